@@ -1,0 +1,24 @@
+// CHECK: invariants of our own code. A failure is a bug here, never the user's fault: it prints the fact and where,
+// and ends the process with exit code 1. User errors go through diag, machine failures through ErrorOr.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace shardc {
+
+/// Prints `file:line: CHECK failed: condition: message`, the text set by SetCheckContext, and aborts with exit code 1.
+[[noreturn]] auto CheckFailed(const char* file, int line, const char* condition, const std::string& message) -> void;
+
+/// What the process is doing (phase, op line, plan file), printed by a failing CHECK on this thread.
+auto SetCheckContext(std::string context) -> void;
+
+}  // namespace shardc
+
+#define CHECK(condition, ...)                                                                        \
+  do {                                                                                               \
+    if (!(condition)) [[unlikely]] {                                                                 \
+      ::shardc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));          \
+    }                                                                                                \
+  } while (false)

@@ -1,0 +1,78 @@
+// ErrorOr<T>: a value or the reason why there is none. Crosses folder borders in place of exceptions.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "compiler/base/check.h"
+
+namespace shardc {
+
+/// Exit codes of every program of the project; the table stands in docs and in --help.
+enum class ExitCode : int {
+  Ok = 0,
+  InternalFault = 1,
+  Usage = 2,
+  RecipeRejected = 3,
+  DoesNotFit = 4,
+  Checkpoint = 5,
+  Environment = 6,
+  Diverged = 7,
+  Preempted = 75,
+};
+
+struct Error {
+  ExitCode code = ExitCode::InternalFault;
+  /// Full text, ready to print behind "error: ". Empty where diagnostics have been emitted already.
+  std::string message;
+};
+
+struct Success {};
+
+template <class T>
+class [[nodiscard]] ErrorOr {
+ public:
+  ErrorOr(T value) : state_(std::move(value)) {}
+  ErrorOr(Error error) : state_(std::move(error)) {}
+
+  auto ok() const -> bool { return std::holds_alternative<T>(state_); }
+  explicit operator bool() const { return ok(); }
+  auto error() const -> const Error& {
+    CHECK(!ok(), "error() of a value");
+    return std::get<Error>(state_);
+  }
+  auto operator*() & -> T& { return value(); }
+  auto operator*() const& -> const T& { return value(); }
+  auto operator*() && -> T&& { return std::move(value()); }
+  auto operator->() -> T* { return &value(); }
+  auto operator->() const -> const T* { return &value(); }
+  auto value() -> T& {
+    CHECK(ok(), "value of an error: {}", std::get<Error>(state_).message);
+    return std::get<T>(state_);
+  }
+  auto value() const -> const T& {
+    CHECK(ok(), "value of an error: {}", std::get<Error>(state_).message);
+    return std::get<T>(state_);
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+using Status = ErrorOr<Success>;
+
+template <class... Args>
+auto Fail(ExitCode code, fmt::format_string<Args...> format, Args&&... args) -> Error {
+  return Error{code, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+}  // namespace shardc
+
+/// Returns the error of `expression` from the current function, if it has one.
+#define RETURN_IF_ERROR(expression)                             \
+  do {                                                          \
+    if (auto status_ = (expression); !status_) {                \
+      return status_.error();                                   \
+    }                                                           \
+  } while (false)

@@ -1,0 +1,137 @@
+// Rules of [batch]: two of the three sizes give the third, and what follows from them fits.
+
+#include "compiler/check/check_context.h"
+#include "compiler/check/check_recipe.h"
+#include "compiler/recipe/model_sizes.h"
+
+namespace shardc {
+
+/// Ranks with data of their own.
+static auto NumDataRanks(const Recipe& recipe) -> int64_t { return *recipe.mesh.replicate * *recipe.mesh.dp; }
+
+auto ResolveBatch(const Recipe& recipe) -> BatchSizes {
+  const BatchSection& batch = recipe.batch;
+  const int64_t ranks = NumDataRanks(recipe);
+  BatchSizes sizes{.global = *batch.global, .micro = *batch.micro, .accumulate = *batch.accumulate};
+  if (!batch.accumulate.is_set) {
+    const bool follows = batch.global.is_set && batch.micro.is_set;
+    sizes.accumulate = follows ? *batch.global / (ranks * *batch.micro) : 1;
+  }
+  if (!batch.micro.is_set) {
+    sizes.micro = *batch.global / (ranks * sizes.accumulate);
+  }
+  if (!batch.global.is_set) {
+    sizes.global = ranks * sizes.micro * sizes.accumulate;
+  }
+  return sizes;
+}
+
+/// `global` against the product of what divides it, called `divisor_text` in the message.
+static auto CheckDivisible(CheckContext& context, int64_t divisor, const std::string& divisor_text) -> void {
+  const BatchSection& batch = context.recipe().batch;
+  if (*batch.global % divisor == 0) {
+    return;
+  }
+  const int64_t below = *batch.global / divisor * divisor;
+  const std::string nearest = below > 0 ? fmt::format("{} or {}", below, below + divisor) : fmt::format("{}", divisor);
+  auto builder =
+      context.diags().Build(batch.global.at, DiagnosticKind::BatchNotDivisible, *batch.global, divisor_text, divisor);
+  if (context.recipe().mesh.dp.is_set) {
+    builder.Note(context.recipe().mesh.dp.at, "`dp` set here");
+  }
+  for (const auto& [leaf, name] : {std::pair(&batch.micro, "micro"), std::pair(&batch.accumulate, "accumulate")}) {
+    if (leaf->is_set) {
+      builder.Note(leaf->at, fmt::format("`{}` set here", name));
+    }
+  }
+  builder.Help(fmt::format("use global = {}", nearest)).Emit();
+  context.MarkFaulty(batch.global);
+}
+
+/// True if `product` of whole numbers is below `limit`; reports sizes-too-large at [batch] else.
+static auto CheckFits(CheckContext& context, double product, double limit, std::string_view what,
+                      std::string_view limit_text) -> bool {
+  if (product < limit) {
+    return true;
+  }
+  context.diags().Build(context.recipe().batch.at, DiagnosticKind::SizesTooLarge, what, limit_text).Emit();
+  return false;
+}
+
+static auto CheckThree(CheckContext& context) -> bool {
+  const BatchSection& batch = context.recipe().batch;
+  const int64_t ranks = NumDataRanks(context.recipe());
+  const bool has_global = batch.global.is_set;
+  const bool has_micro = batch.micro.is_set;
+  const bool has_accumulate = batch.accumulate.is_set;
+  if (!has_global && !has_micro) {
+    // (A range error of the section would have come first.)
+    const SourceRange at = has_accumulate ? batch.accumulate.at : batch.at.valid() ? batch.at : SourceRange{0, 0, 0, 1};
+    context.diags().Build(at, DiagnosticKind::BatchUnderdetermined).Emit();
+    return false;
+  }
+  // The product of what is given, beside which `global` is judged.
+  const double divisor = static_cast<double>(ranks) * (has_micro ? static_cast<double>(*batch.micro) : 1) *
+                         (has_accumulate ? static_cast<double>(*batch.accumulate) : 1);
+  if (!CheckFits(context, divisor, MaxElements, "the number of sequences a step", "2^56")) {
+    return false;
+  }
+  if (!has_global) {
+    return true;
+  }
+  if (has_micro && has_accumulate) {
+    const int64_t product = ranks * *batch.micro * *batch.accumulate;
+    if (*batch.global != product) {
+      context.diags()
+          .Build(batch.global.at, DiagnosticKind::BatchOverdetermined, *batch.global, ranks, *batch.micro,
+                 *batch.accumulate, product)
+          .Help("leave one of the three out")
+          .Emit();
+      return false;
+    }
+    return true;
+  }
+  std::string text = fmt::format("{} ranks", ranks);
+  text += has_micro ? fmt::format(" * `micro` {}", *batch.micro) : "";
+  text += has_accumulate ? fmt::format(" * `accumulate` {}", *batch.accumulate) : "";
+  CheckDivisible(context, static_cast<int64_t>(divisor), text);
+  return context.IsSound(batch.global);
+}
+
+/// What the sizes of model, batch and run multiply to. Activations are bounded from above: everything that a block
+/// computes, kept for all blocks, and the logits.
+static auto CheckProducts(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const ModelSizes m = ResolveModel(recipe);
+  const BatchSizes sizes = ResolveBatch(recipe);
+  const auto seq = static_cast<double>(m.seq);
+  const double head_width = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
+  const double per_token = static_cast<double>(m.layers) * (6.0 * static_cast<double>(m.hidden) + 8 * head_width +
+                                                            4.0 * static_cast<double>(m.ffn)) +
+                           2.0 * static_cast<double>(m.vocab);
+  const double micro_tokens = static_cast<double>(sizes.micro) * seq;
+  const double rank_tokens = micro_tokens * static_cast<double>(sizes.accumulate);
+  const double flops_per_token =
+      8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;
+  const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
+  static_cast<void>(
+      CheckFits(context, micro_tokens * per_token, MaxElements, "the activations of a microbatch, in elements,", "2^56") &&
+      CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the operations of a step on one rank", "2^62") &&
+      CheckFits(context, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
+}
+
+auto CheckBatch(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const BatchSection& batch = recipe.batch;
+  const ModelSection& model = recipe.model;
+  if (!context.IsSound(batch.global, batch.micro, batch.accumulate, recipe.mesh.dp, recipe.mesh.replicate) ||
+      !CheckThree(context)) {
+    return;
+  }
+  if (context.IsSound(model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim, model.ffn, model.vocab,
+                      model.seq, recipe.train.steps)) {
+    CheckProducts(context);
+  }
+}
+
+}  // namespace shardc

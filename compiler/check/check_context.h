@@ -1,0 +1,67 @@
+// What the rules of all sections share: the recipe, where to report, and which values are known to be bad, so that
+// nothing that depends on them is reported.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "compiler/expr/expr.h"
+#include "compiler/recipe/recipe.h"
+
+namespace shardc {
+
+class CheckContext {
+ public:
+  CheckContext(const Recipe& recipe, Diagnostics& diagnostics) : recipe_(recipe), diagnostics_(diagnostics) {}
+
+  auto recipe() const -> const Recipe& { return recipe_; }
+  auto diags() -> Diagnostics& { return diagnostics_; }
+
+  template <class T>
+  auto MarkFaulty(const Located<T>& leaf) -> void {
+    faulty_.insert(&leaf);
+  }
+  template <class... Leaves>
+  auto IsSound(const Leaves&... leaves) const -> bool {
+    return (!faulty_.contains(&leaves) && ...);
+  }
+
+ private:
+  const Recipe& recipe_;
+  Diagnostics& diagnostics_;
+  /// Addresses of leaves.
+  std::set<const void*> faulty_;
+};
+
+/// Ranges and words of single keys, by the rows of recipe_values.def. The rules of the sections come after it.
+auto CheckValues(CheckContext& context) -> void;
+
+/// One function a section with rules of its own, each in the file of the section's name.
+auto CheckModel(CheckContext& context) -> void;
+auto CheckMesh(CheckContext& context) -> void;
+auto CheckShard(CheckContext& context) -> void;
+auto CheckInit(CheckContext& context) -> void;
+auto CheckOptimizer(CheckContext& context) -> void;
+auto CheckData(CheckContext& context) -> void;
+auto CheckBatch(CheckContext& context) -> void;
+auto CheckTrain(CheckContext& context) -> void;
+auto CheckCheckpoint(CheckContext& context) -> void;
+auto CheckStart(CheckContext& context) -> void;
+
+/// Numbers of elements stay below 2^56, so that their bytes and the sums of those fit 64 bits; operations and the tokens
+/// of a run stay below 2^62.
+constexpr double MaxElements = 0x1p56;
+constexpr double MaxCount = 0x1p62;
+
+/// Parameters of the model, as an estimate that never overflows. Requires: sound sizes.
+auto EstimateParameters(const Recipe& recipe) -> double;
+
+/// Reports faults of an expression at their places inside the value `at`; `when` ends each message (" at step 0").
+auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,
+                      std::string_view when = "") -> void;
+
+/// True if `path` can name a file; reports path-invalid at `at` else.
+auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view path,
+               std::string_view what) -> bool;
+
+}  // namespace shardc

@@ -1,0 +1,24 @@
+// The order of the checks: single values first, as the rules that follow skip what is broken already.
+
+#include "compiler/check/check_recipe.h"
+
+#include "compiler/check/check_context.h"
+
+namespace shardc {
+
+auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
+  CheckContext context(recipe, diagnostics);
+  CheckValues(context);
+  CheckModel(context);
+  CheckMesh(context);
+  CheckShard(context);
+  CheckInit(context);
+  CheckOptimizer(context);
+  CheckData(context);
+  CheckBatch(context);
+  CheckTrain(context);
+  CheckCheckpoint(context);
+  CheckStart(context);
+}
+
+}  // namespace shardc

@@ -1,0 +1,45 @@
+// Rules of [data]: paths that can name files (they are not looked up), and a held-out end that holds a sample.
+
+#include <algorithm>
+
+#include "compiler/check/check_context.h"
+
+namespace shardc {
+
+auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view path,
+               std::string_view what) -> bool {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (!path.empty() && std::none_of(path.begin(), path.end(), is_control)) {
+    return true;
+  }
+  context.diags().Build(at, DiagnosticKind::PathInvalid, key, fmt::format("\"{}\"", path), what).Emit();
+  return false;
+}
+
+auto CheckData(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const DataSection& data = recipe.data;
+  if (data.tokens->empty()) {
+    context.diags().Build(data.tokens.at, DiagnosticKind::PathInvalid, "tokens", "an empty list", "file").Emit();
+  }
+  for (const std::string& path : *data.tokens) {
+    if (!CheckPath(context, data.tokens.at, "tokens", path, "file")) {
+      break;
+    }
+  }
+  if (context.IsSound(data.eval_tokens, recipe.model.seq) && *data.eval_tokens > 0 &&
+      *data.eval_tokens <= *recipe.model.seq) {
+    context.diags()
+        .Build(data.eval_tokens.at, DiagnosticKind::EvalTooSmall, *data.eval_tokens, *recipe.model.seq + 1)
+        .Note(recipe.model.seq.at, "`seq` set here")
+        .Help(fmt::format("use eval_tokens = {} or more, or 0", *recipe.model.seq + 1))
+        .Emit();
+  }
+  if (data.seed.is_set && context.IsSound(data.order) && *data.order == "sequential") {
+    context.diags()
+        .Build(data.seed.at, DiagnosticKind::KeyHasNoEffect, "seed", "`order` is \"sequential\", so nothing is shuffled")
+        .Emit();
+  }
+}
+
+}  // namespace shardc

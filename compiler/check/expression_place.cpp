@@ -1,0 +1,80 @@
+// Where a fault inside an expression stands in the recipe: the column in the expression, seen through the quotes and
+// escapes of the TOML string that holds it.
+
+#include <algorithm>
+
+#include "compiler/check/check_context.h"
+
+namespace shardc {
+
+/// Bytes that the escape at the front of `text` takes in the source and stands for in the value.
+struct EscapeSize {
+  size_t in_source = 1;
+  size_t in_value = 1;
+};
+
+static auto SizeOfEscape(std::string_view text) -> EscapeSize {
+  if (text.size() < 2 || text[0] != '\\') {
+    return {};
+  }
+  const size_t digits = text[1] == 'u' ? 4 : text[1] == 'U' ? 8 : 0;
+  if (digits == 0) {
+    return {2, 1};
+  }
+  const unsigned long code = std::strtoul(std::string(text.substr(2, digits)).c_str(), nullptr, 16);
+  return {2 + digits, code < 0x80 ? 1U : code < 0x800 ? 2U : code < 0x10000 ? 3U : 4U};
+}
+
+/// The stretch of the value at `at` that holds bytes [column - 1, column - 1 + length) of its content. The whole value
+/// where the content spans lines.
+static auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int column, int length) -> SourceRange {
+  if (!at.valid() || at.line < 1) {
+    return at;
+  }
+  std::string_view text = sources.Line(at);
+  text.remove_prefix(std::min(text.size(), static_cast<size_t>(at.column - 1)));
+  if (text.starts_with("\"\"\"") || text.starts_with("'''")) {
+    return at;
+  }
+  const bool has_escapes = text.starts_with('"');
+  const size_t content = has_escapes || text.starts_with('\'') ? 1 : 0;
+  const auto source_offset = [&](size_t value_offset) {
+    size_t in_source = content;
+    for (size_t in_value = 0; in_value < value_offset && in_source < text.size();) {
+      const EscapeSize size = has_escapes ? SizeOfEscape(text.substr(in_source)) : EscapeSize{};
+      in_source += size.in_source;
+      in_value += size.in_value;
+    }
+    return static_cast<int32_t>(in_source);
+  };
+  const auto first = static_cast<size_t>(std::max(column, 1) - 1);
+  SourceRange place = at;
+  const int32_t begin = source_offset(first);
+  const int32_t end = source_offset(first + static_cast<size_t>(std::max(length, 1)));
+  place.column = at.column + begin;
+  place.length = std::max(1, end - begin);
+  return place;
+}
+
+static auto KindNamed(std::string_view name) -> DiagnosticKind {
+  for (const DiagnosticRow& row : DiagnosticRows()) {
+    if (row.name == name) {
+      return row.kind;
+    }
+  }
+  CHECK(false, "no diagnostic is called {}", name);
+}
+
+auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,
+                      std::string_view when) -> void {
+  for (const ExprError& error : errors) {
+    const SourceRange place = PlaceInValue(context.diags().sources(), at, error.column, error.length);
+    auto builder = context.diags().Build(place, KindNamed(error.name), fmt::format("{}{}", error.message, when));
+    if (!error.closest.empty()) {
+      builder.Help(fmt::format("did you mean `{}`?", error.closest));
+    }
+    builder.Emit();
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,55 @@
+// Rules of [optimizer]: the moments' decay rates, and a learning rate that has a value of 0 or more.
+
+#include "compiler/check/check_context.h"
+
+namespace shardc {
+
+static auto CheckBetas(CheckContext& context) -> void {
+  const Located<std::vector<double>>& betas = context.recipe().optimizer.betas;
+  bool is_sound = betas->size() == 2;
+  for (const double beta : *betas) {
+    is_sound = is_sound && beta >= 0 && beta < 1;
+  }
+  if (!is_sound) {
+    context.diags()
+        .Build(betas.at, DiagnosticKind::BetasOutOfRange, fmt::format("[{}]", fmt::join(*betas, ", ")))
+        .Emit();
+  }
+}
+
+/// The schedule is looked at where schedules go wrong: at its ends, just after the start, and half-way.
+static auto CheckLearningRate(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const Located<Formula>& lr = recipe.optimizer.lr;
+  const ExprResult<Expr> expr = ParseExpr(lr->text, ExprKind::Schedule);
+  if (!expr.ok()) {
+    ReportExprErrors(context, lr.at, expr.errors);
+    return;
+  }
+  if (!context.IsSound(recipe.train.steps)) {
+    return;
+  }
+  const int64_t steps = *recipe.train.steps;
+  for (const int64_t step : {int64_t{0}, int64_t{1}, steps / 2, steps - 1}) {
+    if (step >= steps) {
+      continue;
+    }
+    const ExprVariables variables{{"step", static_cast<double>(step)}, {"steps", static_cast<double>(steps)}};
+    const ExprResult<double> value = EvaluateNumber(expr.value, variables);
+    if (!value.ok()) {
+      ReportExprErrors(context, lr.at, value.errors, fmt::format(" at step {} of {}", step, steps));
+      return;
+    }
+    if (value.value < 0) {
+      context.diags().Build(lr.at, DiagnosticKind::LrNegative, value.value, step).Emit();
+      return;
+    }
+  }
+}
+
+auto CheckOptimizer(CheckContext& context) -> void {
+  CheckBetas(context);
+  CheckLearningRate(context);
+}
+
+}  // namespace shardc

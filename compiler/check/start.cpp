@@ -1,0 +1,30 @@
+// Rules of [start]: the run id names a directory, given or taken from the recipe's file name.
+
+#include "compiler/check/check_context.h"
+#include "compiler/recipe/run_id.h"
+
+namespace shardc {
+
+static auto IsRunId(std::string_view id) -> bool {
+  constexpr size_t max_length = 128;
+  constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !id.empty() && id.size() <= max_length && id.find_first_not_of(allowed) == std::string_view::npos &&
+         id.front() != '.' && id.front() != '-';
+}
+
+auto CheckStart(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const std::string id = RunIdOf(recipe);
+  if (IsRunId(id)) {
+    return;
+  }
+  const Located<std::string>& run_id = recipe.start.run_id;
+  const SourceRange at = run_id.is_set ? run_id.at : SourceRange{0, 0, 0, 1};
+  auto builder = context.diags().Build(at, DiagnosticKind::RunIdInvalid, id);
+  if (!run_id.is_set) {
+    builder.Help("set run_id in [start]; without it, the id is the recipe's file name without its extension");
+  }
+  builder.Emit();
+}
+
+}  // namespace shardc

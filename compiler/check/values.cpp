@@ -1,0 +1,88 @@
+// Single values against the rows of recipe_values.def: numbers in their ranges, words among the known ones.
+
+#include "compiler/check/check_context.h"
+#include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/visit.h"
+
+namespace shardc {
+
+static auto Listed(const std::vector<std::string_view>& words) -> std::string {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
+  }
+  return text;
+}
+
+template <class T>
+static auto CheckLeaf(CheckContext&, const KeyInfo&, std::string_view, const Located<T>&) -> void {}
+
+template <class T>
+  requires std::same_as<T, int64_t> || std::same_as<T, double>
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<T>& leaf) -> void {
+  const auto range = RangeOf(path);
+  if (!range) {
+    return;
+  }
+  // Where a bound is no double (2^63 - 1), it is the limit of the type as well.
+  const auto value = static_cast<double>(leaf.value);
+  if (value < range->low || value > range->high) {
+    context.MarkFaulty(leaf);
+    context.diags()
+        .Build(leaf.at, DiagnosticKind::OutOfRange, key.name, leaf.value,
+               fmt::format("{} to {}", range->low_text, range->high_text))
+        .Emit();
+  }
+}
+
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<std::string>& leaf)
+    -> void {
+  const std::vector<Choice>& choices = ChoicesOf(path);
+  std::vector<std::string_view> accepted;
+  bool is_known = false;
+  for (const Choice& choice : choices) {
+    if (choice.accepted) {
+      accepted.push_back(choice.word);
+    }
+    is_known = is_known || choice.word == *leaf;
+    if (choice.accepted && choice.word == *leaf) {
+      return;
+    }
+  }
+  if (choices.empty()) {
+    return;
+  }
+  context.MarkFaulty(leaf);
+  if (is_known && key.section == "precision") {
+    context.diags().Build(leaf.at, DiagnosticKind::UnsupportedPrecision, key.name, *leaf).Emit();
+  } else if (is_known) {
+    context.diags().Build(leaf.at, DiagnosticKind::UnsupportedValue, key.name, *leaf, Listed(accepted)).Emit();
+  } else {
+    auto builder = context.diags().Build(leaf.at, DiagnosticKind::UnknownChoice, key.name, *leaf, Listed(accepted));
+    if (const std::string closest = ClosestWord(*leaf, accepted); !closest.empty()) {
+      builder.Help(fmt::format("did you mean \"{}\"?", closest));
+    }
+    builder.Emit();
+  }
+}
+
+auto CheckValues(CheckContext& context) -> void {
+  const auto check_key = [&](const KeyInfo& key, const auto& leaf) {
+    // A key that is unset has no value to judge; defaults are in range (a test says so).
+    if (leaf.is_set) {
+      const std::string path = key.list.empty() ? fmt::format("{}.{}", key.section, key.name)
+                                                : fmt::format("{}.{}.{}", key.section, key.list, key.name);
+      CheckLeaf(context, key, path, leaf);
+    }
+  };
+  ForEachSection(context.recipe(), [&](std::string_view, std::string_view, const auto& section) {
+    ForEachKey(section, check_key);
+    ForEachList(section, [&](std::string_view, std::string_view, const auto& items) {
+      for (const auto& item : items) {
+        ForEachKey(item, check_key);
+      }
+    });
+  });
+}
+
+}  // namespace shardc

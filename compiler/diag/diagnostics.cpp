@@ -1,0 +1,31 @@
+#include "compiler/diag/diagnostics.h"
+
+#include <utility>
+
+#include "compiler/base/check.h"
+
+namespace shardc {
+
+auto DiagnosticRows() -> const std::vector<DiagnosticRow>& {
+  static const std::vector<DiagnosticRow> rows{
+#define DIAGNOSTIC(Name, text, severity, format, help) {DiagnosticKind::Name, text, severity, format, help},
+#include "schemas/diagnostics.def"
+  };
+  return rows;
+}
+
+auto RowOf(DiagnosticKind kind) -> const DiagnosticRow& {
+  const auto index = static_cast<size_t>(kind);
+  CHECK(index < DiagnosticRows().size(), "diagnostic {} of {}", index, DiagnosticRows().size());
+  return DiagnosticRows()[index];
+}
+
+auto Diagnostics::Add(Diagnostic diagnostic) -> void {
+  if (strict_) {
+    diagnostic.severity = Severity::Error;
+  }
+  num_errors_ += diagnostic.severity == Severity::Error ? 1 : 0;
+  all_.push_back(std::move(diagnostic));
+}
+
+}  // namespace shardc

@@ -1,0 +1,35 @@
+#include "compiler/diag/source.h"
+
+#include <limits>
+
+#include "compiler/base/check.h"
+
+namespace shardc {
+
+auto SourceSet::Add(std::string name, std::string text) -> int16_t {
+  CHECK(texts_.size() < std::numeric_limits<int16_t>::max(), "{} texts", texts_.size());
+  std::vector<size_t> starts{0};
+  for (size_t newline = text.find('\n'); newline != std::string::npos; newline = text.find('\n', newline + 1)) {
+    starts.push_back(newline + 1);
+  }
+  texts_.push_back({std::move(name), std::move(text)});
+  line_starts_.push_back(std::move(starts));
+  return static_cast<int16_t>(texts_.size() - 1);
+}
+
+auto SourceSet::Line(const SourceRange& at) const -> std::string_view {
+  if (at.source < 0 || at.source >= size() || at.line < 1) {
+    return {};
+  }
+  const std::vector<size_t>& starts = line_starts_[static_cast<size_t>(at.source)];
+  const auto line = static_cast<size_t>(at.line) - 1;
+  if (line >= starts.size()) {
+    return {};
+  }
+  std::string_view rest = (*this)[at.source].text;
+  rest = rest.substr(starts[line]);
+  rest = rest.substr(0, rest.find('\n'));
+  return rest.ends_with('\r') ? rest.substr(0, rest.size() - 1) : rest;
+}
+
+}  // namespace shardc

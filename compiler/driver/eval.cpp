@@ -1,0 +1,51 @@
+// shardc eval RECIPE --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
+
+#include <memory>
+
+#include "compiler/driver/output.h"
+#include "compiler/driver/recipe_source.h"
+#include "compiler/driver/runtime_program.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+namespace {
+
+struct EvalOptions {
+  RecipeOptions recipe;
+  std::string checkpoint;
+  std::string format = "text";
+};
+
+}  // namespace
+
+static auto Eval(const EvalOptions& options) -> Status {
+  RecipeSource source(options.recipe);
+  const auto plan = source.LoadAndCompile({});
+  source.PrintDiagnostics();
+  if (!plan) {
+    return plan.error();
+  }
+  if (plan->data.eval_tokens == 0) {
+    return Fail(ExitCode::RecipeRejected,
+                "{} holds out no tokens (`eval_tokens` in [data] is 0), so there is nothing to evaluate\n"
+                "use --set data.eval_tokens=N",
+                options.recipe.path);
+  }
+  // Nothing of an evaluation stays on disk, its plan included.
+  const auto path = PlanInMemory(PrintPlan(*plan));
+  if (!path) {
+    return path.error();
+  }
+  return BecomeRuntime({*path, "--eval", options.checkpoint, "--format", options.format});
+}
+
+auto DeclareEval(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<EvalOptions>();
+  DeclareRecipeOptions(options, values->recipe);
+  options.Text("--checkpoint", values->checkpoint, "DIR", "the checkpoint to evaluate", true);
+  options.Choice("--format", values->format, {"text", "json"}, "of the result");
+  return [values] { return ExitCodeOf(Eval(*values)); };
+}
+
+}  // namespace shardc

@@ -1,0 +1,94 @@
+// shardc help NAME: the row behind a name, be it a diagnostic, a recipe key, an op, a pass, or a name of the expression
+// language. One name may be several of these; all are printed.
+
+#include <array>
+#include <memory>
+
+#include "compiler/driver/command.h"
+#include "compiler/driver/error_reference.h"
+#include "compiler/driver/output.h"
+#include "compiler/expr/names.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/reference.h"
+
+namespace shardc {
+
+namespace {
+
+struct Topic {
+  std::string name;
+  std::string text;
+};
+
+struct OpRow {
+  std::string_view mnemonic;
+  std::string_view doc;
+};
+
+constexpr auto OpRows = std::to_array<OpRow>({
+#define OP(Type, mnemonic, differentiable, fields, doc) {#mnemonic, doc},
+#include "schemas/ops.def"
+});
+
+}  // namespace
+
+static auto AllTopics() -> std::vector<Topic> {
+  std::vector<Topic> topics;
+  for (const DiagnosticRow& row : DiagnosticRows()) {
+    topics.push_back({std::string(row.name), DescribeDiagnostic(row.name)});
+  }
+  for (const RecipeSectionRow& row : RecipeSectionRows()) {
+    const std::string name = row.list.empty() ? row.section : row.section + "." + row.list;
+    std::string keys;
+    for (const RecipeKeyRow& key : RecipeKeyRows()) {
+      if (key.section == row.section && key.list == row.list) {
+        keys += fmt::format("  {}: {}\n", key.name, key.doc);
+      }
+    }
+    topics.push_back({name, fmt::format("{}: {}\n{}", name, row.doc, keys)});
+  }
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    topics.push_back({row.path(), DescribeKey(row.path())});
+    topics.push_back({row.name, DescribeKey(row.path())});
+  }
+  for (const OpRow& row : OpRows) {
+    topics.push_back({std::string(row.mnemonic), fmt::format("{} (op): {}\n", row.mnemonic, row.doc)});
+  }
+  for (const PassRow& row : PassRows()) {
+    topics.push_back({std::string(row.name), fmt::format("{} (pass): establishes {}\n", row.name, row.doc)});
+  }
+  for (const ExprFunctionRow& row : ExprFunctionRows()) {
+    const std::string domain = row.domain.empty() ? "" : fmt::format(", {}", row.domain);
+    topics.push_back({std::string(row.name), fmt::format("{}({}) (function of expressions): {}{}\n", row.name,
+                                                         row.parameters, row.doc, domain)});
+  }
+  return topics;
+}
+
+static auto RunHelp(const std::string& name) -> ExitCode {
+  std::string text;
+  std::vector<std::string_view> names;
+  const std::vector<Topic> topics = AllTopics();
+  for (const Topic& topic : topics) {
+    names.push_back(topic.name);
+    if (topic.name == name) {
+      text += (text.empty() ? "" : "\n") + topic.text;
+    }
+  }
+  if (!text.empty()) {
+    return ExitCodeOf(WriteResult(text));
+  }
+  const std::string closest = ClosestWord(name, names);
+  return ReportError(Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass or function\n{}", name,
+                          closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md the names"
+                                          : fmt::format("did you mean `{}`?", closest)));
+}
+
+auto DeclareHelp(CommandOptions& options) -> Action {
+  const auto name = std::make_shared<std::string>();
+  options.Positional("NAME", *name, "a diagnostic, a recipe key (model.layers or layers), an op, a pass or a function");
+  return [name] { return RunHelp(*name); };
+}
+
+}  // namespace shardc

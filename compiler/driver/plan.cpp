@@ -1,0 +1,141 @@
+// shardc plan RECIPE: the plan, or what is asked of it, on stdout or in a file.
+
+#include <memory>
+
+#include "compiler/driver/files.h"
+#include "compiler/driver/output.h"
+#include "compiler/driver/recipe_source.h"
+#include "compiler/explain/explain.h"
+#include "compiler/plan/text.h"
+#include "compiler/recipe/write.h"
+
+namespace shardc {
+
+namespace {
+
+struct PlanOptions {
+  RecipeOptions recipe;
+  std::string output;
+  bool explain = false;
+  std::string format = "text";
+  std::string emit;
+  std::string stop_after;
+  std::string print_after;
+  std::vector<std::string> disabled;
+  std::string section;
+};
+
+}  // namespace
+
+/// One line a parameter: what rules, groups and checkpoints speak of.
+static auto PrintModel(const Plan& plan) -> std::string {
+  std::string text;
+  for (const Parameter& parameter : plan.parameters) {
+    text += fmt::format("{}  {}{}  {}  {}\n", parameter.name, ToText(parameter.dtype), ToText(parameter.shape),
+                        parameter.init, plan.groups[parameter.group].name);
+  }
+  return text;
+}
+
+/// Requires: the words were checked when the command line was parsed.
+static auto PassNamed(std::string_view name) -> PassKind { return *FromText<PassKind>(name); }
+
+static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
+  PipelineOptions pipeline;
+  if (!options.stop_after.empty()) {
+    pipeline.stop_after = PassNamed(options.stop_after);
+  }
+  for (const std::string& name : options.disabled) {
+    pipeline.disabled.push_back(PassNamed(name));
+  }
+  if (!options.print_after.empty()) {
+    pipeline.after_pass = [wanted = options.print_after](PassKind pass, const Plan& plan) {
+      if (wanted == "all" || wanted == ToText(pass)) {
+        fmt::print(stderr, "// after {}\n{}", ToText(pass), PrintPlan(plan));
+      }
+    };
+  }
+  return pipeline;
+}
+
+/// What the command prints or writes.
+static auto ResultText(const Plan& plan, const PlanOptions& options) -> std::string {
+  if (options.emit == "model") {
+    return PrintModel(plan);
+  }
+  if (options.emit == "explain" || (options.explain && options.emit.empty() && options.output.empty())) {
+    const Report report = Explain(plan);
+    return options.format == "json" ? RenderReportJson(report) : RenderReportText(report);
+  }
+  if (options.emit == "json" || (options.emit.empty() && options.format == "json")) {
+    return PlanJson(plan);
+  }
+  PrintOptions print;
+  if (!options.section.empty()) {
+    print.section = FromText<SectionKind>(options.section);
+  }
+  return PrintPlan(plan, print);
+}
+
+static auto WriteOut(const std::string& text, const std::string& output) -> Status {
+  return output.empty() ? WriteResult(text) : WriteFile(output, text);
+}
+
+static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status {
+  if (options.emit == "recipe") {
+    const auto recipe = source.Load();
+    source.PrintDiagnostics();
+    if (!recipe) {
+    return recipe.error();
+  }
+    return WriteOut(PrintRecipe(*recipe), options.output);
+  }
+  const auto plan = source.LoadAndCompile(MakePipelineOptions(options));
+  source.PrintDiagnostics();
+  if (!plan) {
+    return plan.error();
+  }
+  SetCheckContext("printing the plan");
+  RETURN_IF_ERROR(WriteOut(ResultText(*plan, options), options.output));
+  if (options.explain && !options.output.empty() && options.emit.empty()) {
+    const Report report = Explain(*plan);
+    return WriteResult(options.format == "json" ? RenderReportJson(report) : RenderReportText(report));
+  }
+  return Success{};
+}
+
+template <NamedEnum E>
+static auto NamesOf() -> std::vector<std::string> {
+  return {EnumNames<E>::names.begin(), EnumNames<E>::names.end()};
+}
+
+auto DeclarePlan(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<PlanOptions>();
+  std::vector<std::string> passes = NamesOf<PassKind>();
+  DeclareRecipeOptions(options, values->recipe);
+  options.Text("-o,--output", values->output, "FILE", "write here instead of to stdout (whole or not at all)");
+  options.Flag("--explain", values->explain, "print what the plan will cost; with -o, beside the plan that is written");
+  options.Choice("--format", values->format, {"text", "json"}, "of the result");
+  options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},
+                 "the recipe with its defaults, the parameters, the plan as text or JSON, or the report");
+  options.Choice("--section", values->section, NamesOf<SectionKind>(), "print this section of the plan only");
+  options.Choice("--stop-after", values->stop_after, passes, "stop after this pass");
+  for (const std::string& pass : passes) {
+    CHECK(pass != "all", "pass {}", pass);
+  }
+  std::vector<std::string> passes_or_all = passes;
+  passes_or_all.emplace_back("all");
+  options.Choice("--print-after", values->print_after, passes_or_all, "print the plan to stderr after this pass");
+  options.Repeated("--disable", values->disabled, "PASS", "leave out a pass: for looking at, such a plan does not run");
+  return [values, passes] {
+    for (const std::string& name : values->disabled) {
+      if (!FromText<PassKind>(name)) {
+        return ReportError(Fail(ExitCode::Usage, "--disable: `{}` is no pass; passes: {}", name, fmt::join(passes, ", ")));
+      }
+    }
+    RecipeSource source(values->recipe);
+    return ExitCodeOf(MakePlan(source, *values));
+  };
+}
+
+}  // namespace shardc

@@ -1,0 +1,72 @@
+// shardc run RECIPE|PLAN: makes the plan where a recipe is given, and becomes shardc-run, which lies beside shardc.
+
+#include <filesystem>
+#include <memory>
+
+#include "compiler/driver/files.h"
+#include "compiler/driver/output.h"
+#include "compiler/driver/recipe_source.h"
+#include "compiler/driver/runtime_program.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+namespace {
+
+struct RunOptions {
+  RecipeOptions recipe;
+  std::string run_dir;
+};
+
+}  // namespace
+
+/// The plan of a run lies in its directory: what ran is on record, and can be run again.
+static auto PlacePlan(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::string> {
+  std::error_code error;
+  std::filesystem::create_directories(run_dir, error);
+  if (error) {
+    return Fail(ExitCode::Environment, "cannot make the run directory {}: {}", run_dir, error.message());
+  }
+  const std::string path = (std::filesystem::path(run_dir) / "plan.shardc").string();
+  RETURN_IF_ERROR(WriteFile(path, PrintPlan(plan)));
+  return path;
+}
+
+static auto Run(const RunOptions& options) -> Status {
+  constexpr size_t first_bytes = 64;
+  const auto head = ReadFile(options.recipe.path, first_bytes);
+  if (head && IsPlanText(*head)) {
+    if (!options.recipe.sets.empty()) {
+      return Fail(ExitCode::Usage, "--set changes a recipe, and {} is a plan; make it anew from its recipe",
+                  options.recipe.path);
+    }
+    std::vector<std::string> arguments{options.recipe.path};
+    if (!options.run_dir.empty()) {
+      arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
+    }
+    return BecomeRuntime(arguments);
+  }
+
+  RecipeSource source(options.recipe);
+  const auto plan = source.LoadAndCompile({});
+  source.PrintDiagnostics();
+  if (!plan) {
+    return plan.error();
+  }
+  const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
+  const auto path = PlacePlan(*plan, run_dir);
+  if (!path) {
+    return path.error();
+  }
+  return BecomeRuntime({*path, "--run-dir", run_dir});
+}
+
+auto DeclareRun(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<RunOptions>();
+  DeclareRecipeOptions(options, values->recipe, "RECIPE|PLAN");
+  options.Text("--run-dir", values->run_dir, "DIR",
+               "where metrics and checkpoints go; default: runs/<run id> beside the recipe");
+  return [values] { return ExitCodeOf(Run(*values)); };
+}
+
+}  // namespace shardc

@@ -1,0 +1,52 @@
+// exec of the program beside this one.
+
+#include "compiler/driver/runtime_program.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace shardc {
+
+auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    return Fail(ExitCode::Environment, "cannot tell where shardc lies: /proc/self/exe: {}", error.message());
+  }
+  const std::string program = (self.parent_path() / "shardc-run").string();
+  std::vector<std::string> texts{program};
+  texts.insert(texts.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& text : texts) {
+    argv.push_back(text.data());
+  }
+  argv.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(program.c_str(), argv.data());
+  return Fail(ExitCode::Environment, "cannot start {}: {}; shardc and shardc-run lie in one folder", program,
+              std::strerror(errno));
+}
+
+auto PlanInMemory(std::string_view text) -> ErrorOr<std::string> {
+  // Stays open over exec: no MFD_CLOEXEC.
+  const int fd = memfd_create("plan", 0);
+  if (fd < 0) {
+    return Fail(ExitCode::Environment, "cannot make a file in memory: {}", std::strerror(errno));
+  }
+  while (!text.empty()) {
+    const ssize_t count = write(fd, text.data(), text.size());
+    if (count < 0 && errno != EINTR) {
+      return Fail(ExitCode::Environment, "cannot write a file in memory: {}", std::strerror(errno));
+    }
+    text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  }
+  return fmt::format("/proc/self/fd/{}", fd);
+}
+
+}  // namespace shardc

@@ -1,0 +1,18 @@
+// shardc-run, the program that carries plans out: found beside this one, as git finds its subcommands.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+
+namespace shardc {
+
+/// Replaces this process by shardc-run. Returns only if that fails (ExitCode::Environment).
+auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error;
+
+/// A path under which shardc-run, and nobody else, reads this text.
+auto PlanInMemory(std::string_view text) -> ErrorOr<std::string>;
+
+}  // namespace shardc

@@ -1,0 +1,114 @@
+// shardc tokenize --bytes FILES -o OUT: each byte a token, in llm.c's format: 256 little-endian int32 (20240520, version 1,
+// number of tokens, zeros), then the tokens as uint16. Streams, so that size does not matter.
+//
+// Source of the format: karpathy/llm.c:dev/data/data_common.py@master, write_datafile.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "compiler/driver/command.h"
+#include "compiler/driver/files.h"
+#include "compiler/driver/output.h"
+
+namespace shardc {
+
+namespace {
+
+struct TokenizeOptions {
+  bool bytes = false;
+  std::vector<std::string> files;
+  std::string output;
+};
+
+constexpr size_t HeaderBytes = 1024;
+
+}  // namespace
+
+static auto Header(int64_t num_tokens) -> std::string {
+  std::string header(HeaderBytes, '\0');
+  const std::array<uint32_t, 3> fields{20240520, 1, static_cast<uint32_t>(num_tokens)};
+  for (size_t i = 0; i < fields.size(); ++i) {
+    for (size_t byte = 0; byte < 4; ++byte) {
+      header[4 * i + byte] = static_cast<char>((fields[i] >> (8 * byte)) & 0xFF);
+    }
+  }
+  return header;
+}
+
+/// Appends the bytes of one file as tokens; returns how many.
+static auto AppendFile(const std::string& path, AtomicFile& output) -> ErrorOr<int64_t> {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return Fail(ExitCode::Usage, "cannot read {}: {}", path, std::strerror(errno));
+  }
+  std::vector<unsigned char> bytes(1 << 20);
+  std::string tokens;
+  int64_t num_tokens = 0;
+  ssize_t count = 1;
+  Status written = Success{};
+  while (written && count != 0) {
+    count = read(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      written = Fail(ExitCode::Usage, "cannot read {}: {}", path, std::strerror(errno));
+      break;
+    }
+    tokens.assign(2 * static_cast<size_t>(count), '\0');
+    for (ssize_t i = 0; i < count; ++i) {
+      tokens[2 * static_cast<size_t>(i)] = static_cast<char>(bytes[static_cast<size_t>(i)]);
+    }
+    num_tokens += count;
+    written = output.Append(tokens);
+  }
+  close(fd);
+  RETURN_IF_ERROR(written);
+  return num_tokens;
+}
+
+static auto Tokenize(const TokenizeOptions& options) -> Status {
+  if (!options.bytes) {
+    return Fail(ExitCode::Usage, "tokenize knows bytes only: add --bytes");
+  }
+  auto output = AtomicFile::Create(options.output);
+  if (!output) {
+    return output.error();
+  }
+  RETURN_IF_ERROR(output->Append(Header(0)));
+  int64_t num_tokens = 0;
+  for (const std::string& file : options.files) {
+    const auto count = AppendFile(file, *output);
+    if (!count) {
+      return count.error();
+    }
+    num_tokens += *count;
+    if (num_tokens > std::numeric_limits<int32_t>::max()) {
+      return Fail(ExitCode::DoesNotFit, "more than {} tokens do not fit one file of this format; make several",
+                  std::numeric_limits<int32_t>::max());
+    }
+  }
+  if (num_tokens == 0) {
+    return Fail(ExitCode::Usage, "the files hold no bytes");
+  }
+  RETURN_IF_ERROR(output->Overwrite(0, Header(num_tokens)));
+  RETURN_IF_ERROR(output->Commit());
+  return WriteResult(fmt::format("{}: {} tokens\n", options.output, num_tokens));
+}
+
+auto DeclareTokenize(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<TokenizeOptions>();
+  options.Positionals("FILES", values->files, "text files, one after another");
+  options.Flag("--bytes", values->bytes, "each byte is a token: ids from 0 to 255");
+  options.Text("-o,--output", values->output, "OUT.bin", "the token file to write", true);
+  return [values] { return ExitCodeOf(Tokenize(*values)); };
+}
+
+}  // namespace shardc

@@ -1,0 +1,152 @@
+// Adds up a plan.
+//   memory: walk each section with the set of live buffers; persistent arenas are always alive
+//   communication and FLOPs: Cost of each op, times the repeats round it
+#include "compiler/explain/explain.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+auto MemoryUse::total() const -> Bytes {
+  Bytes sum;
+  for (const Bytes bytes : by_category) {
+    sum += bytes;
+  }
+  return sum;
+}
+
+static auto CategoryOf(MemoryUse& use, Category category) -> Bytes& {
+  return use.by_category[static_cast<size_t>(category)];
+}
+
+static auto PersistentUse(const Plan& plan) -> MemoryUse {
+  MemoryUse use;
+  for (const Buffer& buffer : plan.buffers) {
+    if (IsPersistent(buffer.arena)) {
+      CategoryOf(use, buffer.category) += buffer.bytes;
+    }
+  }
+  return use;
+}
+
+static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persistent) -> MemoryPeak {
+  const Section& section = plan.section(kind);
+  MemoryPeak peak{.section = kind, .op_index = -1, .op_text = "", .use = persistent};
+  MemoryUse now = persistent;
+  std::unordered_set<BufferId> alive;
+  int64_t peak_index = -1;
+  for (size_t i = 0; i < section.ops.size(); ++i) {
+    for (const Access& access : AccessesOf(section.ops[i].body)) {
+      const BufferId id = plan.values[access.value].buffer;
+      const Buffer& buffer = plan.buffers[id];
+      if (!IsPersistent(buffer.arena) && alive.insert(id).second) {
+        CategoryOf(now, buffer.category) += buffer.bytes;
+      }
+    }
+    if (peak_index < 0 || now.total() > peak.use.total()) {
+      peak.use = now;
+      peak_index = static_cast<int64_t>(i);
+    }
+    if (const auto* release = section.ops[i].As<op::Release>(); release != nullptr && alive.erase(release->buffer) > 0) {
+      CategoryOf(now, plan.buffers[release->buffer].category) -= plan.buffers[release->buffer].bytes;
+    }
+  }
+  peak.op_index = peak_index;
+  if (peak_index >= 0) {
+    peak.op_text = PrintOp(section.ops[static_cast<size_t>(peak_index)], plan);
+  }
+  return peak;
+}
+
+static auto AddStepCosts(const Plan& plan, Report& report) -> void {
+  std::map<std::tuple<OpKind, uint8_t, DType>, size_t> rows;
+  int64_t times = 1;
+  std::vector<int64_t> outer;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (const auto* repeat = op.As<op::Repeat>()) {
+      outer.push_back(times);
+      times *= repeat->count;
+    } else if (op.As<op::EndRepeat>() != nullptr) {
+      times = outer.back();
+      outer.pop_back();
+    }
+    const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
+    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * times;
+    for (const WireCost& wire : cost.wires) {
+      const auto [row, fresh] =
+          rows.try_emplace({op.kind(), wire.axes.bits, wire.dtype}, report.step_communication.size());
+      if (fresh) {
+        report.step_communication.push_back({.op = op.kind(), .axes = wire.axes, .dtype = wire.dtype});
+      }
+      Communication& communication = report.step_communication[row->second];
+      communication.count += times;
+      communication.payload += wire.payload * times;
+      communication.wire += wire.wire * times;
+    }
+  }
+}
+
+static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
+  std::vector<InitUse> uses;
+  std::map<std::pair<int32_t, std::string>, size_t> rows;
+  for (const Parameter& parameter : plan.parameters) {
+    const auto [row, fresh] = rows.try_emplace({parameter.init_origin.line, parameter.init}, uses.size());
+    if (fresh) {
+      uses.push_back({.rule = parameter.init,
+                      .recipe_line = parameter.init_origin.line,
+                      .num_parameters = 0,
+                      .num_elements = 0,
+                      .first_parameter = parameter.name});
+    }
+    uses[row->second].num_parameters += 1;
+    uses[row->second].num_elements += parameter.num_elements();
+  }
+  return uses;
+}
+
+auto Explain(const Plan& plan) -> Report {
+  CHECK(plan.Established(PassKind::Allocate), "explain needs an allocated plan");
+  Report report;
+  report.plan = &plan;
+  report.plan_hash = PlanHash(plan);
+  for (const Parameter& parameter : plan.parameters) {
+    report.parameters_total += parameter.num_elements();
+    report.parameters_trainable += parameter.trainable ? parameter.num_elements() : 0;
+  }
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    report.parameters_per_rank += sub_vector.length / plan.mesh.size(sub_vector.axes);
+    int64_t elements = 0;
+    for (const Segment& segment : sub_vector.segments) {
+      elements += segment.end - segment.begin;
+    }
+    const Unit& unit = plan.units[sub_vector.unit];
+    report.units.push_back({.name = unit.name,
+                            .num_elements = elements,
+                            .gathered = Bytes{sub_vector.length * SizeOf(sub_vector.compute)},
+                            .reshard_after_forward = unit.reshard_after_forward});
+  }
+  const MemoryUse persistent = PersistentUse(plan);
+  for (int i = 0; i < NumSections; ++i) {
+    const auto kind = static_cast<SectionKind>(i);
+    if (!plan.section(kind).ops.empty()) {
+      report.section_peaks.push_back(PeakOf(plan, kind, persistent));
+    }
+  }
+  std::stable_sort(report.section_peaks.begin(), report.section_peaks.end(),
+                   [](const MemoryPeak& a, const MemoryPeak& b) { return a.use.total() > b.use.total(); });
+  if (!report.section_peaks.empty()) {
+    report.peak = report.section_peaks.front();
+  }
+  for (const int64_t bytes : plan.arena_bytes) {
+    report.reserved += Bytes{bytes};
+  }
+  AddStepCosts(plan, report);
+  report.init = InitOf(plan);
+  return report;
+}
+
+}  // namespace shardc

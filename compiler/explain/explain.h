@@ -1,0 +1,85 @@
+// What a plan costs, added up from the plan's own lists: nothing is worked out a second time. One renderer a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/ops/ops.h"
+
+namespace shardc {
+
+struct MemoryUse {
+  std::array<Bytes, NumCategories> by_category{};
+
+  auto total() const -> Bytes;
+};
+
+/// The moment of a section at which most bytes are alive.
+struct MemoryPeak {
+  SectionKind section = SectionKind::Step;
+  /// Number of the op in its section, and its text.
+  int64_t op_index = -1;
+  std::string op_text;
+  MemoryUse use;
+};
+
+/// Collectives of one kind, counted over one run of a section.
+struct Communication {
+  OpKind op = OpKind::AllGather;
+  AxisSet axes;
+  DType dtype = DType::F32;
+  int64_t count = 0;
+  /// Sums over `count`, on one rank.
+  Bytes payload;
+  Bytes wire;
+};
+
+/// Parameters that share the text of their init rule, with everything known put in.
+struct InitUse {
+  std::string rule;
+  int32_t recipe_line = 0;
+  int64_t num_parameters = 0;
+  int64_t num_elements = 0;
+  std::string first_parameter;
+};
+
+struct UnitUse {
+  std::string name;
+  int64_t num_elements = 0;
+  Bytes gathered;
+  bool reshard_after_forward = true;
+};
+
+struct Report {
+  const Plan* plan = nullptr;
+  std::string plan_hash;
+  int64_t parameters_total = 0;
+  /// Elements a rank owns, padding included.
+  int64_t parameters_per_rank = 0;
+  int64_t parameters_trainable = 0;
+  /// Of the section with the highest peak, then the others that have ops.
+  MemoryPeak peak;
+  std::vector<MemoryPeak> section_peaks;
+  /// Sum of all arenas of a rank: what the run reserves.
+  Bytes reserved;
+  std::vector<Communication> step_communication;
+  /// Matrix products of one step on one rank: forward and backward; and those computed again.
+  Flops model_flops;
+  Flops recompute_flops;
+  std::vector<InitUse> init;
+  std::vector<UnitUse> units;
+};
+
+/// Requires: every pass has run. The report points at the plan.
+auto Explain(const Plan& plan) -> Report;
+
+/// For people; may change.
+auto RenderReportText(const Report& report) -> std::string;
+/// For programs; fields are documented in docs/explain.md, `format_version` counts breaking changes.
+auto RenderReportJson(const Report& report) -> std::string;
+
+/// Memory that no arena holds, measured: the program with LibTorch loaded, before the first op.
+/// Source: VmRSS of a rank with a plan of no blocks; command and date in docs/explain.md.
+constexpr Bytes ProgramMemory{int64_t{115} << 20};
+
+}  // namespace shardc

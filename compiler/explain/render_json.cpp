@@ -1,0 +1,84 @@
+// The report for programs. Fields are documented in docs/explain.md.
+#include <nlohmann/json.hpp>
+
+#include "compiler/explain/explain.h"
+
+namespace shardc {
+
+using Json = nlohmann::ordered_json;
+
+static auto UseJson(const MemoryUse& use) -> Json {
+  Json json = Json::object();
+  for (int i = 0; i < NumCategories; ++i) {
+    json[std::string(ToText(static_cast<Category>(i)))] = use.by_category[static_cast<size_t>(i)].value;
+  }
+  return json;
+}
+
+auto RenderReportJson(const Report& report) -> std::string {
+  const Plan& plan = *report.plan;
+  const int64_t ranks = plan.mesh.num_ranks();
+  Json json;
+  json["format_version"] = "1.0";
+  json["plan_hash"] = report.plan_hash;
+  json["model"] = plan.model;
+  for (int i = 0; i < NumAxes; ++i) {
+    json["mesh"][std::string(ToText(static_cast<Axis>(i)))] = plan.mesh.sizes[static_cast<size_t>(i)];
+  }
+  json["parameters"] = {{"total", report.parameters_total},
+                        {"trainable", report.parameters_trainable},
+                        {"per_rank", report.parameters_per_rank}};
+  json["batch"] = {{"global", plan.run.tokens_per_step / plan.data.seq},
+                   {"micro", plan.run.micro_batch},
+                   {"accumulate", plan.run.accumulate},
+                   {"tokens_per_step", plan.run.tokens_per_step}};
+
+  Json& memory = json["memory"];
+  memory["peak_bytes"] = report.peak.use.total().value;
+  memory["peak_section"] = ToText(report.peak.section);
+  memory["peak_op"] = {{"index", report.peak.op_index}, {"text", report.peak.op_text}};
+  memory["by_category"] = UseJson(report.peak.use);
+  memory["sections"] = Json::array();
+  for (const MemoryPeak& peak : report.section_peaks) {
+    memory["sections"].push_back({{"section", ToText(peak.section)},
+                                  {"peak_bytes", peak.use.total().value},
+                                  {"op_index", peak.op_index},
+                                  {"by_category", UseJson(peak.use)}});
+  }
+  memory["reserved_bytes"] = report.reserved.value;
+  for (int i = 0; i < NumArenas; ++i) {
+    memory["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
+  }
+  memory["outside_arenas_bytes"] = ProgramMemory.value;
+
+  json["communication"] = Json::array();
+  for (const Communication& row : report.step_communication) {
+    json["communication"].push_back({{"op", ToText(row.op)},
+                                     {"axis", ToText(row.axes)},
+                                     {"dtype", ToText(row.dtype)},
+                                     {"count", row.count},
+                                     {"payload_bytes", row.payload.value},
+                                     {"wire_bytes", row.wire.value}});
+  }
+  json["flops_per_step"] = report.model_flops.value * ranks;
+  json["flops_per_step_per_rank"] = report.model_flops.value;
+  json["recompute_flops_per_step"] = report.recompute_flops.value * ranks;
+
+  json["units"] = Json::array();
+  for (const UnitUse& unit : report.units) {
+    json["units"].push_back({{"name", unit.name},
+                             {"parameters", unit.num_elements},
+                             {"gathered_bytes", unit.gathered.value},
+                             {"reshard_after_forward", unit.reshard_after_forward}});
+  }
+  json["init"] = Json::array();
+  for (const InitUse& use : report.init) {
+    json["init"].push_back({{"rule", use.rule},
+                            {"recipe_line", use.recipe_line},
+                            {"parameters", use.num_parameters},
+                            {"elements", use.num_elements}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace shardc

@@ -1,0 +1,141 @@
+// One loop over the nodes, operands first. An operand of the wrong type is reported at its own place; the operation
+// then counts as what it would have been, as its result does not depend on its operands' types. Only `if` takes its
+// type from its branches: a number beside a distribution is the constant distribution.
+
+#include "compiler/expr/checker.h"
+
+#include <optional>
+
+#include "compiler/base/check.h"
+#include "compiler/expr/lexer.h"
+#include "compiler/expr/names.h"
+
+namespace shardc {
+
+namespace {
+
+/// "a number".
+auto WithArticle(ExprType type) -> std::string { return fmt::format("a {}", ToText(type)); }
+
+class Checker {
+ public:
+  Checker(const ExprTree& tree, std::string_view text, std::vector<ExprError>& errors)
+      : tree_(tree), text_(text), errors_(errors) {}
+
+  auto Run(ExprKind kind) -> ExprType {
+    for (const ExprNode& node : tree_.nodes) {
+      types_.Add(TypeOf(node));
+    }
+    const auto type = types_[tree_.root()];
+    const ExprNode& root = tree_.nodes[tree_.root()];
+    switch (kind) {
+      case ExprKind::Predicate:
+        if (type && *type != ExprType::Bool) {
+          Report(root, "a predicate is a condition; {} is {}", *type);
+        }
+        break;
+      case ExprKind::Schedule:
+        if (type && *type != ExprType::Number) {
+          Report(root, "a schedule is a number; {} is {}", *type);
+        }
+        break;
+      case ExprKind::Rule:
+        if (type && *type == ExprType::Bool) {
+          Report(root, "an init rule is a number or a distribution; {} is {}", *type);
+        }
+        break;
+    }
+    return type.value_or(ExprType::Number);
+  }
+
+ private:
+  auto TypeOf(const ExprNode& node) -> std::optional<ExprType> {
+    switch (node.kind) {
+      case ExprNodeKind::Number:
+      case ExprNodeKind::Variable: return ExprType::Number;
+      case ExprNodeKind::Bool: return ExprType::Bool;
+      case ExprNodeKind::Negate:
+      case ExprNodeKind::Add:
+      case ExprNodeKind::Subtract:
+      case ExprNodeKind::Multiply:
+      case ExprNodeKind::Divide:
+      case ExprNodeKind::Power: RequireAll(node, ExprType::Number); return ExprType::Number;
+      case ExprNodeKind::Less:
+      case ExprNodeKind::LessEqual:
+      case ExprNodeKind::Greater:
+      case ExprNodeKind::GreaterEqual: RequireAll(node, ExprType::Number); return ExprType::Bool;
+      case ExprNodeKind::Equal:
+      case ExprNodeKind::NotEqual: RequireComparable(node); return ExprType::Bool;
+      case ExprNodeKind::Not:
+      case ExprNodeKind::And:
+      case ExprNodeKind::Or: RequireAll(node, ExprType::Bool); return ExprType::Bool;
+      case ExprNodeKind::If: return TypeOfIf(node);
+      case ExprNodeKind::Call:
+        RequireAll(node, ExprType::Number);
+        return ExprFunctionRows()[static_cast<size_t>(node.row)].result;
+      case ExprNodeKind::Broken: return std::nullopt;
+    }
+    CHECK(false, "node kind {}", static_cast<int>(node.kind));
+  }
+
+  auto Require(const ExprNode& node, ExprNodeId operand, ExprType type) -> void {
+    if (types_[operand] && *types_[operand] != type) {
+      const std::string_view sign = text_.substr(static_cast<size_t>(node.operator_begin),
+                                                 static_cast<size_t>(node.operator_end - node.operator_begin));
+      Report(tree_.nodes[operand], fmt::format("`{}` takes {}s; {{}} is {{}}", sign, ToText(type)), *types_[operand]);
+    }
+  }
+
+  auto RequireAll(const ExprNode& node, ExprType type) -> void {
+    for (const ExprNodeId operand : node.operands) {
+      Require(node, operand, type);
+    }
+  }
+
+  auto RequireComparable(const ExprNode& node) -> void {
+    const auto left = types_[node.operands[0]];
+    const auto right = types_[node.operands[1]];
+    if (left == ExprType::Distribution || right == ExprType::Distribution) {
+      RequireAll(node, ExprType::Number);
+    } else if (left && right) {
+      Require(node, node.operands[1], *left);
+    }
+  }
+
+  auto TypeOfIf(const ExprNode& node) -> std::optional<ExprType> {
+    Require(node, node.operands[0], ExprType::Bool);
+    const auto if_true = types_[node.operands[1]];
+    const auto if_false = types_[node.operands[2]];
+    if (!if_true || !if_false || *if_true == *if_false) {
+      return if_true ? if_false : std::nullopt;
+    }
+    if (*if_true == ExprType::Bool || *if_false == ExprType::Bool) {
+      const ExprNode& branch = tree_.nodes[node.operands[2]];
+      Report(branch,
+             fmt::format("both branches of `if` are alike; the first is {}, {{}} is {{}}", WithArticle(*if_true)),
+             *if_false);
+      return std::nullopt;
+    }
+    return ExprType::Distribution;
+  }
+
+  /// `message` with the node's text and type filled in.
+  auto Report(const ExprNode& node, std::string_view message, ExprType type) -> void {
+    errors_.push_back(ErrorAt(node.begin, node.end, "expr-type",
+                              fmt::format(fmt::runtime(message), Quoted(TextOf(node, text_)), WithArticle(type))));
+  }
+
+  const ExprTree& tree_;
+  std::string_view text_;
+  std::vector<ExprError>& errors_;
+  IdVector<ExprNodeId, std::optional<ExprType>> types_;
+};
+
+}  // namespace
+
+auto CheckTypes(const ExprTree& tree, std::string_view text, ExprKind kind, std::vector<ExprError>& errors)
+    -> ExprType {
+  return Checker(tree, text, errors).Run(kind);
+}
+
+}  // namespace shardc

@@ -1,0 +1,121 @@
+// The expression language: one parser and type checker, one scalar evaluator. Rules, schedules and predicates are
+// expressions; which names and which functions each may use is its ExprKind.
+//
+// Grammar, loosest first:
+//   expr    := 'if' expr 'then' expr 'else' expr | or
+//   or      := and ('or' and)*          and := not ('and' not)*          not := 'not' not | compare
+//   compare := sum (('<' | '<=' | '>' | '>=' | '==' | '!=') sum)?
+//   sum     := product (('+' | '-') product)*        product := unary (('*' | '/') unary)*
+//   unary   := '-' unary | power        power := atom ('^' unary)?        (right-associative; -2^2 is -4)
+//   atom    := number | name | name '(' expr (',' expr)* ')' | '(' expr ')'
+// Numbers are decimal (12, 0.5, .5, 3e-4). Names are the rows of schemas/expr_names.def and schemas/init_functions.def.
+//
+// `and`, `or` and `if` look only at the operands that they need: `layer > 0 and 1 / layer < 0.5` holds nowhere, but has
+// a value everywhere. Values are doubles, computed in the order written, so the same text gives the same bits.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/base/enum.h"
+
+namespace shardc {
+
+/// Longer texts, and texts with more levels of parentheses, calls, `if`, `not`, minus signs and powers inside one
+/// another, are refused (expr-syntax).
+constexpr size_t MaxExprBytes = 64 * 1024;
+constexpr int MaxExprDepth = 200;
+
+/// Predicate: a condition over the sizes of the model. Schedule: a number over the step. Rule: a number or distribution
+/// over the sizes of a parameter. The variables of each are in schemas/expr_names.def.
+enum class ExprKind { Predicate, Schedule, Rule };
+template <>
+struct EnumNames<ExprKind> {
+  static constexpr std::array<std::string_view, 3> names{"predicate", "schedule", "init rule"};
+};
+
+enum class ExprType { Number, Bool, Distribution };
+template <>
+struct EnumNames<ExprType> {
+  static constexpr std::array<std::string_view, 3> names{"number", "condition", "distribution"};
+};
+
+enum class DistributionKind {
+  Constant,
+#define DISTRIBUTION(Name, name, parameters, domain, doc) Name,
+#include "schemas/init_functions.def"
+};
+template <>
+struct EnumNames<DistributionKind> {
+  static constexpr std::array names{
+      std::string_view("constant"),
+#define DISTRIBUTION(Name, name, parameters, domain, doc) std::string_view(#name),
+#include "schemas/init_functions.def"
+  };
+};
+
+/// What an init rule evaluates to. Constant: {value}. Normal: {mean, std}. TruncNormal: {mean, std, a, b}, bounds
+/// absolute. Uniform: {a, b}.
+struct Distribution {
+  DistributionKind kind = DistributionKind::Constant;
+  std::vector<double> arguments;
+
+  friend auto operator==(const Distribution&, const Distribution&) -> bool = default;
+};
+/// "normal(0, 0.02)", "1": shortest text that reads back to the same doubles.
+auto ToText(const Distribution& distribution) -> std::string;
+
+/// A fault in an expression: `column` counts bytes from 1 in its text; `name` is the diagnostic's kebab-case name
+/// (expr-syntax, expr-unknown-name, expr-type, expr-argument-count, expr-domain).
+struct ExprError {
+  std::string name;
+  std::string message;
+  int column = 1;
+  int length = 1;
+  /// Nearest known word, or empty.
+  std::string closest;
+};
+
+struct ExprTree;
+
+/// A parsed and type-checked expression. Copyable; immutable. One made by default has no type and no value.
+class Expr {
+ public:
+  auto type() const -> ExprType;
+  auto text() const -> const std::string& { return text_; }
+
+ private:
+  friend struct ExprAccess;
+  std::string text_;
+  std::shared_ptr<const ExprTree> tree_;
+};
+
+template <class T>
+struct ExprResult {
+  T value{};
+  std::vector<ExprError> errors;
+
+  auto ok() const -> bool { return errors.empty(); }
+};
+
+using ExprVariables = std::map<std::string, double, std::less<>>;
+
+/// Parses and type-checks. Errors: expr-syntax, expr-unknown-name, expr-argument-count, expr-type, and expr-domain for
+/// a literal beyond the doubles: every fault found, in text order.
+auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr>;
+
+/// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate, a distribution or a
+/// number (the constant distribution) for a rule.
+/// Requires: the type fits.
+/// Errors: expr-domain, with the place of the operation, function or variable: a division by zero, arguments outside a
+///   function's domain, a power without a real value, a result that is not finite, a variable that `variables` lacks
+///   (`layer` outside the blocks). Only the first that the value depends on.
+auto EvaluateNumber(const Expr& expr, const ExprVariables& variables) -> ExprResult<double>;
+auto EvaluateBool(const Expr& expr, const ExprVariables& variables) -> ExprResult<bool>;
+auto EvaluateRule(const Expr& expr, const ExprVariables& variables) -> ExprResult<Distribution>;
+
+}  // namespace shardc

@@ -1,0 +1,60 @@
+// Text of an expression to tokens. Faults in single tokens are reported here; the parser then sees what was meant,
+// where that is clear, or Broken.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/expr/expr.h"
+
+namespace shardc {
+
+enum class TokenKind {
+  Number,
+  Name,
+  If,
+  Then,
+  Else,
+  And,
+  Or,
+  Not,
+  Plus,
+  Minus,
+  Times,
+  Divide,
+  Power,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
+  Open,
+  Close,
+  Comma,
+  /// Something that is not part of the language, and reported already.
+  Broken,
+  End,
+};
+
+struct Token {
+  TokenKind kind = TokenKind::End;
+  /// Bytes [begin, end) of the text.
+  int begin = 0;
+  int end = 0;
+  double number = 0;
+
+  auto length() const -> int { return end > begin ? end - begin : 1; }
+};
+
+/// An error at bytes [begin, end) of the text, at least one long.
+auto ErrorAt(int begin, int end, std::string_view name, std::string message) -> ExprError;
+
+/// A piece of the text for a message: in backticks, escaped, cut where long.
+auto Quoted(std::string_view text) -> std::string;
+
+/// The tokens in order, the last of them End; faults are added to `errors`. Requires: text.size() <= MaxExprBytes.
+auto Lex(std::string_view text, std::vector<ExprError>& errors) -> std::vector<Token>;
+
+}  // namespace shardc

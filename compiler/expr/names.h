@@ -1,0 +1,61 @@
+// The names that expressions know, from the rows of schemas/expr_names.def and schemas/init_functions.def.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "compiler/expr/expr.h"
+
+namespace shardc {
+
+struct ExprVariableRow {
+  std::string_view name;
+  std::vector<ExprKind> kinds;
+  std::string_view doc;
+};
+
+struct ExprConstantRow {
+  std::string_view name;
+  ExprType type;
+  /// Of a condition, 1 or 0.
+  double value;
+  std::string_view doc;
+};
+
+struct ExprFunctionRow {
+  std::string_view name;
+  /// "mean, std".
+  std::string_view parameters;
+  /// "std >= 0"; empty: all numbers.
+  std::string_view domain;
+  std::string_view doc;
+  /// Number or Distribution.
+  ExprType result;
+  /// Constant where the result is a number.
+  DistributionKind distribution;
+  /// The value, or nothing outside the domain; of a distribution within it, 0.
+  auto(*evaluate)(std::span<const double> arguments) -> std::optional<double>;
+
+  auto num_parameters() const -> int;
+  /// Distributions are known in init rules only.
+  auto IsKnownIn(ExprKind kind) const -> bool { return result == ExprType::Number || kind == ExprKind::Rule; }
+};
+
+auto ExprVariableRows() -> const std::vector<ExprVariableRow>&;
+auto ExprConstantRows() -> const std::vector<ExprConstantRow>&;
+auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>&;
+
+/// The index of the row called `name`, or nothing.
+template <class Row>
+auto FindRow(const std::vector<Row>& rows, std::string_view name) -> std::optional<int> {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].name == name) {
+      return static_cast<int>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardc

@@ -1,0 +1,471 @@
+// Recursive descent over the grammar in expr.h, a function a line of it. A syntax fault is reported where it is found.
+// Then tokens are skipped to the next `,`, `)`, `then` or `else` of the same level, what fails until one of them is
+// taken is not reported, and the expression so cut short becomes Broken, as its type says nothing. Only texts nested
+// beyond MaxExprDepth are given up as a whole.
+
+#include "compiler/expr/parser.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "compiler/base/check.h"
+#include "compiler/diag/diagnostics.h"
+#include "compiler/expr/lexer.h"
+#include "compiler/expr/names.h"
+
+namespace shardc {
+
+namespace {
+
+struct BinaryOperator {
+  TokenKind token;
+  ExprNodeKind node;
+};
+
+constexpr std::initializer_list<BinaryOperator> OrOperators = {{TokenKind::Or, ExprNodeKind::Or}};
+constexpr std::initializer_list<BinaryOperator> AndOperators = {{TokenKind::And, ExprNodeKind::And}};
+constexpr std::initializer_list<BinaryOperator> Comparisons = {
+    {TokenKind::Less, ExprNodeKind::Less},       {TokenKind::LessEqual, ExprNodeKind::LessEqual},
+    {TokenKind::Greater, ExprNodeKind::Greater}, {TokenKind::GreaterEqual, ExprNodeKind::GreaterEqual},
+    {TokenKind::Equal, ExprNodeKind::Equal},     {TokenKind::NotEqual, ExprNodeKind::NotEqual},
+};
+constexpr std::initializer_list<BinaryOperator> SumOperators = {{TokenKind::Plus, ExprNodeKind::Add},
+                                                                {TokenKind::Minus, ExprNodeKind::Subtract}};
+constexpr std::initializer_list<BinaryOperator> ProductOperators = {{TokenKind::Times, ExprNodeKind::Multiply},
+                                                                    {TokenKind::Divide, ExprNodeKind::Divide}};
+
+auto WithArticle(ExprKind kind) -> std::string_view {
+  switch (kind) {
+    case ExprKind::Predicate: return "a predicate";
+    case ExprKind::Schedule: return "a schedule";
+    case ExprKind::Rule: return "an init rule";
+  }
+  CHECK(false, "kind {}", static_cast<int>(kind));
+}
+
+auto Plural(int count, std::string_view word) -> std::string {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, ExprKind kind, std::vector<ExprError>& errors)
+      : text_(text), kind_(kind), errors_(errors), tokens_(Lex(text, errors)) {}
+
+  auto Run() -> ExprTree {
+    if (token().kind == TokenKind::End) {
+      errors_.push_back(
+          ErrorAt(0, 1, "expr-syntax", fmt::format("the text is empty; {} stands here", WithArticle(kind_))));
+      Broken(token());
+      return std::move(tree_);
+    }
+    ParseExpression();
+    if (token().kind != TokenKind::End) {
+      ReportSyntax("an operator or the end", {"and", "or"});
+      Broken(token());
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  /// Counts one level of nesting while it lives.
+  class Level {
+   public:
+    explicit Level(Parser& parser) : parser_(parser) { ++parser_.depth_; }
+    ~Level() { --parser_.depth_; }
+    Level(const Level&) = delete;
+    auto operator=(const Level&) -> Level& = delete;
+
+    auto TooDeep() const -> bool {
+      if (parser_.depth_ <= MaxExprDepth) {
+        return false;
+      }
+      const Token& token = parser_.token();
+      if (!parser_.is_given_up_) {
+        parser_.Report(token, "expr-syntax", fmt::format("nested more than {} levels deep", MaxExprDepth));
+      }
+      parser_.is_given_up_ = true;
+      parser_.at_ = parser_.tokens_.size() - 1;
+      return true;
+    }
+
+   private:
+    Parser& parser_;
+  };
+
+  auto token() const -> const Token& { return tokens_[at_]; }
+  auto Take() -> const Token& { return token().kind == TokenKind::End ? token() : tokens_[at_++]; }
+  auto TextOfToken(const Token& token) const -> std::string_view {
+    return text_.substr(static_cast<size_t>(token.begin), static_cast<size_t>(token.end - token.begin));
+  }
+
+  auto Report(const Token& token, std::string_view name, std::string message, std::string closest = {}) -> void {
+    errors_.push_back(ErrorAt(token.begin, token.end, name, std::move(message)));
+    errors_.back().closest = std::move(closest);
+  }
+
+  /// Reports that the token at hand is not what belongs there, then skips to where parsing can go on.
+  auto ReportSyntax(std::string_view expected, const std::vector<std::string_view>& words = {},
+                    std::string_view remedy = {}) -> void {
+    if (!is_recovering_ && !is_given_up_ && token().kind != TokenKind::Broken) {
+      const std::string found =
+          token().kind == TokenKind::End ? "the text ends" : fmt::format("{} stands", Quoted(TextOfToken(token())));
+      const std::string closest = token().kind == TokenKind::Name ? ClosestWord(TextOfToken(token()), words) : "";
+      Report(token(), "expr-syntax", fmt::format("{} where {} comes{}", found, expected, remedy), closest);
+    }
+    is_recovering_ = true;
+    Skip();
+  }
+
+  auto Skip() -> void {
+    int num_open = 0;
+    for (; token().kind != TokenKind::End; ++at_) {
+      const TokenKind kind = token().kind;
+      const bool is_stop =
+          kind == TokenKind::Close || kind == TokenKind::Comma || kind == TokenKind::Then || kind == TokenKind::Else;
+      if (num_open == 0 && is_stop) {
+        return;
+      }
+      num_open += kind == TokenKind::Open ? 1 : kind == TokenKind::Close ? -1 : 0;
+    }
+  }
+
+  /// Takes a token of this kind, if it is at hand; parsing is then in step again.
+  auto Accept(TokenKind kind) -> bool {
+    if (token().kind != kind) {
+      return false;
+    }
+    ++at_;
+    is_recovering_ = false;
+    return true;
+  }
+
+  auto Node(ExprNodeId id) const -> const ExprNode& { return tree_.nodes[id]; }
+
+  auto Leaf(ExprNodeKind kind, const Token& token, double number = 0, int row = -1) -> ExprNodeId {
+    return tree_.nodes.Add({.kind = kind,
+                            .operands = {},
+                            .number = number,
+                            .row = row,
+                            .begin = token.begin,
+                            .end = token.end,
+                            .operator_begin = token.begin,
+                            .operator_end = token.end});
+  }
+
+  auto Broken(const Token& token) -> ExprNodeId { return Leaf(ExprNodeKind::Broken, token); }
+
+  auto Operation(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
+    const int begin = std::min(sign.begin, Node(operands.front()).begin);
+    const int end = Node(operands.back()).end;
+    return tree_.nodes.Add({.kind = kind,
+                            .operands = std::move(operands),
+                            .begin = begin,
+                            .end = std::max(end, sign.end),
+                            .operator_begin = sign.begin,
+                            .operator_end = sign.end});
+  }
+
+  static auto Find(std::initializer_list<BinaryOperator> operators, TokenKind token) -> std::optional<ExprNodeKind> {
+    for (const BinaryOperator& candidate : operators) {
+      if (candidate.token == token) {
+        return candidate.node;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// operand (operator operand)*, from the left.
+  auto ParseChain(std::initializer_list<BinaryOperator> operators, ExprNodeId (Parser::*operand)()) -> ExprNodeId {
+    ExprNodeId left = (this->*operand)();
+    while (const auto kind = Find(operators, token().kind)) {
+      const Token sign = Take();
+      const ExprNodeId right = (this->*operand)();
+      left = Operation(*kind, sign, {left, right});
+    }
+    return left;
+  }
+
+  auto ParseExpression() -> ExprNodeId {
+    if (token().kind != TokenKind::If) {
+      return ParseChain(OrOperators, &Parser::ParseAnd);
+    }
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return Broken(token());
+    }
+    const Token sign = Take();
+    ExprNodeId condition = ParseExpression();
+    if (!Accept(TokenKind::Then)) {
+      ReportSyntax("an operator or `then`", {"then", "and", "or"});
+      Accept(TokenKind::Then);
+      condition = Broken(sign);
+    }
+    ExprNodeId if_true = ParseExpression();
+    if (!Accept(TokenKind::Else)) {
+      ReportSyntax("an operator or `else`", {"else", "and", "or"});
+      if (!Accept(TokenKind::Else)) {
+        return Broken(sign);
+      }
+      if_true = Broken(sign);
+    }
+    const ExprNodeId if_false = ParseExpression();
+    return Operation(ExprNodeKind::If, sign, {condition, if_true, if_false});
+  }
+
+  auto ParseAnd() -> ExprNodeId { return ParseChain(AndOperators, &Parser::ParseNot); }
+
+  auto ParseNot() -> ExprNodeId {
+    if (token().kind != TokenKind::Not) {
+      return ParseComparison();
+    }
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return Broken(token());
+    }
+    const Token sign = Take();
+    return Operation(ExprNodeKind::Not, sign, {ParseNot()});
+  }
+
+  auto ParseComparison() -> ExprNodeId {
+    const ExprNodeId left = ParseSum();
+    const auto kind = Find(Comparisons, token().kind);
+    if (!kind) {
+      return left;
+    }
+    const Token sign = Take();
+    const ExprNodeId comparison = Operation(*kind, sign, {left, ParseSum()});
+    if (Find(Comparisons, token().kind)) {
+      if (!is_recovering_) {
+        Report(token(), "expr-syntax", "comparisons do not chain; `a < b and b < c` compares three");
+      }
+      is_recovering_ = true;
+      Skip();
+      return Broken(sign);
+    }
+    return comparison;
+  }
+
+  auto ParseSum() -> ExprNodeId { return ParseChain(SumOperators, &Parser::ParseProduct); }
+
+  auto ParseProduct() -> ExprNodeId { return ParseChain(ProductOperators, &Parser::ParseUnary); }
+
+  auto ParseUnary() -> ExprNodeId {
+    if (token().kind != TokenKind::Minus) {
+      return ParsePower();
+    }
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return Broken(token());
+    }
+    const Token sign = Take();
+    return Operation(ExprNodeKind::Negate, sign, {ParseUnary()});
+  }
+
+  auto ParsePower() -> ExprNodeId {
+    const ExprNodeId base = ParseAtom();
+    if (token().kind != TokenKind::Power) {
+      return base;
+    }
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return base;
+    }
+    const Token sign = Take();
+    return Operation(ExprNodeKind::Power, sign, {base, ParseUnary()});
+  }
+
+  auto ParseAtom() -> ExprNodeId {
+    if (token().kind == TokenKind::Number) {
+      const Token number = Take();
+      return Leaf(ExprNodeKind::Number, number, number.number);
+    }
+    if (token().kind == TokenKind::Open) {
+      return ParseParentheses();
+    }
+    if (token().kind == TokenKind::Name) {
+      const Token name = Take();
+      return token().kind == TokenKind::Open ? ParseCall(name) : ResolveName(name);
+    }
+    const Token place = token();
+    const bool needs_parentheses = place.kind == TokenKind::If || place.kind == TokenKind::Not;
+    ReportSyntax("a value", {}, needs_parentheses ? "; parentheses make it one" : "");
+    return Broken(place);
+  }
+
+  auto ParseParentheses() -> ExprNodeId {
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return Broken(token());
+    }
+    const Token open = Take();
+    const ExprNodeId inner = ParseExpression();
+    if (!Close(open, "an operator or `)`")) {
+      return Broken(open);
+    }
+    // The parentheses belong to the text of the node, which messages quote.
+    tree_.nodes[inner].begin = open.begin;
+    tree_.nodes[inner].end = tokens_[at_ - 1].end;
+    return inner;
+  }
+
+  /// Takes the `)` of `open`. False if something else was at hand; that is reported.
+  auto Close(const Token& open, std::string_view expected) -> bool {
+    if (Accept(TokenKind::Close)) {
+      return true;
+    }
+    if (token().kind == TokenKind::End) {
+      if (!is_recovering_ && !is_given_up_) {
+        Report(open, "expr-syntax", "`(` has no `)`");
+      }
+      is_recovering_ = true;
+      return false;
+    }
+    ReportSyntax(expected, {"and", "or"});
+    // A comma, `then` or `else` inside the parentheses: what lies behind it up to their end is skipped too.
+    while (token().kind != TokenKind::Close && token().kind != TokenKind::End) {
+      ++at_;
+      Skip();
+    }
+    Accept(TokenKind::Close);
+    return false;
+  }
+
+  auto ParseCall(const Token& name) -> ExprNodeId {
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return Broken(token());
+    }
+    const auto row = ResolveFunction(name);
+    const Token open = Take();
+    std::vector<ExprNodeId> arguments;
+    if (token().kind != TokenKind::Close && token().kind != TokenKind::End) {
+      do {
+        arguments.push_back(ParseExpression());
+      } while (Accept(TokenKind::Comma));
+    }
+    // Where the list of arguments is not whole, its length says nothing.
+    if (!Close(open, "an operator, `,` or `)`") || !row) {
+      return Broken(name);
+    }
+    const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(*row)];
+    const auto num_arguments = static_cast<int>(arguments.size());
+    if (num_arguments != function.num_parameters()) {
+      ReportCount(name, function, num_arguments);
+      return Broken(name);
+    }
+    const ExprNodeId call = Operation(ExprNodeKind::Call, name, std::move(arguments));
+    tree_.nodes[call].row = *row;
+    tree_.nodes[call].end = tokens_[at_ - 1].end;
+    return call;
+  }
+
+  auto ReportCount(const Token& name, const ExprFunctionRow& function, int num_arguments) -> void {
+    Report(name, "expr-argument-count",
+           fmt::format("`{}` takes {} ({}), here {} given", function.name,
+                       Plural(function.num_parameters(), "argument"), function.parameters,
+                       num_arguments == 0   ? "none is"
+                       : num_arguments == 1 ? "1 is"
+                                            : fmt::format("{} are", num_arguments)));
+  }
+
+  auto ResolveName(const Token& token) -> ExprNodeId {
+    const std::string_view name = TextOfToken(token);
+    if (const auto row = FindRow(ExprConstantRows(), name)) {
+      const ExprConstantRow& constant = ExprConstantRows()[static_cast<size_t>(*row)];
+      return Leaf(constant.type == ExprType::Bool ? ExprNodeKind::Bool : ExprNodeKind::Number, token, constant.value);
+    }
+    if (const auto row = FindRow(ExprVariableRows(), name)) {
+      const std::vector<ExprKind>& kinds = ExprVariableRows()[static_cast<size_t>(*row)].kinds;
+      if (std::find(kinds.begin(), kinds.end(), kind_) != kinds.end()) {
+        return Leaf(ExprNodeKind::Variable, token, 0, *row);
+      }
+    } else if (const auto function = FindRow(ExprFunctionRows(), name)) {
+      const ExprFunctionRow& found = ExprFunctionRows()[static_cast<size_t>(*function)];
+      if (found.IsKnownIn(kind_)) {
+        ReportCount(token, found, 0);
+        return Broken(token);
+      }
+    }
+    ReportUnknown(token, KnownValues());
+    return Broken(token);
+  }
+
+  auto ResolveFunction(const Token& token) -> std::optional<int> {
+    const std::string_view name = TextOfToken(token);
+    const auto row = FindRow(ExprFunctionRows(), name);
+    if (row && ExprFunctionRows()[static_cast<size_t>(*row)].IsKnownIn(kind_)) {
+      return row;
+    }
+    const std::vector<std::string_view> values = KnownValues();
+    if (std::find(values.begin(), values.end(), name) != values.end()) {
+      Report(token, "expr-type", fmt::format("`{}` is not a function; a product is written with `*`", name));
+      return std::nullopt;
+    }
+    std::vector<std::string_view> functions;
+    for (const ExprFunctionRow& function : ExprFunctionRows()) {
+      if (function.IsKnownIn(kind_)) {
+        functions.push_back(function.name);
+      }
+    }
+    ReportUnknown(token, functions);
+    return std::nullopt;
+  }
+
+  auto KnownValues() const -> std::vector<std::string_view> {
+    std::vector<std::string_view> names;
+    for (const ExprVariableRow& variable : ExprVariableRows()) {
+      if (std::find(variable.kinds.begin(), variable.kinds.end(), kind_) != variable.kinds.end()) {
+        names.push_back(variable.name);
+      }
+    }
+    for (const ExprConstantRow& constant : ExprConstantRows()) {
+      names.push_back(constant.name);
+    }
+    return names;
+  }
+
+  /// A name that is not known, or only elsewhere; lists what is known here where no name is near.
+  auto ReportUnknown(const Token& token, const std::vector<std::string_view>& known) -> void {
+    const std::string_view name = TextOfToken(token);
+    std::string message = fmt::format("{} is not known in {}", Quoted(name), WithArticle(kind_));
+    std::string elsewhere;
+    if (const auto row = FindRow(ExprVariableRows(), name)) {
+      for (const ExprKind kind : ExprVariableRows()[static_cast<size_t>(*row)].kinds) {
+        elsewhere += fmt::format("{}{}", elsewhere.empty() ? "" : " and in ", WithArticle(kind));
+      }
+    } else if (FindRow(ExprFunctionRows(), name)) {
+      elsewhere = WithArticle(ExprKind::Rule);
+    }
+    const std::string closest = elsewhere.empty() ? ClosestWord(name, known) : "";
+    if (!elsewhere.empty()) {
+      message += fmt::format(", but in {}", elsewhere);
+    }
+    if (closest.empty()) {
+      message += fmt::format("; known here: {}", fmt::join(known, ", "));
+    }
+    Report(token, "expr-unknown-name", std::move(message), closest);
+  }
+
+  std::string_view text_;
+  ExprKind kind_;
+  std::vector<ExprError>& errors_;
+  std::vector<Token> tokens_;
+  ExprTree tree_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  /// After a syntax fault, until a token is found in its place again.
+  bool is_recovering_ = false;
+  bool is_given_up_ = false;
+};
+
+}  // namespace
+
+auto ParseTree(std::string_view text, ExprKind kind, std::vector<ExprError>& errors) -> ExprTree {
+  return Parser(text, kind, errors).Run();
+}
+
+}  // namespace shardc

@@ -1,0 +1,69 @@
+// The mesh: three named axes, ranks by coordinates, and the arithmetic of equal slices.
+//
+// Rank order is row-major over (replicate, dp, tp): tp neighbours are neighbours in rank, as their traffic is densest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/base/enum.h"
+#include "compiler/base/error_or.h"
+
+namespace shardc {
+
+enum class Axis : uint8_t { Replicate, Dp, Tp };
+constexpr int NumAxes = 3;
+template <>
+struct EnumNames<Axis> {
+  static constexpr std::array<std::string_view, NumAxes> names{"replicate", "dp", "tp"};
+};
+
+/// A set of axes; a collective over it joins the ranks that differ in these axes only. Printed as "dp+tp".
+struct AxisSet {
+  uint8_t bits = 0;
+
+  static constexpr auto Of(Axis axis) -> AxisSet { return {static_cast<uint8_t>(1U << static_cast<unsigned>(axis))}; }
+  static constexpr auto All() -> AxisSet { return {7}; }
+  constexpr auto Has(Axis axis) const -> bool { return (bits & Of(axis).bits) != 0; }
+  friend constexpr auto operator|(AxisSet a, AxisSet b) -> AxisSet { return {static_cast<uint8_t>(a.bits | b.bits)}; }
+  friend constexpr auto operator==(AxisSet, AxisSet) -> bool = default;
+};
+
+auto ToText(AxisSet axes) -> std::string;
+auto AxisSetFromText(std::string_view text) -> ErrorOr<AxisSet>;
+
+using Coordinates = std::array<int64_t, NumAxes>;
+
+struct Mesh {
+  std::array<int64_t, NumAxes> sizes{1, 1, 1};
+
+  auto size(Axis axis) const -> int64_t { return sizes[static_cast<size_t>(axis)]; }
+  auto size(AxisSet axes) const -> int64_t;
+  auto num_ranks() const -> int64_t { return sizes[0] * sizes[1] * sizes[2]; }
+  auto CoordinatesOf(int64_t rank) const -> Coordinates;
+  auto RankOf(const Coordinates& coordinates) const -> int64_t;
+  /// The ranks of the group over `axes` that `rank` belongs to, in rank order.
+  auto Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t>;
+  friend auto operator==(const Mesh&, const Mesh&) -> bool = default;
+};
+
+/// A half-open stretch of elements.
+struct Interval {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  auto size() const -> int64_t { return end > begin ? end - begin : 0; }
+  auto empty() const -> bool { return end <= begin; }
+  friend auto operator==(const Interval&, const Interval&) -> bool = default;
+};
+
+auto Intersect(const Interval& a, const Interval& b) -> Interval;
+
+/// The elements of a vector that member `index` of `degree` owns: equal contiguous slices.
+/// Requires: length is a multiple of degree (sub-vectors are padded to it), 0 <= index < degree.
+/// Source: equal contiguous pieces, as ncclReduceScatter takes them.
+auto OwnedSlice(int64_t length, int64_t degree, int64_t index) -> Interval;
+
+}  // namespace shardc

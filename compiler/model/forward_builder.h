@@ -1,0 +1,66 @@
+// What a model family writes its forward with: one call an op, results typed by the op's Shape. A family reads as the
+// model's forward and knows nothing of meshes, units or gradients.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "compiler/ops/emitter.h"
+#include "compiler/recipe/model_sizes.h"
+
+namespace shardc {
+
+class ForwardBuilder {
+ public:
+  /// `parameters`: the full value of each declared parameter, by name.
+  ForwardBuilder(Emitter* emitter, const std::unordered_map<std::string, ValueId>* parameters, ValueId tokens,
+                 ValueId rope_table)
+      : emitter_(emitter), parameters_(parameters), tokens_(tokens), rope_table_(rope_table) {}
+
+  auto tokens() const -> ValueId { return tokens_; }
+  /// Ops from here on belong to block `layer`, or to none for -1; its name prefixes theirs.
+  auto EnterLayer(int64_t layer, std::string prefix) -> void;
+  /// The whole, unsharded matrix of a declared parameter. Requires: the family's parameters name it.
+  auto Parameter(const std::string& name) -> ValueId;
+
+  auto Embedding(ValueId tokens, ValueId weight) -> ValueId;
+  auto RmsNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId;
+  /// x [S, B, K] by weight [N, K], transposed: [S, B, N].
+  auto Linear(ValueId x, ValueId weight, const std::string& name) -> ValueId;
+  auto Rope(ValueId x, int64_t head_dim) -> ValueId;
+  auto Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim) -> ValueId;
+  auto Swiglu(ValueId gate, ValueId up) -> ValueId;
+  /// a + b, over the bytes of b.
+  auto Add(ValueId a, ValueId b) -> ValueId;
+
+ private:
+  auto NewActivation(const ValueType& type, const std::string& name) -> ValueId;
+
+  Emitter* emitter_;
+  const std::unordered_map<std::string, ValueId>* parameters_;
+  ValueId tokens_;
+  ValueId rope_table_;
+  std::string prefix_;
+};
+
+/// The parameters of a family in the order of their use, with logical shapes. `layer` is -1 outside the blocks.
+struct ParameterSpec {
+  std::string name;
+  Dims shape;
+  int64_t layer = -1;
+};
+
+struct ModelFamily {
+  std::string_view name;
+  auto (*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
+  /// Logits [S, B, V] of the builder's tokens.
+  auto (*forward)(ForwardBuilder&, const ModelSizes&) -> ValueId;
+};
+
+/// The family of that name, or nullptr.
+auto FindModelFamily(std::string_view name) -> const ModelFamily*;
+
+/// Families are files of this folder; each defines its row.
+extern const ModelFamily LlamaFamily;
+
+}  // namespace shardc

@@ -1,0 +1,68 @@
+// Llama: pre-norm blocks of grouped-query attention with rotary positions and a SwiGLU feed-forward layer.
+//
+// Source: Touvron et al. 2023, "LLaMA"; names and layouts as huggingface/transformers models/llama.
+#include "compiler/model/forward_builder.h"
+
+namespace shardc {
+
+static auto LayerPrefix(int64_t layer) -> std::string { return fmt::format("model.layers.{}.", layer); }
+
+static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
+  const int64_t q_width = m.heads * m.head_dim;
+  const int64_t kv_width = m.kv_heads * m.head_dim;
+  std::vector<ParameterSpec> specs{{"model.embed_tokens.weight", {m.vocab, m.hidden}, -1}};
+  for (int64_t layer = 0; layer < m.layers; ++layer) {
+    const auto add = [&](std::string_view name, Dims shape) {
+      specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer});
+    };
+    add("input_layernorm", {m.hidden});
+    add("self_attn.q_proj", {q_width, m.hidden});
+    add("self_attn.k_proj", {kv_width, m.hidden});
+    add("self_attn.v_proj", {kv_width, m.hidden});
+    add("self_attn.o_proj", {m.hidden, q_width});
+    add("post_attention_layernorm", {m.hidden});
+    add("mlp.gate_proj", {m.ffn, m.hidden});
+    add("mlp.up_proj", {m.ffn, m.hidden});
+    add("mlp.down_proj", {m.hidden, m.ffn});
+  }
+  specs.push_back({"model.norm.weight", {m.hidden}, -1});
+  if (!m.tied) {
+    specs.push_back({"lm_head.weight", {m.vocab, m.hidden}, -1});
+  }
+  return specs;
+}
+
+static auto Block(ForwardBuilder& f, const ModelSizes& m, ValueId x, const std::string& prefix) -> ValueId {
+  const auto linear = [&](ValueId input, std::string_view name) {
+    return f.Linear(input, f.Parameter(fmt::format("{}{}.weight", prefix, name)), std::string(name));
+  };
+  const ValueId a = f.RmsNorm(x, f.Parameter(prefix + "input_layernorm.weight"), m.norm_eps, "input_layernorm");
+  const ValueId q = f.Rope(linear(a, "self_attn.q_proj"), m.head_dim);
+  const ValueId k = f.Rope(linear(a, "self_attn.k_proj"), m.head_dim);
+  const ValueId v = linear(a, "self_attn.v_proj");
+  const ValueId attended = f.Attention(q, k, v, m.head_dim);
+  const ValueId h = f.Add(x, linear(attended, "self_attn.o_proj"));
+
+  const ValueId b =
+      f.RmsNorm(h, f.Parameter(prefix + "post_attention_layernorm.weight"), m.norm_eps, "post_attention_layernorm");
+  const ValueId gate = linear(b, "mlp.gate_proj");
+  const ValueId up = linear(b, "mlp.up_proj");
+  return f.Add(h, linear(f.Swiglu(gate, up), "mlp.down_proj"));
+}
+
+static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ValueId {
+  f.EnterLayer(-1, "model.");
+  const ValueId embedding = f.Parameter("model.embed_tokens.weight");
+  ValueId x = f.Embedding(f.tokens(), embedding);
+  for (int64_t layer = 0; layer < m.layers; ++layer) {
+    f.EnterLayer(layer, LayerPrefix(layer));
+    x = Block(f, m, x, LayerPrefix(layer));
+  }
+  f.EnterLayer(-1, "model.");
+  x = f.RmsNorm(x, f.Parameter("model.norm.weight"), m.norm_eps, "norm");
+  return f.Linear(x, m.tied ? embedding : f.Parameter("lm_head.weight"), "logits");
+}
+
+const ModelFamily LlamaFamily{.name = "llama", .parameters = LlamaParameters, .forward = LlamaForward};
+
+}  // namespace shardc

@@ -1,0 +1,27 @@
+// adamw. C1: gradient, parameter, exp_avg and exp_avg_sq are f32 slices of the sub-vector. C2: factor is f64[1].
+// C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Adamw&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::Adamw& op, const Plan& plan, OpCheck& check) -> void {
+  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
+  const ValueType slice{DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}};
+  for (const auto& [field, value] : {std::pair{"gradient", op.gradient}, std::pair{"parameter", op.parameter},
+                                     std::pair{"exp_avg", op.exp_avg}, std::pair{"exp_avg_sq", op.exp_avg_sq}}) {
+    ExpectType(check, plan, value, slice, field, "adamw-c1");
+  }
+  ExpectType(check, plan, op.factor, {DType::F64, {1}}, "factor", "adamw-c2");
+  check.Expect(plan.scalars[op.lr].kind == ScalarKind::Schedule, "adamw-c3", "{} is no schedule",
+               plan.scalars[op.lr].name);
+  check.Expect(plan.scalars[op.updates].kind == ScalarKind::State, "adamw-c3", "{} is no state scalar",
+               plan.scalars[op.updates].name);
+  check.Expect(op.beta1 >= 0 && op.beta1 < 1 && op.beta2 >= 0 && op.beta2 < 1 && op.eps > 0, "adamw-c4",
+               "betas are {} and {}, eps is {}", op.beta1, op.beta2, op.eps);
+}
+
+auto Cost(const op::Adamw& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.gradient, 13); }
+
+}  // namespace shardc

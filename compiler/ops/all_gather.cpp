@@ -1,0 +1,32 @@
+// all_gather. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one dtype. C3: shard lies in a
+// shared arena, where the peers read it.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::AllGather& op, const Plan& plan) -> std::vector<ValueType> {
+  return {{plan.values[op.shard].dtype, {ElementsOf(plan, op.shard) * plan.mesh.size(op.axes)}}};
+}
+
+auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
+  const int64_t ranks = plan.mesh.size(op.axes);
+  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "all_gather-c1",
+               "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
+               ElementsOf(plan, op.shard), ranks);
+  check.Expect(plan.values[op.full].dtype == plan.values[op.shard].dtype, "all_gather-c2", "{} from {}",
+               ToText(plan.values[op.full].dtype), ToText(plan.values[op.shard].dtype));
+  const Arena arena = plan.buffers[plan.values[op.shard].buffer].arena;
+  check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "all_gather-c3",
+               "shard lies in the {} arena", ToText(arena));
+}
+
+/// A ring sends every slice but one's own. Source: Thakur et al. 2005, sec. 4.1.
+auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
+  OpCost cost = TrafficOf(op, plan);
+  const int64_t ranks = plan.mesh.size(op.axes);
+  const Bytes payload = BytesOf(plan, op.full);
+  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1) / ranks});
+  return cost;
+}
+
+}  // namespace shardc

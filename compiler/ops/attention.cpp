@@ -1,0 +1,66 @@
+// attention. C1: q is [S, B, A*D] with D = head_dim; y is of q's type. C2: k and v are [S, B, K*D] of q's dtype.
+// C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: scratch has the bytes that ScratchBytes tells.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Attention& op, const Plan& plan) -> std::vector<ValueType> {
+  const ValueType q = TypeOf(plan, op.q);
+  return {q, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}};
+}
+
+auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType q = TypeOf(plan, op.q);
+  const ValueType k = TypeOf(plan, op.k);
+  if (!check.Expect(q.shape.size() == 3 && op.head_dim > 0 && q.shape[2] % op.head_dim == 0, "attention-c1",
+                    "q is {}, head_dim is {}", ToText(q.shape), op.head_dim)) {
+    return;
+  }
+  ExpectType(check, plan, op.y, q, "y", "attention-c1");
+  if (!check.Expect(k.shape.size() == 3 && k.dtype == q.dtype && k.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] &&
+                        k.shape[2] > 0 && k.shape[2] % op.head_dim == 0,
+                    "attention-c2", "k is {} and q is {}, head_dim is {}", ToText(k.shape), ToText(q.shape),
+                    op.head_dim)) {
+    return;
+  }
+  ExpectType(check, plan, op.v, k, "v", "attention-c2");
+  check.Expect(q.shape[2] % k.shape[2] == 0, "attention-c3", "{} query heads over {} kv heads",
+               q.shape[2] / op.head_dim, k.shape[2] / op.head_dim);
+  ExpectType(check, plan, op.lse, Shape(op, plan)[1], "lse", "attention-c4");
+  if (op.scratch.valid()) {
+    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention-c5", "scratch has {} B, needs {} B",
+                 BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
+  }
+}
+
+/// Two products of S x S x D a head, the causal half of each: 2 * (2 S^2 D) / 2.
+/// Source: Dao 2023, "FlashAttention-2", sec. 4.1 (FLOPs of the causal forward).
+auto Cost(const op::Attention& op, const Plan& plan) -> OpCost {
+  OpCost cost = TrafficOf(op, plan);
+  cost.matmul_flops = Flops{2 * ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q)};
+  cost.other_flops = Flops{4 * ElementsOf(plan, op.lse) * ShapeOf(plan, op.q)[0] / 2};
+  return cost;
+}
+
+auto Vjp(const op::Attention& op, VjpContext& context) -> void {
+  const ValueId dy = context.GradientOf(op.y);
+  const auto fresh = [&](ValueId value) {
+    const auto target = context.GradientTarget(value);
+    CHECK(!target.onto.valid(), "attention's operand %{} has another use that wants its gradient", value.index);
+    return target.value;
+  };
+  op::AttentionBackward backward{.dy = dy,
+                                 .q = op.q,
+                                 .k = op.k,
+                                 .v = op.v,
+                                 .y = op.y,
+                                 .lse = op.lse,
+                                 .dq = fresh(op.q),
+                                 .dk = fresh(op.k),
+                                 .dv = fresh(op.v),
+                                 .scratch = {},
+                                 .head_dim = op.head_dim};
+  context.Emit(backward);
+}
+
+}  // namespace shardc

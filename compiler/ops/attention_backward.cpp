@@ -1,0 +1,45 @@
+// attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: sizes as for attention. C3: lse is f32
+// [B, A, S]. C4: scratch has the bytes that ScratchBytes tells.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::AttentionBackward& op, const Plan& plan) -> std::vector<ValueType> {
+  return {TypeOf(plan, op.q), TypeOf(plan, op.k), TypeOf(plan, op.v)};
+}
+
+auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType q = TypeOf(plan, op.q);
+  const ValueType k = TypeOf(plan, op.k);
+  for (const auto& [field, value] : {std::pair{"dy", op.dy}, std::pair{"y", op.y}, std::pair{"dq", op.dq}}) {
+    ExpectType(check, plan, value, q, field, "attention_backward-c1");
+  }
+  for (const auto& [field, value] : {std::pair{"v", op.v}, std::pair{"dk", op.dk}, std::pair{"dv", op.dv}}) {
+    ExpectType(check, plan, value, k, field, "attention_backward-c1");
+  }
+  if (!check.Expect(q.shape.size() == 3 && k.shape.size() == 3 && op.head_dim > 0 && k.shape[0] == q.shape[0] &&
+                        k.shape[1] == q.shape[1] && k.shape[2] > 0 && k.shape[2] % op.head_dim == 0 &&
+                        q.shape[2] % k.shape[2] == 0,
+                    "attention_backward-c2", "q is {}, k is {}, head_dim is {}", ToText(q.shape), ToText(k.shape),
+                    op.head_dim)) {
+    return;
+  }
+  ExpectType(check, plan, op.lse, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}, "lse",
+             "attention_backward-c3");
+  if (op.scratch.valid()) {
+    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention_backward-c4",
+                 "scratch has {} B, needs {} B", BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
+  }
+}
+
+/// dq, dk, dv and dp are four products of the causal half; the probabilities, computed again from lse inside the
+/// kernel, are counted as other work, so that model FLOPs stay comparable.
+auto Cost(const op::AttentionBackward& op, const Plan& plan) -> OpCost {
+  OpCost cost = TrafficOf(op, plan);
+  const int64_t product = ShapeOf(plan, op.q)[0] * ElementsOf(plan, op.q);
+  cost.matmul_flops = Flops{4 * product};
+  cost.other_flops = Flops{product + 4 * ElementsOf(plan, op.lse) * ShapeOf(plan, op.q)[0]};
+  return cost;
+}
+
+}  // namespace shardc

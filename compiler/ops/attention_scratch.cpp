@@ -1,0 +1,27 @@
+// Scratch of attention and attention_backward, as attention_scratch.h cuts it.
+#include "compiler/ops/attention_scratch.h"
+
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+static auto SizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> AttentionSizes {
+  const Dims& query = ShapeOf(plan, q);
+  return {.batch = query[1],
+          .heads = query[2] / head_dim,
+          .kv_heads = ShapeOf(plan, k)[2] / head_dim,
+          .sequence = query[0]};
+}
+
+auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
+  const AttentionSizes sizes = SizesOf(plan, op.q, op.k, op.head_dim);
+  return Bytes{SizeOf(DType::F32) * sizes.forward_slots() * AttentionSlotFloats};
+}
+
+auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
+  const AttentionSizes sizes = SizesOf(plan, op.q, op.k, op.head_dim);
+  return Bytes{SizeOf(DType::F32) *
+               (AttentionDeltaFloats(sizes) + sizes.backward_slots() * AttentionBackwardSlotFloats)};
+}
+
+}  // namespace shardc

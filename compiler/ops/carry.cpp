@@ -1,0 +1,15 @@
+// carry. C1: last and first are the same bytes. C2: they are of one type.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Carry& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.last)}; }
+
+auto Verify(const op::Carry& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectSameBytes(check, plan, op.first, op.last, "carry-c1");
+  ExpectType(check, plan, op.first, TypeOf(plan, op.last), "first", "carry-c2");
+}
+
+auto Cost(const op::Carry&, const Plan&) -> OpCost { return {}; }
+
+}  // namespace shardc

@@ -1,0 +1,26 @@
+// control. C1: bad is i64[1]. C2: the scalars it writes are flags.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Control&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::Control& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "control-c1");
+  for (const ScalarId id : {op.stop, op.nonfinite, op.bad_parameter}) {
+    const Scalar& scalar = plan.scalars[id];
+    check.Expect(scalar.kind == ScalarKind::Flag, "control-c2", "{} is a {} scalar, expected flag", scalar.name,
+                 ToText(scalar.kind));
+  }
+}
+
+/// Two words a rank. Source: all-reduce by a ring, as for all_reduce.
+auto Cost(const op::Control& op, const Plan& plan) -> OpCost {
+  OpCost cost = TrafficOf(op, plan);
+  const int64_t ranks = plan.mesh.size(op.axes);
+  const Bytes payload{2 * SizeOf(DType::I64)};
+  cost.wires.push_back({op.axes, DType::I64, payload, payload * (2 * (ranks - 1)) / ranks});
+  return cost;
+}
+
+}  // namespace shardc

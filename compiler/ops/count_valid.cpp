@@ -1,0 +1,19 @@
+// count_valid. C1: targets are i32. C2: count is f64[1]. C3: count_onto is the same bytes as count.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::CountValid&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
+
+auto Verify(const op::CountValid& op, const Plan& plan, OpCheck& check) -> void {
+  check.Expect(plan.values[op.targets].dtype == DType::I32, "count_valid-c1", "targets are {}, expected i32",
+               ToText(plan.values[op.targets].dtype));
+  ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "count_valid-c2");
+  if (op.count_onto.valid()) {
+    ExpectSameBytes(check, plan, op.count, op.count_onto, "count_valid-c3");
+  }
+}
+
+auto Cost(const op::CountValid& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.targets, 1); }
+
+}  // namespace shardc

@@ -1,0 +1,42 @@
+// cross_entropy. C1: targets are i32 of the leading dims of logits. C2: loss is f64[1]. C3: lse is f32 of those dims.
+// C4: loss_onto is the same bytes as loss.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+static auto RowsOf(const Plan& plan, ValueId logits) -> Dims {
+  Dims rows = ShapeOf(plan, logits);
+  rows.pop_back();
+  return rows;
+}
+
+auto Shape(const op::CrossEntropy& op, const Plan& plan) -> std::vector<ValueType> {
+  return {{DType::F64, {1}}, {DType::F32, RowsOf(plan, op.logits)}};
+}
+
+auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> void {
+  if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "cross_entropy-c1", "logits have no dims")) {
+    return;
+  }
+  const auto types = Shape(op, plan);
+  ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "cross_entropy-c1");
+  ExpectType(check, plan, op.loss, types[0], "loss", "cross_entropy-c2");
+  ExpectType(check, plan, op.lse, types[1], "lse", "cross_entropy-c3");
+  if (op.loss_onto.valid()) {
+    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy-c4");
+  }
+}
+
+auto Cost(const op::CrossEntropy& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.logits, 4); }
+
+/// The gradient of a loss sum is 1 / count, kept as the count itself: the kernel divides.
+auto Vjp(const op::CrossEntropy& op, VjpContext& context) -> void {
+  const ValueId count = context.GradientOf(op.loss);
+  context.Emit(op::CrossEntropyBackward{.logits = op.logits,
+                                        .targets = op.targets,
+                                        .lse = op.lse,
+                                        .count = count,
+                                        .dlogits = context.GradientOver(op.logits, op.logits)});
+}
+
+}  // namespace shardc

@@ -1,0 +1,28 @@
+// cross_entropy_backward. C1: targets are i32 and lse is f32, of the leading dims of logits. C2: count is f64[1].
+// C3: dlogits is of the type and the bytes of logits.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::CrossEntropyBackward& op, const Plan& plan) -> std::vector<ValueType> {
+  return {TypeOf(plan, op.logits)};
+}
+
+auto Verify(const op::CrossEntropyBackward& op, const Plan& plan, OpCheck& check) -> void {
+  Dims rows = ShapeOf(plan, op.logits);
+  if (!check.Expect(!rows.empty(), "cross_entropy_backward-c1", "logits have no dims")) {
+    return;
+  }
+  rows.pop_back();
+  ExpectType(check, plan, op.targets, {DType::I32, rows}, "targets", "cross_entropy_backward-c1");
+  ExpectType(check, plan, op.lse, {DType::F32, rows}, "lse", "cross_entropy_backward-c1");
+  ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "cross_entropy_backward-c2");
+  ExpectType(check, plan, op.dlogits, TypeOf(plan, op.logits), "dlogits", "cross_entropy_backward-c3");
+  ExpectSameBytes(check, plan, op.dlogits, op.logits, "cross_entropy_backward-c3");
+}
+
+auto Cost(const op::CrossEntropyBackward& op, const Plan& plan) -> OpCost {
+  return ElementwiseCost(op, plan, op.logits, 3);
+}
+
+}  // namespace shardc

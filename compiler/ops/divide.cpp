@@ -1,0 +1,16 @@
+// divide. C1: a, b and y are f64[1].
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Divide&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
+
+auto Verify(const op::Divide& op, const Plan& plan, OpCheck& check) -> void {
+  for (const auto& [field, value] : {std::pair{"a", op.a}, std::pair{"b", op.b}, std::pair{"y", op.y}}) {
+    ExpectType(check, plan, value, {DType::F64, {1}}, field, "divide-c1");
+  }
+}
+
+auto Cost(const op::Divide& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.y, 1); }
+
+}  // namespace shardc

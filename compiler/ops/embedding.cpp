@@ -1,0 +1,36 @@
+// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens…, H] of weight's type.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Embedding& op, const Plan& plan) -> std::vector<ValueType> {
+  Dims shape = ShapeOf(plan, op.tokens);
+  shape.push_back(ShapeOf(plan, op.weight).back());
+  return {{plan.values[op.weight].dtype, shape}};
+}
+
+auto Verify(const op::Embedding& op, const Plan& plan, OpCheck& check) -> void {
+  check.Expect(plan.values[op.tokens].dtype == DType::I32, "embedding-c1", "tokens are {}, expected i32",
+               ToText(plan.values[op.tokens].dtype));
+  if (check.Expect(ShapeOf(plan, op.weight).size() == 2, "embedding-c2", "weight is {}, expected [V, H]",
+                   ToText(ShapeOf(plan, op.weight)))) {
+    ExpectType(check, plan, op.y, Shape(op, plan)[0], "y", "embedding-c3");
+  }
+}
+
+/// Only the rows that are picked move.
+auto Cost(const op::Embedding& op, const Plan& plan) -> OpCost {
+  const Bytes rows = BytesOf(plan, op.y);
+  return {.matmul_flops = {}, .other_flops = {}, .read = rows + BytesOf(plan, op.tokens), .written = rows, .wires = {}};
+}
+
+auto Vjp(const op::Embedding& op, VjpContext& context) -> void {
+  if (!context.NeedsGradient(op.weight)) {
+    return;
+  }
+  const auto target = context.GradientTarget(op.weight);
+  context.Emit(op::EmbeddingBackward{
+      .tokens = op.tokens, .dy = context.GradientOf(op.y), .dweight = target.value, .dweight_onto = target.onto});
+}
+
+}  // namespace shardc

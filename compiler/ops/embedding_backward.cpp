@@ -1,0 +1,39 @@
+// embedding_backward. C1: tokens are i32. C2: dweight is a matrix [V, H]. C3: dy is [tokens…, H] of dweight's type.
+// C4: dweight_onto is the same bytes as dweight.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::EmbeddingBackward& op, const Plan& plan) -> std::vector<ValueType> {
+  return {TypeOf(plan, op.dweight)};
+}
+
+auto Verify(const op::EmbeddingBackward& op, const Plan& plan, OpCheck& check) -> void {
+  check.Expect(plan.values[op.tokens].dtype == DType::I32, "embedding_backward-c1", "tokens are {}, expected i32",
+               ToText(plan.values[op.tokens].dtype));
+  const Dims& weight = ShapeOf(plan, op.dweight);
+  if (check.Expect(weight.size() == 2, "embedding_backward-c2", "dweight is {}, expected [V, H]", ToText(weight))) {
+    Dims shape = ShapeOf(plan, op.tokens);
+    shape.push_back(weight[1]);
+    ExpectType(check, plan, op.dy, {plan.values[op.dweight].dtype, shape}, "dy", "embedding_backward-c3");
+  }
+  if (op.dweight_onto.valid()) {
+    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "embedding_backward-c4");
+  }
+}
+
+/// Without dweight_onto the whole matrix is cleared first; rows that are named are read and written.
+auto Cost(const op::EmbeddingBackward& op, const Plan& plan) -> OpCost {
+  const Bytes rows = BytesOf(plan, op.dy);
+  OpCost cost{.matmul_flops = {},
+              .other_flops = Flops{ElementsOf(plan, op.dy)},
+              .read = rows * 2 + BytesOf(plan, op.tokens),
+              .written = rows,
+              .wires = {}};
+  if (!op.dweight_onto.valid()) {
+    cost.written += BytesOf(plan, op.dweight);
+  }
+  return cost;
+}
+
+}  // namespace shardc

@@ -1,0 +1,39 @@
+#include "compiler/ops/emitter.h"
+
+namespace shardc {
+
+auto Emitter::New(const ValueType& type, Category category, std::string name, Arena arena) -> ValueId {
+  const Bytes bytes{NumElements(type.shape) * SizeOf(type.dtype)};
+  const BufferId buffer = plan_->buffers.Add(
+      {.name = name, .arena = arena, .category = category, .bytes = bytes, .offset = -1});
+  return View(buffer, RankExpr{}, type, std::move(name));
+}
+
+auto Emitter::Alias(ValueId of, const ValueType& type, std::string name) -> ValueId {
+  const Value& base = plan_->values[of];
+  return View(base.buffer, base.offset, type, std::move(name));
+}
+
+auto Emitter::View(BufferId buffer, RankExpr offset, const ValueType& type, std::string name) -> ValueId {
+  return plan_->values.Add({.buffer = buffer,
+                            .offset = std::move(offset),
+                            .dtype = type.dtype,
+                            .shape = type.shape,
+                            .placement = {},
+                            .name = std::move(name)});
+}
+
+auto Emitter::Emit(OpBody body) -> Op& {
+  ops_->push_back(Op{.body = std::move(body),
+                     .stream = Stream::Compute,
+                     .waits = {},
+                     .signals = {},
+                     .when = {},
+                     .layer = layer_,
+                     .phase = phase_,
+                     .origin = origin_,
+                     .made_by = pass_});
+  return ops_->back();
+}
+
+}  // namespace shardc

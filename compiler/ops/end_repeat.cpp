@@ -1,0 +1,10 @@
+// end_repeat. No constraints of its own: nesting is the verifier's.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::EndRepeat&, const Plan&) -> std::vector<ValueType> { return {}; }
+auto Verify(const op::EndRepeat&, const Plan&, OpCheck&) -> void {}
+auto Cost(const op::EndRepeat&, const Plan&) -> OpCost { return {}; }
+
+}  // namespace shardc

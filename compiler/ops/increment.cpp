@@ -1,0 +1,16 @@
+// increment. C1: the scalar is state.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Increment&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::Increment& op, const Plan& plan, OpCheck& check) -> void {
+  const Scalar& scalar = plan.scalars[op.scalar];
+  check.Expect(scalar.kind == ScalarKind::State, "increment-c1", "{} is a {} scalar, expected state", scalar.name,
+               ToText(scalar.kind));
+}
+
+auto Cost(const op::Increment&, const Plan&) -> OpCost { return {}; }
+
+}  // namespace shardc

@@ -1,0 +1,26 @@
+// initialize. C1: shard is the f32 slice of the sub-vector. C2: the parameter lies in the sub-vector.
+#include <algorithm>
+
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Initialize&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void {
+  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
+  ExpectType(check, plan, op.shard, {DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
+             "initialize-c1");
+  check.Expect(std::any_of(sub_vector.segments.begin(), sub_vector.segments.end(),
+                           [&](const Segment& segment) { return segment.parameter == op.parameter; }),
+               "initialize-c2", "{} does not lie in v{}", plan.parameters[op.parameter].name, op.sub_vector.index);
+}
+
+auto Cost(const op::Initialize& op, const Plan& plan) -> OpCost {
+  OpCost cost;
+  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(DType::F32)} /
+                 plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);
+  return cost;
+}
+
+}  // namespace shardc

@@ -1,0 +1,25 @@
+// load_tokens. C1: tokens and targets are i32 [S, B] with S the sequence length of the data. C2: both lie in memory that
+// the host can write.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::LoadTokens&, const Plan& plan) -> std::vector<ValueType> {
+  const ValueType type{DType::I32, {plan.data.seq, plan.run.micro_batch}};
+  return {type, type};
+}
+
+auto Verify(const op::LoadTokens& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType type = Shape(op, plan)[0];
+  ExpectType(check, plan, op.tokens, type, "tokens", "load_tokens-c1");
+  ExpectType(check, plan, op.targets, type, "targets", "load_tokens-c1");
+  for (const ValueId id : {op.tokens, op.targets}) {
+    const Arena arena = plan.buffers[plan.values[id].buffer].arena;
+    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2", "%{} lies in the {} arena",
+                 id.index, ToText(arena));
+  }
+}
+
+auto Cost(const op::LoadTokens& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
+
+}  // namespace shardc

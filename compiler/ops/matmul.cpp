@@ -1,0 +1,88 @@
+// matmul. With op(a) an m x k matrix and op(b) a k x n one: C1: the k of both agree. C2: out is an m x n matrix.
+// C3: a and b are of one type; out is of that type or f32. C4: out_onto is the same bytes as out.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+struct MatmulSizes {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  int64_t k_of_b = 0;
+};
+
+static auto SizesOf(const op::Matmul& op, const Plan& plan) -> MatmulSizes {
+  const Matrix a = AsMatrix(plan, op.a);
+  const Matrix b = AsMatrix(plan, op.b);
+  return {.m = op.transpose_a ? a.columns : a.rows,
+          .n = op.transpose_b ? b.rows : b.columns,
+          .k = op.transpose_a ? a.rows : a.columns,
+          .k_of_b = op.transpose_b ? b.columns : b.rows};
+}
+
+/// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
+auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {
+  const MatmulSizes sizes = SizesOf(op, plan);
+  Dims shape{sizes.m};
+  if (!op.transpose_a) {
+    shape = ShapeOf(plan, op.a);
+    shape.pop_back();
+  }
+  shape.push_back(sizes.n);
+  return {{plan.values[op.a].dtype, shape}};
+}
+
+auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
+  if (!check.Expect(!ShapeOf(plan, op.a).empty() && !ShapeOf(plan, op.b).empty() && !ShapeOf(plan, op.out).empty(),
+                    "matmul-c1", "an operand has no dims")) {
+    return;
+  }
+  const MatmulSizes sizes = SizesOf(op, plan);
+  check.Expect(sizes.k == sizes.k_of_b, "matmul-c1", "a has inner size {}, b has {}", sizes.k, sizes.k_of_b);
+  const Matrix out = AsMatrix(plan, op.out);
+  check.Expect(out.rows == sizes.m && out.columns == sizes.n, "matmul-c2", "out is {} x {}, expected {} x {}", out.rows,
+               out.columns, sizes.m, sizes.n);
+  const DType a = plan.values[op.a].dtype;
+  const DType b = plan.values[op.b].dtype;
+  const DType o = plan.values[op.out].dtype;
+  check.Expect(a == b && (o == a || o == DType::F32), "matmul-c3", "{} by {} into {}", ToText(a), ToText(b), ToText(o));
+  if (op.out_onto.valid()) {
+    ExpectSameBytes(check, plan, op.out, op.out_onto, "matmul-c4");
+  }
+}
+
+/// 2mnk: one multiplication and one addition per term.
+auto Cost(const op::Matmul& op, const Plan& plan) -> OpCost {
+  OpCost cost = TrafficOf(op, plan);
+  const MatmulSizes sizes = SizesOf(op, plan);
+  cost.matmul_flops = Flops{2 * sizes.m * sizes.n * sizes.k};
+  return cost;
+}
+
+/// With C = op(a) op(b): d op(a) = dC op(b)^T and d op(b) = op(a)^T dC, transposed back where the operand was.
+auto Vjp(const op::Matmul& op, VjpContext& context) -> void {
+  const ValueId dc = context.GradientOf(op.out);
+  const auto product = [&](ValueId of, ValueId left, bool transpose_left, ValueId right, bool transpose_right) {
+    if (context.NeedsGradient(of)) {
+      const auto target = context.GradientTarget(of);
+      context.Emit(op::Matmul{.a = left,
+                              .b = right,
+                              .out = target.value,
+                              .out_onto = target.onto,
+                              .transpose_a = transpose_left,
+                              .transpose_b = transpose_right});
+    }
+  };
+  if (op.transpose_b) {
+    product(op.b, dc, true, op.a, op.transpose_a);
+  } else {
+    product(op.b, op.a, !op.transpose_a, dc, false);
+  }
+  if (op.transpose_a) {
+    product(op.a, op.b, op.transpose_b, dc, true);
+  } else {
+    product(op.a, dc, false, op.b, !op.transpose_b);
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,40 @@
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost {
+  OpCost cost;
+  for (const Access& access : AccessesOf(body)) {
+    const Bytes bytes = BytesOf(plan, access.value);
+    if (access.kind != AccessKind::Write) {
+      cost.read += bytes;
+    }
+    if (access.kind != AccessKind::Read) {
+      cost.written += bytes;
+    }
+  }
+  return cost;
+}
+
+auto ElementwiseCost(const OpBody& body, const Plan& plan, ValueId per, int64_t flops) -> OpCost {
+  OpCost cost = TrafficOf(body, plan);
+  cost.other_flops = Flops{ElementsOf(plan, per) * flops};
+  return cost;
+}
+
+auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
+                std::string_view constraint) -> bool {
+  const ValueType actual = TypeOf(plan, value);
+  return check.Expect(actual == expected, constraint, "{} is {}{}, expected {}{}", field, ToText(actual.dtype),
+                      ToText(actual.shape), ToText(expected.dtype), ToText(expected.shape));
+}
+
+auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint)
+    -> bool {
+  const Value& a = plan.values[result];
+  const Value& b = plan.values[over];
+  return check.Expect(a.buffer == b.buffer && a.offset == b.offset && a.bytes() == b.bytes(), constraint,
+                      "%{} and %{} are not the same bytes", result.index, over.index);
+}
+
+}  // namespace shardc

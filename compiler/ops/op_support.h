@@ -1,0 +1,37 @@
+// Short forms used by the op files: operand types, matrix sizes, common costs.
+#pragma once
+
+#include "compiler/ops/ops.h"
+
+namespace shardc {
+
+inline auto TypeOf(const Plan& plan, ValueId id) -> ValueType {
+  return {plan.values[id].dtype, plan.values[id].shape};
+}
+inline auto ShapeOf(const Plan& plan, ValueId id) -> const Dims& { return plan.values[id].shape; }
+inline auto ElementsOf(const Plan& plan, ValueId id) -> int64_t { return plan.values[id].num_elements(); }
+inline auto BytesOf(const Plan& plan, ValueId id) -> Bytes { return plan.values[id].bytes(); }
+
+/// A value seen as a matrix: the product of its leading dims by its last. A vector is one row.
+struct Matrix {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+inline auto AsMatrix(const Plan& plan, ValueId id) -> Matrix {
+  const Dims& shape = ShapeOf(plan, id);
+  const int64_t columns = shape.empty() ? 1 : shape.back();
+  return {columns == 0 ? 0 : NumElements(shape) / columns, columns};
+}
+
+/// Reads and writes of the whole of every operand, and `flops` for each element of `per`.
+auto ElementwiseCost(const OpBody& body, const Plan& plan, ValueId per, int64_t flops) -> OpCost;
+/// Bytes read and written, from the accesses of the op; ACC onto a value reads it too.
+auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
+
+/// True and silent if `value` has this type, else a failure of `constraint` naming both.
+auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
+                std::string_view constraint) -> bool;
+/// For an OVER or ACC result: the same bytes as what it overwrites.
+auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint) -> bool;
+
+}  // namespace shardc

@@ -1,0 +1,112 @@
+// What the compiler knows of each op, declared from the rows of schemas/ops.def and defined in one file an op:
+//
+//   Shape(op, plan)         types of the values it writes, in row order of OUT, OVER, ACC fields
+//   Verify(op, plan, check) its numbered constraints C1, C2, … on operand shapes, dtypes and placements
+//   Cost(op, plan)          FLOPs, bytes touched, bytes on the wire
+//   Vjp(op, context)        differentiable ops: emits the ops that compute the operands' gradients
+//   ScratchBytes(op, plan)  ops with a SCRATCH field
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+struct ValueType {
+  DType dtype = DType::F32;
+  Dims shape;
+
+  friend auto operator==(const ValueType&, const ValueType&) -> bool = default;
+};
+
+/// What a collective puts on the wire of one rank, once.
+struct WireCost {
+  AxisSet axes;
+  DType dtype = DType::F32;
+  /// Bytes of the full vector.
+  Bytes payload;
+  /// Bytes this rank sends, by a ring: (R - 1) / R of the payload for gathers and scatters, twice that for all-reduce.
+  /// Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication Operations in MPICH", sec. 4.
+  Bytes wire;
+};
+
+struct OpCost {
+  /// Matrix products: 2mnk each; causal attention at half of the full square.
+  Flops matmul_flops;
+  /// Everything else, counted as one FLOP an arithmetic operation.
+  Flops other_flops;
+  Bytes read;
+  Bytes written;
+  /// Set for collectives.
+  std::vector<WireCost> wires;
+};
+
+/// Takes the failures of Verify: `check.Expect(a == b, "matmul-c2", "a has {} columns, b has {} rows", …)`.
+class OpCheck {
+ public:
+  explicit OpCheck(std::string op_line) : op_line_(std::move(op_line)) {}
+
+  template <class... Args>
+  auto Expect(bool holds, std::string_view constraint, fmt::format_string<Args...> format, Args&&... args) -> bool {
+    if (!holds) {
+      failures_.push_back(fmt::format("{}: {} [{}]", op_line_, fmt::format(format, std::forward<Args>(args)...), constraint));
+    }
+    return holds;
+  }
+  auto failures() const -> const std::vector<std::string>& { return failures_; }
+
+ private:
+  std::string op_line_;
+  std::vector<std::string> failures_;
+};
+
+/// What a VJP rule may ask for and emit. Implemented by the differentiate pass.
+class VjpContext {
+ public:
+  virtual ~VjpContext() = default;
+  virtual auto plan() -> Plan& = 0;
+  /// The gradient of a value that the op wrote. Requires: NeedsGradient of one of its results held.
+  virtual auto GradientOf(ValueId value) -> ValueId = 0;
+  /// Does anything upstream of this operand want its gradient? (False for tokens, tables, frozen parameters.)
+  virtual auto NeedsGradient(ValueId value) -> bool = 0;
+  /// A place for a contribution to the gradient of `value`: the value to write and, where contributions exist already,
+  /// the one to add to.
+  struct Target {
+    ValueId value;
+    ValueId onto;
+  };
+  virtual auto GradientTarget(ValueId value) -> Target = 0;
+  /// Says that `gradient` is the whole gradient of `value` (residual branches share one). Adds where one exists.
+  virtual auto PassGradient(ValueId value, ValueId gradient) -> void = 0;
+  /// A gradient value of `like`'s type over the bytes of `over`, which the emitted op overwrites: becomes the gradient
+  /// of `like`. Requires: `like` has none yet.
+  virtual auto GradientOver(ValueId like, ValueId over) -> ValueId = 0;
+  /// Appends a backward op.
+  virtual auto Emit(OpBody body) -> void = 0;
+};
+
+#define NotDifferentiable(Type)
+#define Differentiable(Type) auto Vjp(const op::Type& op, VjpContext& context)->void;
+#define OP(Type, mnemonic, differentiable, fields, doc)                       \
+  auto Shape(const op::Type& op, const Plan& plan) -> std::vector<ValueType>; \
+  auto Verify(const op::Type& op, const Plan& plan, OpCheck& check) -> void;  \
+  auto Cost(const op::Type& op, const Plan& plan) -> OpCost;                  \
+  differentiable(Type)
+#include "schemas/ops.def"
+#undef NotDifferentiable
+#undef Differentiable
+
+/// Bytes of the SCRATCH field. Source for both sides: the compiler makes the buffer by it, the kernel checks it.
+auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes;
+auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes;
+
+template <class T>
+concept HasScratch = requires(const T& op) { op.scratch; };
+
+/// The row's last column.
+auto DocOf(OpKind kind) -> std::string_view;
+auto IsDifferentiable(OpKind kind) -> bool;
+
+}  // namespace shardc

@@ -1,0 +1,17 @@
+// read_scalar. C1: value is f64[1]. C2: the scalar is a metric or a flag.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::ReadScalar&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::ReadScalar& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectType(check, plan, op.value, {DType::F64, {1}}, "value", "read_scalar-c1");
+  const Scalar& scalar = plan.scalars[op.to];
+  check.Expect(scalar.kind == ScalarKind::Metric || scalar.kind == ScalarKind::Flag, "read_scalar-c2",
+               "{} is a {} scalar, expected metric or flag", scalar.name, ToText(scalar.kind));
+}
+
+auto Cost(const op::ReadScalar& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
+
+}  // namespace shardc

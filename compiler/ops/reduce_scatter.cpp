@@ -1,0 +1,37 @@
+// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are f32. C3: full lies in a shared
+// arena, where the peers read it. C4: shard_onto is the same bytes as shard.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::ReduceScatter& op, const Plan& plan) -> std::vector<ValueType> {
+  return {{plan.values[op.full].dtype, {ElementsOf(plan, op.full) / plan.mesh.size(op.axes)}}};
+}
+
+auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> void {
+  const int64_t ranks = plan.mesh.size(op.axes);
+  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "reduce_scatter-c1",
+               "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
+               ElementsOf(plan, op.shard), ranks);
+  check.Expect(plan.values[op.full].dtype == DType::F32 && plan.values[op.shard].dtype == DType::F32,
+               "reduce_scatter-c2", "{} to {}, expected f32", ToText(plan.values[op.full].dtype),
+               ToText(plan.values[op.shard].dtype));
+  const Arena arena = plan.buffers[plan.values[op.full].buffer].arena;
+  check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "reduce_scatter-c3",
+               "full lies in the {} arena", ToText(arena));
+  if (op.shard_onto.valid()) {
+    ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4");
+  }
+}
+
+/// A ring sends every slice but one. Source: Thakur et al. 2005, sec. 4.2.
+auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
+  OpCost cost = TrafficOf(op, plan);
+  const int64_t ranks = plan.mesh.size(op.axes);
+  const Bytes payload = BytesOf(plan, op.full);
+  cost.other_flops = Flops{ElementsOf(plan, op.full)};
+  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1) / ranks});
+  return cost;
+}
+
+}  // namespace shardc

@@ -1,0 +1,16 @@
+// release. C1: the buffer lies in an arena whose contents end with a section.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Release&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::Release& op, const Plan& plan, OpCheck& check) -> void {
+  const Buffer& buffer = plan.buffers[op.buffer];
+  check.Expect(!IsPersistent(buffer.arena), "release-c1", "{} lies in the {} arena, which is never released",
+               buffer.name, ToText(buffer.arena));
+}
+
+auto Cost(const op::Release&, const Plan&) -> OpCost { return {}; }
+
+}  // namespace shardc

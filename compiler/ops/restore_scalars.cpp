@@ -1,0 +1,10 @@
+// restore_scalars. No constraints.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::RestoreScalars&, const Plan&) -> std::vector<ValueType> { return {}; }
+auto Verify(const op::RestoreScalars&, const Plan&, OpCheck&) -> void {}
+auto Cost(const op::RestoreScalars&, const Plan&) -> OpCost { return {}; }
+
+}  // namespace shardc

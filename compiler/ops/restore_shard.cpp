@@ -1,0 +1,17 @@
+// restore_shard. C1: shard is the f32 slice of the sub-vector.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::RestoreShard& op, const Plan& plan) -> std::vector<ValueType> {
+  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
+  return {{DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}};
+}
+
+auto Verify(const op::RestoreShard& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectType(check, plan, op.shard, Shape(op, plan)[0], "shard", "restore_shard-c1");
+}
+
+auto Cost(const op::RestoreShard& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
+
+}  // namespace shardc

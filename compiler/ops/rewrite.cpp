@@ -1,0 +1,89 @@
+#include "compiler/ops/rewrite.h"
+
+namespace shardc {
+
+namespace {
+
+struct BufferRenumberer {
+  const std::vector<BufferId>* numbers;
+
+  auto In(std::string_view, ValueId&) -> void {}
+  auto Out(std::string_view, ValueId&) -> void {}
+  auto Over(std::string_view, ValueId&, ValueId&) -> void {}
+  auto Acc(std::string_view, ValueId&, ValueId&) -> void {}
+  auto InOut(std::string_view, ValueId&) -> void {}
+  auto Scratch(std::string_view, ValueId&) -> void {}
+  auto Whole(std::string_view, BufferId& id) -> void { id = (*numbers)[static_cast<size_t>(id.index)]; }
+  template <class T>
+  auto Attr(std::string_view, T&) -> void {}
+};
+
+}  // namespace
+
+/// Moves the items of `table` whose flag is set to a new table; the new id of each old one.
+template <class IdType, class T>
+static auto Compact(IdVector<IdType, T>& table, const std::vector<bool>& used) -> std::vector<IdType> {
+  std::vector<IdType> numbers(static_cast<size_t>(table.size()));
+  IdVector<IdType, T> kept;
+  for (const IdType id : table.ids()) {
+    if (used[static_cast<size_t>(id.index)]) {
+      numbers[static_cast<size_t>(id.index)] = kept.Add(std::move(table[id]));
+    }
+  }
+  table = std::move(kept);
+  return numbers;
+}
+
+static auto StateValuesOf(SubVector& sub_vector) -> std::array<ValueId*, 4> {
+  return {&sub_vector.shard, &sub_vector.gradient, &sub_vector.exp_avg, &sub_vector.exp_avg_sq};
+}
+
+auto RemoveUnused(Plan& plan) -> void {
+  std::vector<bool> value_used(static_cast<size_t>(plan.values.size()), false);
+  std::vector<bool> buffer_used(static_cast<size_t>(plan.buffers.size()), false);
+  const auto use = [&](ValueId id) {
+    if (id.valid()) {
+      value_used[static_cast<size_t>(id.index)] = true;
+      buffer_used[static_cast<size_t>(plan.values[id].buffer.index)] = true;
+    }
+  };
+  for (Section& section : plan.sections) {
+    for (Op& op : section.ops) {
+      for (const Access& access : AccessesOf(op.body)) {
+        use(access.value);
+        use(access.kills);
+      }
+    }
+  }
+  for (SubVector& sub_vector : plan.sub_vectors) {
+    for (const ValueId* id : StateValuesOf(sub_vector)) {
+      use(*id);
+    }
+  }
+
+  const std::vector<ValueId> values = Compact(plan.values, value_used);
+  const std::vector<BufferId> buffers = Compact(plan.buffers, buffer_used);
+  const auto renumber = [&](ValueId& id) {
+    if (id.valid()) {
+      id = values[static_cast<size_t>(id.index)];
+    }
+  };
+  for (Value& value : plan.values) {
+    value.buffer = buffers[static_cast<size_t>(value.buffer.index)];
+  }
+  BufferRenumberer buffer_renumberer{&buffers};
+  for (Section& section : plan.sections) {
+    for (Op& op : section.ops) {
+      ReplaceReads(op.body, renumber);
+      ReplaceWrites(op.body, renumber);
+      VisitBody(op.body, [&](auto& body) { VisitFields(body, buffer_renumberer); });
+    }
+  }
+  for (SubVector& sub_vector : plan.sub_vectors) {
+    for (ValueId* id : StateValuesOf(sub_vector)) {
+      renumber(*id);
+    }
+  }
+}
+
+}  // namespace shardc

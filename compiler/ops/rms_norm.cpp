@@ -1,0 +1,39 @@
+// rms_norm. C1: weight is [H] with H the last dim of x. C2: y is of x's type. C3: rstd is f32 of x's leading dims.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::RmsNorm& op, const Plan& plan) -> std::vector<ValueType> {
+  Dims rows = ShapeOf(plan, op.x);
+  rows.pop_back();
+  return {TypeOf(plan, op.x), {DType::F32, rows}};
+}
+
+auto Verify(const op::RmsNorm& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType x = TypeOf(plan, op.x);
+  if (!check.Expect(!x.shape.empty(), "rms_norm-c1", "x has no dims")) {
+    return;
+  }
+  ExpectType(check, plan, op.weight, {x.dtype, {x.shape.back()}}, "weight", "rms_norm-c1");
+  const auto types = Shape(op, plan);
+  ExpectType(check, plan, op.y, types[0], "y", "rms_norm-c2");
+  ExpectType(check, plan, op.rstd, types[1], "rstd", "rms_norm-c3");
+}
+
+auto Cost(const op::RmsNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 4); }
+
+auto Vjp(const op::RmsNorm& op, VjpContext& context) -> void {
+  const ValueId dy = context.GradientOf(op.y);
+  const auto dx = context.GradientTarget(op.x);
+  const auto dweight = context.GradientTarget(op.weight);
+  context.Emit(op::RmsNormBackward{.dy = dy,
+                                   .x = op.x,
+                                   .weight = op.weight,
+                                   .rstd = op.rstd,
+                                   .dx = dx.value,
+                                   .dx_onto = dx.onto,
+                                   .dweight = dweight.value,
+                                   .dweight_onto = dweight.onto});
+}
+
+}  // namespace shardc

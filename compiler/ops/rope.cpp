@@ -1,0 +1,32 @@
+// rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim of
+// x. C3: y is of x's type and the same bytes.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Rope& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
+
+auto Verify(const op::Rope& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType x = TypeOf(plan, op.x);
+  if (!check.Expect(x.shape.size() == 3 && op.head_dim > 0 && op.head_dim % 2 == 0 && x.shape[2] % op.head_dim == 0,
+                    "rope-c1", "x is {}, head_dim is {}", ToText(x.shape), op.head_dim)) {
+    return;
+  }
+  ExpectType(check, plan, op.table, {DType::F32, {x.shape[0], 2, op.head_dim / 2}}, "table", "rope-c2");
+  ExpectType(check, plan, op.y, x, "y", "rope-c3");
+  ExpectSameBytes(check, plan, op.y, op.x, "rope-c3");
+}
+
+auto Cost(const op::Rope& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 3); }
+
+/// A rotation's transpose is its inverse.
+auto Vjp(const op::Rope& op, VjpContext& context) -> void {
+  const ValueId dy = context.GradientOf(op.y);
+  context.Emit(op::Rope{.x = dy,
+                        .table = op.table,
+                        .y = context.GradientOver(op.x, dy),
+                        .head_dim = op.head_dim,
+                        .inverse = !op.inverse});
+}
+
+}  // namespace shardc

@@ -1,0 +1,16 @@
+// save_shard. C1: shard is the f32 slice of the sub-vector.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::SaveShard&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::SaveShard& op, const Plan& plan, OpCheck& check) -> void {
+  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
+  ExpectType(check, plan, op.shard, {DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
+             "save_shard-c1");
+}
+
+auto Cost(const op::SaveShard& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
+
+}  // namespace shardc

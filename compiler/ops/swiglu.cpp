@@ -1,0 +1,22 @@
+// swiglu. C1: gate, up and y are of one type.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Swiglu& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.gate)}; }
+
+auto Verify(const op::Swiglu& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectType(check, plan, op.up, TypeOf(plan, op.gate), "up", "swiglu-c1");
+  ExpectType(check, plan, op.y, TypeOf(plan, op.gate), "y", "swiglu-c1");
+}
+
+auto Cost(const op::Swiglu& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.gate, 5); }
+
+auto Vjp(const op::Swiglu& op, VjpContext& context) -> void {
+  const ValueId dy = context.GradientOf(op.y);
+  const ValueId dgate = context.GradientOver(op.gate, op.gate);
+  const ValueId dup = context.GradientOver(op.up, op.up);
+  context.Emit(op::SwigluBackward{.dy = dy, .gate = op.gate, .up = op.up, .dgate = dgate, .dup = dup});
+}
+
+}  // namespace shardc

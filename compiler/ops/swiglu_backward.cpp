@@ -1,0 +1,22 @@
+// swiglu_backward. C1: all five are of one type. C2: dgate is the bytes of gate, dup those of up.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::SwigluBackward& op, const Plan& plan) -> std::vector<ValueType> {
+  return {TypeOf(plan, op.gate), TypeOf(plan, op.up)};
+}
+
+auto Verify(const op::SwigluBackward& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType type = TypeOf(plan, op.dy);
+  for (const auto& [field, value] :
+       {std::pair{"gate", op.gate}, std::pair{"up", op.up}, std::pair{"dgate", op.dgate}, std::pair{"dup", op.dup}}) {
+    ExpectType(check, plan, value, type, field, "swiglu_backward-c1");
+  }
+  ExpectSameBytes(check, plan, op.dgate, op.gate, "swiglu_backward-c2");
+  ExpectSameBytes(check, plan, op.dup, op.up, "swiglu_backward-c2");
+}
+
+auto Cost(const op::SwigluBackward& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.gate, 11); }
+
+}  // namespace shardc

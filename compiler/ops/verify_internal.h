@@ -1,0 +1,132 @@
+// What the parts of the verifier share. Each part looks at one concern and adds its findings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ops/ops.h"
+
+namespace shardc {
+
+/// Findings of one verification, capped, and the work it may still do.
+class Findings {
+ public:
+  explicit Findings(const Plan& plan) : plan_(plan) {}
+
+  template <class... Args>
+  auto Add(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) -> void {
+    Push(fmt::format("{} [{}]", fmt::format(format, std::forward<Args>(args)...), rule));
+  }
+  template <class... Args>
+  auto AddOp(SectionKind section, size_t index, std::string_view rule, fmt::format_string<Args...> format, Args&&... args)
+      -> void {
+    Push(fmt::format("{}: {} [{}]", OpLine(section, index), fmt::format(format, std::forward<Args>(args)...), rule));
+  }
+  auto Push(std::string finding) -> void {
+    if (!full()) {
+      list_.push_back(std::move(finding));
+    }
+  }
+  /// `step op 12 "compute matmul ..."`, shortened.
+  auto OpLine(SectionKind section, size_t index) const -> std::string;
+  auto full() const -> bool { return list_.size() >= Most; }
+  auto empty() const -> bool { return list_.empty(); }
+  auto list() && -> std::vector<std::string> { return std::move(list_); }
+
+  /// Counts steps of work; false once a plan has used up what plans may use. Bounds hostile plans.
+  auto Spend(size_t steps) -> bool;
+
+ private:
+  static constexpr size_t Most = 50;
+  static constexpr int64_t MostWork = 100'000'000;
+
+  const Plan& plan_;
+  std::vector<std::string> list_;
+  int64_t work_left_ = MostWork;
+};
+
+/// Does a collective: its row names axes.
+auto IsCollective(const Op& op) -> bool;
+
+/// Are both values the same bytes of the same buffer?
+auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool;
+
+/// A visitor of VisitFields that ignores every field; derive and hide what matters.
+struct IgnoreFields {
+  auto In(std::string_view, ValueId) -> void {}
+  auto Out(std::string_view, ValueId) -> void {}
+  auto Over(std::string_view, ValueId, ValueId) -> void {}
+  auto Acc(std::string_view, ValueId, ValueId) -> void {}
+  auto InOut(std::string_view, ValueId) -> void {}
+  auto Scratch(std::string_view, ValueId) -> void {}
+  auto Whole(std::string_view, BufferId) -> void {}
+  template <class T>
+  auto Attr(std::string_view, const T&) -> void {}
+};
+
+/// The byte range of a value at one point; [begin, end) from the start of its buffer.
+auto RangeOf(const Value& value, const RankPoint& point) -> Interval;
+
+/// Smallest and largest result of `expr` over all ranks of the mesh, repeat indices below `repeats` and steps up to
+/// `steps`. None where a sum leaves 62 bits.
+auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t steps)
+    -> std::optional<std::pair<int64_t, int64_t>>;
+
+/// Walks the ops of a section as they run: `visit.Run(index, repeat, count)` for each; round a loop `visit.Enter()` and
+/// `visit.Exit()`, and for each pass over its body `visit.Begin(repeat_index)` and `visit.End(end_index)`. A loop runs its
+/// indices 0, 1 and the last: places are affine in the index, so what holds for these holds between. Run and End return
+/// false to stop. Requires: nesting is sound.
+template <class Visitor>
+auto WalkSection(const std::vector<Op>& ops, Visitor& visit) -> void {
+  struct Loop {
+    size_t begin;
+    int64_t count;
+    int64_t repeat;
+  };
+  std::vector<Loop> loops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (const auto* repeat = ops[i].As<op::Repeat>()) {
+      loops.push_back({i, repeat->count, 0});
+      visit.Enter();
+      visit.Begin(i);
+    } else if (ops[i].As<op::EndRepeat>() != nullptr) {
+      Loop& loop = loops.back();
+      if (!visit.End(i)) {
+        return;
+      }
+      const int64_t next = loop.repeat == 0 ? 1 : loop.count - 1;
+      if (next > loop.repeat && next < loop.count) {
+        loop.repeat = next;
+        i = loop.begin;
+        visit.Begin(i);
+      } else {
+        visit.Exit();
+        loops.pop_back();
+      }
+    } else if (!visit.Run(i, loops.empty() ? 0 : loops.back().repeat, loops.empty() ? 1 : loops.back().count)) {
+      return;
+    }
+  }
+}
+
+/// Calls `function` with every op of every section: (section, index, op).
+template <class Function>
+auto ForEachOp(const Plan& plan, Function&& function) -> void {
+  for (size_t s = 0; s < NumSections; ++s) {
+    const std::vector<Op>& ops = plan.sections[s].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      function(static_cast<SectionKind>(s), i, ops[i]);
+    }
+  }
+}
+
+// The parts, in the order in which they run; a part with findings ends the verification.
+auto VerifyStructure(const Plan& plan, Findings& findings) -> void;
+auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
+auto VerifyOps(const Plan& plan, Findings& findings) -> void;
+auto VerifyState(const Plan& plan, Findings& findings) -> void;
+auto VerifyLives(const Plan& plan, Findings& findings) -> void;
+auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
+
+}  // namespace shardc

@@ -1,0 +1,124 @@
+// Lives of bytes: what an op reads was written and not overwritten or released since; what it writes plainly held
+// nothing; what a section makes it releases; buffers that live at one time do not share bytes.
+//
+// The sections are run in the order in which state comes about, each from the state that those before leave behind:
+// constants, then init and restore, then data, then step, eval and save. Places that differ by rank are followed for the
+// first and the last coordinate of every axis: they are affine.
+#include <algorithm>
+
+#include "compiler/ops/verify_section_run.h"
+
+namespace shardc {
+
+namespace {
+
+/// What both states hold.
+auto Common(const HeldState& a, const HeldState& b) -> HeldState {
+  HeldState common;
+  for (const auto& [buffer, ranges] : a) {
+    const auto other = b.find(buffer);
+    if (other == b.end()) {
+      continue;
+    }
+    std::vector<Interval> both;
+    size_t j = 0;
+    for (const Interval& range : ranges) {
+      while (j < other->second.size() && other->second[j].end <= range.begin) {
+        ++j;
+      }
+      for (size_t k = j; k < other->second.size() && other->second[k].begin < range.end; ++k) {
+        both.push_back(Intersect(range, other->second[k]));
+      }
+    }
+    if (!both.empty()) {
+      common[buffer] = std::move(both);
+    }
+  }
+  return common;
+}
+
+auto CollectUses(const Plan& plan) -> BufferUses {
+  BufferUses uses;
+  const auto num_buffers = static_cast<size_t>(plan.buffers.size());
+  uses.written.assign(num_buffers, false);
+  uses.result.assign(static_cast<size_t>(plan.values.size()), false);
+  uses.written_in.fill(uses.written);
+  uses.released_in.fill(uses.written);
+  std::map<std::pair<BufferId, int64_t>, UnitId> unit_of_shard;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    if (sub_vector.shard.valid()) {
+      const Value& shard = plan.values[sub_vector.shard];
+      unit_of_shard[{shard.buffer, shard.offset.base}] = sub_vector.unit;
+    }
+  }
+  ForEachOp(plan, [&](SectionKind section, size_t, const Op& op) {
+    const auto s = static_cast<size_t>(section);
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind == AccessKind::Write || access.kills.valid()) {
+        const auto buffer = static_cast<size_t>(plan.values[access.value].buffer.index);
+        uses.result[static_cast<size_t>(access.value.index)] = true;
+        uses.written[buffer] = uses.written[buffer] || !access.kills.valid();
+        uses.written_in[s][buffer] = uses.written_in[s][buffer] || !access.kills.valid();
+      }
+    }
+    if (const auto* release = op.As<op::Release>()) {
+      uses.released_in[s][static_cast<size_t>(release->buffer.index)] = true;
+    }
+    if (const auto* gather = op.As<op::AllGather>()) {
+      const Value& shard = plan.values[gather->shard];
+      if (const auto unit = unit_of_shard.find({shard.buffer, shard.offset.base}); unit != unit_of_shard.end()) {
+        uses.gathers[plan.values[gather->full].buffer] = unit->second;
+      }
+    }
+  });
+  return uses;
+}
+
+class LivesVerifier {
+ public:
+  LivesVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings), uses_(CollectUses(plan)) {}
+
+  auto OnRank(const Coordinates& coordinates) -> void {
+    coordinates_ = coordinates;
+    const HeldState constants = Follow(SectionKind::Constants, {});
+    const HeldState fresh = Follow(SectionKind::Init, constants);
+    const HeldState restored = Follow(SectionKind::Restore, constants);
+    const bool restores = !plan_.section(SectionKind::Restore).ops.empty();
+    const HeldState ready = restores ? Common(fresh, restored) : fresh;
+    const HeldState loaded = Follow(SectionKind::Data, ready);
+    Follow(SectionKind::Step, loaded);
+    Follow(SectionKind::Eval, ready);
+    Follow(SectionKind::Save, ready);
+  }
+
+ private:
+  auto Follow(SectionKind section, const HeldState& before) -> HeldState {
+    if (plan_.section(section).ops.empty() || findings_.full()) {
+      return before;
+    }
+    SectionRun run(plan_, uses_, section, coordinates_, findings_);
+    run.Start(before);
+    WalkSection(plan_.section(section).ops, run);
+    return run.Finish();
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+  BufferUses uses_;
+  Coordinates coordinates_{};
+};
+
+}  // namespace
+
+auto VerifyLives(const Plan& plan, Findings& findings) -> void {
+  LivesVerifier verifier(plan, findings);
+  verifier.OnRank({0, 0, 0});
+  const bool differs = std::any_of(plan.values.begin(), plan.values.end(), [](const Value& value) {
+    return std::any_of(value.offset.axis.begin(), value.offset.axis.end(), [](int64_t factor) { return factor != 0; });
+  });
+  if (differs && findings.empty()) {
+    verifier.OnRank({plan.mesh.sizes[0] - 1, plan.mesh.sizes[1] - 1, plan.mesh.sizes[2] - 1});
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,237 @@
+// Memory as a table: sizes without overflow, views inside their buffers, buffers inside their arenas, and buffers that
+// live as long as the plan apart from each other. When buffers live is the matter of verify_lives.cpp.
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr int64_t MostBytes = int64_t{1} << 46;
+constexpr int64_t BufferAlignment = 64;
+
+/// Bytes of `shape`; none where a dim is under 1 or the product over MostBytes.
+auto CheckedBytes(const Dims& shape, DType dtype) -> std::optional<int64_t> {
+  int64_t bytes = SizeOf(dtype);
+  for (const int64_t size : shape) {
+    if (size < 1 || __builtin_mul_overflow(bytes, size, &bytes) || bytes > MostBytes) {
+      return std::nullopt;
+    }
+  }
+  return bytes;
+}
+
+class MemoryVerifier {
+ public:
+  MemoryVerifier(const Plan& plan, Findings& findings)
+      : plan_(plan),
+        findings_(findings),
+        repeats_(static_cast<size_t>(plan.values.size()), 1),
+        outside_loop_(static_cast<size_t>(plan.values.size()), false) {}
+
+  auto Shapes() -> void;
+  auto Buffers() -> void;
+  auto CollectLoops() -> void;
+  auto Views() -> void;
+  auto RankExpressions() -> void;
+  auto PersistentOverlap() -> void;
+
+ private:
+  auto ViewOffset(ValueId id) -> void;
+
+  const Plan& plan_;
+  Findings& findings_;
+  /// The longest loop in which each value is touched, and whether it is touched outside of any.
+  std::vector<int64_t> repeats_;
+  std::vector<bool> outside_loop_;
+};
+
+auto MemoryVerifier::Shapes() -> void {
+  for (const Parameter& parameter : plan_.parameters) {
+    if (!CheckedBytes(parameter.shape, parameter.dtype)) {
+      findings_.Add("shape-size", "parameter {} is {}; dims are 1 or more, bytes {} at most", parameter.name,
+                    ToText(parameter.shape), MostBytes);
+    }
+  }
+  for (const ValueId id : plan_.values.ids()) {
+    const Value& value = plan_.values[id];
+    if (!CheckedBytes(value.shape, value.dtype)) {
+      findings_.Add("shape-size", "value %{} {} is {}; dims are 1 or more, bytes {} at most", id.index, value.name,
+                    ToText(value.shape), MostBytes);
+    }
+    for (const Placement& placement : value.placement) {
+      if (placement.kind == PlacementKind::Shard && (placement.dim < 0 || static_cast<size_t>(placement.dim) >= value.shape.size())) {
+        findings_.Add("placement-dim", "value %{} {} is sharded at dim {} of {}", id.index, value.name, placement.dim,
+                      ToText(value.shape));
+      }
+    }
+  }
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const int64_t length = plan_.sub_vectors[id].length;
+    if (length < 1 || length > MostBytes / 8) {
+      findings_.Add("shape-size", "sub-vector v{} has length {}", id.index, length);
+    }
+  }
+}
+
+auto MemoryVerifier::Buffers() -> void {
+  const bool allocated = plan_.Established(PassKind::Allocate);
+  for (const int64_t bytes : plan_.arena_bytes) {
+    if (bytes < 0 || bytes > MostBytes) {
+      findings_.Add("buffer-size", "an arena of {} bytes", bytes);
+    }
+  }
+  for (const BufferId id : plan_.buffers.ids()) {
+    const Buffer& buffer = plan_.buffers[id];
+    if (buffer.bytes.value < 1 || buffer.bytes.value > MostBytes) {
+      findings_.Add("buffer-size", "buffer ${} {} has {} bytes", id.index, buffer.name, buffer.bytes.value);
+      continue;
+    }
+    if (!allocated && buffer.offset == -1) {
+      continue;
+    }
+    const int64_t arena = plan_.arena_bytes[static_cast<size_t>(buffer.arena)];
+    if (buffer.offset < 0 || buffer.offset % BufferAlignment != 0) {
+      findings_.Add("buffer-alignment", "buffer ${} {} lies at {}, no multiple of {}", id.index, buffer.name, buffer.offset,
+                    BufferAlignment);
+    } else if (buffer.offset > arena || buffer.bytes.value > arena - buffer.offset) {
+      findings_.Add("outside-arena", "buffer ${} {} has {} bytes at {}; the {} arena has {}", id.index, buffer.name,
+                    buffer.bytes.value, buffer.offset, ToText(buffer.arena), arena);
+    }
+  }
+}
+
+auto MemoryVerifier::CollectLoops() -> void {
+  std::vector<int64_t> counts;
+  ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+    if (const auto* repeat = op.As<op::Repeat>()) {
+      counts.push_back(repeat->count);
+    } else if (op.As<op::EndRepeat>() != nullptr) {
+      counts.pop_back();
+    }
+    for (const Access& access : AccessesOf(op.body)) {
+      for (const ValueId id : {access.value, access.kills}) {
+        if (id.valid()) {
+          int64_t& longest = repeats_[static_cast<size_t>(id.index)];
+          longest = std::max(longest, counts.empty() ? 1 : counts.back());
+          outside_loop_[static_cast<size_t>(id.index)] = outside_loop_[static_cast<size_t>(id.index)] || counts.empty();
+        }
+      }
+    }
+  });
+}
+
+auto MemoryVerifier::ViewOffset(ValueId id) -> void {
+  const Value& value = plan_.values[id];
+  const Buffer& buffer = plan_.buffers[value.buffer];
+  if (value.offset.step != 0 || value.offset.equals) {
+    findings_.Add("offset-form", "value %{} {} lies at {}; places are affine in rank and repeat index", id.index, value.name,
+                  ToText(value.offset));
+    return;
+  }
+  // Up to the shard pass the microbatch loop is not there yet.
+  if (value.offset.repeat != 0 && outside_loop_[static_cast<size_t>(id.index)] && plan_.Established(PassKind::Shard)) {
+    findings_.Add("repeat-outside", "value %{} {} lies at {} and is touched outside of a repeat", id.index, value.name,
+                  ToText(value.offset));
+  }
+  const auto bounds = BoundsOf(value.offset, plan_.mesh, repeats_[static_cast<size_t>(id.index)], 0);
+  if (!bounds) {
+    findings_.Add("offset-overflow", "value %{} {} lies at {}, which overflows", id.index, value.name, ToText(value.offset));
+    return;
+  }
+  if (bounds->first < 0 || bounds->second > buffer.bytes.value - value.bytes().value) {
+    findings_.Add("value-outside-buffer", "value %{} {} has {} bytes at {} (up to {}); buffer ${} {} has {}", id.index,
+                  value.name, value.bytes().value, ToText(value.offset), bounds->second, value.buffer.index, buffer.name,
+                  buffer.bytes.value);
+  }
+  int64_t steps = std::gcd(value.offset.base, value.offset.repeat);
+  for (const int64_t factor : value.offset.axis) {
+    steps = std::gcd(steps, factor);
+  }
+  if (value.offset.clamp) {
+    steps = std::gcd(steps, std::gcd(value.offset.clamp->begin, value.offset.clamp->end));
+  }
+  if (steps % SizeOf(value.dtype) != 0) {
+    findings_.Add("value-alignment", "value %{} {} lies at {}, no multiple of its element size {}", id.index, value.name,
+                  ToText(value.offset), SizeOf(value.dtype));
+  }
+}
+
+auto MemoryVerifier::Views() -> void {
+  for (const ValueId id : plan_.values.ids()) {
+    ViewOffset(id);
+  }
+}
+
+/// Collects the rank expressions among an op's attributes.
+struct RankExprFinder : IgnoreFields {
+  std::vector<std::pair<std::string_view, const RankExpr*>> found;
+  template <class T>
+  auto Attr(std::string_view name, const T& value) -> void {
+    if constexpr (std::same_as<T, RankExpr>) {
+      found.emplace_back(name, &value);
+    }
+  }
+};
+
+auto MemoryVerifier::RankExpressions() -> void {
+  std::vector<int64_t> counts;
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
+    if (const auto* repeat = op.As<op::Repeat>()) {
+      counts.push_back(repeat->count);
+    } else if (op.As<op::EndRepeat>() != nullptr) {
+      counts.pop_back();
+    }
+    RankExprFinder finder;
+    VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
+    for (const auto& [name, expr] : finder.found) {
+      const auto bounds = BoundsOf(*expr, plan_.mesh, counts.empty() ? 1 : counts.back(), plan_.run.steps);
+      if (!bounds || bounds->first < 0) {
+        findings_.AddOp(section, index, "offset-overflow", "{} is {}, which overflows or falls below 0", name, ToText(*expr));
+      }
+    }
+  });
+}
+
+/// Buffers of arenas that outlive sections live all the time: none may touch another.
+auto MemoryVerifier::PersistentOverlap() -> void {
+  if (!plan_.Established(PassKind::Allocate)) {
+    return;
+  }
+  std::vector<BufferId> lasting;
+  for (const BufferId id : plan_.buffers.ids()) {
+    if (IsPersistent(plan_.buffers[id].arena)) {
+      lasting.push_back(id);
+    }
+  }
+  const auto place = [&](BufferId id) { return std::pair{plan_.buffers[id].arena, plan_.buffers[id].offset}; };
+  std::sort(lasting.begin(), lasting.end(), [&](BufferId a, BufferId b) { return place(a) < place(b); });
+  for (size_t i = 1; i < lasting.size(); ++i) {
+    const Buffer& before = plan_.buffers[lasting[i - 1]];
+    const Buffer& after = plan_.buffers[lasting[i]];
+    if (before.arena == after.arena && before.offset + before.bytes.value > after.offset) {
+      findings_.Add("buffer-overlap", "buffers ${} {} ({} bytes at {}) and ${} {} (at {}) overlap in the {} arena",
+                    lasting[i - 1].index, before.name, before.bytes.value, before.offset, lasting[i].index, after.name,
+                    after.offset, ToText(before.arena));
+    }
+  }
+}
+
+}  // namespace
+
+auto VerifyMemory(const Plan& plan, Findings& findings) -> void {
+  MemoryVerifier verifier(plan, findings);
+  verifier.Shapes();
+  verifier.Buffers();
+  if (!findings.empty()) {
+    return;
+  }
+  verifier.CollectLoops();
+  verifier.Views();
+  verifier.RankExpressions();
+  verifier.PersistentOverlap();
+}
+
+}  // namespace shardc

@@ -1,0 +1,206 @@
+// Order over streams: two ops that touch the same bytes, or the same scalar, and do not both only read, are ordered by
+// their stream or by a chain of signals and waits. Life ends at such an order, not at a place in the list.
+//
+// Each op has a vector clock: the join of the clocks of the op before it on its stream and of the ops whose signals it
+// waits for. Per byte range the last writer and the last reader of each stream are kept; the next op to touch the range
+// knows of them by its clock, or an event is missing. After `allocate` the ranges are those of arenas, so that the next
+// tenant of a buffer's bytes is asked for an order with the release of the last one.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+using Clock = std::array<int64_t, NumStreams>;
+
+auto Join(Clock& clock, const Clock& other) -> void {
+  for (size_t i = 0; i < clock.size(); ++i) {
+    clock[i] = std::max(clock[i], other[i]);
+  }
+}
+
+/// One op run: when on its stream, and which.
+struct Moment {
+  Stream stream = Stream::Compute;
+  int64_t time = 0;
+  size_t index = 0;
+};
+
+/// Who touched a resource last.
+struct Touches {
+  Moment writer;
+  std::array<Moment, NumStreams> readers;
+};
+
+/// The ranges of one arena or buffer: begin to end and touches; ranges do not overlap.
+struct Range {
+  int64_t end = 0;
+  Touches touches;
+};
+using Ranges = std::map<int64_t, Range>;
+
+/// Splits ranges so that one begins at `at`, if any holds it.
+auto SplitAt(Ranges& ranges, int64_t at) -> void {
+  auto next = ranges.upper_bound(at);
+  if (next == ranges.begin()) {
+    return;
+  }
+  const auto own = std::prev(next);
+  if (own->first < at && own->second.end > at) {
+    Range tail = own->second;
+    own->second.end = at;
+    ranges.emplace_hint(next, at, tail);
+  }
+}
+
+/// Collects the scalars of an op: a schedule is only read, of the others any may be written.
+struct ScalarFinder : IgnoreFields {
+  explicit ScalarFinder(const Plan& the_plan) : plan(the_plan) {}
+  const Plan& plan;
+  std::vector<std::pair<ScalarId, bool>> found;
+  template <class T>
+  auto Attr(std::string_view, const T& value) -> void {
+    if constexpr (std::same_as<T, ScalarId>) {
+      found.emplace_back(value, plan.scalars[value].kind != ScalarKind::Schedule);
+    }
+  }
+};
+
+/// Follows one section. A visitor of WalkSection.
+class OrderRun {
+ public:
+  OrderRun(const Plan& plan, SectionKind section, Findings& findings)
+      : plan_(plan),
+        section_(section),
+        findings_(findings),
+        allocated_(plan.Established(PassKind::Allocate)),
+        event_clocks_(static_cast<size_t>(plan.num_events)),
+        scalars_(static_cast<size_t>(plan.scalars.size())) {}
+
+  auto Enter() -> void {}
+  auto Exit() -> void {}
+  /// The brackets of a loop run on their stream at each pass, waiting and signalling like any op.
+  auto Begin(size_t index) -> void { Run(index, 0, 1); }
+  auto End(size_t index) -> bool { return Run(index, 0, 1); }
+
+  auto Run(size_t index, int64_t repeat, int64_t) -> bool {
+    const Op& op = plan_.section(section_).ops[index];
+    Clock& clock = stream_clocks_[static_cast<size_t>(op.stream)];
+    for (const EventId event : op.waits) {
+      Join(clock, event_clocks_[static_cast<size_t>(event.index)]);
+    }
+    own_ = {op.stream, ++clock[static_cast<size_t>(op.stream)], index};
+    clock_ = clock;
+    reported_ = false;
+    if (op.signals.valid()) {
+      event_clocks_[static_cast<size_t>(op.signals.index)] = clock;
+    }
+    // A carry only names.
+    if (op.As<op::Carry>() == nullptr) {
+      const RankPoint point{.coordinates = {0, 0, 0}, .repeat = repeat, .step = 0};
+      for (const Access& access : AccessesOf(op.body)) {
+        const Value& value = plan_.values[access.value];
+        TouchBytes(value.buffer, RangeOf(value, point), access.kind != AccessKind::Read);
+      }
+      if (const auto* release = op.As<op::Release>()) {
+        TouchBytes(release->buffer, {0, plan_.buffers[release->buffer].bytes.value}, true);
+      }
+      ScalarFinder finder(plan_);
+      VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
+      for (const auto& [scalar, writes] : finder.found) {
+        TouchOne(scalars_[static_cast<size_t>(scalar.index)], writes, [&] { return "scalar " + plan_.scalars[scalar].name; });
+      }
+      if (!op.when.always()) {
+        TouchOne(scalars_[static_cast<size_t>(op.when.scalar.index)], false,
+                 [&] { return "scalar " + plan_.scalars[op.when.scalar].name; });
+      }
+    }
+    return !findings_.full() && findings_.Spend(1);
+  }
+
+ private:
+  auto Knows(const Moment& moment) const -> bool { return clock_[static_cast<size_t>(moment.stream)] >= moment.time; }
+
+  template <class What>
+  auto TouchOne(Touches& touches, bool writes, What&& what) -> void {
+    const auto expect = [&](const Moment& other, std::string_view did) {
+      if (!reported_ && !Knows(other)) {
+        reported_ = true;
+        findings_.AddOp(section_, own_.index, "missing-event", "{} {} that op {} on stream {} {}, and no event orders the two",
+                        writes ? "writes" : "reads", what(), other.index, ToText(other.stream), did);
+      }
+    };
+    expect(touches.writer, "wrote");
+    if (!writes) {
+      touches.readers[static_cast<size_t>(own_.stream)] = own_;
+      return;
+    }
+    for (const Moment& reader : touches.readers) {
+      expect(reader, "reads");
+    }
+    touches.writer = own_;
+    touches.readers = {};
+  }
+
+  auto TouchBytes(BufferId id, Interval bytes, bool writes) -> void {
+    const Buffer& buffer = plan_.buffers[id];
+    Ranges* ranges = nullptr;
+    if (allocated_) {
+      bytes = {bytes.begin + buffer.offset, bytes.end + buffer.offset};
+      ranges = &arenas_[static_cast<size_t>(buffer.arena)];
+    } else {
+      ranges = &buffers_[id];
+    }
+    const auto what = [&] { return fmt::format("bytes of ${} {}", id.index, buffer.name); };
+    SplitAt(*ranges, bytes.begin);
+    SplitAt(*ranges, bytes.end);
+    auto at = ranges->lower_bound(bytes.begin);
+    int64_t reached = bytes.begin;
+    while (reached < bytes.end && findings_.Spend(1)) {
+      if (at == ranges->end() || at->first > reached) {
+        const int64_t end = at == ranges->end() ? bytes.end : std::min(bytes.end, at->first);
+        at = ranges->emplace_hint(at, reached, Range{end, {}});
+      }
+      TouchOne(at->second.touches, writes, what);
+      reached = at->second.end;
+      ++at;
+    }
+    if (writes && reached == bytes.end) {
+      // Written as one, touched by one: the pieces are one again.
+      const auto first = ranges->find(bytes.begin);
+      first->second.end = bytes.end;
+      ranges->erase(std::next(first), ranges->lower_bound(bytes.end));
+    }
+  }
+
+  const Plan& plan_;
+  SectionKind section_;
+  Findings& findings_;
+  bool allocated_;
+  std::vector<Clock> event_clocks_;
+  std::array<Clock, NumStreams> stream_clocks_{};
+  std::array<Ranges, NumArenas> arenas_;
+  std::map<BufferId, Ranges> buffers_;
+  std::vector<Touches> scalars_;
+  Moment own_;
+  Clock clock_{};
+  bool reported_ = false;
+};
+
+}  // namespace
+
+auto VerifyOrder(const Plan& plan, Findings& findings) -> void {
+  if (!plan.Established(PassKind::Synchronize)) {
+    return;
+  }
+  for (size_t s = 0; s < NumSections; ++s) {
+    OrderRun run(plan, static_cast<SectionKind>(s), findings);
+    WalkSection(plan.sections[s].ops, run);
+  }
+}
+
+}  // namespace shardc

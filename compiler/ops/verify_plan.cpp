@@ -1,0 +1,121 @@
+#include "compiler/ops/verify_plan.h"
+
+#include <algorithm>
+
+#include "compiler/ops/verify_internal.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+auto Findings::OpLine(SectionKind section, size_t index) const -> std::string {
+  constexpr size_t Longest = 200;
+  std::string line = PrintOp(plan_.section(section).ops[index], plan_);
+  if (line.size() > Longest) {
+    line.replace(Longest, std::string::npos, "...");
+  }
+  return fmt::format("{} op {} `{}`", ToText(section), index, line);
+}
+
+auto Findings::Spend(size_t steps) -> bool {
+  if (work_left_ < 0) {
+    return false;
+  }
+  work_left_ -= static_cast<int64_t>(steps);
+  if (work_left_ < 0) {
+    Add("too-complex", "the byte ranges of this plan take over {} steps to follow", MostWork);
+  }
+  return work_left_ >= 0;
+}
+
+namespace {
+
+struct AxesFinder : IgnoreFields {
+  bool found = false;
+  template <class T>
+  auto Attr(std::string_view, const T&) -> void {
+    found = found || std::same_as<T, AxisSet>;
+  }
+};
+
+}  // namespace
+
+auto IsCollective(const Op& op) -> bool {
+  AxesFinder finder;
+  VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
+  return finder.found;
+}
+
+auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool {
+  const Value& first = plan.values[a];
+  const Value& second = plan.values[b];
+  return first.buffer == second.buffer && first.offset == second.offset && first.bytes() == second.bytes();
+}
+
+auto RangeOf(const Value& value, const RankPoint& point) -> Interval {
+  const int64_t begin = value.offset.Evaluate(point);
+  return {begin, begin + value.bytes().value};
+}
+
+auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t steps)
+    -> std::optional<std::pair<int64_t, int64_t>> {
+  constexpr int64_t Limit = int64_t{1} << 62;
+  int64_t low = expr.base;
+  int64_t high = expr.base;
+  const auto add = [&](int64_t factor, int64_t last) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(factor, last, &product)) {
+      return false;
+    }
+    int64_t& bound = product < 0 ? low : high;
+    return !__builtin_add_overflow(bound, product, &bound) && bound < Limit && bound > -Limit;
+  };
+  bool fits = expr.base < Limit && expr.base > -Limit && add(expr.repeat, repeats - 1) && add(expr.step, steps);
+  for (size_t i = 0; i < NumAxes; ++i) {
+    fits = fits && add(expr.axis[i], mesh.sizes[i] - 1);
+  }
+  if (!fits) {
+    return std::nullopt;
+  }
+  if (expr.clamp) {
+    if (expr.clamp->begin > expr.clamp->end) {
+      return std::nullopt;
+    }
+    low = std::clamp(low, expr.clamp->begin, expr.clamp->end);
+    high = std::clamp(high, expr.clamp->begin, expr.clamp->end);
+  }
+  return expr.equals ? std::pair<int64_t, int64_t>{0, 1} : std::pair{low, high};
+}
+
+auto VerifyOps(const Plan& plan, Findings& findings) -> void {
+  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    // The text of an op is made only for the few that fail.
+    const auto failures = [&](std::string line) {
+      OpCheck check(std::move(line));
+      VisitBody(op.body, [&](const auto& body) { Verify(body, plan, check); });
+      return check.failures();
+    };
+    if (!findings.full() && !failures("").empty()) {
+      for (std::string& failure : failures(findings.OpLine(section, index))) {
+        findings.Push(std::move(failure));
+      }
+    }
+  });
+}
+
+auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
+  Findings findings(plan);
+  // Ids and sizes first: what follows relies on them.
+  VerifyStructure(plan, findings);
+  if (findings.empty()) {
+    VerifyMemory(plan, findings);
+  }
+  if (findings.empty()) {
+    VerifyOps(plan, findings);
+    VerifyState(plan, findings);
+    VerifyLives(plan, findings);
+    VerifyOrder(plan, findings);
+  }
+  return std::move(findings).list();
+}
+
+}  // namespace shardc

@@ -1,0 +1,17 @@
+// The verifier: judges a plan by what its `passes` list says is established, after every pass and on every plan read
+// from a file. It trusts nothing: a plan that it accepts reads no byte that was not written, keeps inside its arenas,
+// orders its streams, and initialises, reduces, updates, saves and restores every parameter exactly once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Findings, empty where the plan is accepted. Each is one line: the op, facts, the rule's name in brackets.
+/// Cost: near-linear in ops; a plan on which the work runs away is rejected by name.
+auto VerifyPlan(const Plan& plan) -> std::vector<std::string>;
+
+}  // namespace shardc

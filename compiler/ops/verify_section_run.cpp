@@ -1,0 +1,292 @@
+// Within a section, per buffer, bytes hold something or nothing. Many values are views of one buffer, so bytes decide,
+// never ids. A value that an in-place op overwrote is dead: its name, and every other name of those bytes that was in use
+// before. A loop's body leaves behind what it found, host data apart. After `allocate`, the living buffers of each arena are
+// kept by offset, and a new one is compared with its neighbours.
+#include "compiler/ops/verify_section_run.h"
+
+#include <algorithm>
+
+namespace shardc {
+
+namespace {
+
+struct ScratchFinder : IgnoreFields {
+  std::vector<ValueId> scratch = {};
+  auto Scratch(std::string_view, ValueId id) -> void {
+    if (id.valid()) {
+      scratch.push_back(id);
+    }
+  }
+};
+
+}  // namespace
+
+auto SectionRun::Start(const HeldState& state) -> void {
+  for (const auto& [buffer, ranges] : state) {
+    for (const Interval& range : ranges) {
+      At(buffer).defined.Write({.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0});
+    }
+    At(buffer).alive = true;
+  }
+  if (plan_.Established(PassKind::Lifecycle)) {
+    return;
+  }
+  // Until lifecycle, nothing says where the state comes from: what is only read or updated is taken as given.
+  for (const BufferId id : plan_.buffers.ids()) {
+    const auto i = static_cast<size_t>(id.index);
+    const bool given = IsPersistent(plan_.buffers[id].arena) ? !uses_.written_in[static_cast<size_t>(section_)][i] : !uses_.written[i];
+    if (given) {
+      At(id).defined.Write({.bytes = {0, plan_.buffers[id].bytes.value}, .killed_at = 0, .killed = {}, .killed_by = 0});
+      At(id).alive = true;
+    }
+  }
+}
+
+auto SectionRun::Touch(BufferId id) -> void {
+  for (Journal& journal : journals_) {
+    if (!journal.contains(id)) {
+      findings_.Spend(At(id).defined.pieces().size());
+      journal.emplace(id, At(id).defined.Ranges());
+    }
+  }
+}
+
+auto SectionRun::ComeAlive(BufferId id) -> void {
+  BufferState& state = At(id);
+  if (state.alive) {
+    return;
+  }
+  state.alive = true;
+  state.born = now_;
+  const Buffer& buffer = plan_.buffers[id];
+  if (!allocated_ || IsPersistent(buffer.arena)) {
+    return;
+  }
+  auto& alive = alive_[static_cast<size_t>(buffer.arena)];
+  const auto report = [&](BufferId other) {
+    const Buffer& held = plan_.buffers[other];
+    Report("buffer-overlap", "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}", id.index, buffer.name,
+           buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name, held.offset,
+           held.offset + held.bytes.value);
+  };
+  const auto after = alive.lower_bound(buffer.offset);
+  if (after != alive.end() && after->first < buffer.offset + buffer.bytes.value) {
+    report(after->second);
+    return;
+  }
+  if (after != alive.begin()) {
+    const BufferId before = std::prev(after)->second;
+    if (plan_.buffers[before].offset + plan_.buffers[before].bytes.value > buffer.offset) {
+      report(before);
+      return;
+    }
+  }
+  alive.emplace(buffer.offset, id);
+}
+
+auto SectionRun::Die(BufferId id) -> void {
+  BufferState& state = At(id);
+  state.alive = false;
+  state.defined.Clear();
+  auto& alive = alive_[static_cast<size_t>(plan_.buffers[id].arena)];
+  if (const auto own = alive.find(plan_.buffers[id].offset); own != alive.end() && own->second == id) {
+    alive.erase(own);
+  }
+}
+
+auto SectionRun::Read(ValueId id) -> void {
+  const BufferId buffer_id = plan_.values[id].buffer;
+  const Buffer& buffer = plan_.buffers[buffer_id];
+  const BufferState& buffer_state = At(buffer_id);
+  ValueState& state = At(id);
+  const Interval range = Range(id);
+  const auto [first, last] = buffer_state.defined.Meeting(range);
+  findings_.Spend(1 + last - first);
+  if (const auto gap = buffer_state.defined.FirstGap(range)) {
+    const auto unit = uses_.gathers.find(buffer_id);
+    Report("read-undefined", "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin, gap->end,
+           buffer_id.index, buffer.name,
+           unit == uses_.gathers.end() ? "" : fmt::format(": unit {} is not gathered here", plan_.units[unit->second].name));
+  } else {
+    // A name that was in use in this life of the buffer means what it meant then.
+    const bool established = state.used >= buffer_state.born && state.used >= 0;
+    for (size_t i = first; established && i < last; ++i) {
+      const DefinedPiece& piece = buffer_state.defined.pieces()[i];
+      if (piece.killed_at > state.used && piece.killed.begin <= range.begin && piece.killed.end >= range.end) {
+        Report("read-after-overwrite", "reads {}, which op {} overwrote in place", Name(id), piece.killed_by);
+        break;
+      }
+    }
+    if (strict_ && !established && uses_.result[static_cast<size_t>(id.index)] && state.written >= 0) {
+      Report("read-released", "reads {}, whose buffer ${} {} was released since it was written", Name(id), buffer_id.index,
+             buffer.name);
+    }
+  }
+  state.used = now_;
+}
+
+auto SectionRun::WriteScratch(ValueId id) -> void {
+  const BufferId buffer = plan_.values[id].buffer;
+  Touch(buffer);
+  if (const auto held = At(buffer).defined.FirstHeld(Range(id))) {
+    Report("overwrite-defined", "takes {} as scratch, but bytes {} to {} of ${} {} hold something", Name(id), held->begin,
+           held->end, buffer.index, plan_.buffers[buffer].name);
+  }
+  ComeAlive(buffer);
+  // Scratch that no release names lives for its op alone.
+  if (!uses_.released_in[static_cast<size_t>(section_)][static_cast<size_t>(buffer.index)]) {
+    Die(buffer);
+  }
+}
+
+auto SectionRun::Write(const Access& access, int64_t count) -> void {
+  const Value& value = plan_.values[access.value];
+  const Buffer& buffer = plan_.buffers[value.buffer];
+  BufferState& state = At(value.buffer);
+  const Interval range = Range(access.value);
+  const auto [first, last] = state.defined.Meeting(range);
+  if (!findings_.Spend(4 + (last - first) + state.defined.pieces().size() / 16)) {
+    return;
+  }
+  Touch(value.buffer);
+  DefinedPiece piece{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
+  if (access.kills.valid()) {
+    if (plan_.values[access.kills].buffer != value.buffer || Range(access.kills) != range) {
+      Report("overwrite-mismatch", "{} is written over {}, which lies in other bytes", Name(access.value), Name(access.kills));
+    }
+    piece.killed_at = now_;
+    piece.killed = range;
+    piece.killed_by = index_;
+  } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
+    Report("overwrite-defined", "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value), held->begin,
+           held->end, value.buffer.index, buffer.name);
+  }
+  ComeAlive(value.buffer);
+  state.defined.Write(piece);
+  // The loop is run at three of its indices; pieces side by side fill what lies between.
+  const bool side_by_side = value.offset.repeat == value.bytes().value || value.offset.repeat == -value.bytes().value;
+  if (side_by_side && !value.offset.clamp && point_.repeat > 1 && point_.repeat == count - 1) {
+    const Interval second = RangeOf(value, {.coordinates = point_.coordinates, .repeat = 1, .step = 0});
+    piece.bytes = {std::min(range.begin, second.begin), std::max(range.end, second.end)};
+    state.defined.Write(piece);
+  }
+  At(access.value).used = now_;
+  At(access.value).written = now_;
+}
+
+/// What one op writes meets nothing else that it reads or writes: the value that it overwrites apart, and the own slot of
+/// a gather in place.
+auto SectionRun::CheckOverlaps(const std::vector<Access>& accesses, bool gather) -> void {
+  for (const Access& a : accesses) {
+    if (a.kind == AccessKind::Read) {
+      continue;
+    }
+    for (const Access& b : accesses) {
+      if (&a == &b || (b.kind != AccessKind::Read && &b < &a) || plan_.values[a.value].buffer != plan_.values[b.value].buffer) {
+        continue;
+      }
+      const bool overwritten = b.kind == AccessKind::Read && b.value == a.kills;
+      const bool slot = gather && b.kind == AccessKind::Read;
+      if (!overwritten && !slot && !Intersect(Range(a.value), Range(b.value)).empty()) {
+        Report("operand-overlap", "writes {} ({}) on bytes of {} ({})", Name(a.value), a.field, Name(b.value), b.field);
+      }
+    }
+  }
+}
+
+auto SectionRun::Release(BufferId id) -> void {
+  findings_.Spend(1);
+  Touch(id);
+  if (!At(id).alive) {
+    Report("release-dead", "releases ${} {}, which holds nothing here", id.index, plan_.buffers[id].name);
+  }
+  Die(id);
+}
+
+auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
+  index_ = index;
+  point_.repeat = repeat;
+  ++now_;
+  const Op& op = plan_.section(section_).ops[index];
+  if (const auto* release = op.As<op::Release>()) {
+    Release(release->buffer);
+    return !findings_.full() && findings_.Spend(1);
+  }
+  const std::vector<Access> accesses = AccessesOf(op.body);
+  ScratchFinder fields;
+  VisitBody(op.body, [&](const auto& body) { VisitFields(body, fields); });
+  const auto is_scratch = [&](ValueId id) { return std::find(fields.scratch.begin(), fields.scratch.end(), id) != fields.scratch.end(); };
+
+  for (const Access& access : accesses) {
+    if (access.kind == AccessKind::Read || access.kind == AccessKind::ReadWrite) {
+      Read(access.kills.valid() ? access.kills : access.value);
+    }
+  }
+  CheckOverlaps(accesses, op.As<op::AllGather>() != nullptr);
+  if (const auto* gather = op.As<op::AllGather>(); gather != nullptr && plan_.values[gather->shard].buffer == plan_.values[gather->full].buffer) {
+    // In place: the slot's bytes become part of the whole.
+    Touch(plan_.values[gather->full].buffer);
+    At(plan_.values[gather->full].buffer).defined.Erase(Range(gather->shard));
+  }
+  for (const Access& access : accesses) {
+    if (access.kind == AccessKind::Read) {
+      continue;
+    }
+    if (access.kind == AccessKind::ReadWrite && !access.kills.valid()) {
+      At(access.value).written = now_;
+      continue;
+    }
+    if (!op.when.always()) {
+      Report("predicated-write", "writes {} only where {} allows", Name(access.value), plan_.scalars[op.when.scalar].name);
+    }
+    if (is_scratch(access.value)) {
+      WriteScratch(access.value);
+    } else {
+      Write(access, count);
+    }
+  }
+  return !findings_.full() && findings_.Spend(1);
+}
+
+auto SectionRun::End(size_t) -> bool {
+  index_ = begins_.back();
+  begins_.pop_back();
+  if (!strict_) {
+    return true;
+  }
+  for (const auto& [id, before] : journals_.back()) {
+    const std::vector<Interval> after = At(id).defined.Ranges();
+    if (!findings_.Spend(after.size())) {
+      return false;
+    }
+    if (plan_.buffers[id].arena != Arena::Host && after != before) {
+      const auto total = [](const std::vector<Interval>& ranges) {
+        int64_t bytes = 0;
+        for (const Interval& range : ranges) {
+          bytes += range.size();
+        }
+        return bytes;
+      };
+      Report("loop-state", "${} {} holds {} bytes when the body begins and {} other when it ends", id.index,
+             plan_.buffers[id].name, total(before), total(after));
+    }
+  }
+  return !findings_.full();
+}
+
+auto SectionRun::Finish() -> HeldState {
+  HeldState state;
+  for (const BufferId id : plan_.buffers.ids()) {
+    const Buffer& buffer = plan_.buffers[id];
+    if (IsPersistent(buffer.arena)) {
+      if (!At(id).defined.empty()) {
+        state[id] = At(id).defined.Ranges();
+      }
+    } else if (At(id).alive && strict_ && plan_.Established(PassKind::Lifecycle)) {
+      findings_.Add("not-released", "${} {} is not released at the end of section {}", id.index, buffer.name, ToText(section_));
+    }
+  }
+  return state;
+}
+
+}  // namespace shardc

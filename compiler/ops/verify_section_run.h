@@ -1,0 +1,105 @@
+// One section as it runs on one rank: which bytes hold something at each op, and which buffers live.
+#pragma once
+
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ops/defined_bytes.h"
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+/// Held bytes per buffer, as one section leaves them to the next.
+using HeldState = std::unordered_map<BufferId, std::vector<Interval>>;
+
+/// Facts of the whole plan that every section's run needs.
+struct BufferUses {
+  /// Does an op other than in place write the buffer, anywhere and in each section?
+  std::vector<bool> written;
+  std::array<std::vector<bool>, NumSections> written_in;
+  /// Is the value the result of an op?
+  std::vector<bool> result;
+  /// Is the buffer released in each section?
+  std::array<std::vector<bool>, NumSections> released_in;
+  /// The unit whose gather fills the buffer.
+  std::unordered_map<BufferId, UnitId> gathers;
+};
+
+/// Follows one section on one rank. A visitor of WalkSection.
+class SectionRun {
+ public:
+  SectionRun(const Plan& plan, const BufferUses& uses, SectionKind section, const Coordinates& coordinates, Findings& findings)
+      : plan_(plan),
+        uses_(uses),
+        section_(section),
+        point_{.coordinates = coordinates, .repeat = 0, .step = 0},
+        findings_(findings),
+        strict_(plan.Established(PassKind::Schedule)),
+        allocated_(plan.Established(PassKind::Allocate)),
+        buffers_(static_cast<size_t>(plan.buffers.size())),
+        values_(static_cast<size_t>(plan.values.size())) {}
+
+  auto Start(const HeldState& state) -> void;
+  auto Run(size_t index, int64_t repeat, int64_t count) -> bool;
+  auto Enter() -> void { journals_.emplace_back(); }
+  auto Begin(size_t index) -> void { begins_.push_back(index); }
+  auto End(size_t) -> bool;
+  auto Exit() -> void { journals_.pop_back(); }
+  auto Finish() -> HeldState;
+
+ private:
+  struct BufferState {
+    DefinedBytes defined;
+    /// When this life began; 0 for what the section found.
+    int64_t born = 0;
+    bool alive = false;
+  };
+  struct ValueState {
+    /// When it was last read or written under this name; when written. -1: never.
+    int64_t used = -1;
+    int64_t written = -1;
+  };
+  using Journal = std::unordered_map<BufferId, std::vector<Interval>>;
+
+  template <class... Args>
+  auto Report(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) -> void {
+    findings_.AddOp(section_, index_, rule, format, std::forward<Args>(args)...);
+  }
+  auto Name(ValueId id) const -> std::string {
+    return fmt::format("%{}{}{}", id.index, plan_.values[id].name.empty() ? "" : " ", plan_.values[id].name);
+  }
+  auto At(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }
+  auto At(ValueId id) -> ValueState& { return values_[static_cast<size_t>(id.index)]; }
+  auto Range(ValueId id) const -> Interval { return RangeOf(plan_.values[id], point_); }
+
+  auto Touch(BufferId id) -> void;
+  auto Read(ValueId id) -> void;
+  auto Write(const Access& access, int64_t count) -> void;
+  auto WriteScratch(ValueId id) -> void;
+  auto CheckOverlaps(const std::vector<Access>& accesses, bool gather) -> void;
+  auto Release(BufferId id) -> void;
+  auto ComeAlive(BufferId id) -> void;
+  auto Die(BufferId id) -> void;
+
+  const Plan& plan_;
+  const BufferUses& uses_;
+  SectionKind section_;
+  RankPoint point_;
+  Findings& findings_;
+  /// Releases are there: lives have ends.
+  bool strict_;
+  bool allocated_;
+  std::vector<BufferState> buffers_;
+  std::vector<ValueState> values_;
+  /// Per open loop: what each touched buffer held when its body began.
+  std::vector<Journal> journals_;
+  std::vector<size_t> begins_;
+  /// Living buffers of the arenas that end with the section, by offset.
+  std::array<std::map<int64_t, BufferId>, NumArenas> alive_;
+  size_t index_ = 0;
+  int64_t now_ = 0;
+};
+
+}  // namespace shardc

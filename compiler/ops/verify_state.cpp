@@ -1,0 +1,297 @@
+// State: what a parameter is promised over a run. Segments tile their vectors; every parameter lies in one of them, is
+// initialised by one op, and if it is trainable its gradient is reduced and it is updated once a step; every vector of
+// state is cleared, saved and restored once.
+#include <array>
+#include <map>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr std::array Roles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
+
+auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
+  switch (role) {
+    case StateRole::Parameter: return sub_vector.shard;
+    case StateRole::ExpAvg: return sub_vector.exp_avg;
+    case StateRole::ExpAvgSq: return sub_vector.exp_avg_sq;
+  }
+  return {};
+}
+
+class StateVerifier {
+ public:
+  StateVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
+
+  auto Segments() -> void;
+  auto Init() -> void;
+  auto Step() -> void;
+  auto SaveAndRestore() -> void;
+
+ private:
+  auto NameOf(SubVectorId id) const -> std::string {
+    return fmt::format("sub-vector v{} of unit {}", id.index, plan_.units[plan_.sub_vectors[id].unit].name);
+  }
+  /// The moments exist for what is trained.
+  auto HasRole(const SubVector& sub_vector, StateRole role) const -> bool {
+    return role == StateRole::Parameter || sub_vector.trainable;
+  }
+  auto SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void;
+  auto SliceValues(SubVectorId id) -> void;
+  /// Calls `function(index, op, in_loop)` for the ops of a section.
+  template <class Function>
+  auto ForOps(SectionKind section, Function&& function) -> void {
+    int depth = 0;
+    const std::vector<Op>& ops = plan_.section(section).ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      depth += ops[i].As<op::Repeat>() != nullptr ? 1 : 0;
+      depth -= ops[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
+      function(i, ops[i], depth > 0);
+    }
+  }
+  /// Asks that ops of type Body in `section` name every (sub-vector, role) once, on its value, outside of loops.
+  template <class Body>
+  auto EachOnce(SectionKind section, std::string_view what) -> void;
+  auto Count(SectionKind section, OpKind kind) -> int;
+
+  const Plan& plan_;
+  Findings& findings_;
+};
+
+auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void {
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  const int64_t degree = plan_.mesh.size(sub_vector.axes);
+  if (sub_vector.length % (degree * SubVectorAlignment) != 0) {
+    findings_.Add("sub-vector-length", "{} has {} elements, no multiple of {} ranks times {}", NameOf(id), sub_vector.length,
+                  degree, SubVectorAlignment);
+  }
+  int64_t reached = 0;
+  for (const Segment& segment : sub_vector.segments) {
+    const Parameter& parameter = plan_.parameters[segment.parameter];
+    ++homes[static_cast<size_t>(segment.parameter.index)];
+    if (segment.begin < reached || segment.end <= segment.begin || segment.end > sub_vector.length) {
+      findings_.Add("segment-range", "{} at {} to {} of {}: the segment before ends at {}, the vector at {}", parameter.name,
+                    segment.begin, segment.end, NameOf(id), reached, sub_vector.length);
+    } else {
+      reached = segment.end;
+    }
+    if (segment.begin % SubVectorAlignment != 0) {
+      findings_.Add("segment-alignment", "{} begins at element {}, no multiple of {}", parameter.name, segment.begin,
+                    SubVectorAlignment);
+    }
+    const int64_t elements = parameter.num_elements();
+    const int64_t tp = plan_.mesh.size(Axis::Tp);
+    const bool sharded = !sub_vector.tp_replicated && tp > 1 && elements % tp == 0;
+    if (segment.end - segment.begin != elements && !(sharded && segment.end - segment.begin == elements / tp)) {
+      findings_.Add("segment-size", "{} has {} elements, its segment {}", parameter.name, elements, segment.end - segment.begin);
+    }
+    if (parameter.trainable != sub_vector.trainable) {
+      findings_.Add("trainable-mismatch", "{} is {}, {} is not", parameter.name, parameter.trainable ? "trainable" : "frozen",
+                    NameOf(id));
+    }
+  }
+}
+
+auto StateVerifier::SliceValues(SubVectorId id) -> void {
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  const int64_t slice = sub_vector.length / plan_.mesh.size(sub_vector.axes);
+  for (const StateRole role : Roles) {
+    const ValueId value = StateOf(sub_vector, role);
+    if (!HasRole(sub_vector, role)) {
+      continue;
+    }
+    if (!value.valid()) {
+      findings_.Add("state-unset", "{} has no {}", NameOf(id), ToText(role));
+    } else if (plan_.values[value].num_elements() != slice || !IsPersistent(plan_.buffers[plan_.values[value].buffer].arena)) {
+      findings_.Add("state-slice", "the {} of {} has {} elements in the {} arena, expected {} in a persistent one", ToText(role),
+                    NameOf(id), plan_.values[value].num_elements(), ToText(plan_.buffers[plan_.values[value].buffer].arena), slice);
+    }
+  }
+}
+
+auto StateVerifier::Segments() -> void {
+  std::vector<int> homes(static_cast<size_t>(plan_.parameters.size()), 0);
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    SegmentsOf(id, homes);
+    SliceValues(id);
+  }
+  for (const ParameterId id : plan_.parameters.ids()) {
+    if (homes[static_cast<size_t>(id.index)] != 1) {
+      findings_.Add("parameter-home", "{} lies in {} segments", plan_.parameters[id].name, homes[static_cast<size_t>(id.index)]);
+    }
+  }
+}
+
+auto StateVerifier::Init() -> void {
+  std::vector<int> inits(static_cast<size_t>(plan_.parameters.size()), 0);
+  ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool in_loop) {
+    const auto* initialize = op.As<op::Initialize>();
+    if (initialize == nullptr) {
+      return;
+    }
+    ++inits[static_cast<size_t>(initialize->parameter.index)];
+    const ValueId shard = plan_.sub_vectors[initialize->sub_vector].shard;
+    if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, initialize->shard, shard)) {
+      findings_.AddOp(SectionKind::Init, i, "init-place", "initialises once, always, and in the slice of its sub-vector");
+    }
+  });
+  for (const ParameterId id : plan_.parameters.ids()) {
+    const int count = inits[static_cast<size_t>(id.index)];
+    if (count != 1) {
+      findings_.Add(count == 0 ? "init-missing" : "init-twice", "{} is initialised {} times", plan_.parameters[id].name, count);
+    }
+  }
+  std::map<std::pair<BufferId, int64_t>, int> fills;
+  ForOps(SectionKind::Init, [&](size_t, const Op& op, bool) {
+    if (const auto* fill = op.As<op::Fill>()) {
+      ++fills[{plan_.values[fill->out].buffer, plan_.values[fill->out].offset.base}];
+    }
+  });
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    for (const StateRole role : {StateRole::ExpAvg, StateRole::ExpAvgSq}) {
+      const ValueId value = StateOf(plan_.sub_vectors[id], role);
+      if (!HasRole(plan_.sub_vectors[id], role) || !value.valid()) {
+        continue;
+      }
+      if (const int count = fills[{plan_.values[value].buffer, plan_.values[value].offset.base}]; count != 1) {
+        findings_.Add("moment-init", "the {} of {} is filled {} times", ToText(role), NameOf(id), count);
+      }
+    }
+  }
+}
+
+auto StateVerifier::Step() -> void {
+  // By the bytes of the gradient: where it was last reduced, and by which op it is used.
+  std::map<std::pair<BufferId, int64_t>, size_t> reduced;
+  std::map<BufferId, size_t> written;
+  std::vector<int> updates(static_cast<size_t>(plan_.sub_vectors.size()), 0);
+  std::vector<size_t> updated_at(updates.size(), 0);
+  ForOps(SectionKind::Step, [&](size_t i, const Op& op, bool in_loop) {
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind != AccessKind::Read) {
+        written[plan_.values[access.value].buffer] = i;
+      }
+    }
+    if (const auto* scatter = op.As<op::ReduceScatter>()) {
+      const Value& shard = plan_.values[scatter->shard];
+      reduced[{shard.buffer, shard.offset.base}] = i;
+    }
+    const auto* adamw = op.As<op::Adamw>();
+    if (adamw == nullptr) {
+      return;
+    }
+    const SubVector& sub_vector = plan_.sub_vectors[adamw->sub_vector];
+    const auto index = static_cast<size_t>(adamw->sub_vector.index);
+    ++updates[index];
+    updated_at[index] = i;
+    if (in_loop) {
+      findings_.AddOp(SectionKind::Step, i, "update-twice", "updates in every pass of a loop");
+    }
+    for (const auto& [own, of] : {std::pair{adamw->parameter, sub_vector.shard}, std::pair{adamw->gradient, sub_vector.gradient},
+                                  std::pair{adamw->exp_avg, sub_vector.exp_avg}, std::pair{adamw->exp_avg_sq, sub_vector.exp_avg_sq}}) {
+      if (!of.valid() || !SameBytes(plan_, own, of)) {
+        findings_.AddOp(SectionKind::Step, i, "update-place", "%{} is not what {} has", own.index, NameOf(adamw->sub_vector));
+      }
+    }
+  });
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    const auto index = static_cast<size_t>(id.index);
+    if (!sub_vector.trainable) {
+      if (updates[index] != 0) {
+        findings_.Add("update-frozen", "{} is frozen and updated", NameOf(id));
+      }
+      continue;
+    }
+    if (updates[index] != 1) {
+      findings_.Add(updates[index] == 0 ? "update-missing" : "update-twice", "{} is updated {} times a step", NameOf(id), updates[index]);
+    }
+    std::optional<size_t> complete;
+    if (sub_vector.gradient.valid()) {
+      const Value& gradient = plan_.values[sub_vector.gradient];
+      if (plan_.mesh.size(sub_vector.axes) > 1) {
+        const auto found = reduced.find({gradient.buffer, gradient.offset.base});
+        const auto* scatter = found == reduced.end() ? nullptr : plan_.section(SectionKind::Step).ops[found->second].As<op::ReduceScatter>();
+        if (scatter != nullptr && scatter->axes == sub_vector.axes && SameBytes(plan_, scatter->shard, sub_vector.gradient)) {
+          complete = found->second;
+        }
+      } else if (const auto found = written.find(gradient.buffer); found != written.end()) {
+        complete = found->second;
+      }
+    }
+    if (!complete) {
+      findings_.Add("unreduced-parameter", "the gradient of {} ({}) is not reduced over {}", NameOf(id),
+                    sub_vector.segments.empty() ? "no parameter" : plan_.parameters[sub_vector.segments[0].parameter].name,
+                    ToText(sub_vector.axes));
+    } else if (updates[index] == 1 && *complete > updated_at[index]) {
+      findings_.AddOp(SectionKind::Step, *complete, "update-early", "adds to the gradient of {} after op {} has used it", NameOf(id),
+                      updated_at[index]);
+    }
+  }
+}
+
+template <class Body>
+auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void {
+  std::vector<std::array<int, Roles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
+  ForOps(section, [&](size_t i, const Op& op, bool in_loop) {
+    const auto* own = op.As<Body>();
+    if (own == nullptr) {
+      return;
+    }
+    ++counts[static_cast<size_t>(own->sub_vector.index)][static_cast<size_t>(own->role)];
+    const ValueId value = StateOf(plan_.sub_vectors[own->sub_vector], own->role);
+    if (in_loop || !op.when.always() || !value.valid() || !SameBytes(plan_, own->shard, value)) {
+      findings_.AddOp(section, i, fmt::format("{}-place", what), "{}s once, always, and the {} of {}", what, ToText(own->role),
+                      NameOf(own->sub_vector));
+    }
+  });
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    for (const StateRole role : Roles) {
+      const int count = counts[static_cast<size_t>(id.index)][static_cast<size_t>(role)];
+      const int expected = HasRole(plan_.sub_vectors[id], role) ? 1 : 0;
+      if (count != expected) {
+        findings_.Add(fmt::format("{}-{}", what, count < expected ? "missing" : "twice"), "the {} of {} is covered {} times, expected {}",
+                      ToText(role), NameOf(id), count, expected);
+      }
+    }
+  }
+}
+
+auto StateVerifier::Count(SectionKind section, OpKind kind) -> int {
+  int count = 0;
+  ForOps(section, [&](size_t, const Op& op, bool) { count += op.kind() == kind ? 1 : 0; });
+  return count;
+}
+
+auto StateVerifier::SaveAndRestore() -> void {
+  EachOnce<op::SaveShard>(SectionKind::Save, "save");
+  EachOnce<op::RestoreShard>(SectionKind::Restore, "restore");
+  const std::vector<Op>& save = plan_.section(SectionKind::Save).ops;
+  if (Count(SectionKind::Save, OpKind::SaveBegin) != 1 || Count(SectionKind::Save, OpKind::SaveCommit) != 1 ||
+      save.front().As<op::SaveBegin>() == nullptr || save.back().As<op::SaveCommit>() == nullptr) {
+    findings_.Add("save-order", "section save begins with its one save_begin and ends with its one save_commit");
+  }
+  if (Count(SectionKind::Restore, OpKind::RestoreScalars) != 1) {
+    findings_.Add("restore-scalars", "section restore reads the scalars {} times",
+                  Count(SectionKind::Restore, OpKind::RestoreScalars));
+  }
+}
+
+}  // namespace
+
+auto VerifyState(const Plan& plan, Findings& findings) -> void {
+  if (!plan.Established(PassKind::Shard)) {
+    return;
+  }
+  StateVerifier verifier(plan, findings);
+  verifier.Segments();
+  if (plan.Established(PassKind::Lifecycle)) {
+    verifier.Init();
+    verifier.Step();
+    verifier.SaveAndRestore();
+  }
+}
+
+}  // namespace shardc

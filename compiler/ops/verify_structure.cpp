@@ -1,0 +1,296 @@
+// Structure: every id names something, every count is bounded, numbers are finite, repeats nest, an event is signalled
+// once and waited for later, names are not given twice, predicates are agreed by all ranks.
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "compiler/expr/expr.h"
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr int64_t MostRanks = int64_t{1} << 20;
+constexpr int64_t MostOps = int64_t{1} << 20;
+constexpr int64_t MostRepeats = int64_t{1} << 40;
+constexpr int MostNested = 2;
+
+/// Asks that the fields of one op are set and name what exists.
+struct FieldChecker {
+  const Plan& plan;
+  Findings& findings;
+  SectionKind section;
+  size_t index;
+  bool scheduled;
+
+  template <class IdType, class T>
+  auto Expect(std::string_view name, IdType id, const IdVector<IdType, T>& table) -> void {
+    if (!table.Has(id)) {
+      findings.AddOp(section, index, id.valid() ? "id-out-of-range" : "field-unset", "{} is {}, the plan has {} of its kind",
+                     name, id.index, table.size());
+    }
+  }
+  auto In(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
+  auto Out(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
+  auto Over(std::string_view name, ValueId id, ValueId) -> void { Expect(name, id, plan.values); }
+  auto Acc(std::string_view name, ValueId id, ValueId onto) -> void {
+    Expect(name, id, plan.values);
+    if (onto != ValueId{}) {
+      Expect(name, onto, plan.values);
+    }
+  }
+  auto InOut(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
+  auto Scratch(std::string_view name, ValueId id) -> void {
+    if (id != ValueId{} || scheduled) {
+      Expect(name, id, plan.values);
+    }
+  }
+  auto Whole(std::string_view name, BufferId id) -> void { Expect(name, id, plan.buffers); }
+  template <class T>
+  auto Attr(std::string_view name, const T& value) -> void {
+    if constexpr (std::same_as<T, ScalarId>) {
+      Expect(name, value, plan.scalars);
+    } else if constexpr (std::same_as<T, SubVectorId>) {
+      Expect(name, value, plan.sub_vectors);
+    } else if constexpr (std::same_as<T, ParameterId>) {
+      Expect(name, value, plan.parameters);
+    } else if constexpr (std::same_as<T, double>) {
+      if (!std::isfinite(value)) {
+        findings.AddOp(section, index, "not-finite", "{} is {}", name, value);
+      }
+    } else if constexpr (std::same_as<T, AxisSet>) {
+      if (value == AxisSet{}) {
+        findings.AddOp(section, index, "axes-empty", "{} names no axis", name);
+      }
+    }
+  }
+};
+
+class StructureVerifier {
+ public:
+  StructureVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
+
+  auto Header() -> bool;
+  auto Tables() -> void;
+  auto Ops() -> void;
+  auto Loops() -> void;
+  auto Events() -> void;
+  auto Predicates() -> void;
+
+ private:
+  template <class IdType, class T>
+  auto ExpectId(const std::string& owner, IdType id, const IdVector<IdType, T>& table) -> void {
+    if (!table.Has(id)) {
+      findings_.Add("id-out-of-range", "{} names {} of {}", owner, id.index, table.size());
+    }
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+};
+
+auto StructureVerifier::Header() -> bool {
+  int64_t ranks = 1;
+  for (const int64_t size : plan_.mesh.sizes) {
+    if (size < 1 || size > MostRanks || (ranks *= size) > MostRanks) {
+      findings_.Add("mesh-size", "mesh is {}; sizes are 1 or more, ranks {} at most", fmt::join(plan_.mesh.sizes, " x "), MostRanks);
+      return false;
+    }
+  }
+  size_t ops = 0;
+  for (const Section& section : plan_.sections) {
+    ops += section.ops.size();
+  }
+  if (ops > static_cast<size_t>(MostOps)) {
+    findings_.Add("too-many", "{} ops; plans have {} at most", ops, MostOps);
+    return false;
+  }
+  if (plan_.num_events < 0 || static_cast<size_t>(plan_.num_events) > ops) {
+    findings_.Add("too-many", "{} events for {} ops", plan_.num_events, ops);
+    return false;
+  }
+  if (plan_.Established(PassKind::Build)) {
+    const RunSettings& run = plan_.run;
+    constexpr int64_t Most = int64_t{1} << 40;
+    const auto expect = [&](std::string_view name, int64_t value, int64_t least) {
+      if (value < least || value > Most) {
+        findings_.Add("setting-range", "{} is {}, expected {} to {}", name, value, least, Most);
+      }
+    };
+    expect("run.steps", run.steps, 0);
+    expect("run.log_every", run.log_every, 1);
+    expect("run.tokens_per_step", run.tokens_per_step, 1);
+    expect("run.micro_batch", run.micro_batch, 1);
+    expect("run.accumulate", run.accumulate, 1);
+    expect("run.eval_batches", run.eval_batches, 0);
+    expect("run.threads", run.threads, 0);
+    expect("run.checkpoint_keep", run.checkpoint_keep, 0);
+    expect("data.eval_tokens", plan_.data.eval_tokens, 0);
+    expect("data.vocab", plan_.data.vocab, 1);
+    expect("data.seq", plan_.data.seq, 1);
+  }
+  return true;
+}
+
+auto StructureVerifier::Tables() -> void {
+  for (const OptimizerGroup& group : plan_.groups) {
+    if (!std::isfinite(group.weight_decay) || !std::isfinite(group.lr_scale)) {
+      findings_.Add("not-finite", "group {} has weight decay {} and scale {}", group.name, group.weight_decay, group.lr_scale);
+    }
+  }
+  std::unordered_set<std::string_view> names;
+  for (const ParameterId id : plan_.parameters.ids()) {
+    const Parameter& parameter = plan_.parameters[id];
+    if (!names.insert(parameter.name).second) {
+      findings_.Add("duplicate-parameter", "two parameters are named {}", parameter.name);
+    }
+    ExpectId(fmt::format("the group of parameter {}", parameter.name), parameter.group, plan_.groups);
+    if (!ParseExpr(parameter.init, ExprKind::Rule).ok()) {
+      findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);
+    }
+  }
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    const std::string owner = fmt::format("sub-vector v{}", id.index);
+    ExpectId(owner, sub_vector.unit, plan_.units);
+    for (const ValueId value : {sub_vector.shard, sub_vector.gradient, sub_vector.exp_avg, sub_vector.exp_avg_sq}) {
+      if (value != ValueId{}) {
+        ExpectId(owner, value, plan_.values);
+      }
+    }
+    for (const Segment& segment : sub_vector.segments) {
+      ExpectId(owner, segment.parameter, plan_.parameters);
+    }
+    if (sub_vector.axes == AxisSet{}) {
+      findings_.Add("axes-empty", "{} names no axis", owner);
+    }
+  }
+  std::unordered_set<std::string_view> scalar_names;
+  for (const Scalar& scalar : plan_.scalars) {
+    if (!scalar_names.insert(scalar.name).second) {
+      findings_.Add("duplicate-scalar", "two scalars are named {}", scalar.name);
+    }
+    if (scalar.kind == ScalarKind::Schedule && !ParseExpr(scalar.expression, ExprKind::Schedule).ok()) {
+      findings_.Add("schedule-expression", "the expression of {} does not read: {}", scalar.name, scalar.expression);
+    }
+  }
+  for (const ValueId id : plan_.values.ids()) {
+    ExpectId(fmt::format("value %{}", id.index), plan_.values[id].buffer, plan_.buffers);
+  }
+  for (const Trigger& trigger : plan_.triggers) {
+    if ((trigger.kind == TriggerKind::EverySteps) != (trigger.every > 0)) {
+      findings_.Add("trigger", "trigger {} of section {} has every={}", ToText(trigger.kind), ToText(trigger.section), trigger.every);
+    }
+    if (plan_.section(trigger.section).ops.empty()) {
+      findings_.Add("trigger", "section {} has a trigger and no ops", ToText(trigger.section));
+    }
+  }
+  for (const Halt& halt : plan_.halts) {
+    ExpectId("a halt", halt.scalar, plan_.scalars);
+  }
+}
+
+auto StructureVerifier::Ops() -> void {
+  const bool scheduled = plan_.Established(PassKind::Schedule);
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
+    if (std::holds_alternative<std::monostate>(op.body)) {
+      findings_.Add("op-empty", "{} op {} has no body", ToText(section), index);
+      return;
+    }
+    FieldChecker checker{plan_, findings_, section, index, scheduled};
+    VisitBody(op.body, [&](const auto& body) { VisitFields(body, checker); });
+    if (!op.when.always()) {
+      checker.Expect("when", op.when.scalar, plan_.scalars);
+    }
+    if (op.signals != EventId{} && (op.signals.index < 0 || op.signals.index >= plan_.num_events)) {
+      findings_.AddOp(section, index, "id-out-of-range", "signals event {} of {}", op.signals.index, plan_.num_events);
+    }
+    for (const EventId event : op.waits) {
+      if (event.index < 0 || event.index >= plan_.num_events) {
+        findings_.AddOp(section, index, "id-out-of-range", "waits for event {} of {}", event.index, plan_.num_events);
+      }
+    }
+  });
+}
+
+auto StructureVerifier::Loops() -> void {
+  for (size_t s = 0; s < NumSections; ++s) {
+    const auto section = static_cast<SectionKind>(s);
+    int depth = 0;
+    size_t last = 0;
+    for (size_t i = 0; i < plan_.sections[s].ops.size(); ++i) {
+      const Op& op = plan_.sections[s].ops[i];
+      if (const auto* repeat = op.As<op::Repeat>()) {
+        last = i;
+        if (++depth > MostNested) {
+          findings_.AddOp(section, i, "repeat-nesting", "{} repeats inside each other, at most {}", depth, MostNested);
+          return;
+        }
+        if (repeat->count < 1 || repeat->count > MostRepeats || !op.when.always()) {
+          findings_.AddOp(section, i, "repeat-count", "a loop runs 1 to {} times and without predicate", MostRepeats);
+        }
+      } else if (op.As<op::EndRepeat>() != nullptr && --depth < 0) {
+        findings_.AddOp(section, i, "repeat-nesting", "no repeat is open");
+        return;
+      }
+    }
+    if (depth > 0) {
+      findings_.AddOp(section, last, "repeat-nesting", "the repeat has no end");
+    }
+  }
+}
+
+/// A wait reaches back to a signal that stands above it in the same section, so that no cycle of waits exists.
+auto StructureVerifier::Events() -> void {
+  std::vector<int> signalled_in(static_cast<size_t>(plan_.num_events), -1);
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
+    for (const EventId event : op.waits) {
+      if (signalled_in[static_cast<size_t>(event.index)] != static_cast<int>(section)) {
+        findings_.AddOp(section, index, "event-order", "no op above in this section signals e{}", event.index);
+      }
+    }
+    if (op.signals.valid() && std::exchange(signalled_in[static_cast<size_t>(op.signals.index)], static_cast<int>(section)) != -1) {
+      findings_.AddOp(section, index, "event-twice", "e{} is signalled above too", op.signals.index);
+    }
+  });
+}
+
+/// Ranks that disagree on a predicate would run different ops. Schedules and state are the same on all ranks, flags are
+/// if a control op writes them.
+auto StructureVerifier::Predicates() -> void {
+  std::vector<bool> local(static_cast<size_t>(plan_.scalars.size()), false);
+  ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+    if (const auto* read = op.As<op::ReadScalar>()) {
+      local[static_cast<size_t>(read->to.index)] = true;
+    }
+  });
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
+    if (op.when.always()) {
+      return;
+    }
+    const Scalar& scalar = plan_.scalars[op.when.scalar];
+    if (scalar.kind == ScalarKind::Metric || local[static_cast<size_t>(op.when.scalar.index)]) {
+      findings_.AddOp(section, index, IsCollective(op) ? "collective-predicate" : "predicate-not-agreed",
+                      "the ranks do not agree on {} {}", ToText(scalar.kind), scalar.name);
+    }
+  });
+}
+
+}  // namespace
+
+auto VerifyStructure(const Plan& plan, Findings& findings) -> void {
+  StructureVerifier verifier(plan, findings);
+  if (!verifier.Header()) {
+    return;
+  }
+  verifier.Tables();
+  verifier.Ops();
+  verifier.Loops();
+  if (findings.empty()) {
+    verifier.Events();
+    verifier.Predicates();
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,148 @@
+#include "compiler/passes/declare_parameters.h"
+
+#include <algorithm>
+
+#include "compiler/expr/expr.h"
+#include "compiler/ops/emitter.h"
+#include "compiler/recipe/glob.h"
+
+namespace shardc {
+
+static constexpr size_t NoRule = static_cast<size_t>(-1);
+
+static auto IsPattern(std::string_view text) -> bool { return text.find_first_of("*?") != std::string_view::npos; }
+
+/// The rule that applies to each parameter, or NoRule. An exact name beats patterns; two rules of equal rank that both
+/// match are `duplicate`, a rule that decides nothing is `unused`.
+template <class Rule>
+static auto MatchRules(const std::vector<Rule>& rules, const std::vector<ParameterSpec>& specs,
+                       DiagnosticKind duplicate, DiagnosticKind unused, Diagnostics& diags) -> std::vector<size_t> {
+  std::vector<size_t> chosen(specs.size(), NoRule);
+  std::vector<bool> used(rules.size(), false);
+  std::vector<std::pair<size_t, size_t>> reported;
+  for (size_t s = 0; s < specs.size(); ++s) {
+    for (size_t r = 0; r < rules.size(); ++r) {
+      if (!GlobMatches(*rules[r].match, specs[s].name)) {
+        continue;
+      }
+      used[r] = true;
+      const size_t other = chosen[s];
+      const bool exact = !IsPattern(*rules[r].match);
+      if (other == NoRule || (exact && IsPattern(*rules[other].match))) {
+        chosen[s] = r;
+      } else if (exact == !IsPattern(*rules[other].match) &&
+                 std::find(reported.begin(), reported.end(), std::pair{other, r}) == reported.end()) {
+        reported.emplace_back(other, r);
+        diags.Build(rules[r].match.at, duplicate, specs[s].name, *rules[other].match, *rules[r].match)
+            .Note(rules[other].match.at, "the other match is here")
+            .Emit();
+      }
+    }
+  }
+  for (size_t r = 0; r < rules.size(); ++r) {
+    if (!used[r]) {
+      std::vector<std::string_view> names;
+      for (const ParameterSpec& spec : specs) {
+        names.push_back(spec.name);
+      }
+      auto builder = diags.Build(rules[r].match.at, unused, *rules[r].match);
+      if (const std::string closest = ClosestWord(*rules[r].match, names); !closest.empty()) {
+        builder.Help(fmt::format("the nearest parameter is {}", closest));
+      }
+      builder.Emit();
+    }
+  }
+  return chosen;
+}
+
+/// Parameters without a rule, in one diagnostic: the first few names and how many there are.
+static auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<ParameterSpec>& specs,
+                          const SourceRange& at, Diagnostics& diags) -> void {
+  constexpr size_t MostNamed = 3;
+  std::vector<std::string> names;
+  size_t missing = 0;
+  for (size_t s = 0; s < specs.size(); ++s) {
+    if (chosen[s] == NoRule && ++missing <= MostNamed) {
+      names.push_back(specs[s].name);
+    }
+  }
+  if (missing > MostNamed) {
+    names.push_back(fmt::format("{} more", missing - MostNamed));
+  }
+  if (missing > 0) {
+    diags.Build(at, DiagnosticKind::InitRuleMissing, fmt::format("{}", fmt::join(names, ", "))).Emit();
+  }
+}
+
+/// A rule with everything known of one parameter put in: "normal(0, 0.02)". Fans are those of the logical matrix
+/// [out, in]; a vector has its length for both.
+static auto InitTextOf(const Expr& expr, const InitRule& rule, const ParameterSpec& spec, const ModelSizes& sizes,
+                       Diagnostics& diags) -> std::string {
+  const auto as_double = [](int64_t n) { return static_cast<double>(n); };
+  const ExprVariables variables{{"layer", as_double(spec.layer)},
+                                {"layers", as_double(sizes.layers)},
+                                {"hidden", as_double(sizes.hidden)},
+                                {"fan_in", as_double(spec.shape.back())},
+                                {"fan_out", as_double(spec.shape.front())}};
+  const auto result = EvaluateRule(expr, variables);
+  if (!result.ok()) {
+    diags.Build(rule.value.at, DiagnosticKind::InitValueDomain, spec.name, result.errors.front().message).Emit();
+    return {};
+  }
+  return ToText(result.value);
+}
+
+auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
+    -> ErrorOr<std::unordered_map<std::string, ValueId>> {
+  const Recipe& recipe = *context.recipe;
+  Diagnostics& diags = *context.diags;
+  const std::vector<ParameterSpec> specs = family.parameters(sizes);
+
+  const auto rule_of = MatchRules(recipe.init.rule, specs, DiagnosticKind::InitRuleDuplicate,
+                                  DiagnosticKind::InitRuleUnused, diags);
+  ReportMissing(rule_of, specs, recipe.init.at, diags);
+  const auto group_of = MatchRules(recipe.optimizer.group, specs, DiagnosticKind::GroupDuplicate,
+                                   DiagnosticKind::GroupUnused, diags);
+  if (diags.has_errors()) {
+    return Rejected();
+  }
+
+  // Group 0 is what no [[optimizer.group]] matches.
+  plan.groups.Add({.name = "default", .weight_decay = *recipe.optimizer.weight_decay, .lr_scale = 1});
+  for (const GroupRule& group : recipe.optimizer.group) {
+    plan.groups.Add({.name = *group.match,
+                     .weight_decay = group.weight_decay.is_set ? *group.weight_decay : *recipe.optimizer.weight_decay,
+                     .lr_scale = *group.lr_scale});
+  }
+
+  std::vector<Expr> exprs;
+  for (const InitRule& rule : recipe.init.rule) {
+    auto parsed = ParseExpr(rule.value->text, ExprKind::Rule);
+    CHECK(parsed.ok(), "check let the rule `{}` pass", rule.value->text);
+    exprs.push_back(std::move(parsed.value));
+  }
+  std::vector<Op> none;
+  Emitter emitter(&plan, &none, PassKind::Build);
+  std::unordered_map<std::string, ValueId> full_values;
+  for (size_t s = 0; s < specs.size(); ++s) {
+    const ParameterSpec& spec = specs[s];
+    const InitRule& rule = recipe.init.rule[rule_of[s]];
+    plan.parameters.Add(
+        {.name = spec.name,
+         .shape = spec.shape,
+         .dtype = DType::F32,
+         .layer = spec.layer,
+         .trainable = true,
+         .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
+         .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, diags),
+         .init_origin = OriginOf(rule.value, "init.rule")});
+    full_values[spec.name] =
+        emitter.New({DType::F32, spec.shape}, Category::Parameters, spec.name, Arena::Persistent);
+  }
+  if (diags.has_errors()) {
+    return Rejected();
+  }
+  return full_values;
+}
+
+}  // namespace shardc

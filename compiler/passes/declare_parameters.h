@@ -1,0 +1,18 @@
+// The parameter table of a plan: logical tensors with their init rule and optimizer group, matched by name.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "compiler/model/forward_builder.h"
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+/// Fills plan.groups and plan.parameters, and makes the full, unsharded value of each parameter.
+/// Returns: the full value by parameter name.
+/// Errors: init-rule-missing, init-rule-duplicate, init-rule-unused, init-value-domain, group-duplicate, group-unused.
+auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
+    -> ErrorOr<std::unordered_map<std::string, ValueId>>;
+
+}  // namespace shardc

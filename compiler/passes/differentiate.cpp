@@ -1,0 +1,180 @@
+// Emits the backward ops.
+//
+// Needs: forward ops in `step`, whose loss sum is divided by a count. Gives: a gradient for every trainable parameter.
+//   1. walk forward: which values depend on a trainable parameter
+//   2. walk the forward ops backward, calling each op's VJP; contributions to one gradient accumulate in its bytes
+//   3. place the backward ops behind the last forward op, before what reads the metrics
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/ops/emitter.h"
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+namespace {
+
+#define NotDifferentiable false
+#define Differentiable true
+template <class T>
+constexpr bool HasVjp = false;
+#define OP(Type, mnemonic, differentiable, fields, doc) \
+  template <>                                           \
+  constexpr bool HasVjp<op::Type> = differentiable;
+#include "schemas/ops.def"
+#undef NotDifferentiable
+#undef Differentiable
+
+class Differentiator : public VjpContext {
+ public:
+  Differentiator(Plan* plan, std::vector<Op>* backward) : plan_(*plan), emitter_(plan, backward, PassKind::Differentiate) {
+    for (const Parameter& parameter : plan->parameters) {
+      if (parameter.trainable) {
+        trainable_.insert(parameter.name);
+      }
+    }
+  }
+
+  auto MarkForward(const Op& op) -> void {
+    bool wanted = false;
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind == AccessKind::Read) {
+        const Value& value = plan_.values[access.value];
+        if (plan_.buffers[value.buffer].category == Category::Parameters && trainable_.contains(value.name)) {
+          wants_gradient_.insert(access.value);
+        }
+        wanted |= wants_gradient_.contains(access.value);
+      } else if (wanted) {
+        wants_gradient_.insert(access.value);
+      }
+    }
+  }
+
+  auto Seed(ValueId loss, ValueId count) -> void { gradient_[loss] = count; }
+
+  auto Backward(const Op& op) -> void {
+    const bool reached = [&] {
+      for (const Access& access : AccessesOf(op.body)) {
+        if (access.kind != AccessKind::Read && gradient_.contains(access.value)) {
+          return true;
+        }
+      }
+      return false;
+    }();
+    if (!reached) {
+      return;
+    }
+    emitter_.set_phase(Phase::Backward);
+    emitter_.set_layer(op.layer);
+    emitter_.set_origin(op.origin);
+    VisitBody(op.body, [&](const auto& body) {
+      using Body = std::remove_cvref_t<decltype(body)>;
+      if constexpr (HasVjp<Body>) {
+        Vjp(body, *this);
+      } else {
+        CHECK(false, "{} has no VJP but its result wants a gradient", Body::Mnemonic);
+      }
+    });
+  }
+
+  auto plan() -> Plan& override { return plan_; }
+  auto GradientOf(ValueId value) -> ValueId override {
+    const auto found = gradient_.find(value);
+    CHECK(found != gradient_.end(), "%{} {} has no gradient", value.index, plan_.values[value].name);
+    return found->second;
+  }
+  auto NeedsGradient(ValueId value) -> bool override { return wants_gradient_.contains(value); }
+  auto GradientTarget(ValueId value) -> Target override {
+    const Value like = plan_.values[value];
+    const bool parameter = plan_.buffers[like.buffer].category == Category::Parameters;
+    const ValueType type{parameter ? DType::F32 : like.dtype, like.shape};
+    const auto found = gradient_.find(value);
+    if (found != gradient_.end()) {
+      const ValueId onto = found->second;
+      const ValueId sum = emitter_.Alias(onto, type, plan_.values[onto].name);
+      plan_.values[sum].placement = plan_.values[onto].placement;
+      gradient_[value] = sum;
+      return {sum, onto};
+    }
+    const ValueId fresh = emitter_.New(type, parameter ? Category::Gradients : Category::Activations,
+                                       like.name + std::string(GradientSuffix));
+    plan_.values[fresh].placement = like.placement;
+    gradient_[value] = fresh;
+    return {fresh, {}};
+  }
+  auto PassGradient(ValueId value, ValueId gradient) -> void override {
+    if (!NeedsGradient(value)) {
+      return;
+    }
+    const auto found = gradient_.find(value);
+    if (found == gradient_.end()) {
+      gradient_[value] = gradient;
+      return;
+    }
+    const Value sum = plan_.values[found->second];
+    const ValueId added = emitter_.Alias(found->second, {sum.dtype, sum.shape}, sum.name);
+    plan_.values[added].placement = sum.placement;
+    Emit(op::Add{.a = gradient, .b = found->second, .y = added});
+    gradient_[value] = added;
+  }
+  auto GradientOver(ValueId like, ValueId over) -> ValueId override {
+    CHECK(!gradient_.contains(like), "%{} has a gradient already", like.index);
+    const Value value = plan_.values[like];
+    const ValueId gradient =
+        emitter_.Alias(over, {value.dtype, value.shape}, value.name + std::string(GradientSuffix));
+    plan_.values[gradient].placement = value.placement;
+    gradient_[like] = gradient;
+    return gradient;
+  }
+  auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
+
+ private:
+  Plan& plan_;
+  Emitter emitter_;
+  std::unordered_set<std::string> trainable_;
+  std::unordered_set<ValueId> wants_gradient_;
+  std::unordered_map<ValueId, ValueId> gradient_;
+};
+
+/// The count that the loss sum is divided by. The sum may have been made whole by an all_reduce on the way.
+auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
+  for (const Op& op : ops) {
+    if (const auto* whole = op.As<op::AllReduce>(); whole != nullptr && whole->x == sum) {
+      sum = whole->y;
+    }
+    if (const auto* divide = op.As<op::Divide>(); divide != nullptr && divide->a == sum) {
+      return divide->b;
+    }
+  }
+  CHECK(false, "nothing divides the loss sum %{}", sum.index);
+}
+
+}  // namespace
+
+auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
+  const std::vector<Op> forward = std::move(plan.section(SectionKind::Step).ops);
+  std::vector<Op> backward;
+  Differentiator differentiator(&plan, &backward);
+  size_t end_of_forward = 0;
+  for (size_t i = 0; i < forward.size(); ++i) {
+    differentiator.MarkForward(forward[i]);
+    if (const auto* loss = forward[i].As<op::CrossEntropy>()) {
+      differentiator.Seed(loss->loss, DivisorOf(forward, loss->loss));
+    }
+    end_of_forward = forward[i].phase == Phase::Forward ? i + 1 : end_of_forward;
+  }
+  for (size_t i = end_of_forward; i > 0; --i) {
+    if (forward[i - 1].phase == Phase::Forward) {
+      differentiator.Backward(forward[i - 1]);
+    }
+  }
+  std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+  const auto middle = forward.begin() + static_cast<std::ptrdiff_t>(end_of_forward);
+  ops.assign(forward.begin(), middle);
+  ops.insert(ops.end(), backward.begin(), backward.end());
+  ops.insert(ops.end(), middle, forward.end());
+  return plan;
+}
+
+}  // namespace shardc

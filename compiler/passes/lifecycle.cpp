@@ -1,0 +1,84 @@
+// The sections round the step: how state begins, comes back and is kept; and when each section runs.
+//
+// Needs: units and their state. Gives: `init`, `restore` and `save`, and the trigger table.
+#include "compiler/ops/emitter.h"
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+static auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
+  switch (role) {
+    case StateRole::Parameter: return sub_vector.shard;
+    case StateRole::ExpAvg: return sub_vector.exp_avg;
+    case StateRole::ExpAvgSq: return sub_vector.exp_avg_sq;
+  }
+  CHECK(false, "role {}", static_cast<int>(role));
+}
+
+static constexpr std::array Roles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
+
+/// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn.
+static auto MakeInit(Plan& plan) -> void {
+  Emitter emitter(&plan, &plan.section(SectionKind::Init).ops, PassKind::Lifecycle);
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan.sub_vectors[id];
+    for (const StateRole role : Roles) {
+      emitter.set_origin({});
+      emitter.Emit(op::Fill{.out = StateOf(sub_vector, role), .value = 0});
+    }
+    for (const Segment& segment : sub_vector.segments) {
+      emitter.set_origin(plan.parameters[segment.parameter].init_origin);
+      emitter.Emit(op::Initialize{.shard = sub_vector.shard, .sub_vector = id, .parameter = segment.parameter});
+    }
+  }
+}
+
+static auto MakeRestore(Plan& plan, const Origin& origin) -> void {
+  Emitter emitter(&plan, &plan.section(SectionKind::Restore).ops, PassKind::Lifecycle);
+  emitter.set_origin(origin);
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    for (const StateRole role : Roles) {
+      emitter.Emit(op::RestoreShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
+    }
+  }
+  emitter.Emit(op::RestoreScalars{});
+}
+
+static auto MakeSave(Plan& plan, const Origin& origin) -> void {
+  Emitter emitter(&plan, &plan.section(SectionKind::Save).ops, PassKind::Lifecycle);
+  emitter.set_origin(origin);
+  emitter.Emit(op::SaveBegin{});
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    for (const StateRole role : Roles) {
+      emitter.Emit(op::SaveShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
+    }
+  }
+  emitter.Emit(op::SaveCommit{});
+}
+
+auto Lifecycle(Plan plan, PassContext& context) -> ErrorOr<Plan> {
+  const Recipe& recipe = *context.recipe;
+  MakeInit(plan);
+  MakeRestore(plan, OriginOf(recipe.start.restart, "start.restart"));
+  MakeSave(plan, OriginOf(recipe.checkpoint.every, "checkpoint.every"));
+
+  plan.triggers = {{SectionKind::Constants, TriggerKind::Load, 0},
+                   {SectionKind::Init, TriggerKind::First, 0},
+                   {SectionKind::Restore, TriggerKind::Restart, 0},
+                   {SectionKind::Data, TriggerKind::EachStep, 0},
+                   {SectionKind::Step, TriggerKind::EachStep, 0}};
+  if (!plan.section(SectionKind::Eval).ops.empty()) {
+    if (*recipe.train.eval_every > 0) {
+      plan.triggers.push_back({SectionKind::Eval, TriggerKind::EverySteps, *recipe.train.eval_every});
+    }
+    plan.triggers.push_back({SectionKind::Eval, TriggerKind::End, 0});
+  }
+  if (*recipe.checkpoint.every > 0) {
+    plan.triggers.push_back({SectionKind::Save, TriggerKind::EverySteps, *recipe.checkpoint.every});
+  }
+  plan.triggers.push_back({SectionKind::Save, TriggerKind::End, 0});
+  plan.triggers.push_back({SectionKind::Save, TriggerKind::Stop, 0});
+  return plan;
+}
+
+}  // namespace shardc

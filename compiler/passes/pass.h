@@ -1,0 +1,34 @@
+// A pass is a function from plan to plan. It does not time, log, verify or ask whether it is enabled: pipeline.cpp does
+// that around every pass.
+#pragma once
+
+#include "compiler/diag/diagnostics.h"
+#include "compiler/ops/ops.h"
+#include "compiler/plan/plan.h"
+#include "compiler/recipe/recipe.h"
+
+namespace shardc {
+
+struct PassContext {
+  const Recipe* recipe;
+  Diagnostics* diags;
+};
+
+/// One per row of schemas/passes.def, defined in the file of its name.
+/// Errors: diagnostics in context.diags; the Error then has no message of its own.
+#define PASS(Name, stem, doc) auto Name(Plan plan, PassContext& context)->ErrorOr<Plan>;
+#include "schemas/passes.def"
+
+/// The Error of a pass that has emitted diagnostics.
+inline auto Rejected() -> Error { return Error{ExitCode::RecipeRejected, ""}; }
+
+/// The recipe line of a key, as the origin of an op: `OriginOf(recipe.shard.units, "shard.units")`.
+template <class Leaf>
+auto OriginOf(const Leaf& leaf, std::string key) -> Origin {
+  return Origin{leaf.at.source == 0 ? leaf.at.line : 0, std::move(key)};
+}
+
+/// Names of the gradient of a parameter: parameter name + this.
+constexpr std::string_view GradientSuffix = ".grad";
+
+}  // namespace shardc

@@ -1,0 +1,64 @@
+#include "compiler/passes/pipeline.h"
+
+#include <algorithm>
+
+#include "compiler/ops/verify_plan.h"
+
+namespace shardc {
+
+auto PassRows() -> const std::vector<PassRow>& {
+  static const std::vector<PassRow> rows{
+#define PASS(Name, stem, doc) {PassKind::Name, #stem, doc},
+#include "schemas/passes.def"
+  };
+  return rows;
+}
+
+using PassFunction = auto (*)(Plan, PassContext&) -> ErrorOr<Plan>;
+
+static constexpr std::array<PassFunction, NumPasses> PassFunctions{
+#define PASS(Name, stem, doc) Name,
+#include "schemas/passes.def"
+};
+
+/// The first findings of the verifier, as one internal fault.
+static auto Faults(PassKind pass, const std::vector<std::string>& findings) -> Error {
+  constexpr size_t MostShown = 10;
+  std::string text = fmt::format("the plan after pass `{}` does not verify ({} findings)", ToText(pass), findings.size());
+  for (size_t i = 0; i < std::min(MostShown, findings.size()); ++i) {
+    text += "\n  " + findings[i];
+  }
+  return Error{ExitCode::InternalFault, text + "\nthis is a bug in the compiler"};
+}
+
+auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& diags) -> ErrorOr<Plan> {
+  PassContext context{&recipe, &diags};
+  Plan plan;
+  plan.disabled = options.disabled;
+  for (const PassRow& row : PassRows()) {
+    SetCheckContext(fmt::format("running pass {}", row.name));
+    const bool disabled = std::find(options.disabled.begin(), options.disabled.end(), row.kind) != options.disabled.end();
+    if (!disabled) {
+      ErrorOr<Plan> next = PassFunctions[static_cast<size_t>(row.kind)](std::move(plan), context);
+      if (!next) {
+        return next.error();
+      }
+      plan = *std::move(next);
+      plan.passes.push_back(row.kind);
+      // Without a disabled pass the verifier accepts every intermediate plan; with one, it is the developer's to judge.
+      if (const auto findings = VerifyPlan(plan); !findings.empty() && options.disabled.empty()) {
+        return Faults(row.kind, findings);
+      }
+    }
+    if (options.after_pass) {
+      options.after_pass(row.kind, plan);
+    }
+    if (options.stop_after == row.kind) {
+      break;
+    }
+  }
+  SetCheckContext("");
+  return plan;
+}
+
+}  // namespace shardc

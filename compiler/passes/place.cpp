@@ -1,0 +1,137 @@
+// Places every value over the mesh.
+//
+// Needs: build. Gives: the placement of each value per axis; sums over ranks made whole.
+//   1. samples are dealt out over the data axes: what load_tokens writes is shard(batch dim)
+//   2. an op's results follow its operands: sharded in, sharded out, at the dim where the result keeps the batch
+//   3. sums over samples (loss, token counts) are partial(sum); where such a sum is complete, after its loop if it is
+//      carried through one, an all_reduce makes it whole for all that read it
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/ops/emitter.h"
+#include "compiler/ops/rewrite.h"
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+namespace {
+
+/// The axes along which ranks see different samples, those of one rank left out.
+auto DataAxes(const Mesh& mesh) -> AxisSet {
+  AxisSet axes;
+  for (const Axis axis : {Axis::Replicate, Axis::Dp}) {
+    if (mesh.size(axis) > 1) {
+      axes = axes | AxisSet::Of(axis);
+    }
+  }
+  return axes;
+}
+
+auto Over(AxisSet axes, Placement placement) -> Placements {
+  Placements placements;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    if (axes.Has(static_cast<Axis>(i))) {
+      placements[i] = placement;
+    }
+  }
+  return placements;
+}
+
+class Placer {
+ public:
+  Placer(Plan* plan) : plan_(*plan), axes_(DataAxes(plan->mesh)) {}
+
+  auto Run(Section& section) -> void {
+    std::vector<Op> ops;
+    for (Op& op : section.ops) {
+      ReplaceReads(op.body, [&](ValueId& id) { id = WholeOf(id); });
+      PlaceResults(op.body);
+      depth_ += op.As<op::Repeat>() ? 1 : 0;
+      depth_ -= op.As<op::EndRepeat>() ? 1 : 0;
+      ops.push_back(std::move(op));
+      if (depth_ == 0) {
+        MakeWhole(ops);
+      }
+    }
+    section.ops = std::move(ops);
+  }
+
+ private:
+  /// Where the batch dim of a result lies: activations are sequence-major; lse of attention is [B, A, S].
+  static auto BatchDim(const OpBody& body, std::string_view field) -> int {
+    return std::holds_alternative<op::Attention>(body) && field == "lse" ? 0 : 1;
+  }
+
+  auto PlaceResults(const OpBody& body) -> void {
+    const bool sums = std::holds_alternative<op::CrossEntropy>(body) || std::holds_alternative<op::CountValid>(body);
+    const std::vector<Access> accesses = AccessesOf(body);
+    const bool sharded = std::holds_alternative<op::LoadTokens>(body) ||
+                         std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+                           return access.kind == AccessKind::Read && sharded_buffers_.contains(BufferOf(access.value));
+                         });
+    for (const Access& access : accesses) {
+      Value& value = plan_.values[access.value];
+      if (access.kind == AccessKind::Read) {
+        if (sharded_buffers_.contains(BufferOf(access.value))) {
+          // A view of host samples that no op wrote under this name: [accumulate,] S, B.
+          value.placement = value.dtype == DType::I32
+                                ? Over(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1))
+                                : value.placement;
+        }
+        continue;
+      }
+      if (sums && value.dtype == DType::F64) {
+        value.placement = Over(axes_, Placement::Partial());
+        if (!std::exchange(pending_[BufferOf(access.value)], true)) {
+          pending_order_.push_back(access.kills.valid() ? access.kills : access.value);
+        }
+      } else if (sharded) {
+        value.placement = Over(axes_, Placement::Shard(BatchDim(body, access.field)));
+        sharded_buffers_[BufferOf(access.value)] = true;
+      }
+    }
+  }
+
+  /// Emits an all_reduce for every sum that is complete here.
+  auto MakeWhole(std::vector<Op>& ops) -> void {
+    for (const ValueId sum : std::exchange(pending_order_, {})) {
+      plan_.values[sum].placement = Over(axes_, Placement::Partial());
+      if (axes_ == AxisSet{}) {
+        continue;
+      }
+      Emitter emitter(&plan_, &ops, PassKind::Place);
+      emitter.set_origin(Origin{0, "mesh.dp"});
+      const Value& value = plan_.values[sum];
+      const ValueId whole = emitter.Alias(sum, {value.dtype, value.shape}, value.name + ".whole");
+      emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes_});
+      whole_of_[sum] = whole;
+    }
+    pending_.clear();
+  }
+
+  auto BufferOf(ValueId id) const -> BufferId { return plan_.values[id].buffer; }
+  auto WholeOf(ValueId id) const -> ValueId {
+    const auto found = whole_of_.find(id);
+    return found == whole_of_.end() ? id : found->second;
+  }
+
+  Plan& plan_;
+  AxisSet axes_;
+  int depth_ = 0;
+  std::unordered_map<BufferId, bool> sharded_buffers_;
+  std::unordered_map<BufferId, bool> pending_;
+  std::vector<ValueId> pending_order_;
+  std::unordered_map<ValueId, ValueId> whole_of_;
+};
+
+}  // namespace
+
+auto Place(Plan plan, PassContext&) -> ErrorOr<Plan> {
+  Placer placer(&plan);
+  placer.Run(plan.section(SectionKind::Data));
+  placer.Run(plan.section(SectionKind::Step));
+  placer.Run(plan.section(SectionKind::Eval));
+  return plan;
+}
+
+}  // namespace shardc

@@ -1,0 +1,324 @@
+// Shards the parameters: units, gathers, reduce-scatters, the microbatch loop.
+//
+// Needs: forward and backward ops over whole parameters. Gives: state as owned slices; parameters as views of gathered
+// units; gradients as views of reduce-scatter inputs.
+//   1. make the units, and the slices of parameters and moments that each rank owns
+//   2. in `step` and `eval`, gather a unit before its first use; in `step` gather it again before its first use in
+//      backward, if it is resharded after forward. With one rank on the axis the slice is the whole: views, no gather.
+//   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
+//   4. with more than one microbatch, loop over them, summing gradient slices and the loss in carried values
+//
+// Where buffers end is not said here: schedule releases each behind its last use.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "compiler/ops/emitter.h"
+#include "compiler/ops/rewrite.h"
+#include "compiler/passes/shard_units.h"
+
+namespace shardc {
+
+namespace {
+
+auto IsBackward(const Op& op) -> bool { return op.phase == Phase::Backward || op.phase == Phase::Recompute; }
+auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
+
+class Sharder {
+ public:
+  Sharder(Plan* plan, const PassContext& context)
+      : plan_(*plan), units_origin_(OriginOf(context.recipe->shard.units, "shard.units")) {
+    homes_ = MakeUnits(plan_, context);
+    for (const ParameterId id : plan_.parameters.ids()) {
+      parameter_of_name_[plan_.parameters[id].name] = id;
+    }
+    for (const ValueId id : plan_.values.ids()) {
+      if (plan_.buffers[plan_.values[id].buffer].category == Category::Parameters) {
+        parameter_of_value_[id] = parameter_of_name_.at(plan_.values[id].name);
+      }
+    }
+  }
+
+  auto MakeState() -> void;
+  auto GatherParameters(Section& section) -> void;
+  auto ReduceGradients(Section& section) -> void;
+  auto LoopOverMicrobatches(Section& section) -> void;
+
+ private:
+  auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
+  auto FullType(const SubVector& sub_vector) const -> ValueType { return {DType::F32, {sub_vector.length}}; }
+  auto SliceType(const SubVector& sub_vector) const -> ValueType {
+    return {DType::F32, {sub_vector.length / Degree(sub_vector)}};
+  }
+  auto SliceOf(SubVectorId id, Emitter& emitter, Category category, std::string_view suffix, Arena arena) -> ValueId {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    const ValueId value = emitter.New(SliceType(sub_vector), category,
+                                      fmt::format("{}.{}", plan_.units[sub_vector.unit].name, suffix), arena);
+    if (Degree(sub_vector) > 1) {
+      plan_.values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
+    }
+    return value;
+  }
+  /// The sub-vectors whose parameters an op reads.
+  auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
+  /// The whole vector of a unit, gathered by an op appended to `ops`; or the slice itself, where it is the whole.
+  auto Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId;
+
+  Plan& plan_;
+  Origin units_origin_;
+  std::vector<ParameterHome> homes_;
+  std::unordered_map<std::string, ParameterId> parameter_of_name_;
+  std::unordered_map<ValueId, ParameterId> parameter_of_value_;
+};
+
+auto Sharder::MakeState() -> void {
+  std::vector<Op> none;
+  Emitter emitter(&plan_, &none, PassKind::Shard);
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    plan_.sub_vectors[id].shard = SliceOf(id, emitter, Category::Parameters, "shard", Arena::SharedPersistent);
+    plan_.sub_vectors[id].exp_avg = SliceOf(id, emitter, Category::Moments, "exp_avg", Arena::Persistent);
+    plan_.sub_vectors[id].exp_avg_sq = SliceOf(id, emitter, Category::Moments, "exp_avg_sq", Arena::Persistent);
+  }
+}
+
+auto Sharder::HomesReadBy(const Op& op) const -> std::vector<SubVectorId> {
+  std::vector<SubVectorId> homes;
+  for (const Access& access : AccessesOf(op.body)) {
+    const auto parameter = parameter_of_value_.find(access.value);
+    if (parameter != parameter_of_value_.end()) {
+      homes.push_back(homes_[static_cast<size_t>(parameter->second.index)].sub_vector);
+    }
+  }
+  return homes;
+}
+
+auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId {
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  if (Degree(sub_vector) == 1) {
+    return sub_vector.shard;
+  }
+  Emitter emitter(&plan_, &ops, PassKind::Shard);
+  emitter.set_phase(before.phase);
+  emitter.set_layer(before.layer);
+  const Unit& unit = plan_.units[sub_vector.unit];
+  emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
+  const AxisSet axes = sub_vector.axes;
+  const ValueId shard = sub_vector.shard;
+  const ValueId full = emitter.New(FullType(sub_vector), Category::Gathered, unit.name + ".gathered");
+  emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
+  return full;
+}
+
+auto Sharder::GatherParameters(Section& section) -> void {
+  // What is gathered just now: the vector of each sub-vector, by phase half where the unit is resharded between.
+  struct Gathered {
+    ValueId full;
+    bool in_backward = false;
+    std::unordered_map<int32_t, ValueId> views;
+  };
+  std::unordered_map<SubVectorId, Gathered> gathered;
+  std::vector<Op> ops;
+  for (Op& op : section.ops) {
+    for (const SubVectorId id : HomesReadBy(op)) {
+      const bool reshard = plan_.units[plan_.sub_vectors[id].unit].reshard_after_forward;
+      const auto found = gathered.find(id);
+      if (found == gathered.end() || (reshard && IsBackward(op) && !found->second.in_backward)) {
+        gathered[id] = {.full = Gather(id, ops, op), .in_backward = IsBackward(op), .views = {}};
+      }
+    }
+    ReplaceReads(op.body, [&](ValueId& value) {
+      const auto parameter = parameter_of_value_.find(value);
+      if (parameter == parameter_of_value_.end()) {
+        return;
+      }
+      const ParameterHome& home = homes_[static_cast<size_t>(parameter->second.index)];
+      Gathered& unit = gathered.at(home.sub_vector);
+      const auto [view, fresh] = unit.views.try_emplace(parameter->second.index);
+      if (fresh) {
+        Emitter emitter(&plan_, &ops, PassKind::Shard);
+        const Parameter& logical = plan_.parameters[parameter->second];
+        view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(DType::F32)),
+                                    {DType::F32, logical.shape}, logical.name);
+      }
+      value = view->second;
+    });
+    ops.push_back(std::move(op));
+  }
+  section.ops = std::move(ops);
+}
+
+auto Sharder::ReduceGradients(Section& section) -> void {
+  // Move each gradient's values into the unit's vector.
+  struct Vector {
+    ValueId full;
+    std::optional<size_t> first_write;
+    size_t last_write = 0;
+  };
+  std::vector<Op> none;
+  Emitter tables(&plan_, &none, PassKind::Shard);
+  std::vector<Vector> vectors;
+  std::unordered_map<BufferId, SubVectorId> vector_of_buffer;
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    vectors.push_back({.full = tables.New(FullType(sub_vector), Category::Gradients,
+                                          plan_.units[sub_vector.unit].name + ".gradients", Arena::SharedTransient),
+                       .first_write = {},
+                       .last_write = 0});
+    if (Degree(sub_vector) > 1) {
+      plan_.values[vectors.back().full].placement[static_cast<size_t>(Axis::Dp)] = Placement::Partial();
+    }
+    vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;
+  }
+  for (Value& value : plan_.values) {
+    if (plan_.buffers[value.buffer].category != Category::Gradients || !value.name.ends_with(GradientSuffix)) {
+      continue;
+    }
+    const ParameterId parameter =
+        parameter_of_name_.at(value.name.substr(0, value.name.size() - GradientSuffix.size()));
+    const ParameterHome& home = homes_[static_cast<size_t>(parameter.index)];
+    value.buffer = plan_.values[vectors[static_cast<size_t>(home.sub_vector.index)].full].buffer;
+    value.offset = RankExpr::Constant(home.begin * SizeOf(DType::F32));
+  }
+
+  for (size_t i = 0; i < section.ops.size(); ++i) {
+    for (const Access& access : AccessesOf(section.ops[i].body)) {
+      const auto vector = vector_of_buffer.find(plan_.values[access.value].buffer);
+      if (access.kind != AccessKind::Read && vector != vector_of_buffer.end()) {
+        Vector& of = vectors[static_cast<size_t>(vector->second.index)];
+        of.first_write = of.first_write.value_or(i);
+        of.last_write = i;
+      }
+    }
+  }
+
+  std::vector<Op> ops;
+  for (size_t i = 0; i < section.ops.size(); ++i) {
+    const Op& op = section.ops[i];
+    Emitter emitter(&plan_, &ops, PassKind::Shard);
+    emitter.set_phase(op.phase);
+    emitter.set_layer(op.layer);
+    emitter.set_origin(units_origin_);
+    for (const SubVectorId id : plan_.sub_vectors.ids()) {
+      const Vector& vector = vectors[static_cast<size_t>(id.index)];
+      if (vector.first_write == i) {
+        // Padding goes through the sum like the rest: it has to hold numbers.
+        int64_t end = 0;
+        const SubVector sub_vector = plan_.sub_vectors[id];
+        const auto clear = [&](int64_t from, int64_t to) {
+          if (from < to) {
+            emitter.Emit(op::Fill{.out = emitter.View(plan_.values[vector.full].buffer,
+                                                      RankExpr::Constant(from * SizeOf(DType::F32)),
+                                                      {DType::F32, {to - from}}, "padding"),
+                                  .value = 0});
+          }
+        };
+        for (const Segment& segment : sub_vector.segments) {
+          clear(end, segment.begin);
+          end = segment.end;
+        }
+        clear(end, sub_vector.length);
+      }
+    }
+    ops.push_back(op);
+    for (const SubVectorId id : plan_.sub_vectors.ids()) {
+      const Vector& vector = vectors[static_cast<size_t>(id.index)];
+      if (!vector.first_write || vector.last_write != i) {
+        continue;
+      }
+      if (Degree(plan_.sub_vectors[id]) == 1) {
+        plan_.sub_vectors[id].gradient = vector.full;
+        continue;
+      }
+      const ValueId slice = SliceOf(id, emitter, Category::Gradients, "gradient", Arena::Transient);
+      plan_.sub_vectors[id].gradient = slice;
+      emitter.Emit(op::ReduceScatter{
+          .full = vector.full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
+    }
+  }
+  section.ops = std::move(ops);
+}
+
+/// Sums what the microbatches leave: `sum` is cleared before the loop, added to in it, and carried.
+auto Sharder::LoopOverMicrobatches(Section& section) -> void {
+  if (plan_.run.accumulate == 1) {
+    return;
+  }
+  std::vector<Op> before;
+  std::vector<Op> body;
+  std::vector<Op> after;
+  for (Op& op : section.ops) {
+    (IsMicrobatch(op) ? body : body.empty() ? before : after).push_back(std::move(op));
+  }
+  const Origin origin{0, "batch.accumulate"};
+  Emitter outside(&plan_, &before, PassKind::Shard);
+  outside.set_origin(origin);
+  std::vector<Op> carries;
+  Emitter carry(&plan_, &carries, PassKind::Shard);
+  carry.set_origin(origin);
+  const auto accumulate = [&](ValueId next, std::string_view name) {
+    const Value like = plan_.values[next];
+    const ValueId sum = outside.Alias(next, {like.dtype, like.shape}, fmt::format("{}.sum", name));
+    plan_.values[sum].placement = like.placement;
+    outside.Emit(op::Fill{.out = sum, .value = 0});
+    carry.Emit(op::Carry{.last = next, .first = sum});
+    return sum;
+  };
+  std::unordered_map<ValueId, ValueId> sums;
+  for (Op& op : body) {
+    VisitBody(op.body, [&](auto& concrete) {
+      using Body = std::remove_cvref_t<decltype(concrete)>;
+      if constexpr (std::is_same_v<Body, op::CrossEntropy>) {
+        sums[concrete.loss] = concrete.loss_onto = accumulate(concrete.loss, "loss");
+      } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
+        sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan_.values[concrete.shard].name);
+      }
+    });
+  }
+  Emitter inside(&plan_, &body, PassKind::Shard);
+  inside.set_origin(origin);
+  for (SubVector& sub_vector : plan_.sub_vectors) {
+    if (Degree(sub_vector) == 1) {
+      // No reduce-scatter to add with: the microbatch's vector is added to a sum of its own.
+      const ValueId fresh = sub_vector.gradient;
+      const ValueId next = inside.New(FullType(sub_vector), Category::Gradients,
+                                      plan_.units[sub_vector.unit].name + ".gradient");
+      const ValueId sum = sums[next] = accumulate(next, plan_.values[next].name);
+      sub_vector.gradient = next;
+      inside.Emit(op::Add{.a = fresh, .b = sum, .y = next});
+    }
+    sub_vector.gradient = sums.at(sub_vector.gradient);
+  }
+  for (Op& op : after) {
+    ReplaceReads(op.body, [&](ValueId& id) { id = sums.contains(id) ? sums.at(id) : id; });
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kills.valid()) {
+        CHECK(plan_.values[access.value].buffer == plan_.values[access.kills].buffer, "a sum moved");
+      }
+    }
+  }
+
+  std::vector<Op>& ops = section.ops;
+  ops = std::move(before);
+  Emitter emitter(&plan_, &ops, PassKind::Shard);
+  emitter.set_origin(origin);
+  emitter.Emit(op::Repeat{.count = plan_.run.accumulate});
+  ops.insert(ops.end(), body.begin(), body.end());
+  ops.insert(ops.end(), carries.begin(), carries.end());
+  emitter.Emit(op::EndRepeat{});
+  ops.insert(ops.end(), after.begin(), after.end());
+}
+
+}  // namespace
+
+auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
+  Sharder sharder(&plan, context);
+  sharder.MakeState();
+  sharder.GatherParameters(plan.section(SectionKind::Step));
+  sharder.GatherParameters(plan.section(SectionKind::Eval));
+  sharder.ReduceGradients(plan.section(SectionKind::Step));
+  sharder.LoopOverMicrobatches(plan.section(SectionKind::Step));
+  RemoveUnused(plan);
+  return plan;
+}
+
+}  // namespace shardc

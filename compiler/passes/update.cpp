@@ -1,0 +1,100 @@
+// The end of a step: norm, clipping, agreement, optimizer, metrics.
+//
+// Needs: gradient slices in `step`. Gives: every trainable sub-vector updated once a step, on all ranks or on none.
+//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one
+//   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed
+//   3. clip factor, then AdamW on every sub-vector unless something was not finite
+//   4. count the step, and the update if it was made
+#include "compiler/ops/emitter.h"
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+/// The axes over which slices of one copy of the state are spread.
+static auto StateAxes(const Mesh& mesh) -> AxisSet {
+  AxisSet axes;
+  for (const Axis axis : {Axis::Dp, Axis::Tp}) {
+    if (mesh.size(axis) > 1) {
+      axes = axes | AxisSet::Of(axis);
+    }
+  }
+  return axes;
+}
+
+auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
+  const Recipe& recipe = *context.recipe;
+  const OptimizerSection& optimizer = recipe.optimizer;
+  Emitter emitter(&plan, &plan.section(SectionKind::Step).ops, PassKind::Update);
+  emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));
+
+  const ValueType sum_type{DType::F64, {1}};
+  const ValueType bad_type{DType::I64, {1}};
+  ValueId sum;
+  ValueId bad;
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    const ValueId next_sum =
+        sum.valid() ? emitter.Alias(sum, sum_type, "squares") : emitter.New(sum_type, Category::Workspace, "squares");
+    const ValueId next_bad =
+        bad.valid() ? emitter.Alias(bad, bad_type, "bad") : emitter.New(bad_type, Category::Workspace, "bad");
+    emitter.Emit(op::SumSquares{.gradient = plan.sub_vectors[id].gradient,
+                                .sum = next_sum,
+                                .sum_onto = sum,
+                                .bad = next_bad,
+                                .bad_onto = bad,
+                                .sub_vector = id});
+    sum = next_sum;
+    bad = next_bad;
+  }
+  if (const AxisSet axes = StateAxes(plan.mesh); axes != AxisSet{}) {
+    for (size_t i = 0; i < NumAxes; ++i) {
+      if (axes.Has(static_cast<Axis>(i))) {
+        plan.values[sum].placement[i] = Placement::Partial();
+      }
+    }
+    const ValueId whole = emitter.Alias(sum, sum_type, "squares.whole");
+    emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes});
+    sum = whole;
+  }
+
+  emitter.set_origin(OriginOf(recipe.train.on_nonfinite, "train.on_nonfinite"));
+  const ScalarId nonfinite = plan.ScalarNamed("nonfinite");
+  emitter.Emit(op::Control{.bad = bad,
+                           .stop = plan.ScalarNamed("stop"),
+                           .nonfinite = nonfinite,
+                           .bad_parameter = plan.ScalarNamed("bad_parameter"),
+                           .axes = AxisSet::All()});
+  if (*recipe.train.on_nonfinite == "stop") {
+    plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged});
+  }
+
+  emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));
+  const ValueId norm = emitter.New(sum_type, Category::Workspace, "grad_norm");
+  const ValueId factor = emitter.New(sum_type, Category::Workspace, "clip_factor");
+  emitter.Emit(op::ClipFactor{.sum = sum, .norm = norm, .factor = factor, .max_norm = *optimizer.clip_norm});
+  emitter.Emit(op::ReadScalar{.value = norm, .to = plan.ScalarNamed("grad_norm")});
+
+  emitter.set_origin(OriginOf(optimizer.lr, "optimizer.lr"));
+  const Predicate finite{.scalar = nonfinite, .negated = true};
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan.sub_vectors[id];
+    emitter
+        .Emit(op::Adamw{.gradient = sub_vector.gradient,
+                        .factor = factor,
+                        .parameter = sub_vector.shard,
+                        .exp_avg = sub_vector.exp_avg,
+                        .exp_avg_sq = sub_vector.exp_avg_sq,
+                        .sub_vector = id,
+                        .lr = plan.ScalarNamed("lr"),
+                        .updates = plan.ScalarNamed("updates"),
+                        .beta1 = (*optimizer.betas)[0],
+                        .beta2 = (*optimizer.betas)[1],
+                        .eps = *optimizer.eps})
+        .when = finite;
+  }
+  emitter.set_origin({});
+  emitter.Emit(op::Increment{.scalar = plan.ScalarNamed("updates")}).when = finite;
+  emitter.Emit(op::Increment{.scalar = plan.ScalarNamed("step")});
+  return plan;
+}
+
+}  // namespace shardc

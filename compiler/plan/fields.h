@@ -1,0 +1,152 @@
+// The fields of every line of a plan text except ops, once for the printer, the parser and the JSON. A visitor has
+// Field(name, x): always written; Default(name, x, value): left out where x is that value; Path(name, x): a text that
+// does not count for the plan's identity.
+#pragma once
+
+#include <concepts>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+template <class T, class Plain>
+concept MaybeConst = std::same_as<std::remove_const_t<T>, Plain>;
+
+template <MaybeConst<DataSource> T, class Visitor>
+auto VisitLine(T& data, Visitor&& visitor) -> void {
+  visitor.Field("format", data.format);
+  visitor.Field("order", data.order);
+  visitor.Field("seed", data.seed);
+  visitor.Field("eval_tokens", data.eval_tokens);
+  visitor.Field("vocab", data.vocab);
+  visitor.Field("seq", data.seq);
+}
+
+template <MaybeConst<RunSettings> T, class Visitor>
+auto VisitLine(T& run, Visitor&& visitor) -> void {
+  visitor.Field("run_id", run.run_id);
+  visitor.Path("run_dir", run.run_dir);
+  visitor.Path("checkpoint_dir", run.checkpoint_dir);
+  visitor.Field("checkpoint_keep", run.checkpoint_keep);
+  visitor.Field("steps", run.steps);
+  visitor.Field("log_every", run.log_every);
+  visitor.Field("tokens_per_step", run.tokens_per_step);
+  visitor.Field("micro_batch", run.micro_batch);
+  visitor.Field("accumulate", run.accumulate);
+  visitor.Field("eval_batches", run.eval_batches);
+  visitor.Field("threads", run.threads);
+  visitor.Field("comm", run.comm);
+  visitor.Field("init_seed", run.init_seed);
+}
+
+template <MaybeConst<OptimizerGroup> T, class Visitor>
+auto VisitLine(T& group, Visitor&& visitor) -> void {
+  visitor.Field("weight_decay", group.weight_decay);
+  visitor.Field("lr_scale", group.lr_scale);
+}
+
+template <MaybeConst<Parameter> T, class Visitor>
+auto VisitLine(T& parameter, Visitor&& visitor) -> void {
+  visitor.Default("layer", parameter.layer, int64_t{-1});
+  visitor.Field("trainable", parameter.trainable);
+  visitor.Default("group", parameter.group, GroupId{});
+  visitor.Field("init", parameter.init);
+}
+
+template <MaybeConst<Unit> T, class Visitor>
+auto VisitLine(T& unit, Visitor&& visitor) -> void {
+  visitor.Field("reshard_after_forward", unit.reshard_after_forward);
+}
+
+template <MaybeConst<SubVector> T, class Visitor>
+auto VisitLine(T& sub_vector, Visitor&& visitor) -> void {
+  visitor.Default("unit", sub_vector.unit, UnitId{});
+  visitor.Field("compute", sub_vector.compute);
+  visitor.Field("trainable", sub_vector.trainable);
+  visitor.Field("tp_replicated", sub_vector.tp_replicated);
+  visitor.Field("length", sub_vector.length);
+  visitor.Default("axes", sub_vector.axes, AxisSet{});
+  visitor.Default("shard", sub_vector.shard, ValueId{});
+  visitor.Default("gradient", sub_vector.gradient, ValueId{});
+  visitor.Default("exp_avg", sub_vector.exp_avg, ValueId{});
+  visitor.Default("exp_avg_sq", sub_vector.exp_avg_sq, ValueId{});
+}
+
+template <MaybeConst<Segment> T, class Visitor>
+auto VisitLine(T& segment, Visitor&& visitor) -> void {
+  visitor.Field("begin", segment.begin);
+  visitor.Field("end", segment.end);
+  visitor.Default("parameter", segment.parameter, ParameterId{});
+  visitor.Default("counted_in_norm", segment.counted_in_norm, true);
+}
+
+template <MaybeConst<Scalar> T, class Visitor>
+auto VisitLine(T& scalar, Visitor&& visitor) -> void {
+  visitor.Default("expression", scalar.expression, std::string{});
+}
+
+template <MaybeConst<Buffer> T, class Visitor>
+auto VisitLine(T& buffer, Visitor&& visitor) -> void {
+  visitor.Field("bytes", buffer.bytes);
+  visitor.Field("category", buffer.category);
+  visitor.Default("offset", buffer.offset, int64_t{-1});
+}
+
+template <MaybeConst<Trigger> T, class Visitor>
+auto VisitLine(T& trigger, Visitor&& visitor) -> void {
+  visitor.Default("every", trigger.every, int64_t{0});
+}
+
+template <MaybeConst<Halt> T, class Visitor>
+auto VisitLine(T& halt, Visitor&& visitor) -> void {
+  visitor.Default("scalar", halt.scalar, ScalarId{});
+  visitor.Field("code", halt.code);
+}
+
+/// What every op line carries after the fields of its row.
+template <MaybeConst<Op> T, class Visitor>
+auto VisitLine(T& op, Visitor&& visitor) -> void {
+  visitor.Default("layer", op.layer, int32_t{-1});
+  visitor.Default("phase", op.phase, Phase::None);
+  visitor.Default("when", op.when, Predicate{});
+  visitor.Default("waits", op.waits, std::vector<EventId>{});
+  visitor.Default("signals", op.signals, EventId{});
+}
+
+/// Turns the field kinds of an op row into the three calls above.
+template <class Visitor>
+struct RowFields {
+  Visitor& visitor;
+  std::string name_onto = {};
+
+  template <class Id>
+  auto In(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  template <class Id>
+  auto Out(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  template <class Id>
+  auto Over(std::string_view name, Id& id, Id&) -> void { visitor.Default(name, id, ValueId{}); }
+  template <class Id>
+  auto Acc(std::string_view name, Id& id, Id& onto) -> void {
+    visitor.Default(name, id, ValueId{});
+    name_onto = std::string(name) + "_onto";
+    visitor.Default(name_onto, onto, ValueId{});
+  }
+  template <class Id>
+  auto InOut(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  template <class Id>
+  auto Scratch(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  template <class Id>
+  auto Whole(std::string_view name, Id& id) -> void { visitor.Default(name, id, BufferId{}); }
+  template <class T>
+  auto Attr(std::string_view name, T& value) -> void {
+    using Plain = std::remove_const_t<T>;
+    constexpr bool has_default = std::same_as<Plain, bool> || std::same_as<Plain, AxisSet> || requires { value.index; };
+    if constexpr (has_default) {
+      visitor.Default(name, value, Plain{});
+    } else {
+      visitor.Field(name, value);
+    }
+  }
+};
+
+}  // namespace shardc

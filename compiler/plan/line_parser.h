@@ -1,0 +1,161 @@
+// One line of a plan text as typed words and fields: what the parser of plans is written with. Keeps the first fault with
+// its place, and every id that a line names, for a check when all tables are known.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/plan/field_text.h"
+#include "compiler/plan/fields.h"
+#include "compiler/plan/line_reader.h"
+
+namespace shardc {
+
+class LineParser {
+ public:
+  /// `plan` is the one being read: scalars are found in it by name.
+  explicit LineParser(const Plan& plan) : plan_(plan), fields_(plan) {}
+
+  /// Takes `name=value` words of the line by name. A visitor of VisitLine and, through RowFields, of VisitFields.
+  struct LineFields {
+    LineParser& parser;
+    std::vector<Word> words = {};
+    std::vector<bool> used = {};
+    std::vector<std::string> names = {};
+
+    template <class T>
+    auto Field(std::string_view name, T& value) -> void {
+      parser.ReadField(*this, name, value, true);
+    }
+    template <class T>
+    auto Default(std::string_view name, T& value, const T& left_out) -> void {
+      value = left_out;
+      parser.ReadField(*this, name, value, false);
+    }
+    auto Path(std::string_view name, std::string& value) -> void { parser.ReadField(*this, name, value, false); }
+  };
+
+  auto Begin(int line_number, std::string_view line) -> void {
+    line_number_ = line_number;
+    line_ = LineReader(line);
+  }
+  auto error() const -> const std::optional<Error>& { return error_; }
+  auto AtEnd() -> bool { return line_.AtEnd(); }
+  /// The place of the next word.
+  auto column() -> int {
+    static_cast<void>(line_.AtEnd());
+    return line_.column();
+  }
+
+  /// Keeps the first fault; false.
+  template <class... Args>
+  auto Reject(int column, fmt::format_string<Args...> format, Args&&... args) -> bool {
+    if (!error_) {
+      error_ = Fail(ExitCode::RecipeRejected, "plan.shardc:{}:{}: {}", line_number_, column,
+                    fmt::format(format, std::forward<Args>(args)...));
+    }
+    return false;
+  }
+
+  auto TakeWord(std::string_view what) -> std::optional<Word>;
+  auto TakeLiteral(std::string_view token) -> bool;
+  auto TakeTypeAndShape(DType& dtype, Dims& shape) -> bool;
+  /// `$3[1024]`.
+  auto TakePlace(BufferId& buffer, RankExpr& offset) -> bool;
+  /// `{dp: shard(0)}`, or nothing.
+  auto TakePlacement(Placements& placement) -> bool;
+  /// `dp:2,tp:4` or `1`, in `word`'s value.
+  auto ReadMesh(const Word& word, Mesh& mesh) -> bool;
+  /// The rest of the line as fields; `{` behind them where `opens` is set.
+  auto TakeFields(LineFields& fields, bool opens) -> bool;
+  auto ExpectAllUsed(const LineFields& fields) -> bool;
+  auto ExpectEnd() -> bool { return AtEnd() || Reject(column(), "nothing belongs behind what stands here"); }
+  /// Reads the comment `recipe:21 key, pass`. One of another form is for people and says nothing.
+  auto TakeOrigin(Origin& origin, PassKind* made_by) -> void;
+
+  /// A word that reads as a T.
+  template <class T>
+  auto Take(std::string_view what, T& value) -> bool {
+    const auto word = TakeWord(what);
+    return word && ReadText(*word, word->text, value);
+  }
+  /// The fields of `item`, to the end of the line.
+  template <class T>
+  auto TakeItem(T& item) -> bool {
+    LineFields fields{*this};
+    if (!TakeFields(fields, false)) {
+      return false;
+    }
+    VisitLine(item, fields);
+    return ExpectAllUsed(fields);
+  }
+  /// Ids stand in order and without gaps: so a table is as long as its lines.
+  template <class IdType, class T>
+  auto TakeNewId(const IdVector<IdType, T>& table) -> bool {
+    IdType id;
+    const int at = column();
+    return Take("id", id) &&
+           (id.index == table.size() || Reject(at, "id {} follows {} lines of its kind", id.index, table.size()));
+  }
+  /// Every id that was read is in its table.
+  auto CheckReferences() -> bool;
+
+  /// At most 60 characters of `text`, without quotes, control characters escaped.
+  static auto Shortened(std::string_view text) -> std::string;
+
+ private:
+  struct Reference {
+    char prefix;
+    int32_t index;
+    int line;
+    int column;
+  };
+
+  template <class T>
+  auto ReadField(LineFields& fields, std::string_view name, T& value, bool required) -> void {
+    fields.names.emplace_back(name);
+    for (size_t i = 0; i < fields.words.size(); ++i) {
+      if (!fields.used[i] && fields.words[i].key() == name) {
+        fields.used[i] = true;
+        ReadText(fields.words[i], fields.words[i].value(), value);
+        return;
+      }
+    }
+    if (required) {
+      Reject(line_.column(), "no field `{}`", name);
+    }
+  }
+  template <class T>
+  auto ReadText(const Word& word, std::string_view text, T& value) -> bool {
+    const int at = word.column + static_cast<int>(word.key_length) + (word.key_length > 0 ? 1 : 0);
+    if (const std::string expected = fields_.Read(text, value); !expected.empty()) {
+      return Reject(at, "`{}` stands where {} belongs", Shortened(text), expected);
+    }
+    Note(at, value);
+    return true;
+  }
+  template <class T>
+  auto Note(int, const T&) -> void {}
+  template <class Tag>
+  auto Note(int at, const Id<Tag>& id) -> void {
+    references_.push_back({IdPrefix<Id<Tag>>, id.index, line_number_, at});
+  }
+  auto Note(int at, const Predicate& when) -> void { Note(at, when.scalar); }
+  auto Note(int at, const std::vector<EventId>& events) -> void {
+    for (const EventId event : events) {
+      Note(at, event);
+    }
+  }
+
+  const Plan& plan_;
+  FieldParser fields_;
+  LineReader line_{{}};
+  int line_number_ = 0;
+  std::optional<Error> error_;
+  std::vector<Reference> references_;
+};
+
+}  // namespace shardc

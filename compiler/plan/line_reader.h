@@ -1,0 +1,47 @@
+// Splits one line of a plan text into words, and its trailing comment.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shardc {
+
+/// A word between spaces; in quotes, what they hold.
+struct Word {
+  std::string text;
+  /// For `key=value`: how long the key is. 0 where the word has no `=` outside of quotes.
+  size_t key_length = 0;
+  bool quoted = false;
+  /// Counted in bytes from 1.
+  int column = 1;
+
+  auto key() const -> std::string_view { return std::string_view(text).substr(0, key_length); }
+  auto value() const -> std::string_view { return std::string_view(text).substr(key_length + (key_length > 0 ? 1 : 0)); }
+};
+
+class LineReader {
+ public:
+  explicit LineReader(std::string_view line) : line_(line) {}
+
+  /// True at the end of the line or at its comment.
+  auto AtEnd() -> bool;
+  auto column() const -> int { return static_cast<int>(at_) + 1; }
+  /// The next character, or 0 at the end.
+  auto Peek() -> char;
+  /// Takes the next word. None where it is malformed: a quote without its end, an unknown escape.
+  auto TakeWord() -> std::optional<Word>;
+  /// Takes what stands up to and including the next `last`. None where there is none.
+  auto TakeThrough(char last) -> std::optional<std::string_view>;
+  /// What follows `//`, spaces left out. Requires: AtEnd.
+  auto Comment() const -> std::string_view;
+
+ private:
+  auto SkipSpaces() -> void;
+  auto TakeQuoted(std::string& text) -> bool;
+
+  std::string_view line_;
+  size_t at_ = 0;
+};
+
+}  // namespace shardc

@@ -1,0 +1,158 @@
+// One op of a plan: its body (a struct made from its row in schemas/ops.def) and what every op carries.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "compiler/base/check.h"
+#include "compiler/mesh/rank_expr.h"
+#include "compiler/plan/types.h"
+
+namespace shardc {
+
+namespace op {
+
+// The structs: one member per field, in row order.
+#define IN(x) ValueId x;
+#define OUT(y) ValueId y;
+#define OVER(y, x) ValueId y;
+#define ACC(y) \
+  ValueId y;   \
+  ValueId y##_onto;
+#define INOUT(p) ValueId p;
+#define SCRATCH(s) ValueId s;
+#define BUFFER(b) BufferId b;
+#define ATTR(Type, name) Type name{};
+#define OP(Type, mnemonic, differentiable, fields, doc)             \
+  struct Type {                                                     \
+    static constexpr std::string_view Mnemonic = #mnemonic;         \
+    fields friend auto operator==(const Type&, const Type&) -> bool = default; \
+  };
+#include "schemas/ops.def"
+#undef IN
+#undef OUT
+#undef OVER
+#undef ACC
+#undef INOUT
+#undef SCRATCH
+#undef BUFFER
+#undef ATTR
+
+}  // namespace op
+
+using OpBody = std::variant<
+#define OP(Type, mnemonic, differentiable, fields, doc) op::Type,
+#include "schemas/ops.def"
+    std::monostate>;
+
+enum class OpKind : uint8_t {
+#define OP(Type, mnemonic, differentiable, fields, doc) Type,
+#include "schemas/ops.def"
+};
+#define OP(Type, mnemonic, differentiable, fields, doc) +1
+constexpr int NumOpKinds = 0
+#include "schemas/ops.def"
+    ;
+template <>
+struct EnumNames<OpKind> {
+  static constexpr std::array<std::string_view, NumOpKinds> names{
+#define OP(Type, mnemonic, differentiable, fields, doc) #mnemonic,
+#include "schemas/ops.def"
+  };
+};
+
+/// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
+/// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),
+/// Scratch(name, id), Whole(name, buffer), Attr(name, value).
+template <class Body, class Visitor>
+auto VisitFields(Body& body, Visitor&& visitor) -> void {
+  using Plain = std::remove_const_t<Body>;
+#define IN(x) visitor.In(#x, body.x);
+#define OUT(y) visitor.Out(#y, body.y);
+#define OVER(y, x) visitor.Over(#y, body.y, body.x);
+#define ACC(y) visitor.Acc(#y, body.y, body.y##_onto);
+#define INOUT(p) visitor.InOut(#p, body.p);
+#define SCRATCH(s) visitor.Scratch(#s, body.s);
+#define BUFFER(b) visitor.Whole(#b, body.b);
+#define ATTR(Type, name) visitor.Attr(#name, body.name);
+#define OP(Type, mnemonic, differentiable, fields, doc) \
+  if constexpr (std::is_same_v<Plain, op::Type>) {      \
+    fields                                              \
+  }
+#include "schemas/ops.def"
+#undef IN
+#undef OUT
+#undef OVER
+#undef ACC
+#undef INOUT
+#undef SCRATCH
+#undef BUFFER
+#undef ATTR
+  static_cast<void>(body);
+  static_cast<void>(visitor);
+}
+
+/// Run only where the scalar is not 0 (or is 0, if negated).
+struct Predicate {
+  ScalarId scalar;
+  bool negated = false;
+
+  auto always() const -> bool { return !scalar.valid(); }
+  friend auto operator==(const Predicate&, const Predicate&) -> bool = default;
+};
+
+struct Op {
+  OpBody body = std::monostate{};
+  Stream stream = Stream::Compute;
+  std::vector<EventId> waits;
+  EventId signals;
+  Predicate when;
+  /// Block index, or -1.
+  int32_t layer = -1;
+  Phase phase = Phase::None;
+  Origin origin;
+  PassKind made_by = PassKind::Build;
+
+  auto kind() const -> OpKind { return static_cast<OpKind>(body.index()); }
+  template <class T>
+  auto As() const -> const T* {
+    return std::get_if<T>(&body);
+  }
+  friend auto operator==(const Op&, const Op&) -> bool = default;
+};
+
+/// How an op touches a value.
+enum class AccessKind : uint8_t { Read, Write, ReadWrite };
+struct Access {
+  ValueId value;
+  AccessKind kind;
+  /// For a write over or onto another value: that value, which dies.
+  ValueId kills;
+  std::string_view field;
+};
+
+/// Every value an op touches, in row order. An OVER operand appears as its read and as `kills` of the write.
+auto AccessesOf(const OpBody& body) -> std::vector<Access>;
+
+/// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { … })`.
+template <class Variant, class Function>
+auto VisitBody(Variant& body, Function&& function) -> decltype(auto) {
+  return std::visit(
+      [&](auto& concrete) -> decltype(auto) {
+        if constexpr (std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(concrete)>>, std::monostate>) {
+          using Result = decltype(function(std::declval<std::conditional_t<std::is_const_v<Variant>, const op::EndRepeat&, op::EndRepeat&>>()));
+          CHECK(false, "an op without a body");
+          if constexpr (!std::is_void_v<Result>) {
+            return Result{};
+          }
+        } else {
+          return function(concrete);
+        }
+      },
+      body);
+}
+
+}  // namespace shardc

@@ -1,0 +1,341 @@
+// Text to plan, line by line. Every line is bounded, every count comes from lines that are there, and ids are checked
+// against the tables at the end, since lines may name what later ones declare. The first fault ends the reading.
+#include <algorithm>
+#include <array>
+
+#include "compiler/plan/line_parser.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr size_t MaxTextBytes = size_t{64} << 20;
+constexpr size_t MaxLineBytes = size_t{64} << 10;
+constexpr size_t MaxPasses = 256;
+/// Names of scalars are searched for one by one.
+constexpr int32_t MaxScalars = 1024;
+
+auto EmptyBody(OpKind kind) -> OpBody {
+  static const std::array<OpBody, NumOpKinds> bodies{
+#define OP(Type, mnemonic, differentiable, fields, doc) OpBody{op::Type{}},
+#include "schemas/ops.def"
+  };
+  return bodies[static_cast<size_t>(kind)];
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text), in_(plan_) {}
+
+  auto Parse() -> ErrorOr<Plan>;
+
+ private:
+  auto ParseLine() -> bool;
+  auto ParseFirstLine() -> bool;
+  auto ParseHeaderLine(std::string_view word) -> bool;
+  auto ParseTableLine(std::string_view word) -> bool;
+  auto ParseModel() -> bool;
+  auto ParsePasses(std::vector<PassKind>& passes) -> bool;
+  auto ParseScalar() -> bool;
+  auto ParseArena() -> bool;
+  auto ParseValue() -> bool;
+  auto ParseSection() -> bool;
+  auto ParseOp(const Word& first) -> bool;
+  /// Reads what an op line begins with, up to its fields.
+  auto ParseOpKind(const Word& first, Op& op) -> bool;
+
+  auto Once(std::string_view what) -> bool {
+    const bool again = std::find(seen_.begin(), seen_.end(), what) != seen_.end();
+    seen_.emplace_back(what);
+    return !again || in_.Reject(1, "second `{}` line", what);
+  }
+
+  std::string_view text_;
+  Plan plan_;
+  LineParser in_;
+  std::vector<std::string> seen_;
+  /// The section being read, and how many of its repeats are open.
+  Section* section_ = nullptr;
+  int depth_ = 0;
+};
+
+auto Parser::ParseFirstLine() -> bool {
+  LineParser::LineFields fields{in_};
+  if (!in_.TakeLiteral("plan") || !in_.TakeFields(fields, false)) {
+    return false;
+  }
+  int64_t version = 0;
+  fields.Field("version", version);
+  if (!in_.error() && version != Plan::Version) {
+    return in_.Reject(1, "the plan has format version {}, this program reads version {}", version, Plan::Version);
+  }
+  std::string mesh;
+  fields.Field("mesh", mesh);
+  fields.Field("device", plan_.device);
+  fields.Field("kernels", plan_.kernels);
+  if (!in_.ExpectAllUsed(fields)) {
+    return false;
+  }
+  const auto word = std::find_if(fields.words.begin(), fields.words.end(), [](const Word& own) { return own.key() == "mesh"; });
+  return in_.ReadMesh(*word, plan_.mesh);
+}
+
+auto Parser::ParseModel() -> bool {
+  LineParser::LineFields fields{in_};
+  if (!in_.TakeFields(fields, false)) {
+    return false;
+  }
+  for (const Word& field : fields.words) {
+    if (!plan_.model.emplace(field.key(), field.value()).second) {
+      return in_.Reject(field.column, "field `{}` stands twice", LineParser::Shortened(field.key()));
+    }
+  }
+  return true;
+}
+
+auto Parser::ParsePasses(std::vector<PassKind>& passes) -> bool {
+  while (!in_.AtEnd()) {
+    PassKind pass{};
+    if (passes.size() == MaxPasses) {
+      return in_.Reject(in_.column(), "more than {} passes", MaxPasses);
+    }
+    if (!in_.Take("pass", pass)) {
+      return false;
+    }
+    passes.push_back(pass);
+  }
+  return true;
+}
+
+auto Parser::ParseHeaderLine(std::string_view word) -> bool {
+  if (word == "model") {
+    return Once(word) && ParseModel();
+  }
+  if (word == "set") {
+    return in_.Take("text", plan_.overrides.emplace_back()) && in_.ExpectEnd();
+  }
+  if (word == "data") {
+    return Once(word) && in_.TakeItem(plan_.data);
+  }
+  if (word == "tokens") {
+    return in_.Take("file name", plan_.data.files.emplace_back()) && in_.ExpectEnd();
+  }
+  if (word == "run") {
+    return Once(word) && in_.TakeItem(plan_.run);
+  }
+  if (word == "passes") {
+    return Once(word) && ParsePasses(plan_.passes);
+  }
+  if (word == "disabled") {
+    return Once(word) && ParsePasses(plan_.disabled);
+  }
+  if (word == "events") {
+    const int at = in_.column();
+    return Once(word) && in_.Take("number of events", plan_.num_events) && in_.ExpectEnd() &&
+           (plan_.num_events >= 0 || in_.Reject(at, "{} events", plan_.num_events));
+  }
+  if (word == "trigger") {
+    Trigger& trigger = plan_.triggers.emplace_back();
+    return in_.Take("section", trigger.section) && in_.Take("trigger", trigger.kind) && in_.TakeItem(trigger);
+  }
+  if (word == "halt") {
+    return in_.TakeItem(plan_.halts.emplace_back());
+  }
+  return ParseTableLine(word);
+}
+
+auto Parser::ParseTableLine(std::string_view word) -> bool {
+  // A line that is rejected leaves its row behind: the plan is thrown away with the first fault.
+  if (word == "group") {
+    OptimizerGroup group;
+    const bool read = in_.TakeNewId(plan_.groups) && in_.Take("name", group.name) && in_.TakeItem(group);
+    plan_.groups.Add(std::move(group));
+    return read;
+  }
+  if (word == "parameter") {
+    Parameter parameter;
+    const bool read = in_.TakeNewId(plan_.parameters) && in_.Take("name", parameter.name) &&
+                      in_.TakeTypeAndShape(parameter.dtype, parameter.shape) && in_.TakeItem(parameter);
+    in_.TakeOrigin(parameter.init_origin, nullptr);
+    plan_.parameters.Add(std::move(parameter));
+    return read;
+  }
+  if (word == "unit") {
+    Unit unit;
+    const bool read = in_.TakeNewId(plan_.units) && in_.Take("name", unit.name) && in_.TakeItem(unit);
+    in_.TakeOrigin(unit.origin, nullptr);
+    plan_.units.Add(std::move(unit));
+    return read;
+  }
+  if (word == "sub_vector") {
+    SubVector sub_vector;
+    const bool read = in_.TakeNewId(plan_.sub_vectors) && in_.TakeItem(sub_vector);
+    plan_.sub_vectors.Add(std::move(sub_vector));
+    return read;
+  }
+  if (word == "segment") {
+    return plan_.sub_vectors.empty()
+               ? in_.Reject(1, "a segment before the first sub_vector")
+               : in_.TakeItem(plan_.sub_vectors[SubVectorId{plan_.sub_vectors.size() - 1}].segments.emplace_back());
+  }
+  if (word == "scalar") {
+    return ParseScalar();
+  }
+  if (word == "arena") {
+    return ParseArena();
+  }
+  if (word == "buffer") {
+    Buffer buffer;
+    const bool read = in_.TakeNewId(plan_.buffers) && in_.Take("arena", buffer.arena) && in_.Take("name", buffer.name) &&
+                      in_.TakeItem(buffer);
+    plan_.buffers.Add(std::move(buffer));
+    return read;
+  }
+  if (word == "value") {
+    return ParseValue();
+  }
+  return in_.Reject(1, "`{}` does not begin a line of a plan", LineParser::Shortened(word));
+}
+
+auto Parser::ParseScalar() -> bool {
+  Scalar scalar;
+  const int at = in_.column();
+  const auto number = in_.TakeWord("id");
+  if (!number || plan_.scalars.size() == MaxScalars || number->text != fmt::format("@{}", plan_.scalars.size())) {
+    return in_.Reject(at, "the next scalar is @{}; plans have {} at most", plan_.scalars.size(), MaxScalars);
+  }
+  const bool read = in_.Take("name", scalar.name) && in_.Take("kind", scalar.kind) && in_.TakeItem(scalar);
+  plan_.scalars.Add(std::move(scalar));
+  return read;
+}
+
+auto Parser::ParseArena() -> bool {
+  Arena arena{};
+  Bytes bytes;
+  LineParser::LineFields fields{in_};
+  if (!in_.Take("arena", arena) || !Once(fmt::format("arena {}", ToText(arena))) || !in_.TakeFields(fields, false)) {
+    return false;
+  }
+  fields.Field("bytes", bytes);
+  plan_.arena_bytes[static_cast<size_t>(arena)] = bytes.value;
+  return in_.ExpectAllUsed(fields);
+}
+
+auto Parser::ParseValue() -> bool {
+  Value value;
+  const bool read = in_.TakeNewId(plan_.values) && in_.TakeLiteral("=") && in_.TakePlace(value.buffer, value.offset) &&
+                    in_.TakeTypeAndShape(value.dtype, value.shape) && in_.TakePlacement(value.placement) &&
+                    (in_.AtEnd() || in_.Take("name", value.name)) && in_.ExpectEnd();
+  plan_.values.Add(std::move(value));
+  return read;
+}
+
+auto Parser::ParseOpKind(const Word& first, Op& op) -> bool {
+  if (first.text == "}") {
+    op.body = op::EndRepeat{};
+    return true;
+  }
+  const auto stream = FromText<Stream>(first.text);
+  if (!stream) {
+    return in_.Reject(first.column, "`{}` stands where a stream belongs: {}", LineParser::Shortened(first.text),
+                      fmt::join(EnumNames<Stream>::names, ", "));
+  }
+  const auto mnemonic = in_.TakeWord("op");
+  if (!mnemonic) {
+    return false;
+  }
+  const auto kind = FromText<OpKind>(mnemonic->text);
+  if (!kind || *kind == OpKind::EndRepeat) {
+    return in_.Reject(mnemonic->column, "`{}` is not an op", LineParser::Shortened(mnemonic->text));
+  }
+  op.stream = *stream;
+  op.body = EmptyBody(*kind);
+  return true;
+}
+
+auto Parser::ParseOp(const Word& first) -> bool {
+  if (first.text == "}" && depth_ == 0) {
+    section_ = nullptr;
+    return in_.ExpectEnd();
+  }
+  Op op;
+  LineParser::LineFields fields{in_};
+  if (!ParseOpKind(first, op)) {
+    return false;
+  }
+  const bool opens = op.As<op::Repeat>() != nullptr;
+  const bool closes = op.As<op::EndRepeat>() != nullptr;
+  if (!in_.TakeFields(fields, opens)) {
+    return false;
+  }
+  if (closes) {
+    fields.Default("stream", op.stream, Stream::Compute);
+  }
+  VisitBody(op.body, [&](auto& body) { VisitFields(body, RowFields<LineParser::LineFields>{fields}); });
+  VisitLine(op, fields);
+  if (!in_.ExpectAllUsed(fields)) {
+    return false;
+  }
+  depth_ += (opens ? 1 : 0) - (closes ? 1 : 0);
+  in_.TakeOrigin(op.origin, &op.made_by);
+  section_->ops.push_back(std::move(op));
+  return true;
+}
+
+auto Parser::ParseSection() -> bool {
+  SectionKind kind{};
+  if (!in_.Take("section", kind) || !Once(fmt::format("section {}", ToText(kind))) || !in_.TakeLiteral("{")) {
+    return false;
+  }
+  section_ = &plan_.section(kind);
+  return in_.ExpectEnd();
+}
+
+auto Parser::ParseLine() -> bool {
+  if (in_.AtEnd()) {
+    return true;
+  }
+  const auto word = in_.TakeWord("word");
+  if (!word) {
+    return false;
+  }
+  if (section_ != nullptr) {
+    return ParseOp(*word);
+  }
+  return word->text == "section" ? ParseSection() : ParseHeaderLine(word->text);
+}
+
+auto Parser::Parse() -> ErrorOr<Plan> {
+  int line_number = 0;
+  std::string_view rest = text_.size() > MaxTextBytes ? std::string_view{} : text_;
+  while (!rest.empty() && !in_.error()) {
+    const size_t end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    in_.Begin(++line_number, line);
+    if (line.size() > MaxLineBytes) {
+      in_.Reject(1, "the line has {} bytes; lines have {} at most", line.size(), MaxLineBytes);
+    } else if (line_number == 1) {
+      ParseFirstLine();
+    } else {
+      ParseLine();
+    }
+  }
+  if (line_number == 0) {
+    in_.Begin(1, {});
+    in_.Reject(1, "the text has {} bytes; plans have 1 to {}", text_.size(), MaxTextBytes);
+  } else if (section_ != nullptr) {
+    in_.Reject(1, "the text ends inside a section");
+  }
+  if (!in_.error()) {
+    in_.CheckReferences();
+  }
+  return in_.error() ? ErrorOr<Plan>(*in_.error()) : ErrorOr<Plan>(std::move(plan_));
+}
+
+}  // namespace
+
+auto ParsePlan(std::string_view text) -> ErrorOr<Plan> { return Parser(text).Parse(); }
+
+}  // namespace shardc

@@ -1,0 +1,67 @@
+#include "compiler/plan/plan.h"
+
+#include <algorithm>
+
+namespace shardc {
+
+auto Plan::Established(PassKind pass) const -> bool {
+  return std::find(passes.begin(), passes.end(), pass) != passes.end();
+}
+
+auto Plan::ScalarNamed(std::string_view name) const -> ScalarId {
+  for (int32_t i = 0; i < scalars.size(); ++i) {
+    if (scalars[ScalarId{i}].name == name) {
+      return ScalarId{i};
+    }
+  }
+  CHECK(false, "no scalar {}", name);
+}
+
+auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
+  const Coordinates own = mesh.CoordinatesOf(rank);
+  int64_t index = 0;
+  for (int i = 0; i < NumAxes; ++i) {
+    if (sub_vector.axes.Has(static_cast<Axis>(i))) {
+      index = index * mesh.sizes[static_cast<size_t>(i)] + own[static_cast<size_t>(i)];
+    }
+  }
+  return OwnedSlice(sub_vector.length, mesh.size(sub_vector.axes), index);
+}
+
+auto OwnedSegment(const SubVector& sub_vector, const Segment& segment, const Mesh& mesh, int64_t rank) -> Interval {
+  return Intersect({segment.begin, segment.end}, OwnedSliceOf(sub_vector, mesh, rank));
+}
+
+namespace {
+
+struct AccessCollector {
+  std::vector<Access> accesses;
+
+  auto In(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Read, {}, name}); }
+  auto Out(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Write, {}, name}); }
+  auto Over(std::string_view name, ValueId id, ValueId operand) -> void {
+    accesses.push_back({id, AccessKind::Write, operand, name});
+  }
+  auto Acc(std::string_view name, ValueId id, ValueId onto) -> void {
+    accesses.push_back({id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto, name});
+  }
+  auto InOut(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::ReadWrite, {}, name}); }
+  auto Scratch(std::string_view name, ValueId id) -> void {
+    if (id.valid()) {
+      accesses.push_back({id, AccessKind::Write, {}, name});
+    }
+  }
+  auto Whole(std::string_view, BufferId) -> void {}
+  template <class T>
+  auto Attr(std::string_view, const T&) -> void {}
+};
+
+}  // namespace
+
+auto AccessesOf(const OpBody& body) -> std::vector<Access> {
+  AccessCollector collector;
+  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, collector); });
+  return std::move(collector.accesses);
+}
+
+}  // namespace shardc

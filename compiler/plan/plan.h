@@ -1,0 +1,235 @@
+// The plan: the one structure from the first pass to the running program. Vectors and typed ids, no pointers.
+//
+// A plan holds tables (buffers, values, parameters, units, segments, scalars), sections of ops, and the triggers that
+// say when each section runs. Runtime, verifier and explain read these lists; none of them works anything out again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/base/enum.h"
+#include "compiler/base/ids.h"
+#include "compiler/base/units.h"
+#include "compiler/mesh/mesh.h"
+#include "compiler/mesh/rank_expr.h"
+#include "compiler/plan/op.h"
+#include "compiler/plan/types.h"
+
+namespace shardc {
+
+/// A stretch of one arena. `offset` is -1 until `allocate`.
+struct Buffer {
+  std::string name;
+  Arena arena = Arena::Transient;
+  Category category = Category::Activations;
+  Bytes bytes;
+  int64_t offset = -1;
+
+  friend auto operator==(const Buffer&, const Buffer&) -> bool = default;
+};
+
+/// A view: what lies at a byte offset of a buffer, row-major and contiguous. The offset may differ by rank or repeat.
+struct Value {
+  BufferId buffer;
+  /// In bytes from the start of the buffer.
+  RankExpr offset;
+  DType dtype = DType::F32;
+  Dims shape;
+  Placements placement;
+  std::string name;
+
+  auto num_elements() const -> int64_t { return NumElements(shape); }
+  auto bytes() const -> Bytes { return Bytes{num_elements() * SizeOf(dtype)}; }
+  friend auto operator==(const Value&, const Value&) -> bool = default;
+};
+
+/// One logical tensor of the model: what init rules, checkpoints and messages speak of.
+struct Parameter {
+  /// As Hugging Face spells it: model.layers.0.self_attn.q_proj.weight.
+  std::string name;
+  Dims shape;
+  DType dtype = DType::F32;
+  /// Block index, or -1 outside the blocks.
+  int64_t layer = -1;
+  bool trainable = true;
+  GroupId group;
+  /// The init rule with everything known put in, as text of the expression language: "normal(0, 0.02)".
+  std::string init;
+  Origin init_origin;
+
+  auto num_elements() const -> int64_t { return NumElements(shape); }
+  friend auto operator==(const Parameter&, const Parameter&) -> bool = default;
+};
+
+/// Settings of the optimizer that a set of parameters shares.
+struct OptimizerGroup {
+  std::string name;
+  double weight_decay = 0;
+  double lr_scale = 1;
+
+  friend auto operator==(const OptimizerGroup&, const OptimizerGroup&) -> bool = default;
+};
+
+/// Where a parameter lies in a sub-vector, in elements. What no segment covers is padding.
+struct Segment {
+  int64_t begin = 0;
+  int64_t end = 0;
+  ParameterId parameter;
+  /// False for a copy that another axis coordinate counts already.
+  bool counted_in_norm = true;
+
+  friend auto operator==(const Segment&, const Segment&) -> bool = default;
+};
+
+/// The parameters of a unit that share (compute dtype, trainable, tp-replicated), one after another in one flat vector,
+/// padded to a multiple of degree * SubVectorAlignment; rank r of the axis owns the r-th equal slice.
+struct SubVector {
+  UnitId unit;
+  DType compute = DType::F32;
+  bool trainable = true;
+  bool tp_replicated = false;
+  /// In elements, padding included.
+  int64_t length = 0;
+  AxisSet axes = AxisSet::Of(Axis::Dp);
+  std::vector<Segment> segments;
+  /// The owned slices of the state.
+  ValueId shard;
+  ValueId gradient;
+  ValueId exp_avg;
+  ValueId exp_avg_sq;
+
+  friend auto operator==(const SubVector&, const SubVector&) -> bool = default;
+};
+
+/// Parameters start at multiples of this many elements, slices too.
+constexpr int64_t SubVectorAlignment = 128;
+
+/// One group of collectives.
+struct Unit {
+  std::string name;
+  /// Why and where: the recipe key that made it.
+  bool reshard_after_forward = true;
+  Origin origin;
+
+  friend auto operator==(const Unit&, const Unit&) -> bool = default;
+};
+
+/// A number of the host's: loop state, schedules, flags, metrics.
+struct Scalar {
+  std::string name;
+  ScalarKind kind = ScalarKind::State;
+  /// For ScalarKind::Schedule: an expression over `step` and `steps`, evaluated before each step.
+  std::string expression;
+
+  friend auto operator==(const Scalar&, const Scalar&) -> bool = default;
+};
+
+/// When a section runs. Several triggers may name one section.
+struct Trigger {
+  SectionKind section = SectionKind::Step;
+  TriggerKind kind = TriggerKind::EachStep;
+  /// For TriggerKind::EverySteps.
+  int64_t every = 0;
+
+  friend auto operator==(const Trigger&, const Trigger&) -> bool = default;
+};
+
+/// Ends the run after the step in which `scalar` is not 0, with this exit code.
+struct Halt {
+  ScalarId scalar;
+  ExitCode code = ExitCode::Diverged;
+
+  friend auto operator==(const Halt&, const Halt&) -> bool = default;
+};
+
+/// The token stream. Sample i is tokens[i*seq … i*seq+seq]; the last `eval_tokens` tokens are the eval split.
+struct DataSource {
+  /// As resolved against the recipe's folder.
+  std::vector<std::string> files;
+  TokenFormat format = TokenFormat::Bin;
+  SampleOrder order = SampleOrder::Shuffled;
+  uint64_t seed = 0;
+  int64_t eval_tokens = 0;
+  int64_t vocab = 0;
+  int64_t seq = 0;
+
+  friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
+};
+
+/// What the run needs to know besides ops; nothing here changes what an op computes.
+struct RunSettings {
+  std::string run_id;
+  /// Where runs/<run_id> goes; resolved against the recipe's folder.
+  std::string run_dir;
+  std::string checkpoint_dir;
+  int64_t checkpoint_keep = 0;
+  int64_t steps = 0;
+  int64_t log_every = 1;
+  int64_t tokens_per_step = 0;
+  int64_t micro_batch = 0;
+  int64_t accumulate = 1;
+  int64_t eval_batches = 0;
+  /// 0: cores / local ranks.
+  int64_t threads = 0;
+  std::string comm = "shm";
+  uint64_t init_seed = 0;
+
+  friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
+};
+
+/// A section is a flat list; repeat and end_repeat bracket loops in it.
+struct Section {
+  std::vector<Op> ops;
+
+  friend auto operator==(const Section&, const Section&) -> bool = default;
+};
+
+struct Plan {
+  static constexpr int Version = 1;
+
+  Mesh mesh;
+  std::string device = "cpu";
+  std::string kernels = "fused";
+  /// Identity of the model: name of its family and sizes, in fixed order.
+  std::map<std::string, std::string> model;
+  /// The `--set` texts that went into the recipe, in order.
+  std::vector<std::string> overrides;
+  DataSource data;
+  RunSettings run;
+
+  IdVector<BufferId, Buffer> buffers;
+  IdVector<ValueId, Value> values;
+  IdVector<GroupId, OptimizerGroup> groups;
+  IdVector<ParameterId, Parameter> parameters;
+  IdVector<UnitId, Unit> units;
+  IdVector<SubVectorId, SubVector> sub_vectors;
+  IdVector<ScalarId, Scalar> scalars;
+  std::array<Section, NumSections> sections;
+  std::vector<Trigger> triggers;
+  std::vector<Halt> halts;
+  /// Events are numbered 0 … num_events - 1.
+  int32_t num_events = 0;
+  /// Bytes of each arena, from `allocate`.
+  std::array<int64_t, NumArenas> arena_bytes{};
+  /// Passes that have run, in order; the verifier asks of a plan what these establish.
+  std::vector<PassKind> passes;
+  /// Passes switched off by a developer: a plan with any is not runnable.
+  std::vector<PassKind> disabled;
+
+  auto section(SectionKind kind) -> Section& { return sections[static_cast<size_t>(kind)]; }
+  auto section(SectionKind kind) const -> const Section& { return sections[static_cast<size_t>(kind)]; }
+  auto Established(PassKind pass) const -> bool;
+  /// The first scalar of that name. Requires: there is one.
+  auto ScalarNamed(std::string_view name) const -> ScalarId;
+  friend auto operator==(const Plan&, const Plan&) -> bool = default;
+};
+
+/// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector.
+auto OwnedSegment(const SubVector& sub_vector, const Segment& segment, const Mesh& mesh, int64_t rank) -> Interval;
+/// The slice of a sub-vector that a rank owns.
+auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
+
+}  // namespace shardc

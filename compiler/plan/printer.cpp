@@ -1,0 +1,274 @@
+// Plan to text. Order of lines: header, tables, triggers, sections; every table in id order. Nothing is aligned, so that
+// a change of one line shows as one line.
+#include <set>
+
+#include "compiler/plan/field_text.h"
+#include "compiler/plan/fields.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+namespace {
+
+/// Appends ` name=value`.
+struct FieldWriter {
+  const Plan& plan;
+  const PrintOptions& options;
+  std::string& out;
+
+  template <class T>
+  auto Field(std::string_view name, const T& value) -> void {
+    out += ' ';
+    out += name;
+    out += '=';
+    out += FieldText(plan, value);
+  }
+  template <class T>
+  auto Default(std::string_view name, const T& value, const T& left_out) -> void {
+    if (!(value == left_out)) {
+      Field(name, value);
+    }
+  }
+  auto Path(std::string_view name, const std::string& value) -> void {
+    if (options.paths) {
+      Default(name, value, std::string{});
+    }
+  }
+};
+
+/// `  // recipe:21 shard.reshard_after_forward, shard`; either part may be missing.
+auto OriginComment(const Origin& origin, std::string_view made_by) -> std::string {
+  std::string text;
+  if (origin.line != 0 || !origin.key.empty()) {
+    text += origin.line != 0 ? fmt::format("recipe:{}", origin.line) : "recipe";
+    text += origin.key.empty() ? "" : " " + QuoteIfNeeded(origin.key);
+    text += made_by.empty() ? "" : ", ";
+  }
+  text += made_by;
+  return text.empty() ? text : "  // " + text;
+}
+
+auto OpText(const Op& op, const Plan& plan, const PrintOptions& options) -> std::string {
+  std::string text;
+  FieldWriter writer{plan, options, text};
+  if (op.As<op::EndRepeat>() != nullptr) {
+    text = "}";
+    writer.Default("stream", op.stream, Stream::Compute);
+  } else {
+    text = fmt::format("{} {}", ToText(op.stream), ToText(op.kind()));
+    VisitBody(op.body, [&](const auto& body) { VisitFields(body, RowFields<FieldWriter>{writer}); });
+  }
+  VisitLine(op, writer);
+  text += op.As<op::Repeat>() != nullptr ? " {" : "";
+  return text + (options.origins ? OriginComment(op.origin, ToText(op.made_by)) : "");
+}
+
+/// Which buffers and values to print.
+struct Selection {
+  bool all = true;
+  std::set<BufferId> buffers;
+  std::set<ValueId> values;
+};
+
+auto SelectUsed(const Plan& plan, const Section& section) -> Selection {
+  Selection selection{.all = false, .buffers = {}, .values = {}};
+  const auto add = [&](ValueId value) {
+    if (plan.values.Has(value)) {
+      selection.values.insert(value);
+      selection.buffers.insert(plan.values[value].buffer);
+    }
+  };
+  for (const Op& op : section.ops) {
+    for (const Access& access : AccessesOf(op.body)) {
+      add(access.value);
+      add(access.kills);
+    }
+  }
+  return selection;
+}
+
+class Printer {
+ public:
+  Printer(const Plan& plan, const PrintOptions& options) : plan_(plan), options_(options) {}
+
+  auto Print() -> std::string {
+    FirstLine();
+    if (options_.section) {
+      PrintMemory(SelectUsed(plan_, plan_.section(*options_.section)));
+      PrintSection(*options_.section);
+      return std::move(out_);
+    }
+    PrintHeader();
+    PrintTables();
+    PrintMemory({});
+    PrintTriggers();
+    for (size_t i = 0; i < NumSections; ++i) {
+      if (!plan_.sections[i].ops.empty()) {
+        PrintSection(static_cast<SectionKind>(i));
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// The fields of one line, its comment and its end.
+  template <class T>
+  auto FinishLine(const T& item, const std::string& comment = {}) -> void {
+    VisitLine(item, FieldWriter{plan_, options_, out_});
+    out_ += options_.origins ? comment : "";
+    out_ += '\n';
+  }
+
+  auto FirstLine() -> void {
+    std::string mesh;
+    for (int i = 0; i < NumAxes; ++i) {
+      const int64_t size = plan_.mesh.sizes[static_cast<size_t>(i)];
+      if (size != 1) {
+        mesh += fmt::format("{}{}:{}", mesh.empty() ? "" : ",", ToText(static_cast<Axis>(i)), size);
+      }
+    }
+    out_ += fmt::format("plan version={} mesh={} device={} kernels={}\n", Plan::Version, mesh.empty() ? "1" : mesh,
+                        QuoteIfNeeded(plan_.device), QuoteIfNeeded(plan_.kernels));
+  }
+
+  auto PrintHeader() -> void {
+    if (!plan_.model.empty()) {
+      out_ += "model";
+      for (const auto& [key, value] : plan_.model) {
+        out_ += fmt::format(" {}={}", QuoteIfNeeded(key), QuoteIfNeeded(value));
+      }
+      out_ += '\n';
+    }
+    if (options_.paths) {
+      for (const std::string& text : plan_.overrides) {
+        out_ += fmt::format("set {}\n", Quote(text));
+      }
+    }
+    out_ += "data";
+    FinishLine(plan_.data);
+    if (options_.paths) {
+      for (const std::string& file : plan_.data.files) {
+        out_ += fmt::format("tokens {}\n", Quote(file));
+      }
+    }
+    out_ += "run";
+    FinishLine(plan_.run);
+    PrintPasses("passes", plan_.passes);
+    PrintPasses("disabled", plan_.disabled);
+  }
+
+  auto PrintPasses(std::string_view word, const std::vector<PassKind>& passes) -> void {
+    if (!passes.empty()) {
+      out_ += word;
+      for (const PassKind pass : passes) {
+        out_ += ' ';
+        out_ += ToText(pass);
+      }
+      out_ += '\n';
+    }
+  }
+
+  auto PrintTables() -> void {
+    for (const GroupId id : plan_.groups.ids()) {
+      out_ += fmt::format("group {} {}", FieldText(plan_, id), QuoteIfNeeded(plan_.groups[id].name));
+      FinishLine(plan_.groups[id]);
+    }
+    for (const ParameterId id : plan_.parameters.ids()) {
+      const Parameter& parameter = plan_.parameters[id];
+      out_ += fmt::format("parameter {} {} {}{}", FieldText(plan_, id), QuoteIfNeeded(parameter.name),
+                          ToText(parameter.dtype), ToText(parameter.shape));
+      FinishLine(parameter, OriginComment(parameter.init_origin, {}));
+    }
+    for (const UnitId id : plan_.units.ids()) {
+      out_ += fmt::format("unit {} {}", FieldText(plan_, id), QuoteIfNeeded(plan_.units[id].name));
+      FinishLine(plan_.units[id], OriginComment(plan_.units[id].origin, {}));
+    }
+    for (const SubVectorId id : plan_.sub_vectors.ids()) {
+      out_ += "sub_vector " + FieldText(plan_, id);
+      FinishLine(plan_.sub_vectors[id]);
+      for (const Segment& segment : plan_.sub_vectors[id].segments) {
+        out_ += "  segment";
+        FinishLine(segment);
+      }
+    }
+    for (int32_t i = 0; i < plan_.scalars.size(); ++i) {
+      const Scalar& scalar = plan_.scalars[ScalarId{i}];
+      out_ += fmt::format("scalar @{} {} {}", i, QuoteIfNeeded(scalar.name), ToText(scalar.kind));
+      FinishLine(scalar);
+    }
+  }
+
+  auto PrintMemory(const Selection& selection) -> void {
+    for (int i = 0; i < NumArenas; ++i) {
+      if (const int64_t bytes = plan_.arena_bytes[static_cast<size_t>(i)]; bytes != 0) {
+        out_ += fmt::format("arena {} bytes={}\n", ToText(static_cast<Arena>(i)), bytes);
+      }
+    }
+    for (const BufferId id : plan_.buffers.ids()) {
+      if (selection.all || selection.buffers.contains(id)) {
+        const Buffer& buffer = plan_.buffers[id];
+        out_ += fmt::format("buffer {} {} {}", FieldText(plan_, id), ToText(buffer.arena), QuoteIfNeeded(buffer.name));
+        FinishLine(buffer);
+      }
+    }
+    for (const ValueId id : plan_.values.ids()) {
+      if (selection.all || selection.values.contains(id)) {
+        PrintValue(id);
+      }
+    }
+  }
+
+  auto PrintValue(ValueId id) -> void {
+    const Value& value = plan_.values[id];
+    out_ += fmt::format("value {} = {}[{}] {}{}", FieldText(plan_, id), FieldText(plan_, value.buffer),
+                        ToText(value.offset), ToText(value.dtype), ToText(value.shape));
+    if (const std::string placement = ToText(value.placement); !placement.empty()) {
+      out_ += ' ' + placement;
+    }
+    if (!value.name.empty()) {
+      out_ += ' ' + QuoteIfNeeded(value.name);
+    }
+    out_ += '\n';
+  }
+
+  auto PrintTriggers() -> void {
+    for (const Trigger& trigger : plan_.triggers) {
+      out_ += fmt::format("trigger {} {}", ToText(trigger.section), ToText(trigger.kind));
+      FinishLine(trigger);
+    }
+    for (const Halt& halt : plan_.halts) {
+      out_ += "halt";
+      FinishLine(halt);
+    }
+    if (plan_.num_events != 0) {
+      out_ += fmt::format("events {}\n", plan_.num_events);
+    }
+  }
+
+  auto PrintSection(SectionKind kind) -> void {
+    out_ += fmt::format("section {} {{\n", ToText(kind));
+    int depth = 1;
+    for (const Op& op : plan_.section(kind).ops) {
+      depth -= op.As<op::EndRepeat>() != nullptr && depth > 1 ? 1 : 0;
+      out_.append(static_cast<size_t>(2 * depth), ' ');
+      out_ += OpText(op, plan_, options_);
+      out_ += '\n';
+      depth += op.As<op::Repeat>() != nullptr ? 1 : 0;
+    }
+    out_ += "}\n";
+  }
+
+  const Plan& plan_;
+  const PrintOptions& options_;
+  std::string out_;
+};
+
+}  // namespace
+
+auto PrintPlan(const Plan& plan, const PrintOptions& options) -> std::string { return Printer(plan, options).Print(); }
+
+auto PrintOp(const Op& op, const Plan& plan, bool origin) -> std::string {
+  return OpText(op, plan, PrintOptions{.origins = origin});
+}
+
+}  // namespace shardc

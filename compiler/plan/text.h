@@ -1,0 +1,38 @@
+// The text form of a plan: a versioned format, one thing a line, that parses back to an equal plan. Its grammar is in
+// schemas/plan_format.md; which fields an op line has comes from the rows of schemas/ops.def.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+struct PrintOptions {
+  /// Only this section, with the buffers and values that its ops name. Such a text is for reading: it does not parse.
+  std::optional<SectionKind> section = {};
+  /// Trailing comments with the recipe line and the pass of each op.
+  bool origins = true;
+  /// File names, directories and `--set` texts: everything that does not change what is computed.
+  bool paths = true;
+};
+
+auto PrintPlan(const Plan& plan, const PrintOptions& options = {}) -> std::string;
+
+/// One op as its line in the plan, without indentation and line end.
+auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std::string;
+
+/// Reads the text form. The result has ids in range and bounded counts, nothing more: VerifyPlan judges it.
+/// Errors: the first fault, as `plan.shardc:LINE:COLUMN: fact` (ExitCode::RecipeRejected).
+auto ParsePlan(std::string_view text) -> ErrorOr<Plan>;
+
+/// 32 hex digits: XXH3-128 of the text without origins and paths. Equal hashes run the same program.
+auto PlanHash(const Plan& plan) -> std::string;
+
+/// The same content as JSON; field names are those of the text form.
+auto PlanJson(const Plan& plan) -> std::string;
+
+}  // namespace shardc

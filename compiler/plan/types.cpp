@@ -1,0 +1,67 @@
+#include "compiler/plan/types.h"
+
+#include <charconv>
+
+namespace shardc {
+
+auto NumElements(const Dims& shape) -> int64_t {
+  int64_t product = 1;
+  for (const int64_t size : shape) {
+    product *= size;
+  }
+  return product;
+}
+
+auto ToText(const Dims& shape) -> std::string { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+auto ToText(const Placements& placements) -> std::string {
+  std::string text;
+  for (int i = 0; i < NumAxes; ++i) {
+    const Placement& placement = placements[static_cast<size_t>(i)];
+    const std::string_view axis = ToText(static_cast<Axis>(i));
+    const std::string_view comma = text.empty() ? "" : ", ";
+    switch (placement.kind) {
+      case PlacementKind::Replicate: break;
+      case PlacementKind::Shard: text += fmt::format("{}{}: shard({})", comma, axis, placement.dim); break;
+      case PlacementKind::Partial: text += fmt::format("{}{}: partial(sum)", comma, axis); break;
+    }
+  }
+  return text.empty() ? text : fmt::format("{{{}}}", text);
+}
+
+auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
+  const Error malformed = Fail(ExitCode::Usage, "`{}` is not a placement", text);
+  Placements placements;
+  if (text.empty()) {
+    return placements;
+  }
+  if (!text.starts_with('{') || !text.ends_with('}')) {
+    return malformed;
+  }
+  text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    const size_t colon = text.find(": ");
+    const auto axis = FromText<Axis>(text.substr(0, colon));
+    if (colon == std::string_view::npos || !axis) {
+      return malformed;
+    }
+    text.remove_prefix(colon + 2);
+    const size_t comma = text.find(", ");
+    const std::string_view word = text.substr(0, comma);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
+    Placement& placement = placements[static_cast<size_t>(*axis)];
+    int dim = 0;
+    if (word == "partial(sum)") {
+      placement = Placement::Partial();
+    } else if (word.starts_with("shard(") && word.ends_with(')') &&
+               std::from_chars(word.data() + 6, word.data() + word.size() - 1, dim).ptr == word.data() + word.size() - 1 &&
+               dim >= 0 && dim < 8) {
+      placement = Placement::Shard(dim);
+    } else {
+      return malformed;
+    }
+  }
+  return placements;
+}
+
+}  // namespace shardc

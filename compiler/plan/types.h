@@ -1,0 +1,178 @@
+// The small vocabulary of plans: ids, element types, arenas, categories, placements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/base/enum.h"
+#include "compiler/base/ids.h"
+#include "compiler/mesh/mesh.h"
+
+namespace shardc {
+
+using BufferId = Id<struct BufferTag>;
+using ValueId = Id<struct ValueTag>;
+using ParameterId = Id<struct ParameterTag>;
+using GroupId = Id<struct GroupTag>;
+using UnitId = Id<struct UnitTag>;
+using SubVectorId = Id<struct SubVectorTag>;
+using ScalarId = Id<struct ScalarTag>;
+using EventId = Id<struct EventTag>;
+
+enum class DType : uint8_t { F32, F64, BF16, I32, I64 };
+template <>
+struct EnumNames<DType> {
+  static constexpr std::array<std::string_view, 5> names{"f32", "f64", "bf16", "i32", "i64"};
+};
+constexpr auto SizeOf(DType dtype) -> int64_t {
+  switch (dtype) {
+    case DType::F32: return 4;
+    case DType::F64: return 8;
+    case DType::BF16: return 2;
+    case DType::I32: return 4;
+    case DType::I64: return 8;
+  }
+  return 0;
+}
+
+using Dims = std::vector<int64_t>;
+auto NumElements(const Dims& shape) -> int64_t;
+/// "[512, 128]".
+auto ToText(const Dims& shape) -> std::string;
+
+/// Memory with one base address. Shared arenas can be read by the peers on the host.
+enum class Arena : uint8_t { Persistent, Transient, SharedPersistent, SharedTransient, Host };
+constexpr int NumArenas = 5;
+template <>
+struct EnumNames<Arena> {
+  static constexpr std::array<std::string_view, NumArenas> names{"persistent", "transient", "shared-persistent",
+                                                                 "shared-transient", "host"};
+};
+/// True for arenas whose contents outlive a section.
+constexpr auto IsPersistent(Arena arena) -> bool {
+  return arena == Arena::Persistent || arena == Arena::SharedPersistent || arena == Arena::Host;
+}
+
+/// What memory is for; the words of explain.
+enum class Category : uint8_t {
+  Parameters,
+  Moments,
+  Gradients,
+  Gathered,
+  Activations,
+  Collective,
+  Workspace,
+  Data,
+};
+constexpr int NumCategories = 8;
+template <>
+struct EnumNames<Category> {
+  static constexpr std::array<std::string_view, NumCategories> names{
+      "parameters", "moments", "gradients", "gathered", "activations", "collective", "workspace", "data"};
+};
+
+enum class PlacementKind : uint8_t { Replicate, Shard, Partial };
+struct Placement {
+  PlacementKind kind = PlacementKind::Replicate;
+  /// The tensor dim that is cut, for Shard.
+  int8_t dim = 0;
+
+  static auto Shard(int dim) -> Placement { return {PlacementKind::Shard, static_cast<int8_t>(dim)}; }
+  static auto Partial() -> Placement { return {PlacementKind::Partial, 0}; }
+  friend auto operator==(const Placement&, const Placement&) -> bool = default;
+};
+/// One per mesh axis.
+using Placements = std::array<Placement, NumAxes>;
+/// "{dp: shard(0), tp: partial(sum)}"; replicated axes are left out, so all-replicate prints "".
+auto ToText(const Placements& placements) -> std::string;
+auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements>;
+
+/// FIFO queues of a device. The CPU runs the list in order whatever its streams.
+enum class Stream : uint8_t { Compute, Dp, Tp, Copy, Host };
+constexpr int NumStreams = 5;
+template <>
+struct EnumNames<Stream> {
+  static constexpr std::array<std::string_view, NumStreams> names{"compute", "dp", "tp", "copy", "host"};
+};
+
+enum class Phase : uint8_t { None, Forward, Backward, Recompute };
+template <>
+struct EnumNames<Phase> {
+  static constexpr std::array<std::string_view, 4> names{"none", "forward", "backward", "recompute"};
+};
+
+enum class SectionKind : uint8_t { Constants, Init, Restore, Data, Step, Eval, Save };
+constexpr int NumSections = 7;
+template <>
+struct EnumNames<SectionKind> {
+  static constexpr std::array<std::string_view, NumSections> names{"constants", "init", "restore", "data",
+                                                                   "step",      "eval", "save"};
+};
+
+/// At load; at a first start; at a restart; each step; every n steps; after the last step; when a stop was asked for.
+enum class TriggerKind : uint8_t { Load, First, Restart, EachStep, EverySteps, End, Stop };
+template <>
+struct EnumNames<TriggerKind> {
+  static constexpr std::array<std::string_view, 7> names{"load", "first", "restart", "step", "every", "end", "stop"};
+};
+
+/// State is saved in checkpoints; a schedule is an expression over the step; flags and metrics are written by ops.
+enum class ScalarKind : uint8_t { State, Schedule, Flag, Metric };
+template <>
+struct EnumNames<ScalarKind> {
+  static constexpr std::array<std::string_view, 4> names{"state", "schedule", "flag", "metric"};
+};
+
+enum class Split : uint8_t { Train, Eval };
+template <>
+struct EnumNames<Split> {
+  static constexpr std::array<std::string_view, 2> names{"train", "eval"};
+};
+
+enum class StateRole : uint8_t { Parameter, ExpAvg, ExpAvgSq };
+template <>
+struct EnumNames<StateRole> {
+  static constexpr std::array<std::string_view, 3> names{"parameter", "exp_avg", "exp_avg_sq"};
+};
+
+/// llm.c's .bin (1 KiB header, u16 ids), or headerless little-endian ids.
+enum class TokenFormat : uint8_t { Bin, U8, U16, U32 };
+template <>
+struct EnumNames<TokenFormat> {
+  static constexpr std::array<std::string_view, 4> names{"bin", "u8", "u16", "u32"};
+};
+
+enum class SampleOrder : uint8_t { Shuffled, Sequential };
+template <>
+struct EnumNames<SampleOrder> {
+  static constexpr std::array<std::string_view, 2> names{"shuffled", "sequential"};
+};
+
+enum class PassKind : uint8_t {
+#define PASS(Name, stem, doc) Name,
+#include "schemas/passes.def"
+};
+#define PASS(Name, stem, doc) +1
+constexpr int NumPasses = 0
+#include "schemas/passes.def"
+    ;
+template <>
+struct EnumNames<PassKind> {
+  static constexpr std::array<std::string_view, NumPasses> names{
+#define PASS(Name, stem, doc) #stem,
+#include "schemas/passes.def"
+  };
+};
+
+/// Which recipe line caused a thing. Left out of a plan's hash.
+struct Origin {
+  /// 0 where nothing in the recipe did (a default).
+  int32_t line = 0;
+  /// The key: "shard.reshard_after_forward".
+  std::string key;
+
+  friend auto operator==(const Origin&, const Origin&) -> bool = default;
+};
+
+}  // namespace shardc

@@ -1,0 +1,132 @@
+// Turns the rows of recipe_keys.def and recipe_values.def into vectors, once.
+
+#include "compiler/recipe/key_rows.h"
+
+#include <map>
+
+#include "compiler/recipe/visit.h"
+#include "compiler/recipe/write.h"
+
+namespace shardc {
+
+auto RecipeKeyRow::path() const -> std::string {
+  return list.empty() ? section + "." + name : section + "." + list + "." + name;
+}
+
+static auto MakeRow(const KeyInfo& key, std::string default_text) -> RecipeKeyRow {
+  return {.section = std::string(key.section),
+          .list = std::string(key.list),
+          .name = std::string(key.name),
+          .type = std::string(key.type),
+          .required = key.is_required(),
+          .default_text = key.has_default() ? std::move(default_text) : "",
+          .doc = std::string(key.doc)};
+}
+
+static auto MakeKeyRows() -> std::vector<RecipeKeyRow> {
+  std::vector<RecipeKeyRow> rows;
+  const auto add = [&](const KeyInfo& key, const auto& leaf) { rows.push_back(MakeRow(key, WriteToml(leaf.value))); };
+  const Recipe recipe;
+  ForEachSection(recipe, [&](std::string_view, std::string_view, const auto& section) {
+    ForEachKey(section, add);
+    ForEachList(section, [&](std::string_view, std::string_view, const auto& items) {
+      const typename std::decay_t<decltype(items)>::value_type item;
+      ForEachKey(item, add);
+    });
+  });
+  return rows;
+}
+
+static auto MakeSectionRows() -> std::vector<RecipeSectionRow> {
+  std::vector<RecipeSectionRow> rows;
+  const Recipe recipe;
+  ForEachSection(recipe, [&](std::string_view name, std::string_view doc, const auto& section) {
+    rows.push_back({std::string(name), "", std::string(doc)});
+    ForEachList(section, [&](std::string_view list, std::string_view list_doc, const auto&) {
+      rows.push_back({std::string(name), std::string(list), std::string(list_doc)});
+    });
+  });
+  return rows;
+}
+
+auto RecipeKeyRows() -> const std::vector<RecipeKeyRow>& {
+  static const std::vector<RecipeKeyRow> rows = MakeKeyRows();
+  return rows;
+}
+
+auto RecipeSectionRows() -> const std::vector<RecipeSectionRow>& {
+  static const std::vector<RecipeSectionRow> rows = MakeSectionRows();
+  return rows;
+}
+
+namespace {
+
+struct ValueTables {
+  std::map<std::string, ValueRange, std::less<>> ranges;
+  std::map<std::string, std::vector<Choice>, std::less<>> choices;
+};
+
+}  // namespace
+
+static auto MakeValueTables() -> ValueTables {
+  constexpr bool Accepted = true;
+  constexpr bool Later = false;
+  ValueTables tables;
+#define RANGE(path, low, high) \
+  tables.ranges[path] = {static_cast<double>(low), static_cast<double>(high), #low, #high};
+#define CHOICE(path, accepted, word) tables.choices[path].push_back({word, accepted});
+#include "schemas/recipe_values.def"
+  return tables;
+}
+
+static auto Values() -> const ValueTables& {
+  static const ValueTables tables = MakeValueTables();
+  return tables;
+}
+
+auto RangeOf(std::string_view path) -> std::optional<ValueRange> {
+  const auto found = Values().ranges.find(path);
+  return found == Values().ranges.end() ? std::nullopt : std::optional(found->second);
+}
+
+auto ChoicesOf(std::string_view path) -> const std::vector<Choice>& {
+  static const std::vector<Choice> none;
+  const auto found = Values().choices.find(path);
+  return found == Values().choices.end() ? none : found->second;
+}
+
+auto PathsWithValues() -> std::vector<std::string> {
+  std::vector<std::string> paths;
+  for (const auto& [path, range] : Values().ranges) {
+    paths.push_back(path);
+  }
+  for (const auto& [path, words] : Values().choices) {
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+auto DescribeType(std::string_view type) -> std::string_view {
+  struct Row {
+    std::string_view type;
+    std::string_view text;
+  };
+  constexpr Row rows[] = {
+      {"Int", "a whole number"},
+      {"Real", "a number"},
+      {"Bool", "true or false"},
+      {"Text", "text in quotes"},
+      {"Texts", "a list of texts"},
+      {"Reals", "a list of numbers"},
+      {"Formula", "a number, or an expression in quotes"},
+      {"Condition", "true, false, or a condition in quotes"},
+  };
+  for (const Row& row : rows) {
+    if (row.type == type) {
+      return row.text;
+    }
+  }
+  CHECK(false, "type {}", type);
+}
+
+}  // namespace shardc

@@ -1,0 +1,28 @@
+// The sizes of the model with its defaults worked out, for the model families and the passes.
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/recipe/recipe.h"
+
+namespace shardc {
+
+struct ModelSizes {
+  std::string family;
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t ffn = 0;
+  int64_t vocab = 0;
+  int64_t seq = 0;
+  double rope_theta = 0;
+  double norm_eps = 0;
+  bool tied = false;
+};
+
+/// kv_heads defaults to heads, head_dim to hidden / heads. Requires: heads > 0.
+auto ResolveModel(const Recipe& recipe) -> ModelSizes;
+
+}  // namespace shardc

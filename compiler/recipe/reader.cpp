@@ -1,0 +1,371 @@
+// TOML tree to Recipe, by the rows of recipe_keys.def: every key is read by its row, every key without a row is an error,
+// and every row without a key takes its default or is an error. Values are judged by type here and nothing else.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/override.h"
+#include "compiler/recipe/text_guard.h"
+#include "compiler/recipe/toml_tree.h"
+#include "compiler/recipe/visit.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr size_t MaxOverrides = 1000;
+
+class Reader {
+ public:
+  Reader(Recipe& recipe, Diagnostics& diagnostics) : recipe_(recipe), diagnostics_(diagnostics) {}
+
+  /// Puts the values of a text over those read before.
+  auto ReadRoot(const TomlNode& root) -> void {
+    for (const TomlEntry& entry : root.entries) {
+      bool found = false;
+      ForEachSection(recipe_, [&](std::string_view name, std::string_view, auto& section) {
+        if (entry.key == name) {
+          found = true;
+          ReadSection(entry, name, section);
+        }
+      });
+      if (!found) {
+        ReportUnknownAtTop(entry);
+      }
+    }
+  }
+
+  /// What no text has given.
+  auto ReportMissing(const SourceRange& file) -> void {
+    ForEachSection(recipe_, [&](std::string_view name, std::string_view, const auto& section) {
+      std::string missing;
+      ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
+        if (key.is_required() && !leaf.is_set) {
+          missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", key.name);
+        }
+      });
+      if (missing.empty() || excused_.contains(std::string(name))) {
+        return;
+      }
+      if (!section.at.valid()) {
+        diagnostics_.Build(file, DiagnosticKind::MissingSection, name, missing).Emit();
+      } else {
+        ReportMissingKeys(section, section.at, fmt::format("[{}]", name));
+      }
+    });
+  }
+
+ private:
+  template <class Section>
+  auto ReadSection(const TomlEntry& entry, std::string_view name, Section& section) -> void {
+    if (entry.value.kind != TomlNode::Kind::Table) {
+      excused_.emplace(name);
+      diagnostics_
+          .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
+                 fmt::format("a table, [{}]", name))
+          .Emit();
+      return;
+    }
+    if (!section.at.valid()) {
+      section.at = entry.value.at;
+    }
+    for (const TomlEntry& inner : entry.value.entries) {
+      bool found = ReadKey(inner, section);
+      ForEachList(section, [&](std::string_view list, std::string_view, auto& items) {
+        if (inner.key == list) {
+          found = true;
+          ReadItems(inner, fmt::format("{}.{}", name, list), items);
+        }
+      });
+      if (!found) {
+        ReportUnknownKey(inner, fmt::format("[{}]", name), SiblingsOf(section));
+      }
+    }
+  }
+
+  /// A later text replaces the list of an earlier one.
+  template <class Item>
+  auto ReadItems(const TomlEntry& entry, const std::string& path, std::vector<Item>& items) -> void {
+    const bool is_list = entry.value.kind == TomlNode::Kind::Array;
+    if (!is_list) {
+      diagnostics_
+          .Build(entry.value.at, DiagnosticKind::WrongType, entry.key, Describe(entry.value),
+                 fmt::format("a list of tables, [[{}]]", path))
+          .Emit();
+      return;
+    }
+    items.clear();
+    for (const TomlNode& node : entry.value.items) {
+      if (node.kind != TomlNode::Kind::Table) {
+        diagnostics_
+            .Build(node.at, DiagnosticKind::WrongType, entry.key, fmt::format("a list with {}", Describe(node)),
+                   fmt::format("a list of tables, [[{}]]", path))
+            .Emit();
+        continue;
+      }
+      Item item;
+      item.at = node.at;
+      const std::set<std::string> excused_before = excused_;
+      for (const TomlEntry& inner : node.entries) {
+        if (!ReadKey(inner, item)) {
+          ReportUnknownKey(inner, fmt::format("[[{}]]", path), SiblingsOf(item));
+        }
+      }
+      ReportMissingKeys(item, item.at, fmt::format("[[{}]]", path));
+      excused_ = excused_before;
+      items.push_back(std::move(item));
+    }
+  }
+
+  template <class Table>
+  auto ReadKey(const TomlEntry& entry, Table& table) -> bool {
+    bool found = false;
+    ForEachKey(table, [&](const KeyInfo& key, auto& leaf) {
+      if (entry.key != key.name) {
+        return;
+      }
+      found = true;
+      leaf.at = entry.value.at;
+      // A value of the wrong type counts as given: its absence is not reported besides.
+      leaf.is_set = true;
+      if (ReadValue(key, entry.value, leaf.value) == Outcome::WrongType) {
+        diagnostics_
+            .Build(entry.value.at, DiagnosticKind::WrongType, key.name, Describe(entry.value), DescribeType(key.type))
+            .Emit();
+      }
+    });
+    return found;
+  }
+
+  /// Reported: the value is bad in another way than by its type, and that has been said.
+  enum class Outcome { Read, WrongType, Reported };
+
+  static auto When(bool is_read) -> Outcome { return is_read ? Outcome::Read : Outcome::WrongType; }
+
+  auto ReadValue(const KeyInfo&, const TomlNode& node, int64_t& value) -> Outcome {
+    value = node.integer;
+    return When(node.kind == TomlNode::Kind::Int);
+  }
+
+  auto ReadValue(const KeyInfo& key, const TomlNode& node, double& value) -> Outcome {
+    if (node.kind != TomlNode::Kind::Int && node.kind != TomlNode::Kind::Real) {
+      return Outcome::WrongType;
+    }
+    value = node.kind == TomlNode::Kind::Int ? static_cast<double>(node.integer) : node.real;
+    if (!std::isfinite(value)) {
+      diagnostics_.Build(node.at, DiagnosticKind::OutOfRange, key.name, fmt::format("{}", value), "finite numbers").Emit();
+      return Outcome::Reported;
+    }
+    return Outcome::Read;
+  }
+
+  auto ReadValue(const KeyInfo&, const TomlNode& node, bool& value) -> Outcome {
+    value = node.boolean;
+    return When(node.kind == TomlNode::Kind::Bool);
+  }
+
+  auto ReadValue(const KeyInfo&, const TomlNode& node, std::string& value) -> Outcome {
+    const bool is_text = node.kind == TomlNode::Kind::Text;
+    const bool is_bare = !node.raw.empty() && node.kind != TomlNode::Kind::Array && node.kind != TomlNode::Kind::Table;
+    value = is_text ? node.text : node.raw;
+    return When(is_text || is_bare);
+  }
+
+  auto ReadValue(const KeyInfo& key, const TomlNode& node, Formula& value) -> Outcome {
+    if (node.kind == TomlNode::Kind::Text) {
+      value.text = node.text;
+      return Outcome::Read;
+    }
+    double number = 0;
+    const Outcome outcome = ReadValue(key, node, number);
+    value.text = node.kind == TomlNode::Kind::Int ? fmt::format("{}", node.integer) : fmt::format("{}", number);
+    return outcome;
+  }
+
+  auto ReadValue(const KeyInfo&, const TomlNode& node, Condition& value) -> Outcome {
+    if (node.kind == TomlNode::Kind::Bool) {
+      value.text = node.boolean ? "true" : "false";
+      return Outcome::Read;
+    }
+    value.text = node.text;
+    return When(node.kind == TomlNode::Kind::Text);
+  }
+
+  template <class T>
+  auto ReadValue(const KeyInfo& key, const TomlNode& node, std::vector<T>& value) -> Outcome {
+    value.clear();
+    if (node.kind != TomlNode::Kind::Array) {
+      return Outcome::WrongType;
+    }
+    Outcome worst = Outcome::Read;
+    for (const TomlNode& item : node.items) {
+      T element{};
+      const Outcome outcome = ReadValue(key, item, element);
+      if (outcome == Outcome::WrongType) {
+        diagnostics_
+            .Build(item.at, DiagnosticKind::WrongType, key.name, fmt::format("a list with {}", Describe(item)),
+                   DescribeType(key.type))
+            .Emit();
+      }
+      worst = outcome == Outcome::Read ? worst : Outcome::Reported;
+      value.push_back(std::move(element));
+    }
+    return worst;
+  }
+
+  static auto ExcuseOf(std::string_view where, std::string_view key) -> std::string {
+    return fmt::format("{}.{}", where, key);
+  }
+
+  template <class Table>
+  auto ReportMissingKeys(const Table& table, const SourceRange& at, const std::string& where) -> void {
+    ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
+      if (key.is_required() && !leaf.is_set && !excused_.contains(ExcuseOf(where, key.name))) {
+        diagnostics_.Build(at, DiagnosticKind::MissingKey, key.name, where, key.doc).Emit();
+      }
+    });
+  }
+
+  template <class Table>
+  static auto SiblingsOf(const Table& table) -> std::vector<std::string_view> {
+    std::vector<std::string_view> names;
+    ForEachKey(table, [&](const KeyInfo& key, const auto&) { names.push_back(key.name); });
+    if constexpr (requires { ForEachList(table, [](auto&&...) {}); }) {
+      ForEachList(table, [&](std::string_view list, std::string_view, const auto&) { names.push_back(list); });
+    }
+    return names;
+  }
+
+  /// Exactly elsewhere beats nearly here: `lr` in [mesh] is optimizer.lr, not a misspelt dp.
+  auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings)
+      -> void {
+    std::set<std::string> homes;
+    for (const RecipeKeyRow& row : RecipeKeyRows()) {
+      if (row.name == entry.key) {
+        homes.insert(row.list.empty() ? fmt::format("[{}]", row.section)
+                                      : fmt::format("[[{}.{}]]", row.section, row.list));
+      }
+    }
+    const std::string elsewhere = homes.empty() ? "" : fmt::format("; it exists in {}", fmt::join(homes, " and "));
+    auto builder = diagnostics_.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
+    if (homes.empty()) {
+      if (const std::string closest = ClosestWord(entry.key, siblings); !closest.empty()) {
+        excused_.insert(ExcuseOf(where, closest));
+        builder.Help(fmt::format("did you mean `{}`?", closest));
+      } else if (const std::string path = ClosestPath(entry.key); !path.empty()) {
+        builder.Help(fmt::format("did you mean `{}`?", path));
+      } else if (!siblings.empty()) {
+        builder.Help(fmt::format("known here: {}", fmt::join(siblings, ", ")));
+      }
+    }
+    builder.Emit();
+  }
+
+  /// The path of the key anywhere that is spelled nearly like `word`; empty if none.
+  static auto ClosestPath(const std::string& word) -> std::string {
+    std::vector<std::string_view> names;
+    for (const RecipeKeyRow& row : RecipeKeyRows()) {
+      names.push_back(row.name);
+    }
+    const std::string closest = ClosestWord(word, names);
+    for (const RecipeKeyRow& row : RecipeKeyRows()) {
+      if (!closest.empty() && row.name == closest) {
+        return row.path();
+      }
+    }
+    return "";
+  }
+
+  auto ReportUnknownAtTop(const TomlEntry& entry) -> void {
+    std::vector<std::string_view> sections;
+    for (const RecipeSectionRow& row : RecipeSectionRows()) {
+      if (row.list.empty()) {
+        sections.push_back(row.section);
+      }
+    }
+    const bool is_table = entry.value.kind == TomlNode::Kind::Table || entry.value.kind == TomlNode::Kind::Array;
+    if (!is_table) {
+      ReportUnknownKey(entry, "the top level", {});
+      return;
+    }
+    auto builder = diagnostics_.Build(entry.key_at, DiagnosticKind::UnknownSection, entry.key);
+    const std::string closest = ClosestWord(entry.key, sections);
+    excused_.insert(closest);
+    builder.Help(closest.empty() ? fmt::format("sections: {}", fmt::join(sections, ", "))
+                                 : fmt::format("did you mean [{}]?", closest));
+    builder.Emit();
+  }
+
+  Recipe& recipe_;
+  Diagnostics& diagnostics_;
+  /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
+  std::set<std::string> excused_;
+};
+
+}  // namespace
+
+/// A bare word where a value is expected is text without its quotes: quoting it mends the line for certain.
+static auto QuotingHelp(const SourceSet& sources, const TomlFault& fault) -> std::string {
+  if (!fault.message.ends_with("could not determine value type")) {
+    return "";
+  }
+  std::string_view rest = sources.Line(fault.at);
+  rest.remove_prefix(std::min(rest.size(), static_cast<size_t>(fault.at.column - 1)));
+  const size_t end = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./");
+  const std::string_view word = rest.substr(0, end);
+  const std::string_view after = rest.substr(word.size());
+  const size_t next = after.find_first_not_of(" \t");
+  if (word.empty() || (next != std::string_view::npos && after[next] != '#')) {
+    return "";
+  }
+  return fmt::format("text stands in quotes: \"{}\"", word);
+}
+
+auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
+                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe> {
+  const Error rejected{ExitCode::RecipeRejected, ""};
+  const int num_errors_before = diagnostics.num_errors();
+  Recipe recipe;
+  recipe.path = path;
+  recipe.overrides = overrides;
+  const int16_t file = sources.Add(path, std::move(text));
+  std::vector<int16_t> sets;
+  for (size_t i = 0; i < std::min(overrides.size(), MaxOverrides); ++i) {
+    sets.push_back(sources.Add("--set", overrides[i]));
+  }
+  if (overrides.size() > MaxOverrides) {
+    diagnostics
+        .Build({}, DiagnosticKind::BadOverride, fmt::format("{} times --set; the limit is {}", overrides.size(), MaxOverrides))
+        .Emit();
+  }
+
+  Reader reader(recipe, diagnostics);
+  bool is_parsed = CheckText(sources, file, diagnostics);
+  if (is_parsed) {
+    TomlFault fault;
+    const auto root = ParseToml(sources, file, fault);
+    is_parsed = root.has_value();
+    if (is_parsed) {
+      reader.ReadRoot(*root);
+    } else {
+      auto builder = diagnostics.Build(fault.at, DiagnosticKind::TomlSyntax, fault.message);
+      builder.Help(QuotingHelp(sources, fault)).Emit();
+    }
+  }
+  for (const int16_t source : sets) {
+    if (const auto root = ParseOverride(sources, source, diagnostics)) {
+      reader.ReadRoot(*root);
+    }
+  }
+  if (is_parsed) {
+    reader.ReportMissing({file, 0, 0, 1});
+  }
+  if (diagnostics.num_errors() > num_errors_before) {
+    return rejected;
+  }
+  return recipe;
+}
+
+}  // namespace shardc

@@ -1,0 +1,117 @@
+// A recipe as typed structs, made from the rows of schemas/recipe_keys.def. Each leaf keeps its place in the text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/diag/diagnostics.h"
+#include "compiler/diag/source.h"
+
+namespace shardc {
+
+/// A leaf: its value (the default if absent) and where it was set.
+template <class T>
+struct Located {
+  T value{};
+  SourceRange at;
+  bool is_set = false;
+
+  auto operator*() const -> const T& { return value; }
+  auto operator->() const -> const T* { return &value; }
+};
+
+/// `true`, `false`, or the text of a boolean expression.
+struct Condition {
+  std::string text = "false";
+};
+
+/// A number or the text of an expression, kept as text.
+struct Formula {
+  std::string text;
+};
+
+namespace recipe_type {
+using Int = int64_t;
+using Real = double;
+using Bool = bool;
+using Text = std::string;
+using Texts = std::vector<std::string>;
+using Reals = std::vector<double>;
+using Formula = shardc::Formula;
+using Condition = shardc::Condition;
+
+/// Stands for REQUIRED and UNSET in the rows: the value-initialised value.
+struct NoDefault {
+  template <class T>
+  auto operator()() const -> T {
+    return T{};
+  }
+};
+template <class T, class D>
+auto DefaultOf(const D& value) -> T {
+  if constexpr (std::is_same_v<D, NoDefault>) {
+    return T{};
+  } else if constexpr (std::is_same_v<T, shardc::Condition> || std::is_same_v<T, shardc::Formula>) {
+    return T{.text = value};
+  } else {
+    return T(value);
+  }
+}
+}  // namespace recipe_type
+
+// Items of lists first, as the sections hold vectors of them.
+#define REQUIRED recipe_type::NoDefault{}
+#define UNSET recipe_type::NoDefault{}
+#define SECTION(name, Struct, doc)
+#define KEY(section, name, Type, default_, doc)
+#define END_SECTION(name)
+#define LIST(section, name, Struct, doc) \
+  struct Struct {                        \
+    /* The whole table. */               \
+    SourceRange at;
+#define ITEM(section, list, name, Type, default_, doc) \
+  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}, false};
+#define END_LIST(section, name) \
+  }                             \
+  ;
+#include "schemas/recipe_keys.def"
+
+#define SECTION(name, Struct, doc) \
+  struct Struct {                  \
+    SourceRange at;
+#define KEY(section, name, Type, default_, doc) \
+  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}, false};
+#define END_SECTION(name) \
+  }                       \
+  ;
+#define LIST(section, name, Struct, doc) std::vector<Struct> name;
+#define ITEM(section, list, name, Type, default_, doc)
+#define END_LIST(section, name)
+#include "schemas/recipe_keys.def"
+
+struct Recipe {
+#define SECTION(name, Struct, doc) Struct name;
+#define KEY(section, name, Type, default_, doc)
+#define END_SECTION(name)
+#define LIST(section, name, Struct, doc)
+#define ITEM(section, list, name, Type, default_, doc)
+#define END_LIST(section, name)
+#include "schemas/recipe_keys.def"
+  /// As given by the user.
+  std::string path;
+  /// The `--set` texts, in order.
+  std::vector<std::string> overrides;
+};
+#undef REQUIRED
+#undef UNSET
+
+/// Reads a recipe: TOML text, then each override (`section.key=value`, value in TOML or a bare word for text) as recipe
+/// text of its own. Unknown keys, wrong types and absent required keys are diagnosed, all at once.
+/// Errors: empty-message Error with ExitCode::RecipeRejected after diagnostics were emitted.
+auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
+                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe>;
+
+}  // namespace shardc

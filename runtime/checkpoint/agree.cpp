@@ -1,0 +1,75 @@
+#include "runtime/checkpoint/agree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+namespace {
+
+constexpr int64_t MaxTextBytes = 1024;
+
+auto TextOf(const Status& status, int64_t bytes) -> std::string {
+  std::string text = status.ok() ? "" : status.error().message;
+  text.resize(static_cast<size_t>(bytes), '\0');
+  text.back() = '\0';
+  return text;
+}
+
+auto CodeOf(const Status& status) -> int64_t {
+  return status.ok() ? 0 : std::max<int64_t>(1, static_cast<int64_t>(status.error().code));
+}
+
+}  // namespace
+
+auto AgreeOnStatus(Communicator& communicator, const Status& mine) -> Status {
+  const int64_t num_ranks = communicator.mesh().num_ranks();
+  const int64_t code = CodeOf(mine);
+  std::vector<int64_t> codes(static_cast<size_t>(num_ranks));
+  RETURN_IF_ERROR(communicator.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&code), sizeof(code),
+                                           reinterpret_cast<std::byte*>(codes.data())));
+  const auto first = std::find_if(codes.begin(), codes.end(), [](int64_t other) { return other != 0; });
+  if (first == codes.end()) {
+    return Success{};
+  }
+
+  const int64_t text_bytes = std::min(MaxTextBytes, Communicator::MaxSmallBytes / num_ranks);
+  const std::string text = TextOf(mine, text_bytes);
+  std::string texts(static_cast<size_t>(text_bytes * num_ranks), '\0');
+  RETURN_IF_ERROR(communicator.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(text.data()), text_bytes,
+                                           reinterpret_cast<std::byte*>(texts.data())));
+  // Each different text once, with the first rank that has it.
+  constexpr size_t MaxShown = 4;
+  std::vector<std::string> shown;
+  std::string message;
+  for (int64_t rank = 0; rank < num_ranks; ++rank) {
+    std::string other = texts.c_str() + rank * text_bytes;
+    if (codes[static_cast<size_t>(rank)] == 0 || shown.size() == MaxShown ||
+        std::find(shown.begin(), shown.end(), other) != shown.end()) {
+      continue;
+    }
+    message += fmt::format("{}rank {}: {}", message.empty() ? "" : "; ", rank, other);
+    shown.push_back(std::move(other));
+  }
+  return Error{static_cast<ExitCode>(*first), message};
+}
+
+auto FollowRankZero(Communicator& communicator, const Status& mine) -> Status {
+  std::vector<char> message(sizeof(int64_t) + MaxTextBytes);
+  const int64_t own_code = CodeOf(mine);
+  std::memcpy(message.data(), &own_code, sizeof(own_code));
+  const std::string text = TextOf(mine, MaxTextBytes);
+  std::copy(text.begin(), text.end(), message.begin() + sizeof(int64_t));
+  RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(message.data()),
+                                         static_cast<int64_t>(message.size())));
+  int64_t code = 0;
+  std::memcpy(&code, message.data(), sizeof(code));
+  if (code == 0) {
+    return Success{};
+  }
+  return Error{static_cast<ExitCode>(code), message.data() + sizeof(int64_t)};
+}
+
+}  // namespace shardc

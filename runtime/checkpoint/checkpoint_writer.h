@@ -1,0 +1,85 @@
+// Writes checkpoints: every rank its own file into a directory with a temporary name, rank 0 the manifest; one rename makes
+// it a checkpoint. Before the rename the old ones stand; after it all ranks are told. Collective over all ranks.
+//
+// Protocol: (a) rank 0 makes step-N.tmp-<run id> and tells the others; (b) each rank writes its file, hashing what it
+// writes, fsync, close; (c) sizes, digests and failures are gathered; (d) rank 0 writes manifest.json.tmp, fsync, rename;
+// (e) fsync of the directory; (f) rename to step-N, fsync of the parent; (g) the outcome goes to all; (h) older
+// checkpoints beyond `keep` are removed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/plan.h"
+#include "runtime/checkpoint/fs.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+struct CheckpointWriterOptions {
+  /// Both outlive the writer.
+  const Plan* plan = nullptr;
+  Communicator* communicator = nullptr;
+  std::string plan_hash;
+  /// Where checkpoints go; empty: the plan's run.checkpoint_dir.
+  std::string checkpoint_dir;
+  /// TokenReader::Fingerprint().
+  std::string data_fingerprint;
+  Fs* fs = &PosixFs();
+};
+
+class CheckpointWriter {
+ public:
+  explicit CheckpointWriter(CheckpointWriterOptions options);
+  ~CheckpointWriter();
+
+  /// Opens the checkpoint of step `state["step"]` (completed steps). `state`: every scalar of kind State.
+  /// A step that this run has committed already is not written again: shards and commit then do nothing.
+  /// Errors: the same on all ranks.
+  auto Begin(const std::map<std::string, double>& state) -> Status;
+
+  /// Writes the owned segments of one state vector. `shard` is the rank's slice. In the order of the save section.
+  /// A failure is kept for Commit, which tells all ranks, so that none is left waiting.
+  /// Requires: between Begin and Commit.
+  auto AddShard(SubVectorId sub_vector, StateRole role, const float* shard) -> void;
+
+  /// Errors: the same on all ranks, naming the rank and what failed: the checkpoint does not exist, older ones stand. (With
+  /// "durability unknown" it exists, but may vanish with a power loss.)
+  auto Commit() -> Status;
+
+  /// Path of the last checkpoint committed or found by this writer; empty before.
+  auto last_path() const -> const std::string& { return last_path_; }
+  /// Not failures: an old checkpoint that could not be removed. Rank 0 only. Cleared by Begin.
+  auto warnings() const -> const std::vector<std::string>& { return warnings_; }
+
+ private:
+  /// A save under way.
+  struct Save;
+  /// What a rank wrote.
+  struct Written {
+    int64_t bytes = 0;
+    uint64_t digest_low = 0;
+    uint64_t digest_high = 0;
+  };
+
+  auto MakeTemporary() -> Status;
+  auto CreateFile() -> Status;
+  auto Write(const void* data, int64_t bytes) -> Status;
+  auto WritePieces(SubVectorId sub_vector, StateRole role, const float* shard) -> Status;
+  auto CloseFile() -> ErrorOr<Written>;
+  auto MakeManifest(const std::vector<Written>& written) const -> Manifest;
+  auto Publish(const std::vector<Written>& written) -> Status;
+  auto Retire() -> void;
+
+  CheckpointWriterOptions options_;
+  std::unique_ptr<Save> save_;
+  std::string last_path_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace shardc

@@ -1,0 +1,39 @@
+#include "runtime/checkpoint/digest.h"
+
+#include <fmt/format.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace shardc {
+
+// (Aligned to 64 bytes by its type.)
+struct Digest::State {
+  XXH3_state_t xxh;
+};
+
+Digest::Digest() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+Digest::~Digest() = default;
+
+auto Digest::Update(const void* data, int64_t bytes) -> void {
+  XXH3_128bits_update(&state_->xxh, data, static_cast<size_t>(bytes));
+}
+
+auto Digest::Halves() const -> std::pair<uint64_t, uint64_t> {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh);
+  return {hash.low64, hash.high64};
+}
+
+auto Digest::Text() const -> std::string {
+  const auto [low, high] = Halves();
+  return DigestText(low, high);
+}
+
+auto DigestText(uint64_t low, uint64_t high) -> std::string { return fmt::format("{:016x}{:016x}", high, low); }
+
+auto DigestOf(std::string_view text) -> std::string {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return DigestText(hash.low64, hash.high64);
+}
+
+}  // namespace shardc

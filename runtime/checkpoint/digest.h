@@ -1,0 +1,31 @@
+// XXH3-128 as text: the digests of files and manifests. They tell damage, not forgery.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shardc {
+
+/// A running digest.
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  auto Update(const void* data, int64_t bytes) -> void;
+  /// Low and high half of what has gone in so far.
+  auto Halves() const -> std::pair<uint64_t, uint64_t>;
+  auto Text() const -> std::string;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// 32 hex digits, the high half first.
+auto DigestText(uint64_t low, uint64_t high) -> std::string;
+auto DigestOf(std::string_view text) -> std::string;
+
+}  // namespace shardc

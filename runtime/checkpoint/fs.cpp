@@ -1,0 +1,257 @@
+#include "runtime/checkpoint/fs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "compiler/base/units.h"
+
+namespace shardc {
+
+namespace {
+
+class PosixFsBody final : public Fs {
+ public:
+  auto Open(int directory, const char* name, int flags, unsigned mode) -> int override {
+    return openat(directory, name, flags | O_CLOEXEC, mode);
+  }
+  auto Close(int descriptor) -> int override { return close(descriptor); }
+  auto Pwrite(int descriptor, const void* data, size_t bytes, int64_t offset) -> int64_t override {
+    return pwrite(descriptor, data, bytes, offset);
+  }
+  auto Pread(int descriptor, void* data, size_t bytes, int64_t offset) -> int64_t override {
+    return pread(descriptor, data, bytes, offset);
+  }
+  auto Fsync(int descriptor) -> int override { return fsync(descriptor); }
+  auto MakeDirectory(int directory, const char* name) -> int override { return mkdirat(directory, name, 0777); }
+  auto Rename(int directory, const char* from, const char* to) -> int override {
+    return renameat(directory, from, directory, to);
+  }
+  auto Unlink(int directory, const char* name, bool is_directory) -> int override {
+    return unlinkat(directory, name, is_directory ? AT_REMOVEDIR : 0);
+  }
+  auto List(int directory, std::vector<std::string>& names) -> int override {
+    // A descriptor of its own: the stream takes it over and moves its position.
+    const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* stream = own < 0 ? nullptr : fdopendir(own);
+    if (stream == nullptr) {
+      if (own >= 0) {
+        close(own);
+      }
+      return -1;
+    }
+    names.clear();
+    errno = 0;
+    while (const dirent* entry = readdir(stream)) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") {
+        names.push_back(name);
+      }
+    }
+    const int code = errno;
+    closedir(stream);
+    std::sort(names.begin(), names.end());
+    errno = code;
+    return code == 0 ? 0 : -1;
+  }
+};
+
+auto SystemError(const char* what, const std::string& path) -> Error {
+  const int code = errno;
+  return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path, std::strerror(code));
+}
+
+}  // namespace
+
+auto PosixFs() -> Fs& {
+  static PosixFsBody body;
+  return body;
+}
+
+Descriptor::Descriptor(Descriptor&& other) noexcept
+    : fs_(other.fs_), descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+auto Descriptor::operator=(Descriptor&& other) noexcept -> Descriptor& {
+  std::swap(fs_, other.fs_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (descriptor_ >= 0) {
+    fs_->Close(descriptor_);
+  }
+}
+
+auto Descriptor::Close() -> Status {
+  // Closed even where it fails: Linux frees the descriptor first.
+  if (fs_->Close(std::exchange(descriptor_, -1)) != 0) {
+    return SystemError("close", path_);
+  }
+  return Success{};
+}
+
+auto Descriptor::Fsync() -> Status {
+  if (fs_->Fsync(descriptor_) != 0) {
+    return SystemError("fsync", path_);
+  }
+  return Success{};
+}
+
+auto MakeDirectories(Fs& fs, const std::string& path) -> Status {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (fs.MakeDirectory(AT_FDCWD, part.c_str()) != 0 && errno != EEXIST) {
+      // A parent may be there though this process may not write beside it.
+      const int code = errno;
+      struct stat info {};
+      if (stat(part.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+        errno = code;
+        return SystemError("make directory", part);
+      }
+    }
+    if (end == std::string::npos) {
+      return Success{};
+    }
+  }
+}
+
+static auto OpenAt(Fs& fs, int directory, const std::string& name, int flags, const char* what, std::string path)
+    -> ErrorOr<Descriptor> {
+  const int descriptor = fs.Open(directory, name.c_str(), flags, 0666);
+  if (descriptor < 0) {
+    return SystemError(what, path);
+  }
+  return Descriptor(fs, descriptor, std::move(path));
+}
+
+auto OpenDirectory(Fs& fs, const std::string& path) -> ErrorOr<Descriptor> {
+  return OpenAt(fs, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, "open directory", path);
+}
+
+auto OpenDirectoryAt(const Descriptor& parent, const std::string& name) -> ErrorOr<Descriptor> {
+  return OpenAt(parent.fs(), parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, "open directory",
+                parent.path() + "/" + name);
+}
+
+auto OpenFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor> {
+  auto file = OpenAt(directory.fs(), directory.get(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, "open",
+                     directory.path() + "/" + name);
+  if (!file) {
+    return file;
+  }
+  RETURN_IF_ERROR(FileBytes(*file));
+  return file;
+}
+
+auto CreateFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor> {
+  return OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create",
+                directory.path() + "/" + name);
+}
+
+auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t> {
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) {
+    return SystemError("examine", file.path());
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Fail(ExitCode::Environment, "{} is not a regular file", file.path());
+  }
+  return int64_t{info.st_size};
+}
+
+auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t offset) -> Status {
+  int64_t done = 0;
+  while (done < bytes) {
+    const int64_t n = file.fs().Pwrite(file.get(), static_cast<const std::byte*>(data) + done,
+                                       static_cast<size_t>(bytes - done), offset + done);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      if (n == 0) {
+        errno = ENOSPC;
+      }
+      const int code = errno;
+      return Fail(ExitCode::Environment, "cannot write {} at byte {} of {}: {}", FormatMemory(Bytes{bytes - done}),
+                  offset + done, file.path(), std::strerror(code));
+    }
+    done += n;
+  }
+  return Success{};
+}
+
+auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status {
+  int64_t done = 0;
+  while (done < bytes) {
+    const int64_t n =
+        file.fs().Pread(file.get(), static_cast<std::byte*>(data) + done, static_cast<size_t>(bytes - done), offset + done);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      const int code = errno;
+      return Fail(ExitCode::Environment, "cannot read {} at byte {}: {}", file.path(), offset + done, std::strerror(code));
+    }
+    if (n == 0) {
+      return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done, offset + bytes);
+    }
+    done += n;
+  }
+  return Success{};
+}
+
+auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::string>> {
+  std::vector<std::string> names;
+  if (directory.fs().List(directory.get(), names) != 0) {
+    return SystemError("list", directory.path());
+  }
+  return names;
+}
+
+auto RenameAt(const Descriptor& directory, const std::string& from, const std::string& to) -> Status {
+  if (directory.fs().Rename(directory.get(), from.c_str(), to.c_str()) != 0) {
+    const int code = errno;
+    return Fail(ExitCode::Environment, "cannot rename {}/{} to {}: {}", directory.path(), from, to, std::strerror(code));
+  }
+  return Success{};
+}
+
+auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Status {
+  auto directory = OpenDirectoryAt(parent, name);
+  if (!directory) {
+    return directory.error();
+  }
+  auto names = ListDirectory(*directory);
+  if (!names) {
+    return names.error();
+  }
+  for (const std::string& file : *names) {
+    if (parent.fs().Unlink(directory->get(), file.c_str(), false) != 0) {
+      return SystemError("remove", directory->path() + "/" + file);
+    }
+  }
+  if (parent.fs().Unlink(parent.get(), name.c_str(), true) != 0) {
+    return SystemError("remove", parent.path() + "/" + name);
+  }
+  return Success{};
+}
+
+auto IsPlainName(std::string_view name) -> bool {
+  constexpr size_t MaxLength = 200;
+  return !name.empty() && name.size() <= MaxLength && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' || c == '_' ||
+                  c == '-';
+         });
+}
+
+}  // namespace shardc

@@ -1,0 +1,83 @@
+// The file system as checkpoints see it: one method a system call, so that a test body can fail, cut short or kill at any of
+// them. Names are relative to an open directory; nothing is opened through a symbolic link.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+
+namespace shardc {
+
+/// System calls: -1 with errno set on failure, as there.
+class Fs {
+ public:
+  virtual ~Fs() = default;
+  virtual auto Open(int directory, const char* name, int flags, unsigned mode) -> int = 0;
+  virtual auto Close(int descriptor) -> int = 0;
+  virtual auto Pwrite(int descriptor, const void* data, size_t bytes, int64_t offset) -> int64_t = 0;
+  virtual auto Pread(int descriptor, void* data, size_t bytes, int64_t offset) -> int64_t = 0;
+  virtual auto Fsync(int descriptor) -> int = 0;
+  virtual auto MakeDirectory(int directory, const char* name) -> int = 0;
+  virtual auto Rename(int directory, const char* from, const char* to) -> int = 0;
+  virtual auto Unlink(int directory, const char* name, bool is_directory) -> int = 0;
+  /// Names in a directory, without "." and "..", sorted.
+  virtual auto List(int directory, std::vector<std::string>& names) -> int = 0;
+};
+
+/// The machine's.
+auto PosixFs() -> Fs&;
+
+/// An open file or directory that closes itself.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  Descriptor(Fs& fs, int descriptor, std::string path) : fs_(&fs), descriptor_(descriptor), path_(std::move(path)) {}
+  Descriptor(Descriptor&& other) noexcept;
+  auto operator=(Descriptor&& other) noexcept -> Descriptor&;
+  Descriptor(const Descriptor&) = delete;
+  ~Descriptor();
+
+  auto get() const -> int { return descriptor_; }
+  auto is_open() const -> bool { return descriptor_ >= 0; }
+  auto fs() const -> Fs& { return *fs_; }
+  /// For messages.
+  auto path() const -> const std::string& { return path_; }
+  /// Closes and tells of a failure (a network file system reports lost writes here).
+  auto Close() -> Status;
+  /// Never called twice on a file: after a failed fsync the kernel may have dropped the data, and a second one succeeds.
+  auto Fsync() -> Status;
+
+ private:
+  Fs* fs_ = nullptr;
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+/// Makes a directory and its parents; an existing one is fine.
+auto MakeDirectories(Fs& fs, const std::string& path) -> Status;
+/// Errors: not there, not a directory.
+auto OpenDirectory(Fs& fs, const std::string& path) -> ErrorOr<Descriptor>;
+auto OpenDirectoryAt(const Descriptor& parent, const std::string& name) -> ErrorOr<Descriptor>;
+/// For reading; refuses what is not a regular file, without waiting on a FIFO.
+auto OpenFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor>;
+/// For writing; refuses a name that exists.
+auto CreateFileAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor>;
+auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t>;
+/// All of it, through short writes and interruptions.
+auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t offset) -> Status;
+auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status;
+auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::string>>;
+auto RenameAt(const Descriptor& directory, const std::string& from, const std::string& to) -> Status;
+/// Removes a directory of files. What is no file in it stays, and the directory with it.
+auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Status;
+
+/// True for names of files that a manifest may hold: 1 to 200 of [A-Za-z0-9._-], not beginning with a dot.
+auto IsPlainName(std::string_view name) -> bool;
+
+}  // namespace shardc

@@ -1,0 +1,348 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "runtime/checkpoint/digest.h"
+#include "runtime/checkpoint/json.h"
+
+namespace shardc {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* FormatName = "shardc checkpoint";
+constexpr int64_t MaxManifestBytes = int64_t{64} << 20;
+constexpr size_t DigestDigits = 32;
+/// The first line is these two with the digest between them.
+constexpr std::string_view FirstLineBegin = "{\"digest\":\"";
+constexpr std::string_view FirstLineEnd = "\",\n";
+
+auto IsDigest(std::string_view text) -> bool {
+  return text.size() == DigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Assigns the value of an ErrorOr, or returns its error.
+#define READ(target, expression)        \
+  do {                                  \
+    auto read_ = (expression);          \
+    if (!read_) return read_.error();   \
+    target = std::move(*read_);         \
+  } while (false)
+
+template <class E>
+auto JsonEnum(const json& object, const char* name) -> ErrorOr<E> {
+  std::string text;
+  READ(text, JsonString(object, name));
+  const auto value = FromText<E>(text);
+  if (!value) {
+    return Fail(ExitCode::Checkpoint, "\"{}\" is \"{}\", which is not known", name, text);
+  }
+  return *value;
+}
+
+auto JsonObject(const json& object, const char* name) -> ErrorOr<const json*> {
+  const json* member = nullptr;
+  READ(member, JsonMember(object, name));
+  if (!member->is_object()) {
+    return Fail(ExitCode::Checkpoint, "\"{}\" is no object", name);
+  }
+  return member;
+}
+
+auto JsonArray(const json& object, const char* name) -> ErrorOr<const json*> {
+  const json* member = nullptr;
+  READ(member, JsonMember(object, name));
+  if (!member->is_array()) {
+    return Fail(ExitCode::Checkpoint, "\"{}\" is no list", name);
+  }
+  return member;
+}
+
+auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<ManifestTensor> {
+  ManifestTensor tensor;
+  READ(tensor.dtype, JsonEnum<DType>(entry, "dtype"));
+  const json* shape = nullptr;
+  READ(shape, JsonArray(entry, "shape"));
+  int64_t size = 1;
+  for (const json& item : *shape) {
+    int64_t dim = 0;
+    READ(dim, JsonCount(item));
+    READ(size, CheckedMultiply(size, dim));
+    tensor.shape.push_back(dim);
+  }
+  const json* pieces = nullptr;
+  READ(pieces, JsonArray(entry, "pieces"));
+  for (const json& item : *pieces) {
+    Piece piece;
+    READ(piece.role, JsonEnum<StateRole>(item, "role"));
+    READ(piece.elements.begin, JsonCount(item, "begin"));
+    READ(piece.elements.end, JsonCount(item, "end"));
+    READ(piece.file, JsonString(item, "file"));
+    if (piece.elements.begin >= piece.elements.end || piece.elements.end > size) {
+      return Fail(ExitCode::Checkpoint, "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end, size);
+    }
+    if (!manifest.files.contains(piece.file)) {
+      return Fail(ExitCode::Checkpoint, "a piece in \"{}\", which \"files\" does not list", piece.file);
+    }
+    tensor.pieces.push_back(std::move(piece));
+  }
+  return tensor;
+}
+
+auto ReadBody(const json& body) -> ErrorOr<Manifest> {
+  // Version first: another one may have other members.
+  std::string format;
+  int64_t version = 0;
+  READ(format, JsonString(body, "format"));
+  READ(version, JsonCount(body, "version"));
+  if (format != FormatName || version != Manifest::Version) {
+    return Fail(ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" version {}", format, version,
+                FormatName, Manifest::Version);
+  }
+
+  Manifest manifest;
+  READ(manifest.run_id, JsonString(body, "run_id"));
+  READ(manifest.step, JsonCount(body, "step"));
+  READ(manifest.plan_hash, JsonString(body, "plan_hash"));
+  if (!IsPlainName(manifest.run_id)) {
+    return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
+  }
+  const json* object = nullptr;
+  READ(object, JsonObject(body, "model"));
+  for (const auto& item : object->items()) {
+    READ(manifest.model[item.key()], JsonString(*object, item.key().c_str()));
+  }
+  READ(object, JsonObject(body, "mesh"));
+  for (int i = 0; i < NumAxes; ++i) {
+    int64_t& size = manifest.mesh.sizes[static_cast<size_t>(i)];
+    READ(size, JsonCount(*object, std::string(ToText(static_cast<Axis>(i))).c_str()));
+    if (size < 1) {
+      return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
+    }
+  }
+  READ(object, JsonArray(body, "overrides"));
+  for (const json& item : *object) {
+    if (!item.is_string()) {
+      return Fail(ExitCode::Checkpoint, "\"overrides\" holds something else than strings");
+    }
+    manifest.overrides.push_back(item.get<std::string>());
+  }
+  READ(object, JsonObject(body, "state"));
+  for (const auto& [name, value] : object->items()) {
+    if (!value.is_number()) {
+      return Fail(ExitCode::Checkpoint, "\"state\": {} is no number", name);
+    }
+    manifest.state[name] = value.get<double>();
+  }
+
+  READ(object, JsonObject(body, "data"));
+  READ(manifest.data.fingerprint, JsonString(*object, "fingerprint"));
+  READ(manifest.data.position, JsonCount(*object, "position"));
+  READ(manifest.data.order, JsonEnum<SampleOrder>(*object, "order"));
+  READ(manifest.data.seq, JsonCount(*object, "seq"));
+  READ(manifest.data.eval_tokens, JsonCount(*object, "eval_tokens"));
+  READ(manifest.data.tokens_per_step, JsonCount(*object, "tokens_per_step"));
+  const json* seed = nullptr;
+  READ(seed, JsonMember(*object, "seed"));
+  if (!seed->is_number_unsigned()) {
+    return Fail(ExitCode::Checkpoint, "\"data\": seed is no whole number");
+  }
+  manifest.data.seed = seed->get<uint64_t>();
+
+  READ(object, JsonObject(body, "files"));
+  for (const auto& [name, entry] : object->items()) {
+    ManifestFile file;
+    READ(file.bytes, JsonCount(entry, "bytes"));
+    READ(file.digest, JsonString(entry, "xxh3_128"));
+    if (!IsPlainName(name) || !IsDigest(file.digest)) {
+      return Fail(ExitCode::Checkpoint, "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits", name,
+                  file.digest);
+    }
+    manifest.files[name] = std::move(file);
+  }
+  READ(object, JsonObject(body, "tensors"));
+  for (const auto& [name, entry] : object->items()) {
+    auto tensor = ReadTensor(entry, manifest);
+    if (!IsPlainName(name) || !tensor) {
+      return Fail(ExitCode::Checkpoint, "\"tensors\": \"{}\": {}", name,
+                  tensor ? "no plain name" : tensor.error().message);
+    }
+    manifest.tensors[name] = std::move(*tensor);
+  }
+  return manifest;
+}
+
+#undef READ
+
+}  // namespace
+
+auto ToText(const Manifest& manifest) -> std::string {
+  json body;
+  body["format"] = FormatName;
+  body["version"] = Manifest::Version;
+  body["run_id"] = manifest.run_id;
+  body["step"] = manifest.step;
+  body["plan_hash"] = manifest.plan_hash;
+  body["model"] = manifest.model;
+  for (int i = 0; i < NumAxes; ++i) {
+    body["mesh"][std::string(ToText(static_cast<Axis>(i)))] = manifest.mesh.sizes[static_cast<size_t>(i)];
+  }
+  body["overrides"] = manifest.overrides;
+  body["state"] = manifest.state;
+  body["data"] = {{"fingerprint", manifest.data.fingerprint},
+                  {"position", manifest.data.position},
+                  {"order", std::string(ToText(manifest.data.order))},
+                  {"seed", manifest.data.seed},
+                  {"seq", manifest.data.seq},
+                  {"eval_tokens", manifest.data.eval_tokens},
+                  {"tokens_per_step", manifest.data.tokens_per_step}};
+  body["files"] = json::object();
+  for (const auto& [name, file] : manifest.files) {
+    body["files"][name] = {{"bytes", file.bytes}, {"xxh3_128", file.digest}};
+  }
+  body["tensors"] = json::object();
+  for (const auto& [name, tensor] : manifest.tensors) {
+    json pieces = json::array();
+    for (const Piece& piece : tensor.pieces) {
+      pieces.push_back({{"role", std::string(ToText(piece.role))},
+                        {"begin", piece.elements.begin},
+                        {"end", piece.elements.end},
+                        {"file", piece.file}});
+    }
+    body["tensors"][name] = {
+        {"shape", tensor.shape}, {"dtype", std::string(ToText(tensor.dtype))}, {"pieces", std::move(pieces)}};
+  }
+  // "{\n ...": the digest takes the place of the brace and its line end.
+  const std::string text = body.dump(1).substr(2) + "\n";
+  return fmt::format("{}{}{}{}", FirstLineBegin, DigestOf(text), FirstLineEnd, text);
+}
+
+auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest> {
+  const size_t first_line = FirstLineBegin.size() + DigestDigits + FirstLineEnd.size();
+  const std::string_view digest = text.substr(std::min(text.size(), FirstLineBegin.size()), DigestDigits);
+  if (text.size() < first_line || !text.starts_with(FirstLineBegin) || !IsDigest(digest) ||
+      !text.substr(0, first_line).ends_with(FirstLineEnd)) {
+    return Fail(ExitCode::Checkpoint, "its first line is no digest");
+  }
+  if (const std::string actual = DigestOf(text.substr(first_line)); actual != digest) {
+    return Fail(ExitCode::Checkpoint, "its digest is {}, its first line says {}: it is damaged", actual, digest);
+  }
+  auto body = ParseJson(text);
+  if (!body) {
+    return body.error();
+  }
+  return ReadBody(*body);
+}
+
+auto ReadManifest(const Descriptor& directory) -> ErrorOr<Manifest> {
+  auto file = OpenFileAt(directory, ManifestName);
+  auto bytes = file ? FileBytes(*file) : file.error();
+  if (!bytes) {
+    return Fail(ExitCode::Checkpoint, "{}", bytes.error().message);
+  }
+  if (*bytes > MaxManifestBytes) {
+    return Fail(ExitCode::Checkpoint, "{} has {} bytes; at most {} are read", file->path(), *bytes, MaxManifestBytes);
+  }
+  std::string text(static_cast<size_t>(*bytes), '\0');
+  RETURN_IF_ERROR(ReadAll(*file, text.data(), *bytes, 0));
+  auto manifest = ManifestFromText(text);
+  if (!manifest) {
+    return Fail(ExitCode::Checkpoint, "{}: {}", file->path(), manifest.error().message);
+  }
+  return manifest;
+}
+
+auto StoredName(std::string_view parameter, StateRole role) -> std::string {
+  return role == StateRole::Parameter ? std::string(parameter) : fmt::format("{}.{}", parameter, ToText(role));
+}
+
+auto RankFileName(int64_t rank) -> std::string { return fmt::format("rank-{:05}.safetensors", rank); }
+
+auto CheckpointName(int64_t step) -> std::string { return fmt::format("step-{:08}", step); }
+
+auto IsCheckpointName(std::string_view name) -> bool {
+  constexpr std::string_view Prefix = "step-";
+  constexpr size_t MinDigits = 8;
+  return name.starts_with(Prefix) && name.size() >= Prefix.size() + MinDigits &&
+         name.substr(Prefix.size()).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+auto TemporaryName(int64_t step, std::string_view run_id) -> std::string {
+  return fmt::format("{}.tmp-{}", CheckpointName(step), run_id);
+}
+
+auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool {
+  const std::string suffix = fmt::format(".tmp-{}", run_id);
+  return name.ends_with(suffix) && IsCheckpointName(name.substr(0, name.size() - suffix.size()));
+}
+
+auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
+  CHECK(plan.mesh.size(Axis::Tp) == 1, "tp is {}", plan.mesh.size(Axis::Tp));
+  const Coordinates coordinates = plan.mesh.CoordinatesOf(rank);
+  std::vector<StoredPiece> pieces;
+  for (const Op& op : plan.section(SectionKind::Save).ops) {
+    const auto* save = op.As<op::SaveShard>();
+    if (save == nullptr) {
+      continue;
+    }
+    const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
+    // Of ranks that hold the same slice the first one stores it.
+    bool first = true;
+    for (int i = 0; i < NumAxes; ++i) {
+      first = first && (sub_vector.axes.Has(static_cast<Axis>(i)) || coordinates[static_cast<size_t>(i)] == 0);
+    }
+    if (!first) {
+      continue;
+    }
+    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+    for (const Segment& segment : sub_vector.segments) {
+      const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+      if (!owned.empty()) {
+        pieces.push_back({.sub_vector = save->sub_vector,
+                          .role = save->role,
+                          .parameter = segment.parameter,
+                          .elements = {owned.begin - segment.begin, owned.end - segment.begin},
+                          .slice_begin = owned.begin - slice_begin});
+      }
+    }
+  }
+  return pieces;
+}
+
+auto CheckCover(const Manifest& manifest) -> Status {
+  for (const auto& [name, tensor] : manifest.tensors) {
+    const int64_t size = NumElements(tensor.shape);
+    std::vector<Piece> pieces = tensor.pieces;
+    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+      return std::tuple(a.role, a.elements.begin, a.elements.end) < std::tuple(b.role, b.elements.begin, b.elements.end);
+    });
+    std::set<std::pair<StateRole, std::string_view>> seen;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const Piece& piece = pieces[i];
+      const bool first = i == 0 || pieces[i - 1].role != piece.role;
+      const bool last = i + 1 == pieces.size() || pieces[i + 1].role != piece.role;
+      const int64_t covered = first ? 0 : pieces[i - 1].elements.end;
+      if (piece.elements.begin != covered) {
+        return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}) are {}", StoredName(name, piece.role),
+                    std::min(covered, piece.elements.begin), std::max(covered, piece.elements.begin),
+                    covered < piece.elements.begin ? "in no file" : "there twice");
+      }
+      if (last && piece.elements.end != size) {
+        return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}) are in no file", StoredName(name, piece.role),
+                    piece.elements.end, size);
+      }
+      if (!seen.emplace(piece.role, piece.file).second) {
+        return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", StoredName(name, piece.role), piece.file);
+      }
+    }
+    if (size > 0 && (pieces.empty() || pieces.front().role != StateRole::Parameter)) {
+      return Fail(ExitCode::Checkpoint, "{}: elements [0, {}) are in no file", name, size);
+    }
+  }
+  return Success{};
+}
+
+}  // namespace shardc

@@ -1,0 +1,114 @@
+// manifest.json: what a checkpoint holds and where. Its presence under the final name is what makes a directory a checkpoint.
+//
+// The first line carries a digest of all the bytes behind it, so that no byte of a checkpoint can change unnoticed: the
+// manifest vouches for itself, and for each file by its size and digest.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/mesh/mesh.h"
+#include "compiler/plan/plan.h"
+#include "runtime/checkpoint/fs.h"
+
+namespace shardc {
+
+/// A stretch [begin, end) of a logical tensor, flat and row-major, and the file that holds it.
+struct Piece {
+  StateRole role = StateRole::Parameter;
+  Interval elements;
+  std::string file;
+
+  friend auto operator==(const Piece&, const Piece&) -> bool = default;
+};
+
+struct ManifestTensor {
+  Dims shape;
+  DType dtype = DType::F32;
+  std::vector<Piece> pieces;
+
+  friend auto operator==(const ManifestTensor&, const ManifestTensor&) -> bool = default;
+};
+
+struct ManifestFile {
+  int64_t bytes = 0;
+  /// XXH3-128 of the whole file, 32 hex digits.
+  std::string digest;
+
+  friend auto operator==(const ManifestFile&, const ManifestFile&) -> bool = default;
+};
+
+struct ManifestData {
+  std::string fingerprint;
+  /// Train samples taken so far.
+  int64_t position = 0;
+  SampleOrder order = SampleOrder::Shuffled;
+  uint64_t seed = 0;
+  int64_t seq = 0;
+  int64_t eval_tokens = 0;
+  int64_t tokens_per_step = 0;
+
+  friend auto operator==(const ManifestData&, const ManifestData&) -> bool = default;
+};
+
+struct Manifest {
+  /// Readers refuse another one; fields that they do not know they ignore.
+  static constexpr int64_t Version = 1;
+
+  std::string run_id;
+  int64_t step = 0;
+  std::string plan_hash;
+  std::map<std::string, std::string> model;
+  Mesh mesh;
+  std::vector<std::string> overrides;
+  /// Every scalar of kind State.
+  std::map<std::string, double> state;
+  ManifestData data;
+  std::map<std::string, ManifestTensor> tensors;
+  std::map<std::string, ManifestFile> files;
+
+  friend auto operator==(const Manifest&, const Manifest&) -> bool = default;
+};
+
+constexpr const char* ManifestName = "manifest.json";
+
+auto ToText(const Manifest& manifest) -> std::string;
+/// Errors: ExitCode::Checkpoint: damaged (digest, syntax, depth, duplicate keys, ranges, names), or another version.
+auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest>;
+
+/// The manifest of an open checkpoint directory. Errors: as above; none there, or no regular file.
+auto ReadManifest(const Descriptor& directory) -> ErrorOr<Manifest>;
+
+/// "model.norm.weight", "model.norm.weight.exp_avg": the tensor's name in a rank's file.
+auto StoredName(std::string_view parameter, StateRole role) -> std::string;
+/// "rank-00003.safetensors".
+auto RankFileName(int64_t rank) -> std::string;
+/// "step-00000123".
+auto CheckpointName(int64_t step) -> std::string;
+/// True for what CheckpointName makes.
+auto IsCheckpointName(std::string_view name) -> bool;
+/// "step-00000123.tmp-<run id>".
+auto TemporaryName(int64_t step, std::string_view run_id) -> std::string;
+/// True for what TemporaryName makes for this run.
+auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool;
+
+/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned part of each segment.
+/// Requires: mesh.tp is 1 (a rank-local matrix is not an index range).
+struct StoredPiece {
+  SubVectorId sub_vector;
+  StateRole role = StateRole::Parameter;
+  ParameterId parameter;
+  /// In elements of the logical tensor.
+  Interval elements;
+  /// In elements of the slice that the rank owns.
+  int64_t slice_begin = 0;
+};
+auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece>;
+
+/// Proves that each role's pieces cover each tensor exactly once. Errors: names the tensor, the role and the elements.
+auto CheckCover(const Manifest& manifest) -> Status;
+
+}  // namespace shardc

@@ -1,0 +1,196 @@
+#include "runtime/checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_set>
+
+#include "runtime/checkpoint/json.h"
+
+namespace shardc {
+
+using nlohmann::json;
+
+namespace {
+
+struct StoredDType {
+  std::string_view name;
+  int64_t bytes;
+};
+constexpr std::array<StoredDType, 15> StoredDTypes{{{"BOOL", 1},
+                                                    {"U8", 1},
+                                                    {"I8", 1},
+                                                    {"F8_E5M2", 1},
+                                                    {"F8_E4M3", 1},
+                                                    {"I16", 2},
+                                                    {"U16", 2},
+                                                    {"F16", 2},
+                                                    {"BF16", 2},
+                                                    {"I32", 4},
+                                                    {"U32", 4},
+                                                    {"F32", 4},
+                                                    {"F64", 8},
+                                                    {"I64", 8},
+                                                    {"U64", 8}}};
+
+/// Far above any tensor's.
+constexpr size_t MaxNumDims = 64;
+
+auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<SafetensorsTensor> {
+  SafetensorsTensor tensor{.name = name};
+  auto dtype = JsonString(entry, "dtype");
+  if (!dtype) {
+    return dtype.error();
+  }
+  tensor.dtype = *dtype;
+  const auto known = std::find_if(StoredDTypes.begin(), StoredDTypes.end(),
+                                  [&](const StoredDType& row) { return row.name == tensor.dtype; });
+  if (known == StoredDTypes.end()) {
+    return Fail(ExitCode::Checkpoint, "dtype \"{}\" is not known", tensor.dtype);
+  }
+
+  auto shape = JsonMember(entry, "shape");
+  if (!shape) {
+    return shape.error();
+  }
+  if (!(*shape)->is_array() || (*shape)->size() > MaxNumDims) {
+    return Fail(ExitCode::Checkpoint, "\"shape\" is no list of at most {} numbers", MaxNumDims);
+  }
+  int64_t bytes = known->bytes;
+  for (const json& item : **shape) {
+    auto dim = JsonCount(item);
+    auto product = dim ? CheckedMultiply(bytes, *dim) : dim;
+    if (!product) {
+      return Fail(ExitCode::Checkpoint, "\"shape\": {}", product.error().message);
+    }
+    bytes = *product;
+    tensor.shape.push_back(*dim);
+  }
+
+  auto offsets = JsonMember(entry, "data_offsets");
+  if (!offsets) {
+    return offsets.error();
+  }
+  if (!(*offsets)->is_array() || (*offsets)->size() != 2) {
+    return Fail(ExitCode::Checkpoint, "\"data_offsets\" is no pair of numbers");
+  }
+  const auto begin = JsonCount((**offsets)[0]);
+  const auto end = JsonCount((**offsets)[1]);
+  if (!begin || !end) {
+    return Fail(ExitCode::Checkpoint, "\"data_offsets\": {}", (begin ? end : begin).error().message);
+  }
+  tensor.data = {*begin, *end};
+  if (*begin > *end || *end - *begin != bytes) {
+    return Fail(ExitCode::Checkpoint, "data_offsets are [{}, {}], shape {} of {} takes {} bytes", *begin, *end,
+                ToText(tensor.shape), tensor.dtype, bytes);
+  }
+  return tensor;
+}
+
+auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
+  constexpr int64_t LengthBytes = 8;
+  auto file_bytes = FileBytes(file);
+  if (!file_bytes) {
+    return file_bytes.error();
+  }
+  if (*file_bytes < LengthBytes) {
+    return Fail(ExitCode::Checkpoint, "{} bytes are no safetensors file", *file_bytes);
+  }
+  uint64_t length = 0;
+  RETURN_IF_ERROR(ReadAll(file, &length, LengthBytes, 0));
+  if (length == 0 || length > static_cast<uint64_t>(MaxSafetensorsHeaderBytes)) {
+    return Fail(ExitCode::Checkpoint, "a header of {} bytes; the format allows 1 to {}", length, MaxSafetensorsHeaderBytes);
+  }
+  if (static_cast<int64_t>(length) > *file_bytes - LengthBytes) {
+    return Fail(ExitCode::Checkpoint, "a header of {} bytes in a file of {}", length, *file_bytes);
+  }
+  std::string text(length, '\0');
+  RETURN_IF_ERROR(ReadAll(file, text.data(), static_cast<int64_t>(length), LengthBytes));
+  if (text.front() != '{') {
+    return Fail(ExitCode::Checkpoint, "its header does not begin with {{");
+  }
+  auto parsed = ParseJson(text);
+  if (!parsed) {
+    return Fail(ExitCode::Checkpoint, "its header: {}", parsed.error().message);
+  }
+
+  SafetensorsHeader header;
+  header.data_begin = LengthBytes + static_cast<int64_t>(length);
+  for (const auto& [name, entry] : parsed->items()) {
+    if (name == "__metadata__") {
+      if (!entry.is_object()) {
+        return Fail(ExitCode::Checkpoint, "__metadata__ is no object");
+      }
+      for (const auto& [key, value] : entry.items()) {
+        if (!value.is_string()) {
+          return Fail(ExitCode::Checkpoint, "__metadata__ \"{}\" is no string", key);
+        }
+        header.metadata[key] = value.get<std::string>();
+      }
+      continue;
+    }
+    auto tensor = ReadTensor(name, entry);
+    if (!tensor) {
+      return Fail(ExitCode::Checkpoint, "tensor \"{}\": {}", name, tensor.error().message);
+    }
+    header.tensors.push_back(std::move(*tensor));
+  }
+
+  std::sort(header.tensors.begin(), header.tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+    return std::pair(a.data.begin, a.data.end) < std::pair(b.data.begin, b.data.end);
+  });
+  int64_t covered = 0;
+  for (const SafetensorsTensor& tensor : header.tensors) {
+    if (tensor.data.begin != covered) {
+      return Fail(ExitCode::Checkpoint, "tensor \"{}\" begins at byte {} of the data, the one before it ends at {}",
+                  tensor.name, tensor.data.begin, covered);
+    }
+    covered = tensor.data.end;
+  }
+  if (covered != *file_bytes - header.data_begin) {
+    return Fail(ExitCode::Checkpoint, "its tensors take {} bytes, and {} follow the header", covered,
+                *file_bytes - header.data_begin);
+  }
+  return header;
+}
+
+}  // namespace
+
+auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
+  auto header = ReadHeader(file);
+  if (!header) {
+    return Fail(header.error().code, "{}: {}", file.path(), header.error().message);
+  }
+  return header;
+}
+
+auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
+    -> ErrorOr<std::string> {
+  constexpr size_t Alignment = 8;
+  // Written by hand, in order of the data; json quotes the strings.
+  std::string text = fmt::format("{{\"__metadata__\":{}", json(metadata).dump());
+  std::unordered_set<std::string_view> names;
+  int64_t offset = 0;
+  for (SafetensorsTensor& tensor : tensors) {
+    CHECK(tensor.dtype == "F32", "tensor {} of {}", tensor.name, tensor.dtype);
+    if (!names.insert(tensor.name).second) {
+      return Fail(ExitCode::Checkpoint, "two tensors would be stored as {}", tensor.name);
+    }
+    tensor.data = {offset, offset + NumElements(tensor.shape) * SizeOf(DType::F32)};
+    offset = tensor.data.end;
+    text += fmt::format(",\n{}:{{\"dtype\":\"F32\",\"shape\":{},\"data_offsets\":[{},{}]}}", json(tensor.name).dump(),
+                        json(tensor.shape).dump(), tensor.data.begin, tensor.data.end);
+  }
+  text += '}';
+  text.append((Alignment - text.size() % Alignment) % Alignment, ' ');
+  if (static_cast<int64_t>(text.size()) > MaxSafetensorsHeaderBytes) {
+    return Fail(ExitCode::Checkpoint, "a safetensors header of {} bytes; the format allows {}", text.size(),
+                MaxSafetensorsHeaderBytes);
+  }
+  const auto length = static_cast<uint64_t>(text.size());
+  std::string field(sizeof(length), '\0');
+  std::memcpy(field.data(), &length, sizeof(length));
+  return field + text;
+}
+
+}  // namespace shardc

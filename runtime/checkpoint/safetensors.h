@@ -1,0 +1,48 @@
+// safetensors: an 8-byte little-endian header length, a JSON header, then the tensors' bytes. The reader trusts nothing.
+// Source: huggingface/safetensors, README "Format" and safetensors/src/tensor.rs (SafeTensors::read_metadata, validate).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/mesh/mesh.h"
+#include "compiler/plan/types.h"
+#include "runtime/checkpoint/fs.h"
+
+namespace shardc {
+
+struct SafetensorsTensor {
+  std::string name;
+  /// As the format spells it: "F32".
+  std::string dtype;
+  Dims shape;
+  /// In bytes from the end of the header.
+  Interval data;
+};
+
+struct SafetensorsHeader {
+  /// Bytes before the first tensor's: length field and header.
+  int64_t data_begin = 0;
+  /// In order of their bytes.
+  std::vector<SafetensorsTensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
+
+/// Reads and checks the header of an open file: length within the file and the limit, begins with '{', depth, duplicates,
+/// known dtypes, shape times element size equal to the bytes, stretches one after another without hole or overlap up to
+/// the end of the file.
+/// Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the sort by offset.
+auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;
+
+/// Length field and header for f32 tensors that follow one another in this order; `data` of each is filled in. Padded with
+/// blanks to a multiple of 8 bytes.
+/// Errors: a name twice, or a header beyond the limit.
+auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
+    -> ErrorOr<std::string>;
+
+}  // namespace shardc

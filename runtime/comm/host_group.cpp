@@ -1,0 +1,430 @@
+#include "runtime/comm/host_group.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <sstream>
+#include <thread>
+
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+using Clock = std::chrono::steady_clock;
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
+
+/// A barrier of two ranks takes a few microseconds when both are there; longer waits are cheaper asleep.
+static constexpr auto SpinTime = std::chrono::microseconds(20);
+static constexpr auto LookEvery = std::chrono::milliseconds(50);
+/// The launcher hears of a death first and says how it came about; this is for when it does not.
+static constexpr auto AskProcAfter = std::chrono::milliseconds(250);
+
+// Each on cache lines of its own: a rank writes its words at every op.
+struct alignas(64) HostGroup::RankWords {
+  /// (step + 1) * 2^24 + op; 0 before the first op.
+  std::atomic<uint64_t> position;
+  /// (barrier + 1) * 2^32 + generation of the last arrival.
+  std::atomic<uint64_t> arrival;
+  std::atomic<uint64_t> start_ticks;
+  std::atomic<int32_t> pid;
+  std::atomic<uint32_t> state;
+};
+
+struct HostGroup::BarrierWords {
+  alignas(64) std::atomic<uint32_t> arrived;
+  alignas(64) std::atomic<uint32_t> generation;
+  std::atomic<uint32_t> sleepers;
+};
+
+struct HostGroup::Block {
+  /// 0, or (rank + 1) * 2^32 + code * 2^16 + (signal + 1).
+  alignas(64) std::atomic<uint64_t> failure;
+  alignas(64) std::atomic<bool> stop;
+};
+
+/// What one wait has seen so far.
+struct HostGroup::Patience {
+  Clock::time_point began = Clock::now();
+  Clock::time_point asked_proc = began;
+  bool warned = false;
+  /// By place in the group: position at the last look, and since when.
+  std::vector<uint64_t> positions;
+  std::vector<Clock::time_point> since;
+};
+
+static auto FutexWait(std::atomic<uint32_t>& word, uint32_t expected, std::chrono::nanoseconds longest) -> void {
+  const timespec time{.tv_sec = static_cast<time_t>(longest.count() / 1'000'000'000),
+                      .tv_nsec = static_cast<long>(longest.count() % 1'000'000'000)};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, expected, &time, nullptr, 0);
+}
+
+static auto FutexWakeAll(std::atomic<uint32_t>& word) -> void {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+static auto Pause() -> void {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+static auto NumCores() -> int64_t {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
+    return CPU_COUNT(&cores);
+  }
+  return std::thread::hardware_concurrency();
+}
+
+namespace {
+
+struct ProcessStat {
+  char state = 'X';
+  uint64_t start_ticks = 0;
+};
+
+}  // namespace
+
+/// State and start time of a process; none where there is none. Source: proc(5), /proc/pid/stat fields 3 and 22.
+static auto ReadProcessStat(int32_t pid) -> std::optional<ProcessStat> {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // The name in field 2 may hold anything; the last ")" ends it.
+  const size_t close = text.rfind(')');
+  if (close == std::string::npos) {
+    return std::nullopt;
+  }
+  std::istringstream fields(text.substr(close + 1));
+  ProcessStat stat;
+  fields >> stat.state;
+  std::string skipped;
+  for (int field = 4; field < 22; ++field) {
+    fields >> skipped;
+  }
+  fields >> stat.start_ticks;
+  return stat;
+}
+
+auto HostGroup::Create(const Mesh& mesh, Members members) -> ErrorOr<std::unique_ptr<HostGroup>> {
+  if (mesh.num_ranks() > MaxRanks) {
+    return Fail(ExitCode::Environment, "the plan's mesh has {} ranks; one host runs at most {}", mesh.num_ranks(),
+                MaxRanks);
+  }
+  std::unique_ptr<HostGroup> group(new HostGroup(mesh, members));
+  RETURN_IF_ERROR(group->Layout());
+  return group;
+}
+
+HostGroup::HostGroup(const Mesh& mesh, Members members) : mesh_(mesh), members_(members) {
+  spin_ = NumCores() >= mesh.num_ranks();
+  first_barrier_.fill(-1);
+  axes_index_.fill(-1);
+  for (uint8_t bits = 1; bits < 8; ++bits) {
+    bool plain = true;
+    for (int i = 0; i < NumAxes; ++i) {
+      plain = plain && (!AxisSet{bits}.Has(static_cast<Axis>(i)) || mesh.sizes[static_cast<size_t>(i)] > 1);
+    }
+    if (plain) {
+      first_barrier_[bits] = static_cast<int64_t>(num_barriers_);
+      axes_index_[bits] = static_cast<int64_t>(num_axes_sets_++);
+      num_barriers_ += static_cast<size_t>(mesh.num_ranks() / mesh.size(AxisSet{bits}));
+    }
+  }
+}
+
+auto HostGroup::Layout() -> Status {
+  const auto num_ranks = static_cast<size_t>(mesh_.num_ranks());
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t words = sizeof(Block) + num_ranks * sizeof(RankWords) + num_barriers_ * sizeof(BarrierWords);
+  const size_t slots_at = (words + page - 1) / page * page;
+  memory_bytes_ = slots_at + num_axes_sets_ * num_ranks * 2 * static_cast<size_t>(Communicator::MaxSmallBytes);
+  void* memory =
+      mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Fail(ExitCode::DoesNotFit, "cannot map {} for the ranks' control block: {}",
+                FormatMemory(Bytes{static_cast<int64_t>(memory_bytes_)}), std::strerror(errno));
+  }
+  memory_ = memory;
+  auto* at = static_cast<std::byte*>(memory);
+  slots_ = at + slots_at;
+  block_ = new (at) Block{};
+  ranks_ = new (at + sizeof(Block)) RankWords[num_ranks]{};
+  barriers_ = reinterpret_cast<BarrierWords*>(at + sizeof(Block) + num_ranks * sizeof(RankWords));
+  for (size_t i = 0; i < num_barriers_; ++i) {
+    new (barriers_ + i) BarrierWords{};
+  }
+  return Success{};
+}
+
+HostGroup::~HostGroup() {
+  if (memory_ != nullptr) {
+    munmap(memory_, memory_bytes_);
+  }
+}
+
+auto HostGroup::Join(int64_t rank) -> void {
+  RankWords& words = ranks_[rank];
+  const int32_t pid = getpid();
+  words.pid.store(pid, std::memory_order_relaxed);
+  words.start_ticks.store(ReadProcessStat(pid).value_or(ProcessStat{}).start_ticks, std::memory_order_relaxed);
+  words.state.store(static_cast<uint32_t>(RankState::Running), std::memory_order_release);
+}
+
+auto HostGroup::Finish(int64_t rank) -> void {
+  ranks_[rank].state.store(static_cast<uint32_t>(RankState::Finished), std::memory_order_release);
+}
+
+auto HostGroup::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
+  if (StateOf(rank) != RankState::Failed) {
+    const bool by_itself = signal == 0 && ranks_[rank].pid.load(std::memory_order_relaxed) == getpid();
+    ranks_[rank].state.store(static_cast<uint32_t>(by_itself ? RankState::Failed : RankState::Dead),
+                             std::memory_order_release);
+  }
+  const auto pack = [rank](ExitCode code, int signal) {
+    return (static_cast<uint64_t>(rank + 1) << 32) | (static_cast<uint64_t>(code) << 16) |
+           static_cast<uint64_t>(signal + 1);
+  };
+  uint64_t before = 0;
+  if (!block_->failure.compare_exchange_strong(before, pack(code, signal), std::memory_order_seq_cst) &&
+      before == pack(ExitCode::Environment, -1)) {
+    block_->failure.compare_exchange_strong(before, pack(code, signal), std::memory_order_seq_cst);
+  }
+  // Sleepers look at the failure when they wake.
+  for (size_t i = 0; i < num_barriers_; ++i) {
+    FutexWakeAll(barriers_[i].generation);
+  }
+}
+
+auto HostGroup::FirstFailure() const -> std::optional<RankFailure> {
+  const uint64_t failure = block_->failure.load(std::memory_order_acquire);
+  if (failure == 0) {
+    return std::nullopt;
+  }
+  return RankFailure{.rank = static_cast<int64_t>(failure >> 32) - 1,
+                     .code = static_cast<ExitCode>((failure >> 16) & 0xffffU),
+                     .signal = static_cast<int>(failure & 0xffffU) - 1};
+}
+
+auto HostGroup::StateOf(int64_t rank) const -> RankState {
+  return static_cast<RankState>(ranks_[rank].state.load(std::memory_order_acquire));
+}
+
+static constexpr int PositionOpBits = 24;
+
+auto HostGroup::SetPosition(int64_t rank, int64_t step, int64_t op_index) -> void {
+  const uint64_t position = (static_cast<uint64_t>(step + 1) << PositionOpBits) | static_cast<uint64_t>(op_index);
+  ranks_[rank].position.store(position, std::memory_order_relaxed);
+}
+
+auto HostGroup::PositionText(int64_t rank) const -> std::string {
+  const uint64_t position = ranks_[rank].position.load(std::memory_order_relaxed);
+  if (position == 0) {
+    return "not seen at any op yet";
+  }
+  return fmt::format("last seen at op {} of step {}", position & ((1U << PositionOpBits) - 1),
+                     (position >> PositionOpBits) - 1);
+}
+
+auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {
+  std::string how;
+  if (failure.signal > 0) {
+    const char* name = sigabbrev_np(failure.signal);
+    how = fmt::format("was killed by signal {} (SIG{})", failure.signal, name != nullptr ? name : "?");
+  } else if (failure.signal < 0) {
+    how = "is gone";
+  } else {
+    how = fmt::format("failed with exit code {}", static_cast<int>(failure.code));
+  }
+  return fmt::format("rank {} {}, {}", failure.rank, how, PositionText(failure.rank));
+}
+
+auto HostGroup::stop_flag() -> std::atomic<bool>& { return block_->stop; }
+
+auto HostGroup::GroupOf(AxisSet axes, int64_t rank) const -> Group {
+  AxisSet plain;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (axes.Has(axis) && mesh_.size(axis) > 1) {
+      plain = plain | AxisSet::Of(axis);
+    }
+  }
+  Group group;
+  group.ranks = mesh_.Group(axes, rank);
+  group.index = std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin();
+  group.name = ToText(plain);
+  if (plain.bits == 0) {
+    return group;
+  }
+  // The group's number among those over these axes: its place by the other coordinates.
+  const Coordinates coordinates = mesh_.CoordinatesOf(rank);
+  int64_t number = 0;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    if (!plain.Has(static_cast<Axis>(i))) {
+      number = number * mesh_.sizes[i] + coordinates[i];
+    }
+  }
+  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + number);
+  group.axes_index = static_cast<size_t>(axes_index_[plain.bits]);
+  return group;
+}
+
+auto HostGroup::Slot(const Group& group, int64_t rank, int turn) -> std::byte* {
+  const auto of_rank = group.axes_index * static_cast<size_t>(mesh_.num_ranks()) + static_cast<size_t>(rank);
+  return slots_ + (of_rank * 2 + static_cast<size_t>(turn)) * static_cast<size_t>(Communicator::MaxSmallBytes);
+}
+
+auto HostGroup::Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status {
+  if (const auto failure = FirstFailure()) {
+    return Fail(ExitCode::Environment, "{}", FailureText(*failure));
+  }
+  if (group.ranks.size() == 1) {
+    return Success{};
+  }
+  BarrierWords& barrier = barriers_[group.barrier];
+  // Cannot change before this rank has arrived.
+  const uint32_t generation = barrier.generation.load(std::memory_order_acquire);
+  ranks_[rank].arrival.store((static_cast<uint64_t>(group.barrier + 1) << 32) | generation, std::memory_order_relaxed);
+  if (barrier.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == group.ranks.size()) {
+    barrier.arrived.store(0, std::memory_order_relaxed);
+    barrier.generation.store(generation + 1, std::memory_order_seq_cst);
+    if (barrier.sleepers.load(std::memory_order_seq_cst) != 0) {
+      FutexWakeAll(barrier.generation);
+    }
+    return Success{};
+  }
+  return Wait(group, rank, generation, options);
+}
+
+auto HostGroup::Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status {
+  BarrierWords& barrier = barriers_[group.barrier];
+  const auto is_open = [&] { return barrier.generation.load(std::memory_order_acquire) != generation; };
+  if (spin_) {
+    constexpr int LooksPerClock = 32;
+    const auto end = Clock::now() + SpinTime;
+    do {
+      for (int i = 0; i < LooksPerClock; ++i) {
+        if (is_open()) {
+          return Success{};
+        }
+        Pause();
+      }
+    } while (Clock::now() < end);
+  }
+  Patience patience;
+  while (!is_open()) {
+    barrier.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (block_->failure.load(std::memory_order_seq_cst) == 0) {
+      FutexWait(barrier.generation, generation, LookEvery);
+    }
+    barrier.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    if (is_open()) {
+      break;
+    }
+    // A peer that looks missing may have opened the barrier meanwhile and gone on.
+    if (auto status = Inspect(group, rank, generation, options, patience); !status && !is_open()) {
+      return status;
+    }
+  }
+  return Success{};
+}
+
+auto HostGroup::IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool {
+  const uint64_t here = (static_cast<uint64_t>(group.barrier + 1) << 32) | generation;
+  return ranks_[rank].arrival.load(std::memory_order_relaxed) != here;
+}
+
+/// Called by a waiting rank now and then: is there still something to wait for?
+auto HostGroup::Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options,
+                        Patience& patience) -> Status {
+  if (const auto failure = FirstFailure()) {
+    return Fail(ExitCode::Environment, "{} (axis {})", FailureText(*failure), group.name);
+  }
+  const auto now = Clock::now();
+  if (patience.positions.empty()) {
+    patience.positions.assign(group.ranks.size(), 0);
+    patience.since.assign(group.ranks.size(), patience.began);
+  }
+  const bool ask_proc = members_ == Members::Processes && now - patience.asked_proc >= AskProcAfter;
+  if (ask_proc) {
+    patience.asked_proc = now;
+  }
+  for (size_t i = 0; i < group.ranks.size(); ++i) {
+    const int64_t peer = group.ranks[i];
+    const uint64_t position = ranks_[peer].position.load(std::memory_order_relaxed);
+    if (position != patience.positions[i]) {
+      patience.positions[i] = position;
+      patience.since[i] = now;
+    }
+    if (peer == rank || !IsMissing(group, peer, generation)) {
+      continue;
+    }
+    const bool gone = ask_proc && IsGone(peer);
+    if (StateOf(peer) == RankState::Finished) {
+      return Fail(ExitCode::Environment, "rank {} has ended before this op (axis {}), {}", peer, group.name,
+                  PositionText(peer));
+    }
+    if (gone) {
+      MarkFailed(peer, ExitCode::Environment, -1);
+      return Fail(ExitCode::Environment, "{} (axis {})", FailureText(*FirstFailure()), group.name);
+    }
+  }
+  const Seconds waited{std::chrono::duration<double>(now - patience.began).count()};
+  if (waited >= options.timeout) {
+    return Fail(ExitCode::Environment, "timed out after {:g} s (axis {}), waiting for {}", options.timeout.value,
+                group.name, MissingText(group, rank, generation, patience));
+  }
+  if (waited >= options.slow_after && !patience.warned && options.warn) {
+    patience.warned = true;
+    options.warn(fmt::format("has waited {:.0f} s (axis {}) for {}", waited.value, group.name,
+                             MissingText(group, rank, generation, patience)));
+  }
+  return Success{};
+}
+
+auto HostGroup::MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
+    -> std::string {
+  constexpr size_t Most = 4;
+  std::vector<std::string> texts;
+  size_t more = 0;
+  for (size_t i = 0; i < group.ranks.size(); ++i) {
+    const int64_t peer = group.ranks[i];
+    if (peer == rank || !IsMissing(group, peer, generation)) {
+      continue;
+    }
+    if (texts.size() == Most) {
+      ++more;
+      continue;
+    }
+    const double still = std::chrono::duration<double>(Clock::now() - patience.since[i]).count();
+    texts.push_back(fmt::format("rank {}, {}, there for {:.0f} s", peer, PositionText(peer), still));
+  }
+  return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+}
+
+/// Has the process of a rank ended? Its number may have gone to another since.
+auto HostGroup::IsGone(int64_t rank) const -> bool {
+  const RankWords& words = ranks_[rank];
+  if (StateOf(rank) == RankState::Starting) {
+    return false;
+  }
+  const auto stat = ReadProcessStat(words.pid.load(std::memory_order_relaxed));
+  return !stat || stat->state == 'Z' || stat->state == 'X' ||
+         stat->start_ticks != words.start_ticks.load(std::memory_order_relaxed);
+}
+
+}  // namespace shardc

@@ -1,0 +1,134 @@
+// The ranks of one host: a control block in shared memory with barriers, small staging slots and a word on how each
+// rank is. Ranks are processes forked by one launcher, or threads of one process (tests); the block is the same for
+// both.
+//
+// Barriers count arrivals and then raise a generation number, on which the others wait: a short spin where each rank
+// has a core, then a futex. A wait wakes every 50 ms to see that the missing ranks live and that its time is not over,
+// and at once when a rank is marked as failed. So nobody waits for ever, and every error names a rank.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "compiler/mesh/mesh.h"
+
+namespace shardc {
+
+/// Why the job is over for all: the first rank that failed. `signal` is 0 for one that ended by itself, and -1 where
+/// the process is gone and nobody knows why.
+struct RankFailure {
+  int64_t rank = 0;
+  ExitCode code = ExitCode::Environment;
+  int signal = 0;
+};
+
+/// Failed: said so itself. Dead: found so by others.
+enum class RankState : uint32_t { Starting, Running, Finished, Failed, Dead };
+
+/// How long a rank waits for its peers.
+struct WaitOptions {
+  Seconds timeout{600};
+  /// After this long, `warn` is told once a wait who is missing.
+  Seconds slow_after{30};
+  std::function<void(const std::string&)> warn;
+};
+
+class HostGroup {
+ public:
+  enum class Members : uint8_t { Processes, Threads };
+
+  /// More ranks than this on one host are refused: a plan for a cluster was started on one machine by mistake.
+  static constexpr int64_t MaxRanks = 1024;
+
+  /// Makes the control block; before the ranks are forked or their threads started.
+  /// Errors: ExitCode::Environment for more than MaxRanks ranks, ExitCode::DoesNotFit.
+  static auto Create(const Mesh& mesh, Members members) -> ErrorOr<std::unique_ptr<HostGroup>>;
+  HostGroup(const HostGroup&) = delete;
+  auto operator=(const HostGroup&) -> HostGroup& = delete;
+  ~HostGroup();
+
+  auto mesh() const -> const Mesh& { return mesh_; }
+
+  /// Publishes the calling process as `rank`. Called by the rank itself, before its first barrier.
+  auto Join(int64_t rank) -> void;
+  /// The rank is through; who still waits for it fails.
+  auto Finish(int64_t rank) -> void;
+  /// Ends the job: every wait of every rank returns an error that names this one. The first call wins, except
+  /// that a reason takes the place of none.
+  auto MarkFailed(int64_t rank, ExitCode code, int signal = 0) -> void;
+  auto FirstFailure() const -> std::optional<RankFailure>;
+  auto StateOf(int64_t rank) const -> RankState;
+
+  auto SetPosition(int64_t rank, int64_t step, int64_t op_index) -> void;
+  /// "last seen at op 415 of step 12", "not seen at any op yet".
+  auto PositionText(int64_t rank) const -> std::string;
+  /// "rank 1 was killed by signal 9 (SIGKILL), last seen at op 415 of step 12".
+  auto FailureText(const RankFailure& failure) const -> std::string;
+
+  /// Raised by a signal to any rank or to the launcher; the ranks agree on it in `control`. A signal handler may store.
+  auto stop_flag() -> std::atomic<bool>&;
+
+  /// One barrier for each group of each set of axes. Sets that differ in axes of size 1 only are the same.
+  struct Group {
+    /// In group order; size 1 needs no barrier.
+    std::vector<int64_t> ranks;
+    /// Of the asking rank, in `ranks`.
+    int64_t index = 0;
+    size_t barrier = 0;
+    /// Numbers the sets of axes.
+    size_t axes_index = 0;
+    /// "dp".
+    std::string name;
+  };
+  auto GroupOf(AxisSet axes, int64_t rank) const -> Group;
+
+  /// Errors: ExitCode::Environment when a rank failed, is gone, or did not come in time.
+  auto Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status;
+
+  /// Room of Communicator::MaxSmallBytes in which a rank leaves what its peers read. There are two for each set of
+  /// axes: using them in turn, one barrier a collective is enough.
+  auto Slot(const Group& group, int64_t rank, int turn) -> std::byte*;
+
+ private:
+  struct Block;
+  struct RankWords;
+  struct BarrierWords;
+  struct Patience;
+
+  HostGroup(const Mesh& mesh, Members members);
+  auto Layout() -> Status;
+  auto Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status;
+  auto IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool;
+  auto Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options, Patience& patience)
+      -> Status;
+  auto MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
+      -> std::string;
+  auto IsGone(int64_t rank) const -> bool;
+
+  Mesh mesh_;
+  Members members_;
+  bool spin_ = false;
+  /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1.
+  std::array<int64_t, 8> first_barrier_{};
+  std::array<int64_t, 8> axes_index_{};
+  size_t num_barriers_ = 0;
+  size_t num_axes_sets_ = 0;
+
+  void* memory_ = nullptr;
+  size_t memory_bytes_ = 0;
+  Block* block_ = nullptr;
+  RankWords* ranks_ = nullptr;
+  BarrierWords* barriers_ = nullptr;
+  std::byte* slots_ = nullptr;
+};
+
+}  // namespace shardc

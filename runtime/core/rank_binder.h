@@ -1,0 +1,46 @@
+// What the ops of one rank are bound against: views into its arenas, and its services.
+#pragma once
+
+#include "runtime/kernels/kernel.h"
+#include "runtime/memory/arenas.h"
+
+namespace shardc {
+
+/// Services may be null where no section that is bound uses them.
+struct RankServices {
+  Communicator* communicator = nullptr;
+  ScalarTable* scalars = nullptr;
+  TokenReader* tokens = nullptr;
+  CheckpointWriter* writer = nullptr;
+  /// Set once a checkpoint was chosen; ops that read it are bound after that.
+  CheckpointReader* reader = nullptr;
+};
+
+class RankBinder : public Binder {
+ public:
+  RankBinder(const Plan* plan, int64_t rank, ArenaSet* arenas, const RankServices* services)
+      : plan_(plan), rank_(rank), arenas_(arenas), services_(services) {}
+
+  auto plan() const -> const Plan& override { return *plan_; }
+  auto rank() const -> int64_t override { return rank_; }
+  auto ViewOf(ValueId value) -> View override;
+  auto communicator() -> Communicator& override { return *Present(services_->communicator, "communicator"); }
+  auto scalars() -> ScalarTable& override { return *Present(services_->scalars, "scalar table"); }
+  auto tokens() -> TokenReader& override { return *Present(services_->tokens, "token reader"); }
+  auto writer() -> CheckpointWriter& override { return *Present(services_->writer, "checkpoint writer"); }
+  auto reader() -> CheckpointReader& override { return *Present(services_->reader, "checkpoint reader"); }
+
+ private:
+  template <class T>
+  static auto Present(T* service, const char* name) -> T* {
+    CHECK(service != nullptr, "no {} to bind against", name);
+    return service;
+  }
+
+  const Plan* plan_;
+  int64_t rank_;
+  ArenaSet* arenas_;
+  const RankServices* services_;
+};
+
+}  // namespace shardc

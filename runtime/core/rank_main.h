@@ -1,0 +1,40 @@
+// What a rank is given when it starts: the launcher makes it, the executor runs with it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/plan.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/memory/arenas.h"
+
+namespace shardc {
+
+struct RankContext {
+  const Plan* plan = nullptr;
+  int64_t rank = 0;
+  ArenaSet* arenas = nullptr;
+  Communicator* comm = nullptr;
+  /// Locked for this launch.
+  std::string run_dir;
+  /// Checkpoint to evaluate; empty: train.
+  std::string eval_checkpoint;
+  /// Bind every op, run none.
+  bool dry = false;
+  /// Results as JSON.
+  bool json = false;
+  /// A signal to any rank or to the launcher raises it for all. Looked at each step, handed to ScalarTable::RequestStop;
+  /// `control` makes the ranks agree.
+  const std::atomic<bool>* stop_requested = nullptr;
+};
+
+/// The whole life of a rank. A code is an outcome that all ranks agree on (Ok, Preempted, Diverged); an error is this
+/// rank's own, printed by the launcher as "error: rank N: message", and ends the job.
+using RankMain = std::function<ErrorOr<ExitCode>(RankContext&)>;
+
+/// The executor, as shardc-run starts it.
+auto RunRank(RankContext& context) -> ErrorOr<ExitCode>;
+
+}  // namespace shardc

@@ -1,0 +1,305 @@
+#include "runtime/core/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "compiler/plan/text.h"
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+static auto DataOf(const Plan& plan, const std::string& run_dir) -> std::string {
+  return plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
+}
+
+RankRunner::RankRunner(RankContext& context)
+    : context_(context),
+      plan_(*context.plan),
+      scalars_(static_cast<size_t>(context.plan->scalars.size())),
+      binder_(&plan_, context.rank, context.arenas, &services_),
+      checkpoint_dir_(DataOf(*context.plan, context.run_dir)) {
+  services_.communicator = context.comm;
+  services_.scalars = &scalars_;
+}
+
+auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>> {
+  std::unique_ptr<RankRunner> runner(new RankRunner(context));
+  const Plan& plan = *context.plan;
+  // All ranks run on this host and share its cores.
+  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  SetComputeThreads(plan.run.threads > 0 ? plan.run.threads : std::max<int64_t>(1, cores / plan.mesh.num_ranks()));
+
+  auto tokens = TokenReader::Open(plan.data);
+  if (!tokens) {
+    return tokens.error();
+  }
+  runner->tokens_ = *std::move(tokens);
+  runner->services_.tokens = runner->tokens_.get();
+  runner->writer_ = std::make_unique<CheckpointWriter>(
+      CheckpointWriterOptions{.plan = &plan,
+                              .communicator = context.comm,
+                              .plan_hash = PlanHash(plan),
+                              .checkpoint_dir = runner->checkpoint_dir_,
+                              .data_fingerprint = runner->tokens_->Fingerprint()});
+  runner->services_.writer = runner->writer_.get();
+
+  for (const ScalarId id : plan.scalars.ids()) {
+    if (plan.scalars[id].kind == ScalarKind::Schedule) {
+      auto parsed = ParseExpr(plan.scalars[id].expression, ExprKind::Schedule);
+      if (!parsed.ok()) {
+        return Fail(ExitCode::RecipeRejected, "schedule {}: {}", plan.scalars[id].name, parsed.errors.front().message);
+      }
+      runner->schedules_.emplace_back(id, std::move(parsed.value));
+    }
+  }
+  for (int i = 0; i < NumSections; ++i) {
+    const auto section = static_cast<SectionKind>(i);
+    if (section != SectionKind::Restore) {
+      runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_);
+    }
+  }
+  return runner;
+}
+
+auto RankRunner::CompletedSteps() const -> int64_t {
+  return static_cast<int64_t>(scalars_[plan_.ScalarNamed("step")]);
+}
+
+auto RankRunner::RunSection(SectionKind section) -> Status {
+  std::optional<Program>& program = programs_[static_cast<size_t>(section)];
+  CHECK(program.has_value(), "section {} is not bound", ToText(section));
+  return program->Run(CompletedSteps());
+}
+
+auto RankRunner::RunOnce(SectionKind section) -> Status {
+  if (!ran_at_step_.insert(section).second) {
+    return Success{};
+  }
+  RETURN_IF_ERROR(RunSection(section));
+  if (section == SectionKind::Eval && leads()) {
+    const double loss = scalars_[plan_.ScalarNamed("eval_loss")];
+    if (progress_) {
+      progress_->Eval(CompletedSteps(), loss);
+    }
+    if (metrics_) {
+      RETURN_IF_ERROR(metrics_->WriteEval(CompletedSteps(), loss));
+    }
+  }
+  if (section == SectionKind::Save && leads() && progress_) {
+    for (const std::string& warning : writer_->warnings()) {
+      progress_->Note("warning: " + warning);
+    }
+    progress_->Note(fmt::format("step {}: saved {}", CompletedSteps(), writer_->last_path()));
+  }
+  return Success{};
+}
+
+auto RankRunner::Fire(TriggerKind kind) -> Status {
+  for (const Trigger& trigger : plan_.triggers) {
+    if (trigger.kind == kind) {
+      RETURN_IF_ERROR(RunOnce(trigger.section));
+    }
+  }
+  return Success{};
+}
+
+auto RankRunner::FireEvery() -> Status {
+  for (const Trigger& trigger : plan_.triggers) {
+    if (trigger.kind == TriggerKind::EverySteps && CompletedSteps() % trigger.every == 0) {
+      RETURN_IF_ERROR(RunOnce(trigger.section));
+    }
+  }
+  return Success{};
+}
+
+auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status {
+  auto reader = CheckpointReader::Open({.path = path,
+                                        .plan = &plan_,
+                                        .data_fingerprint = tokens_->Fingerprint(),
+                                        .purpose = purpose,
+                                        .communicator = context_.comm});
+  if (!reader) {
+    return reader.error();
+  }
+  reader_ = *std::move(reader);
+  services_.reader = reader_.get();
+  programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_);
+  return Success{};
+}
+
+auto RankRunner::Begin() -> ErrorOr<int64_t> {
+  auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
+  if (!newest) {
+    return newest.error();
+  }
+  if (leads() && *newest) {
+    for (const std::string& skipped : (*newest)->skipped) {
+      fmt::print(stderr, "warning: {}\n", skipped);
+    }
+  }
+  RETURN_IF_ERROR(Fire(TriggerKind::Load));
+  if (*newest) {
+    RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
+    RETURN_IF_ERROR(Fire(TriggerKind::Restart));
+    if (leads()) {
+      fmt::print(stderr, "run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps());
+    }
+  } else {
+    RETURN_IF_ERROR(Fire(TriggerKind::First));
+    if (leads()) {
+      fmt::print(stderr, "run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed);
+    }
+  }
+  return CompletedSteps();
+}
+
+auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
+  ran_at_step_.clear();
+  const ExprVariables variables{{"step", static_cast<double>(CompletedSteps())},
+                                {"steps", static_cast<double>(plan_.run.steps)}};
+  for (const auto& [id, expr] : schedules_) {
+    const auto value = EvaluateNumber(expr, variables);
+    if (!value.ok()) {
+      return Fail(ExitCode::RecipeRejected, "schedule {} at step {}: {}", plan_.scalars[id].name, CompletedSteps(),
+                  value.errors.front().message);
+    }
+    scalars_[id] = value.value;
+  }
+  if (context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)) {
+    scalars_.RequestStop();
+  }
+  // The step counter moves within: both sections belong to the step that begins here.
+  for (const Trigger& trigger : plan_.triggers) {
+    if (trigger.kind != TriggerKind::EachStep) {
+      continue;
+    }
+    RETURN_IF_ERROR(RunSection(trigger.section));
+    if (trigger.section == SectionKind::Data && after_data) {
+      after_data();
+    }
+  }
+  for (const Halt& halt : plan_.halts) {
+    if (scalars_[halt.scalar] != 0) {
+      return std::optional<ExitCode>(halt.code);
+    }
+  }
+  return std::optional<ExitCode>();
+}
+
+auto RankRunner::Record(double seconds) -> Status {
+  if (!leads()) {
+    return Success{};
+  }
+  const auto scalar = [&](std::string_view name) { return scalars_[plan_.ScalarNamed(name)]; };
+  const StepMetrics metrics{.step = CompletedSteps(),
+                            .loss = scalar("loss"),
+                            .grad_norm = scalar("grad_norm"),
+                            .lr = scalar("lr"),
+                            .step_ms = seconds * 1e3,
+                            .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds};
+  if (scalar("nonfinite") != 0) {
+    const ParameterId bad{static_cast<int32_t>(scalar("bad_parameter"))};
+    progress_->Note(fmt::format("step {}: the gradient of {} is not finite; no update was made", metrics.step,
+                                plan_.parameters[bad].name));
+  }
+  progress_->Step(metrics);
+  return metrics_->Write(metrics);
+}
+
+auto RankRunner::ReportMemory() -> void {
+  fmt::print(stderr, "memory of rank {}:\n", context_.rank);
+  for (const ArenaUse& use : context_.arenas->MeasureUse()) {
+    if (use.planned.value > 0) {
+      fmt::print(stderr, "  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
+                 use.touched.value);
+    }
+  }
+}
+
+auto RankRunner::Train() -> ErrorOr<ExitCode> {
+  const auto begun = Begin();
+  if (!begun) {
+    return begun.error();
+  }
+  if (leads()) {
+    auto metrics = MetricsWriter::Open(context_.run_dir + "/metrics.jsonl", *begun);
+    if (!metrics) {
+      return metrics.error();
+    }
+    metrics_ = *std::move(metrics);
+    progress_ = std::make_unique<Progress>(plan_.run.steps, plan_.run.log_every);
+  }
+  if (*begun >= plan_.run.steps) {
+    if (leads()) {
+      fmt::print(stderr, "run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps);
+    }
+    return ExitCode::Ok;
+  }
+  const ScalarId stop = plan_.ScalarNamed("stop");
+  while (CompletedSteps() < plan_.run.steps) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto halt = Step();
+    if (!halt) {
+      return halt.error();
+    }
+    RETURN_IF_ERROR(Record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
+    if (*halt) {
+      return **halt;
+    }
+    RETURN_IF_ERROR(FireEvery());
+    if (scalars_[stop] != 0 && CompletedSteps() < plan_.run.steps) {
+      RETURN_IF_ERROR(Fire(TriggerKind::Stop));
+      if (leads()) {
+        progress_->Note(fmt::format("step {}: stopped as asked", CompletedSteps()));
+      }
+      return ExitCode::Preempted;
+    }
+  }
+  RETURN_IF_ERROR(Fire(TriggerKind::End));
+  if (leads()) {
+    progress_->Finish();
+    ReportMemory();
+  }
+  return ExitCode::Ok;
+}
+
+auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
+  if (plan_.section(SectionKind::Eval).ops.empty()) {
+    return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
+  }
+  RETURN_IF_ERROR(Fire(TriggerKind::Load));
+  RETURN_IF_ERROR(Restore(checkpoint, ReadPurpose::Parameters));
+  RETURN_IF_ERROR(RunSection(SectionKind::Restore));
+  RETURN_IF_ERROR(RunSection(SectionKind::Eval));
+  return scalars_[plan_.ScalarNamed("eval_loss")];
+}
+
+auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
+  auto runner = RankRunner::Create(context);
+  if (!runner) {
+    return runner.error();
+  }
+  if (context.dry) {
+    return ExitCode::Ok;
+  }
+  if (context.eval_checkpoint.empty()) {
+    return (*runner)->Train();
+  }
+  const auto loss = (*runner)->Evaluate(context.eval_checkpoint);
+  if (!loss) {
+    return loss.error();
+  }
+  if (context.rank == 0) {
+    const ScalarId step = context.plan->ScalarNamed("step");
+    const auto completed = static_cast<int64_t>((*runner)->scalars()[step]);
+    if (context.json) {
+      fmt::print("{{\"step\":{},\"eval_loss\":{}}}\n", completed, *loss);
+    } else {
+      fmt::print("step {}: eval loss {:.4f} nats/token\n", completed, *loss);
+    }
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace shardc

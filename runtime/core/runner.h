@@ -1,0 +1,80 @@
+// The life of one rank: bind the plan, begin or come back, run the trigger table to its end.
+//
+// Nothing is decided here that the plan does not say. Which of `first` and `restart` fires is the one question asked of
+// the disk: is there a committed checkpoint of this run id?
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "compiler/expr/expr.h"
+#include "runtime/checkpoint/checkpoint_reader.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/core/program.h"
+#include "runtime/core/rank_binder.h"
+#include "runtime/core/rank_main.h"
+#include "runtime/data/token_reader.h"
+#include "runtime/metrics/metrics_writer.h"
+#include "runtime/metrics/progress.h"
+
+namespace shardc {
+
+class RankRunner {
+ public:
+  /// Opens the data, binds what needs no checkpoint. Collective.
+  static auto Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>>;
+
+  /// Trains: begins or comes back, then steps to the end. Collective.
+  auto Train() -> ErrorOr<ExitCode>;
+  /// Evaluates the parameters of a checkpoint: the mean loss over the held-out samples, in nats a token. Collective.
+  auto Evaluate(const std::string& checkpoint) -> ErrorOr<double>;
+
+  // The parts of Train, for tests that look between them.
+
+  /// Fires `load`, then `first` or `restart`. The number of completed steps.
+  auto Begin() -> ErrorOr<int64_t>;
+  /// Runs one section as it stands.
+  auto RunSection(SectionKind section) -> Status;
+  /// One step: schedules, then the sections of each step. The exit code of a halt, if one is due.
+  auto Step() -> ErrorOr<std::optional<ExitCode>>;
+
+  auto scalars() -> ScalarTable& { return scalars_; }
+  auto ViewOf(ValueId value) -> View { return binder_.ViewOf(value); }
+
+  /// Called in Step, between the data and the step section.
+  std::function<void()> after_data;
+
+ private:
+  explicit RankRunner(RankContext& context);
+
+  auto Fire(TriggerKind kind) -> Status;
+  auto FireEvery() -> Status;
+  /// Runs a section once for a number of completed steps, however many triggers name it.
+  auto RunOnce(SectionKind section) -> Status;
+  auto Restore(const std::string& path, ReadPurpose purpose) -> Status;
+  auto Record(double seconds) -> Status;
+  auto ReportMemory() -> void;
+  auto CompletedSteps() const -> int64_t;
+  auto leads() const -> bool { return context_.rank == 0; }
+
+  RankContext& context_;
+  const Plan& plan_;
+  ScalarTable scalars_;
+  RankServices services_;
+  RankBinder binder_;
+  std::unique_ptr<TokenReader> tokens_;
+  std::unique_ptr<CheckpointReader> reader_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<Progress> progress_;
+  std::string checkpoint_dir_;
+  std::array<std::optional<Program>, NumSections> programs_;
+  std::vector<std::pair<ScalarId, Expr>> schedules_;
+  std::set<SectionKind> ran_at_step_;
+};
+
+/// RankMain of shardc-run: trains, evaluates or only binds, as the context says.
+auto RunRank(RankContext& context) -> ErrorOr<ExitCode>;
+
+}  // namespace shardc

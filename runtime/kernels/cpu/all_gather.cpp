@@ -1,0 +1,13 @@
+// all_gather: full = the shards of the group, in rank order.
+#include "runtime/kernels/cpu/comm_span.h"
+
+namespace shardc {
+
+auto Bind(const op::AllGather& op, Binder& binder) -> Kernel {
+  return [&comm = binder.communicator(), shard = binder.ViewOf(op.shard), full = binder.ViewOf(op.full),
+          axes = op.axes](const Moment& moment) -> Status {
+    return comm.AllGather(axes, CommSpanOf(shard, moment), CommSpanOf(full, moment));
+  };
+}
+
+}  // namespace shardc

@@ -1,0 +1,45 @@
+// embedding_backward: scatters rows by token. Threads share the columns, never the tokens: each element of dweight gets its
+// terms in token order, whatever the number of threads.
+// dy_NH: N tokens, H hidden; dweight_VH: V vocabulary.
+#include <algorithm>
+
+#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/cpu/token_range.h"
+
+namespace shardc {
+
+template <class T>
+static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
+  const Matrix table = AsMatrix(binder.plan(), op.dweight);
+  const int64_t num_tokens = binder.ViewOf(op.tokens).num_elements();
+  const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
+  return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
+          dweight = Resolve<float>(binder, op.dweight), vocabulary = table.rows, hidden = table.columns, num_tokens,
+          adds](const Moment& moment) -> Status {
+    const int32_t* const token = tokens.At(moment);
+    RETURN_IF_ERROR(CheckTokens(token, num_tokens, 0, vocabulary));
+    const T* const dy_NH = dy.At(moment);
+    float* const dweight_VH = dweight.At(moment);
+    if (!adds) {
+      std::fill_n(dweight_VH, vocabulary * hidden, 0.0F);
+    }
+    ParallelRanges(hidden, RowsPerThread(num_tokens), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < num_tokens; ++i) {
+        float* const row_H = dweight_VH + token[i] * hidden;
+        const T* const dy_H = dy_NH + i * hidden;
+#pragma omp simd
+        for (int64_t h = begin; h < end; ++h) {
+          row_H[h] += static_cast<float>(dy_H[h]);
+        }
+      }
+    });
+    return Success{};
+  };
+}
+
+auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
+  return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindEmbeddingBackward<T>(op, binder); });
+}
+
+}  // namespace shardc

@@ -1,0 +1,38 @@
+// initialize: the owned elements of one parameter, by its rule; the rest of the slice stays as it is.
+#include <algorithm>
+
+#include "compiler/expr/expr.h"
+#include "runtime/init/fill.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
+  const Plan& plan = binder.plan();
+  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
+  const Parameter& parameter = plan.parameters[op.parameter];
+  const auto segment = std::find_if(sub_vector.segments.begin(), sub_vector.segments.end(),
+                                    [&](const Segment& candidate) { return candidate.parameter == op.parameter; });
+  CHECK(segment != sub_vector.segments.end(), "{} does not lie in v{}", parameter.name, op.sub_vector.index);
+  const Interval owned = OwnedSegment(sub_vector, *segment, plan.mesh, binder.rank());
+  const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
+  const View shard = binder.ViewOf(op.shard);
+  CHECK(owned.empty() || owned.end - slice_begin <= shard.num_elements(), "{} lies outside the slice", parameter.name);
+
+  // A plan's rules have every name put in already.
+  const auto parsed = ParseExpr(parameter.init, ExprKind::Rule);
+  CHECK(parsed.ok(), "rule of {}: {}", parameter.name, parameter.init);
+  const auto rule = EvaluateRule(parsed.value, {});
+  CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
+
+  const Interval elements{owned.begin - segment->begin, owned.end - segment->begin};
+  return [shard, owned, slice_begin, elements, rule = rule.value, seed = plan.run.init_seed,
+          name = parameter.name](const Moment& moment) -> Status {
+    if (!owned.empty()) {
+      FillRule(rule, seed, name, elements, shard.At<float>(moment) + (owned.begin - slice_begin));
+    }
+    return Success{};
+  };
+}
+
+}  // namespace shardc

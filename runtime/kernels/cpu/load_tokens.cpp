@@ -1,0 +1,26 @@
+// load_tokens: the samples of this rank's microbatch, sequence-major.
+#include "runtime/data/token_reader.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel {
+  const View tokens_SB = binder.ViewOf(op.tokens);
+  const View targets_SB = binder.ViewOf(op.targets);
+  CHECK(tokens_SB.shape.size() == 2 && tokens_SB.shape == targets_SB.shape, "tokens {}, targets {}",
+        ToText(tokens_SB.shape), ToText(targets_SB.shape));
+  const int64_t batch = tokens_SB.shape[1];
+  const Coordinates coordinates = binder.plan().mesh.CoordinatesOf(binder.rank());
+  TokenReader& reader = binder.tokens();
+  return [=, &reader](const Moment& moment) -> Status {
+    const int64_t sample = op.sample.Evaluate({coordinates, moment.repeat, moment.step});
+    auto* tokens = tokens_SB.At<int32_t>(moment);
+    auto* targets = targets_SB.At<int32_t>(moment);
+    for (int64_t b = 0; b < batch; ++b) {
+      RETURN_IF_ERROR(reader.ReadSample(op.split, sample + b, tokens + b, targets + b, batch));
+    }
+    return Success{};
+  };
+}
+
+}  // namespace shardc

@@ -1,0 +1,84 @@
+// Operands of kernels: views with their element type checked, small enough to live in a closure.
+//
+// Verify has proved shapes and dtypes of the plan; what is CHECKed here is that the kernel that was bound is the one for
+// these types. Kernels are templates over the element type of activations: one more case in ForElementType, and the loads
+// and stores by static_cast, are what a further type takes.
+#pragma once
+
+#include <type_traits>
+
+#include "compiler/ops/op_support.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+template <class T>
+constexpr auto DTypeOf() -> DType {
+  using Plain = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Plain, float>) {
+    return DType::F32;
+  } else if constexpr (std::is_same_v<Plain, double>) {
+    return DType::F64;
+  } else if constexpr (std::is_same_v<Plain, int32_t>) {
+    return DType::I32;
+  } else {
+    static_assert(std::is_same_v<Plain, int64_t>);
+    return DType::I64;
+  }
+}
+
+/// Where a value's elements lie at a moment.
+template <class T>
+class Operand {
+ public:
+  Operand() = default;
+  Operand(std::byte* base, int64_t bytes_per_repeat) : base_(base), bytes_per_repeat_(bytes_per_repeat) {}
+
+  auto At(const Moment& moment) const -> T* {
+    return reinterpret_cast<T*>(base_ + bytes_per_repeat_ * moment.repeat);
+  }
+
+ private:
+  std::byte* base_ = nullptr;
+  int64_t bytes_per_repeat_ = 0;
+};
+
+/// The operand of a value. Requires: T is the value's element type.
+template <class T>
+auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
+  const View view = binder.ViewOf(value);
+  CHECK(view.dtype == DTypeOf<T>(), "%{} is {}, the kernel takes {}", value.index, ToText(view.dtype),
+        ToText(DTypeOf<T>()));
+  return {view.base, view.bytes_per_repeat};
+}
+
+/// CHECKs that `result` lies on the bytes of `over`.
+inline auto CheckSamePlace(Binder& binder, ValueId result, ValueId over) -> void {
+  const View a = binder.ViewOf(result);
+  const View b = binder.ViewOf(over);
+  CHECK(a.base == b.base && a.bytes_per_repeat == b.bytes_per_repeat, "%{} does not lie on %{}", result.index,
+        over.index);
+}
+
+/// True where an ACC field adds to what is there.
+inline auto AddsOnto(Binder& binder, ValueId result, ValueId onto) -> bool {
+  if (onto.valid()) {
+    CheckSamePlace(binder, result, onto);
+  }
+  return onto.valid();
+}
+
+/// Calls `make` with the C++ type of the activations' dtype.
+template <class Make>
+auto ForElementType(DType dtype, const Make& make) -> Kernel {
+  switch (dtype) {
+    case DType::F32: return make.template operator()<float>();
+    case DType::F64:
+    case DType::BF16:
+    case DType::I32:
+    case DType::I64: break;
+  }
+  CHECK(false, "no cpu kernel computes in {}", ToText(dtype));
+}
+
+}  // namespace shardc

@@ -1,0 +1,55 @@
+// Work split over the compute threads of a rank. No result may depend on how many there are: elements are independent, or
+// the split is fixed by the plan (slots).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "compiler/base/units.h"
+
+namespace shardc {
+
+/// As SetComputeThreads left it; 1 before.
+auto ComputeThreads() -> int64_t;
+
+/// Elements that make it worth to wake one more thread, for loops of a few operations an element.
+constexpr int64_t ElementsPerThread = 32768;
+
+/// Rows of `columns` elements that one thread takes at least.
+constexpr auto RowsPerThread(int64_t columns) -> int64_t {
+  return CeilDiv(ElementsPerThread, std::max<int64_t>(columns, 1));
+}
+
+/// Calls body(begin, end) for contiguous ranges that cover [0, count), of at least `least` each, on the compute threads.
+/// Requires: the cuts do not matter to the result; body does not throw.
+template <class Body>
+auto ParallelRanges(int64_t count, int64_t least, const Body& body) -> void {
+  const int64_t parts = std::min(ComputeThreads(), count / std::max<int64_t>(least, 1));
+  if (parts <= 1) {
+    body(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel for num_threads(parts) schedule(static)
+  for (int64_t part = 0; part < parts; ++part) {
+    body(count * part / parts, count * (part + 1) / parts);
+  }
+}
+
+/// Calls body(slot) for 0 <= slot < slots. A slot is a fixed share of the work with its own scratch, whichever thread
+/// takes it.
+template <class Body>
+auto ParallelSlots(int64_t slots, const Body& body) -> void {
+  const int64_t threads = std::min(ComputeThreads(), slots);
+  if (threads <= 1) {
+    for (int64_t slot = 0; slot < slots; ++slot) {
+      body(slot);
+    }
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    body(slot);
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,15 @@
+// reduce_scatter: shard = (what it holds +) this rank's slice of the sum of the group's full vectors.
+#include "runtime/kernels/cpu/comm_span.h"
+
+namespace shardc {
+
+auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel {
+  const View full = binder.ViewOf(op.full);
+  CHECK(full.dtype == DType::F32, "reduce_scatter of {}", ToText(full.dtype));
+  return [&comm = binder.communicator(), full, shard = binder.ViewOf(op.shard), axes = op.axes,
+          accumulate = op.shard_onto.valid()](const Moment& moment) -> Status {
+    return comm.ReduceScatter(axes, CommSpanOf(full, moment), CommSpanOf(shard, moment), full.dtype, accumulate);
+  };
+}
+
+}  // namespace shardc

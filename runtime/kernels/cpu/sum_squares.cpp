@@ -1,0 +1,67 @@
+// sum_squares: the squared norm of the owned gradient, and the first parameter with an element that is not finite.
+//
+// The square of a finite f32 is finite in f64, and so is any sum of them here: a stretch has a NaN or an infinity if and only
+// if its sum is not finite, and the check costs nothing. Each stretch is cut in a fixed number of parts, summed in order.
+#include <array>
+#include <cmath>
+
+#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/cpu/parallel.h"
+
+namespace shardc {
+
+constexpr int64_t Parts = 64;
+
+static auto SumSquaresOf(const float* x, int64_t n) -> double {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) {
+    const double value = static_cast<double>(x[i]);
+    sum += value * value;
+  }
+  return sum;
+}
+
+static auto SumSquaresInParts(const float* x, int64_t n) -> double {
+  std::array<double, Parts> sums{};
+  ParallelRanges(Parts, CeilDiv(ElementsPerThread * Parts, n), [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t first = n * part / Parts;
+      sums[static_cast<size_t>(part)] = SumSquaresOf(x + first, n * (part + 1) / Parts - first);
+    }
+  });
+  double total = 0;
+  for (const double sum : sums) {
+    total += sum;
+  }
+  return total;
+}
+
+auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
+  const Plan& plan = binder.plan();
+  CheckSliceLength(plan, op.gradient, op.sub_vector, binder.rank());
+  const bool adds = AddsOnto(binder, op.sum, op.sum_onto);
+  const bool keeps_least = AddsOnto(binder, op.bad, op.bad_onto);
+  return [gradient = Resolve<const float>(binder, op.gradient), sum = Resolve<double>(binder, op.sum),
+          bad = Resolve<int64_t>(binder, op.bad), stretches = OwnedStretches(plan, op.sub_vector, binder.rank()),
+          num_parameters = int64_t{plan.parameters.size()}, adds, keeps_least](const Moment& moment) -> Status {
+    const float* const gradient_N = gradient.At(moment);
+    double total = 0;
+    int64_t least_bad = num_parameters;
+    for (const OwnedStretch& stretch : stretches) {
+      const double squares = SumSquaresInParts(gradient_N + stretch.elements.begin, stretch.elements.size());
+      total += stretch.counted_in_norm ? squares : 0;
+      if (!std::isfinite(squares)) {
+        least_bad = std::min(least_bad, int64_t{stretch.parameter.index});
+      }
+    }
+    double* const sum_1 = sum.At(moment);
+    int64_t* const bad_1 = bad.At(moment);
+    *sum_1 = (adds ? *sum_1 : 0) + total;
+    *bad_1 = keeps_least ? std::min(*bad_1, least_bad) : least_bad;
+    return Success{};
+  };
+}
+
+}  // namespace shardc

@@ -1,0 +1,398 @@
+#include "runtime/launch/launch.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/host_group.h"
+#include "runtime/launch/run_dir_lock.h"
+#include "runtime/memory/available_memory.h"
+
+namespace shardc {
+
+using Clock = std::chrono::steady_clock;
+
+/// One line, in one piece, whoever else writes.
+static auto PrintLine(const std::string& text) -> void {
+  const std::string line = text + "\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+namespace {
+
+/// What all ranks of a launch share.
+struct Job {
+  const Plan* plan = nullptr;
+  const LaunchOptions* options = nullptr;
+  const RankMain* rank_main = nullptr;
+  RunDirLock lock;
+  SharedArenas arenas;
+  std::unique_ptr<HostGroup> group;
+};
+
+}  // namespace
+
+static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOptions& options,
+                    const RankMain& rank_main) -> ErrorOr<Job> {
+  Job job;
+  job.plan = &plan;
+  job.options = &options;
+  job.rank_main = &rank_main;
+  auto group = HostGroup::Create(plan.mesh, members);
+  if (!group) {
+    return group.error();
+  }
+  job.group = *std::move(group);
+  RETURN_IF_ERROR(CheckFits(plan.arena_bytes, plan.mesh.num_ranks(), MeasureAvailableMemory()));
+  auto arenas = SharedArenas::Create(plan.arena_bytes, plan.mesh.num_ranks());
+  if (!arenas) {
+    return arenas.error();
+  }
+  job.arenas = *std::move(arenas);
+  if (!options.run_dir.empty() && options.eval_checkpoint.empty()) {
+    auto lock = RunDirLock::Acquire(options.run_dir);
+    if (!lock) {
+      return lock.error();
+    }
+    job.lock = *std::move(lock);
+  }
+  return job;
+}
+
+/// Runs one rank in the calling process or thread, and reports how it went.
+static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
+  const LaunchOptions& options = *job.options;
+  HostGroup& group = *job.group;
+  group.Join(rank);
+  const auto run = [&]() -> ErrorOr<ExitCode> {
+    auto arenas = ArenaSet::Create(job.arenas, rank);
+    if (!arenas) {
+      return arenas.error();
+    }
+    const WaitOptions waits{.timeout = options.timeout, .warn = [rank](const std::string& text) {
+                              PrintLine(fmt::format("warning: rank {} {}", rank, text));
+                            }};
+    HostCommunicator comm(group, rank, arenas->peers(), waits);
+    RankContext context{.plan = job.plan,
+                        .rank = rank,
+                        .arenas = &*arenas,
+                        .comm = &comm,
+                        .run_dir = options.run_dir,
+                        .eval_checkpoint = options.eval_checkpoint,
+                        .dry = options.dry,
+                        .json = options.json,
+                        .stop_requested = &group.stop_flag()};
+    return (*job.rank_main)(context);
+  };
+  const ErrorOr<ExitCode> result = run();
+  if (result) {
+    group.Finish(rank);
+    return *result;
+  }
+  // Printed before the others can know, so that the first error stands first.
+  PrintLine(fmt::format("error: rank {}: {}", rank, result.error().message));
+  group.MarkFailed(rank, result.error().code);
+  return result.error().code;
+}
+
+// The stop flag of this process's job, for its signal handler.
+static std::atomic<bool>* handler_stop_flag = nullptr;
+static std::atomic<int> handler_interrupts = 0;
+
+extern "C" {
+static void HandleStopSignal(int signal) {
+  if (signal == SIGINT && ++handler_interrupts > 1) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+    return;
+  }
+  handler_stop_flag->store(true);
+}
+}
+
+static auto StopSignals() -> sigset_t {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGUSR1);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+/// The life of a forked rank.
+[[noreturn]] static auto RunChild(const Job& job, int64_t rank, pid_t launcher) -> void {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) {
+    _exit(static_cast<int>(ExitCode::Environment));
+  }
+  handler_stop_flag = &job.group->stop_flag();
+  struct sigaction action {};
+  action.sa_handler = HandleStopSignal;
+  action.sa_flags = SA_RESTART;
+  action.sa_mask = StopSignals();
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+    sigaction(signal, &action, nullptr);
+  }
+  sigset_t blocked = StopSignals();
+  sigaddset(&blocked, SIGCHLD);
+  sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
+  const ExitCode code = RunOneRank(job, rank);
+  // Without the exit handlers: they belong to the launcher, and those of libraries may wait for threads.
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(static_cast<int>(code));
+}
+
+namespace {
+
+/// Blocks the signals that the launcher waits for; puts everything back at the end.
+class SignalScope {
+ public:
+  SignalScope() : set_(StopSignals()) {
+    sigaddset(&set_, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
+    // With SIGCHLD ignored (inherited from a parent that does) no exit status would be left to wait for.
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, &child_before_);
+  }
+  SignalScope(const SignalScope&) = delete;
+  ~SignalScope() {
+    sigaction(SIGCHLD, &child_before_, nullptr);
+    // One for each child may be pending still.
+    const timespec now{};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    while (sigtimedwait(&child, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+
+  /// The next signal, or 0 after 100 ms.
+  auto Next() const -> int {
+    const timespec longest{.tv_sec = 0, .tv_nsec = 100'000'000};
+    const int signal = sigtimedwait(&set_, nullptr, &longest);
+    return signal > 0 ? signal : 0;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t mask_before_{};
+  struct sigaction child_before_ {};
+};
+
+/// Watches the forked ranks of one job until the last has ended.
+class Launcher {
+ public:
+  explicit Launcher(Job job) : job_(std::move(job)) {}
+
+  auto Start() -> Status;
+  auto Watch() -> ExitCode;
+
+ private:
+  struct Child {
+    pid_t pid = 0;
+    bool running = false;
+    ExitCode code = ExitCode::Ok;
+  };
+
+  auto HandleSignal(int signal) -> void;
+  auto Reap() -> void;
+  auto HandleExit(int64_t rank, int status) -> void;
+  auto EndTheRest() -> void;
+  auto SignalAll(int signal) -> void;
+
+  Job job_;
+  SignalScope signals_;
+  std::vector<Child> children_;
+  int interrupts_ = 0;
+  std::optional<Clock::time_point> failed_at_;
+  /// The last signal that the launcher itself sent; deaths are no news from the first on.
+  int sent_ = 0;
+};
+
+}  // namespace
+
+auto Launcher::Start() -> Status {
+  // What is buffered would be written once a rank.
+  std::cout.flush();
+  std::fflush(nullptr);
+  const pid_t launcher = getpid();
+  for (int64_t rank = 0; rank < job_.plan->mesh.num_ranks(); ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      RunChild(job_, rank, launcher);
+    }
+    if (pid < 0) {
+      const int error = errno;
+      SignalAll(SIGKILL);
+      for (const Child& child : children_) {
+        waitpid(child.pid, nullptr, 0);
+      }
+      return Fail(ExitCode::Environment, "cannot start rank {} of {}: {}", rank, job_.plan->mesh.num_ranks(),
+                  std::strerror(error));
+    }
+    children_.push_back({.pid = pid, .running = true});
+  }
+  return Success{};
+}
+
+auto Launcher::Watch() -> ExitCode {
+  const auto any_running = [&] {
+    for (const Child& child : children_) {
+      if (child.running) {
+        return true;
+      }
+    }
+    return false;
+  };
+  while (any_running()) {
+    HandleSignal(signals_.Next());
+    Reap();
+    EndTheRest();
+  }
+  if (const auto failure = job_.group->FirstFailure()) {
+    return failure->code;
+  }
+  for (const Child& child : children_) {
+    if (child.code != ExitCode::Ok) {
+      return child.code;
+    }
+  }
+  return ExitCode::Ok;
+}
+
+auto Launcher::HandleSignal(int signal) -> void {
+  if (signal == SIGINT && ++interrupts_ > 1) {
+    SignalAll(SIGKILL);
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  }
+  if (signal == SIGTERM || signal == SIGUSR1 || signal == SIGINT) {
+    job_.group->stop_flag().store(true);
+  }
+}
+
+auto Launcher::Reap() -> void {
+  for (size_t rank = 0; rank < children_.size(); ++rank) {
+    int status = 0;
+    if (children_[rank].running && waitpid(children_[rank].pid, &status, WNOHANG) == children_[rank].pid) {
+      children_[rank].running = false;
+      HandleExit(static_cast<int64_t>(rank), status);
+    }
+  }
+}
+
+auto Launcher::HandleExit(int64_t rank, int status) -> void {
+  HostGroup& group = *job_.group;
+  Child& child = children_[static_cast<size_t>(rank)];
+  if (WIFEXITED(status)) {
+    child.code = static_cast<ExitCode>(WEXITSTATUS(status));
+    if (group.StateOf(rank) == RankState::Finished) {
+      return;
+    }
+  }
+  RankFailure failure{.rank = rank, .code = ExitCode::Environment};
+  if (WIFSIGNALED(status)) {
+    failure.signal = WTERMSIG(status);
+  } else if (child.code == ExitCode::Ok) {
+    // Somebody called exit() in the middle of it.
+    failure.code = ExitCode::InternalFault;
+  } else {
+    failure.code = child.code;
+  }
+  const bool reported = WIFEXITED(status) && group.StateOf(rank) == RankState::Failed;
+  if (!reported && sent_ == 0) {
+    PrintLine(fmt::format("error: {}{}", group.FailureText(failure),
+                          failure.signal == SIGKILL ? "; the kernel sends SIGKILL when memory runs out" : ""));
+  }
+  group.MarkFailed(rank, failure.code, failure.signal);
+}
+
+auto Launcher::EndTheRest() -> void {
+  if (!failed_at_) {
+    if (!job_.group->FirstFailure()) {
+      return;
+    }
+    failed_at_ = Clock::now();
+  }
+  const double since = std::chrono::duration<double>(Clock::now() - *failed_at_).count();
+  const double grace = job_.options->grace.value;
+  if (since >= grace && sent_ == 0) {
+    for (size_t rank = 0; rank < children_.size(); ++rank) {
+      if (children_[rank].running) {
+        PrintLine(fmt::format("warning: rank {} has not ended {:g} s after the failure and is ended, {}", rank, grace,
+                              job_.group->PositionText(static_cast<int64_t>(rank))));
+      }
+    }
+    sent_ = SIGTERM;
+    SignalAll(sent_);
+  }
+  if (since >= grace + 1 && sent_ == SIGTERM) {
+    sent_ = SIGKILL;
+    SignalAll(sent_);
+  }
+}
+
+auto Launcher::SignalAll(int signal) -> void {
+  for (const Child& child : children_) {
+    if (child.running) {
+      kill(child.pid, signal);
+    }
+  }
+}
+
+auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
+  auto job = Prepare(plan, HostGroup::Members::Processes, options, rank_main);
+  if (!job) {
+    return job.error();
+  }
+  Launcher launcher(*std::move(job));
+  RETURN_IF_ERROR(launcher.Start());
+  return launcher.Watch();
+}
+
+auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
+  auto prepared = Prepare(plan, HostGroup::Members::Threads, options, rank_main);
+  if (!prepared) {
+    return prepared.error();
+  }
+  const Job& job = *prepared;
+  std::vector<ExitCode> codes(static_cast<size_t>(plan.mesh.num_ranks()), ExitCode::Ok);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < codes.size(); ++rank) {
+    threads.emplace_back([&, rank] { codes[rank] = RunOneRank(job, static_cast<int64_t>(rank)); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  if (const auto failure = job.group->FirstFailure()) {
+    return failure->code;
+  }
+  for (const ExitCode code : codes) {
+    if (code != ExitCode::Ok) {
+      return code;
+    }
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace shardc

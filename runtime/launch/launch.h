@@ -1,0 +1,40 @@
+// Starts the ranks of a plan on this host and sees them through: as processes forked from one launcher (the default),
+// or as threads of this process (tests). A rank that fails takes the job down within seconds, its own error first.
+//
+// Processes. Control block and shared arenas are made before the fork; the launcher makes no thread and no LibTorch
+// call. A signal (SIGTERM, SIGUSR1, SIGINT) to any rank or to the launcher raises one flag for all, and the run stops
+// at the next step boundary; a second SIGINT ends at once. A rank that dies is marked in the control block, where every
+// wait of the others sees it. Ranks die with their launcher.
+#pragma once
+
+#include <string>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "compiler/plan/plan.h"
+#include "runtime/core/rank_main.h"
+
+namespace shardc {
+
+struct LaunchOptions {
+  /// Made where missing, and locked, unless a checkpoint is evaluated. Empty: none.
+  std::string run_dir;
+  std::string eval_checkpoint;
+  bool dry = false;
+  bool json = false;
+  /// How long a rank waits for its peers in a collective.
+  Seconds timeout{600};
+  /// How long the others have to end by themselves after the first failure.
+  Seconds grace{5};
+};
+
+/// Forks one process a rank and waits for all.
+/// Returns the code that the ranks agreed on, or, errors having been printed, that of the first rank that failed
+/// (ExitCode::Environment for a killed one).
+/// Errors: what keeps the job from starting: DoesNotFit, Environment (too many ranks, run directory in use, fork).
+auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
+
+/// The same with threads; signals are left alone.
+auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
+
+}  // namespace shardc

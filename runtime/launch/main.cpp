@@ -1,0 +1,107 @@
+// shardc-run: carries out a plan on the ranks of this host.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "compiler/ops/verify_plan.h"
+#include "compiler/plan/text.h"
+#include "runtime/core/runner.h"
+#include "runtime/launch/environment.h"
+#include "runtime/launch/launch.h"
+
+namespace shardc {
+
+static constexpr const char* ExitCodes =
+    "Exit codes: 0 ok, 1 internal fault, 2 usage, 3 plan rejected, 4 does not fit, 5 checkpoint missing or damaged,\n"
+    "6 environment (peers, files), 7 training diverged, 75 stopped by a signal and saved.";
+
+static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) {
+    return Fail(ExitCode::Usage, "cannot read the plan {}", path);
+  }
+  auto plan = ParsePlan(text);
+  if (!plan) {
+    return Fail(plan.error().code, "{}: {}", path, plan.error().message);
+  }
+  if (!plan->disabled.empty()) {
+    return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
+                path, ToText(plan->disabled[0]));
+  }
+  if (plan->run.comm != "shm") {
+    return Fail(ExitCode::Environment, "{} asks for the communicator `{}`; this program has `shm`", path,
+                plan->run.comm);
+  }
+  return plan;
+}
+
+static auto Verified(const Plan& plan, const std::string& path) -> Status {
+  constexpr size_t Most = 20;
+  const std::vector<std::string> findings = VerifyPlan(plan);
+  if (findings.empty()) {
+    return Success{};
+  }
+  std::string text = fmt::format("{} is not a sound plan: {} findings", path, findings.size());
+  for (size_t i = 0; i < std::min(Most, findings.size()); ++i) {
+    text += "\n  " + findings[i];
+  }
+  return Fail(ExitCode::RecipeRejected, "{}", text);
+}
+
+static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<ExitCode> {
+  RETURN_IF_ERROR(RefuseOtherLaunchers(std::getenv));
+  const auto plan = ReadPlan(plan_path);
+  if (!plan) {
+    return plan.error();
+  }
+  if (const auto findings = VerifyPlan(*plan); !findings.empty()) {
+    return Fail(
+        ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}", plan_path, findings.size(),
+        fmt::join(findings.begin(), findings.begin() + std::min<std::ptrdiff_t>(10, std::ssize(findings)), "\n  "));
+  }
+  if (options.run_dir.empty()) {
+    options.run_dir = plan->run.run_dir;
+  }
+  return LaunchLocal(*plan, options, RunRank);
+}
+
+}  // namespace shardc
+
+auto main(int argc, char** argv) -> int {
+  using namespace shardc;
+  std::string plan_path;
+  std::string format = "text";
+  LaunchOptions options;
+  CLI::App app{
+      "Carries out a plan on the ranks of this host.\n\n"
+      "  shardc-run quickstart.plan\n"
+      "  shardc-run quickstart.plan --eval runs/quickstart/checkpoints/step-400"};
+  app.name("shardc-run");
+  app.footer(ExitCodes);
+  app.add_option("plan", plan_path, "Plan, as `shardc plan -o` writes it")->required();
+  app.add_option("--run-dir", options.run_dir, "Where metrics and checkpoints go (default: as the plan says)");
+  app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
+  app.add_option("--format", format, "Of the result: text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for its peers (default 600)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--dry", options.dry, "Bind every op, run none");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
+  }
+  options.json = format == "json";
+  const auto result = Run(plan_path, options);
+  if (!result) {
+    std::cerr << "error: " << result.error().message << "\n";
+    return static_cast<int>(result.error().code);
+  }
+  return static_cast<int>(*result);
+}

@@ -1,0 +1,140 @@
+#include "runtime/memory/arenas.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace shardc {
+
+static auto PageSize() -> int64_t {
+  static const int64_t size = sysconf(_SC_PAGESIZE);
+  return size;
+}
+
+auto Mapping::Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping> {
+  CHECK(bytes >= 0, "arena of {} bytes", bytes);
+  Mapping mapping;
+  if (bytes == 0) {
+    return mapping;
+  }
+  const int64_t length = RoundUp(bytes, PageSize());
+  // An address range with room to align in, then the mapping itself over the aligned part.
+  const size_t room = static_cast<size_t>(length + ArenaAlignment);
+  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) {
+    return Fail(ExitCode::DoesNotFit, "no address space for an arena of {}: {}", FormatMemory(Bytes{bytes}),
+                std::strerror(errno));
+  }
+  auto* begin = static_cast<std::byte*>(reserved);
+  const auto address = reinterpret_cast<uintptr_t>(reserved);
+  auto* aligned = begin + (RoundUp(static_cast<int64_t>(address), ArenaAlignment) - static_cast<int64_t>(address));
+  const int sharing = kind == Kind::Shared ? MAP_SHARED : MAP_PRIVATE;
+  void* mapped =
+      mmap(aligned, static_cast<size_t>(length), PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (mapped == MAP_FAILED) {
+    const int error = errno;
+    munmap(reserved, room);
+    return Fail(ExitCode::DoesNotFit, "cannot map an arena of {}: {}", FormatMemory(Bytes{bytes}),
+                std::strerror(error));
+  }
+  if (aligned > begin) {
+    munmap(begin, static_cast<size_t>(aligned - begin));
+  }
+  std::byte* end = aligned + length;
+  if (end < begin + room) {
+    munmap(end, static_cast<size_t>(begin + room - end));
+  }
+  mapping.base_ = aligned;
+  mapping.bytes_ = length;
+  return mapping;
+}
+
+auto Mapping::operator=(Mapping&& other) noexcept -> Mapping& {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (base_ != nullptr) {
+    munmap(base_, static_cast<size_t>(bytes_));
+  }
+}
+
+// mincore asks the page table for a private anonymous mapping (a page counts once it was read or written) and the
+// shared memory object for a shared one (a page counts once any rank used it). It needs no privilege for memory of our
+// own. /proc/self/pagemap and smaps would miss what only a peer touched. A page that was swapped out is not counted.
+auto Mapping::Touched() const -> Bytes {
+  constexpr int64_t PagesAtOnce = 1 << 14;
+  std::vector<unsigned char> present(static_cast<size_t>(PagesAtOnce));
+  int64_t count = 0;
+  for (int64_t at = 0; at < bytes_; at += PagesAtOnce * PageSize()) {
+    const int64_t stretch = std::min(PagesAtOnce * PageSize(), bytes_ - at);
+    const int result = mincore(base_ + at, static_cast<size_t>(stretch), present.data());
+    CHECK(result == 0, "mincore: {}", std::strerror(errno));
+    count += std::count_if(present.begin(), present.begin() + stretch / PageSize(),
+                           [](unsigned char page) { return (page & 1U) != 0; });
+  }
+  return Bytes{count * PageSize()};
+}
+
+auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas> {
+  SharedArenas arenas;
+  arenas.sizes_ = sizes;
+  arenas.mappings_.resize(static_cast<size_t>(num_ranks));
+  for (auto& of_rank : arenas.mappings_) {
+    for (size_t i = 0; i < of_rank.size(); ++i) {
+      if (IsShared(static_cast<Arena>(i))) {
+        auto mapping = Mapping::Create(sizes[i], Mapping::Kind::Shared);
+        if (!mapping) {
+          return mapping.error();
+        }
+        of_rank[i] = *std::move(mapping);
+      }
+    }
+  }
+  return arenas;
+}
+
+auto SharedArenas::mapping(int64_t rank, Arena arena) const -> const Mapping& {
+  return mappings_[static_cast<size_t>(rank)][static_cast<size_t>(arena)];
+}
+
+auto ArenaSet::Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet> {
+  CHECK(rank >= 0 && rank < shared.num_ranks(), "rank {} of {}", rank, shared.num_ranks());
+  ArenaSet set;
+  set.rank_ = rank;
+  set.shared_ = &shared;
+  set.peers_.resize(static_cast<size_t>(shared.num_ranks()));
+  for (size_t i = 0; i < NumArenas; ++i) {
+    const auto arena = static_cast<Arena>(i);
+    if (!IsShared(arena)) {
+      auto mapping = Mapping::Create(shared.sizes()[i], Mapping::Kind::Private);
+      if (!mapping) {
+        return mapping.error();
+      }
+      set.own_[i] = *std::move(mapping);
+      set.peers_[static_cast<size_t>(rank)][i] = set.own_[i].base();
+      continue;
+    }
+    for (size_t peer = 0; peer < set.peers_.size(); ++peer) {
+      set.peers_[peer][i] = shared.mapping(static_cast<int64_t>(peer), arena).base();
+    }
+  }
+  return set;
+}
+
+auto ArenaSet::MeasureUse() const -> std::vector<ArenaUse> {
+  std::vector<ArenaUse> uses;
+  for (size_t i = 0; i < NumArenas; ++i) {
+    const auto arena = static_cast<Arena>(i);
+    const Mapping& mapping = IsShared(arena) ? shared_->mapping(rank_, arena) : own_[i];
+    uses.push_back({.arena = arena, .planned = planned(arena), .touched = mapping.Touched()});
+  }
+  return uses;
+}
+
+}  // namespace shardc

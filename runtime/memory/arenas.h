@@ -1,0 +1,100 @@
+// The memory of a run: one mapping an arena and rank, made before the first op and never grown.
+//
+// Shared arenas are MAP_SHARED | MAP_ANONYMOUS mappings that the launcher makes before it forks the ranks, so every
+// rank reaches every peer's copy at the same address and nothing is left in /dev/shm, whatever dies. Private arenas are
+// made by the rank itself. No page is touched here: a page exists from the first op that uses it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "compiler/plan/types.h"
+
+namespace shardc {
+
+/// Bytes of each arena of one rank, as Plan::arena_bytes.
+using ArenaSizes = std::array<int64_t, NumArenas>;
+
+/// Base of each arena of each rank; null where an arena is empty or out of reach.
+using PeerTable = std::vector<std::array<std::byte*, NumArenas>>;
+
+constexpr auto IsShared(Arena arena) -> bool {
+  return arena == Arena::SharedPersistent || arena == Arena::SharedTransient;
+}
+
+/// Arenas start at multiples of this, so that huge pages fit where the host is set to give them.
+constexpr int64_t ArenaAlignment = int64_t{2} << 20;
+
+/// One anonymous mapping.
+class Mapping {
+ public:
+  enum class Kind : uint8_t { Private, Shared };
+
+  /// Errors: ExitCode::DoesNotFit where the kernel refuses.
+  static auto Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping>;
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  auto operator=(Mapping&& other) noexcept -> Mapping&;
+  ~Mapping();
+
+  /// Null for a mapping of 0 bytes.
+  auto base() const -> std::byte* { return base_; }
+  /// Bytes of the pages that exist.
+  auto Touched() const -> Bytes;
+
+ private:
+  std::byte* base_ = nullptr;
+  /// A multiple of the page size.
+  int64_t bytes_ = 0;
+};
+
+/// The shared arenas of all ranks of this host. Made once, before the ranks are forked or their threads started.
+class SharedArenas {
+ public:
+  static auto Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas>;
+  auto mapping(int64_t rank, Arena arena) const -> const Mapping&;
+  auto sizes() const -> const ArenaSizes& { return sizes_; }
+  auto num_ranks() const -> int64_t { return static_cast<int64_t>(mappings_.size()); }
+
+ private:
+  ArenaSizes sizes_{};
+  std::vector<std::array<Mapping, NumArenas>> mappings_;
+};
+
+struct ArenaUse {
+  Arena arena = Arena::Persistent;
+  Bytes planned;
+  /// Whole pages that were read or written so far.
+  Bytes touched;
+};
+
+/// All arenas of one rank.
+class ArenaSet {
+ public:
+  /// Requires: `shared` outlives the result; called by the rank itself (after the fork).
+  static auto Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet>;
+
+  auto Base(Arena arena) const -> std::byte* { return PeerBase(rank_, arena); }
+  /// The same arena of another rank of this host. Null for the private arenas of others.
+  auto PeerBase(int64_t rank, Arena arena) const -> std::byte* {
+    return peers_[static_cast<size_t>(rank)][static_cast<size_t>(arena)];
+  }
+  auto peers() const -> const PeerTable& { return peers_; }
+  auto planned(Arena arena) const -> Bytes { return Bytes{shared_->sizes()[static_cast<size_t>(arena)]}; }
+  /// Planned bytes against pages touched, one row for each arena, in enumerator order.
+  auto MeasureUse() const -> std::vector<ArenaUse>;
+
+ private:
+  int64_t rank_ = 0;
+  const SharedArenas* shared_ = nullptr;
+  std::array<Mapping, NumArenas> own_;
+  PeerTable peers_;
+};
+
+}  // namespace shardc

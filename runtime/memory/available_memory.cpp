@@ -1,0 +1,110 @@
+#include "runtime/memory/available_memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <sstream>
+
+namespace shardc {
+
+/// The number in a file that holds nothing else; none for "max" and missing files.
+static auto ReadNumber(const std::string& path) -> std::optional<int64_t> {
+  std::ifstream file(path);
+  int64_t number = 0;
+  if (file >> number) {
+    return number;
+  }
+  return std::nullopt;
+}
+
+/// The number behind `key` in a file of "key number" lines.
+static auto ReadNumberOf(const std::string& path, const std::string& key) -> std::optional<int64_t> {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string word;
+    int64_t number = 0;
+    if (words >> word >> number && word == key) {
+      return number;
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// How one version of control groups spells its files.
+struct GroupFiles {
+  std::string mount;
+  std::string limit;
+  std::string usage;
+  /// Key in memory.stat of file pages that can be dropped.
+  std::string reclaimable;
+};
+
+}  // namespace
+
+/// Narrows `least` by the group at `path` and by all above it.
+static auto Narrow(const GroupFiles& files, std::string path, AvailableMemory& least) -> void {
+  while (true) {
+    const std::string folder = files.mount + (path == "/" ? "" : path) + "/";
+    const auto limit = ReadNumber(folder + files.limit);
+    const auto usage = ReadNumber(folder + files.usage);
+    if (limit && usage) {
+      const int64_t droppable = ReadNumberOf(folder + "memory.stat", files.reclaimable).value_or(0);
+      const int64_t left = std::max<int64_t>(0, *limit - std::max<int64_t>(0, *usage - droppable));
+      if (left < least.bytes.value) {
+        least = {.bytes = Bytes{left}, .limit = fmt::format("left in control group {}", path)};
+      }
+    }
+    if (path.size() <= 1) {
+      return;
+    }
+    path.resize(std::max<size_t>(1, path.rfind('/')));
+  }
+}
+
+auto MeasureAvailableMemory(const std::string& root) -> AvailableMemory {
+  AvailableMemory least{.bytes = Bytes{std::numeric_limits<int64_t>::max()}, .limit = "available on this host"};
+  if (const auto kib = ReadNumberOf(root + "/proc/meminfo", "MemAvailable:")) {
+    least.bytes = Bytes{*kib * 1024};
+  }
+  // Lines "hierarchy:controllers:path". In a container the path may name a folder that is mounted as the root: then
+  // only the root's files are found, which is right.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  std::string line;
+  while (std::getline(groups, line)) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos || line.size() <= second + 1 || line[second + 1] != '/') {
+      continue;
+    }
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) {
+      Narrow({root + "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path, least);
+    } else if (("," + controllers + ",").find(",memory,") != std::string::npos) {
+      Narrow({root + "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+             path, least);
+    }
+  }
+  return least;
+}
+
+auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory& available) -> Status {
+  const int64_t of_one = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  if (of_one > available.bytes.value / num_ranks) {
+    // In double: the product may not fit the integer.
+    const double planned = static_cast<double>(of_one) * static_cast<double>(num_ranks);
+    constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
+    return Fail(ExitCode::DoesNotFit, "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), and {} is {}",
+                planned / GiB, FormatMemory(Bytes{of_one}), num_ranks, FormatMemory(available.bytes), available.limit);
+  }
+  return Success{};
+}
+
+}  // namespace shardc

@@ -1,0 +1,26 @@
+// How much memory this process group may still take, and whether a plan fits into it: asked before a run starts, since
+// the kernel grants mappings freely and kills later.
+#pragma once
+
+#include <string>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "runtime/memory/arenas.h"
+
+namespace shardc {
+
+struct AvailableMemory {
+  Bytes bytes;
+  /// What sets the limit: "available on this host", "left in control group /job".
+  std::string limit;
+};
+
+/// The least of MemAvailable and what the memory control groups of this process leave (v1 and v2), reclaimable file
+/// pages counted as free. `root` stands before /proc and /sys, for tests.
+auto MeasureAvailableMemory(const std::string& root = "") -> AvailableMemory;
+
+/// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks and the bytes available.
+auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory& available) -> Status;
+
+}  // namespace shardc

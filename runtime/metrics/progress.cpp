@@ -1,0 +1,80 @@
+#include "runtime/metrics/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+namespace shardc {
+
+static auto IsTerminal(std::FILE* out) -> bool {
+  const char* term = std::getenv("TERM");
+  return isatty(fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+Progress::Progress(int64_t steps, int64_t log_every, std::FILE* out)
+    : Progress(steps, log_every, out, IsTerminal(out)) {}
+
+Progress::Progress(int64_t steps, int64_t log_every, std::FILE* out, bool terminal)
+    : steps_(steps), log_every_(std::max<int64_t>(1, log_every)), out_(out), terminal_(terminal) {}
+
+auto Progress::Step(const StepMetrics& metrics) -> void {
+  constexpr double Weight = 0.1;
+  step_ms_ = step_ms_ == 0 ? metrics.step_ms : (1 - Weight) * step_ms_ + Weight * metrics.step_ms;
+  if (!terminal_ && metrics.step % log_every_ != 0 && metrics.step != steps_) {
+    return;
+  }
+  const double seconds_left = static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000;
+  const std::string line =
+      fmt::format("step {}/{}  loss {:.4f}  gradient norm {:.3f}  {:.0f} tokens/s  {} left", metrics.step, steps_,
+                  metrics.loss, metrics.grad_norm, metrics.tokens_per_s, FormatDuration(seconds_left));
+  if (terminal_) {
+    Clear();
+    fmt::print(out_, "{}", line);
+    line_open_ = true;
+  } else {
+    fmt::print(out_, "{}\n", line);
+  }
+  std::fflush(out_);
+}
+
+auto Progress::Eval(int64_t step, double eval_loss) -> void {
+  Note(fmt::format("step {}/{}  validation loss {:.4f}", step, steps_, eval_loss));
+}
+
+auto Progress::Note(const std::string& text) -> void {
+  Clear();
+  fmt::print(out_, "{}\n", text);
+  std::fflush(out_);
+}
+
+auto Progress::Finish() -> void {
+  if (line_open_) {
+    fmt::print(out_, "\n");
+    std::fflush(out_);
+    line_open_ = false;
+  }
+}
+
+auto Progress::Clear() -> void {
+  if (line_open_) {
+    // To the line's start, and clear to its end.
+    fmt::print(out_, "\r\x1b[K");
+    line_open_ = false;
+  }
+}
+
+auto FormatDuration(double seconds) -> std::string {
+  const auto total = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
+  if (total >= 3600) {
+    return fmt::format("{}h {:02}m", total / 3600, total % 3600 / 60);
+  }
+  if (total >= 60) {
+    return fmt::format("{}m {:02}s", total / 60, total % 60);
+  }
+  return fmt::format("{}s", total);
+}
+
+}  // namespace shardc

@@ -1,0 +1,42 @@
+// What a person sees while a run goes on: one line that rewrites itself on a terminal, a plain line every `log_every` steps
+// elsewhere. On stderr; rank 0 only.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "runtime/metrics/metrics_writer.h"
+
+namespace shardc {
+
+class Progress {
+ public:
+  /// `steps`: where the run ends. `out` is a terminal or not: isatty, and TERM is not dumb.
+  Progress(int64_t steps, int64_t log_every, std::FILE* out = stderr);
+  Progress(int64_t steps, int64_t log_every, std::FILE* out, bool terminal);
+  ~Progress() { Finish(); }
+
+  auto Step(const StepMetrics& metrics) -> void;
+  auto Eval(int64_t step, double eval_loss) -> void;
+  /// A line of its own, above the moving one.
+  auto Note(const std::string& text) -> void;
+  /// Ends the moving line.
+  auto Finish() -> void;
+
+ private:
+  auto Clear() -> void;
+
+  int64_t steps_;
+  int64_t log_every_;
+  std::FILE* out_;
+  bool terminal_;
+  bool line_open_ = false;
+  /// Moving average, for the time that is left.
+  double step_ms_ = 0;
+};
+
+/// "3h 05m", "12m 03s", "41s".
+auto FormatDuration(double seconds) -> std::string;
+
+}  // namespace shardc

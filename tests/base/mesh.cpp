@@ -1,0 +1,132 @@
+// Ranks, groups and slices of a mesh.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/mesh/mesh.h"
+
+namespace shardc {
+namespace {
+
+constexpr Mesh Meshes[] = {
+    {.sizes = {1, 1, 1}}, {.sizes = {1, 4, 1}}, {.sizes = {2, 3, 1}}, {.sizes = {1, 2, 2}}, {.sizes = {2, 3, 4}},
+};
+
+constexpr AxisSet Sets[] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+
+TEST(Mesh, RankOrderIsRowMajor) {
+  const Mesh mesh{.sizes = {2, 3, 4}};
+  EXPECT_EQ(mesh.num_ranks(), 24);
+  EXPECT_EQ(mesh.RankOf({0, 0, 1}), 1);
+  EXPECT_EQ(mesh.RankOf({0, 1, 0}), 4);
+  EXPECT_EQ(mesh.RankOf({1, 0, 0}), 12);
+  EXPECT_EQ(mesh.CoordinatesOf(23), (Coordinates{1, 2, 3}));
+  EXPECT_EQ(mesh.size(Axis::Dp), 3);
+  EXPECT_EQ(mesh.size(AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Tp)), 8);
+  EXPECT_EQ(mesh.size(AxisSet{}), 1);
+}
+
+TEST(Mesh, RanksAndCoordinatesAreInverse) {
+  for (const Mesh& mesh : Meshes) {
+    for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+      EXPECT_EQ(mesh.RankOf(mesh.CoordinatesOf(rank)), rank);
+    }
+  }
+}
+
+struct GroupCase {
+  AxisSet axes;
+  int64_t rank;
+  std::vector<int64_t> ranks;
+};
+
+TEST(Mesh, GroupCases) {
+  const Mesh mesh{.sizes = {2, 3, 4}};
+  const GroupCase cases[] = {
+      {AxisSet{}, 5, {5}},
+      {AxisSet::Of(Axis::Tp), 5, {4, 5, 6, 7}},
+      {AxisSet::Of(Axis::Dp), 5, {1, 5, 9}},
+      {AxisSet::Of(Axis::Replicate), 5, {5, 17}},
+      {AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp), 5, {1, 5, 9, 13, 17, 21}},
+  };
+  for (const GroupCase& row : cases) {
+    EXPECT_EQ(mesh.Group(row.axes, row.rank), row.ranks) << ToText(row.axes);
+  }
+}
+
+TEST(Mesh, GroupsPartitionTheRanks) {
+  for (const Mesh& mesh : Meshes) {
+    for (const AxisSet axes : Sets) {
+      std::set<std::vector<int64_t>> groups;
+      size_t num_members = 0;
+      for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+        const std::vector<int64_t> group = mesh.Group(axes, rank);
+        EXPECT_EQ(static_cast<int64_t>(group.size()), mesh.size(axes));
+        EXPECT_TRUE(std::is_sorted(group.begin(), group.end()));
+        EXPECT_EQ(std::count(group.begin(), group.end(), rank), 1);
+        num_members += groups.insert(group).second ? group.size() : 0;
+      }
+      EXPECT_EQ(num_members, static_cast<size_t>(mesh.num_ranks()));
+    }
+  }
+}
+
+TEST(AxisSet, TextReadsBack) {
+  for (const AxisSet axes : Sets) {
+    if (axes != AxisSet{}) {
+      const auto read = AxisSetFromText(ToText(axes));
+      ASSERT_TRUE(read.ok()) << ToText(axes);
+      EXPECT_EQ(*read, axes);
+    }
+  }
+  EXPECT_EQ(ToText(AxisSet::All()), "replicate+dp+tp");
+  for (const std::string_view text : {"", "dp+", "+dp", "pp", "dp tp"}) {
+    EXPECT_FALSE(AxisSetFromText(text).ok()) << text;
+  }
+}
+
+TEST(OwnedSlice, SlicesAreEqualAndCoverTheVectorInOrder) {
+  EXPECT_EQ(OwnedSlice(12, 4, 0), (Interval{0, 3}));
+  EXPECT_EQ(OwnedSlice(12, 4, 3), (Interval{9, 12}));
+  for (const int64_t degree : {1, 2, 3, 7, 512}) {
+    const int64_t length = degree * 128;
+    int64_t end = 0;
+    for (int64_t i = 0; i < degree; ++i) {
+      const Interval slice = OwnedSlice(length, degree, i);
+      EXPECT_EQ(slice.begin, end);
+      EXPECT_EQ(slice.size(), 128);
+      end = slice.end;
+    }
+    EXPECT_EQ(end, length);
+  }
+}
+
+TEST(OwnedSliceDeathTest, UnevenSlicesAreABug) {
+  EXPECT_EXIT(OwnedSlice(10, 4, 0), testing::ExitedWithCode(1), "length 10 over degree 4");
+  EXPECT_EXIT(OwnedSlice(12, 4, 4), testing::ExitedWithCode(1), "slice 4 of 4");
+}
+
+struct IntersectCase {
+  Interval a;
+  Interval b;
+  Interval both;
+};
+
+constexpr IntersectCase IntersectCases[] = {
+    {{0, 10}, {3, 5}, {3, 5}}, {{0, 5}, {3, 10}, {3, 5}}, {{0, 5}, {0, 5}, {0, 5}},
+    {{0, 3}, {3, 5}, {3, 3}},  {{0, 3}, {4, 5}, {4, 4}},  {{2, 2}, {0, 5}, {2, 2}},
+};
+
+TEST(Intersect, Cases) {
+  for (const IntersectCase& row : IntersectCases) {
+    EXPECT_EQ(Intersect(row.a, row.b), row.both);
+    EXPECT_EQ(Intersect(row.b, row.a), row.both);
+  }
+  EXPECT_TRUE(Intersect({0, 3}, {4, 5}).empty());
+  EXPECT_EQ((Interval{5, 3}.size()), 0);
+}
+
+}  // namespace
+}  // namespace shardc

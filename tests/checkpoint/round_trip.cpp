@@ -1,0 +1,313 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/checkpoint/fault_fs.h"
+#include "tests/checkpoint/world.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shardc {
+namespace {
+
+TEST(Checkpoint, EveryMeshLoadsEveryMeshs) {
+  for (int64_t from = 1; from <= 5; ++from) {
+    const TemporaryFolder folder;
+    const std::string dir = folder / "deep/checkpoints";
+    const Status saved = SaveSmall(SmallPlan(from, dir), 12);
+    ASSERT_TRUE(saved.ok()) << saved.error().message;
+    for (int64_t to = 1; to <= 5; ++to) {
+      EXPECT_EQ(LoadSmall(SmallPlan(to, dir), dir + "/step-00000012", 12), "") << from << " to " << to;
+    }
+  }
+}
+
+TEST(Checkpoint, SegmentsOfAnyIntervalAreRead) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(3, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 1).ok());
+  auto reader = CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = SmallFingerprint});
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  for (int64_t begin = 0; begin < 387; begin += 19) {
+    for (int64_t end = begin; end <= 387; end += 23) {
+      std::vector<float> values(static_cast<size_t>(end - begin));
+      ASSERT_TRUE((*reader)->ReadSegment(name, StateRole::ExpAvgSq, {begin, end}, values.data()).ok());
+      for (int64_t i = begin; i < end; ++i) {
+        ASSERT_EQ(values[static_cast<size_t>(i - begin)], StateValue(name, StateRole::ExpAvgSq, i, 1));
+      }
+    }
+  }
+  float beyond[2];
+  EXPECT_FALSE((*reader)->ReadSegment(name, StateRole::Parameter, {386, 388}, beyond).ok());
+  EXPECT_FALSE((*reader)->ReadSegment("model.norm.weight", StateRole::ExpAvg, {0, 1}, beyond).ok());
+  EXPECT_FALSE((*reader)->ReadSegment("absent", StateRole::Parameter, {0, 1}, beyond).ok());
+  EXPECT_FALSE((*reader)->ReadScalar("absent").ok());
+}
+
+TEST(Checkpoint, HoldsWhatTheFormatSays) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(2, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 7).ok());
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    names.push_back(entry.path().lexically_relative(folder.path()).string());
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"step-00000007", "step-00000007/manifest.json",
+                                             "step-00000007/rank-00000.safetensors", "step-00000007/rank-00001.safetensors"}));
+  const auto manifest = nlohmann::json::parse(ReadText(folder / "step-00000007/manifest.json"));
+  EXPECT_EQ(manifest["run_id"], "small");
+  EXPECT_EQ(manifest["step"], 7);
+  EXPECT_EQ(manifest["state"]["updates"], 6.875);
+  EXPECT_EQ(manifest["data"]["position"], 42);
+  EXPECT_EQ(manifest["data"]["seed"], 18446744073709551615U);
+  EXPECT_EQ(manifest["mesh"]["dp"], 2);
+  EXPECT_EQ(manifest["overrides"][0], "mesh.dp=2");
+  EXPECT_EQ(manifest["tensors"]["model.norm.weight"]["pieces"].size(), 1U);
+  EXPECT_EQ(manifest["tensors"]["model.embed_tokens.weight"]["pieces"].size(), 6U);
+  // And nothing else: padding is not stored.
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : manifest["tensors"].items()) {
+    for (const auto& piece : tensor["pieces"]) {
+      bytes += piece["end"].get<int64_t>() - piece["begin"].get<int64_t>();
+    }
+  }
+  EXPECT_EQ(bytes, 3 * (305 + 21 + 5 + 387) + 5);
+}
+
+TEST(Checkpoint, ManifestTextReadsBack) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(SaveSmall(SmallPlan(3, folder.path()), 7).ok());
+  const std::string text = ReadText(folder / "step-00000007/manifest.json");
+  const auto manifest = ManifestFromText(text);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(ToText(*manifest), text);
+}
+
+TEST(Checkpoint, ParametersAloneCanBeRead) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(2, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 3).ok());
+  Plan other = plan;
+  other.data.seed = 1;
+  other.run.tokens_per_step = 8;
+  EXPECT_EQ(LoadSmall(other, folder / "step-00000003", 3, ReadPurpose::Parameters), "");
+  EXPECT_NE(LoadSmall(other, folder / "step-00000003", 3), "");
+}
+
+TEST(Checkpoint, ShortWritesAndInterruptionsMakeTheSameBytes) {
+  const TemporaryFolder plain;
+  const TemporaryFolder halves;
+  ASSERT_TRUE(SaveSmall(SmallPlan(2, plain.path()), 1).ok());
+  FaultFs faults[2] = {FaultFs({.halves = true}), FaultFs({.halves = true})};
+  for (const Status& status : SaveSmall(SmallPlan(2, halves.path()), 1, [&](int64_t rank) -> Fs& { return faults[rank]; })) {
+    ASSERT_TRUE(status.ok()) << status.error().message;
+  }
+  EXPECT_GT(faults[0].num_calls(), 60);
+  for (const std::string name : {"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors"}) {
+    EXPECT_EQ(ReadText(plain / ("step-00000001/" + name)), ReadText(halves / ("step-00000001/" + name)));
+  }
+  FaultFs reading({.halves = true});
+  const Plan plan = SmallPlan(1, halves.path());
+  auto reader = CheckpointReader::Open(
+      {.path = halves / "step-00000001", .plan = &plan, .data_fingerprint = SmallFingerprint, .fs = &reading});
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  float value = 0;
+  ASSERT_TRUE((*reader)->ReadSegment("model.norm.weight", StateRole::Parameter, {4, 5}, &value).ok());
+  EXPECT_EQ(value, StateValue("model.norm.weight", StateRole::Parameter, 4, 1));
+}
+
+TEST(Checkpoint, TheNewestByStepIsFoundWhateverTheClockSays) {
+  const TemporaryFolder folder;
+  Plan plan = SmallPlan(1, folder.path());
+  plan.run.checkpoint_keep = 0;
+  EXPECT_FALSE(FindNewest(folder / "absent", "small")->has_value());
+  EXPECT_FALSE(FindNewest(folder.path(), "small")->has_value());
+  for (const int64_t step : {30, 100, 20}) {
+    ASSERT_TRUE(SaveSmall(plan, step).ok());
+  }
+  const auto newest = FindNewest(folder.path(), "small");
+  ASSERT_TRUE(newest.ok() && newest->has_value());
+  EXPECT_EQ((*newest)->step, 100);
+  EXPECT_EQ((*newest)->path, folder / "step-00000100");
+  EXPECT_EQ((*newest)->plan_hash, "0123");
+  EXPECT_TRUE((*newest)->skipped.empty());
+}
+
+TEST(Checkpoint, WhatIsNoCheckpointIsSkippedWithItsReason) {
+  const TemporaryFolder folder;
+  Plan plan = SmallPlan(1, folder.path());
+  plan.run.checkpoint_keep = 0;
+  ASSERT_TRUE(SaveSmall(plan, 1).ok());
+  std::filesystem::create_directory(folder / "step-00000002");
+  std::filesystem::copy(folder / "step-00000001", folder / "step-00000003");
+  std::filesystem::create_directory_symlink(folder / "step-00000001", folder / "step-00000004");
+  WriteText(folder / "step-00000005", "a file");
+  std::filesystem::create_directory(folder / "step-00000006");
+  WriteText(folder / "step-00000006/manifest.json", "{}");
+  Plan other = plan;
+  other.run.run_id = "other";
+  ASSERT_TRUE(SaveSmall(other, 7).ok());
+  std::filesystem::create_directory(folder / "step-00000008.tmp-small");
+  std::filesystem::create_directory(folder / "step-00000009.tmp-other");
+  std::filesystem::create_directory(folder / "notes");
+
+  const auto newest = FindNewest(folder.path(), "small");
+  ASSERT_TRUE(newest.ok() && newest->has_value());
+  EXPECT_EQ((*newest)->step, 1);
+  const std::string skipped = fmt::format("{}", fmt::join((*newest)->skipped, "\n"));
+  EXPECT_EQ((*newest)->skipped.size(), 6U) << skipped;
+  for (const std::string part : {"step-00000002: cannot open", "step-00000003: its manifest is of step 1",
+                                 "step-00000004: cannot open", "step-00000005: cannot open", "first line is no digest",
+                                 "step-00000007: it belongs to run other"}) {
+    EXPECT_NE(skipped.find(part), std::string::npos) << skipped << "\nlacks: " << part;
+  }
+  EXPECT_EQ((*newest)->abandoned, (std::vector<std::string>{"step-00000008.tmp-small"}));
+  EXPECT_TRUE(RemoveAbandoned(folder.path(), "small").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder / "step-00000008.tmp-small"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "step-00000009.tmp-other"));
+}
+
+TEST(Checkpoint, ScratchIsNeverASilentFallBack) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(SaveSmall(SmallPlan(1, folder.path()), 1).ok());
+  const auto other = FindNewest(folder.path(), "other");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, ExitCode::Checkpoint);
+  EXPECT_NE(other.error().message.find("it belongs to run small"), std::string::npos) << other.error().message;
+  WriteText(folder / "step-00000001/manifest.json", "");
+  EXPECT_FALSE(FindNewest(folder.path(), "small").ok());
+}
+
+TEST(Checkpoint, AllRanksChooseTheSame) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(3, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 5).ok());
+  std::filesystem::create_directory(folder / "step-00000006.tmp-small");
+  OnRanks(plan, [&](Communicator& communicator) {
+    const auto newest = ChooseNewest(folder.path(), "small", communicator);
+    ASSERT_TRUE(newest.ok() && newest->has_value());
+    EXPECT_EQ((*newest)->path, folder / "step-00000005");
+    EXPECT_EQ((*newest)->plan_hash, "0123");
+    const auto none = ChooseNewest(folder / "absent", "small", communicator);
+    EXPECT_TRUE(none.ok() && !none->has_value());
+    EXPECT_FALSE(ChooseNewest(folder.path(), "other", communicator).ok());
+  });
+  EXPECT_FALSE(std::filesystem::exists(folder / "step-00000006.tmp-small"));
+}
+
+auto StepsIn(const std::string& dir) -> std::vector<std::string> {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(Checkpoint, KeepsTheNewestOnly) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(2, folder.path());
+  Plan other = plan;
+  other.run.run_id = "other";
+  ASSERT_TRUE(SaveSmall(other, 5).ok());
+  for (const int64_t step : {10, 20, 30, 40}) {
+    ASSERT_TRUE(SaveSmall(plan, step).ok());
+  }
+  EXPECT_EQ(StepsIn(folder.path()), (std::vector<std::string>{"step-00000005", "step-00000030", "step-00000040"}));
+}
+
+TEST(Checkpoint, AStepIsCommittedOnce) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(2, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 4).ok());
+  const std::string manifest = folder / "step-00000004/manifest.json";
+  const auto written = std::filesystem::last_write_time(manifest);
+  const Status again = SaveSmall(plan, 4);
+  EXPECT_TRUE(again.ok());
+  EXPECT_EQ(std::filesystem::last_write_time(manifest), written);
+  EXPECT_EQ(StepsIn(folder.path()), (std::vector<std::string>{"step-00000004"}));
+  // Another run does not write over it.
+  Plan other = plan;
+  other.run.run_id = "other";
+  const Status refused = SaveSmall(other, 4);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("belongs to run small, and this is run other"), std::string::npos);
+}
+
+TEST(Checkpoint, DamagedRemainsAreMovedAside) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(2, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 4).ok());
+  WriteText(folder / "step-00000004/manifest.json", "half");
+  std::filesystem::create_directory(folder / "step-00000004.damaged-1");
+  std::filesystem::create_directory(folder / "step-00000004.tmp-small");
+  WriteText(folder / "step-00000004.tmp-small/rank-00000.safetensors", "left over");
+  ASSERT_TRUE(SaveSmall(plan, 4).ok());
+  EXPECT_EQ(StepsIn(folder.path()),
+            (std::vector<std::string>{"step-00000004", "step-00000004.damaged-1", "step-00000004.damaged-2"}));
+  EXPECT_EQ(LoadSmall(plan, folder / "step-00000004", 4), "");
+}
+
+TEST(Checkpoint, ShardsOutOfOrderAreNotCommitted) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(1, folder.path());
+  OnRanks(plan, [&](Communicator& communicator) {
+    CheckpointWriter writer({.plan = &plan, .communicator = &communicator});
+    ASSERT_TRUE(writer.Begin({{"step", 1}}).ok());
+    writer.AddShard(SubVectorId{1}, StateRole::Parameter, SliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1).data());
+    const Status status = writer.Commit();
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message.find("pieces were given"), std::string::npos) << status.error().message;
+  });
+  EXPECT_TRUE(StepsIn(folder.path()).empty());
+}
+
+struct DifferenceCase {
+  std::string what;
+  std::function<void(Plan&)> change;
+  std::string says;
+};
+
+TEST(Checkpoint, WhatDoesNotFitIsNamed) {
+  const TemporaryFolder folder;
+  const Plan plan = SmallPlan(2, folder.path());
+  ASSERT_TRUE(SaveSmall(plan, 1).ok());
+  const DifferenceCase cases[] = {
+      {"model", [](Plan& p) { p.model["layers"] = "6"; }, "checkpoint of another model: layers is 2 there, 6 here"},
+      {"key", [](Plan& p) { p.model["tied"] = "true"; }, "tied is not given there, true here"},
+      {"order", [](Plan& p) { p.data.order = SampleOrder::Sequential; }, "data.order is shuffled there, sequential here"},
+      {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
+      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "tokens a step is 24 there, 48 here"},
+      {"shape", [](Plan& p) { p.parameters[ParameterId{0}].shape = {305}; },
+       "model.embed_tokens.weight is [61, 5] there, [305] here"},
+      {"scalar", [](Plan& p) { p.scalars.Add({.name = "tokens"}); }, "the plan needs, and it lacks: scalar tokens"},
+      {"no scalar", [](Plan& p) { p.scalars[ScalarId{1}].kind = ScalarKind::Flag; },
+       "it holds, and the plan has no place for: scalar updates"},
+      {"new tensor", [](Plan& p) { p.parameters[ParameterId{1}].name = "renamed"; },
+       "it lacks: renamed, renamed.exp_avg, renamed.exp_avg_sq; it holds, and the plan has no place for: "
+       "model.layers.0.mlp.up_proj.weight"},
+      {"thawed", [](Plan& p) { p.sub_vectors[SubVectorId{2}].exp_avg = ValueId{0}; }, "it lacks: model.norm.weight.exp_avg"},
+      {"frozen", [](Plan& p) { p.sub_vectors[SubVectorId{0}].exp_avg = {}; },
+       "no place for: model.embed_tokens.weight.exp_avg"},
+  };
+  for (const DifferenceCase& row : cases) {
+    Plan changed = plan;
+    row.change(changed);
+    const std::string text = LoadSmall(changed, folder / "step-00000001", 1);
+    EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
+  }
+  auto other_data = CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = "else"});
+  ASSERT_FALSE(other_data.ok());
+  EXPECT_NE(other_data.error().message.find("there, else here"), std::string::npos);
+  auto absent = CheckpointReader::Open({.path = folder / "absent", .plan = &plan});
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.error().code, ExitCode::Checkpoint);
+}
+
+}  // namespace
+}  // namespace shardc

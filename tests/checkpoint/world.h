@@ -1,0 +1,257 @@
+// A small model, spread over any number of ranks, each a thread: saved by CheckpointWriter, compared element by element.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+#include "runtime/checkpoint/checkpoint_reader.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+/// The small collectives of n threads: each rank lays down its bytes, all wait, each takes what it needs, all wait.
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(int64_t num_ranks) : mine_(static_cast<size_t>(num_ranks)) {}
+
+  auto Meet() -> void {
+    std::unique_lock lock(mutex_);
+    const int64_t round = round_;
+    if (++num_waiting_ == static_cast<int64_t>(mine_.size())) {
+      num_waiting_ = 0;
+      ++round_;
+      changed_.notify_all();
+    } else {
+      changed_.wait(lock, [&] { return round_ != round; });
+    }
+  }
+  auto mine(int64_t rank) -> const std::byte*& { return mine_[static_cast<size_t>(rank)]; }
+  auto size() const -> int64_t { return static_cast<int64_t>(mine_.size()); }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t num_waiting_ = 0;
+  int64_t round_ = 0;
+  std::vector<const std::byte*> mine_;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(ThreadGroup& group, const Mesh& mesh, int64_t rank) : group_(group), mesh_(mesh), rank_(rank) {}
+
+  auto rank() const -> int64_t override { return rank_; }
+  auto mesh() const -> const Mesh& override { return mesh_; }
+  auto AllGather(AxisSet, const CommSpan&, const CommSpan&) -> Status override { return Unused(); }
+  auto ReduceScatter(AxisSet, const CommSpan&, const CommSpan&, DType, bool) -> Status override { return Unused(); }
+  auto AllReduce(AxisSet, std::byte*, int64_t, DType, ReduceOp) -> Status override { return Unused(); }
+  auto Broadcast(AxisSet, std::byte* data, int64_t bytes) -> Status override {
+    group_.mine(rank_) = data;
+    group_.Meet();
+    if (rank_ != 0) {
+      std::memcpy(data, group_.mine(0), static_cast<size_t>(bytes));
+    }
+    group_.Meet();
+    return Success{};
+  }
+  auto GatherSmall(AxisSet, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override {
+    CHECK(bytes * group_.size() <= MaxSmallBytes);
+    group_.mine(rank_) = mine;
+    group_.Meet();
+    for (int64_t other = 0; other < group_.size(); ++other) {
+      std::memcpy(all + other * bytes, group_.mine(other), static_cast<size_t>(bytes));
+    }
+    group_.Meet();
+    return Success{};
+  }
+  auto Barrier(AxisSet) -> Status override {
+    group_.Meet();
+    return Success{};
+  }
+
+ private:
+  static auto Unused() -> Status { return Fail(ExitCode::InternalFault, "not for checkpoints"); }
+
+  ThreadGroup& group_;
+  const Mesh& mesh_;
+  int64_t rank_;
+};
+
+/// Calls `body` once a rank, on a thread each.
+inline auto OnRanks(const Plan& plan, const std::function<void(Communicator&)>& body) -> void {
+  ThreadGroup group(plan.mesh.num_ranks());
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
+    threads.emplace_back([&, rank] {
+      ThreadCommunicator communicator(group, plan.mesh, rank);
+      body(communicator);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+/// Two units of odd sizes, one of them with a parameter smaller than a slice, and a frozen sub-vector without moments.
+inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool with_frozen = true) -> Plan {
+  Plan plan;
+  plan.mesh.sizes = {1, num_ranks, 1};
+  plan.model = {{"family", "llama"}, {"hidden", "5"}, {"layers", "2"}};
+  plan.overrides = {"mesh.dp=2"};
+  plan.data.seq = 4;
+  plan.data.seed = 18446744073709551615U;
+  plan.data.eval_tokens = 9;
+  plan.run.run_id = "small";
+  plan.run.checkpoint_dir = checkpoint_dir;
+  plan.run.checkpoint_keep = 2;
+  plan.run.tokens_per_step = 24;
+  plan.scalars.Add({.name = "step", .kind = ScalarKind::State});
+  plan.scalars.Add({.name = "updates", .kind = ScalarKind::State});
+  plan.scalars.Add({.name = "lr", .kind = ScalarKind::Schedule, .expression = "0.1"});
+
+  const auto add_unit = [&](const std::string& name, bool trainable, const std::vector<std::pair<std::string, Dims>>& tensors) {
+    SubVector sub_vector;
+    sub_vector.unit = plan.units.Add({.name = name});
+    sub_vector.trainable = trainable;
+    sub_vector.shard = ValueId{0};
+    if (trainable) {
+      sub_vector.exp_avg = ValueId{0};
+      sub_vector.exp_avg_sq = ValueId{0};
+    }
+    int64_t end = 0;
+    for (const auto& [tensor, shape] : tensors) {
+      const int64_t begin = RoundUp(end, SubVectorAlignment);
+      const ParameterId id = plan.parameters.Add({.name = tensor, .shape = shape, .trainable = trainable});
+      end = begin + NumElements(shape);
+      sub_vector.segments.push_back({.begin = begin, .end = end, .parameter = id});
+    }
+    sub_vector.length = RoundUp(end, num_ranks * SubVectorAlignment);
+    plan.sub_vectors.Add(std::move(sub_vector));
+  };
+  add_unit("embed", true, {{"model.embed_tokens.weight", {61, 5}}});
+  add_unit("layers.0", true, {{"model.layers.0.mlp.up_proj.weight", {7, 3}}, {"model.layers.0.input_layernorm.weight", {5}},
+                              {"model.layers.0.mlp.down_proj.weight", {3, 129}}});
+  if (with_frozen) {
+    add_unit("frozen", false, {{"model.norm.weight", {5}}});
+  }
+
+  std::vector<Op>& save = plan.section(SectionKind::Save).ops;
+  save.push_back({.body = op::SaveBegin{}});
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    for (const StateRole role : {StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq}) {
+      if (role == StateRole::Parameter || plan.sub_vectors[id].trainable) {
+        save.push_back({.body = op::SaveShard{.shard = ValueId{0}, .sub_vector = id, .role = role}});
+      }
+    }
+  }
+  save.push_back({.body = op::SaveCommit{}});
+  return plan;
+}
+
+/// What element `i` of a state is after `step` steps. The low bits matter.
+inline auto StateValue(const std::string& name, StateRole role, int64_t i, int64_t step) -> float {
+  const auto hash = static_cast<uint32_t>(std::hash<std::string>{}(fmt::format("{} {} {} {}", name, ToText(role), i, step)));
+  return static_cast<float>(hash) * 0x1p-33F - 0.25F;
+}
+
+/// The slice of a rank, with a mark in the padding.
+inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t rank, int64_t step) -> std::vector<float> {
+  const SubVector& sub_vector = plan.sub_vectors[id];
+  const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
+  std::vector<float> values(static_cast<size_t>(slice.size()), -77.0F);
+  for (const Segment& segment : sub_vector.segments) {
+    const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+    for (int64_t i = owned.begin; i < owned.end; ++i) {
+      values[static_cast<size_t>(i - slice.begin)] =
+          StateValue(plan.parameters[segment.parameter].name, role, i - segment.begin, step);
+    }
+  }
+  return values;
+}
+
+constexpr const char* SmallFingerprint = "1 file, 1000 tokens, xxh3-128 00112233445566778899aabbccddeeff";
+
+/// Saves on all ranks. One status a rank; `fs` gives each rank its file system.
+inline auto SaveSmall(const Plan& plan, int64_t step, const std::function<Fs&(int64_t)>& fs) -> std::vector<Status> {
+  std::vector<Status> statuses(static_cast<size_t>(plan.mesh.num_ranks()), Status(Success{}));
+  OnRanks(plan, [&](Communicator& communicator) {
+    const int64_t rank = communicator.rank();
+    CheckpointWriter writer({.plan = &plan,
+                             .communicator = &communicator,
+                             .plan_hash = "0123",
+                             .data_fingerprint = SmallFingerprint,
+                             .fs = &fs(rank)});
+    Status status = writer.Begin({{"step", static_cast<double>(step)}, {"updates", static_cast<double>(step) - 0.125}});
+    if (status) {
+      for (const Op& op : plan.section(SectionKind::Save).ops) {
+        if (const auto* save = op.As<op::SaveShard>()) {
+          writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, rank, step).data());
+        }
+      }
+      status = writer.Commit();
+    }
+    statuses[static_cast<size_t>(rank)] = status;
+  });
+  return statuses;
+}
+inline auto SaveSmall(const Plan& plan, int64_t step) -> Status {
+  for (const Status& status : SaveSmall(plan, step, [](int64_t) -> Fs& { return PosixFs(); })) {
+    RETURN_IF_ERROR(status);
+  }
+  return Success{};
+}
+
+/// Opens a checkpoint on all ranks of `plan` and compares every owned element with what `step` steps make. "" if all is right.
+inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step, ReadPurpose purpose = ReadPurpose::Resume)
+    -> std::string {
+  std::vector<std::string> texts(static_cast<size_t>(plan.mesh.num_ranks()));
+  OnRanks(plan, [&](Communicator& communicator) {
+    std::string& text = texts[static_cast<size_t>(communicator.rank())];
+    auto reader = CheckpointReader::Open({.path = path,
+                                          .plan = &plan,
+                                          .data_fingerprint = SmallFingerprint,
+                                          .purpose = purpose,
+                                          .communicator = &communicator});
+    if (!reader) {
+      text = reader.error().message;
+      return;
+    }
+    if ((*reader)->step() != step || *(*reader)->ReadScalar("updates") != static_cast<double>(step) - 0.125) {
+      text = fmt::format("scalars of step {}", (*reader)->step());
+    }
+    for (const StoredPiece& piece : StoredPieces(plan, communicator.rank())) {
+      if (purpose == ReadPurpose::Parameters && piece.role != StateRole::Parameter) {
+        continue;
+      }
+      const std::string& name = plan.parameters[piece.parameter].name;
+      std::vector<float> values(static_cast<size_t>(piece.elements.size()));
+      const Status read = (*reader)->ReadSegment(name, piece.role, piece.elements, values.data());
+      if (!read) {
+        text = read.error().message;
+        return;
+      }
+      for (int64_t i = piece.elements.begin; i < piece.elements.end; ++i) {
+        const float expected = StateValue(name, piece.role, i, step);
+        if (std::memcmp(&values[static_cast<size_t>(i - piece.elements.begin)], &expected, sizeof(expected)) != 0) {
+          text = fmt::format("{} element {} differs", StoredName(name, piece.role), i);
+          return;
+        }
+      }
+    }
+  });
+  for (std::string& text : texts) {
+    if (!text.empty()) {
+      return text;
+    }
+  }
+  return "";
+}
+
+}  // namespace shardc

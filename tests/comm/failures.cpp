@@ -1,0 +1,207 @@
+// A rank that dies, ends, fails or does not come: every other returns an error that names it, in time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <mutex>
+
+#include "tests/comm/world.h"
+
+namespace shardc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr auto Threads = HostGroup::Members::Threads;
+constexpr auto Processes = HostGroup::Members::Processes;
+
+auto SecondsSince(Clock::time_point begin) -> double {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Barriers until one fails; gives its text.
+auto BarrierUntilFailure(HostCommunicator& comm) -> std::string {
+  while (true) {
+    if (const Status status = comm.Barrier(AxisSet::All()); !status) {
+      EXPECT_EQ(status.error().code, ExitCode::Environment);
+      return status.error().message;
+    }
+  }
+}
+
+// The parent waits for rank 0 first here, so rank 1 stays a zombie: the ranks find out by themselves.
+TEST(CommFailures, RankKilledInComputeIsNamed) {
+  World world(Mesh{{1, 3, 1}}, Processes);
+  const auto begin = Clock::now();
+  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
+    comm.SetPosition(12, 415);
+    if (const Status status = comm.Barrier(AxisSet::All()); !status) {
+      return status.error().message;
+    }
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      kill(getpid(), SIGKILL);
+    }
+    return BarrierUntilFailure(comm);
+  });
+  EXPECT_LT(SecondsSince(begin), 2.0);
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("rank 1"), HasSubstr("last seen at op 415 of step 12")));
+  EXPECT_EQ(texts[1], "signal 9");
+  EXPECT_THAT(texts[2], HasSubstr("rank 1"));
+}
+
+TEST(CommFailures, RankKilledInACollectiveIsNamed) {
+  World world(Mesh{{1, 3, 1}}, Processes);
+  const auto begin = Clock::now();
+  // Rank 1 waits in the barrier when it is killed by rank 0, which comes later.
+  auto* victim = reinterpret_cast<std::atomic<pid_t>*>(world.buffer(0));
+  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
+    if (comm.rank() == 1) {
+      victim->store(getpid());
+    } else if (comm.rank() == 0) {
+      while (victim->load() == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      kill(victim->load(), SIGKILL);
+    }
+    return BarrierUntilFailure(comm);
+  });
+  EXPECT_LT(SecondsSince(begin), 2.0);
+  EXPECT_THAT(texts[0], HasSubstr("rank 1"));
+  EXPECT_EQ(texts[1], "signal 9");
+  EXPECT_THAT(texts[2], HasSubstr("rank 1"));
+}
+
+TEST(CommFailures, FailureReportedByTheLauncherWakesAllWaits) {
+  for (const auto members : {Threads, Processes}) {
+    World world(Mesh{{1, 2, 1}}, members);
+    const auto begin = Clock::now();
+    const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
+      if (comm.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        world.group().MarkFailed(1, ExitCode::Environment, SIGSEGV);
+        return "";
+      }
+      return BarrierUntilFailure(comm);
+    });
+    EXPECT_LT(SecondsSince(begin), 1.0);
+    EXPECT_THAT(texts[0], HasSubstr("rank 1 was killed by signal 11 (SIGSEGV), not seen at any op yet"));
+    const auto failure = world.group().FirstFailure();
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->rank, 1);
+  }
+}
+
+TEST(CommFailures, FirstFailureWins) {
+  World world(Mesh{{1, 3, 1}}, Threads);
+  world.group().MarkFailed(2, ExitCode::Checkpoint);
+  world.group().MarkFailed(0, ExitCode::Environment, SIGKILL);
+  const auto failure = world.group().FirstFailure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, 2);
+  EXPECT_EQ(failure->code, ExitCode::Checkpoint);
+  EXPECT_EQ(failure->signal, 0);
+}
+
+TEST(CommFailures, ReasonReplacesNone) {
+  World world(Mesh{{1, 2, 1}}, Threads);
+  world.group().MarkFailed(1, ExitCode::Environment, -1);
+  world.group().MarkFailed(1, ExitCode::Environment, SIGKILL);
+  EXPECT_EQ(world.group().FirstFailure()->signal, SIGKILL);
+  world.group().MarkFailed(1, ExitCode::Environment, SIGTERM);
+  EXPECT_EQ(world.group().FirstFailure()->signal, SIGKILL);
+}
+
+TEST(CommFailures, RankThatEndedIsNotWaitedFor) {
+  for (const auto members : {Threads, Processes}) {
+    World world(Mesh{{1, 2, 1}}, members);
+    const auto begin = Clock::now();
+    const auto texts = world.Run(
+        {}, [](HostCommunicator& comm) { return comm.rank() == 1 ? std::string() : BarrierUntilFailure(comm); });
+    EXPECT_LT(SecondsSince(begin), 2.0);
+    EXPECT_THAT(texts[0], HasSubstr("rank 1 has ended before this op (axis dp)"));
+  }
+}
+
+TEST(CommFailures, TimeoutNamesTheAbsentAndWhereTheyAre) {
+  for (const auto members : {Threads, Processes}) {
+    World world(Mesh{{1, 3, 1}}, members);
+    const auto begin = Clock::now();
+    const auto texts = world.Run({.timeout = Seconds{0.3}}, [](HostCommunicator& comm) -> std::string {
+      comm.SetPosition(3, 40 + comm.rank());
+      if (comm.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(900));
+        return "";
+      }
+      return BarrierUntilFailure(comm);
+    });
+    EXPECT_LT(SecondsSince(begin), 2.0);
+    for (const size_t rank : {0U, 2U}) {
+      EXPECT_THAT(texts[rank],
+                  HasSubstr("timed out after 0.3 s (axis dp), waiting for rank 1, last seen at op 41 of step 3"));
+    }
+  }
+}
+
+// Not after the 50 ms at which a sleeper looks around by itself.
+TEST(CommFailures, ArrivalOfTheLastWakesSleepers) {
+  World world(Mesh{{1, 2, 1}}, Processes);
+  const auto begin = Clock::now();
+  const auto texts = world.Run({}, [](HostCommunicator& comm) -> std::string {
+    for (int round = 0; round < 40; ++round) {
+      if (comm.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      if (const Status status = comm.Barrier(AxisSet::All()); !status) {
+        return status.error().message;
+      }
+    }
+    return "";
+  });
+  EXPECT_EQ(texts, (std::vector<std::string>{"", ""}));
+  EXPECT_LT(SecondsSince(begin), 1.0);
+}
+
+TEST(CommFailures, SlowRankIsNamedOnceAndWaitedFor) {
+  World world(Mesh{{1, 2, 1}}, Threads);
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  const WaitOptions options{.slow_after = Seconds{0.2}, .warn = [&](const std::string& text) {
+                              const std::lock_guard lock(mutex);
+                              warnings.push_back(text);
+                            }};
+  const auto texts = world.Run(options, [](HostCommunicator& comm) -> std::string {
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    }
+    const Status status = comm.Barrier(AxisSet::All());
+    return status ? "" : status.error().message;
+  });
+  EXPECT_EQ(texts, (std::vector<std::string>{"", ""}));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0], HasSubstr("(axis dp) for rank 1, not seen at any op yet"));
+}
+
+TEST(CommFailures, GroupOfOneNoticesTheFailureOfOthers) {
+  World world(Mesh{{1, 2, 1}}, Threads);
+  world.group().MarkFailed(1, ExitCode::Environment, SIGKILL);
+  const auto texts = world.Run({}, [](HostCommunicator& comm) -> std::string {
+    const Status status = comm.Barrier(AxisSet::Of(Axis::Tp));
+    return status ? "" : status.error().message;
+  });
+  EXPECT_THAT(texts[0], HasSubstr("rank 1 was killed by signal 9 (SIGKILL)"));
+}
+
+TEST(CommFailures, TooManyRanksForOneHost) {
+  const auto group = HostGroup::Create(Mesh{{1, 16384, 1}}, Processes);
+  ASSERT_FALSE(group.ok());
+  EXPECT_EQ(group.error().code, ExitCode::Environment);
+  EXPECT_EQ(group.error().message, "the plan's mesh has 16384 ranks; one host runs at most 1024");
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,165 @@
+// What is refused before evaluation: the whole list of errors, with their places, messages and suggestions.
+
+#include <gtest/gtest.h>
+
+#include "tests/expr/expr_case.h"
+
+namespace shardc {
+namespace {
+
+/// The errors in order, a line each: "column:length name: message [closest]".
+auto ListErrors(std::string_view text, ExprKind kind) -> std::string {
+  std::string list;
+  for (const ExprError& error : ParseExpr(text, kind).errors) {
+    list += fmt::format("{}:{} {}: {}{}\n", error.column, error.length, error.name, error.message,
+                        error.closest.empty() ? "" : fmt::format(" [{}]", error.closest));
+  }
+  return list;
+}
+
+struct ErrorCase {
+  std::string_view text;
+  std::string_view errors;
+  ExprKind kind = ExprKind::Rule;
+};
+
+constexpr ExprKind Predicate = ExprKind::Predicate;
+constexpr ExprKind Schedule = ExprKind::Schedule;
+
+constexpr ErrorCase Cases[] = {
+    // Single tokens.
+    {"1_000", "1:5 expr-syntax: `1_000` is not a number\n"},
+    {"2x", "1:2 expr-syntax: `2x` is not a number\n"},
+    {"1..2", "1:4 expr-syntax: `1..2` is not a number\n"},
+    {"0x10", "1:4 expr-syntax: `0x10` is not a number\n"},
+    {"1e", "1:2 expr-syntax: `1e` is not a number\n"},
+    {"1e+", "1:3 expr-syntax: `1e+` is not a number\n"},
+    {"1e400", "1:5 expr-domain: `1e400` is beyond double precision, 4.9e-324 to 1.8e308\n"},
+    {"1e-400", "1:6 expr-domain: `1e-400` is beyond double precision, 4.9e-324 to 1.8e308\n"},
+    {"3 $ 4", "3:1 expr-syntax: `$` is not part of the language\n"},
+    {"3 \xe2\x88\x92 4", "3:3 expr-syntax: `\\u2212` is not part of the language\n"},
+    {"3 \xff 4", "3:1 expr-syntax: `\\xff` is not part of the language\n"},
+    {std::string_view("3 \0 4", 5), "3:1 expr-syntax: `\\u0000` is not part of the language\n"},
+    {"layer = 3", "7:1 expr-syntax: `=` is not an operator; equality is `==` [==]\n", Predicate},
+    {"true && true", "6:2 expr-syntax: `&&` is not an operator; both conditions is `and` [and]\n", Predicate},
+    {"true || true", "6:2 expr-syntax: `||` is not an operator; either condition is `or` [or]\n", Predicate},
+    {"!true", "1:1 expr-syntax: `!` is not an operator; the opposite is `not` [not]\n", Predicate},
+    {"2 ** 3", "3:2 expr-syntax: `**` is not an operator; a power is `^` [^]\n"},
+    // Structure.
+    {"", "1:1 expr-syntax: the text is empty; an init rule stands here\n"},
+    {" \n", "1:1 expr-syntax: the text is empty; a predicate stands here\n", Predicate},
+    {"1 +", "4:1 expr-syntax: the text ends where a value comes\n"},
+    {"1 + * 2", "5:1 expr-syntax: `*` stands where a value comes\n"},
+    {"+1", "1:1 expr-syntax: `+` stands where a value comes\n"},
+    {"1 2", "3:1 expr-syntax: `2` stands where an operator or the end comes\n"},
+    {"true andd false", "6:4 expr-syntax: `andd` stands where an operator or the end comes [and]\n", Predicate},
+    {"1)", "2:1 expr-syntax: `)` stands where an operator or the end comes\n"},
+    {"(1", "1:1 expr-syntax: `(` has no `)`\n"},
+    {"((1) + 2", "1:1 expr-syntax: `(` has no `)`\n"},
+    {"max(1, 2", "4:1 expr-syntax: `(` has no `)`\n"},
+    {"()", "2:1 expr-syntax: `)` stands where a value comes\n"},
+    {"(1, 2)", "3:1 expr-syntax: `,` stands where an operator or `)` comes\n"},
+    {"max(1 2)", "7:1 expr-syntax: `2` stands where an operator, `,` or `)` comes\n"},
+    {"max(1,)", "7:1 expr-syntax: `)` stands where a value comes\n"},
+    {"1 < 2 < 3", "7:1 expr-syntax: comparisons do not chain; `a < b and b < c` compares three\n", Predicate},
+    {"if true then 1", "15:1 expr-syntax: the text ends where an operator or `else` comes\n"},
+    {"if true 1 else 2", "9:1 expr-syntax: `1` stands where an operator or `then` comes\n"},
+    {"if true thn 1 else 2", "9:3 expr-syntax: `thn` stands where an operator or `then` comes [then]\n"},
+    {"if true else 2", "9:4 expr-syntax: `else` stands where an operator or `then` comes\n"},
+    {"1 + if true then 1 else 2", "5:2 expr-syntax: `if` stands where a value comes; parentheses make it one\n"},
+    {"true == not true", "9:3 expr-syntax: `not` stands where a value comes; parentheses make it one\n", Predicate},
+    {"then", "1:4 expr-syntax: `then` stands where a value comes\n"},
+    // Names.
+    {"layr", "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
+    {"Hidden", "1:6 expr-unknown-name: `Hidden` is not known in an init rule [hidden]\n"},
+    {"width",
+     "1:5 expr-unknown-name: `width` is not known in an init rule; known here: layer, layers, hidden, fan_in, fan_out, "
+     "pi, true, false\n"},
+    {"layer",
+     "1:5 expr-unknown-name: `layer` is not known in a schedule, but in a predicate and in an init rule; known "
+     "here: step, steps, pi, true, false\n",
+     Schedule},
+    {"step < 3",
+     "1:4 expr-unknown-name: `step` is not known in a predicate, but in a schedule; known here: layer, layers, "
+     "hidden, pi, true, false\n",
+     Predicate},
+    {"fan_in > 3",
+     "1:6 expr-unknown-name: `fan_in` is not known in a predicate, but in an init rule; known here: layer, "
+     "layers, hidden, pi, true, false\n",
+     Predicate},
+    {"sqr(2)", "1:3 expr-unknown-name: `sqr` is not known in an init rule [sqrt]\n"},
+    {"normal(0, 1)",
+     "1:6 expr-unknown-name: `normal` is not known in a schedule, but in an init rule; known here: min, "
+     "max, sqrt, exp, log, cos\n",
+     Schedule},
+    {"normal",
+     "1:6 expr-unknown-name: `normal` is not known in a schedule, but in an init rule; known here: step, steps, "
+     "pi, true, false\n",
+     Schedule},
+    {"pi(2)", "1:2 expr-type: `pi` is not a function; a product is written with `*`\n"},
+    {"sqrt", "1:4 expr-argument-count: `sqrt` takes 1 argument (x), here none is given\n"},
+    // Arguments.
+    {"sqrt()", "1:4 expr-argument-count: `sqrt` takes 1 argument (x), here none is given\n"},
+    {"sqrt(1, 2)", "1:4 expr-argument-count: `sqrt` takes 1 argument (x), here 2 are given\n"},
+    {"normal(0.02)", "1:6 expr-argument-count: `normal` takes 2 arguments (mean, std), here 1 is given\n"},
+    // Types.
+    {"true", "1:4 expr-type: an init rule is a number or a distribution; `true` is a condition\n"},
+    {"layers - 1", "1:10 expr-type: a predicate is a condition; `layers - 1` is a number\n", Predicate},
+    {"step < 3", "1:8 expr-type: a schedule is a number; `step < 3` is a condition\n", Schedule},
+    {"1 + true", "5:4 expr-type: `+` takes numbers; `true` is a condition\n"},
+    {"(1 < 2) * 3", "1:7 expr-type: `*` takes numbers; `(1 < 2)` is a condition\n"},
+    {"-true", "2:4 expr-type: `-` takes numbers; `true` is a condition\n"},
+    {"2 ^ true", "5:4 expr-type: `^` takes numbers; `true` is a condition\n"},
+    {"2 * normal(0, 1)", "5:12 expr-type: `*` takes numbers; `normal(0, 1)` is a distribution\n"},
+    {"sqrt(1 < 2)", "6:5 expr-type: `sqrt` takes numbers; `1 < 2` is a condition\n"},
+    {"normal(normal(0, 1), 1)", "8:12 expr-type: `normal` takes numbers; `normal(0, 1)` is a distribution\n"},
+    {"not 1", "5:1 expr-type: `not` takes conditions; `1` is a number\n", Predicate},
+    {"1 and 2 > 1", "1:1 expr-type: `and` takes conditions; `1` is a number\n", Predicate},
+    {"true or layer", "9:5 expr-type: `or` takes conditions; `layer` is a number\n", Predicate},
+    {"true < false",
+     "1:4 expr-type: `<` takes numbers; `true` is a condition\n"
+     "8:5 expr-type: `<` takes numbers; `false` is a condition\n",
+     Predicate},
+    {"layer == true", "10:4 expr-type: `==` takes numbers; `true` is a condition\n", Predicate},
+    {"true != layer", "9:5 expr-type: `!=` takes conditions; `layer` is a number\n", Predicate},
+    {"if normal(0, 1) == normal(0, 1) then 1 else 2",
+     "4:12 expr-type: `==` takes numbers; `normal(0, 1)` is a distribution\n"
+     "20:12 expr-type: `==` takes numbers; `normal(0, 1)` is a distribution\n"},
+    {"if layer then 1 else 2", "4:5 expr-type: `if` takes conditions; `layer` is a number\n"},
+    {"if true then 1 else true",
+     "21:4 expr-type: both branches of `if` are alike; the first is a number, `true` is a condition\n"},
+    {"if true then normal(0, 1) else true",
+     "32:4 expr-type: both branches of `if` are alike; the first is a distribution, `true` is a condition\n"},
+    {"true + (layer + layer + layer + layer + layer + layer + layer > 1)",
+     "1:4 expr-type: `+` takes numbers; `true` is a condition\n"
+     "8:59 expr-type: `+` takes numbers; `(layer + layer + layer + layer + laye...` is a condition\n"},
+    // Several at once, in text order, and nothing that follows from another.
+    {"layr + 1_0 * true + sqr(fan_inn)",
+     "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"
+     "8:3 expr-syntax: `1_0` is not a number\n"
+     "14:4 expr-type: `*` takes numbers; `true` is a condition\n"
+     "21:3 expr-unknown-name: `sqr` is not known in an init rule [sqrt]\n"
+     "25:7 expr-unknown-name: `fan_inn` is not known in an init rule [fan_in]\n"},
+    {"max(*, foo_bar) + min(1 2, 3) + normal(1)",
+     "5:1 expr-syntax: `*` stands where a value comes\n"
+     "8:7 expr-unknown-name: `foo_bar` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
+     "fan_out, "
+     "pi, true, false\n"
+     "25:1 expr-syntax: `2` stands where an operator, `,` or `)` comes\n"
+     "33:6 expr-argument-count: `normal` takes 2 arguments (mean, std), here 1 is given\n"},
+    {"layer % 2 == 0", "7:1 expr-syntax: `%` is not part of the language\n", Predicate},
+    {"if layer % 2 == 0 then 1 else 2", "10:1 expr-syntax: `%` is not part of the language\n"},
+    {"(layer % 2) == 0 and layr > 1",
+     "8:1 expr-syntax: `%` is not part of the language\n"
+     "22:4 expr-unknown-name: `layr` is not known in a predicate [layer]\n",
+     Predicate},
+};
+
+TEST(ExprErrors, ListsEveryFaultWithItsPlace) {
+  for (const ErrorCase& row : Cases) {
+    EXPECT_EQ(ListErrors(row.text, row.kind), row.errors) << row.text;
+  }
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,382 @@
+// The launcher with small rank functions: outcomes, deaths, signals, locks, refusals.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "runtime/launch/environment.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/run_dir_lock.h"
+
+namespace shardc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+auto PlanOf(const Mesh& mesh) -> Plan {
+  Plan plan;
+  plan.mesh = mesh;
+  plan.arena_bytes = {4096, 8192, 4096, 1 << 20, 0};
+  return plan;
+}
+
+/// Steps of a millisecond until the ranks agree to stop, as the executor's control op would.
+auto StepUntilStop(RankContext& context) -> ErrorOr<ExitCode> {
+  for (int64_t step = 0;; ++step) {
+    context.comm->SetPosition(step, 7);
+    std::this_thread::sleep_for(milliseconds(1));
+    double stop = context.stop_requested->load() ? 1 : 0;
+    RETURN_IF_ERROR(
+        context.comm->AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&stop), 1, DType::F64, ReduceOp::Max));
+    if (stop != 0) {
+      return ExitCode::Preempted;
+    }
+  }
+}
+
+struct Outcome {
+  /// Exit status as a shell shows it: 128 + n for a signal.
+  int status = 0;
+  std::string errors;
+  double seconds = 0;
+};
+
+/// Runs a launcher in a process of its own, as shardc-run is. `disturb` is called with its process id meanwhile.
+auto Launch(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main,
+            const std::function<void(pid_t)>& disturb = {}) -> Outcome {
+  const std::string path = testing::TempDir() + fmt::format("shardc_launch_{}.err", getpid());
+  const auto begin = Clock::now();
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  CHECK(pid >= 0, "fork");
+  if (pid == 0) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    dup2(file, STDERR_FILENO);
+    const auto result = LaunchLocal(plan, options, rank_main);
+    if (!result) {
+      dprintf(STDERR_FILENO, "error: %s\n", result.error().message.c_str());
+      _exit(static_cast<int>(result.error().code));
+    }
+    _exit(static_cast<int>(*result));
+  }
+  if (disturb) {
+    disturb(pid);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  Outcome outcome;
+  outcome.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  outcome.errors = text.str();
+  std::filesystem::remove(path);
+  return outcome;
+}
+
+/// Words that all processes of a test share.
+class SharedWords {
+ public:
+  SharedWords()
+      : words_(static_cast<std::atomic<int>*>(
+            mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  SharedWords(const SharedWords&) = delete;
+  ~SharedWords() { munmap(words_, 4096); }
+  auto operator[](int64_t i) const -> std::atomic<int>& { return words_[i]; }
+  auto Await(int64_t i) const -> int {
+    while (words_[i].load() == 0) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return words_[i].load();
+  }
+
+ private:
+  std::atomic<int>* words_;
+};
+
+auto Exists(pid_t pid) -> bool {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  const size_t close = text.rfind(')');
+  return close != std::string::npos && text[close + 2] != 'Z';
+}
+
+TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
+  const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
+    const bool right = context.comm->rank() == context.rank && context.plan->mesh.num_ranks() == 4 &&
+                       context.eval_checkpoint == "step-3" && context.dry && context.json &&
+                       context.arenas->Base(Arena::SharedTransient) != nullptr && !context.stop_requested->load();
+    auto sum = static_cast<int64_t>(context.rank);
+    RETURN_IF_ERROR(
+        context.comm->AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&sum), 1, DType::I64, ReduceOp::Sum));
+    return right && sum == 6 ? ExitCode::Preempted : ExitCode::InternalFault;
+  };
+  const LaunchOptions options{.eval_checkpoint = "step-3", .dry = true, .json = true};
+  const Outcome outcome = Launch(PlanOf(Mesh{{1, 2, 2}}), options, rank_main);
+  EXPECT_EQ(outcome.status, 75);
+  EXPECT_EQ(outcome.errors, "");
+  const auto by_threads = LaunchThreads(PlanOf(Mesh{{1, 2, 2}}), options, rank_main);
+  ASSERT_TRUE(by_threads.ok());
+  EXPECT_EQ(*by_threads, ExitCode::Preempted);
+}
+
+TEST(Launch, ErrorOfARankStandsFirstAndSetsTheCode) {
+  const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
+    context.comm->SetPosition(2, 30);
+    if (context.rank == 1) {
+      std::this_thread::sleep_for(milliseconds(50));
+      return Fail(ExitCode::Checkpoint, "the manifest is damaged");
+    }
+    return StepUntilStop(context);
+  };
+  const Outcome outcome = Launch(PlanOf(Mesh{{1, 3, 1}}), {}, rank_main);
+  EXPECT_EQ(outcome.status, 5);
+  EXPECT_THAT(outcome.errors, StartsWith("error: rank 1: the manifest is damaged\n"));
+  EXPECT_THAT(outcome.errors, HasSubstr("error: rank 0: rank 1 failed with exit code 5, last seen at op 30 of step 2"));
+  EXPECT_THAT(outcome.errors, HasSubstr("error: rank 2: rank 1 failed with exit code 5, last seen at op 30 of step 2"));
+  EXPECT_LT(outcome.seconds, 2);
+  const auto by_threads = LaunchThreads(PlanOf(Mesh{{1, 3, 1}}), {}, rank_main);
+  ASSERT_TRUE(by_threads.ok());
+  EXPECT_EQ(*by_threads, ExitCode::Checkpoint);
+}
+
+TEST(Launch, KilledRankIsNamedByLauncherAndPeers) {
+  for (const bool in_collective : {false, true}) {
+    const SharedWords words;
+    const Outcome outcome = Launch(
+        PlanOf(Mesh{{1, 3, 1}}), {},
+        [&](RankContext& context) -> ErrorOr<ExitCode> {
+          words[context.rank].store(getpid());
+          if (context.rank == 1 && !in_collective) {
+            context.comm->SetPosition(12, 415);
+            while (true) {
+              pause();
+            }
+          }
+          if (context.rank == 0 && in_collective) {
+            // The others wait for this one, asleep in the barrier.
+            words.Await(3);
+          }
+          return StepUntilStop(context);
+        },
+        [&](pid_t) {
+          words.Await(0);
+          words.Await(2);
+          const pid_t victim = words.Await(1);
+          std::this_thread::sleep_for(milliseconds(100));
+          kill(victim, SIGKILL);
+          std::this_thread::sleep_for(milliseconds(20));
+          words[3].store(1);
+        });
+    EXPECT_EQ(outcome.status, 6);
+    EXPECT_THAT(outcome.errors, StartsWith("error: rank 1 was killed by signal 9 (SIGKILL), last seen at op"));
+    EXPECT_THAT(outcome.errors, HasSubstr("error: rank 0: rank 1 "));
+    EXPECT_THAT(outcome.errors, HasSubstr("error: rank 2: rank 1 "));
+    if (!in_collective) {
+      EXPECT_THAT(outcome.errors, HasSubstr("last seen at op 415 of step 12"));
+    }
+    EXPECT_LT(outcome.seconds, 2);
+  }
+}
+
+TEST(Launch, RankThatDoesNotNoticeIsEnded) {
+  const Outcome outcome =
+      Launch(PlanOf(Mesh{{1, 2, 1}}), {.grace = Seconds{0.3}}, [](RankContext& context) -> ErrorOr<ExitCode> {
+        if (context.rank == 1) {
+          return Fail(ExitCode::Diverged, "over");
+        }
+        while (true) {
+          pause();
+        }
+      });
+  EXPECT_EQ(outcome.status, 7);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("rank 0 has not ended 0.3 s after the failure and is ended"),
+                                    Not(HasSubstr("signal 9"))));
+  EXPECT_GT(outcome.seconds, 1.2);
+  EXPECT_LT(outcome.seconds, 4);
+}
+
+TEST(Launch, ExitWithoutAReportIsAFailure) {
+  for (const int code : {0, 1, 9}) {
+    const Outcome outcome = Launch(PlanOf(Mesh{{1, 2, 1}}), {}, [code](RankContext& context) -> ErrorOr<ExitCode> {
+      if (context.rank == 1) {
+        _exit(code);
+      }
+      return StepUntilStop(context);
+    });
+    EXPECT_EQ(outcome.status, code == 0 ? 1 : code);
+    EXPECT_THAT(outcome.errors, StartsWith("error: rank 1 failed with exit code"));
+    EXPECT_LT(outcome.seconds, 2);
+  }
+}
+
+TEST(Launch, SignalToAnyRankOrTheLauncherStopsAll) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+    for (const int64_t to : {-1, 0, 1}) {
+      const SharedWords words;
+      const Outcome outcome = Launch(
+          PlanOf(Mesh{{1, 2, 1}}), {},
+          [&](RankContext& context) -> ErrorOr<ExitCode> {
+            words[context.rank].store(getpid());
+            return StepUntilStop(context);
+          },
+          [&](pid_t launcher) {
+            words.Await(0);
+            words.Await(1);
+            kill(to < 0 ? launcher : words[to].load(), signal);
+          });
+      EXPECT_EQ(outcome.status, 75) << "signal " << signal << " to " << to;
+      EXPECT_EQ(outcome.errors, "");
+      EXPECT_LT(outcome.seconds, 2);
+    }
+  }
+}
+
+TEST(Launch, SecondInterruptEndsAtOnce) {
+  const SharedWords words;
+  const Outcome outcome = Launch(
+      PlanOf(Mesh{{1, 2, 1}}), {},
+      [&](RankContext& context) -> ErrorOr<ExitCode> {
+        words[context.rank].store(getpid());
+        while (true) {
+          pause();
+        }
+      },
+      [&](pid_t launcher) {
+        words.Await(0);
+        words.Await(1);
+        kill(launcher, SIGINT);
+        std::this_thread::sleep_for(milliseconds(200));
+        EXPECT_TRUE(Exists(words[0].load()));
+        kill(launcher, SIGINT);
+      });
+  EXPECT_EQ(outcome.status, 128 + SIGINT);
+  EXPECT_LT(outcome.seconds, 2);
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_FALSE(Exists(words[0].load()));
+  EXPECT_FALSE(Exists(words[1].load()));
+}
+
+TEST(Launch, RanksDieWithTheirLauncher) {
+  const SharedWords words;
+  const Outcome outcome = Launch(
+      PlanOf(Mesh{{1, 2, 1}}), {},
+      [&](RankContext& context) -> ErrorOr<ExitCode> {
+        words[context.rank].store(getpid());
+        return StepUntilStop(context);
+      },
+      [&](pid_t launcher) {
+        words.Await(0);
+        words.Await(1);
+        kill(launcher, SIGKILL);
+      });
+  EXPECT_EQ(outcome.status, 128 + SIGKILL);
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_FALSE(Exists(words[0].load()));
+  EXPECT_FALSE(Exists(words[1].load()));
+}
+
+TEST(Launch, StoppedRankTimesOutAndIsEnded) {
+  const SharedWords words;
+  const Outcome outcome = Launch(
+      PlanOf(Mesh{{1, 2, 1}}), {.timeout = Seconds{0.5}, .grace = Seconds{0.2}},
+      [&](RankContext& context) -> ErrorOr<ExitCode> {
+        words[context.rank].store(getpid());
+        return StepUntilStop(context);
+      },
+      [&](pid_t) {
+        words.Await(0);
+        kill(words.Await(1), SIGSTOP);
+      });
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_THAT(outcome.errors, StartsWith("error: rank 0: timed out after 0.5 s (axis dp), waiting for rank 1,"));
+  EXPECT_LT(outcome.seconds, 4);
+  EXPECT_FALSE(Exists(words[1].load()));
+}
+
+TEST(Launch, DoesNotFit) {
+  Plan plan = PlanOf(Mesh{{1, 2, 1}});
+  plan.arena_bytes[0] = int64_t{1} << 50;
+  const auto result = LaunchLocal(plan, {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ExitCode::DoesNotFit);
+  EXPECT_THAT(result.error().message, HasSubstr("the plan's arenas take 2097152.00 GiB (1024 TiB on each of 2 ranks)"));
+}
+
+TEST(Launch, MeshForAClusterIsRefused) {
+  const auto result =
+      LaunchLocal(PlanOf(Mesh{{1, 16384, 1}}), {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ExitCode::Environment);
+}
+
+TEST(RunDirLock, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
+  const std::string run_dir = testing::TempDir() + fmt::format("shardc_lock_{}/a/b", getpid());
+  const RankMain rank_main = [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; };
+  {
+    const auto lock = RunDirLock::Acquire(run_dir);
+    ASSERT_TRUE(lock.ok());
+    const Outcome refused = Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main);
+    EXPECT_EQ(refused.status, 6);
+    EXPECT_EQ(refused.errors,
+              fmt::format("error: run directory {} is in use by another launch (process {})\n", run_dir, getpid()));
+    // Evaluation only reads.
+    EXPECT_EQ(Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir, .eval_checkpoint = "x"}, rank_main).status, 0);
+  }
+  EXPECT_EQ(Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main).status, 0);
+  std::filesystem::remove_all(testing::TempDir() + fmt::format("shardc_lock_{}", getpid()));
+}
+
+TEST(RunDirLock, DirectoryThatCannotBeMade) {
+  const auto lock = RunDirLock::Acquire("/proc/none/such");
+  ASSERT_FALSE(lock.ok());
+  EXPECT_EQ(lock.error().code, ExitCode::Environment);
+  EXPECT_THAT(lock.error().message, HasSubstr("cannot make the run directory /proc/none/such"));
+}
+
+TEST(Environment, OtherLaunchersAreRefusedByName) {
+  using Variables = std::map<std::string, const char*>;
+  const auto check = [](const Variables& variables) {
+    return RefuseOtherLaunchers([&](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second;
+    });
+  };
+  EXPECT_TRUE(check({}).ok());
+  EXPECT_TRUE(check({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).ok());
+  EXPECT_TRUE(check({{"WORLD_SIZE", "4"}}).ok());
+  EXPECT_TRUE(check({{"SLURM_NTASKS", "4"}}).ok());
+  EXPECT_TRUE(check({{"SLURM_NTASKS", "1"}, {"SLURM_PROCID", "0"}}).ok());
+  for (const auto& variables :
+       {Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, Variables{{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}},
+        Variables{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+        Variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "16"}}}) {
+    const Status status = check(variables);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, ExitCode::Environment);
+    for (const auto& [name, value] : variables) {
+      EXPECT_THAT(status.error().message, HasSubstr(fmt::format("{}={}", name, value)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,49 @@
+// The shapes of the attention tests, with their operands and LibTorch's answer.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "tests/ops/torch_oracle.h"
+#include "tests/support/kernel_fixture.h"
+
+namespace shardc {
+
+/// Odd sequences about the tile of 64; one and several kv heads; head widths off and on the vector width; more items than
+/// slots.
+constexpr AttentionShape AttentionShapes[] = {
+    {.sequence = 1, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 6},
+    {.sequence = 1, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 32},
+    {.sequence = 17, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 6},
+    {.sequence = 63, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 10},
+    {.sequence = 64, .batch = 1, .heads = 4, .kv_heads = 4, .head_dim = 32},
+    {.sequence = 65, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 10},
+    {.sequence = 128, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128},
+    {.sequence = 200, .batch = 5, .heads = 6, .kv_heads = 3, .head_dim = 32},
+};
+
+inline auto ToText(const AttentionShape& shape) -> std::string {
+  return fmt::format("S={} B={} A={} K={} D={}", shape.sequence, shape.batch, shape.heads, shape.kv_heads, shape.head_dim);
+}
+
+struct AttentionCase {
+  explicit AttentionCase(const AttentionShape& of, double spread = 1)
+      : shape(of),
+        q_dims{of.sequence, of.batch, of.heads * of.head_dim},
+        k_dims{of.sequence, of.batch, of.kv_heads * of.head_dim},
+        q(RandomNumbers(NumElements(q_dims), 1, spread)),
+        k(RandomNumbers(NumElements(k_dims), 2, spread)),
+        v(RandomNumbers(NumElements(k_dims), 3)),
+        dy(RandomNumbers(NumElements(q_dims), 4)),
+        expected(TorchAttention(of, q, k, v, dy)) {}
+
+  AttentionShape shape;
+  Dims q_dims;
+  Dims k_dims;
+  Numbers q;
+  Numbers k;
+  Numbers v;
+  Numbers dy;
+  AttentionResult expected;
+};
+
+}  // namespace shardc

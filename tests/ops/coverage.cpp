@@ -1,0 +1,44 @@
+// Every op that computes numbers in this process has tests: a suite that bears the name of its type, in a file that bears
+// its mnemonic.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "compiler/plan/op.h"
+
+namespace shardc {
+
+constexpr std::string_view TypeNames[] = {
+#define OP(Type, mnemonic, differentiable, fields, doc) #Type,
+#include "schemas/ops.def"
+};
+
+/// Ops that compute no numbers of their own: structure, data, collectives, and the life of the state. Their tests run with
+/// the executor, the communicators, the data, init and checkpoint folders.
+constexpr OpKind NotNumeric[] = {
+    OpKind::Repeat,     OpKind::EndRepeat,  OpKind::Carry,        OpKind::Release,        OpKind::Control,
+    OpKind::LoadTokens, OpKind::AllGather,  OpKind::ReduceScatter, OpKind::AllReduce,     OpKind::Initialize,
+    OpKind::SaveBegin,  OpKind::SaveShard,  OpKind::SaveCommit,   OpKind::RestoreShard,   OpKind::RestoreScalars,
+};
+
+TEST(Coverage, EveryNumericOpHasCases) {
+  std::set<std::string> suites;
+  const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < tests.total_test_suite_count(); ++i) {
+    suites.insert(tests.GetTestSuite(i)->name());
+  }
+  for (int i = 0; i < NumOpKinds; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    if (std::find(std::begin(NotNumeric), std::end(NotNumeric), kind) == std::end(NotNumeric)) {
+      const std::string type(TypeNames[i]);
+      EXPECT_TRUE(suites.contains(type)) << "no TEST(" << type << ", ...) in tests/ops/" << ToText(kind) << ".cpp";
+      const std::string file = std::string(SHARDC_SOURCE_DIR "/tests/ops/") + std::string(ToText(kind)) + ".cpp";
+      EXPECT_TRUE(std::filesystem::exists(file)) << file << " is missing";
+    }
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,82 @@
+#include "tests/ops/tolerance.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+namespace shardc {
+
+// One rounding of f32 is 6e-8 of the value; operands of the tests are of size 1.
+static constexpr Tolerance Tolerances[] = {
+    {OpKind::RopeTable, DType::F32, 1e-7, 0, "f64 angles, rounded once"},
+    {OpKind::RmsNorm, DType::F32, 1e-7, 5e-7, "blocks of 256 squares in f32; two products"},
+    {OpKind::RmsNormBackward, DType::F32, 2e-6, 1e-6, "a difference of two terms; blocks of 32 rows in f32"},
+    {OpKind::Matmul, DType::F32, 2e-5, 1e-6, "f32 sums of up to 300 products of size 1, which may cancel"},
+    {OpKind::Rope, DType::F32, 3e-7, 2e-7, "a difference of two products"},
+    {OpKind::Attention, DType::F32, 2e-6, 2e-6, "scores of 128 products in f32 enter an exponent; sums of 64 terms"},
+    {OpKind::AttentionBackward, DType::F32, 2e-5, 3e-6, "sums over up to 200 queries of two heads, which may cancel"},
+    {OpKind::Swiglu, DType::F32, 1e-7, 5e-7, "one exponential, one quotient, two products"},
+    {OpKind::SwigluBackward, DType::F32, 5e-7, 1e-6, "one exponential, one quotient; gate (1 - s) + 1 may cancel"},
+    {OpKind::Add, DType::F32, 0, 6e-8, "rounded once"},
+    {OpKind::CrossEntropy, DType::F32, 1e-6, 3e-7, "lse rounded to f32; blocks of 256 exponentials in f32"},
+    {OpKind::CrossEntropy, DType::F64, 1e-6, 3e-7, "a sum of f32 lse, as above"},
+    {OpKind::CrossEntropyBackward, DType::F32, 1e-7, 2e-6, "the rounding of lse and of logit - lse enters an exponent"},
+    {OpKind::EmbeddingBackward, DType::F32, 2e-6, 1e-6, "f32 sums of the rows of one token"},
+    {OpKind::SumSquares, DType::F64, 0, 1e-14, "squares and sums in f64"},
+    {OpKind::ClipFactor, DType::F64, 0, 1e-15, "f64"},
+    {OpKind::Adamw, DType::F32, 1e-6, 1e-6, "a root, two quotients; ten steps of roundings"},
+};
+
+auto ToleranceOf(OpKind op, DType dtype) -> const Tolerance& {
+  for (const Tolerance& row : Tolerances) {
+    if (row.op == op && row.dtype == dtype) {
+      return row;
+    }
+  }
+  CHECK(false, "no tolerance row for {} in {}", ToText(op), ToText(dtype));
+}
+
+template <class T>
+static auto ExpectCloseAs(OpKind op, std::string_view what, std::span<const T> actual,
+                          const std::vector<double>& expected, DType dtype) -> void {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  const Tolerance& tolerance = ToleranceOf(op, dtype);
+  double most_used = 0;
+  size_t worst = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
+    const double allowed = tolerance.abs + tolerance.rel * std::abs(expected[i]);
+    const double used = difference == 0 ? 0 : difference / allowed;
+    // A NaN uses more than any number.
+    if (!(used <= most_used)) {
+      most_used = used;
+      worst = i;
+      if (std::isnan(used)) {
+        break;
+      }
+    }
+  }
+  const std::string report =
+      expected.empty() ? ""
+                       : fmt::format("{} {}: greatest difference {:.3g} at [{}] (expected {:.9g}), {:.0f} % of the tolerance",
+                                     ToText(op), what, std::abs(static_cast<double>(actual[worst]) - expected[worst]), worst,
+                                     expected[worst], most_used * 100);
+  EXPECT_LE(most_used, 1) << report << " (" << tolerance.why << ")";
+  if (std::getenv("SHARDC_SHOW_TOLERANCES") != nullptr) {
+    fmt::print("{}\n", report);
+  }
+}
+
+auto ExpectClose(OpKind op, std::string_view what, std::span<const float> actual, const std::vector<double>& expected)
+    -> void {
+  ExpectCloseAs(op, what, actual, expected, DType::F32);
+}
+
+auto ExpectClose(OpKind op, std::string_view what, std::span<const double> actual, const std::vector<double>& expected)
+    -> void {
+  ExpectCloseAs(op, what, actual, expected, DType::F64);
+}
+
+}  // namespace shardc

@@ -1,0 +1,88 @@
+#include "tests/ops/torch_oracle.h"
+
+#include <torch/torch.h>
+
+namespace shardc {
+
+static auto ToTensor(const Numbers& numbers, at::IntArrayRef shape) -> at::Tensor {
+  at::Tensor tensor = at::empty(shape, at::kDouble);
+  std::copy(numbers.begin(), numbers.end(), tensor.data_ptr<double>());
+  return tensor;
+}
+
+static auto ToNumbers(const at::Tensor& tensor) -> Numbers {
+  const at::Tensor dense = tensor.detach().contiguous();
+  return {dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel()};
+}
+
+auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v, const Numbers& dy)
+    -> AttentionResult {
+  const auto [s, b, a, kv, d] = shape;
+  const at::Tensor q_SBA = ToTensor(q, {s, b, a * d}).requires_grad_();
+  const at::Tensor k_SBK = ToTensor(k, {s, b, kv * d}).requires_grad_();
+  const at::Tensor v_SBK = ToTensor(v, {s, b, kv * d}).requires_grad_();
+  const auto by_head = [&](const at::Tensor& x, int64_t heads) {
+    return x.view({s, b, heads, d}).permute({1, 2, 0, 3}).repeat_interleave(a / heads, 1);
+  };
+  const at::Tensor hidden = at::ones({s, s}, at::kBool).triu(1);
+  const at::Tensor scores = at::matmul(by_head(q_SBA, a), by_head(k_SBK, kv).transpose(2, 3)) / std::sqrt(double(d));
+  const at::Tensor masked = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  const at::Tensor y = at::matmul(at::softmax(masked, -1), by_head(v_SBK, kv)).permute({2, 0, 1, 3}).reshape({s, b, a * d});
+  y.backward(ToTensor(dy, {s, b, a * d}));
+  return {.y = ToNumbers(y),
+          .lse = ToNumbers(at::logsumexp(masked, -1)),
+          .dq = ToNumbers(q_SBA.grad()),
+          .dk = ToNumbers(k_SBK.grad()),
+          .dv = ToNumbers(v_SBK.grad())};
+}
+
+auto TorchRmsNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, const Numbers& weight, const Numbers& dy)
+    -> RmsNormResult {
+  const at::Tensor x_NH = ToTensor(x, {rows, hidden}).requires_grad_();
+  const at::Tensor weight_H = ToTensor(weight, {hidden}).requires_grad_();
+  const at::Tensor y = at::rms_norm(x_NH, {hidden}, weight_H, eps);
+  y.backward(ToTensor(dy, {rows, hidden}));
+  return {.y = ToNumbers(y),
+          .rstd = ToNumbers(at::rsqrt(x_NH.square().mean(-1) + eps)),
+          .dx = ToNumbers(x_NH.grad()),
+          .dweight = ToNumbers(weight_H.grad())};
+}
+
+auto TorchCrossEntropy(int64_t rows, int64_t vocabulary, double count, const Numbers& logits,
+                       const std::vector<int32_t>& targets) -> CrossEntropyResult {
+  const at::Tensor logits_NV = ToTensor(logits, {rows, vocabulary}).requires_grad_();
+  const at::Tensor targets_N = at::empty({rows}, at::kLong);
+  std::copy(targets.begin(), targets.end(), targets_N.data_ptr<int64_t>());
+  const at::Tensor loss = torch::nn::functional::cross_entropy(
+      logits_NV, targets_N, torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+  (loss / count).backward();
+  return {.loss = loss.item<double>(),
+          .lse = ToNumbers(at::logsumexp(logits_NV, -1)),
+          .dlogits = ToNumbers(logits_NV.grad())};
+}
+
+auto TorchAdamw(const AdamwSettings& settings, const Numbers& parameter, const std::vector<Numbers>& gradients)
+    -> AdamwResult {
+  const auto size = static_cast<int64_t>(parameter.size());
+  at::Tensor tensor = ToTensor(parameter, {size}).requires_grad_();
+  torch::optim::AdamW optimizer({tensor}, torch::optim::AdamWOptions(settings.lr)
+                                              .betas({settings.beta1, settings.beta2})
+                                              .eps(settings.eps)
+                                              .weight_decay(settings.weight_decay));
+  AdamwResult result;
+  for (const Numbers& gradient : gradients) {
+    tensor.mutable_grad() = ToTensor(gradient, {size});
+    result.norms.push_back(tensor.grad().norm().item<double>());
+    if (settings.max_norm > 0) {
+      torch::nn::utils::clip_grad_norm_({tensor}, settings.max_norm);
+    }
+    optimizer.step();
+  }
+  const auto& state = static_cast<const torch::optim::AdamWParamState&>(*optimizer.state().begin()->second);
+  result.parameter = ToNumbers(tensor);
+  result.exp_avg = ToNumbers(state.exp_avg());
+  result.exp_avg_sq = ToNumbers(state.exp_avg_sq());
+  return result;
+}
+
+}  // namespace shardc

@@ -1,0 +1,143 @@
+#include "tests/support/kernel_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace shardc {
+
+constexpr size_t GuardBytes = 256;
+constexpr std::byte Guard{0xA5};
+
+auto KernelFixture::Add(DType dtype, Dims shape) -> ValueId {
+  const int64_t bytes = NumElements(shape) * SizeOf(dtype);
+  Memory memory;
+  memory.bytes.assign(static_cast<size_t>(bytes) + 2 * GuardBytes + 64, Guard);
+  const size_t first = reinterpret_cast<uintptr_t>(memory.bytes.data());
+  memory.begin = (first + GuardBytes + 63) / 64 * 64 - first;
+  memory.end = memory.begin + static_cast<size_t>(bytes);
+  std::fill(memory.bytes.begin() + static_cast<int64_t>(memory.begin),
+            memory.bytes.begin() + static_cast<int64_t>(memory.end), std::byte{0xFF});
+  memories_.push_back(std::move(memory));
+  const BufferId buffer = plan_.buffers.Add({.name = "buffer", .bytes = Bytes{bytes}, .offset = 0});
+  return plan_.values.Add({.buffer = buffer, .offset = {}, .dtype = dtype, .shape = std::move(shape)});
+}
+
+template <class T, class Number>
+static auto Write(std::byte* to, const std::vector<Number>& elements) -> void {
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const T element = static_cast<T>(elements[i]);
+    std::memcpy(to + i * sizeof(T), &element, sizeof(T));
+  }
+}
+
+auto KernelFixture::F32(Dims shape, const std::vector<double>& elements) -> ValueId {
+  CHECK(NumElements(shape) == static_cast<int64_t>(elements.size()), "{} of {}", elements.size(), ToText(shape));
+  const ValueId value = Add(DType::F32, std::move(shape));
+  Write<float>(MemoryOf(value), elements);
+  return value;
+}
+
+auto KernelFixture::F64(const std::vector<double>& elements) -> ValueId {
+  const ValueId value = Add(DType::F64, {static_cast<int64_t>(elements.size())});
+  Write<double>(MemoryOf(value), elements);
+  return value;
+}
+
+auto KernelFixture::I32(Dims shape, const std::vector<int32_t>& elements) -> ValueId {
+  CHECK(NumElements(shape) == static_cast<int64_t>(elements.size()), "{} of {}", elements.size(), ToText(shape));
+  const ValueId value = Add(DType::I32, std::move(shape));
+  Write<int32_t>(MemoryOf(value), elements);
+  return value;
+}
+
+auto KernelFixture::I64(const std::vector<int64_t>& elements) -> ValueId {
+  const ValueId value = Add(DType::I64, {static_cast<int64_t>(elements.size())});
+  Write<int64_t>(MemoryOf(value), elements);
+  return value;
+}
+
+auto KernelFixture::Over(ValueId value) -> ValueId {
+  const Value copy = plan_.values[value];
+  return plan_.values.Add(copy);
+}
+
+auto KernelFixture::AddScalar(ScalarKind kind, double number) -> ScalarId {
+  const ScalarId scalar = plan_.scalars.Add({.name = "scalar", .kind = kind, .expression = ""});
+  CHECK(scalar.index < 16, "more scalars than the fixture has room for");
+  scalars_[scalar] = number;
+  return scalar;
+}
+
+auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
+  VisitBody(body, [&](auto& concrete) {
+    if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
+      concrete.scratch = Add(DType::F32, {ScratchBytes(concrete, plan_).value / SizeOf(DType::F32)});
+    }
+  });
+  return BindOp(body, *this);
+}
+
+auto KernelFixture::TryRun(OpBody body) -> Status {
+  const Kernel kernel = BindWithScratch(std::move(body));
+  Status status = kernel(Moment{});
+  EXPECT_TRUE(GuardsHold()) << "the kernel wrote outside its operands";
+  return status;
+}
+
+auto KernelFixture::Run(OpBody body) -> void {
+  const Status status = TryRun(std::move(body));
+  EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
+}
+
+auto KernelFixture::ViewOf(ValueId value) -> View {
+  const Value& described = plan_.values[value];
+  return {.base = MemoryOf(value), .dtype = described.dtype, .shape = described.shape};
+}
+
+auto KernelFixture::MemoryOf(ValueId value) -> std::byte* {
+  Memory& memory = memories_[static_cast<size_t>(plan_.values[value].buffer.index)];
+  return memory.bytes.data() + memory.begin;
+}
+
+auto KernelFixture::GuardsHold() const -> bool {
+  return std::all_of(memories_.begin(), memories_.end(), [](const Memory& memory) {
+    const auto is_guard = [](std::byte byte) { return byte == Guard; };
+    const auto first = memory.bytes.begin();
+    return std::all_of(first, first + static_cast<int64_t>(memory.begin), is_guard) &&
+           std::all_of(first + static_cast<int64_t>(memory.end), memory.bytes.end(), is_guard);
+  });
+}
+
+auto KernelFixture::communicator() -> Communicator& { CHECK(false, "a kernel test has no communicator"); }
+auto KernelFixture::tokens() -> TokenReader& { CHECK(false, "a kernel test has no token reader"); }
+auto KernelFixture::writer() -> CheckpointWriter& { CHECK(false, "a kernel test has no checkpoint writer"); }
+auto KernelFixture::reader() -> CheckpointReader& { CHECK(false, "a kernel test has no checkpoint reader"); }
+
+auto RandomNumbers(int64_t count, uint64_t seed, double spread) -> std::vector<double> {
+  std::mt19937_64 bits(seed);
+  std::vector<double> numbers(static_cast<size_t>(count));
+  for (double& number : numbers) {
+    // The sum of four uniform numbers has variance 1/3.
+    double sum = -2;
+    for (int i = 0; i < 4; ++i) {
+      sum += static_cast<double>(bits() >> 11) * 0x1p-53;
+    }
+    number = static_cast<double>(static_cast<float>(sum * std::sqrt(3.0) * spread));
+  }
+  return numbers;
+}
+
+auto RandomTokens(int64_t count, uint64_t seed, int64_t vocabulary) -> std::vector<int32_t> {
+  std::mt19937_64 bits(seed);
+  std::vector<int32_t> tokens(static_cast<size_t>(count));
+  for (int32_t& token : tokens) {
+    token = static_cast<int32_t>(bits() % static_cast<uint64_t>(vocabulary));
+  }
+  return tokens;
+}
+
+}  // namespace shardc

@@ -1,0 +1,75 @@
+// A tiny plan over host memory, and a binder for it: what a test needs to run one kernel.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+/// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in any
+/// floating type), so reads of what nobody wrote show.
+class KernelFixture : public Binder {
+ public:
+  explicit KernelFixture(int64_t rank = 0) : rank_(rank) {}
+
+  /// A value that holds nothing yet.
+  auto Add(DType dtype, Dims shape) -> ValueId;
+  auto F32(Dims shape, const std::vector<double>& elements) -> ValueId;
+  auto F64(const std::vector<double>& elements) -> ValueId;
+  auto I32(Dims shape, const std::vector<int32_t>& elements) -> ValueId;
+  auto I64(const std::vector<int64_t>& elements) -> ValueId;
+  /// A second value on the bytes of `value`.
+  auto Over(ValueId value) -> ValueId;
+  auto AddScalar(ScalarKind kind, double number) -> ScalarId;
+
+  template <class T>
+  auto At(ValueId value) -> std::span<T> {
+    return {reinterpret_cast<T*>(MemoryOf(value)), static_cast<size_t>(plan_.values[value].num_elements())};
+  }
+
+  auto mutable_plan() -> Plan& { return plan_; }
+
+  /// Binds and runs one op; scratch is made first. An error or a broken guard fails the test.
+  auto Run(OpBody body) -> void;
+  /// The same, with the kernel's status.
+  auto TryRun(OpBody body) -> Status;
+  /// Binds an op; scratch is made first.
+  auto BindWithScratch(OpBody body) -> Kernel;
+
+  auto plan() const -> const Plan& override { return plan_; }
+  auto rank() const -> int64_t override { return rank_; }
+  auto ViewOf(ValueId value) -> View override;
+  auto scalars() -> ScalarTable& override { return scalars_; }
+  auto communicator() -> Communicator& override;
+  auto tokens() -> TokenReader& override;
+  auto writer() -> CheckpointWriter& override;
+  auto reader() -> CheckpointReader& override;
+
+ private:
+  struct Memory {
+    std::vector<std::byte> bytes;
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
+  auto MemoryOf(ValueId value) -> std::byte*;
+  auto GuardsHold() const -> bool;
+
+  Plan plan_;
+  int64_t rank_ = 0;
+  /// Index = BufferId.
+  std::deque<Memory> memories_;
+  /// Kernels keep a reference, so it has its room from the start.
+  ScalarTable scalars_{16};
+};
+
+/// The same numbers on every machine: roughly normal, of the given spread, each an exact f32.
+auto RandomNumbers(int64_t count, uint64_t seed, double spread = 1) -> std::vector<double>;
+/// Ids in [0, vocabulary).
+auto RandomTokens(int64_t count, uint64_t seed, int64_t vocabulary) -> std::vector<int32_t>;
+
+}  // namespace shardc

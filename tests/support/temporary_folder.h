@@ -1,0 +1,44 @@
+// A folder that goes away with the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "compiler/base/check.h"
+
+namespace shardc {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_(testing::TempDir() + "shardc_XXXXXX") {
+    CHECK(mkdtemp(path_.data()) != nullptr, "cannot make {}", path_);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  auto path() const -> const std::string& { return path_; }
+  auto operator/(const std::string& name) const -> std::string { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline auto ReadText(const std::string& path) -> std::string {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline auto WriteText(const std::string& path, const std::string& text) -> void {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+}
+
+}  // namespace shardc

@@ -1,0 +1,42 @@
+# Language, warnings, optimisation, linker. Applies to every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
+
+# missing-field-initializers: g++ 12 reports designated initialisers whose other members have defaults.
+# restrict: false reports from std::string in g++ 12 (GCC PR 105651).
+add_compile_options(-Wall -Wextra -Werror -Werror=switch -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wvla
+  -Wextra-semi -Wno-missing-field-initializers -Wno-restrict)
+
+# Messages and CHECKs name files as the repository does, and builds in other folders give the same objects.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+include_directories(${CMAKE_SOURCE_DIR})
+
+if(SHARDC_SANITIZE)
+  # maybe-uninitialized: the sanitizers' own code confuses it.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+    -D_GLIBCXX_ASSERTIONS -Wno-maybe-uninitialized)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_program(MOLD mold)
+find_program(LLD ld.lld)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+elseif(LLD)
+  add_link_options(-fuse-ld=lld)
+endif()

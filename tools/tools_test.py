@@ -1,0 +1,79 @@
+"""Tests of the scripts and of the configure-time checks: each breaks something and expects to be told. Run by ctest."""
+
+import array
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(*command) -> subprocess.CompletedProcess:
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True)
+
+
+class ToolsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, path: str, text: str) -> None:
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text)
+
+    def test_layers(self):
+        shutil.copytree(ROOT / "tools", self.folder / "tools")
+        self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
+        self.write("compiler/base/ids.h", "#include <vector>\n")
+        check = (sys.executable, ROOT / "tools" / "check_layers.py", self.folder)
+        self.assertEqual(run(*check).returncode, 0)
+        for text, message in {
+            '#include "compiler/plan/plan.h"': "compiler/base may not include compiler/plan",
+            '#include "compiler/base/absent.h"': "no such file",
+            "#include <ATen/Tensor.h>": "<ATen/> belongs to runtime/kernels, tests only",
+        }.items():
+            self.write("compiler/base/ids.h", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("compiler/base/ids.h:1", result.stdout)
+            self.assertIn(message, result.stdout)
+
+    def test_top_level(self):
+        self.write("notes.txt", "")
+        result = run(sys.executable, ROOT / "tools" / "check_top_level.py", self.folder)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("notes.txt: does not belong", result.stdout)
+        self.assertIn("README.md: is missing", result.stdout)
+
+    def test_row_without_file_fails_the_configuration(self):
+        for name in ("CMakeLists.txt", "compiler", "runtime", "schemas", "tests", "tools"):
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, self.folder / name)
+        (self.folder / ".deps").symlink_to(ROOT / ".deps")
+        (self.folder / "compiler/ops/matmul.cpp").unlink()
+        result = run("cmake", "-S", self.folder, "-B", self.folder / "build", "-G", "Ninja")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("compiler/ops/matmul.cpp", result.stderr)
+
+    def test_bigram(self):
+        # Training part 0 1 0 1 0 1: from 0, 1 was seen three times of three; from 1, 0 twice of two. Vocabulary 2, add one.
+        tokens = [0, 1, 0, 1, 0, 1, 0, 1, 1]
+        header = array.array("i", [20240520, 1, len(tokens)] + [0] * 253)
+        (self.folder / "t.bin").write_bytes(header.tobytes() + array.array("H", tokens).tobytes())
+        self.write("r.toml", "[model]\nseq = 2\nvocab = 2\n[data]\neval_tokens = 3\n")
+        self.write("m.jsonl", '{"step": 1, "eval_loss": 9}\n{"step": 2, "eval_loss": 0.5}\n{"step": 2, "loss": 7}\n')
+        bigram = (sys.executable, ROOT / "tools" / "bigram.py", self.folder / "t.bin", "--recipe", self.folder / "r.toml",
+                  "--metrics", self.folder / "m.jsonl")
+        expected = -(math.log(4 / 5) + math.log(1 / 4)) / 2
+        self.assertEqual(run(*bigram).stdout, f"validation 0.5000 nats/byte, bigram {expected:.4f}\n")
+        (self.folder / "t.bin").write_bytes(header.tobytes())
+        self.assertIn("cut short", run(*bigram).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
