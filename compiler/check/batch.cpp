@@ -85,7 +85,7 @@ static auto CheckThree(CheckContext& context) -> bool {
       context.diags()
           .Build(batch.global.at, DiagnosticKind::BatchOverdetermined, *batch.global, ranks, *batch.micro,
                  *batch.accumulate, product)
-          .Help("leave one of the three out")
+          .Help(fmt::format("use global = {}", product))
           .Emit();
       return false;
     }
@@ -111,11 +111,11 @@ static auto CheckProducts(CheckContext& context) -> void {
                            2.0 * static_cast<double>(m.vocab);
   const double micro_tokens = static_cast<double>(sizes.micro) * seq;
   const double rank_tokens = micro_tokens * static_cast<double>(sizes.accumulate);
-  const double flops_per_token =
-      8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;
+  const double flops_per_token = 8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;
   const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
   static_cast<void>(
-      CheckFits(context, micro_tokens * per_token, MaxElements, "the activations of a microbatch, in elements,", "2^56") &&
+      CheckFits(context, micro_tokens * per_token, MaxElements, "the activations of a microbatch, in elements,",
+                "2^56") &&
       CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the operations of a step on one rank", "2^62") &&
       CheckFits(context, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
 }

@@ -37,7 +37,8 @@ auto CheckData(CheckContext& context) -> void {
   }
   if (data.seed.is_set && context.IsSound(data.order) && *data.order == "sequential") {
     context.diags()
-        .Build(data.seed.at, DiagnosticKind::KeyHasNoEffect, "seed", "`order` is \"sequential\", so nothing is shuffled")
+        .Build(data.seed.at, DiagnosticKind::KeyHasNoEffect, "seed",
+               "`order` is \"sequential\", so nothing is shuffled")
         .Emit();
   }
 }

@@ -89,8 +89,8 @@ auto CheckModel(CheckContext& context) -> void {
   CheckHeads(context);
   CheckHeadDim(context);
   const ModelSection& model = context.recipe().model;
-  const bool is_sound = context.IsSound(model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim, model.ffn,
-                                        model.vocab, model.seq);
+  const bool is_sound = context.IsSound(model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
+                                        model.ffn, model.vocab, model.seq);
   if (is_sound && EstimateParameters(context.recipe()) >= MaxElements) {
     context.diags().Build(model.at, DiagnosticKind::SizesTooLarge, "the number of parameters", "2^56").Emit();
     context.MarkFaulty(model.hidden);

@@ -18,8 +18,9 @@ template <class T>
 static auto CheckLeaf(CheckContext&, const KeyInfo&, std::string_view, const Located<T>&) -> void {}
 
 template <class T>
-  requires std::same_as<T, int64_t> || std::same_as<T, double>
-static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<T>& leaf) -> void {
+requires std::same_as<T, int64_t> || std::same_as<T, double>
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<T>& leaf)
+    -> void {
   const auto range = RangeOf(path);
   if (!range) {
     return;
@@ -35,8 +36,8 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
   }
 }
 
-static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<std::string>& leaf)
-    -> void {
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
+                      const Located<std::string>& leaf) -> void {
   const std::vector<Choice>& choices = ChoicesOf(path);
   std::vector<std::string_view> accepted;
   bool is_known = false;

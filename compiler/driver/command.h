@@ -44,7 +44,7 @@ struct Subcommand {
   std::string_view doc;
   /// Two command lines, shown first in the help.
   std::string_view examples;
-  auto (*declare)(CommandOptions& options) -> Action;
+  auto(*declare)(CommandOptions& options) -> Action;
   bool is_hidden = false;
 };
 

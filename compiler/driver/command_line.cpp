@@ -1,8 +1,8 @@
-// The table of subcommands, and the only use of CLI11: it parses into the places that the subcommands name. Its own exit
-// codes are mapped to ours.
+// The table of subcommands, and the only use of CLI11: it parses into the places that the subcommands name. Its own
+// exit codes are mapped to ours.
 
-#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
@@ -25,10 +25,10 @@ static constexpr Subcommand Subcommands[] = {
      "  shardc tokenize --bytes book.txt -o book.bin\n  shardc tokenize --bytes *.txt -o all.bin", DeclareTokenize},
     {"help", "explain a diagnostic, recipe key, op, pass or function",
      "  shardc help heads-not-divisible\n  shardc help optimizer.lr", DeclareHelp},
-    {"schema", "print the JSON schema of recipes, for editors",
-     "  shardc schema\n  shardc schema > recipe.schema.json", DeclareSchema},
-    {"docs", "print a generated page of the documentation", "  shardc docs --errors\n  shardc docs --recipe", DeclareDocs,
-     true},
+    {"schema", "print the JSON schema of recipes, for editors", "  shardc schema\n  shardc schema > recipe.schema.json",
+     DeclareSchema},
+    {"docs", "print a generated page of the documentation", "  shardc docs --errors\n  shardc docs --recipe",
+     DeclareDocs, true},
 };
 
 static constexpr const char* ExitCodeTable =

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "compiler/driver/error_reference.h"
 #include "compiler/driver/command.h"
+#include "compiler/driver/error_reference.h"
 #include "compiler/driver/output.h"
 #include "compiler/recipe/reference.h"
 

@@ -33,7 +33,8 @@ static auto SeverityText(Severity severity) -> std::string_view {
 auto ErrorReference() -> std::string {
   std::string text =
       "# Errors and warnings\n\n"
-      "Made by `shardc docs --errors` from `schemas/diagnostics.def`; a test checks that it is current. `shardc help NAME` prints\n"
+      "Made by `shardc docs --errors` from `schemas/diagnostics.def`; a test checks that it is current. `shardc help "
+      "NAME` prints\n"
       "one. In the messages, `...` stands for a value.\n";
   for (const DiagnosticRow& row : DiagnosticRows()) {
     text += fmt::format("\n## {}\n\n", row.name);
@@ -57,7 +58,8 @@ auto ErrorReference() -> std::string {
 auto DescribeDiagnostic(std::string_view name) -> std::string {
   for (const DiagnosticRow& row : DiagnosticRows()) {
     if (row.name == name) {
-      return fmt::format("{} ({})\n  {}\n\n{}", row.name, SeverityText(row.severity), MessageShape(row.format), row.help);
+      return fmt::format("{} ({})\n  {}\n\n{}", row.name, SeverityText(row.severity), MessageShape(row.format),
+                         row.help);
     }
   }
   return "";

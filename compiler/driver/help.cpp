@@ -81,8 +81,9 @@ static auto RunHelp(const std::string& name) -> ExitCode {
   }
   const std::string closest = ClosestWord(name, names);
   return ReportError(Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass or function\n{}", name,
-                          closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md the names"
-                                          : fmt::format("did you mean `{}`?", closest)));
+                          closest.empty()
+                              ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md the names"
+                              : fmt::format("did you mean `{}`?", closest)));
 }
 
 auto DeclareHelp(CommandOptions& options) -> Action {

@@ -1,5 +1,5 @@
-// Streams and colour. The rules of colour: --color, else NO_COLOR (https://no-color.org), CLICOLOR_FORCE, TERM=dumb, and
-// whether stderr is a terminal.
+// Streams and colour. The rules of colour: --color, else NO_COLOR (https://no-color.org), CLICOLOR_FORCE, TERM=dumb,
+// and whether stderr is a terminal.
 
 #include "compiler/driver/output.h"
 

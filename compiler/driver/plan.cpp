@@ -86,8 +86,8 @@ static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status
     const auto recipe = source.Load();
     source.PrintDiagnostics();
     if (!recipe) {
-    return recipe.error();
-  }
+      return recipe.error();
+    }
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
   const auto plan = source.LoadAndCompile(MakePipelineOptions(options));
@@ -130,7 +130,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   return [values, passes] {
     for (const std::string& name : values->disabled) {
       if (!FromText<PassKind>(name)) {
-        return ReportError(Fail(ExitCode::Usage, "--disable: `{}` is no pass; passes: {}", name, fmt::join(passes, ", ")));
+        return ReportError(
+            Fail(ExitCode::Usage, "--disable: `{}` is no pass; passes: {}", name, fmt::join(passes, ", ")));
       }
     }
     RecipeSource source(values->recipe);

@@ -17,7 +17,8 @@ struct RecipeOptions {
   std::string color = "auto";
 };
 
-auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const std::string& positional = "RECIPE") -> void;
+auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const std::string& positional = "RECIPE")
+    -> void;
 
 /// A recipe with the texts and diagnostics that belong to it. Stays where it is made: diagnostics point to sources.
 class RecipeSource {

@@ -20,6 +20,18 @@ struct RunOptions {
 
 }  // namespace
 
+/// Paths of a recipe hold from where `shardc` was called; those of the plan on record hold from anywhere.
+static auto MakePathsAbsolute(Plan& plan) -> void {
+  const auto make_absolute = [](std::string& path) {
+    path = path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+  };
+  for (std::string& file : plan.data.files) {
+    make_absolute(file);
+  }
+  make_absolute(plan.run.run_dir);
+  make_absolute(plan.run.checkpoint_dir);
+}
+
 /// The plan of a run lies in its directory: what ran is on record, and can be run again.
 static auto PlacePlan(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::string> {
   std::error_code error;
@@ -48,11 +60,12 @@ static auto Run(const RunOptions& options) -> Status {
   }
 
   RecipeSource source(options.recipe);
-  const auto plan = source.LoadAndCompile({});
+  auto plan = source.LoadAndCompile({});
   source.PrintDiagnostics();
   if (!plan) {
     return plan.error();
   }
+  MakePathsAbsolute(*plan);
   const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
   const auto path = PlacePlan(*plan, run_dir);
   if (!path) {

@@ -1,5 +1,5 @@
-// shardc tokenize --bytes FILES -o OUT: each byte a token, in llm.c's format: 256 little-endian int32 (20240520, version 1,
-// number of tokens, zeros), then the tokens as uint16. Streams, so that size does not matter.
+// shardc tokenize --bytes FILES -o OUT: each byte a token, in llm.c's format: 256 little-endian int32 (20240520,
+// version 1, number of tokens, zeros), then the tokens as uint16. Streams, so that size does not matter.
 //
 // Source of the format: karpathy/llm.c:dev/data/data_common.py@master, write_datafile.
 

@@ -12,11 +12,14 @@ auto ToText(AxisSet axes) -> std::string {
       text += ToText(static_cast<Axis>(i));
     }
   }
-  return text;
+  return text.empty() ? "none" : text;
 }
 
 auto AxisSetFromText(std::string_view text) -> ErrorOr<AxisSet> {
   AxisSet axes;
+  if (text == "none") {
+    return axes;
+  }
   while (true) {
     const size_t plus = text.find('+');
     const std::string_view word = text.substr(0, plus);

@@ -20,7 +20,7 @@ struct EnumNames<Axis> {
   static constexpr std::array<std::string_view, NumAxes> names{"replicate", "dp", "tp"};
 };
 
-/// A set of axes; a collective over it joins the ranks that differ in these axes only. Printed as "dp+tp".
+/// A set of axes; a collective over it joins the ranks that differ in these axes only. Printed as "dp+tp", or "none".
 struct AxisSet {
   uint8_t bits = 0;
 

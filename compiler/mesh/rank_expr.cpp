@@ -9,10 +9,16 @@ auto RankExpr::is_constant() const -> bool {
   return axis == std::array<int64_t, NumAxes>{0, 0, 0} && repeat == 0 && step == 0 && !clamp && !equals;
 }
 
+/// Sums wrap like unsigned ones: a hostile plan must not be undefined behaviour before the verifier, which bounds every
+/// term, has seen it.
+static auto AddProduct(int64_t sum, int64_t a, int64_t b) -> int64_t {
+  return static_cast<int64_t>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 auto RankExpr::Evaluate(const RankPoint& point) const -> int64_t {
-  int64_t value = base + repeat * point.repeat + step * point.step;
+  int64_t value = AddProduct(AddProduct(base, repeat, point.repeat), step, point.step);
   for (size_t i = 0; i < NumAxes; ++i) {
-    value += axis[i] * point.coordinates[i];
+    value = AddProduct(value, axis[i], point.coordinates[i]);
   }
   if (clamp) {
     value = std::clamp(value, clamp->begin, clamp->end);
@@ -23,7 +29,7 @@ auto RankExpr::Evaluate(const RankPoint& point) const -> int64_t {
 auto RankExpr::Plus(int64_t delta) const -> RankExpr {
   CHECK(!clamp && !equals, "cannot shift {}", ToText(*this));
   RankExpr shifted = *this;
-  shifted.base += delta;
+  shifted.base = AddProduct(base, delta, 1);
   return shifted;
 }
 
@@ -55,6 +61,9 @@ auto ToText(const RankExpr& expr) -> std::string {
 /// Reads an integer off the front of `text`.
 static auto TakeInteger(std::string_view& text) -> std::optional<int64_t> {
   int64_t value = 0;
+  if (text.starts_with("+-")) {
+    return std::nullopt;
+  }
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
   const auto [end, status] = std::from_chars(begin, text.data() + text.size(), value);
   if (status != std::errc{}) {
@@ -66,6 +75,7 @@ static auto TakeInteger(std::string_view& text) -> std::optional<int64_t> {
 
 static auto TakeAffine(std::string_view& text, RankExpr& expr) -> bool {
   bool any = false;
+  const auto add = [](int64_t& to, int64_t term) { return !__builtin_add_overflow(to, term, &to); };
   while (!text.empty() && text.front() != ',' && text.front() != ')') {
     if (any && text.front() != '+' && text.front() != '-') {
       return false;
@@ -76,19 +86,20 @@ static auto TakeAffine(std::string_view& text, RankExpr& expr) -> bool {
     }
     any = true;
     if (!text.starts_with('*')) {
-      expr.base += *factor;
+      if (!add(expr.base, *factor)) {
+        return false;
+      }
       continue;
     }
     text.remove_prefix(1);
     const std::string_view name = text.substr(0, text.find_first_of("+-,)"));
     text.remove_prefix(name.size());
-    if (const auto axis = FromText<Axis>(name)) {
-      expr.axis[static_cast<size_t>(*axis)] += *factor;
-    } else if (name == "repeat") {
-      expr.repeat += *factor;
-    } else if (name == "step") {
-      expr.step += *factor;
-    } else {
+    const auto axis = FromText<Axis>(name);
+    int64_t* const coefficient = axis               ? &expr.axis[static_cast<size_t>(*axis)]
+                                 : name == "repeat" ? &expr.repeat
+                                 : name == "step"   ? &expr.step
+                                                    : nullptr;
+    if (coefficient == nullptr || !add(*coefficient, *factor)) {
       return false;
     }
   }

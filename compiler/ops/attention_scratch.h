@@ -13,8 +13,8 @@ namespace shardc {
 constexpr int64_t AttentionQueryTile = 64;
 constexpr int64_t AttentionKeyTile = 64;
 
-/// Shares that the work is cut in at most, each with its own scratch: as many threads as can help. The number of threads is
-/// known only when the plan runs, and neither memory nor bits may depend on it.
+/// Shares that the work is cut in at most, each with its own scratch: as many threads as can help. The number of
+/// threads is known only when the plan runs, and neither memory nor bits may depend on it.
 constexpr int64_t MaxAttentionSlots = 16;
 
 /// B batch, A heads, K kv heads, S sequence.

@@ -38,7 +38,8 @@ auto DefinedBytes::Erase(const Interval& bytes) -> void {
   DefinedPiece tail = pieces_[last - 1];
   head.bytes.end = bytes.begin;
   tail.bytes.begin = bytes.end;
-  auto at = pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(first), pieces_.begin() + static_cast<std::ptrdiff_t>(last));
+  auto at = pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(first),
+                          pieces_.begin() + static_cast<std::ptrdiff_t>(last));
   if (!tail.bytes.empty()) {
     at = pieces_.insert(at, tail);
   }

@@ -1,6 +1,7 @@
 // What the parts of the verifier share. Each part looks at one concern and adds its findings.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,12 +20,13 @@ class Findings {
     Push(fmt::format("{} [{}]", fmt::format(format, std::forward<Args>(args)...), rule));
   }
   template <class... Args>
-  auto AddOp(SectionKind section, size_t index, std::string_view rule, fmt::format_string<Args...> format, Args&&... args)
-      -> void {
+  auto AddOp(SectionKind section, size_t index, std::string_view rule, fmt::format_string<Args...> format,
+             Args&&... args) -> void {
     Push(fmt::format("{}: {} [{}]", OpLine(section, index), fmt::format(format, std::forward<Args>(args)...), rule));
   }
   auto Push(std::string finding) -> void {
-    if (!full()) {
+    // A loop is followed three times, a plan on two ranks: said once.
+    if (!full() && std::find(list_.begin(), list_.end(), finding) == list_.end()) {
       list_.push_back(std::move(finding));
     }
   }
@@ -74,9 +76,9 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
     -> std::optional<std::pair<int64_t, int64_t>>;
 
 /// Walks the ops of a section as they run: `visit.Run(index, repeat, count)` for each; round a loop `visit.Enter()` and
-/// `visit.Exit()`, and for each pass over its body `visit.Begin(repeat_index)` and `visit.End(end_index)`. A loop runs its
-/// indices 0, 1 and the last: places are affine in the index, so what holds for these holds between. Run and End return
-/// false to stop. Requires: nesting is sound.
+/// `visit.Exit()`, and for each pass over its body `visit.Begin(repeat_index)` and `visit.End(end_index)`. A loop runs
+/// its indices 0, 1 and the last: places are affine in the index, so what holds for these holds between. Run and End
+/// return false to stop. Requires: nesting is sound.
 template <class Visitor>
 auto WalkSection(const std::vector<Op>& ops, Visitor& visit) -> void {
   struct Loop {
@@ -121,11 +123,13 @@ auto ForEachOp(const Plan& plan, Function&& function) -> void {
   }
 }
 
-// The parts, in the order in which they run; a part with findings ends the verification.
+// The parts, in the order in which they run. Findings in the first two end the verification: the others rely on them.
 auto VerifyStructure(const Plan& plan, Findings& findings) -> void;
 auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
+auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOps(const Plan& plan, Findings& findings) -> void;
 auto VerifyState(const Plan& plan, Findings& findings) -> void;
+auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
 auto VerifyLives(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
 

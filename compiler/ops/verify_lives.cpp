@@ -2,8 +2,8 @@
 // nothing; what a section makes it releases; buffers that live at one time do not share bytes.
 //
 // The sections are run in the order in which state comes about, each from the state that those before leave behind:
-// constants, then init and restore, then data, then step, eval and save. Places that differ by rank are followed for the
-// first and the last coordinate of every axis: they are affine.
+// constants, then init and restore, then data, then step, eval and save. Places that differ by rank are followed for
+// the first and the last coordinate of every axis: they are affine.
 #include <algorithm>
 
 #include "compiler/ops/verify_section_run.h"
@@ -44,11 +44,9 @@ auto CollectUses(const Plan& plan) -> BufferUses {
   uses.result.assign(static_cast<size_t>(plan.values.size()), false);
   uses.written_in.fill(uses.written);
   uses.released_in.fill(uses.written);
-  std::map<std::pair<BufferId, int64_t>, UnitId> unit_of_shard;
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    if (sub_vector.shard.valid()) {
-      const Value& shard = plan.values[sub_vector.shard];
-      unit_of_shard[{shard.buffer, shard.offset.base}] = sub_vector.unit;
+    for (const Segment& segment : sub_vector.segments) {
+      uses.unit_of_parameter[plan.parameters[segment.parameter].name] = sub_vector.unit;
     }
   }
   ForEachOp(plan, [&](SectionKind section, size_t, const Op& op) {
@@ -63,12 +61,6 @@ auto CollectUses(const Plan& plan) -> BufferUses {
     }
     if (const auto* release = op.As<op::Release>()) {
       uses.released_in[s][static_cast<size_t>(release->buffer.index)] = true;
-    }
-    if (const auto* gather = op.As<op::AllGather>()) {
-      const Value& shard = plan.values[gather->shard];
-      if (const auto unit = unit_of_shard.find({shard.buffer, shard.offset.base}); unit != unit_of_shard.end()) {
-        uses.gathers[plan.values[gather->full].buffer] = unit->second;
-      }
     }
   });
   return uses;

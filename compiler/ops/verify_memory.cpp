@@ -62,7 +62,8 @@ auto MemoryVerifier::Shapes() -> void {
                     ToText(value.shape), MostBytes);
     }
     for (const Placement& placement : value.placement) {
-      if (placement.kind == PlacementKind::Shard && (placement.dim < 0 || static_cast<size_t>(placement.dim) >= value.shape.size())) {
+      if (placement.kind == PlacementKind::Shard &&
+          (placement.dim < 0 || static_cast<size_t>(placement.dim) >= value.shape.size())) {
         findings_.Add("placement-dim", "value %{} {} is sharded at dim {} of {}", id.index, value.name, placement.dim,
                       ToText(value.shape));
       }
@@ -94,8 +95,8 @@ auto MemoryVerifier::Buffers() -> void {
     }
     const int64_t arena = plan_.arena_bytes[static_cast<size_t>(buffer.arena)];
     if (buffer.offset < 0 || buffer.offset % BufferAlignment != 0) {
-      findings_.Add("buffer-alignment", "buffer ${} {} lies at {}, no multiple of {}", id.index, buffer.name, buffer.offset,
-                    BufferAlignment);
+      findings_.Add("buffer-alignment", "buffer ${} {} lies at {}, no multiple of {}", id.index, buffer.name,
+                    buffer.offset, BufferAlignment);
     } else if (buffer.offset > arena || buffer.bytes.value > arena - buffer.offset) {
       findings_.Add("outside-arena", "buffer ${} {} has {} bytes at {}; the {} arena has {}", id.index, buffer.name,
                     buffer.bytes.value, buffer.offset, ToText(buffer.arena), arena);
@@ -127,8 +128,8 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
   const Value& value = plan_.values[id];
   const Buffer& buffer = plan_.buffers[value.buffer];
   if (value.offset.step != 0 || value.offset.equals) {
-    findings_.Add("offset-form", "value %{} {} lies at {}; places are affine in rank and repeat index", id.index, value.name,
-                  ToText(value.offset));
+    findings_.Add("offset-form", "value %{} {} lies at {}; places are affine in rank and repeat index", id.index,
+                  value.name, ToText(value.offset));
     return;
   }
   // Up to the shard pass the microbatch loop is not there yet.
@@ -138,13 +139,14 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
   }
   const auto bounds = BoundsOf(value.offset, plan_.mesh, repeats_[static_cast<size_t>(id.index)], 0);
   if (!bounds) {
-    findings_.Add("offset-overflow", "value %{} {} lies at {}, which overflows", id.index, value.name, ToText(value.offset));
+    findings_.Add("offset-overflow", "value %{} {} lies at {}, which overflows", id.index, value.name,
+                  ToText(value.offset));
     return;
   }
   if (bounds->first < 0 || bounds->second > buffer.bytes.value - value.bytes().value) {
     findings_.Add("value-outside-buffer", "value %{} {} has {} bytes at {} (up to {}); buffer ${} {} has {}", id.index,
-                  value.name, value.bytes().value, ToText(value.offset), bounds->second, value.buffer.index, buffer.name,
-                  buffer.bytes.value);
+                  value.name, value.bytes().value, ToText(value.offset), bounds->second, value.buffer.index,
+                  buffer.name, buffer.bytes.value);
   }
   int64_t steps = std::gcd(value.offset.base, value.offset.repeat);
   for (const int64_t factor : value.offset.axis) {
@@ -154,8 +156,8 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
     steps = std::gcd(steps, std::gcd(value.offset.clamp->begin, value.offset.clamp->end));
   }
   if (steps % SizeOf(value.dtype) != 0) {
-    findings_.Add("value-alignment", "value %{} {} lies at {}, no multiple of its element size {}", id.index, value.name,
-                  ToText(value.offset), SizeOf(value.dtype));
+    findings_.Add("value-alignment", "value %{} {} lies at {}, no multiple of its element size {}", id.index,
+                  value.name, ToText(value.offset), SizeOf(value.dtype));
   }
 }
 
@@ -189,7 +191,8 @@ auto MemoryVerifier::RankExpressions() -> void {
     for (const auto& [name, expr] : finder.found) {
       const auto bounds = BoundsOf(*expr, plan_.mesh, counts.empty() ? 1 : counts.back(), plan_.run.steps);
       if (!bounds || bounds->first < 0) {
-        findings_.AddOp(section, index, "offset-overflow", "{} is {}, which overflows or falls below 0", name, ToText(*expr));
+        findings_.AddOp(section, index, "offset-overflow", "{} is {}, which overflows or falls below 0", name,
+                        ToText(*expr));
       }
     }
   });

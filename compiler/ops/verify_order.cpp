@@ -112,7 +112,8 @@ class OrderRun {
       ScalarFinder finder(plan_);
       VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
       for (const auto& [scalar, writes] : finder.found) {
-        TouchOne(scalars_[static_cast<size_t>(scalar.index)], writes, [&] { return "scalar " + plan_.scalars[scalar].name; });
+        TouchOne(scalars_[static_cast<size_t>(scalar.index)], writes,
+                 [&] { return "scalar " + plan_.scalars[scalar].name; });
       }
       if (!op.when.always()) {
         TouchOne(scalars_[static_cast<size_t>(op.when.scalar.index)], false,
@@ -130,8 +131,9 @@ class OrderRun {
     const auto expect = [&](const Moment& other, std::string_view did) {
       if (!reported_ && !Knows(other)) {
         reported_ = true;
-        findings_.AddOp(section_, own_.index, "missing-event", "{} {} that op {} on stream {} {}, and no event orders the two",
-                        writes ? "writes" : "reads", what(), other.index, ToText(other.stream), did);
+        findings_.AddOp(section_, own_.index, "missing-event",
+                        "{} {} that op {} on stream {} {}, and no event orders the two", writes ? "writes" : "reads",
+                        what(), other.index, ToText(other.stream), did);
       }
     };
     expect(touches.writer, "wrote");

@@ -110,8 +110,10 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
     VerifyMemory(plan, findings);
   }
   if (findings.empty()) {
+    VerifyEvents(plan, findings);
     VerifyOps(plan, findings);
     VerifyState(plan, findings);
+    VerifyTriggers(plan, findings);
     VerifyLives(plan, findings);
     VerifyOrder(plan, findings);
   }

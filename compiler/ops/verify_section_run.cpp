@@ -1,7 +1,7 @@
 // Within a section, per buffer, bytes hold something or nothing. Many values are views of one buffer, so bytes decide,
-// never ids. A value that an in-place op overwrote is dead: its name, and every other name of those bytes that was in use
-// before. A loop's body leaves behind what it found, host data apart. After `allocate`, the living buffers of each arena are
-// kept by offset, and a new one is compared with its neighbours.
+// never ids. A value that an in-place op overwrote is dead: its name, and every other name of those bytes that was in
+// use before. A loop's body leaves behind what it found, host data apart. After `allocate`, the living buffers of each
+// arena are kept by offset, and a new one is compared with its neighbours.
 #include "compiler/ops/verify_section_run.h"
 
 #include <algorithm>
@@ -34,7 +34,8 @@ auto SectionRun::Start(const HeldState& state) -> void {
   // Until lifecycle, nothing says where the state comes from: what is only read or updated is taken as given.
   for (const BufferId id : plan_.buffers.ids()) {
     const auto i = static_cast<size_t>(id.index);
-    const bool given = IsPersistent(plan_.buffers[id].arena) ? !uses_.written_in[static_cast<size_t>(section_)][i] : !uses_.written[i];
+    const bool given =
+        IsPersistent(plan_.buffers[id].arena) ? !uses_.written_in[static_cast<size_t>(section_)][i] : !uses_.written[i];
     if (given) {
       At(id).defined.Write({.bytes = {0, plan_.buffers[id].bytes.value}, .killed_at = 0, .killed = {}, .killed_by = 0});
       At(id).alive = true;
@@ -57,7 +58,7 @@ auto SectionRun::ComeAlive(BufferId id) -> void {
     return;
   }
   state.alive = true;
-  state.born = now_;
+  state.born = now_ + 1;
   const Buffer& buffer = plan_.buffers[id];
   if (!allocated_ || IsPersistent(buffer.arena)) {
     return;
@@ -65,9 +66,9 @@ auto SectionRun::ComeAlive(BufferId id) -> void {
   auto& alive = alive_[static_cast<size_t>(buffer.arena)];
   const auto report = [&](BufferId other) {
     const Buffer& held = plan_.buffers[other];
-    Report("buffer-overlap", "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}", id.index, buffer.name,
-           buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name, held.offset,
-           held.offset + held.bytes.value);
+    Report("buffer-overlap", "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}", id.index,
+           buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name,
+           held.offset, held.offset + held.bytes.value);
   };
   const auto after = alive.lower_bound(buffer.offset);
   if (after != alive.end() && after->first < buffer.offset + buffer.bytes.value) {
@@ -103,10 +104,12 @@ auto SectionRun::Read(ValueId id) -> void {
   const auto [first, last] = buffer_state.defined.Meeting(range);
   findings_.Spend(1 + last - first);
   if (const auto gap = buffer_state.defined.FirstGap(range)) {
-    const auto unit = uses_.gathers.find(buffer_id);
+    const auto unit = uses_.unit_of_parameter.find(plan_.values[id].name);
     Report("read-undefined", "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin, gap->end,
            buffer_id.index, buffer.name,
-           unit == uses_.gathers.end() ? "" : fmt::format(": unit {} is not gathered here", plan_.units[unit->second].name));
+           unit == uses_.unit_of_parameter.end()
+               ? ""
+               : fmt::format(": unit {} is not gathered", plan_.units[unit->second].name));
   } else {
     // A name that was in use in this life of the buffer means what it meant then.
     const bool established = state.used >= buffer_state.born && state.used >= 0;
@@ -118,19 +121,36 @@ auto SectionRun::Read(ValueId id) -> void {
       }
     }
     if (strict_ && !established && uses_.result[static_cast<size_t>(id.index)] && state.written >= 0) {
-      Report("read-released", "reads {}, whose buffer ${} {} was released since it was written", Name(id), buffer_id.index,
-             buffer.name);
+      Report("read-released", "reads {}, whose buffer ${} {} was released since it was written", Name(id),
+             buffer_id.index, buffer.name);
     }
   }
+  CheckName(id);
   state.used = now_;
+}
+
+/// A name that no op writes is a view of what others wrote. Results of ops are not containers of views: a second name
+/// of the same type for the same bytes stands for a result whose op is not there.
+auto SectionRun::CheckName(ValueId id) -> void {
+  const Value& value = plan_.values[id];
+  const Category category = plan_.buffers[value.buffer].category;
+  if (uses_.result[static_cast<size_t>(id.index)] ||
+      (category != Category::Activations && category != Category::Workspace)) {
+    return;
+  }
+  const auto last = last_written_.find({value.buffer, Range(id).begin});
+  if (last != last_written_.end() && plan_.values[last->second].dtype == value.dtype &&
+      plan_.values[last->second].shape == value.shape) {
+    Report("unwritten-value", "reads {}, which no op writes; its bytes hold {}", Name(id), Name(last->second));
+  }
 }
 
 auto SectionRun::WriteScratch(ValueId id) -> void {
   const BufferId buffer = plan_.values[id].buffer;
   Touch(buffer);
   if (const auto held = At(buffer).defined.FirstHeld(Range(id))) {
-    Report("overwrite-defined", "takes {} as scratch, but bytes {} to {} of ${} {} hold something", Name(id), held->begin,
-           held->end, buffer.index, plan_.buffers[buffer].name);
+    Report("overwrite-defined", "takes {} as scratch, but bytes {} to {} of ${} {} hold something", Name(id),
+           held->begin, held->end, buffer.index, plan_.buffers[buffer].name);
   }
   ComeAlive(buffer);
   // Scratch that no release names lives for its op alone.
@@ -152,14 +172,15 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   DefinedPiece piece{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
   if (access.kills.valid()) {
     if (plan_.values[access.kills].buffer != value.buffer || Range(access.kills) != range) {
-      Report("overwrite-mismatch", "{} is written over {}, which lies in other bytes", Name(access.value), Name(access.kills));
+      Report("overwrite-mismatch", "{} is written over {}, which lies in other bytes", Name(access.value),
+             Name(access.kills));
     }
-    piece.killed_at = now_;
+    piece.killed_at = now_ + 1;
     piece.killed = range;
     piece.killed_by = index_;
   } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
-    Report("overwrite-defined", "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value), held->begin,
-           held->end, value.buffer.index, buffer.name);
+    Report("overwrite-defined", "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value),
+           held->begin, held->end, value.buffer.index, buffer.name);
   }
   ComeAlive(value.buffer);
   state.defined.Write(piece);
@@ -170,19 +191,21 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
     piece.bytes = {std::min(range.begin, second.begin), std::max(range.end, second.end)};
     state.defined.Write(piece);
   }
-  At(access.value).used = now_;
-  At(access.value).written = now_;
+  last_written_[{value.buffer, range.begin}] = access.value;
+  At(access.value).used = now_ + 1;
+  At(access.value).written = now_ + 1;
 }
 
-/// What one op writes meets nothing else that it reads or writes: the value that it overwrites apart, and the own slot of
-/// a gather in place.
+/// What one op writes meets nothing else that it reads or writes: the value that it overwrites apart, and the own slot
+/// of a gather in place.
 auto SectionRun::CheckOverlaps(const std::vector<Access>& accesses, bool gather) -> void {
   for (const Access& a : accesses) {
     if (a.kind == AccessKind::Read) {
       continue;
     }
     for (const Access& b : accesses) {
-      if (&a == &b || (b.kind != AccessKind::Read && &b < &a) || plan_.values[a.value].buffer != plan_.values[b.value].buffer) {
+      if (&a == &b || (b.kind != AccessKind::Read && &b < &a) ||
+          plan_.values[a.value].buffer != plan_.values[b.value].buffer) {
         continue;
       }
       const bool overwritten = b.kind == AccessKind::Read && b.value == a.kills;
@@ -206,7 +229,8 @@ auto SectionRun::Release(BufferId id) -> void {
 auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
   index_ = index;
   point_.repeat = repeat;
-  ++now_;
+  // An op reads at an even moment and writes at the odd one behind it.
+  now_ += 2;
   const Op& op = plan_.section(section_).ops[index];
   if (const auto* release = op.As<op::Release>()) {
     Release(release->buffer);
@@ -215,7 +239,9 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
   const std::vector<Access> accesses = AccessesOf(op.body);
   ScratchFinder fields;
   VisitBody(op.body, [&](const auto& body) { VisitFields(body, fields); });
-  const auto is_scratch = [&](ValueId id) { return std::find(fields.scratch.begin(), fields.scratch.end(), id) != fields.scratch.end(); };
+  const auto is_scratch = [&](ValueId id) {
+    return std::find(fields.scratch.begin(), fields.scratch.end(), id) != fields.scratch.end();
+  };
 
   for (const Access& access : accesses) {
     if (access.kind == AccessKind::Read || access.kind == AccessKind::ReadWrite) {
@@ -223,7 +249,8 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
     }
   }
   CheckOverlaps(accesses, op.As<op::AllGather>() != nullptr);
-  if (const auto* gather = op.As<op::AllGather>(); gather != nullptr && plan_.values[gather->shard].buffer == plan_.values[gather->full].buffer) {
+  if (const auto* gather = op.As<op::AllGather>();
+      gather != nullptr && plan_.values[gather->shard].buffer == plan_.values[gather->full].buffer) {
     // In place: the slot's bytes become part of the whole.
     Touch(plan_.values[gather->full].buffer);
     At(plan_.values[gather->full].buffer).defined.Erase(Range(gather->shard));
@@ -233,11 +260,12 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
       continue;
     }
     if (access.kind == AccessKind::ReadWrite && !access.kills.valid()) {
-      At(access.value).written = now_;
+      At(access.value).written = now_ + 1;
       continue;
     }
     if (!op.when.always()) {
-      Report("predicated-write", "writes {} only where {} allows", Name(access.value), plan_.scalars[op.when.scalar].name);
+      Report("predicated-write", "writes {} only where {} allows", Name(access.value),
+             plan_.scalars[op.when.scalar].name);
     }
     if (is_scratch(access.value)) {
       WriteScratch(access.value);
@@ -283,7 +311,8 @@ auto SectionRun::Finish() -> HeldState {
         state[id] = At(id).defined.Ranges();
       }
     } else if (At(id).alive && strict_ && plan_.Established(PassKind::Lifecycle)) {
-      findings_.Add("not-released", "${} {} is not released at the end of section {}", id.index, buffer.name, ToText(section_));
+      findings_.Add("not-released", "${} {} is not released at the end of section {}", id.index, buffer.name,
+                    ToText(section_));
     }
   }
   return state;

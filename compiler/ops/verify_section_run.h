@@ -23,14 +23,15 @@ struct BufferUses {
   std::vector<bool> result;
   /// Is the buffer released in each section?
   std::array<std::vector<bool>, NumSections> released_in;
-  /// The unit whose gather fills the buffer.
-  std::unordered_map<BufferId, UnitId> gathers;
+  /// The unit of each parameter, by the parameter's name, which views of it carry.
+  std::unordered_map<std::string_view, UnitId> unit_of_parameter;
 };
 
 /// Follows one section on one rank. A visitor of WalkSection.
 class SectionRun {
  public:
-  SectionRun(const Plan& plan, const BufferUses& uses, SectionKind section, const Coordinates& coordinates, Findings& findings)
+  SectionRun(const Plan& plan, const BufferUses& uses, SectionKind section, const Coordinates& coordinates,
+             Findings& findings)
       : plan_(plan),
         uses_(uses),
         section_(section),
@@ -76,6 +77,7 @@ class SectionRun {
 
   auto Touch(BufferId id) -> void;
   auto Read(ValueId id) -> void;
+  auto CheckName(ValueId id) -> void;
   auto Write(const Access& access, int64_t count) -> void;
   auto WriteScratch(ValueId id) -> void;
   auto CheckOverlaps(const std::vector<Access>& accesses, bool gather) -> void;
@@ -95,6 +97,8 @@ class SectionRun {
   std::vector<ValueState> values_;
   /// Per open loop: what each touched buffer held when its body began.
   std::vector<Journal> journals_;
+  /// The value that was last written at each place: buffer and first byte.
+  std::map<std::pair<BufferId, int64_t>, ValueId> last_written_;
   std::vector<size_t> begins_;
   /// Living buffers of the arenas that end with the section, by offset.
   std::array<std::map<int64_t, BufferId>, NumArenas> alive_;

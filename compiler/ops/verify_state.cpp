@@ -64,16 +64,16 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
   const SubVector& sub_vector = plan_.sub_vectors[id];
   const int64_t degree = plan_.mesh.size(sub_vector.axes);
   if (sub_vector.length % (degree * SubVectorAlignment) != 0) {
-    findings_.Add("sub-vector-length", "{} has {} elements, no multiple of {} ranks times {}", NameOf(id), sub_vector.length,
-                  degree, SubVectorAlignment);
+    findings_.Add("sub-vector-length", "{} has {} elements, no multiple of {} ranks times {}", NameOf(id),
+                  sub_vector.length, degree, SubVectorAlignment);
   }
   int64_t reached = 0;
   for (const Segment& segment : sub_vector.segments) {
     const Parameter& parameter = plan_.parameters[segment.parameter];
     ++homes[static_cast<size_t>(segment.parameter.index)];
     if (segment.begin < reached || segment.end <= segment.begin || segment.end > sub_vector.length) {
-      findings_.Add("segment-range", "{} at {} to {} of {}: the segment before ends at {}, the vector at {}", parameter.name,
-                    segment.begin, segment.end, NameOf(id), reached, sub_vector.length);
+      findings_.Add("segment-range", "{} at {} to {} of {}: the segment before ends at {}, the vector at {}",
+                    parameter.name, segment.begin, segment.end, NameOf(id), reached, sub_vector.length);
     } else {
       reached = segment.end;
     }
@@ -85,11 +85,12 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
     const int64_t tp = plan_.mesh.size(Axis::Tp);
     const bool sharded = !sub_vector.tp_replicated && tp > 1 && elements % tp == 0;
     if (segment.end - segment.begin != elements && !(sharded && segment.end - segment.begin == elements / tp)) {
-      findings_.Add("segment-size", "{} has {} elements, its segment {}", parameter.name, elements, segment.end - segment.begin);
+      findings_.Add("segment-size", "{} has {} elements, its segment {}", parameter.name, elements,
+                    segment.end - segment.begin);
     }
     if (parameter.trainable != sub_vector.trainable) {
-      findings_.Add("trainable-mismatch", "{} is {}, {} is not", parameter.name, parameter.trainable ? "trainable" : "frozen",
-                    NameOf(id));
+      findings_.Add("trainable-mismatch", "{} is {}, {} is not", parameter.name,
+                    parameter.trainable ? "trainable" : "frozen", NameOf(id));
     }
   }
 }
@@ -104,9 +105,11 @@ auto StateVerifier::SliceValues(SubVectorId id) -> void {
     }
     if (!value.valid()) {
       findings_.Add("state-unset", "{} has no {}", NameOf(id), ToText(role));
-    } else if (plan_.values[value].num_elements() != slice || !IsPersistent(plan_.buffers[plan_.values[value].buffer].arena)) {
-      findings_.Add("state-slice", "the {} of {} has {} elements in the {} arena, expected {} in a persistent one", ToText(role),
-                    NameOf(id), plan_.values[value].num_elements(), ToText(plan_.buffers[plan_.values[value].buffer].arena), slice);
+    } else if (plan_.values[value].num_elements() != slice ||
+               !IsPersistent(plan_.buffers[plan_.values[value].buffer].arena)) {
+      findings_.Add("state-slice", "the {} of {} has {} elements in the {} arena, expected {} in a persistent one",
+                    ToText(role), NameOf(id), plan_.values[value].num_elements(),
+                    ToText(plan_.buffers[plan_.values[value].buffer].arena), slice);
     }
   }
 }
@@ -119,7 +122,8 @@ auto StateVerifier::Segments() -> void {
   }
   for (const ParameterId id : plan_.parameters.ids()) {
     if (homes[static_cast<size_t>(id.index)] != 1) {
-      findings_.Add("parameter-home", "{} lies in {} segments", plan_.parameters[id].name, homes[static_cast<size_t>(id.index)]);
+      findings_.Add("parameter-home", "{} lies in {} segments", plan_.parameters[id].name,
+                    homes[static_cast<size_t>(id.index)]);
     }
   }
 }
@@ -134,29 +138,32 @@ auto StateVerifier::Init() -> void {
     ++inits[static_cast<size_t>(initialize->parameter.index)];
     const ValueId shard = plan_.sub_vectors[initialize->sub_vector].shard;
     if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, initialize->shard, shard)) {
-      findings_.AddOp(SectionKind::Init, i, "init-place", "initialises once, always, and in the slice of its sub-vector");
+      findings_.AddOp(SectionKind::Init, i, "init-place",
+                      "initialises once, always, and in the slice of its sub-vector");
     }
   });
   for (const ParameterId id : plan_.parameters.ids()) {
     const int count = inits[static_cast<size_t>(id.index)];
     if (count != 1) {
-      findings_.Add(count == 0 ? "init-missing" : "init-twice", "{} is initialised {} times", plan_.parameters[id].name, count);
+      findings_.Add(count == 0 ? "init-missing" : "init-twice", "{} is initialised {} times", plan_.parameters[id].name,
+                    count);
     }
   }
+  // State begins as zeros, so that padding and moments do.
   std::map<std::pair<BufferId, int64_t>, int> fills;
   ForOps(SectionKind::Init, [&](size_t, const Op& op, bool) {
-    if (const auto* fill = op.As<op::Fill>()) {
+    if (const auto* fill = op.As<op::Fill>(); fill != nullptr && fill->value == 0) {
       ++fills[{plan_.values[fill->out].buffer, plan_.values[fill->out].offset.base}];
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    for (const StateRole role : {StateRole::ExpAvg, StateRole::ExpAvgSq}) {
+    for (const StateRole role : Roles) {
       const ValueId value = StateOf(plan_.sub_vectors[id], role);
       if (!HasRole(plan_.sub_vectors[id], role) || !value.valid()) {
         continue;
       }
       if (const int count = fills[{plan_.values[value].buffer, plan_.values[value].offset.base}]; count != 1) {
-        findings_.Add("moment-init", "the {} of {} is filled {} times", ToText(role), NameOf(id), count);
+        findings_.Add("state-clear", "the {} of {} is set to 0 {} times", ToText(role), NameOf(id), count);
       }
     }
   }
@@ -189,10 +196,12 @@ auto StateVerifier::Step() -> void {
     if (in_loop) {
       findings_.AddOp(SectionKind::Step, i, "update-twice", "updates in every pass of a loop");
     }
-    for (const auto& [own, of] : {std::pair{adamw->parameter, sub_vector.shard}, std::pair{adamw->gradient, sub_vector.gradient},
-                                  std::pair{adamw->exp_avg, sub_vector.exp_avg}, std::pair{adamw->exp_avg_sq, sub_vector.exp_avg_sq}}) {
+    for (const auto& [own, of] :
+         {std::pair{adamw->parameter, sub_vector.shard}, std::pair{adamw->gradient, sub_vector.gradient},
+          std::pair{adamw->exp_avg, sub_vector.exp_avg}, std::pair{adamw->exp_avg_sq, sub_vector.exp_avg_sq}}) {
       if (!of.valid() || !SameBytes(plan_, own, of)) {
-        findings_.AddOp(SectionKind::Step, i, "update-place", "%{} is not what {} has", own.index, NameOf(adamw->sub_vector));
+        findings_.AddOp(SectionKind::Step, i, "update-place", "%{} is not what {} has", own.index,
+                        NameOf(adamw->sub_vector));
       }
     }
   });
@@ -206,15 +215,19 @@ auto StateVerifier::Step() -> void {
       continue;
     }
     if (updates[index] != 1) {
-      findings_.Add(updates[index] == 0 ? "update-missing" : "update-twice", "{} is updated {} times a step", NameOf(id), updates[index]);
+      findings_.Add(updates[index] == 0 ? "update-missing" : "update-twice", "{} is updated {} times a step",
+                    NameOf(id), updates[index]);
     }
     std::optional<size_t> complete;
     if (sub_vector.gradient.valid()) {
       const Value& gradient = plan_.values[sub_vector.gradient];
       if (plan_.mesh.size(sub_vector.axes) > 1) {
         const auto found = reduced.find({gradient.buffer, gradient.offset.base});
-        const auto* scatter = found == reduced.end() ? nullptr : plan_.section(SectionKind::Step).ops[found->second].As<op::ReduceScatter>();
-        if (scatter != nullptr && scatter->axes == sub_vector.axes && SameBytes(plan_, scatter->shard, sub_vector.gradient)) {
+        const auto* scatter = found == reduced.end()
+                                  ? nullptr
+                                  : plan_.section(SectionKind::Step).ops[found->second].As<op::ReduceScatter>();
+        if (scatter != nullptr && scatter->axes == sub_vector.axes &&
+            SameBytes(plan_, scatter->shard, sub_vector.gradient)) {
           complete = found->second;
         }
       } else if (const auto found = written.find(gradient.buffer); found != written.end()) {
@@ -222,12 +235,13 @@ auto StateVerifier::Step() -> void {
       }
     }
     if (!complete) {
-      findings_.Add("unreduced-parameter", "the gradient of {} ({}) is not reduced over {}", NameOf(id),
-                    sub_vector.segments.empty() ? "no parameter" : plan_.parameters[sub_vector.segments[0].parameter].name,
-                    ToText(sub_vector.axes));
+      findings_.Add(
+          "unreduced-parameter", "the gradient of {} ({}) is not reduced over {}", NameOf(id),
+          sub_vector.segments.empty() ? "no parameter" : plan_.parameters[sub_vector.segments[0].parameter].name,
+          ToText(sub_vector.axes));
     } else if (updates[index] == 1 && *complete > updated_at[index]) {
-      findings_.AddOp(SectionKind::Step, *complete, "update-early", "adds to the gradient of {} after op {} has used it", NameOf(id),
-                      updated_at[index]);
+      findings_.AddOp(SectionKind::Step, *complete, "update-early",
+                      "adds to the gradient of {} after op {} has used it", NameOf(id), updated_at[index]);
     }
   }
 }
@@ -243,8 +257,8 @@ auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void
     ++counts[static_cast<size_t>(own->sub_vector.index)][static_cast<size_t>(own->role)];
     const ValueId value = StateOf(plan_.sub_vectors[own->sub_vector], own->role);
     if (in_loop || !op.when.always() || !value.valid() || !SameBytes(plan_, own->shard, value)) {
-      findings_.AddOp(section, i, fmt::format("{}-place", what), "{}s once, always, and the {} of {}", what, ToText(own->role),
-                      NameOf(own->sub_vector));
+      findings_.AddOp(section, i, fmt::format("{}-place", what), "{}s once, always, and the {} of {}", what,
+                      ToText(own->role), NameOf(own->sub_vector));
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
@@ -252,8 +266,8 @@ auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void
       const int count = counts[static_cast<size_t>(id.index)][static_cast<size_t>(role)];
       const int expected = HasRole(plan_.sub_vectors[id], role) ? 1 : 0;
       if (count != expected) {
-        findings_.Add(fmt::format("{}-{}", what, count < expected ? "missing" : "twice"), "the {} of {} is covered {} times, expected {}",
-                      ToText(role), NameOf(id), count, expected);
+        findings_.Add(fmt::format("{}-{}", what, count < expected ? "missing" : "twice"),
+                      "the {} of {} is covered {} times, expected {}", ToText(role), NameOf(id), count, expected);
       }
     }
   }

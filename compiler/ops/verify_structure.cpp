@@ -27,8 +27,8 @@ struct FieldChecker {
   template <class IdType, class T>
   auto Expect(std::string_view name, IdType id, const IdVector<IdType, T>& table) -> void {
     if (!table.Has(id)) {
-      findings.AddOp(section, index, id.valid() ? "id-out-of-range" : "field-unset", "{} is {}, the plan has {} of its kind",
-                     name, id.index, table.size());
+      findings.AddOp(section, index, id.valid() ? "id-out-of-range" : "field-unset",
+                     "{} is {}, the plan has {} of its kind", name, id.index, table.size());
     }
   }
   auto In(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
@@ -94,7 +94,8 @@ auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
   for (const int64_t size : plan_.mesh.sizes) {
     if (size < 1 || size > MostRanks || (ranks *= size) > MostRanks) {
-      findings_.Add("mesh-size", "mesh is {}; sizes are 1 or more, ranks {} at most", fmt::join(plan_.mesh.sizes, " x "), MostRanks);
+      findings_.Add("mesh-size", "mesh is {}; sizes are 1 or more, ranks {} at most",
+                    fmt::join(plan_.mesh.sizes, " x "), MostRanks);
       return false;
     }
   }
@@ -136,7 +137,8 @@ auto StructureVerifier::Header() -> bool {
 auto StructureVerifier::Tables() -> void {
   for (const OptimizerGroup& group : plan_.groups) {
     if (!std::isfinite(group.weight_decay) || !std::isfinite(group.lr_scale)) {
-      findings_.Add("not-finite", "group {} has weight decay {} and scale {}", group.name, group.weight_decay, group.lr_scale);
+      findings_.Add("not-finite", "group {} has weight decay {} and scale {}", group.name, group.weight_decay,
+                    group.lr_scale);
     }
   }
   std::unordered_set<std::string_view> names;
@@ -180,7 +182,8 @@ auto StructureVerifier::Tables() -> void {
   }
   for (const Trigger& trigger : plan_.triggers) {
     if ((trigger.kind == TriggerKind::EverySteps) != (trigger.every > 0)) {
-      findings_.Add("trigger", "trigger {} of section {} has every={}", ToText(trigger.kind), ToText(trigger.section), trigger.every);
+      findings_.Add("trigger", "trigger {} of section {} has every={}", ToText(trigger.kind), ToText(trigger.section),
+                    trigger.every);
     }
     if (plan_.section(trigger.section).ops.empty()) {
       findings_.Add("trigger", "section {} has a trigger and no ops", ToText(trigger.section));
@@ -250,7 +253,8 @@ auto StructureVerifier::Events() -> void {
         findings_.AddOp(section, index, "event-order", "no op above in this section signals e{}", event.index);
       }
     }
-    if (op.signals.valid() && std::exchange(signalled_in[static_cast<size_t>(op.signals.index)], static_cast<int>(section)) != -1) {
+    if (op.signals.valid() &&
+        std::exchange(signalled_in[static_cast<size_t>(op.signals.index)], static_cast<int>(section)) != -1) {
       findings_.AddOp(section, index, "event-twice", "e{} is signalled above too", op.signals.index);
     }
   });
@@ -287,10 +291,12 @@ auto VerifyStructure(const Plan& plan, Findings& findings) -> void {
   verifier.Tables();
   verifier.Ops();
   verifier.Loops();
-  if (findings.empty()) {
-    verifier.Events();
-    verifier.Predicates();
-  }
+}
+
+auto VerifyEvents(const Plan& plan, Findings& findings) -> void {
+  StructureVerifier verifier(plan, findings);
+  verifier.Events();
+  verifier.Predicates();
 }
 
 }  // namespace shardc

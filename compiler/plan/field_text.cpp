@@ -10,7 +10,9 @@ static auto IsLetterOrDigit(char c) -> bool {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-static auto IsBareCharacter(char c) -> bool { return IsLetterOrDigit(c) || std::string_view("_.-+/*").find(c) != std::string_view::npos; }
+static auto IsBareCharacter(char c) -> bool {
+  return IsLetterOrDigit(c) || std::string_view("_.-+/*").find(c) != std::string_view::npos;
+}
 
 auto Quote(std::string_view text) -> std::string {
   std::string quoted = "\"";

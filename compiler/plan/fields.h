@@ -120,11 +120,17 @@ struct RowFields {
   std::string name_onto = {};
 
   template <class Id>
-  auto In(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto In(std::string_view name, Id& id) -> void {
+    visitor.Default(name, id, ValueId{});
+  }
   template <class Id>
-  auto Out(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Out(std::string_view name, Id& id) -> void {
+    visitor.Default(name, id, ValueId{});
+  }
   template <class Id>
-  auto Over(std::string_view name, Id& id, Id&) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Over(std::string_view name, Id& id, Id&) -> void {
+    visitor.Default(name, id, ValueId{});
+  }
   template <class Id>
   auto Acc(std::string_view name, Id& id, Id& onto) -> void {
     visitor.Default(name, id, ValueId{});
@@ -132,11 +138,17 @@ struct RowFields {
     visitor.Default(name_onto, onto, ValueId{});
   }
   template <class Id>
-  auto InOut(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto InOut(std::string_view name, Id& id) -> void {
+    visitor.Default(name, id, ValueId{});
+  }
   template <class Id>
-  auto Scratch(std::string_view name, Id& id) -> void { visitor.Default(name, id, ValueId{}); }
+  auto Scratch(std::string_view name, Id& id) -> void {
+    visitor.Default(name, id, ValueId{});
+  }
   template <class Id>
-  auto Whole(std::string_view name, Id& id) -> void { visitor.Default(name, id, BufferId{}); }
+  auto Whole(std::string_view name, Id& id) -> void {
+    visitor.Default(name, id, BufferId{});
+  }
   template <class T>
   auto Attr(std::string_view name, T& value) -> void {
     using Plain = std::remove_const_t<T>;

@@ -1,4 +1,5 @@
-// Plan to JSON: the fields of the text form under the same names, numbers and bools as such, ids as the text spells them.
+// Plan to JSON: the fields of the text form under the same names, numbers and bools as such, ids as the text spells
+// them.
 #include <nlohmann/json.hpp>
 
 #include "compiler/plan/field_text.h"

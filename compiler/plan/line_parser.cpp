@@ -25,7 +25,8 @@ auto LineParser::TakeWord(std::string_view what) -> std::optional<Word> {
 
 auto LineParser::TakeLiteral(std::string_view token) -> bool {
   const auto word = TakeWord(token);
-  return word && (word->text == token || Reject(word->column, "`{}` stands where `{}` belongs", Shortened(word->text), token));
+  return word &&
+         (word->text == token || Reject(word->column, "`{}` stands where `{}` belongs", Shortened(word->text), token));
 }
 
 auto LineParser::TakeTypeAndShape(DType& dtype, Dims& shape) -> bool {
@@ -50,7 +51,8 @@ auto LineParser::TakePlace(BufferId& buffer, RankExpr& offset) -> bool {
     return Reject(word->column, "`{}` stands where a place such as $3[1024] belongs", Shortened(text));
   }
   const Word of_buffer{.text = {}, .key_length = 0, .quoted = false, .column = word->column};
-  const Word of_offset{.text = {}, .key_length = 0, .quoted = false, .column = word->column + static_cast<int>(bracket) + 1};
+  const Word of_offset{
+      .text = {}, .key_length = 0, .quoted = false, .column = word->column + static_cast<int>(bracket) + 1};
   return ReadText(of_buffer, text.substr(0, bracket), buffer) &&
          ReadText(of_offset, text.substr(bracket + 1, text.size() - bracket - 2), offset);
 }

@@ -1,5 +1,5 @@
-// One line of a plan text as typed words and fields: what the parser of plans is written with. Keeps the first fault with
-// its place, and every id that a line names, for a check when all tables are known.
+// One line of a plan text as typed words and fields: what the parser of plans is written with. Keeps the first fault
+// with its place, and every id that a line names, for a check when all tables are known.
 #pragma once
 
 #include <optional>

@@ -97,7 +97,8 @@ auto LineReader::Comment() const -> std::string_view {
   }
   rest.remove_prefix(2);
   const size_t first = rest.find_first_not_of(' ');
-  return first == std::string_view::npos ? std::string_view{} : rest.substr(first, rest.find_last_not_of(' ') + 1 - first);
+  return first == std::string_view::npos ? std::string_view{}
+                                         : rest.substr(first, rest.find_last_not_of(' ') + 1 - first);
 }
 
 }  // namespace shardc

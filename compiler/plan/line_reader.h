@@ -17,7 +17,9 @@ struct Word {
   int column = 1;
 
   auto key() const -> std::string_view { return std::string_view(text).substr(0, key_length); }
-  auto value() const -> std::string_view { return std::string_view(text).substr(key_length + (key_length > 0 ? 1 : 0)); }
+  auto value() const -> std::string_view {
+    return std::string_view(text).substr(key_length + (key_length > 0 ? 1 : 0));
+  }
 };
 
 class LineReader {

@@ -77,7 +77,8 @@ auto Parser::ParseFirstLine() -> bool {
   if (!in_.ExpectAllUsed(fields)) {
     return false;
   }
-  const auto word = std::find_if(fields.words.begin(), fields.words.end(), [](const Word& own) { return own.key() == "mesh"; });
+  const auto word =
+      std::find_if(fields.words.begin(), fields.words.end(), [](const Word& own) { return own.key() == "mesh"; });
   return in_.ReadMesh(*word, plan_.mesh);
 }
 
@@ -187,8 +188,8 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
   }
   if (word == "buffer") {
     Buffer buffer;
-    const bool read = in_.TakeNewId(plan_.buffers) && in_.Take("arena", buffer.arena) && in_.Take("name", buffer.name) &&
-                      in_.TakeItem(buffer);
+    const bool read = in_.TakeNewId(plan_.buffers) && in_.Take("arena", buffer.arena) &&
+                      in_.Take("name", buffer.name) && in_.TakeItem(buffer);
     plan_.buffers.Add(std::move(buffer));
     return read;
   }

@@ -1,5 +1,5 @@
-// Plan to text. Order of lines: header, tables, triggers, sections; every table in id order. Nothing is aligned, so that
-// a change of one line shows as one line.
+// Plan to text. Order of lines: header, tables, triggers, sections; every table in id order. Nothing is aligned, so
+// that a change of one line shows as one line.
 #include <set>
 
 #include "compiler/plan/field_text.h"

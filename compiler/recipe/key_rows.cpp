@@ -72,8 +72,7 @@ static auto MakeValueTables() -> ValueTables {
   constexpr bool Accepted = true;
   constexpr bool Later = false;
   ValueTables tables;
-#define RANGE(path, low, high) \
-  tables.ranges[path] = {static_cast<double>(low), static_cast<double>(high), #low, #high};
+#define RANGE(path, low, high) tables.ranges[path] = {static_cast<double>(low), static_cast<double>(high), #low, #high};
 #define CHOICE(path, accepted, word) tables.choices[path].push_back({word, accepted});
 #include "schemas/recipe_values.def"
   return tables;

@@ -1,5 +1,5 @@
-// An override is parsed as TOML; if that fails and the value does not look like TOML on purpose (a quote, a bracket), the
-// value is taken as bare text.
+// An override is parsed as TOML; if that fails and the value does not look like TOML on purpose (a quote, a bracket),
+// the value is taken as bare text.
 
 #include "compiler/recipe/override.h"
 
@@ -46,9 +46,10 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
     return SourceRange{source, 1, static_cast<int32_t>(begin) + 1, std::max(1, static_cast<int32_t>(size))};
   };
   if (key.find('.') != std::string_view::npos) {
-    return reject(range(key_offset, path.size()), fmt::format("`{}` has more than a section and a key; a list of tables "
-                                                              "is set as a whole",
-                                                              path));
+    return reject(range(key_offset, path.size()),
+                  fmt::format("`{}` has more than a section and a key; a list of tables "
+                              "is set as a whole",
+                              path));
   }
   if (!std::all_of(section.begin(), section.end(), IsKeyCharacter) ||
       !std::all_of(key.begin(), key.end(), IsKeyCharacter)) {

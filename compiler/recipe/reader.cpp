@@ -1,5 +1,5 @@
-// TOML tree to Recipe, by the rows of recipe_keys.def: every key is read by its row, every key without a row is an error,
-// and every row without a key takes its default or is an error. Values are judged by type here and nothing else.
+// TOML tree to Recipe, by the rows of recipe_keys.def: every key is read by its row, every key without a row is an
+// error, and every row without a key takes its default or is an error. Values are judged by type here and nothing else.
 
 #include <algorithm>
 #include <cmath>
@@ -155,7 +155,8 @@ class Reader {
     }
     value = node.kind == TomlNode::Kind::Int ? static_cast<double>(node.integer) : node.real;
     if (!std::isfinite(value)) {
-      diagnostics_.Build(node.at, DiagnosticKind::OutOfRange, key.name, fmt::format("{}", value), "finite numbers").Emit();
+      diagnostics_.Build(node.at, DiagnosticKind::OutOfRange, key.name, fmt::format("{}", value), "finite numbers")
+          .Emit();
       return Outcome::Reported;
     }
     return Outcome::Read;
@@ -337,7 +338,8 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
   }
   if (overrides.size() > MaxOverrides) {
     diagnostics
-        .Build({}, DiagnosticKind::BadOverride, fmt::format("{} times --set; the limit is {}", overrides.size(), MaxOverrides))
+        .Build({}, DiagnosticKind::BadOverride,
+               fmt::format("{} times --set; the limit is {}", overrides.size(), MaxOverrides))
         .Emit();
   }
 

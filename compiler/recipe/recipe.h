@@ -63,8 +63,8 @@ auto DefaultOf(const D& value) -> T {
 }  // namespace recipe_type
 
 // Items of lists first, as the sections hold vectors of them.
-#define REQUIRED recipe_type::NoDefault{}
-#define UNSET recipe_type::NoDefault{}
+#define REQUIRED recipe_type::NoDefault()
+#define UNSET recipe_type::NoDefault()
 #define SECTION(name, Struct, doc)
 #define KEY(section, name, Type, default_, doc)
 #define END_SECTION(name)

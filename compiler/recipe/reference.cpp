@@ -31,6 +31,14 @@ static auto TableTitle(const RecipeSectionRow& table) -> std::string {
   return table.list.empty() ? fmt::format("[{}]", table.section) : fmt::format("[[{}.{}]]", table.section, table.list);
 }
 
+/// Docs begin in lower case, as they follow a name elsewhere.
+static auto Sentence(std::string text) -> std::string {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  }
+  return text + ".";
+}
+
 /// Bars would end a cell.
 static auto Cell(std::string text) -> std::string {
   for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
@@ -42,15 +50,19 @@ static auto Cell(std::string text) -> std::string {
 auto RecipeReference() -> std::string {
   std::string text =
       "# Recipe keys\n\n"
-      "Made by `shardc docs --recipe` from `schemas/recipe_keys.def` and `schemas/recipe_values.def`; a test checks that it is\n"
-      "current. `shardc help KEY` prints one key, `shardc plan --emit=recipe RECIPE` a recipe with every default written out.\n"
+      "Made by `shardc docs --recipe` from `schemas/recipe_keys.def` and `schemas/recipe_values.def`; a test checks "
+      "that it is\n"
+      "current. `shardc help KEY` prints one key, `shardc plan --emit=recipe RECIPE` a recipe with every default "
+      "written out.\n"
       "\n"
-      "Sections may stand in any order. Unknown keys are errors. Paths are relative to the recipe's folder. Where a number is\n"
-      "expected, a whole one serves too; expressions are described in [expressions.md](expressions.md). `--set section.key=value`\n"
+      "Sections may stand in any order. Unknown keys are errors. Paths are relative to the recipe's folder. Where a "
+      "number is\n"
+      "expected, a whole one serves too; expressions are described in [expressions.md](expressions.md). `--set "
+      "section.key=value`\n"
       "on the command line counts as text of the recipe that comes last.\n";
   for (const RecipeSectionRow& table : RecipeSectionRows()) {
-    text += fmt::format("\n## {}\n\n{}.\n\n| Key | Takes | Default | Meaning |\n|---|---|---|---|\n", TableTitle(table),
-                        table.doc);
+    text += fmt::format("\n## {}\n\n{}\n\n| Key | Takes | Default | Meaning |\n|---|---|---|---|\n", TableTitle(table),
+                        Sentence(table.doc));
     for (const RecipeKeyRow& row : RecipeKeyRows()) {
       if (row.section != table.section || row.list != table.list) {
         continue;

@@ -1,5 +1,5 @@
-// Size, line length, NUL bytes, and the segments of keys. The segments are counted by the least lexer that knows strings
-// and comments; where it and TOML disagree, the text is a TOML error before that place.
+// Size, line length, NUL bytes, and the segments of keys. The segments are counted by the least lexer that knows
+// strings and comments; where it and TOML disagree, the text is a TOML error before that place.
 
 #include "compiler/recipe/text_guard.h"
 
@@ -101,8 +101,7 @@ auto CheckText(const SourceSet& sources, int16_t source, Diagnostics& diagnostic
   }
   KeyScanner scanner(text);
   if (const size_t deep = scanner.FindDeepKey(); deep != std::string_view::npos) {
-    diagnostics
-        .Build(PlaceOf(text, source, deep), DiagnosticKind::KeyTooDeep, scanner.num_segments(), MaxKeySegments)
+    diagnostics.Build(PlaceOf(text, source, deep), DiagnosticKind::KeyTooDeep, scanner.num_segments(), MaxKeySegments)
         .Emit();
     return false;
   }

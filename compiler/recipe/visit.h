@@ -27,10 +27,11 @@ template <class S, class Struct>
 concept MaybeConst = std::same_as<std::remove_const_t<S>, Struct>;
 
 /// ForEachKey(table, visit): visit(const KeyInfo&, Located<T>&) for each key of a section or of a list's table.
-#define SECTION(name_, Struct, doc_)        \
-  template <MaybeConst<Struct> S, class F>  \
-  auto ForEachKey(S& table, F&& visit) -> void {
-#define KEY(section_, name_, Type, default_, doc_) visit(KeyInfo{#section_, "", #name_, #Type, #default_, doc_}, table.name_);
+#define SECTION(name_, Struct, doc_)       \
+  template <MaybeConst<Struct> S, class F> \
+  auto ForEachKey(S& table, F&& visit)->void {
+#define KEY(section_, name_, Type, default_, doc_) \
+  visit(KeyInfo{#section_, "", #name_, #Type, #default_, doc_}, table.name_);
 #define END_SECTION(name_) }
 #define LIST(section_, name_, Struct, doc_)
 #define ITEM(section_, list_, name_, Type, default_, doc_)
@@ -42,16 +43,16 @@ concept MaybeConst = std::same_as<std::remove_const_t<S>, Struct>;
 #define END_SECTION(name_)
 #define LIST(section_, name_, Struct, doc_) \
   template <MaybeConst<Struct> S, class F>  \
-  auto ForEachKey(S& table, F&& visit) -> void {
+  auto ForEachKey(S& table, F&& visit)->void {
 #define ITEM(section_, list_, name_, Type, default_, doc_) \
   visit(KeyInfo{#section_, #list_, #name_, #Type, #default_, doc_}, table.name_);
 #define END_LIST(section_, name_) }
 #include "schemas/recipe_keys.def"
 
 /// ForEachList(section, visit): visit(name, doc, std::vector<Struct>&) for each list of a section.
-#define SECTION(name_, Struct, doc_)        \
-  template <MaybeConst<Struct> S, class F>  \
-  auto ForEachList([[maybe_unused]] S& table, [[maybe_unused]] F&& visit) -> void {
+#define SECTION(name_, Struct, doc_)       \
+  template <MaybeConst<Struct> S, class F> \
+  auto ForEachList([[maybe_unused]] S& table, [[maybe_unused]] F&& visit)->void {
 #define KEY(section_, name_, Type, default_, doc_)
 #define END_SECTION(name_) }
 #define LIST(section_, name_, Struct, doc_) visit(std::string_view(#name_), std::string_view(doc_), table.name_);

@@ -1,5 +1,5 @@
-// Prints the effective recipe: `key = value  # default | recipe.toml:12 | --set`. Keys that are unset, with a meaning of
-// their own, become comments.
+// Prints the effective recipe: `key = value  # default | recipe.toml:12 | --set`. Keys that are unset, with a meaning
+// of their own, become comments.
 
 #include "compiler/recipe/write.h"
 

@@ -31,7 +31,8 @@ auto OpenIfThere(Fs& fs, const std::string& dir) -> ErrorOr<std::optional<Descri
 /// "a, b, c and 7 more".
 auto ListOf(const std::vector<std::string>& names) -> std::string {
   constexpr size_t MaxShown = 5;
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), MaxShown), ", "));
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), MaxShown), ", "));
   if (names.size() > MaxShown) {
     text += fmt::format(" and {} more", names.size() - MaxShown);
   }
@@ -115,10 +116,11 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
     }
   }
   if (!newest && !skipped.empty()) {
-    return Fail(ExitCode::Checkpoint,
-                "{} holds no whole checkpoint of run {}, but: {}; to start anew, move them away, or set `checkpoint.dir` to "
-                "another folder",
-                dir, run_id, fmt::join(skipped, "; "));
+    return Fail(
+        ExitCode::Checkpoint,
+        "{} holds no whole checkpoint of run {}, but: {}; to start anew, move them away, or set `checkpoint.dir` to "
+        "another folder",
+        dir, run_id, fmt::join(skipped, "; "));
   }
   if (newest) {
     newest->skipped = std::move(skipped);
@@ -261,10 +263,11 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
     data.Compare("model.seq", manifest_.data.seq, plan.data.seq);
     data.Compare("tokens a step", manifest_.data.tokens_per_step, plan.run.tokens_per_step);
     if (!data.empty()) {
-      return Fail(ExitCode::Checkpoint,
-                  "checkpoint of a run over other data: {}; put it back, or begin a new run with another `start.run_id` and "
-                  "`checkpoint.dir`",
-                  data.Text());
+      return Fail(
+          ExitCode::Checkpoint,
+          "checkpoint of a run over other data: {}; put it back, or begin a new run with another `start.run_id` and "
+          "`checkpoint.dir`",
+          data.Text());
     }
   }
 
@@ -324,7 +327,8 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
       text = fmt::format("the plan needs, and it lacks: {}", ListOf(missing));
     }
     if (!unexpected.empty()) {
-      text += fmt::format("{}it holds, and the plan has no place for: {}", text.empty() ? "" : "; ", ListOf(unexpected));
+      text +=
+          fmt::format("{}it holds, and the plan has no place for: {}", text.empty() ? "" : "; ", ListOf(unexpected));
     }
     return Fail(ExitCode::Checkpoint, "{}", text);
   }
@@ -370,7 +374,8 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
       }
     }
     return Fail(ExitCode::Checkpoint,
-                "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; move this checkpoint away to continue from "
+                "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; move this checkpoint away to "
+                "continue from "
                 "the one before",
                 file->path(), *bytes, tensors, actual, expected.digest);
   }
@@ -426,8 +431,8 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, Interv
     const auto entry = (*shard)->tensors.find(stored);
     if (entry == (*shard)->tensors.end() || entry->second->dtype != "F32" ||
         entry->second->shape != Dims{piece.elements.size()}) {
-      return Fail(ExitCode::Checkpoint, "{}: no F32 tensor {} of {} elements, as the manifest says", (*shard)->file.path(),
-                  stored, piece.elements.size());
+      return Fail(ExitCode::Checkpoint, "{}: no F32 tensor {} of {} elements, as the manifest says",
+                  (*shard)->file.path(), stored, piece.elements.size());
     }
     const int64_t offset = (*shard)->header.data_begin + entry->second->data.begin +
                            (part.begin - piece.elements.begin) * SizeOf(DType::F32);
@@ -436,8 +441,8 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, Interv
     covered += part.size();
   }
   if (covered != elements.size()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint {}: {} has {} of the {} elements [{}, {})", options_.path, stored, covered,
-                elements.size(), elements.begin, elements.end);
+    return Fail(ExitCode::Checkpoint, "checkpoint {}: {} has {} of the {} elements [{}, {})", options_.path, stored,
+                covered, elements.size(), elements.begin, elements.end);
   }
   return Success{};
 }

@@ -1,5 +1,5 @@
-// Finds checkpoints and reads them, whatever mesh wrote them: a rank asks for elements of logical tensors and gets them from
-// the pieces that hold them. Everything is checked before the first element is given out.
+// Finds checkpoints and reads them, whatever mesh wrote them: a rank asks for elements of logical tensors and gets them
+// from the pieces that hold them. Everything is checked before the first element is given out.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,22 @@ struct CheckpointInfo {
   std::vector<std::string> abandoned;
 };
 
-/// The checkpoint of `run_id` with the highest step (by its manifest, never by time) in `dir`; none where `dir` is missing
-/// or holds none.
-/// Errors: ExitCode::Checkpoint where directories with a checkpoint's name are there and none of them is a whole checkpoint of
-/// this run: a run does not start from scratch over the remains of another.
+/// The checkpoint of `run_id` with the highest step (by its manifest, never by time) in `dir`; none where `dir` is
+/// missing or holds none. Errors: ExitCode::Checkpoint where directories with a checkpoint's name are there and none of
+/// them is a whole checkpoint of this run: a run does not start from scratch over the remains of another.
 auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs())
     -> ErrorOr<std::optional<CheckpointInfo>>;
 
 /// Removes what saves of `run_id` left under temporary names. Errors: what could not be removed.
 auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs()) -> Status;
 
-/// Collective: rank 0 removes leftovers and looks; all get its answer or its error. (`skipped`, `abandoned`: rank 0 only.)
+/// Collective: rank 0 removes leftovers and looks; all get its answer or its error. (`skipped`, `abandoned`: rank 0
+/// only.)
 auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs = PosixFs())
     -> ErrorOr<std::optional<CheckpointInfo>>;
 
-/// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation; moments and data do not matter.
+/// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation; moments and data do not
+/// matter.
 enum class ReadPurpose : uint8_t { Resume, Parameters };
 
 struct CheckpointReaderOptions {

@@ -82,7 +82,8 @@ auto CheckpointWriter::Begin(const std::map<std::string, double>& state) -> Stat
 auto CheckpointWriter::MakeTemporary() -> Status {
   const RunSettings& run = options_.plan->run;
   if (!IsPlainName(run.run_id)) {
-    return Fail(ExitCode::RecipeRejected, "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)", run.run_id);
+    return Fail(ExitCode::RecipeRejected, "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)",
+                run.run_id);
   }
   RETURN_IF_ERROR(MakeDirectories(*options_.fs, options_.checkpoint_dir));
   auto parent = OpenDirectory(*options_.fs, options_.checkpoint_dir);
@@ -97,7 +98,8 @@ auto CheckpointWriter::MakeTemporary() -> Status {
     auto there = OpenDirectoryAt(*parent, save_->final_name);
     auto manifest = there ? ReadManifest(*there) : there.error();
     if (manifest && manifest->run_id != run.run_id) {
-      return Fail(ExitCode::Checkpoint, "{}/{} belongs to run {}, and this is run {}; set `checkpoint.dir` to another folder",
+      return Fail(ExitCode::Checkpoint,
+                  "{}/{} belongs to run {}, and this is run {}; set `checkpoint.dir` to another folder",
                   options_.checkpoint_dir, save_->final_name, manifest->run_id, run.run_id);
     }
     if (manifest) {
@@ -110,8 +112,8 @@ auto CheckpointWriter::MakeTemporary() -> Status {
   }
   if (options_.fs->MakeDirectory(parent->get(), save_->temporary_name.c_str()) != 0) {
     const int code = errno;
-    return Fail(ExitCode::Environment, "cannot make directory {}/{}: {}", options_.checkpoint_dir, save_->temporary_name,
-                std::strerror(code));
+    return Fail(ExitCode::Environment, "cannot make directory {}/{}: {}", options_.checkpoint_dir,
+                save_->temporary_name, std::strerror(code));
   }
   return parent->Fsync();
 }
@@ -227,8 +229,8 @@ auto CheckpointWriter::Commit() -> Status {
     committed = FollowRankZero(communicator, communicator.rank() == 0 ? Publish(written) : Status(Success{}));
   }
   if (!committed) {
-    if (communicator.rank() == 0) {
-      // Gives the room back. Where that fails the next start does it.
+    if (communicator.rank() == 0 && save_->parent.is_open()) {
+      // Gives the room back. Where that fails the next save of this step or the next start does it.
       static_cast<void>(RemoveDirectoryAt(save_->parent, save_->temporary_name));
     }
     save_.reset();

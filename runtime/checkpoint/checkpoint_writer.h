@@ -1,9 +1,9 @@
-// Writes checkpoints: every rank its own file into a directory with a temporary name, rank 0 the manifest; one rename makes
-// it a checkpoint. Before the rename the old ones stand; after it all ranks are told. Collective over all ranks.
+// Writes checkpoints: every rank its own file into a directory with a temporary name, rank 0 the manifest; one rename
+// makes it a checkpoint. Before the rename the old ones stand; after it all ranks are told. Collective over all ranks.
 //
 // Protocol: (a) rank 0 makes step-N.tmp-<run id> and tells the others; (b) each rank writes its file, hashing what it
-// writes, fsync, close; (c) sizes, digests and failures are gathered; (d) rank 0 writes manifest.json.tmp, fsync, rename;
-// (e) fsync of the directory; (f) rename to step-N, fsync of the parent; (g) the outcome goes to all; (h) older
+// writes, fsync, close; (c) sizes, digests and failures are gathered; (d) rank 0 writes manifest.json.tmp, fsync,
+// rename; (e) fsync of the directory; (f) rename to step-N, fsync of the parent; (g) the outcome goes to all; (h) older
 // checkpoints beyond `keep` are removed.
 #pragma once
 
@@ -48,8 +48,8 @@ class CheckpointWriter {
   /// Requires: between Begin and Commit.
   auto AddShard(SubVectorId sub_vector, StateRole role, const float* shard) -> void;
 
-  /// Errors: the same on all ranks, naming the rank and what failed: the checkpoint does not exist, older ones stand. (With
-  /// "durability unknown" it exists, but may vanish with a power loss.)
+  /// Errors: the same on all ranks, naming the rank and what failed: the checkpoint does not exist, older ones stand.
+  /// (With "durability unknown" it exists, but may vanish with a power loss.)
   auto Commit() -> Status;
 
   /// Path of the last checkpoint committed or found by this writer; empty before.

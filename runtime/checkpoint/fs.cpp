@@ -192,17 +192,19 @@ auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t o
 auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status {
   int64_t done = 0;
   while (done < bytes) {
-    const int64_t n =
-        file.fs().Pread(file.get(), static_cast<std::byte*>(data) + done, static_cast<size_t>(bytes - done), offset + done);
+    const int64_t n = file.fs().Pread(file.get(), static_cast<std::byte*>(data) + done,
+                                      static_cast<size_t>(bytes - done), offset + done);
     if (n < 0 && errno == EINTR) {
       continue;
     }
     if (n < 0) {
       const int code = errno;
-      return Fail(ExitCode::Environment, "cannot read {} at byte {}: {}", file.path(), offset + done, std::strerror(code));
+      return Fail(ExitCode::Environment, "cannot read {} at byte {}: {}", file.path(), offset + done,
+                  std::strerror(code));
     }
     if (n == 0) {
-      return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done, offset + bytes);
+      return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done,
+                  offset + bytes);
     }
     done += n;
   }
@@ -220,7 +222,8 @@ auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::stri
 auto RenameAt(const Descriptor& directory, const std::string& from, const std::string& to) -> Status {
   if (directory.fs().Rename(directory.get(), from.c_str(), to.c_str()) != 0) {
     const int code = errno;
-    return Fail(ExitCode::Environment, "cannot rename {}/{} to {}: {}", directory.path(), from, to, std::strerror(code));
+    return Fail(ExitCode::Environment, "cannot rename {}/{} to {}: {}", directory.path(), from, to,
+                std::strerror(code));
   }
   return Success{};
 }

@@ -1,5 +1,5 @@
-// The file system as checkpoints see it: one method a system call, so that a test body can fail, cut short or kill at any of
-// them. Names are relative to an open directory; nothing is opened through a symbolic link.
+// The file system as checkpoints see it: one method a system call, so that a test body can fail, cut short or kill at
+// any of them. Names are relative to an open directory; nothing is opened through a symbolic link.
 #pragma once
 
 #include <sys/types.h>
@@ -50,7 +50,8 @@ class Descriptor {
   auto path() const -> const std::string& { return path_; }
   /// Closes and tells of a failure (a network file system reports lost writes here).
   auto Close() -> Status;
-  /// Never called twice on a file: after a failed fsync the kernel may have dropped the data, and a second one succeeds.
+  /// Never called twice on a file: after a failed fsync the kernel may have dropped the data, and a second one
+  /// succeeds.
   auto Fsync() -> Status;
 
  private:

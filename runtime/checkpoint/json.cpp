@@ -1,6 +1,6 @@
 #include "runtime/checkpoint/json.h"
 
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace shardc {
@@ -9,43 +9,87 @@ using nlohmann::json;
 
 namespace {
 
-/// Leaves the parser from inside its callback.
-struct Refused {
-  std::string why;
+/// Builds the value, and stops at what the header file does not allow. (json::parse with a callback takes quadratic
+/// time: it looks through an object for each child that ends.)
+class Builder final : public nlohmann::json_sax<json> {
+ public:
+  explicit Builder(json& root) : root_(root) {}
+
+  auto why() const -> const std::string& { return why_; }
+
+  auto null() -> bool override { return Add(nullptr); }
+  auto boolean(bool value) -> bool override { return Add(value); }
+  auto number_integer(number_integer_t value) -> bool override { return Add(value); }
+  auto number_unsigned(number_unsigned_t value) -> bool override { return Add(value); }
+  auto number_float(number_float_t value, const string_t&) -> bool override { return Add(value); }
+  auto string(string_t& value) -> bool override { return Add(std::move(value)); }
+  auto binary(binary_t&) -> bool override { return false; }
+  auto start_object(std::size_t) -> bool override { return Enter(json::object()); }
+  auto start_array(std::size_t) -> bool override { return Enter(json::array()); }
+  auto end_object() -> bool override { return Leave(); }
+  auto end_array() -> bool override { return Leave(); }
+  auto key(string_t& name) -> bool override {
+    const auto [member, added] = open_.back()->emplace(name, nullptr);
+    if (!added) {
+      why_ = fmt::format("the key \"{}\" appears twice", name);
+      return false;
+    }
+    member_ = &*member;
+    return true;
+  }
+  auto parse_error(std::size_t, const std::string&, const json::exception& error) -> bool override {
+    why_ = error.what();
+    return false;
+  }
+
+ private:
+  /// Puts a value where the text is: at the root, behind its key, or at the end of a list.
+  auto Place(json value) -> json* {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    if (open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      return &open_.back()->back();
+    }
+    *member_ = std::move(value);
+    return member_;
+  }
+  auto Add(json value) -> bool {
+    Place(std::move(value));
+    return true;
+  }
+  auto Enter(json value) -> bool {
+    if (open_.size() == MaxJsonDepth) {
+      why_ = fmt::format("nested more than {} deep", MaxJsonDepth);
+      return false;
+    }
+    // Stays where it is while open: a parent grows only after its last child has ended.
+    open_.push_back(Place(std::move(value)));
+    return true;
+  }
+  auto Leave() -> bool {
+    open_.pop_back();
+    return true;
+  }
+
+  json& root_;
+  std::vector<json*> open_;
+  /// The value of the last key.
+  json* member_ = nullptr;
+  std::string why_;
 };
 
 }  // namespace
 
 auto ParseJson(std::string_view text) -> ErrorOr<json> {
-  // Keys seen, of each object that is open.
-  std::vector<std::unordered_set<std::string>> keys;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    switch (event) {
-      case json::parse_event_t::object_start:
-      case json::parse_event_t::array_start:
-        if (depth >= MaxJsonDepth) {
-          throw Refused{fmt::format("nested more than {} deep", MaxJsonDepth)};
-        }
-        keys.emplace_back();
-        break;
-      case json::parse_event_t::object_end:
-      case json::parse_event_t::array_end: keys.pop_back(); break;
-      case json::parse_event_t::key:
-        if (!keys.back().insert(parsed.get_ref<const std::string&>()).second) {
-          throw Refused{fmt::format("the key \"{}\" appears twice", parsed.get_ref<const std::string&>())};
-        }
-        break;
-      case json::parse_event_t::value: break;
-    }
-    return true;
-  };
-  try {
-    return json::parse(text.begin(), text.end(), watch);
-  } catch (const json::exception& error) {
-    return Fail(ExitCode::Checkpoint, "{}", error.what());
-  } catch (const Refused& refused) {
-    return Fail(ExitCode::Checkpoint, "{}", refused.why);
+  json root;
+  Builder builder(root);
+  if (!json::sax_parse(text.begin(), text.end(), &builder)) {
+    return Fail(ExitCode::Checkpoint, "{}", builder.why());
   }
+  return root;
 }
 
 auto JsonMember(const json& object, const char* name) -> ErrorOr<const json*> {

@@ -1,5 +1,5 @@
-// JSON from a file that nobody vouches for: bounded depth, no duplicate keys, numbers read only with the type that they have.
-// Included by .cpp files of this folder only.
+// JSON from a file that nobody vouches for: bounded depth, no duplicate keys, numbers read only with the type that they
+// have. Included by .cpp files of this folder only.
 #pragma once
 
 #include <nlohmann/json.hpp>

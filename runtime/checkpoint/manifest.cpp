@@ -25,11 +25,11 @@ auto IsDigest(std::string_view text) -> bool {
 }
 
 /// Assigns the value of an ErrorOr, or returns its error.
-#define READ(target, expression)        \
-  do {                                  \
-    auto read_ = (expression);          \
-    if (!read_) return read_.error();   \
-    target = std::move(*read_);         \
+#define READ(target, expression)      \
+  do {                                \
+    auto read_ = (expression);        \
+    if (!read_) return read_.error(); \
+    target = std::move(*read_);       \
   } while (false)
 
 template <class E>
@@ -82,7 +82,8 @@ auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<Manifest
     READ(piece.elements.end, JsonCount(item, "end"));
     READ(piece.file, JsonString(item, "file"));
     if (piece.elements.begin >= piece.elements.end || piece.elements.end > size) {
-      return Fail(ExitCode::Checkpoint, "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end, size);
+      return Fail(ExitCode::Checkpoint, "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end,
+                  size);
     }
     if (!manifest.files.contains(piece.file)) {
       return Fail(ExitCode::Checkpoint, "a piece in \"{}\", which \"files\" does not list", piece.file);
@@ -158,8 +159,8 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
     READ(file.bytes, JsonCount(entry, "bytes"));
     READ(file.digest, JsonString(entry, "xxh3_128"));
     if (!IsPlainName(name) || !IsDigest(file.digest)) {
-      return Fail(ExitCode::Checkpoint, "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits", name,
-                  file.digest);
+      return Fail(ExitCode::Checkpoint, "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits",
+                  name, file.digest);
     }
     manifest.files[name] = std::move(file);
   }
@@ -317,7 +318,8 @@ auto CheckCover(const Manifest& manifest) -> Status {
     const int64_t size = NumElements(tensor.shape);
     std::vector<Piece> pieces = tensor.pieces;
     std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-      return std::tuple(a.role, a.elements.begin, a.elements.end) < std::tuple(b.role, b.elements.begin, b.elements.end);
+      return std::tuple(a.role, a.elements.begin, a.elements.end) <
+             std::tuple(b.role, b.elements.begin, b.elements.end);
     });
     std::set<std::pair<StateRole, std::string_view>> seen;
     for (size_t i = 0; i < pieces.size(); ++i) {

@@ -1,4 +1,5 @@
-// manifest.json: what a checkpoint holds and where. Its presence under the final name is what makes a directory a checkpoint.
+// manifest.json: what a checkpoint holds and where. Its presence under the final name is what makes a directory a
+// checkpoint.
 //
 // The first line carries a digest of all the bytes behind it, so that no byte of a checkpoint can change unnoticed: the
 // manifest vouches for itself, and for each file by its size and digest.

@@ -99,7 +99,8 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAll(file, &length, LengthBytes, 0));
   if (length == 0 || length > static_cast<uint64_t>(MaxSafetensorsHeaderBytes)) {
-    return Fail(ExitCode::Checkpoint, "a header of {} bytes; the format allows 1 to {}", length, MaxSafetensorsHeaderBytes);
+    return Fail(ExitCode::Checkpoint, "a header of {} bytes; the format allows 1 to {}", length,
+                MaxSafetensorsHeaderBytes);
   }
   if (static_cast<int64_t>(length) > *file_bytes - LengthBytes) {
     return Fail(ExitCode::Checkpoint, "a header of {} bytes in a file of {}", length, *file_bytes);

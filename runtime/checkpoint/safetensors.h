@@ -1,5 +1,6 @@
-// safetensors: an 8-byte little-endian header length, a JSON header, then the tensors' bytes. The reader trusts nothing.
-// Source: huggingface/safetensors, README "Format" and safetensors/src/tensor.rs (SafeTensors::read_metadata, validate).
+// safetensors: an 8-byte little-endian header length, a JSON header, then the tensors' bytes. The reader trusts
+// nothing. Source: huggingface/safetensors, README "Format" and safetensors/src/tensor.rs (SafeTensors::read_metadata,
+// validate).
 #pragma once
 
 #include <cstdint>
@@ -33,15 +34,14 @@ struct SafetensorsHeader {
 
 constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 
-/// Reads and checks the header of an open file: length within the file and the limit, begins with '{', depth, duplicates,
-/// known dtypes, shape times element size equal to the bytes, stretches one after another without hole or overlap up to
-/// the end of the file.
-/// Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the sort by offset.
+/// Reads and checks the header of an open file: length within the file and the limit, begins with '{', depth,
+/// duplicates, known dtypes, shape times element size equal to the bytes, stretches one after another without hole or
+/// overlap up to the end of the file. Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the
+/// sort by offset.
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;
 
-/// Length field and header for f32 tensors that follow one another in this order; `data` of each is filled in. Padded with
-/// blanks to a multiple of 8 bytes.
-/// Errors: a name twice, or a header beyond the limit.
+/// Length field and header for f32 tensors that follow one another in this order; `data` of each is filled in. Padded
+/// with blanks to a multiple of 8 bytes. Errors: a name twice, or a header beyond the limit.
 auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
     -> ErrorOr<std::string>;
 

@@ -1,8 +1,9 @@
 // The order of the samples of an epoch: a permutation of 0 ... n-1 computed element by element, without a table.
 //
-// A Feistel network permutes the smallest square power of two that holds n; numbers that land at or above n are sent through
-// it again until they land below (cycle walking), which leaves a permutation of 0 ... n-1. On average fewer than four
-// passes, as the square is less than four times n (small n aside). The round function is XXH3-64 keyed by the seed.
+// A Feistel network permutes the smallest square power of two that holds n; numbers that land at or above n are sent
+// through it again until they land below (cycle walking), which leaves a permutation of 0 ... n-1. On average fewer
+// than four passes, as the square is less than four times n (small n aside). The round function is XXH3-64 keyed by the
+// seed.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,8 @@ auto TokenBytes(TokenFormat format) -> int64_t {
 auto PreadFully(int descriptor, void* data, int64_t bytes, int64_t offset) -> int64_t {
   int64_t done = 0;
   while (done < bytes) {
-    const ssize_t n = pread(descriptor, static_cast<char*>(data) + done, static_cast<size_t>(bytes - done), offset + done);
+    const ssize_t n =
+        pread(descriptor, static_cast<char*>(data) + done, static_cast<size_t>(bytes - done), offset + done);
     if (n < 0 && errno == EINTR) {
       continue;
     }
@@ -85,7 +86,8 @@ auto TokenReader::Open(const DataSource& source) -> ErrorOr<std::unique_ptr<Toke
   reader->num_eval_samples_ = eval_tokens > 0 ? (eval_tokens - 1) / seq : 0;
   if (reader->num_train_samples_ == 0) {
     return Fail(ExitCode::RecipeRejected,
-                "{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one sample takes {} "
+                "{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one "
+                "sample takes {} "
                 "(`model.seq` + 1)",
                 reader->num_tokens_, source.files.size(), source.files.size() == 1 ? "" : "s", eval_tokens,
                 std::max<int64_t>(train_tokens, 0), seq + 1);
@@ -126,15 +128,17 @@ auto TokenReader::AddFile(const std::string& path) -> Status {
   const int64_t token_bytes = TokenBytes(source_.format);
   if (source_.format != TokenFormat::Bin) {
     if (file.file_bytes % token_bytes != 0) {
-      return Fail(ExitCode::RecipeRejected, "token file {} has {} bytes, which is no multiple of {} (`data.format` is {})",
-                  path, file.file_bytes, token_bytes, ToText(source_.format));
+      return Fail(ExitCode::RecipeRejected,
+                  "token file {} has {} bytes, which is no multiple of {} (`data.format` is {})", path, file.file_bytes,
+                  token_bytes, ToText(source_.format));
     }
   } else {
     int32_t header[3] = {0, 0, 0};
     if (file.file_bytes < BinHeaderBytes) {
-      return Fail(ExitCode::RecipeRejected,
-                  "token file {} has {} bytes, fewer than the {} of a bin header; raw ids need `data.format` u8, u16 or u32",
-                  path, file.file_bytes, BinHeaderBytes);
+      return Fail(
+          ExitCode::RecipeRejected,
+          "token file {} has {} bytes, fewer than the {} of a bin header; raw ids need `data.format` u8, u16 or u32",
+          path, file.file_bytes, BinHeaderBytes);
     }
     const int64_t got = PreadFully(descriptor, header, sizeof(header), 0);
     if (got != sizeof(header)) {
@@ -148,8 +152,8 @@ auto TokenReader::AddFile(const std::string& path) -> Status {
                   header[0], BinMagic);
     }
     if (header[1] != BinVersion) {
-      return Fail(ExitCode::RecipeRejected, "token file {} has bin version {}; this program reads version {} (u16 ids)", path,
-                  header[1], BinVersion);
+      return Fail(ExitCode::RecipeRejected, "token file {} has bin version {}; this program reads version {} (u16 ids)",
+                  path, header[1], BinVersion);
     }
     const int64_t expected = BinHeaderBytes + int64_t{header[2]} * token_bytes;
     if (header[2] < 0 || file.file_bytes != expected) {
@@ -190,8 +194,8 @@ auto TokenReader::TakeFingerprint() -> Status {
     }
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(&state);
-  fingerprint_ = fmt::format("{} file{}, {} tokens, xxh3-128 {:016x}{:016x}", files_.size(), files_.size() == 1 ? "" : "s",
-                             num_tokens_, hash.high64, hash.low64);
+  fingerprint_ = fmt::format("{} file{}, {} tokens, xxh3-128 {:016x}{:016x}", files_.size(),
+                             files_.size() == 1 ? "" : "s", num_tokens_, hash.high64, hash.low64);
   return Success{};
 }
 
@@ -203,9 +207,9 @@ auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_
     case Split::Train: {
       const int64_t epoch = index / num_train_samples_;
       const int64_t within = index % num_train_samples_;
-      begin = seq * (source_.order == SampleOrder::Shuffled
-                         ? ShuffledIndex(within, num_train_samples_, source_.seed, epoch)
-                         : within);
+      begin =
+          seq * (source_.order == SampleOrder::Shuffled ? ShuffledIndex(within, num_train_samples_, source_.seed, epoch)
+                                                        : within);
       break;
     }
     case Split::Eval: {
@@ -232,7 +236,8 @@ auto TokenReader::ReadIds(int64_t begin, int64_t count) -> Status {
   // The last file that begins at or before `begin`; a sample may run on into the next ones.
   auto file = std::upper_bound(files_.begin(), files_.end(), begin,
                                [](int64_t token, const File& candidate) { return token < candidate.begin; });
-  CHECK(file != files_.begin() && begin + count <= num_tokens_, "tokens [{}, {}) of {}", begin, begin + count, num_tokens_);
+  CHECK(file != files_.begin() && begin + count <= num_tokens_, "tokens [{}, {}) of {}", begin, begin + count,
+        num_tokens_);
   --file;
   int64_t done = 0;
   for (; done < count; ++file) {
@@ -291,11 +296,12 @@ auto TokenReader::ReadIdsOf(const File& file, int64_t first, int64_t count, int3
     case TokenFormat::U32: bad = Widen<uint32_t>(raw_, count, source_.vocab, ids); break;
   }
   if (bad >= 0) {
-    return Fail(ExitCode::RecipeRejected,
-                "token file {}: id {} at byte {} (token {} of the file), and `model.vocab` is {}; the file has another format "
-                "than `data.format` = {}, or the model's vocabulary is too small",
-                file.path, static_cast<uint32_t>(ids[bad]), offset + bad * token_bytes, first + bad, source_.vocab,
-                ToText(source_.format));
+    return Fail(
+        ExitCode::RecipeRejected,
+        "token file {}: id {} at byte {} (token {} of the file), and `model.vocab` is {}; the file has another format "
+        "than `data.format` = {}, or the model's vocabulary is too small",
+        file.path, static_cast<uint32_t>(ids[bad]), offset + bad * token_bytes, first + bad, source_.vocab,
+        ToText(source_.format));
   }
   return Success{};
 }

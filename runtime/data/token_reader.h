@@ -1,8 +1,8 @@
 // The token stream: files one after another, cut into samples of seq + 1 ids, read with pread.
 //
-// Sample i of a split is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of the stream are the eval split,
-// the rest the train split. A shuffled train split is permuted anew each epoch by a keyed permutation that needs no
-// memory (shuffle.h). Files are never mapped: a file cut short by somebody else is a clean error, not a signal.
+// Sample i of a split is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of the stream are the eval
+// split, the rest the train split. A shuffled train split is permuted anew each epoch by a keyed permutation that needs
+// no memory (shuffle.h). Files are never mapped: a file cut short by somebody else is a clean error, not a signal.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class TokenReader {
   auto num_train_samples() const -> int64_t { return num_train_samples_; }
   auto num_eval_samples() const -> int64_t { return num_eval_samples_; }
 
-  /// "2 files, 123456 tokens, xxh3-128 <32 hex digits>": sizes and sampled contents. Goes into checkpoints and must be the
-  /// same at a restart; names and folders of the files do not count.
+  /// "2 files, 123456 tokens, xxh3-128 <32 hex digits>": sizes and sampled contents. Goes into checkpoints and must be
+  /// the same at a restart; names and folders of the files do not count.
   auto Fingerprint() const -> const std::string& { return fingerprint_; }
 
   /// Writes the seq ids of a sample to tokens[0], tokens[stride], ... and their next ids to targets.

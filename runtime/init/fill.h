@@ -1,5 +1,5 @@
-// Initial values: element i of a parameter depends on (seed, parameter name, i) and nothing else, so any mesh makes the same
-// bits and a rank draws only what it owns. The streams are described in schemas/random.md.
+// Initial values: element i of a parameter depends on (seed, parameter name, i) and nothing else, so any mesh makes the
+// same bits and a rank draws only what it owns. The streams are described in schemas/random.md.
 #pragma once
 
 #include <cstdint>

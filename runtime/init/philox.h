@@ -1,6 +1,6 @@
-// Philox4x32-10: a counter-based generator. A block of four random words is a pure function of a 64-bit key and a 128-bit
-// counter, so any element of any tensor can be drawn by anyone, in any order.
-// Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011; known answers of Random123's kat_vectors.
+// Philox4x32-10: a counter-based generator. A block of four random words is a pure function of a 64-bit key and a
+// 128-bit counter, so any element of any tensor can be drawn by anyone, in any order. Source: Salmon et al., "Parallel
+// Random Numbers: As Easy as 1, 2, 3", SC 2011; known answers of Random123's kat_vectors.
 #pragma once
 
 #include <array>

@@ -42,19 +42,6 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return plan;
 }
 
-static auto Verified(const Plan& plan, const std::string& path) -> Status {
-  constexpr size_t Most = 20;
-  const std::vector<std::string> findings = VerifyPlan(plan);
-  if (findings.empty()) {
-    return Success{};
-  }
-  std::string text = fmt::format("{} is not a sound plan: {} findings", path, findings.size());
-  for (size_t i = 0; i < std::min(Most, findings.size()); ++i) {
-    text += "\n  " + findings[i];
-  }
-  return Fail(ExitCode::RecipeRejected, "{}", text);
-}
-
 static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<ExitCode> {
   RETURN_IF_ERROR(RefuseOtherLaunchers(std::getenv));
   const auto plan = ReadPlan(plan_path);

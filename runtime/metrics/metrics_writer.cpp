@@ -58,9 +58,9 @@ auto MetricsWriter::Open(const std::string& path, int64_t restored_step) -> Erro
 MetricsWriter::~MetricsWriter() { close(descriptor_); }
 
 auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
-  return Append(fmt::format(R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"step_ms":{},"tokens_per_s":{}}})", metrics.step,
-                            Number(metrics.loss), Number(metrics.grad_norm), Number(metrics.lr), Number(metrics.step_ms),
-                            Number(metrics.tokens_per_s)));
+  return Append(fmt::format(R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"step_ms":{},"tokens_per_s":{}}})",
+                            metrics.step, Number(metrics.loss), Number(metrics.grad_norm), Number(metrics.lr),
+                            Number(metrics.step_ms), Number(metrics.tokens_per_s)));
 }
 
 auto MetricsWriter::WriteEval(int64_t step, double eval_loss) -> Status {

@@ -29,13 +29,14 @@ class MetricsWriter {
   MetricsWriter(const MetricsWriter&) = delete;
   auto operator=(const MetricsWriter&) -> MetricsWriter& = delete;
 
-  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}; a number that is not finite becomes null.
+  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}; a number that is not finite
+  /// becomes null.
   auto Write(const StepMetrics& metrics) -> Status;
   /// {"step":...,"eval_loss":...}
   auto WriteEval(int64_t step, double eval_loss) -> Status;
 
-  /// Drops lines of later steps, and lines that are no object with a step (a half-written last one). All or nothing: the new
-  /// file takes the old one's place by a rename. A missing file is fine.
+  /// Drops lines of later steps, and lines that are no object with a step (a half-written last one). All or nothing:
+  /// the new file takes the old one's place by a rename. A missing file is fine.
   static auto TruncateAfter(const std::string& path, int64_t step) -> Status;
 
  private:

@@ -108,15 +108,16 @@ static auto BenchRmsNorm(benchmark::State& state, bool backward) -> void {
                             .rstd = fixture.Add(DType::F32, {state.range(0), 1}),
                             .eps = 1e-5};
   fixture.Run(forward);
-  Time(state, backward ? fixture.BindWithScratch(op::RmsNormBackward{.dy = Random(fixture, shape, 3),
-                                                                     .x = forward.x,
-                                                                     .weight = forward.weight,
-                                                                     .rstd = forward.rstd,
-                                                                     .dx = fixture.Add(DType::F32, shape),
-                                                                     .dx_onto = {},
-                                                                     .dweight = fixture.Add(DType::F32, {state.range(1)}),
-                                                                     .dweight_onto = {}})
-                       : fixture.BindWithScratch(forward));
+  Time(state, backward
+                  ? fixture.BindWithScratch(op::RmsNormBackward{.dy = Random(fixture, shape, 3),
+                                                                .x = forward.x,
+                                                                .weight = forward.weight,
+                                                                .rstd = forward.rstd,
+                                                                .dx = fixture.Add(DType::F32, shape),
+                                                                .dx_onto = {},
+                                                                .dweight = fixture.Add(DType::F32, {state.range(1)}),
+                                                                .dweight_onto = {}})
+                  : fixture.BindWithScratch(forward));
   CountBytes(state, NumElements(shape) * SizeOf(DType::F32) * (backward ? 3 : 2));
 }
 BENCHMARK_CAPTURE(BenchRmsNorm, Forward, false)->Args({1024, 256})->Unit(benchmark::kMicrosecond);
@@ -126,8 +127,9 @@ BENCHMARK_CAPTURE(BenchRmsNorm, Backward, true)->Args({1024, 256})->Unit(benchma
 static auto BenchSwiglu(benchmark::State& state) -> void {
   const Dims shape{state.range(0)};
   KernelFixture fixture;
-  Time(state, fixture.BindWithScratch(op::Swiglu{
-                  .gate = Random(fixture, shape, 1), .up = Random(fixture, shape, 2), .y = fixture.Add(DType::F32, shape)}));
+  Time(state,
+       fixture.BindWithScratch(op::Swiglu{
+           .gate = Random(fixture, shape, 1), .up = Random(fixture, shape, 2), .y = fixture.Add(DType::F32, shape)}));
   CountBytes(state, NumElements(shape) * SizeOf(DType::F32) * 3);
 }
 BENCHMARK(BenchSwiglu)->Arg(1024 * 704)->Unit(benchmark::kMicrosecond);
@@ -156,17 +158,18 @@ static auto BenchAdamw(benchmark::State& state) -> void {
   SubVector whole;
   whole.length = elements;
   whole.segments = {{0, elements, parameter, true}};
-  Time(state, fixture.BindWithScratch(op::Adamw{.gradient = Random(fixture, {elements}, 1),
-                                                .factor = fixture.F64({1}),
-                                                .parameter = Random(fixture, {elements}, 2),
-                                                .exp_avg = fixture.F32({elements}, std::vector<double>(static_cast<size_t>(elements))),
-                                                .exp_avg_sq = fixture.F32({elements}, std::vector<double>(static_cast<size_t>(elements))),
-                                                .sub_vector = plan.sub_vectors.Add(whole),
-                                                .lr = fixture.AddScalar(ScalarKind::Schedule, 1e-3),
-                                                .updates = fixture.AddScalar(ScalarKind::State, 0),
-                                                .beta1 = 0.9,
-                                                .beta2 = 0.95,
-                                                .eps = 1e-8}));
+  Time(state, fixture.BindWithScratch(
+                  op::Adamw{.gradient = Random(fixture, {elements}, 1),
+                            .factor = fixture.F64({1}),
+                            .parameter = Random(fixture, {elements}, 2),
+                            .exp_avg = fixture.F32({elements}, std::vector<double>(static_cast<size_t>(elements))),
+                            .exp_avg_sq = fixture.F32({elements}, std::vector<double>(static_cast<size_t>(elements))),
+                            .sub_vector = plan.sub_vectors.Add(whole),
+                            .lr = fixture.AddScalar(ScalarKind::Schedule, 1e-3),
+                            .updates = fixture.AddScalar(ScalarKind::State, 0),
+                            .beta1 = 0.9,
+                            .beta2 = 0.95,
+                            .eps = 1e-8}));
   // Reads gradient, parameter and moments; writes all but the gradient.
   CountBytes(state, elements * SizeOf(DType::F32) * 7);
 }

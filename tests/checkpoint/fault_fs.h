@@ -1,5 +1,5 @@
-// A file system that misbehaves: fails the n-th call, once or from then on, moves half of what it is asked to, or kills the
-// process before or after the n-th call.
+// A file system that misbehaves: fails the n-th call, once or from then on, moves half of what it is asked to, or kills
+// the process before or after the n-th call.
 #pragma once
 
 #include <csignal>

@@ -29,7 +29,8 @@ TEST(Checkpoint, SegmentsOfAnyIntervalAreRead) {
   const TemporaryFolder folder;
   const Plan plan = SmallPlan(3, folder.path());
   ASSERT_TRUE(SaveSmall(plan, 1).ok());
-  auto reader = CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = SmallFingerprint});
+  auto reader =
+      CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = SmallFingerprint});
   ASSERT_TRUE(reader.ok()) << reader.error().message;
   const std::string name = "model.layers.0.mlp.down_proj.weight";
   for (int64_t begin = 0; begin < 387; begin += 19) {
@@ -57,8 +58,9 @@ TEST(Checkpoint, HoldsWhatTheFormatSays) {
     names.push_back(entry.path().lexically_relative(folder.path()).string());
   }
   std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (std::vector<std::string>{"step-00000007", "step-00000007/manifest.json",
-                                             "step-00000007/rank-00000.safetensors", "step-00000007/rank-00001.safetensors"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"step-00000007", "step-00000007/manifest.json",
+                                      "step-00000007/rank-00000.safetensors", "step-00000007/rank-00001.safetensors"}));
   const auto manifest = nlohmann::json::parse(ReadText(folder / "step-00000007/manifest.json"));
   EXPECT_EQ(manifest["run_id"], "small");
   EXPECT_EQ(manifest["step"], 7);
@@ -104,7 +106,8 @@ TEST(Checkpoint, ShortWritesAndInterruptionsMakeTheSameBytes) {
   const TemporaryFolder halves;
   ASSERT_TRUE(SaveSmall(SmallPlan(2, plain.path()), 1).ok());
   FaultFs faults[2] = {FaultFs({.halves = true}), FaultFs({.halves = true})};
-  for (const Status& status : SaveSmall(SmallPlan(2, halves.path()), 1, [&](int64_t rank) -> Fs& { return faults[rank]; })) {
+  for (const Status& status :
+       SaveSmall(SmallPlan(2, halves.path()), 1, [&](int64_t rank) -> Fs& { return faults[rank]; })) {
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
   EXPECT_GT(faults[0].num_calls(), 60);
@@ -161,9 +164,9 @@ TEST(Checkpoint, WhatIsNoCheckpointIsSkippedWithItsReason) {
   EXPECT_EQ((*newest)->step, 1);
   const std::string skipped = fmt::format("{}", fmt::join((*newest)->skipped, "\n"));
   EXPECT_EQ((*newest)->skipped.size(), 6U) << skipped;
-  for (const std::string part : {"step-00000002: cannot open", "step-00000003: its manifest is of step 1",
-                                 "step-00000004: cannot open", "step-00000005: cannot open", "first line is no digest",
-                                 "step-00000007: it belongs to run other"}) {
+  for (const std::string part :
+       {"step-00000002: cannot open", "step-00000003: its manifest is of step 1", "step-00000004: cannot open",
+        "step-00000005: cannot open", "first line is no digest", "step-00000007: it belongs to run other"}) {
     EXPECT_NE(skipped.find(part), std::string::npos) << skipped << "\nlacks: " << part;
   }
   EXPECT_EQ((*newest)->abandoned, (std::vector<std::string>{"step-00000008.tmp-small"}));
@@ -259,7 +262,8 @@ TEST(Checkpoint, ShardsOutOfOrderAreNotCommitted) {
   OnRanks(plan, [&](Communicator& communicator) {
     CheckpointWriter writer({.plan = &plan, .communicator = &communicator});
     ASSERT_TRUE(writer.Begin({{"step", 1}}).ok());
-    writer.AddShard(SubVectorId{1}, StateRole::Parameter, SliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1).data());
+    writer.AddShard(SubVectorId{1}, StateRole::Parameter,
+                    SliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1).data());
     const Status status = writer.Commit();
     ASSERT_FALSE(status.ok());
     EXPECT_NE(status.error().message.find("pieces were given"), std::string::npos) << status.error().message;
@@ -280,7 +284,8 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
   const DifferenceCase cases[] = {
       {"model", [](Plan& p) { p.model["layers"] = "6"; }, "checkpoint of another model: layers is 2 there, 6 here"},
       {"key", [](Plan& p) { p.model["tied"] = "true"; }, "tied is not given there, true here"},
-      {"order", [](Plan& p) { p.data.order = SampleOrder::Sequential; }, "data.order is shuffled there, sequential here"},
+      {"order", [](Plan& p) { p.data.order = SampleOrder::Sequential; },
+       "data.order is shuffled there, sequential here"},
       {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
       {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "tokens a step is 24 there, 48 here"},
       {"shape", [](Plan& p) { p.parameters[ParameterId{0}].shape = {305}; },
@@ -291,7 +296,8 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
       {"new tensor", [](Plan& p) { p.parameters[ParameterId{1}].name = "renamed"; },
        "it lacks: renamed, renamed.exp_avg, renamed.exp_avg_sq; it holds, and the plan has no place for: "
        "model.layers.0.mlp.up_proj.weight"},
-      {"thawed", [](Plan& p) { p.sub_vectors[SubVectorId{2}].exp_avg = ValueId{0}; }, "it lacks: model.norm.weight.exp_avg"},
+      {"thawed", [](Plan& p) { p.sub_vectors[SubVectorId{2}].exp_avg = ValueId{0}; },
+       "it lacks: model.norm.weight.exp_avg"},
       {"frozen", [](Plan& p) { p.sub_vectors[SubVectorId{0}].exp_avg = {}; },
        "no place for: model.embed_tokens.weight.exp_avg"},
   };
@@ -301,7 +307,8 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
     const std::string text = LoadSmall(changed, folder / "step-00000001", 1);
     EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
   }
-  auto other_data = CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = "else"});
+  auto other_data =
+      CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = "else"});
   ASSERT_FALSE(other_data.ok());
   EXPECT_NE(other_data.error().message.find("there, else here"), std::string::npos);
   auto absent = CheckpointReader::Open({.path = folder / "absent", .plan = &plan});

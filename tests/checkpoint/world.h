@@ -1,4 +1,5 @@
-// A small model, spread over any number of ranks, each a thread: saved by CheckpointWriter, compared element by element.
+// A small model, spread over any number of ranks, each a thread: saved by CheckpointWriter, compared element by
+// element.
 #pragma once
 
 #include <condition_variable>
@@ -116,7 +117,8 @@ inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool
   plan.scalars.Add({.name = "updates", .kind = ScalarKind::State});
   plan.scalars.Add({.name = "lr", .kind = ScalarKind::Schedule, .expression = "0.1"});
 
-  const auto add_unit = [&](const std::string& name, bool trainable, const std::vector<std::pair<std::string, Dims>>& tensors) {
+  const auto add_unit = [&](const std::string& name, bool trainable,
+                            const std::vector<std::pair<std::string, Dims>>& tensors) {
     SubVector sub_vector;
     sub_vector.unit = plan.units.Add({.name = name});
     sub_vector.trainable = trainable;
@@ -136,8 +138,10 @@ inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool
     plan.sub_vectors.Add(std::move(sub_vector));
   };
   add_unit("embed", true, {{"model.embed_tokens.weight", {61, 5}}});
-  add_unit("layers.0", true, {{"model.layers.0.mlp.up_proj.weight", {7, 3}}, {"model.layers.0.input_layernorm.weight", {5}},
-                              {"model.layers.0.mlp.down_proj.weight", {3, 129}}});
+  add_unit("layers.0", true,
+           {{"model.layers.0.mlp.up_proj.weight", {7, 3}},
+            {"model.layers.0.input_layernorm.weight", {5}},
+            {"model.layers.0.mlp.down_proj.weight", {3, 129}}});
   if (with_frozen) {
     add_unit("frozen", false, {{"model.norm.weight", {5}}});
   }
@@ -157,12 +161,14 @@ inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool
 
 /// What element `i` of a state is after `step` steps. The low bits matter.
 inline auto StateValue(const std::string& name, StateRole role, int64_t i, int64_t step) -> float {
-  const auto hash = static_cast<uint32_t>(std::hash<std::string>{}(fmt::format("{} {} {} {}", name, ToText(role), i, step)));
+  const auto hash =
+      static_cast<uint32_t>(std::hash<std::string>{}(fmt::format("{} {} {} {}", name, ToText(role), i, step)));
   return static_cast<float>(hash) * 0x1p-33F - 0.25F;
 }
 
 /// The slice of a rank, with a mark in the padding.
-inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t rank, int64_t step) -> std::vector<float> {
+inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t rank, int64_t step)
+    -> std::vector<float> {
   const SubVector& sub_vector = plan.sub_vectors[id];
   const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
   std::vector<float> values(static_cast<size_t>(slice.size()), -77.0F);
@@ -208,9 +214,10 @@ inline auto SaveSmall(const Plan& plan, int64_t step) -> Status {
   return Success{};
 }
 
-/// Opens a checkpoint on all ranks of `plan` and compares every owned element with what `step` steps make. "" if all is right.
-inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step, ReadPurpose purpose = ReadPurpose::Resume)
-    -> std::string {
+/// Opens a checkpoint on all ranks of `plan` and compares every owned element with what `step` steps make. "" if all is
+/// right.
+inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
+                      ReadPurpose purpose = ReadPurpose::Resume) -> std::string {
   std::vector<std::string> texts(static_cast<size_t>(plan.mesh.num_ranks()));
   OnRanks(plan, [&](Communicator& communicator) {
     std::string& text = texts[static_cast<size_t>(communicator.rank())];

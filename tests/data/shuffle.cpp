@@ -57,7 +57,8 @@ TEST(Shuffle, DiffersByEpochAndSeedAndIsRepeatable) {
   }
 }
 
-// Which order an epoch takes is close to uniform, though the network is small: chi-square over the 24 orders of four samples.
+// Which order an epoch takes is close to uniform, though the network is small: chi-square over the 24 orders of four
+// samples.
 TEST(Shuffle, SmallOrdersAreEven) {
   constexpr int NumEpochs = 24'000;
   std::map<std::vector<int64_t>, int> counts;

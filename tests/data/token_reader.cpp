@@ -22,7 +22,8 @@ auto Raw(const std::vector<int64_t>& ids) -> std::string {
   return text;
 }
 
-auto Bin(const std::vector<int64_t>& ids, int32_t magic = 20240520, int32_t version = 1, int64_t count = -1) -> std::string {
+auto Bin(const std::vector<int64_t>& ids, int32_t magic = 20240520, int32_t version = 1, int64_t count = -1)
+    -> std::string {
   std::vector<int32_t> header(256, 0);
   header[0] = magic;
   header[1] = version;
@@ -163,9 +164,10 @@ TEST_F(TokenReaderTest, IdOutsideTheVocabularyNamesFileOffsetValue) {
     int64_t id;
     std::string place;
   };
-  for (const Case& row : {Case{TokenFormat::U8, 100, "id 100 at byte 7"}, Case{TokenFormat::U16, 65535, "id 65535 at byte 14"},
-                          Case{TokenFormat::Bin, 100, "id 100 at byte 1038"},
-                          Case{TokenFormat::U32, 4294967295, "id 4294967295 at byte 28"}}) {
+  for (const Case& row :
+       {Case{TokenFormat::U8, 100, "id 100 at byte 7"}, Case{TokenFormat::U16, 65535, "id 65535 at byte 14"},
+        Case{TokenFormat::Bin, 100, "id 100 at byte 1038"},
+        Case{TokenFormat::U32, 4294967295, "id 4294967295 at byte 28"}}) {
     std::vector<int64_t> ids(21, 99);
     ids[7] = row.id;
     DataSource source = Source({Encode(row.format, ids)}, row.format);
@@ -195,14 +197,16 @@ TEST_F(TokenReaderTest, BadFilesAreFoundBeforeTheFirstStep) {
            Case{good.substr(0, 1023), TokenFormat::Bin, "has 1023 bytes, fewer than"},
            Case{Bin(Count(21), 1), TokenFormat::Bin, "begins with 1, a bin file with 20240520"},
            Case{Bin(Count(21), 20240520, 2), TokenFormat::Bin, "bin version 2"},
-           Case{good.substr(0, good.size() - 1), TokenFormat::Bin, "has 1065 bytes, its header says 21 tokens, which is 1066"},
+           Case{good.substr(0, good.size() - 1), TokenFormat::Bin,
+                "has 1065 bytes, its header says 21 tokens, which is 1066"},
            Case{good + "x", TokenFormat::Bin, "has 1067 bytes"},
            Case{Bin(Count(21), 20240520, 1, 2147483647), TokenFormat::Bin, "its header says 2147483647 tokens"},
            Case{std::string("abc"), TokenFormat::U16, "has 3 bytes, which is no multiple of 2"},
            Case{std::string("abcdef"), TokenFormat::U32, "has 6 bytes, which is no multiple of 4"},
            Case{"", TokenFormat::U8, "0 tokens in 1 file"},
-           Case{"abcd", TokenFormat::U8, "4 tokens in 1 file, 0 of them held out by `data.eval_tokens`: 4 left to train on, and "
-                                         "one sample takes 5"},
+           Case{"abcd", TokenFormat::U8,
+                "4 tokens in 1 file, 0 of them held out by `data.eval_tokens`: 4 left to train on, and "
+                "one sample takes 5"},
        }) {
     const Error error = ErrorOf(Source({row.content}, row.format));
     EXPECT_EQ(error.code, ExitCode::RecipeRejected);
@@ -248,7 +252,8 @@ TEST_F(TokenReaderTest, FileCutShortWhileRunningIsACleanError) {
   const Status status = (*reader)->ReadSample(Split::Train, 40, ids.data(), ids.data() + 4, 1);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ExitCode::Environment);
-  EXPECT_NE(status.error().message.find("it had 200 bytes when the run began"), std::string::npos) << status.error().message;
+  EXPECT_NE(status.error().message.find("it had 200 bytes when the run began"), std::string::npos)
+      << status.error().message;
 }
 
 TEST_F(TokenReaderTest, ReplacedFileDoesNotDisturbARun) {

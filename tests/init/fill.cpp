@@ -77,7 +77,11 @@ TEST(FillRule, FollowsTheLaw) {
   // Variance of the standard normal truncated to [-2, 2]: 1 - 4 phi(2) / (2 Phi(2) - 1).
   const LawCase cases[] = {
       {"normal", {DistributionKind::Normal, {0, 1}}, 0, 1, NormalCdf},
-      {"scaled normal", {DistributionKind::Normal, {5, 0.5}}, 5, 0.25, [](double x) { return NormalCdf((x - 5) / 0.5); }},
+      {"scaled normal",
+       {DistributionKind::Normal, {5, 0.5}},
+       5,
+       0.25,
+       [](double x) { return NormalCdf((x - 5) / 0.5); }},
       {"uniform", {DistributionKind::Uniform, {-2, 4}}, 1, 3, [](double x) { return (x + 2) / 6; }},
       {"truncated", {DistributionKind::TruncNormal, {0, 1, -2, 2}}, 0, 0.7737, TruncCdf(-2, 2)},
       {"one-sided", {DistributionKind::TruncNormal, {0, 1, 1, 9}}, 1.5251, 0.1991, TruncCdf(1, 9)},
@@ -99,7 +103,8 @@ TEST(FillRule, FollowsTheLaw) {
     double distance = 0;
     for (int64_t i = 0; i < N; ++i) {
       const double law = row.cdf(values[static_cast<size_t>(i)]);
-      distance = std::max({distance, std::abs(law - static_cast<double>(i) / N), std::abs(law - static_cast<double>(i + 1) / N)});
+      distance = std::max(
+          {distance, std::abs(law - static_cast<double>(i) / N), std::abs(law - static_cast<double>(i + 1) / N)});
     }
     EXPECT_LT(distance, 1.95 / std::sqrt(static_cast<double>(N))) << row.what;
   }
@@ -122,10 +127,10 @@ TEST(FillRule, NeighboursAndTensorsAreUncorrelated) {
 TEST(FillRule, BoundsAreKept) {
   // Bounds that no float equals, far tails, and bounds where no probability is left.
   const Distribution rules[] = {
-      {DistributionKind::TruncNormal, {0, 1, -0.1, 0.1}},   {DistributionKind::TruncNormal, {0, 1, 7.9, 8.1}},
-      {DistributionKind::TruncNormal, {0, 1, -8.1, -7.9}},  {DistributionKind::TruncNormal, {0, 1, 60, 61}},
-      {DistributionKind::TruncNormal, {0, 1, -61, -60}},    {DistributionKind::TruncNormal, {100, 1e-3, -1, 1}},
-      {DistributionKind::Uniform, {0.1, 0.1000001}},        {DistributionKind::Uniform, {16777216, 16777217.5}},
+      {DistributionKind::TruncNormal, {0, 1, -0.1, 0.1}},  {DistributionKind::TruncNormal, {0, 1, 7.9, 8.1}},
+      {DistributionKind::TruncNormal, {0, 1, -8.1, -7.9}}, {DistributionKind::TruncNormal, {0, 1, 60, 61}},
+      {DistributionKind::TruncNormal, {0, 1, -61, -60}},   {DistributionKind::TruncNormal, {100, 1e-3, -1, 1}},
+      {DistributionKind::Uniform, {0.1, 0.1000001}},       {DistributionKind::Uniform, {16777216, 16777217.5}},
   };
   for (const Distribution& rule : rules) {
     const double a = rule.arguments[rule.arguments.size() - 2];

@@ -72,7 +72,8 @@ TEST(MetricsWriter, HalfWrittenLastLineIsDropped) {
   const TemporaryFolder folder;
   const std::string path = folder / "m.jsonl";
   const std::string whole = "{\"step\":1,\"loss\":2}\n";
-  for (const std::string half : {"{\"step\":2,\"lo", "{", "\n", "{\"step\":2}x", "12", "[1]", "{\"step\":\"2\"}", "\xff\xfe"}) {
+  for (const std::string half :
+       {"{\"step\":2,\"lo", "{", "\n", "{\"step\":2}x", "12", "[1]", "{\"step\":\"2\"}", "\xff\xfe"}) {
     WriteText(path, whole + half);
     ASSERT_TRUE(MetricsWriter::TruncateAfter(path, 100).ok());
     EXPECT_EQ(ReadText(path), whole) << half;

@@ -18,7 +18,8 @@ static auto Stretch(const Numbers& whole, int64_t begin, int64_t size) -> Number
   return {whole.begin() + begin, whole.begin() + begin + size};
 }
 
-// Ten steps of one rank's slice against torch::optim::AdamW of each owned segment, with the segment's group and factor 1.
+// Ten steps of one rank's slice against torch::optim::AdamW of each owned segment, with the segment's group and
+// factor 1.
 TEST(Adamw, EqualsLibTorchInF64) {
   for (int64_t rank = 0; rank < UpdateRanks; ++rank) {
     KernelFixture fixture(rank);
@@ -59,12 +60,9 @@ TEST(Adamw, EqualsLibTorchInF64) {
       for (const Numbers& gradient : gradients) {
         own_gradients.push_back(Stretch(gradient, begin, owned.size()));
       }
-      const AdamwResult expected = TorchAdamw({.lr = Lr * group.lr_scale,
-                                               .beta1 = 0.9,
-                                               .beta2 = 0.95,
-                                               .eps = 1e-8,
-                                               .weight_decay = group.weight_decay},
-                                              Stretch(start, begin, owned.size()), own_gradients);
+      const AdamwResult expected = TorchAdamw(
+          {.lr = Lr * group.lr_scale, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = group.weight_decay},
+          Stretch(start, begin, owned.size()), own_gradients);
       const auto close = [&](std::string_view what, ValueId value, const Numbers& numbers) {
         ExpectClose(OpKind::Adamw, what, Stretch(fixture.At<float>(value), begin, owned.size()), numbers);
       };
@@ -104,7 +102,8 @@ TEST(Adamw, ClippedStepsEqualLibTorch) {
   Numbers norms;
   for (int64_t step = 0; step < NumSteps; ++step) {
     // Norms of 2.5 to 25 about a limit of 10.
-    gradients.push_back(RandomNumbers(UpdateSlice, static_cast<uint64_t>(10 + step), 0.1 * static_cast<double>(step + 1)));
+    gradients.push_back(
+        RandomNumbers(UpdateSlice, static_cast<uint64_t>(10 + step), 0.1 * static_cast<double>(step + 1)));
     const ValueId gradient = fixture.F32({UpdateSlice}, gradients.back());
     const ValueId sum = fixture.Add(DType::F64, {1});
     const ValueId bad = fixture.Add(DType::I64, {1});

@@ -8,8 +8,8 @@
 
 namespace shardc {
 
-/// Odd sequences about the tile of 64; one and several kv heads; head widths off and on the vector width; more items than
-/// slots.
+/// Odd sequences about the tile of 64; one and several kv heads; head widths off and on the vector width; more items
+/// than slots.
 constexpr AttentionShape AttentionShapes[] = {
     {.sequence = 1, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 6},
     {.sequence = 1, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 32},
@@ -22,7 +22,8 @@ constexpr AttentionShape AttentionShapes[] = {
 };
 
 inline auto ToText(const AttentionShape& shape) -> std::string {
-  return fmt::format("S={} B={} A={} K={} D={}", shape.sequence, shape.batch, shape.heads, shape.kv_heads, shape.head_dim);
+  return fmt::format("S={} B={} A={} K={} D={}", shape.sequence, shape.batch, shape.heads, shape.kv_heads,
+                     shape.head_dim);
 }
 
 struct AttentionCase {

@@ -33,7 +33,8 @@ TEST(ClipFactor, FollowsTheFormula) {
     KernelFixture fixture;
     const ValueId norm = fixture.Add(DType::F64, {1});
     const ValueId factor = fixture.Add(DType::F64, {1});
-    fixture.Run(op::ClipFactor{.sum = fixture.F64({test.sum}), .norm = norm, .factor = factor, .max_norm = test.max_norm});
+    fixture.Run(
+        op::ClipFactor{.sum = fixture.F64({test.sum}), .norm = norm, .factor = factor, .max_norm = test.max_norm});
     if (std::isfinite(test.sum)) {
       ExpectClose(OpKind::ClipFactor, "norm", fixture.At<double>(norm), {test.norm});
       ExpectClose(OpKind::ClipFactor, "factor", fixture.At<double>(factor), {test.factor});

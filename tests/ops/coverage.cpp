@@ -1,5 +1,5 @@
-// Every op that computes numbers in this process has tests: a suite that bears the name of its type, in a file that bears
-// its mnemonic.
+// Every op that computes numbers in this process has tests: a suite that bears the name of its type, in a file that
+// bears its mnemonic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,12 +16,12 @@ constexpr std::string_view TypeNames[] = {
 #include "schemas/ops.def"
 };
 
-/// Ops that compute no numbers of their own: structure, data, collectives, and the life of the state. Their tests run with
-/// the executor, the communicators, the data, init and checkpoint folders.
+/// Ops that compute no numbers of their own: structure, data, collectives, and the life of the state. Their tests run
+/// with the executor, the communicators, the data, init and checkpoint folders.
 constexpr OpKind NotNumeric[] = {
-    OpKind::Repeat,     OpKind::EndRepeat,  OpKind::Carry,        OpKind::Release,        OpKind::Control,
-    OpKind::LoadTokens, OpKind::AllGather,  OpKind::ReduceScatter, OpKind::AllReduce,     OpKind::Initialize,
-    OpKind::SaveBegin,  OpKind::SaveShard,  OpKind::SaveCommit,   OpKind::RestoreShard,   OpKind::RestoreScalars,
+    OpKind::Repeat,     OpKind::EndRepeat, OpKind::Carry,         OpKind::Release,      OpKind::Control,
+    OpKind::LoadTokens, OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllReduce,    OpKind::Initialize,
+    OpKind::SaveBegin,  OpKind::SaveShard, OpKind::SaveCommit,    OpKind::RestoreShard, OpKind::RestoreScalars,
 };
 
 TEST(Coverage, EveryNumericOpHasCases) {

@@ -17,8 +17,8 @@ struct LossCase {
   double spread;
 };
 
-constexpr LossCase LossCases[] = {{1, 1, 2, 0, 1},    {17, 3, 257, 0, 1},  {17, 3, 257, 4, 1},
-                                  {65, 1, 10, 2, 1},  {5, 3, 1000, 3, 20}, {4, 2, 31, 1, 1}};
+constexpr LossCase LossCases[] = {{1, 1, 2, 0, 1},   {17, 3, 257, 0, 1},  {17, 3, 257, 4, 1},
+                                  {65, 1, 10, 2, 1}, {5, 3, 1000, 3, 20}, {4, 2, 31, 1, 1}};
 
 TEST(CrossEntropy, EqualsLibTorchInF64) {
   for (const LossCase& test : LossCases) {

@@ -16,7 +16,8 @@ TEST(Embedding, CopiesRows) {
     const ValueId y = fixture.Add(DType::F32, {sequence, batch, hidden});
     fixture.Run(op::Embedding{.tokens = ids, .weight = weight, .y = y});
     for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto row = fixture.At<float>(weight).subspan(static_cast<size_t>(tokens[i] * hidden), static_cast<size_t>(hidden));
+      const auto row =
+          fixture.At<float>(weight).subspan(static_cast<size_t>(tokens[i] * hidden), static_cast<size_t>(hidden));
       const auto copy = fixture.At<float>(y).subspan(i * static_cast<size_t>(hidden), static_cast<size_t>(hidden));
       ASSERT_TRUE(std::equal(row.begin(), row.end(), copy.begin())) << "token " << i;
     }
@@ -31,8 +32,7 @@ TEST(Embedding, NamesTheTokenOutOfRange) {
     const ValueId y = fixture.Add(DType::F32, {3, 1, 2});
     const Status status = fixture.TryRun(op::Embedding{.tokens = ids, .weight = weight, .y = y});
     ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().message,
-              fmt::format("token id {} at position 1 is outside the vocabulary of 5", bad));
+    EXPECT_EQ(status.error().message, fmt::format("token id {} at position 1 is outside the vocabulary of 5", bad));
   }
 }
 

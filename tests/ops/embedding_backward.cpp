@@ -13,7 +13,8 @@ TEST(EmbeddingBackward, AddsRowsByToken) {
       const auto tokens = RandomTokens(sequence * batch, 1, vocabulary);
       const auto dy = RandomNumbers(sequence * batch * hidden, 2);
       const auto before = RandomNumbers(vocabulary * hidden, 3);
-      const ValueId onto = adds ? fixture.F32({vocabulary, hidden}, before) : fixture.Add(DType::F32, {vocabulary, hidden});
+      const ValueId onto =
+          adds ? fixture.F32({vocabulary, hidden}, before) : fixture.Add(DType::F32, {vocabulary, hidden});
       const ValueId dweight = fixture.Over(onto);
       fixture.Run(op::EmbeddingBackward{.tokens = fixture.I32({sequence, batch}, tokens),
                                         .dy = fixture.F32({sequence, batch, hidden}, dy),
@@ -22,7 +23,8 @@ TEST(EmbeddingBackward, AddsRowsByToken) {
       std::vector<double> expected = adds ? before : std::vector<double>(before.size(), 0.0);
       for (size_t i = 0; i < tokens.size(); ++i) {
         for (int h = 0; h < hidden; ++h) {
-          expected[static_cast<size_t>(tokens[i] * hidden + h)] += dy[i * static_cast<size_t>(hidden) + static_cast<size_t>(h)];
+          expected[static_cast<size_t>(tokens[i] * hidden + h)] +=
+              dy[i * static_cast<size_t>(hidden) + static_cast<size_t>(h)];
         }
       }
       ExpectClose(OpKind::EmbeddingBackward, "dweight", fixture.At<float>(dweight), expected);

@@ -12,7 +12,8 @@ struct MatmulCase {
 };
 
 TEST(Matmul, EqualsLoopsInF64) {
-  for (const MatmulCase& size : {MatmulCase{1, 1, 1}, {1, 7, 5}, {17, 257, 33}, {65, 10, 300}, {64, 64, 64}, {3, 1, 128}}) {
+  for (const MatmulCase& size :
+       {MatmulCase{1, 1, 1}, {1, 7, 5}, {17, 257, 33}, {65, 10, 300}, {64, 64, 64}, {3, 1, 128}}) {
     for (int bits = 0; bits < 8; ++bits) {
       const bool transpose_a = (bits & 1) != 0;
       const bool transpose_b = (bits & 2) != 0;

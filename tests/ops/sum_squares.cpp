@@ -42,7 +42,8 @@ TEST(SumSquares, TakesTheOwnedSegmentsOnly) {
       for (const Segment& segment : fixture.plan().sub_vectors[sub_vector].segments) {
         for (int64_t i = segment.begin; i < segment.end; ++i) {
           if (i / UpdateSlice == test.rank) {
-            const auto element = static_cast<double>(static_cast<float>(gradient[static_cast<size_t>(i % UpdateSlice)]));
+            const auto element =
+                static_cast<double>(static_cast<float>(gradient[static_cast<size_t>(i % UpdateSlice)]));
             expected += element * element;
           }
         }

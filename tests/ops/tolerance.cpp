@@ -12,17 +12,17 @@ namespace shardc {
 static constexpr Tolerance Tolerances[] = {
     {OpKind::RopeTable, DType::F32, 1e-7, 0, "f64 angles, rounded once"},
     {OpKind::RmsNorm, DType::F32, 1e-7, 5e-7, "blocks of 256 squares in f32; two products"},
-    {OpKind::RmsNormBackward, DType::F32, 2e-6, 1e-6, "a difference of two terms; blocks of 32 rows in f32"},
-    {OpKind::Matmul, DType::F32, 2e-5, 1e-6, "f32 sums of up to 300 products of size 1, which may cancel"},
+    {OpKind::RmsNormBackward, DType::F32, 3e-6, 1e-6, "a difference of two terms; blocks of 32 rows in f32"},
+    {OpKind::Matmul, DType::F32, 3e-5, 1e-6, "f32 sums of up to 300 products of size 1, which may cancel"},
     {OpKind::Rope, DType::F32, 3e-7, 2e-7, "a difference of two products"},
     {OpKind::Attention, DType::F32, 2e-6, 2e-6, "scores of 128 products in f32 enter an exponent; sums of 64 terms"},
-    {OpKind::AttentionBackward, DType::F32, 2e-5, 3e-6, "sums over up to 200 queries of two heads, which may cancel"},
+    {OpKind::AttentionBackward, DType::F32, 6e-6, 3e-6, "sums over up to 200 queries of two heads, which may cancel"},
     {OpKind::Swiglu, DType::F32, 1e-7, 5e-7, "one exponential, one quotient, two products"},
     {OpKind::SwigluBackward, DType::F32, 5e-7, 1e-6, "one exponential, one quotient; gate (1 - s) + 1 may cancel"},
     {OpKind::Add, DType::F32, 0, 6e-8, "rounded once"},
     {OpKind::CrossEntropy, DType::F32, 1e-6, 3e-7, "lse rounded to f32; blocks of 256 exponentials in f32"},
-    {OpKind::CrossEntropy, DType::F64, 1e-6, 3e-7, "a sum of f32 lse, as above"},
-    {OpKind::CrossEntropyBackward, DType::F32, 1e-7, 2e-6, "the rounding of lse and of logit - lse enters an exponent"},
+    {OpKind::CrossEntropy, DType::F64, 1e-6, 3e-8, "a sum of f32 lse, whose roundings cancel in part"},
+    {OpKind::CrossEntropyBackward, DType::F32, 2e-8, 2e-6, "the rounding of lse and of logit - lse enters an exponent"},
     {OpKind::EmbeddingBackward, DType::F32, 2e-6, 1e-6, "f32 sums of the rows of one token"},
     {OpKind::SumSquares, DType::F64, 0, 1e-14, "squares and sums in f64"},
     {OpKind::ClipFactor, DType::F64, 0, 1e-15, "f64"},
@@ -59,10 +59,11 @@ static auto ExpectCloseAs(OpKind op, std::string_view what, std::span<const T> a
     }
   }
   const std::string report =
-      expected.empty() ? ""
-                       : fmt::format("{} {}: greatest difference {:.3g} at [{}] (expected {:.9g}), {:.0f} % of the tolerance",
-                                     ToText(op), what, std::abs(static_cast<double>(actual[worst]) - expected[worst]), worst,
-                                     expected[worst], most_used * 100);
+      expected.empty()
+          ? ""
+          : fmt::format("{} {}: greatest difference {:.3g} at [{}] (expected {:.9g}), {:.0f} % of the tolerance",
+                        ToText(op), what, std::abs(static_cast<double>(actual[worst]) - expected[worst]), worst,
+                        expected[worst], most_used * 100);
   EXPECT_LE(most_used, 1) << report << " (" << tolerance.why << ")";
   if (std::getenv("SHARDC_SHOW_TOLERANCES") != nullptr) {
     fmt::print("{}\n", report);

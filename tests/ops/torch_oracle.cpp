@@ -15,8 +15,8 @@ static auto ToNumbers(const at::Tensor& tensor) -> Numbers {
   return {dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel()};
 }
 
-auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v, const Numbers& dy)
-    -> AttentionResult {
+auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v,
+                    const Numbers& dy) -> AttentionResult {
   const auto [s, b, a, kv, d] = shape;
   const at::Tensor q_SBA = ToTensor(q, {s, b, a * d}).requires_grad_();
   const at::Tensor k_SBK = ToTensor(k, {s, b, kv * d}).requires_grad_();
@@ -27,7 +27,8 @@ auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers
   const at::Tensor hidden = at::ones({s, s}, at::kBool).triu(1);
   const at::Tensor scores = at::matmul(by_head(q_SBA, a), by_head(k_SBK, kv).transpose(2, 3)) / std::sqrt(double(d));
   const at::Tensor masked = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-  const at::Tensor y = at::matmul(at::softmax(masked, -1), by_head(v_SBK, kv)).permute({2, 0, 1, 3}).reshape({s, b, a * d});
+  const at::Tensor y =
+      at::matmul(at::softmax(masked, -1), by_head(v_SBK, kv)).permute({2, 0, 1, 3}).reshape({s, b, a * d});
   y.backward(ToTensor(dy, {s, b, a * d}));
   return {.y = ToNumbers(y),
           .lse = ToNumbers(at::logsumexp(masked, -1)),

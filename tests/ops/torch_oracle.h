@@ -23,8 +23,8 @@ struct AttentionResult {
   Numbers dv;
 };
 /// q, dy [S, B, A*D]; k, v [S, B, K*D]; lse [B, A, S].
-auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v, const Numbers& dy)
-    -> AttentionResult;
+auto TorchAttention(const AttentionShape& shape, const Numbers& q, const Numbers& k, const Numbers& v,
+                    const Numbers& dy) -> AttentionResult;
 
 struct RmsNormResult {
   Numbers y;

@@ -1,4 +1,5 @@
-// A sub-vector for the tests of the update's kernels: four parameters in two groups, with gaps of padding, over two ranks.
+// A sub-vector for the tests of the update's kernels: four parameters in two groups, with gaps of padding, over two
+// ranks.
 #pragma once
 
 #include "tests/support/kernel_fixture.h"

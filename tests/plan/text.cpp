@@ -51,7 +51,14 @@ auto OddPlan() -> Plan {
   plan.passes = {PassKind::Build, PassKind::Synchronize};
   plan.disabled = {PassKind::Recompute};
   plan.groups.Add({.name = "*.bias", .weight_decay = 5e-324, .lr_scale = 1.7976931348623157e308});
-  plan.parameters.Add({.name = "w = 1", .shape = {}, .dtype = DType::BF16, .layer = 3, .trainable = false, .group = {}, .init = "", .init_origin = {7, ""}});
+  plan.parameters.Add({.name = "w = 1",
+                       .shape = {},
+                       .dtype = DType::BF16,
+                       .layer = 3,
+                       .trainable = false,
+                       .group = {},
+                       .init = "",
+                       .init_origin = {7, ""}});
   plan.units.Add({.name = "{u}", .reshard_after_forward = false, .origin = {0, "a key, odd"}});
   SubVector sub_vector;
   sub_vector.axes = AxisSet::All();
@@ -60,24 +67,38 @@ auto OddPlan() -> Plan {
   plan.scalars.Add({"lr", ScalarKind::Schedule, "if step < 1 then 0 else 1"});
   plan.scalars.Add({"lr", ScalarKind::Flag, ""});
   plan.scalars.Add({"odd name", ScalarKind::Metric, ""});
-  plan.buffers.Add({.name = "// name", .arena = Arena::SharedTransient, .category = Category::Collective, .bytes = Bytes{-3}, .offset = 0});
+  plan.buffers.Add({.name = "// name",
+                    .arena = Arena::SharedTransient,
+                    .category = Category::Collective,
+                    .bytes = Bytes{-3},
+                    .offset = 0});
   RankExpr offset{.base = -64, .axis = {1, -2, 0}, .repeat = 3, .step = -4, .clamp = Interval{-5, 5}, .equals = 2};
-  plan.values.Add({.buffer = BufferId{0}, .offset = offset, .dtype = DType::I64, .shape = {1, 2, 3}, .placement = {Placement::Shard(2), {}, Placement::Partial()}, .name = "{x}"});
+  plan.values.Add({.buffer = BufferId{0},
+                   .offset = offset,
+                   .dtype = DType::I64,
+                   .shape = {1, 2, 3},
+                   .placement = {Placement::Shard(2), {}, Placement::Partial()},
+                   .name = "{x}"});
   plan.triggers = {{SectionKind::Save, TriggerKind::EverySteps, 7}, {SectionKind::Save, TriggerKind::Stop, 0}};
-  plan.halts = {{.scalar = ScalarId{1}, .code = ExitCode::Diverged}, {.scalar = ScalarId{2}, .code = ExitCode::Preempted}};
+  plan.halts = {{.scalar = ScalarId{1}, .code = ExitCode::Diverged},
+                {.scalar = ScalarId{2}, .code = ExitCode::Preempted}};
   plan.num_events = 3;
   plan.arena_bytes = {1, 0, 2, 0, 3};
   std::vector<Op>& ops = plan.section(SectionKind::Eval).ops;
-  ops.push_back({.body = op::Repeat{.count = 2}, .stream = Stream::Host, .origin = {3, "k"}, .made_by = PassKind::Shard});
-  ops.push_back({.body = op::Matmul{.a = {}, .b = ValueId{0}, .out = ValueId{0}, .out_onto = {}, .transpose_a = true, .transpose_b = false},
-                 .stream = Stream::Tp,
-                 .waits = {EventId{0}, EventId{2}},
-                 .signals = EventId{1},
-                 .when = {.scalar = ScalarId{1}, .negated = true},
-                 .layer = 0,
-                 .phase = Phase::Recompute,
-                 .origin = {12, ""},
-                 .made_by = PassKind::Place});
+  ops.push_back(
+      {.body = op::Repeat{.count = 2}, .stream = Stream::Host, .origin = {3, "k"}, .made_by = PassKind::Shard});
+  ops.push_back(
+      {.body =
+           op::Matmul{
+               .a = {}, .b = ValueId{0}, .out = ValueId{0}, .out_onto = {}, .transpose_a = true, .transpose_b = false},
+       .stream = Stream::Tp,
+       .waits = {EventId{0}, EventId{2}},
+       .signals = EventId{1},
+       .when = {.scalar = ScalarId{1}, .negated = true},
+       .layer = 0,
+       .phase = Phase::Recompute,
+       .origin = {12, ""},
+       .made_by = PassKind::Place});
   ops.push_back({.body = op::Fill{.out = ValueId{0}, .value = -0.1}, .origin = {0, "odd key"}});
   ops.push_back({.body = op::LoadTokens{.tokens = ValueId{0}, .targets = {}, .split = Split::Eval, .sample = offset}});
   ops.push_back({.body = op::Increment{.scalar = ScalarId{2}}});
@@ -101,7 +122,9 @@ TEST(PlanText, OpLinesReadAsInTheFormat) {
   const Plan plan = OddPlan();
   const auto line = [&](size_t i) { return PrintOp(plan.section(SectionKind::Eval).ops[i], plan, true); };
   EXPECT_EQ(line(0), "host repeat count=2 {  // recipe:3 k, shard");
-  EXPECT_EQ(line(1), "tp matmul b=%0 out=%0 transpose_a=true layer=0 phase=recompute when=!@1 waits=e0,e2 signals=e1  // recipe:12, place");
+  EXPECT_EQ(line(1),
+            "tp matmul b=%0 out=%0 transpose_a=true layer=0 phase=recompute when=!@1 waits=e0,e2 signals=e1  // "
+            "recipe:12, place");
   EXPECT_EQ(line(2), "compute fill out=%0 value=-0.1  // recipe \"odd key\", build");
   EXPECT_EQ(line(5), "} stream=copy waits=e1  // build");
 }
@@ -171,23 +194,28 @@ const Refused RefusedTexts[] = {
     {"", "plan.shardc:1:1: the text has 0 bytes"},
     {"recipe = 1\n", "plan.shardc:1:1: `recipe` stands where `plan` belongs"},
     {"plan mesh=1 device=cpu kernels=fused\n", "plan.shardc:1:37: no field `version`"},
-    {"plan version=2 mesh=1 device=cpu kernels=fused\n", "plan.shardc:1:1: the plan has format version 2, this program reads version 1"},
+    {"plan version=2 mesh=1 device=cpu kernels=fused\n",
+     "plan.shardc:1:1: the plan has format version 2, this program reads version 1"},
     {"plan version=1 mesh=pp:2 device=cpu kernels=fused\n", "plan.shardc:1:16: `pp:2` stands where a mesh"},
     {"plan version=1 mesh=dp:2,dp:2 device=cpu kernels=fused\n", "plan.shardc:1:16: `dp:2,dp:2` stands where a mesh"},
     {"plan version=1 mesh=dp:0 device=cpu kernels=fused\n", "plan.shardc:1:16: `dp:0` stands where a mesh"},
     {"plan version=1 mesh=1 device=cpu kernels=fused extra=1\n", "plan.shardc:1:48: field `extra` is unknown"},
-    {"plan version=1 mesh=1 device=cpu kernels=fused mesh=1\n", "plan.shardc:1:48: field `mesh` is unknown or stands twice"},
+    {"plan version=1 mesh=1 device=cpu kernels=fused mesh=1\n",
+     "plan.shardc:1:48: field `mesh` is unknown or stands twice"},
     {"+bufer $0 transient x bytes=1 category=data\n", "plan.shardc:2:1: `bufer` does not begin a line of a plan"},
     {"+buffer $1 transient x bytes=1 category=data\n", "plan.shardc:2:8: id 1 follows 0 lines of its kind"},
     {"+buffer %0 transient x bytes=1 category=data\n", "plan.shardc:2:8: `%0` stands where an id such as $0 belongs"},
-    {"+buffer $0 heap x bytes=1 category=data\n", "plan.shardc:2:11: `heap` stands where one of persistent, transient,"},
-    {"+buffer $0 transient x bytes=9223372036854775808 category=data\n", "plan.shardc:2:30: `9223372036854775808` stands where an integer of 64 bits belongs"},
-    {"+buffer $0 transient x bytes=1\n", "plan.shardc:2:31: no field `category`"},
-    {"+buffer $0 transient \"x bytes=1 category=data\n", "plan.shardc:2:22: quotes do not hold a whole word"},
-    {"+buffer $0 transient \"\\q\" bytes=1 category=data\n", "plan.shardc:2:22: quotes do not hold a whole word"},
+    {"+buffer $0 heap x bytes=1 category=data\n",
+     "plan.shardc:2:11: `heap` stands where one of persistent, transient,"},
+    {"+buffer $0 transient x bytes=9223372036854775808 category=data\n",
+     "plan.shardc:2:29: `9223372036854775808` stands where an integer of 64 bits belongs"},
+    {"+buffer $0 transient x bytes=1\n", "plan.shardc:2:30: no field `category`"},
+    {"+buffer $0 transient \"x bytes=1 category=data\n", "plan.shardc:2:21: quotes do not hold a whole word"},
+    {"+buffer $0 transient \"\\q\" bytes=1 category=data\n", "plan.shardc:2:21: quotes do not hold a whole word"},
     {"+value %0 = $0[0] f32[1]\n", "plan.shardc:2:12: $0 does not exist; the plan has 0 of its kind"},
     {"+value %0 = $0(0) f32[1]\n", "plan.shardc:2:12: `$0(0)` stands where a place such as $3[1024] belongs"},
-    {"+value %0 = $0[99999999999999999] f32[1]\n", "plan.shardc:2:15: `99999999999999999` stands where a rank expression"},
+    {"+value %0 = $0[99999999999999999] f32[1]\n",
+     "plan.shardc:2:15: `99999999999999999` stands where a rank expression"},
     {"+value %0 = $0[1**dp] f32[1]\n", "plan.shardc:2:15: `1**dp` stands where a rank expression"},
     {"+value %0 = $0[0] f32[1, x]\n", "plan.shardc:2:18: a type and shape such as"},
     {"+value %0 = $0[0] f32[1, 1, 1, 1, 1, 1, 1, 1, 1]\n", "plan.shardc:2:18: a type and shape such as"},
@@ -203,13 +231,19 @@ const Refused RefusedTexts[] = {
     {"+section step {\n  gpu repeat count=2 {\n}\n", "plan.shardc:3:3: `gpu` stands where a stream belongs: compute,"},
     {"+section step {\n  compute conv x=%0\n}\n", "plan.shardc:3:11: `conv` is not an op"},
     {"+section step {\n  compute end_repeat\n}\n", "plan.shardc:3:11: `end_repeat` is not an op"},
-    {"+section step {\n  compute fill out=%0 value=nan\n}\n", "plan.shardc:3:29: `nan` stands where a finite number belongs"},
-    {"+section step {\n  compute fill out=%0 value=1e999\n}\n", "plan.shardc:3:29: `1e999` stands where a finite number belongs"},
+    {"+section step {\n  compute fill out=%0 value=nan\n}\n",
+     "plan.shardc:3:29: `nan` stands where a finite number belongs"},
+    {"+section step {\n  compute fill out=%0 value=1e999\n}\n",
+     "plan.shardc:3:29: `1e999` stands where a finite number belongs"},
     {"+section step {\n  compute fill out=%0\n}\n", "plan.shardc:3:22: no field `value`"},
-    {"+section step {\n  compute fill out=%0 value=1 vlaue=1\n}\n", "plan.shardc:3:31: field `vlaue` is unknown or stands twice; fields here: out, value, layer, phase, when, waits, signals"},
+    {"+section step {\n  compute fill out=%0 value=1 vlaue=1\n}\n",
+     "plan.shardc:3:31: field `vlaue` is unknown or stands twice; fields here: out, value, layer, phase, when, waits, "
+     "signals"},
     {"+section step {\n  compute fill out=%0 value=1\n}\n", "plan.shardc:3:20: %0 does not exist"},
-    {"+section step {\n  compute increment scalar=@lr\n}\n", "plan.shardc:3:28: `@lr` stands where a scalar declared above"},
-    {"+section step {\n  compute save_begin waits=e0,\n}\n", "plan.shardc:3:28: `e0,` stands where an id such as e0 belongs"},
+    {"+section step {\n  compute increment scalar=@lr\n}\n",
+     "plan.shardc:3:28: `@lr` stands where a scalar declared above"},
+    {"+section step {\n  compute save_begin waits=e0,\n}\n",
+     "plan.shardc:3:28: `e0,` stands where an id such as e0 belongs"},
     {"+section step {\n  compute save_begin signals=e0\n}\n", "plan.shardc:3:30: e0 does not exist"},
     {"+section step {\n} trailing\n", "plan.shardc:3:3: nothing belongs behind"},
 };
@@ -232,7 +266,9 @@ TEST(PlanText, LongLinesAndTextsAreRefused) {
 }
 
 TEST(PlanText, CommentsAndEmptyLinesAreSkipped) {
-  const auto plan = ParsePlan(std::string(First) + "\n// a note\nevents 0  // another\nsection step {\n  // a note\n\n  compute save_begin  // by hand\n}\n");
+  const auto plan = ParsePlan(
+      std::string(First) +
+      "\n// a note\nevents 0  // another\nsection step {\n  // a note\n\n  compute save_begin  // by hand\n}\n");
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_EQ(plan->section(SectionKind::Step).ops.size(), 1U);
 }

@@ -1,8 +1,6 @@
 #include "tests/recipe/case_file.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "compiler/check/check_recipe.h"
@@ -97,7 +95,8 @@ static auto Place(const SourceRange& at, const std::map<int32_t, int32_t>& line_
   return fmt::format("{}:{} ", found == line_of.end() ? at.line : found->second, at.column);
 }
 
-static auto LinesOf(const Diagnostic& diagnostic, const std::map<int32_t, int32_t>& line_of) -> std::vector<std::string> {
+static auto LinesOf(const Diagnostic& diagnostic, const std::map<int32_t, int32_t>& line_of)
+    -> std::vector<std::string> {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("# expect: {} {} {}{}", diagnostic.severity == Severity::Error ? "error" : "warning",
                               RowOf(diagnostic.kind).name, Place(diagnostic.at, line_of), diagnostic.text));
@@ -160,11 +159,6 @@ auto WithExpectations(const RecipeCase& recipe_case, const Diagnostics& diagnost
     text += lines[static_cast<size_t>(line - 1)] + "\n";
   }
   return text;
-}
-
-auto ReadWholeFile(const std::string& path) -> std::string {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace shardc

@@ -41,6 +41,4 @@ auto WithExpectations(const RecipeCase& recipe_case, const Diagnostics& diagnost
 /// `# expect`, `# note` and `# help` lines of a file, as the diagnostics of that very file give them.
 auto ExpectationLines(const Diagnostics& diagnostics) -> std::vector<std::string>;
 
-auto ReadWholeFile(const std::string& path) -> std::string;
-
 }  // namespace shardc

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "compiler/recipe/write.h"
 #include "tests/recipe/case_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shardc {
 namespace {
@@ -50,7 +50,7 @@ auto ExpectationsIn(const std::string& text) -> std::vector<std::string> {
 TEST(RecipeCases, GiveTheirDiagnostics) {
   for (const auto& path : CaseFiles()) {
     SCOPED_TRACE(path.filename().string());
-    const std::string file_text = ReadWholeFile(path.string());
+    const std::string file_text = ReadText(path.string());
     const RecipeCase recipe_case = ParseCase(path.filename().string(), file_text);
     CaseResult result;
     RunCase(recipe_case, recipe_case.text, result);
@@ -59,7 +59,7 @@ TEST(RecipeCases, GiveTheirDiagnostics) {
         << "a file is called fail_ if and only if it fails";
     const std::string expected = WithExpectations(recipe_case, result.diagnostics);
     if (IsUpdating() && expected != file_text) {
-      std::ofstream(path, std::ios::binary) << expected;
+      WriteText(path.string(), expected);
       continue;
     }
     EXPECT_EQ(file_text, expected) << "to accept: SHARDC_UPDATE_GOLDENS=1, then look at the diff";
@@ -73,7 +73,7 @@ TEST(RecipeCases, GiveTheirDiagnostics) {
 TEST(RecipeCases, PrintedRecipesReadBackTheSame) {
   for (const auto& path : CaseFiles()) {
     SCOPED_TRACE(path.filename().string());
-    const RecipeCase recipe_case = ParseCase(path.filename().string(), ReadWholeFile(path.string()));
+    const RecipeCase recipe_case = ParseCase(path.filename().string(), ReadText(path.string()));
     CaseResult first;
     RunCase(recipe_case, recipe_case.text, first);
     if (!first.is_read) {
@@ -115,7 +115,7 @@ TEST(RecipeCases, EveryDiagnosticHasACase) {
   };
   std::set<std::string, std::less<>> seen;
   for (const auto& path : CaseFiles()) {
-    for (const std::string& line : ExpectationsIn(ReadWholeFile(path.string()))) {
+    for (const std::string& line : ExpectationsIn(ReadText(path.string()))) {
       const std::string_view rest = std::string_view(line).substr(line.find(": ") + 2);
       const size_t begin = rest.find(' ') + 1;
       seen.emplace(rest.substr(begin, rest.find(' ', begin) - begin));

@@ -10,8 +10,8 @@
 
 namespace shardc {
 
-/// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in any
-/// floating type), so reads of what nobody wrote show.
+/// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in
+/// any floating type), so reads of what nobody wrote show.
 class KernelFixture : public Binder {
  public:
   explicit KernelFixture(int64_t rank = 0) : rank_(rank) {}

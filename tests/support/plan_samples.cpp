@@ -73,7 +73,8 @@ auto Edited(std::string text, const Edits& edits) -> std::string {
 auto LineWith(std::string_view text, const std::vector<std::string>& parts) -> std::string {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
-    if (std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return line.find(part) != std::string_view::npos; })) {
+    if (std::all_of(parts.begin(), parts.end(),
+                    [&](const std::string& part) { return line.find(part) != std::string_view::npos; })) {
       return std::string(line);
     }
     text.remove_prefix(std::min(text.size(), line.size() + 1));

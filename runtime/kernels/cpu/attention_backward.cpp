@@ -1,10 +1,10 @@
 // attention_backward: probabilities are computed again from lse, tile by tile; nothing of S x S is held.
 //
 // With p = e^(scale q k^T - lse) and delta = rowsum(dy * y): dv = p^T dy, ds = scale p (dy v^T - delta), dq = ds k,
-// dk = ds^T q. An item of work is one (batch, kv head): for each tile of keys its query heads in order, for each of those
-// the tiles of queries from the diagonal on. dk and dv of a key tile are done in one go; dq gathers over the key tiles.
-// The work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads.
-// Source: Dao 2023, "FlashAttention-2", alg. 2.
+// dk = ds^T q. An item of work is one (batch, kv head): for each tile of keys its query heads in order, for each of
+// those the tiles of queries from the diagonal on. dk and dv of a key tile are done in one go; dq gathers over the key
+// tiles. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads. Source:
+// Dao 2023, "FlashAttention-2", alg. 2.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/attention_view.h"
@@ -102,13 +102,15 @@ static auto BackwardTile(const AttentionView& view, const BackwardOperands<T>& a
 
 /// delta of one query head: the row sums of dy * y.
 template <class T>
-static auto DeltaOfHead(const AttentionView& view, const BackwardOperands<T>& all, int64_t batch, int64_t head) -> void {
+static auto DeltaOfHead(const AttentionView& view, const BackwardOperands<T>& all, int64_t batch, int64_t head)
+    -> void {
   const int64_t at_row = (batch * view.sizes.heads + head) * view.sizes.sequence;
   for (int64_t s = 0; s < view.sizes.sequence; ++s) {
     const int64_t at_query = view.QueryHead(batch, head) + s * view.query_stride;
-    all.delta[at_row + s] = static_cast<float>(Sum(view.head_dim, [&](int64_t i) {
-      return static_cast<float>(all.dy[at_query + i]) * static_cast<float>(all.y[at_query + i]);
-    }));
+    const T* const dy_D = all.dy + at_query;
+    const T* const y_D = all.y + at_query;
+    all.delta[at_row + s] = static_cast<float>(
+        Sum(view.head_dim, [=](int64_t i) { return static_cast<float>(dy_D[i]) * static_cast<float>(y_D[i]); }));
   }
 }
 

@@ -1,8 +1,8 @@
 // clip_factor: what the gradients are multiplied with so that their norm is at most max_norm.
 //
-// A norm that is not finite gives no usable factor: NaN stays NaN and an infinite norm gives 0, so nothing that is broken is
-// ever multiplied with 1 as if it were clean.
-// Source: torch/nn/utils/clip_grad.py of PyTorch 2.11, clip_grad_norm_ (max_norm / (norm + 1e-6), at most 1).
+// A norm that is not finite gives no usable factor: NaN stays NaN and an infinite norm gives 0, so nothing that is
+// broken is ever multiplied with 1 as if it were clean. Source: torch/nn/utils/clip_grad.py of PyTorch 2.11,
+// clip_grad_norm_ (max_norm / (norm + 1e-6), at most 1).
 #include <cmath>
 
 #include "runtime/kernels/cpu/operand.h"

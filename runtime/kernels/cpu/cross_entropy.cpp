@@ -1,6 +1,6 @@
-// cross_entropy: the log of the sum of exponentials of each row, and the sum over valid targets of lse - logits[target].
-// Rows in parallel; the loss is summed afterwards, in row order, in f64.
-// logits_NV: N rows, V vocabulary; targets_N, lse_N.
+// cross_entropy: the log of the sum of exponentials of each row, and the sum over valid targets of lse -
+// logits[target]. Rows in parallel; the loss is summed afterwards, in row order, in f64. logits_NV: N rows, V
+// vocabulary; targets_N, lse_N.
 #include <cmath>
 
 #include "runtime/kernels/cpu/exponential.h"
@@ -26,8 +26,7 @@ static auto BindCrossEntropy(const op::CrossEntropy& op, Binder& binder) -> Kern
       for (int64_t row = begin; row < end; ++row) {
         const T* const logits_V = logits_NV + row * vocabulary;
         const float greatest = Max(logits_V, vocabulary);
-        const double sum =
-            Sum(vocabulary, [&](int64_t v) { return Exp(static_cast<float>(logits_V[v]) - greatest); });
+        const double sum = Sum(vocabulary, [=](int64_t v) { return Exp(static_cast<float>(logits_V[v]) - greatest); });
         lse_N[row] = static_cast<float>(static_cast<double>(greatest) + std::log(sum));
       }
     });

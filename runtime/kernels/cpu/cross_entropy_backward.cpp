@@ -1,6 +1,6 @@
-// cross_entropy_backward, over the logits: (e^(logit - lse) - onehot) / count. A row without a valid target is zero, and so
-// is everything where count is 0 (no valid target on any rank): never 0 / 0.
-// logits_NV: N rows, V vocabulary; targets_N, lse_N.
+// cross_entropy_backward, over the logits: (e^(logit - lse) - onehot) / count. A row without a valid target is zero,
+// and so is everything where count is 0 (no valid target on any rank): never 0 / 0. logits_NV: N rows, V vocabulary;
+// targets_N, lse_N.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/exponential.h"

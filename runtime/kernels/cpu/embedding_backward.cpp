@@ -1,6 +1,5 @@
-// embedding_backward: scatters rows by token. Threads share the columns, never the tokens: each element of dweight gets its
-// terms in token order, whatever the number of threads.
-// dy_NH: N tokens, H hidden; dweight_VH: V vocabulary.
+// embedding_backward: scatters rows by token. Threads share the columns, never the tokens: each element of dweight gets
+// its terms in token order, whatever the number of threads. dy_NH: N tokens, H hidden; dweight_VH: V vocabulary.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/operand.h"

@@ -9,12 +9,13 @@ namespace shardc {
 template <class T>
 static auto BindFill(const op::Fill& op, Binder& binder) -> Kernel {
   const int64_t elements = binder.ViewOf(op.out).num_elements();
-  return [out = Resolve<T>(binder, op.out), elements, value = static_cast<T>(op.value)](const Moment& moment) -> Status {
-    T* const first = out.At(moment);
-    ParallelRanges(elements, ElementsPerThread,
-                   [&](int64_t begin, int64_t end) { std::fill(first + begin, first + end, value); });
-    return Success{};
-  };
+  return
+      [out = Resolve<T>(binder, op.out), elements, value = static_cast<T>(op.value)](const Moment& moment) -> Status {
+        T* const first = out.At(moment);
+        ParallelRanges(elements, ElementsPerThread,
+                       [&](int64_t begin, int64_t end) { std::fill(first + begin, first + end, value); });
+        return Success{};
+      };
 }
 
 auto Bind(const op::Fill& op, Binder& binder) -> Kernel {

@@ -1,8 +1,8 @@
 // Operands of kernels: views with their element type checked, small enough to live in a closure.
 //
-// Verify has proved shapes and dtypes of the plan; what is CHECKed here is that the kernel that was bound is the one for
-// these types. Kernels are templates over the element type of activations: one more case in ForElementType, and the loads
-// and stores by static_cast, are what a further type takes.
+// Verify has proved shapes and dtypes of the plan; what is CHECKed here is that the kernel that was bound is the one
+// for these types. Kernels are templates over the element type of activations: one more case in ForElementType, and the
+// loads and stores by static_cast, are what a further type takes.
 #pragma once
 
 #include <type_traits>
@@ -34,9 +34,7 @@ class Operand {
   Operand() = default;
   Operand(std::byte* base, int64_t bytes_per_repeat) : base_(base), bytes_per_repeat_(bytes_per_repeat) {}
 
-  auto At(const Moment& moment) const -> T* {
-    return reinterpret_cast<T*>(base_ + bytes_per_repeat_ * moment.repeat);
-  }
+  auto At(const Moment& moment) const -> T* { return reinterpret_cast<T*>(base_ + bytes_per_repeat_ * moment.repeat); }
 
  private:
   std::byte* base_ = nullptr;

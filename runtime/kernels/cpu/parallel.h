@@ -1,5 +1,5 @@
-// Work split over the compute threads of a rank. No result may depend on how many there are: elements are independent, or
-// the split is fixed by the plan (slots).
+// Work split over the compute threads of a rank. No result may depend on how many there are: elements are independent,
+// or the split is fixed by the plan (slots).
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr auto RowsPerThread(int64_t columns) -> int64_t {
   return CeilDiv(ElementsPerThread, std::max<int64_t>(columns, 1));
 }
 
-/// Calls body(begin, end) for contiguous ranges that cover [0, count), of at least `least` each, on the compute threads.
-/// Requires: the cuts do not matter to the result; body does not throw.
+/// Calls body(begin, end) for contiguous ranges that cover [0, count), of at least `least` each, on the compute
+/// threads. Requires: the cuts do not matter to the result; body does not throw.
 template <class Body>
 auto ParallelRanges(int64_t count, int64_t least, const Body& body) -> void {
   const int64_t parts = std::min(ComputeThreads(), count / std::max<int64_t>(least, 1));

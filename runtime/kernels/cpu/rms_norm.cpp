@@ -12,8 +12,8 @@ namespace shardc {
 template <class T>
 static auto BindRmsNorm(const op::RmsNorm& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.x);
-  return [x = Resolve<const T>(binder, op.x), weight = Resolve<const T>(binder, op.weight), y = Resolve<T>(binder, op.y),
-          rstd = Resolve<float>(binder, op.rstd), rows = size.rows, hidden = size.columns,
+  return [x = Resolve<const T>(binder, op.x), weight = Resolve<const T>(binder, op.weight),
+          y = Resolve<T>(binder, op.y), rstd = Resolve<float>(binder, op.rstd), rows = size.rows, hidden = size.columns,
           eps = op.eps](const Moment& moment) -> Status {
     const T* const x_NH = x.At(moment);
     const T* const weight_H = weight.At(moment);
@@ -23,7 +23,7 @@ static auto BindRmsNorm(const op::RmsNorm& op, Binder& binder) -> Kernel {
       for (int64_t row = begin; row < end; ++row) {
         const T* const x_H = x_NH + row * hidden;
         T* const y_H = y_NH + row * hidden;
-        const double squares = Sum(hidden, [&](int64_t h) {
+        const double squares = Sum(hidden, [=](int64_t h) {
           const float value = static_cast<float>(x_H[h]);
           return value * value;
         });

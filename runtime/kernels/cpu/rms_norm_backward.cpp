@@ -1,8 +1,9 @@
-// rms_norm_backward. With x' = x rstd and g = dy weight: dx = rstd (g - x' mean(g x')), dweight = sum over rows of dy x'.
+// rms_norm_backward. With x' = x rstd and g = dy weight: dx = rstd (g - x' mean(g x')), dweight = sum over rows of dy
+// x'.
 //
-// dx goes row by row. dweight goes column by column, in its own pass over dy and x: rows in order, blocks of them summed in
-// f32, the blocks in f64, so that neither the number of threads nor that of rows costs digits.
-// x_NH, dy_NH, dx_NH: N rows, H hidden; weight_H, dweight_H; rstd_N.
+// dx goes row by row. dweight goes column by column, in its own pass over dy and x: rows in order, blocks of them
+// summed in f32, the blocks in f64, so that neither the number of threads nor that of rows costs digits. x_NH, dy_NH,
+// dx_NH: N rows, H hidden; weight_H, dweight_H; rstd_N.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/operand.h"
@@ -64,7 +65,7 @@ static auto BindRmsNormBackward(const op::RmsNormBackward& op, Binder& binder) -
         const T* const x_H = x_NH + row * hidden;
         T* const dx_H = dx_NH + row * hidden;
         const float scale = rstd_N[row];
-        const double dot = Sum(hidden, [&](int64_t h) {
+        const double dot = Sum(hidden, [=](int64_t h) {
           return static_cast<float>(dy_H[h]) * static_cast<float>(weight_H[h]) * static_cast<float>(x_H[h]);
         });
         const float mean = static_cast<float>(dot / static_cast<double>(hidden)) * scale * scale;

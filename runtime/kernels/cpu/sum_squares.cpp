@@ -1,7 +1,8 @@
 // sum_squares: the squared norm of the owned gradient, and the first parameter with an element that is not finite.
 //
-// The square of a finite f32 is finite in f64, and so is any sum of them here: a stretch has a NaN or an infinity if and only
-// if its sum is not finite, and the check costs nothing. Each stretch is cut in a fixed number of parts, summed in order.
+// The square of a finite f32 is finite in f64, and so is any sum of them here: a stretch has a NaN or an infinity if
+// and only if its sum is not finite, and the check costs nothing. Each stretch is cut in a fixed number of parts,
+// summed in order.
 #include <array>
 #include <cmath>
 

@@ -19,8 +19,7 @@ inline auto CheckTokens(const int32_t* ids, int64_t count, int32_t least, int64_
   if (smallest >= least && greatest < vocabulary) [[likely]] {
     return Success{};
   }
-  const int32_t* const bad =
-      std::find_if(ids, ids + count, [&](int32_t id) { return id < least || id >= vocabulary; });
+  const int32_t* const bad = std::find_if(ids, ids + count, [&](int32_t id) { return id < least || id >= vocabulary; });
   return Fail(ExitCode::InternalFault, "token id {} at position {} is outside the vocabulary of {}", *bad, bad - ids,
               vocabulary);
 }

@@ -1,0 +1,266 @@
+// The program as a user meets it: exit codes, what goes to which stream, colour, files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "compiler/plan/text.h"
+#include "tests/cli/program.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+auto RunShardc(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {})
+    -> Finished {
+  return RunProgram(Shardc(), arguments, environment);
+}
+
+TEST(Cli, ExitCodes) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string broken = WriteIn(folder, "broken.toml", "[model]\nlayers = 0\n");
+  const std::string missing = folder / "missing.toml";
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+  };
+  const Case cases[] = {
+      {{"--help"}, 0},
+      {{"check", "-h"}, 0},
+      {{"--version"}, 0},
+      {{"check", sound}, 0},
+      {{"check", "--set", "train.steps=3", "--set", "model.layers=3", sound}, 0},
+      {{"check", sound, "--set", "train.steps=3", "--strict"}, 0},
+      {{"check", "--set", "train.eval_every=3", sound}, 0},
+      {{"check", "--set", "train.eval_every=3", "--strict", sound}, 3},
+      {{"check", "--set", "train.stepz=3", sound}, 3},
+      {{"check", broken}, 3},
+      {{"plan", broken}, 3},
+      {{"plan", sound}, 0},
+      {{"plan", sound, "-o", "/nonexistent/x.plan"}, 6},
+      {{"run", broken}, 3},
+      {{"eval", broken, "--checkpoint", "x"}, 3},
+      {{"eval", sound, "--checkpoint", "x"}, 3},
+      {{"eval", sound}, 2},
+      {{"check", missing}, 2},
+      {{"check", folder.path()}, 2},
+      {{}, 2},
+      {{"frobnicate"}, 2},
+      {{"check"}, 2},
+      {{"check", sound, "extra"}, 2},
+      {{"check", sound, "--frob"}, 2},
+      {{"check", sound, "--color=blue"}, 2},
+      {{"plan", sound, "--stop-after=nothing"}, 2},
+      {{"plan", sound, "--disable=nothing"}, 2},
+      {{"help", "model.layers"}, 0},
+      {{"help", "no-such-thing"}, 2},
+      {{"tokenize", sound, "-o", folder / "x.bin"}, 2},
+      {{"tokenize", "--bytes", missing, "-o", folder / "x.bin"}, 2},
+      {{"tokenize", "--bytes", "/dev/null", "-o", folder / "x.bin"}, 2},
+      {{"docs"}, 2},
+      {{"docs", "--errors"}, 0},
+      {{"schema"}, 0},
+  };
+  for (const Case& c : cases) {
+    const Finished finished = RunShardc(c.arguments);
+    std::string line = "shardc";
+    for (const std::string& argument : c.arguments) {
+      line += " " + argument;
+    }
+    EXPECT_EQ(finished.exit_code, c.exit_code) << line << "\n" << finished.err;
+    if (c.exit_code == 0) {
+      EXPECT_NE(finished.out, "") << line;
+    } else {
+      EXPECT_EQ(finished.out, "") << line;
+      EXPECT_NE(finished.err, "") << line;
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.bin"));
+}
+
+TEST(Cli, HelpShowsExamplesFirstAndTheExitCodes) {
+  for (const std::string command : {"check", "plan", "run", "eval", "tokenize", "help", "schema"}) {
+    const Finished finished = RunShardc({command, "--help"});
+    EXPECT_THAT(finished.out, StartsWith("  shardc " + command));
+    EXPECT_THAT(finished.out, HasSubstr("Usage: shardc " + command));
+    EXPECT_THAT(finished.out, HasSubstr("75  stopped by a signal, and saved"));
+  }
+  EXPECT_THAT(RunShardc({"--help"}).out, Not(HasSubstr("docs")));
+}
+
+TEST(Cli, ErrorsGoToStderrWithPlaceAndCaret) {
+  const TemporaryFolder folder;
+  std::string text = SoundRecipe();
+  text.replace(text.find("hidden"), 6, "hiden");
+  const std::string path = WriteIn(folder, "misspelt.toml", text);
+  const Finished finished = RunShardc({"check", path});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(finished.err, path +
+                              ":4:1: error: `hiden` is not known in [model] [unknown-key]\n"
+                              "    4 | hiden = 8\n"
+                              "      | ^~~~~\n"
+                              "help: did you mean `hidden`?\n");
+}
+
+TEST(Cli, ManyErrorsAreCappedWithACount) {
+  const TemporaryFolder folder;
+  std::string text = SoundRecipe() + "[run]\n";
+  for (int i = 0; i < 30; ++i) {
+    text += fmt::format("unknown_{} = 1\n", i);
+  }
+  const Finished finished = RunShardc({"check", WriteIn(folder, "many.toml", text)});
+  EXPECT_THAT(finished.err, HasSubstr("30 errors, 20 shown"));
+}
+
+TEST(Cli, Color) {
+  const TemporaryFolder folder;
+  const std::string path = WriteIn(folder, "broken.toml", "x = 1\n");
+  struct Case {
+    std::string flag;
+    std::vector<std::string> environment;
+    bool is_colored;
+  };
+  const Case cases[] = {
+      {"--color=auto", {}, false},
+      {"--color=always", {}, true},
+      {"--color=always", {"NO_COLOR=1"}, true},
+      {"--color=auto", {"CLICOLOR_FORCE=1"}, true},
+      {"--color=auto", {"CLICOLOR_FORCE=0"}, false},
+      {"--color=auto", {"CLICOLOR_FORCE=1", "NO_COLOR=1"}, false},
+      {"--color=auto", {"CLICOLOR_FORCE=1", "NO_COLOR="}, true},
+      {"--color=auto", {"CLICOLOR_FORCE=1", "TERM=dumb"}, false},
+      {"--color=never", {"CLICOLOR_FORCE=1"}, false},
+  };
+  for (const Case& c : cases) {
+    const Finished finished = RunShardc({"check", c.flag, path}, c.environment);
+    EXPECT_EQ(finished.err.find('\x1b') != std::string::npos, c.is_colored) << c.flag;
+  }
+}
+
+TEST(Cli, JsonDiagnosticsGoToStdout) {
+  const TemporaryFolder folder;
+  const Finished finished = RunShardc({"check", "--format=json", WriteIn(folder, "broken.toml", "x = 1\n")});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(finished.err, "");
+  const std::string first = finished.out.substr(0, finished.out.find('\n'));
+  EXPECT_TRUE(nlohmann::json::parse(first).contains("name")) << first;
+}
+
+TEST(Cli, PlanIsWrittenWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string output = folder / "x.plan";
+  const Finished written = RunShardc({"plan", recipe, "-o", output});
+  EXPECT_EQ(written.exit_code, 0);
+  EXPECT_EQ(written.out, "");
+  const std::string text = ReadText(output);
+  EXPECT_THAT(text, StartsWith("plan version="));
+  EXPECT_TRUE(ParsePlan(text).ok());
+  EXPECT_EQ(RunShardc({"plan", recipe}).out, text);
+  EXPECT_EQ(RunShardc({"plan", recipe, "--set", "model.layers=0", "-o", output}).exit_code, 3);
+  EXPECT_EQ(ReadText(output), text);
+  size_t num_files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    ++num_files;
+  }
+  EXPECT_EQ(num_files, 2U);
+}
+
+TEST(Cli, PlanEmitsWhatIsAsked) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  EXPECT_THAT(RunShardc({"plan", recipe, "--emit=recipe"}).out, HasSubstr("layers = 2  # sound.toml:3\n"));
+  EXPECT_THAT(RunShardc({"plan", recipe, "--emit=recipe", "--set", "model.layers=3"}).out,
+              HasSubstr("layers = 3  # --set\n"));
+  EXPECT_THAT(RunShardc({"plan", recipe, "--emit=model"}).out,
+              HasSubstr("model.norm.weight  f32[8]  normal(0, 0.02)  default\n"));
+  EXPECT_TRUE(nlohmann::json::accept(RunShardc({"plan", recipe, "--emit=json"}).out));
+  EXPECT_TRUE(nlohmann::json::parse(RunShardc({"plan", recipe, "--explain", "--format=json"}).out).contains("memory"));
+  EXPECT_NE(RunShardc({"plan", recipe, "--explain"}).out, "");
+  EXPECT_THAT(RunShardc({"plan", recipe, "--section=step"}).out, HasSubstr("section step {"));
+  const Finished printed = RunShardc({"plan", recipe, "--stop-after=place", "--print-after=all"});
+  EXPECT_THAT(printed.err, HasSubstr("// after build\nplan version="));
+  EXPECT_THAT(printed.err, HasSubstr("// after place\nplan version="));
+  EXPECT_THAT(printed.err, Not(HasSubstr("// after differentiate\n")));
+}
+
+TEST(Cli, FullDiskIsAnError) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const Finished finished = RunProgram("/bin/sh", {"-c", Shardc() + " plan " + recipe + " > /dev/full"});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_THAT(finished.err, HasSubstr("No space left on device"));
+}
+
+TEST(Cli, TokenizeWritesTheFormatOfLlmC) {
+  const TemporaryFolder folder;
+  const std::string first = WriteIn(folder, "a.txt", "ab\n");
+  const std::string second = WriteIn(folder, "b.txt", std::string("\0\xff", 2));
+  const std::string output = folder / "out.bin";
+  const Finished finished = RunShardc({"tokenize", "--bytes", first, second, "-o", output});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, output + ": 5 tokens\n");
+  std::string expected("\x88\xd8\x34\x01\x01\x00\x00\x00\x05", 9);
+  expected.resize(1024, '\0');
+  expected += std::string("a\0b\0\n\0\0\0\xff\0", 10);
+  EXPECT_EQ(ReadText(output), expected);
+}
+
+/// A stand-in for shardc-run that says how it was called.
+class BesideRuntime : public testing::Test {
+ protected:
+  BesideRuntime() {
+    std::filesystem::copy_file(Shardc(), folder_ / "shardc");
+    recipe_ = WriteIn(folder_, "sound.toml", SoundRecipe());
+  }
+  auto AddRuntime() -> void {
+    const std::string path =
+        WriteIn(folder_, "shardc-run", "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\nexit 7\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  auto Run(const std::vector<std::string>& arguments) -> Finished { return RunProgram(folder_ / "shardc", arguments); }
+
+  TemporaryFolder folder_;
+  std::string recipe_;
+};
+
+TEST_F(BesideRuntime, RunHandsOverThePlan) {
+  AddRuntime();
+  const std::string default_dir = folder_ / "runs/sound";
+  Finished finished = Run({"run", recipe_});
+  EXPECT_EQ(finished.exit_code, 7) << finished.err;
+  EXPECT_EQ(finished.out, default_dir + "/plan.shardc|--run-dir|" + default_dir + "|plan ");
+
+  const std::string other_dir = folder_ / "a/b";
+  finished = Run({"run", recipe_, "--run-dir", other_dir, "--set", "start.run_id=x"});
+  EXPECT_EQ(finished.out, other_dir + "/plan.shardc|--run-dir|" + other_dir + "|plan ");
+
+  const std::string plan = other_dir + "/plan.shardc";
+  EXPECT_EQ(Run({"run", plan}).out, plan + "|plan ");
+  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, plan + "|--run-dir|d|plan ");
+  EXPECT_EQ(Run({"run", plan, "--set", "mesh.dp=2"}).exit_code, 2);
+}
+
+TEST_F(BesideRuntime, EvalHandsOverAPlanThatStaysInMemory) {
+  AddRuntime();
+  const Finished finished =
+      Run({"eval", recipe_, "--checkpoint", "c", "--format=json", "--set", "data.eval_tokens=64"});
+  EXPECT_EQ(finished.exit_code, 7) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("|--eval|c|--format|json|plan "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(BesideRuntime, WithoutARuntimeTheMessageSaysWhereItBelongs) {
+  const Finished finished = Run({"run", recipe_});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_THAT(finished.err, HasSubstr("shardc and shardc-run lie in one folder"));
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,116 @@
+// One rank killed: the job ends within seconds, names it, leaves no process behind, and the next launch continues.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Seconds Longest{10};
+
+auto ExpectNamed(const Outcome& outcome, size_t rank) -> void {
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(fmt::format("error: rank {} was killed by signal 9 (SIGKILL)", rank)));
+  EXPECT_TRUE(outcome.all_gone);
+}
+
+auto Sleep(int milliseconds) -> void { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+TEST(RankDeath, AtAnyMoment) {
+  constexpr size_t NumRanks = 3;
+  const Training training({"mesh.dp=3", "train.steps=4000", "train.eval_every=30", "checkpoint.every=10"});
+  std::mt19937 generator(30);
+  int64_t num_at_op = 0;
+  for (int i = 0; i < 20; ++i) {
+    Process process(training.RunCommand());
+    const auto ranks = process.AwaitChildren(NumRanks);
+    ASSERT_EQ(ranks.size(), NumRanks) << process.err();
+    // From before the first op to some way into the run.
+    Sleep(static_cast<int>(generator() % 150));
+    const size_t victim = generator() % NumRanks;
+    kill(ranks[victim], SIGKILL);
+    const Outcome outcome = process.Wait(Longest);
+    ExpectNamed(outcome, victim);
+    num_at_op += outcome.err.find("last seen at op") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(num_at_op, 1) << "no rank was killed in a step";
+  const int64_t reached = ReadMetrics(training / "run").last_step();
+  const std::string steps = fmt::format("train.steps={}", reached + 20);
+  const Outcome last = training.Run("run", {steps});
+  ASSERT_EQ(last.status, 0) << last.err;
+  ASSERT_EQ(training.Run("whole", {steps}).status, 0);
+  ExpectSameRun(training / "run", training / "whole");
+}
+
+// A stopped rank arrives at no collective, so the others wait in one.
+TEST(RankDeath, InACollective) {
+  const Training training({"train.steps=100000", "train.eval_every=0", "checkpoint.every=0"});
+  enum class Case { WaitedFor, WaitingThenOtherGoesOn, WaitingWhileOtherStaysStopped };
+  for (const Case which : {Case::WaitedFor, Case::WaitingThenOtherGoesOn, Case::WaitingWhileOtherStaysStopped}) {
+    for (const size_t stopped : {0U, 1U}) {
+      if (which == Case::WaitingWhileOtherStaysStopped && stopped == 1) {
+        continue;
+      }
+      const std::string run = fmt::format("run{}{}", static_cast<int>(which), stopped);
+      Process process(training.RunCommand(run));
+      const auto ranks = process.AwaitChildren(2);
+      ASSERT_EQ(ranks.size(), 2U) << process.err();
+      ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / run).last_step() >= 3; })) << process.err();
+      kill(ranks[stopped], SIGSTOP);
+      Sleep(100);
+      const size_t victim = which == Case::WaitedFor ? stopped : 1 - stopped;
+      kill(ranks[victim], SIGKILL);
+      if (which == Case::WaitingThenOtherGoesOn) {
+        Sleep(100);
+        kill(ranks[stopped], SIGCONT);
+      }
+      const Outcome outcome = process.Wait(Longest);
+      ExpectNamed(outcome, victim);
+      EXPECT_THAT(outcome.err, HasSubstr("last seen at op"));
+      if (which == Case::WaitingWhileOtherStaysStopped) {
+        EXPECT_THAT(outcome.err,
+                    HasSubstr(fmt::format("warning: rank {} has not ended 5 s after the failure", stopped)));
+      } else {
+        EXPECT_LT(outcome.waited.value, 3);
+        EXPECT_THAT(outcome.err, Not(HasSubstr("has not ended")));
+      }
+    }
+  }
+}
+
+TEST(RankDeath, WhileTheOthersLoad) {
+  const Training training;
+  Process process(training.RunCommand());
+  const auto ranks = process.AwaitChildren(2);
+  ASSERT_EQ(ranks.size(), 2U) << process.err();
+  kill(ranks[1], SIGKILL);
+  ExpectNamed(process.Wait(Longest), 1);
+  EXPECT_EQ(training.Run().status, 0);
+}
+
+TEST(RankDeath, SlowRankIsWaitedFor) {
+  const Training training({"train.steps=200", "train.eval_every=0"});
+  Process process(training.RunCommand());
+  const auto ranks = process.AwaitChildren(2);
+  ASSERT_EQ(ranks.size(), 2U) << process.err();
+  ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 5; })) << process.err();
+  kill(ranks[0], SIGSTOP);
+  Sleep(1000);
+  EXPECT_TRUE(process.is_running());
+  kill(ranks[0], SIGCONT);
+  EXPECT_EQ(process.Wait().status, 0);
+  ASSERT_EQ(training.Run("whole").status, 0);
+  ExpectSameRun(training / "run", training / "whole");
+}
+
+}  // namespace
+}  // namespace shardc

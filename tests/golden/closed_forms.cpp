@@ -1,0 +1,169 @@
+// Whole plans against formulas on paper: parameters, memory, communication and FLOPs of a Llama from its sizes alone.
+// Letters: L blocks, H hidden, A heads, K kv heads, D head_dim, F ffn, V vocab, S seq, T tokens of a microbatch on one
+// rank, R ranks, N parameters.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "compiler/explain/explain.h"
+#include "tests/golden/golden_case.h"
+#include "tests/golden/plan_sums.h"
+
+namespace shardc {
+namespace {
+
+struct Sizes {
+  int64_t L, H, A, K, D, F, V, S, micro, accumulate, R;
+
+  auto T() const -> int64_t { return S * micro; }
+  /// Elements of one block's matrices.
+  auto block_matrices() const -> int64_t { return H * (A + 2 * K + A) * D + 3 * H * F; }
+  auto block() const -> int64_t { return block_matrices() + 2 * H; }
+  auto parameters() const -> int64_t { return L * block() + 2 * V * H + H; }
+};
+
+constexpr Sizes Small{.L = 3, .H = 96, .A = 6, .K = 2, .D = 16, .F = 160, .V = 257, .S = 24, .micro = 2, .accumulate = 3, .R = 4};
+constexpr Sizes Quickstart{.L = 4, .H = 128, .A = 4, .K = 2, .D = 32, .F = 384, .V = 256, .S = 256, .micro = 8, .accumulate = 1, .R = 2};
+constexpr Sizes Llama8B{.L = 32, .H = 4096, .A = 32, .K = 8, .D = 128, .F = 14336, .V = 128256, .S = 8192, .micro = 1, .accumulate = 1, .R = 8};
+constexpr Sizes Llama405B{.L = 126, .H = 16384, .A = 128, .K = 8, .D = 128, .F = 53248, .V = 128256, .S = 8192, .micro = 1, .accumulate = 1, .R = 512};
+
+auto RecipeOf(const Sizes& m) -> std::string {
+  return fmt::format(
+      "[model]\nfamily = \"llama\"\nlayers = {}\nhidden = {}\nheads = {}\nkv_heads = {}\nhead_dim = {}\nffn = {}\n"
+      "vocab = {}\nseq = {}\n[mesh]\ndp = {}\n[[init.rule]]\nmatch = \"*\"\nvalue = 0\n[optimizer]\nlr = 1\n"
+      "[data]\ntokens = [\"tokens.bin\"]\n[batch]\nmicro = {}\naccumulate = {}\n[train]\nsteps = 1\n",
+      m.L, m.H, m.A, m.K, m.D, m.F, m.V, m.S, m.R, m.micro, m.accumulate);
+}
+
+auto PlanOf(const Sizes& m, const std::vector<std::string>& sets = {}) -> Plan {
+  auto plan = CompileText("closed_forms.toml", RecipeOf(m), sets);
+  CHECK(plan.ok(), "{}", plan.error().message);
+  return *std::move(plan);
+}
+
+/// Elements of the flat vectors of embedding, one block and head, padded; blocks of these sizes have no room between
+/// parameters, as each has a multiple of 128 elements or lies last.
+struct Lengths {
+  int64_t embed, block, head;
+
+  explicit Lengths(const Sizes& m)
+      : embed(Padded(m.V * m.H, m)),
+        block(Padded(RoundUp(m.H, 128) * 2 + m.block_matrices(), m)),
+        head(Padded(RoundUp(m.H, 128) + m.V * m.H, m)) {}
+  static auto Padded(int64_t n, const Sizes& m) -> int64_t { return RoundUp(n, m.R * 128); }
+  auto total(const Sizes& m) const -> int64_t { return embed + m.L * block + head; }
+};
+
+TEST(ClosedForms, Parameters) {
+  EXPECT_EQ(Llama8B.parameters(), 8'030'261'248);
+  EXPECT_EQ(Llama405B.parameters(), 405'853'388'800);
+  for (const Sizes& m : {Small, Quickstart, Llama8B, Llama405B}) {
+    const Report report = Explain(PlanOf(m));
+    EXPECT_EQ(report.parameters_total, m.parameters());
+    EXPECT_EQ(report.parameters_per_rank, Lengths(m).total(m) / m.R);
+  }
+}
+
+/// Forward: 2 T for each element of a matrix that the tokens are multiplied with, and 2 S T A D a block for the causal
+/// half of both attention products. Backward: twice that. Recomputation of a block: its forward without down_proj, whose
+/// result nothing in backward reads.
+TEST(ClosedForms, Flops) {
+  for (const Sizes& m : {Small, Quickstart, Llama8B, Llama405B}) {
+    const int64_t attention = 2 * m.S * m.T() * m.A * m.D;
+    const int64_t forward = m.L * (2 * m.T() * m.block_matrices() + attention) + 2 * m.T() * m.V * m.H;
+    const Report kept = Explain(PlanOf(m));
+    EXPECT_EQ(kept.model_flops.value, 3 * m.accumulate * forward);
+    EXPECT_EQ(kept.recompute_flops.value, 0);
+    const Report again = Explain(PlanOf(m, {"recompute.policy=full"}));
+    EXPECT_EQ(again.model_flops.value, 3 * m.accumulate * forward);
+    EXPECT_EQ(again.recompute_flops.value,
+              m.accumulate * m.L * (2 * m.T() * (m.block_matrices() - m.F * m.H) + attention));
+  }
+}
+
+/// All_gathers and reduce_scatters of a step, as multiples of the vectors' lengths. The embedding's backward reads no
+/// weight, so it is gathered once whatever the setting.
+TEST(ClosedForms, Communication) {
+  struct Case {
+    std::string reshard;
+    /// Gathers of all blocks together, and of the head.
+    int64_t blocks, heads;
+  };
+  for (const Sizes& m : {Small, Quickstart, Llama8B}) {
+    const Lengths lengths(m);
+    for (const Case& c : {Case{"false", m.L, 1}, Case{"layer < layers - 1", 2 * m.L - 1, 1}, Case{"true", 2 * m.L, 2}}) {
+      const CommunicationSums sums = SumStepCommunication(PlanOf(m, {"shard.reshard_after_forward=" + c.reshard}));
+      const auto dp = AxisSet::Of(Axis::Dp).bits;
+      const CommunicationSum gathers = sums.at({OpKind::AllGather, dp, DType::F32});
+      EXPECT_EQ(gathers.count, m.accumulate * (1 + c.blocks + c.heads));
+      EXPECT_EQ(gathers.payload_bytes,
+                m.accumulate * 4 * (lengths.embed + c.blocks * lengths.block + c.heads * lengths.head));
+      EXPECT_EQ(gathers.wire_bytes, gathers.payload_bytes / m.R * (m.R - 1));
+      const CommunicationSum scatters = sums.at({OpKind::ReduceScatter, dp, DType::F32});
+      EXPECT_EQ(scatters.count, m.accumulate * (m.L + 2));
+      EXPECT_EQ(scatters.payload_bytes, m.accumulate * 4 * lengths.total(m));
+    }
+  }
+}
+
+auto BytesOf(const MemoryUse& use, Category category) -> int64_t {
+  return use.by_category[static_cast<size_t>(category)].value;
+}
+
+/// fp32 state: 4 N / R bytes of parameters, twice that of moments. At the peak, in the backward of the head, all that
+/// forward keeps is alive.
+TEST(ClosedForms, Memory) {
+  for (const Sizes& m : {Small, Quickstart, Llama8B, Llama405B}) {
+    const Lengths lengths(m);
+    const int64_t state = 4 * lengths.total(m) / m.R;
+    const int64_t T = m.T();
+    const auto activations = [&](int64_t kept_a_block) {
+      // Embedding and, of the head: normed input and its rstd; logits.
+      return 4 * (m.L * kept_a_block + T * m.H + T * m.H + T + T * m.V);
+    };
+    // Two norms and their rstd; q, k, v; attention and its lse; two sums; gate, up and their product.
+    const int64_t kept_a_block = T * (4 * m.H + 2 + (m.A + 2 * m.K) * m.D + m.A * m.D + m.A + 3 * m.F);
+    struct Case {
+      std::string policy;
+      int64_t kept_a_block;
+    };
+    for (const Case& c : {Case{"none", kept_a_block}, Case{"full", T * m.H}}) {
+      SCOPED_TRACE(fmt::format("{} blocks, {}", m.L, c.policy));
+      const Plan plan = PlanOf(m, {"recompute.policy=" + c.policy, "shard.reshard_after_forward=layer < layers - 1"});
+      const Report report = Explain(plan);
+      EXPECT_EQ(BytesOf(report.peak.use, Category::Parameters), state);
+      EXPECT_EQ(BytesOf(report.peak.use, Category::Moments), 2 * state);
+      EXPECT_EQ(BytesOf(report.peak.use, Category::Data), 2 * 4 * T * m.accumulate);
+      EXPECT_EQ(plan.arena_bytes[static_cast<size_t>(Arena::SharedPersistent)], state);
+      if (c.policy == "none") {
+        EXPECT_EQ(BytesOf(report.peak.use, Category::Activations), activations(c.kept_a_block));
+      } else {
+        // The peak may lie in a block's recomputation; what is kept is a lower bound.
+        EXPECT_GE(BytesOf(report.peak.use, Category::Activations), 4 * m.L * c.kept_a_block);
+      }
+    }
+  }
+}
+
+/// Not a limit, as machines differ: printed for whoever looks.
+TEST(ClosedForms, PlanTimeIsPrinted) {
+  const std::string text = RecipeOf(Llama405B);
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last = Clock::now();
+  const Clock::time_point begin = last;
+  int64_t num_ops = 0;
+  const auto plan = CompileText("closed_forms.toml", text, {}, [&](PassKind pass, const Plan& now) {
+    const auto end = Clock::now();
+    std::cout << fmt::format("  {:<14} {:>7.1f} ms\n", ToText(pass), std::chrono::duration<double, std::milli>(end - last).count());
+    last = end;
+    num_ops = std::ssize(now.section(SectionKind::Step).ops);
+  });
+  ASSERT_TRUE(plan.ok());
+  std::cout << fmt::format("plan time of 405B on 512 ranks, {} ops in step: {:.1f} ms\n", num_ops,
+                           std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,194 @@
+#include "tests/golden/golden_case.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "compiler/check/check_recipe.h"
+#include "compiler/explain/explain.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unified_diff.h"
+
+namespace shardc {
+
+static auto Root() -> std::filesystem::path { return SHARDC_SOURCE_DIR; }
+
+/// One word of the `# run:` line. Returns false where it means nothing.
+static auto TakeOption(GoldenCase& golden, std::string_view word) -> bool {
+  const size_t equals = std::min(word.find('='), word.size());
+  const std::string_view option = word.substr(0, equals);
+  const std::string value(word.substr(std::min(equals + 1, word.size())));
+  if (option == "--emit" && !golden.pass) {
+    std::istringstream list(value);
+    for (std::string item; std::getline(list, item, ',');) {
+      if (item != "plan" && item != "explain" && item != "explain-json") {
+        return false;
+      }
+      golden.emit.push_back(item);
+    }
+    return true;
+  }
+  if (option == "--stop-after" && !golden.pass) {
+    golden.stop_after = FromText<PassKind>(value);
+    return golden.stop_after.has_value();
+  }
+  if (option == "--section") {
+    golden.section = FromText<SectionKind>(value);
+    return golden.section.has_value();
+  }
+  return false;
+}
+
+static auto ParseRunLine(GoldenCase& golden, const std::string& line) -> void {
+  std::istringstream words(line);
+  std::string word;
+  words >> word >> word >> word;
+  if (word != (golden.pass ? "pass" : "plan")) {
+    golden.fault = fmt::format("`{}` does not run `{}`", line, golden.pass ? "pass" : "plan");
+  }
+  while (words >> word) {
+    if (word == "--set" && words >> word) {
+      golden.overrides.push_back(word);
+    } else if (!TakeOption(golden, word)) {
+      golden.fault = fmt::format("`{}` of `{}` is not known", word, line);
+    }
+  }
+}
+
+static auto ReadCase(const std::string& folder, const std::string& stem, std::optional<PassKind> pass) -> GoldenCase {
+  GoldenCase golden;
+  golden.folder = folder;
+  golden.stem = stem;
+  golden.pass = pass;
+  golden.name = fmt::format("{}_{}", std::filesystem::path(folder).filename().string(), stem);
+  golden.text = ReadRepositoryFile(golden.recipe_path());
+  golden.fault = "no `# run:` line";
+  constexpr std::string_view same_plan_as = "# same-plan-as: ";
+  for (const std::string& line : LinesOf(golden.text)) {
+    if (line.starts_with("# run: ")) {
+      golden.fault = "";
+      ParseRunLine(golden, line);
+    } else if (line.starts_with(same_plan_as)) {
+      golden.same_plan_as = line.substr(same_plan_as.size());
+    }
+  }
+  return golden;
+}
+
+static auto AddCasesOf(const std::string& folder, std::optional<PassKind> pass, std::vector<GoldenCase>& cases) -> void {
+  if (!std::filesystem::is_directory(Root() / folder)) {
+    return;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(Root() / folder)) {
+    if (entry.path().extension() == ".toml") {
+      cases.push_back(ReadCase(folder, entry.path().stem().string(), pass));
+    }
+  }
+}
+
+auto GoldenCases() -> std::vector<GoldenCase> {
+  std::vector<GoldenCase> cases;
+  AddCasesOf("tests/plan", std::nullopt, cases);
+  for (const PassRow& row : PassRows()) {
+    AddCasesOf(fmt::format("tests/passes/{}", row.name), row.kind, cases);
+  }
+  std::sort(cases.begin(), cases.end(), [](const GoldenCase& a, const GoldenCase& b) { return a.name < b.name; });
+  return cases;
+}
+
+auto ReadRepositoryFile(const std::string& path) -> std::string { return ReadText((Root() / path).string()); }
+
+auto CompileText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides,
+                 const AfterPass& after_pass) -> ErrorOr<Plan> {
+  SourceSet sources;
+  Diagnostics diagnostics(&sources);
+  const auto recipe = ReadRecipe(path, text, overrides, sources, diagnostics);
+  if (recipe) {
+    CheckRecipe(*recipe, diagnostics);
+  }
+  if (diagnostics.has_errors()) {
+    return Error{ExitCode::RecipeRejected, RenderText(diagnostics, {})};
+  }
+  PipelineOptions options;
+  options.after_pass = after_pass;
+  auto plan = Compile(*recipe, options, diagnostics);
+  if (!plan) {
+    return Error{plan.error().code, plan.error().message + RenderText(diagnostics, {})};
+  }
+  return plan;
+}
+
+/// Replaces each id that begins with `prefix` by the name of that index.
+static auto WithNames(const std::string& text, char prefix, const std::vector<std::string>& names) -> std::string {
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    quoted ^= text[i] == '"';
+    size_t end = i + 1;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') {
+      ++end;
+    }
+    if (text[i] == prefix && end > i + 1 && !quoted) {
+      out += names.at(std::stoul(text.substr(i + 1, end - i - 1)));
+      i = end - 1;
+    }
+  }
+  return out;
+}
+
+/// The names of a table, made unique by `'2`, `'3`, …; the number where there is none.
+template <class Table>
+static auto UniqueNames(const Table& table) -> std::vector<std::string> {
+  std::vector<std::string> names;
+  std::map<std::string, int> uses;
+  for (const auto& item : table) {
+    const int use = ++uses[item.name];
+    names.push_back(item.name.empty() ? std::to_string(names.size())
+                                      : item.name + (use > 1 ? fmt::format("'{}", use) : ""));
+  }
+  return names;
+}
+
+/// The text of a plan in which an id is a name: passes number values anew, which is nothing to look at.
+static auto NamedText(const Plan& plan, const PrintOptions& options) -> std::string {
+  Plan nameless = plan;
+  for (Value& value : nameless.values) {
+    value.name = "";
+  }
+  return WithNames(WithNames(PrintPlan(nameless, options), '%', UniqueNames(plan.values)), '$',
+                   UniqueNames(plan.buffers));
+}
+
+auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>> {
+  const PrintOptions print{.section = golden.section};
+  std::map<std::string, std::string> files;
+  std::string plan_text;
+  // An empty plan before the first pass.
+  std::string before = golden.pass ? NamedText(Plan{}, print) : "";
+  const auto plan = CompileText(golden.recipe_path(), golden.text, golden.overrides, [&](PassKind pass, const Plan& now) {
+    if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
+      before = NamedText(now, print);
+    } else if (golden.pass == pass) {
+      files[golden.stem + ".diff"] =
+          UnifiedDiff(before, NamedText(now, print), "before", fmt::format("after {}", ToText(pass)));
+    } else if (golden.stop_after == pass) {
+      plan_text = PrintPlan(now, print);
+    }
+  });
+  if (!plan) {
+    return plan.error();
+  }
+  for (const std::string& what : golden.emit) {
+    if (what == "plan") {
+      files[golden.stem + ".plan"] = golden.stop_after ? plan_text : PrintPlan(*plan, print);
+    } else if (what == "explain") {
+      files[golden.stem + ".explain"] = RenderReportText(Explain(*plan));
+    } else {
+      files[golden.stem + ".explain.json"] = RenderReportJson(Explain(*plan));
+    }
+  }
+  return files;
+}
+
+}  // namespace shardc

@@ -1,0 +1,60 @@
+// A golden case: a recipe whose comments say what of its plan is recorded, in files beside it.
+//
+//   # run: plan --emit=plan,explain --section=step --stop-after=schedule --set mesh.dp=3     in tests/plan
+//   # run: pass --section=step                                                             in tests/passes/PASS
+//   # same-plan-as: other.toml
+//
+// `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
+// (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass of
+// the folder's name changes in the plan, values and buffers called by their names.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/pipeline.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+struct GoldenCase {
+  /// "plan_fsdp_two_ranks", "schedule_one_block": what `tools/dev goldens` takes.
+  std::string name;
+  /// Relative to the repository, so that no machine's paths get into plans.
+  std::string folder;
+  std::string stem;
+  /// The whole recipe.
+  std::string text;
+  /// What is wrong with the `# run:` line, or empty.
+  std::string fault;
+
+  std::vector<std::string> emit;
+  std::optional<PassKind> stop_after;
+  std::optional<SectionKind> section;
+  std::vector<std::string> overrides;
+  /// Set for cases of tests/passes.
+  std::optional<PassKind> pass;
+  std::string same_plan_as;
+
+  auto recipe_path() const -> std::string { return folder + "/" + stem + ".toml"; }
+};
+
+/// All cases, by name. A recipe without a `# run:` line is one with a fault.
+auto GoldenCases() -> std::vector<GoldenCase>;
+
+/// `path` relative to the repository. Requires: the file is there.
+auto ReadRepositoryFile(const std::string& path) -> std::string;
+
+using AfterPass = std::function<void(PassKind, const Plan&)>;
+
+/// Reads, checks and compiles a recipe. The error has the diagnostics in its text.
+auto CompileText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides = {},
+                 const AfterPass& after_pass = {}) -> ErrorOr<Plan>;
+
+/// What a case records: text by file name, relative to its folder.
+auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>>;
+
+}  // namespace shardc

@@ -1,0 +1,89 @@
+// Every case's files, compared whole. SHARDC_UPDATE_GOLDENS=1 (`tools/dev goldens --update`) rewrites them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "tests/golden/golden_case.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unified_diff.h"
+
+namespace shardc {
+namespace {
+
+/// Past this many lines nobody reads a golden: a section of it will do.
+constexpr size_t MaxGoldenLines = 800;
+
+auto IsUpdating() -> bool {
+  const char* value = std::getenv("SHARDC_UPDATE_GOLDENS");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+class Golden : public testing::TestWithParam<GoldenCase> {};
+
+TEST_P(Golden, IsAsRecorded) {
+  const GoldenCase& golden = GetParam();
+  const std::string update = fmt::format("to accept: tools/dev goldens --update {}", golden.name);
+  ASSERT_EQ(golden.fault, "") << golden.recipe_path();
+  const auto files = GoldenFilesOf(golden);
+  ASSERT_TRUE(files.ok()) << files.error().message;
+  for (const auto& [file, text] : *files) {
+    const std::string path = golden.folder + "/" + file;
+    const std::filesystem::path place = std::filesystem::path(SHARDC_SOURCE_DIR) / path;
+    EXPECT_LE(LinesOf(text).size(), MaxGoldenLines) << path << " is too long to read; record a section of the plan";
+    const bool is_there = std::filesystem::exists(place);
+    if (IsUpdating() && (!is_there || ReadRepositoryFile(path) != text)) {
+      WriteText(place.string(), text);
+      std::cout << "wrote " << path << '\n';
+    } else if (!is_there) {
+      ADD_FAILURE() << path << " is not there\n" << update;
+    } else if (const std::string recorded = ReadRepositoryFile(path); recorded != text) {
+      ADD_FAILURE() << UnifiedDiff(recorded, text, path, "what this build makes") << update;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(GoldenCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(GoldenFiles, AreAllUsed) {
+  std::set<std::string> known;
+  std::set<std::string> folders{"tests/plan"};
+  for (const GoldenCase& golden : GoldenCases()) {
+    known.insert(golden.recipe_path());
+    folders.insert(golden.folder);
+    for (const std::string& what : golden.emit) {
+      constexpr std::string_view json = "explain-json";
+      known.insert(fmt::format("{}/{}.{}", golden.folder, golden.stem, what == json ? "explain.json" : what));
+    }
+    if (golden.pass) {
+      known.insert(fmt::format("{}/{}.diff", golden.folder, golden.stem));
+    }
+  }
+  const std::filesystem::path root = SHARDC_SOURCE_DIR;
+  for (const char* top : {"tests/plan", "tests/passes"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
+      const std::string path = entry.path().lexically_relative(root).string();
+      const std::string extension = entry.path().extension().string();
+      if (entry.is_directory()) {
+        EXPECT_TRUE(folders.contains(path)) << path << " is the folder of no pass with cases";
+      } else if (extension != ".cpp" && extension != ".h") {
+        EXPECT_TRUE(known.contains(path)) << path << " belongs to no case: delete it";
+      }
+    }
+  }
+}
+
+TEST(GoldenFiles, EveryPassHasACase) {
+  const std::vector<GoldenCase> cases = GoldenCases();
+  for (const PassRow& row : PassRows()) {
+    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const GoldenCase& golden) { return golden.pass == row.kind; }))
+        << "pass " << row.name << " has no case: add tests/passes/" << row.name << "/NAME.toml";
+  }
+}
+
+}  // namespace
+}  // namespace shardc

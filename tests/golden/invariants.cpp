@@ -1,0 +1,205 @@
+// What holds for every case, with nothing recorded.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "compiler/explain/explain.h"
+#include "compiler/ops/verify_plan.h"
+#include "tests/golden/golden_case.h"
+#include "tests/golden/plan_sums.h"
+#include "tests/golden/recipe_shuffle.h"
+#include "tests/support/unified_diff.h"
+
+namespace shardc {
+namespace {
+
+class Invariants : public testing::TestWithParam<GoldenCase> {
+ protected:
+  auto CompileCase(const AfterPass& after_pass = {}) -> Plan {
+    const GoldenCase& golden = GetParam();
+    auto plan = CompileText(golden.recipe_path(), golden.text, golden.overrides, after_pass);
+    EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
+    return plan.ok() ? *std::move(plan) : Plan{};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Cases, Invariants, testing::ValuesIn(GoldenCases()),
+                         [](const auto& info) { return info.param.name; });
+
+auto ExpectRoundTrip(const Plan& plan) -> void {
+  const std::string text = PrintPlan(plan);
+  const auto parsed = ParsePlan(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_TRUE(*parsed == plan) << "the plan that was read is not the one that was printed";
+  EXPECT_EQ(UnifiedDiff(text, PrintPlan(*parsed), "printed", "printed again"), "");
+  EXPECT_EQ(PlanHash(plan), PlanHash(*parsed));
+}
+
+TEST_P(Invariants, PrintingAndReadingAreInverse) {
+  const Plan plan = CompileCase([](PassKind pass, const Plan& now) {
+    SCOPED_TRACE(fmt::format("after {}", ToText(pass)));
+    ExpectRoundTrip(now);
+  });
+  ExpectRoundTrip(plan);
+}
+
+TEST_P(Invariants, TheVerifierAccepts) {
+  const Plan plan = CompileCase();
+  EXPECT_THAT(VerifyPlan(plan), testing::IsEmpty());
+  const auto parsed = ParsePlan(PrintPlan(plan, {.origins = false, .paths = false}));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_THAT(VerifyPlan(*parsed), testing::IsEmpty());
+}
+
+TEST_P(Invariants, TheReportCountsParameters) {
+  const Plan plan = CompileCase();
+  const Report report = Explain(plan);
+  int64_t total = 0;
+  int64_t per_rank = 0;
+  std::vector<int> homes(static_cast<size_t>(plan.parameters.size()));
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    per_rank += plan.values[sub_vector.shard].num_elements();
+    EXPECT_EQ(sub_vector.length, plan.values[sub_vector.shard].num_elements() * plan.mesh.size(sub_vector.axes));
+    for (const Segment& segment : sub_vector.segments) {
+      total += segment.end - segment.begin;
+      ++homes[static_cast<size_t>(segment.parameter.index)];
+    }
+  }
+  EXPECT_THAT(homes, testing::Each(1));
+  EXPECT_EQ(report.parameters_total, total);
+  EXPECT_EQ(report.parameters_trainable, total);
+  EXPECT_EQ(report.parameters_per_rank, per_rank);
+  int64_t initialised = 0;
+  int64_t num_parameters = 0;
+  for (const InitUse& use : report.init) {
+    initialised += use.num_elements;
+    num_parameters += use.num_parameters;
+  }
+  EXPECT_EQ(initialised, total);
+  EXPECT_EQ(num_parameters, plan.parameters.size());
+}
+
+TEST_P(Invariants, TheReportCountsCommunication) {
+  const Plan plan = CompileCase();
+  CommunicationSums reported;
+  for (const Communication& row : Explain(plan).step_communication) {
+    reported[{row.op, row.axes.bits, row.dtype}] = {row.count, row.payload.value, row.wire.value};
+  }
+  EXPECT_TRUE(reported == SumStepCommunication(plan));
+}
+
+TEST_P(Invariants, TheReportCountsFlops) {
+  const Plan plan = CompileCase();
+  const Report report = Explain(plan);
+  const FlopSums sums = SumStepFlops(plan);
+  EXPECT_EQ(report.model_flops.value, sums.model);
+  EXPECT_EQ(report.recompute_flops.value, sums.recompute);
+}
+
+TEST_P(Invariants, TheReportFindsThePeak) {
+  const Plan plan = CompileCase();
+  const Report report = Explain(plan);
+  int64_t highest = 0;
+  for (const MemoryPeak& peak : report.section_peaks) {
+    SCOPED_TRACE(ToText(peak.section));
+    const PeakSum sum = SweepPeak(plan, peak.section);
+    EXPECT_EQ(peak.op_index, sum.op_index);
+    for (size_t c = 0; c < NumCategories; ++c) {
+      EXPECT_EQ(peak.use.by_category[c].value, sum.by_category[c]) << ToText(static_cast<Category>(c));
+    }
+    highest = std::max(highest, sum.total());
+  }
+  EXPECT_EQ(report.peak.use.total().value, highest);
+  EXPECT_EQ(std::ssize(report.section_peaks), std::count_if(plan.sections.begin(), plan.sections.end(),
+                                                            [](const Section& section) { return !section.ops.empty(); }));
+}
+
+TEST_P(Invariants, WhatIsReservedIsTheArenas) {
+  const Plan plan = CompileCase();
+  const Report report = Explain(plan);
+  int64_t reserved = 0;
+  for (int i = 0; i < NumArenas; ++i) {
+    const auto arena = static_cast<Arena>(i);
+    EXPECT_EQ(plan.arena_bytes[static_cast<size_t>(i)], EndOfArena(plan, arena)) << ToText(arena);
+    reserved += EndOfArena(plan, arena);
+  }
+  EXPECT_EQ(report.reserved.value, reserved);
+  EXPECT_GE(report.reserved, report.peak.use.total());
+}
+
+TEST_P(Invariants, TheJsonReportSaysTheSame) {
+  const Plan plan = CompileCase();
+  const Report report = Explain(plan);
+  const auto json = nlohmann::json::parse(RenderReportJson(report));
+  EXPECT_EQ(json["plan_hash"], PlanHash(plan));
+  EXPECT_EQ(json["parameters"]["total"], report.parameters_total);
+  EXPECT_EQ(json["memory"]["peak_bytes"], report.peak.use.total().value);
+  EXPECT_EQ(json["memory"]["reserved_bytes"], report.reserved.value);
+  EXPECT_EQ(json["communication"].size(), report.step_communication.size());
+  EXPECT_EQ(json["flops_per_step"].get<double>(),
+            static_cast<double>(report.model_flops.value) * static_cast<double>(plan.mesh.num_ranks()));
+}
+
+TEST_P(Invariants, OrderAndCommentsDoNotCount) {
+  const GoldenCase& golden = GetParam();
+  const Plan plan = CompileCase();
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    const std::string text = ShuffledRecipe(golden.text, seed);
+    const auto shuffled = CompileText(golden.recipe_path(), text, golden.overrides);
+    ASSERT_TRUE(shuffled.ok()) << shuffled.error().message << text;
+    EXPECT_EQ(PlanHash(plan), PlanHash(*shuffled));
+    EXPECT_EQ(UnifiedDiff(PrintPlan(plan, {.origins = false}), PrintPlan(*shuffled, {.origins = false}), "as written",
+                          fmt::format("shuffled, seed {}", seed)),
+              "");
+  }
+}
+
+/// The stem of the file is the run's default name, and stays.
+TEST_P(Invariants, PathsDoNotCount) {
+  const GoldenCase& golden = GetParam();
+  const Plan plan = CompileCase();
+  const std::string stem = golden.stem + ".toml";
+  for (const std::string& path : {stem, "/somewhere/else/" + stem, "../.././a folder/" + stem}) {
+    const auto moved = CompileText(path, golden.text, golden.overrides);
+    ASSERT_TRUE(moved.ok()) << moved.error().message;
+    EXPECT_NE(PrintPlan(plan), PrintPlan(*moved));
+    EXPECT_EQ(PlanHash(plan), PlanHash(*moved));
+  }
+}
+
+TEST_P(Invariants, CompilingTwiceGivesTheSameBytes) {
+  const Plan first = CompileCase();
+  const Plan second = CompileCase();
+  EXPECT_TRUE(first == second);
+  EXPECT_EQ(PrintPlan(first), PrintPlan(second));
+  EXPECT_EQ(PlanJson(first), PlanJson(second));
+  EXPECT_EQ(RenderReportText(Explain(first)), RenderReportText(Explain(second)));
+  EXPECT_EQ(RenderReportJson(Explain(first)), RenderReportJson(Explain(second)));
+}
+
+/// `# same-plan-as:`, under the other's name, which is the run's default one.
+TEST_P(Invariants, EquivalentRecipesGiveOnePlan) {
+  const GoldenCase& golden = GetParam();
+  if (golden.same_plan_as.empty()) {
+    return;
+  }
+  const std::string other_path = golden.folder + "/" + golden.same_plan_as;
+  const std::vector<GoldenCase> cases = GoldenCases();
+  const auto other = std::find_if(cases.begin(), cases.end(),
+                                  [&](const GoldenCase& known) { return known.recipe_path() == other_path; });
+  ASSERT_NE(other, cases.end()) << golden.recipe_path() << ": there is no " << other_path;
+  const auto plan = CompileText(other_path, golden.text, golden.overrides);
+  const auto other_plan = CompileText(other_path, other->text, other->overrides);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  ASSERT_TRUE(other_plan.ok()) << other_plan.error().message;
+  const PrintOptions print{.origins = false, .paths = false};
+  EXPECT_EQ(UnifiedDiff(PrintPlan(*other_plan, print), PrintPlan(*plan, print), other_path, golden.recipe_path()), "");
+  EXPECT_EQ(PlanHash(*other_plan), PlanHash(*plan));
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,68 @@
+// What may not change a bit: recomputation, resharding, a second run; and the mesh, of the initial parameters.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/parity/compare.h"
+#include "tests/parity/training_run.h"
+
+namespace shardc {
+
+static auto ExpectSameBits(const std::string& name, const TrainingRun& a, const TrainingRun& b) -> void {
+  EXPECT_TRUE(SameBits(a.losses, b.losses)) << name;
+  EXPECT_TRUE(SameBits(a.grad_norms, b.grad_norms)) << name;
+  EXPECT_TRUE(SameBits(a.gradients, b.gradients)) << name;
+  EXPECT_TRUE(SameBits(a.parameters, b.parameters)) << name;
+  EXPECT_TRUE(SameBits(a.exp_avg, b.exp_avg)) << name;
+  EXPECT_TRUE(SameBits(a.exp_avg_sq, b.exp_avg_sq)) << name;
+}
+
+struct MeshRow {
+  const char* name;
+  bool tied;
+  std::vector<std::string> sets;
+};
+static const std::vector<MeshRow> Meshes{
+    {"dp 1", false, {}},
+    {"dp 2, accumulate 2", false, {"mesh.dp=2", "batch.accumulate=2"}},
+    {"dp 3, tied", true, {"mesh.dp=3"}},
+    {"dp 2, accumulate 2, two threads a rank", true, {"mesh.dp=2", "batch.accumulate=2", "run.threads=2"}},
+};
+
+// The first row is the default, and running it twice is one of the comparisons.
+static const std::vector<std::vector<std::string>> Variants{
+    {},
+    {"recompute.policy=none"},
+    {"recompute.policy=full"},
+    {"shard.reshard_after_forward=true"},
+    {"shard.reshard_after_forward=false"},
+    {"recompute.policy=full", "shard.reshard_after_forward=true"},
+    {"recompute.policy=full", "shard.reshard_after_forward=false"},
+};
+
+TEST(SameBits, OfRecomputeReshardAndASecondRun) {
+  for (const MeshRow& mesh : Meshes) {
+    const TrainingRun first = RunTraining({.name = mesh.name, .tied = mesh.tied, .sets = mesh.sets, .steps = 3});
+    EXPECT_FALSE(SameBits(first.initial, first.parameters)) << mesh.name << ": nothing was trained";
+    for (const std::vector<std::string>& variant : Variants) {
+      TrainingCase row{.name = fmt::format("{}, {}", mesh.name, fmt::join(variant, ", ")),
+                       .tied = mesh.tied,
+                       .sets = mesh.sets,
+                       .steps = 3};
+      row.sets.insert(row.sets.end(), variant.begin(), variant.end());
+      ExpectSameBits(row.name, first, RunTraining(row));
+    }
+  }
+}
+
+TEST(SameBits, OfInitialParametersOnAnyMesh) {
+  for (const bool tied : {false, true}) {
+    const TrainingRun one = RunTraining({.name = "1 rank", .tied = tied});
+    for (const int dp : {2, 3, 4}) {
+      const std::string name = fmt::format("{} ranks", dp);
+      const TrainingRun run = RunTraining({.name = name, .tied = tied, .sets = {fmt::format("mesh.dp={}", dp)}});
+      EXPECT_TRUE(SameBits(one.initial, run.initial)) << name;
+    }
+  }
+}
+
+}  // namespace shardc

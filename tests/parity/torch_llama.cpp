@@ -1,0 +1,176 @@
+// x_BSH: B sequences, S positions, H hidden; A heads, K kv heads, D head dim, V vocabulary.
+#include "tests/parity/torch_llama.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+namespace shardc {
+
+static auto TypeOf(Precision precision) -> at::ScalarType {
+  switch (precision) {
+    case Precision::F32: return at::kFloat;
+    case Precision::F64: return at::kDouble;
+  }
+  TORCH_CHECK(false, "precision ", static_cast<int>(precision));
+}
+
+static auto ToNumbers(const at::Tensor& tensor) -> Numbers {
+  const at::Tensor dense = tensor.detach().to(at::kDouble).contiguous();
+  return {dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel()};
+}
+
+static auto ToIds(const std::vector<int32_t>& ids, int64_t rows, int64_t columns) -> at::Tensor {
+  at::Tensor tensor = at::empty({rows, columns}, at::kLong);
+  TORCH_CHECK(static_cast<int64_t>(ids.size()) == tensor.numel(), ids.size(), " ids for ", tensor.sizes());
+  std::copy(ids.begin(), ids.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+namespace {
+
+class TorchLlama {
+ public:
+  TorchLlama(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters)
+      : type_(TypeOf(precision)), shape_(shape) {
+    for (const auto& [name, numbers] : parameters) {
+      at::Tensor tensor = at::empty({static_cast<int64_t>(numbers.size())}, at::kDouble);
+      std::copy(numbers.begin(), numbers.end(), tensor.data_ptr<double>());
+      tensors_[name] = tensor.to(type_).requires_grad_();
+    }
+  }
+
+  /// Leaves, flat.
+  auto tensors() -> std::map<std::string, at::Tensor>& { return tensors_; }
+
+  auto Loss(const TokenBatch& batch) const -> at::Tensor {
+    const at::Tensor tokens_BS = ToIds(batch.tokens, batch.num_sequences, batch.seq);
+    const at::Tensor targets_BS = ToIds(batch.targets, batch.num_sequences, batch.seq);
+    const at::Tensor logits_NV = Logits(tokens_BS).reshape({-1, shape_.vocab});
+    const at::Tensor sum = torch::nn::functional::cross_entropy(
+        logits_NV, targets_BS.reshape({-1}),
+        torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+    return sum / targets_BS.ge(0).sum().to(type_);
+  }
+
+ private:
+  auto Weight(const std::string& name, at::IntArrayRef dims) const -> at::Tensor {
+    const auto tensor = tensors_.find(name);
+    TORCH_CHECK(tensor != tensors_.end(), "no parameter ", name);
+    return tensor->second.view(dims);
+  }
+  auto Linear(const at::Tensor& x, const std::string& name, int64_t width) const -> at::Tensor {
+    return at::matmul(x, Weight(name + ".weight", {width, x.size(-1)}).t());
+  }
+  auto Norm(const at::Tensor& x, const std::string& name) const -> at::Tensor {
+    const at::Tensor rstd = at::rsqrt(x.square().mean(-1, true) + shape_.norm_eps);
+    return x * rstd * Weight(name + ".weight", {shape_.hidden});
+  }
+
+  /// Angles in f64 for both types: the f32 model's own error is what f32 arithmetic makes of the same numbers.
+  auto Rope(const at::Tensor& x_BASD) const -> at::Tensor {
+    const int64_t half = shape_.head_dim / 2;
+    const at::Tensor exponents = at::arange(half, at::kDouble) / static_cast<double>(half);
+    const at::Tensor frequencies = at::pow(at::Scalar(shape_.rope_theta), -exponents);
+    const at::Tensor angles_Sh = at::outer(at::arange(x_BASD.size(2), at::kDouble), frequencies);
+    const at::Tensor angles_SD = at::cat({angles_Sh, angles_Sh}, -1);
+    const at::Tensor turned = at::cat({-x_BASD.narrow(-1, half, half), x_BASD.narrow(-1, 0, half)}, -1);
+    return x_BASD * angles_SD.cos().to(type_) + turned * angles_SD.sin().to(type_);
+  }
+
+  auto Attention(const at::Tensor& x_BSH, const std::string& prefix) const -> at::Tensor {
+    const int64_t batch = x_BSH.size(0);
+    const int64_t seq = x_BSH.size(1);
+    const auto heads = [&](const std::string& name, int64_t count) {
+      return Linear(x_BSH, prefix + name, count * shape_.head_dim).view({batch, seq, count, shape_.head_dim}).transpose(1, 2);
+    };
+    const int64_t repeats = shape_.heads / shape_.kv_heads;
+    const at::Tensor q_BASD = Rope(heads("q_proj", shape_.heads));
+    const at::Tensor k_BASD = Rope(heads("k_proj", shape_.kv_heads)).repeat_interleave(repeats, 1);
+    const at::Tensor v_BASD = heads("v_proj", shape_.kv_heads).repeat_interleave(repeats, 1);
+    const at::Tensor future_SS = at::ones({seq, seq}, at::kBool).triu(1);
+    const at::Tensor scores = at::matmul(q_BASD, k_BASD.transpose(2, 3)) / std::sqrt(static_cast<double>(shape_.head_dim));
+    const at::Tensor weights = at::softmax(scores.masked_fill(future_SS, -std::numeric_limits<double>::infinity()), -1);
+    const at::Tensor mixed = at::matmul(weights, v_BASD).transpose(1, 2).reshape({batch, seq, shape_.heads * shape_.head_dim});
+    return Linear(mixed, prefix + "o_proj", shape_.hidden);
+  }
+
+  auto FeedForward(const at::Tensor& x, const std::string& prefix) const -> at::Tensor {
+    const at::Tensor gate = at::silu(Linear(x, prefix + "gate_proj", shape_.ffn));
+    return Linear(gate * Linear(x, prefix + "up_proj", shape_.ffn), prefix + "down_proj", shape_.hidden);
+  }
+
+  auto Logits(const at::Tensor& tokens_BS) const -> at::Tensor {
+    const at::Tensor embedding_VH = Weight("model.embed_tokens.weight", {shape_.vocab, shape_.hidden});
+    at::Tensor x = at::embedding(embedding_VH, tokens_BS);
+    for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+      const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+      x = x + Attention(Norm(x, prefix + "input_layernorm"), prefix + "self_attn.");
+      x = x + FeedForward(Norm(x, prefix + "post_attention_layernorm"), prefix + "mlp.");
+    }
+    x = Norm(x, "model.norm");
+    return shape_.tied ? at::matmul(x, embedding_VH.t()) : Linear(x, "lm_head", shape_.vocab);
+  }
+
+  at::ScalarType type_;
+  LlamaShape shape_;
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+}  // namespace
+
+auto TorchLoss(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters, const TokenBatch& batch)
+    -> double {
+  const at::NoGradGuard no_gradients;
+  return TorchLlama(precision, shape, parameters).Loss(batch).item<double>();
+}
+
+auto TorchGradients(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
+                    const TokenBatch& batch) -> LossAndGradients {
+  TorchLlama model(precision, shape, parameters);
+  const at::Tensor loss = model.Loss(batch);
+  loss.backward();
+  LossAndGradients result{.loss = loss.item<double>(), .gradients = {}};
+  for (const auto& [name, tensor] : model.tensors()) {
+    TORCH_CHECK(tensor.grad().defined(), name, " is not part of the oracle's model");
+    result.gradients[name] = ToNumbers(tensor.grad());
+  }
+  return result;
+}
+
+auto TorchTrain(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
+                const std::vector<TokenBatch>& batches, const TorchTrainingSettings& settings) -> TorchTraining {
+  using Options = torch::optim::AdamWOptions;
+  TorchLlama model(precision, shape, parameters);
+  std::vector<at::Tensor> all;
+  std::vector<torch::optim::OptimizerParamGroup> param_groups;
+  std::vector<double> lr_scales;
+  for (const auto& [name, tensor] : model.tensors()) {
+    const TorchGroup& group = settings.groups.at(name);
+    auto options = std::make_unique<Options>();
+    options->betas({settings.beta1, settings.beta2}).eps(settings.eps).weight_decay(group.weight_decay);
+    param_groups.emplace_back(std::vector<at::Tensor>{tensor}, std::move(options));
+    lr_scales.push_back(group.lr_scale);
+    all.push_back(tensor);
+  }
+  torch::optim::AdamW optimizer(std::move(param_groups), Options());
+  TorchTraining result;
+  for (size_t step = 0; step < batches.size(); ++step) {
+    for (size_t i = 0; i < lr_scales.size(); ++i) {
+      static_cast<Options&>(optimizer.param_groups()[i].options()).lr(settings.lrs[step] * lr_scales[i]);
+    }
+    optimizer.zero_grad();
+    const at::Tensor loss = model.Loss(batches[step]);
+    loss.backward();
+    result.losses.push_back(loss.item<double>());
+    result.grad_norms.push_back(torch::nn::utils::clip_grad_norm_(all, settings.clip_norm));
+    optimizer.step();
+  }
+  for (const auto& [name, tensor] : model.tensors()) {
+    result.parameters[name] = ToNumbers(tensor);
+  }
+  return result;
+}
+
+}  // namespace shardc

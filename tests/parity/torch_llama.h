@@ -1,0 +1,78 @@
+// The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64 or f32,
+// behind plain vectors. Its source file is the only one here that pays for LibTorch's headers.
+//
+// Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+using Numbers = std::vector<double>;
+/// Whole tensors, row-major, by parameter name.
+using NamedNumbers = std::map<std::string, Numbers>;
+
+struct LlamaShape {
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t ffn = 0;
+  int64_t vocab = 0;
+  double rope_theta = 0;
+  double norm_eps = 0;
+  bool tied = false;
+};
+
+/// All sequences of a step, one after another, in the order of their sample numbers.
+struct TokenBatch {
+  int64_t num_sequences = 0;
+  int64_t seq = 0;
+  std::vector<int32_t> tokens;
+  /// -1 where no loss is taken.
+  std::vector<int32_t> targets;
+};
+
+enum class Precision : uint8_t { F32, F64 };
+
+/// Mean loss over the valid targets, without gradients.
+auto TorchLoss(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters, const TokenBatch& batch)
+    -> double;
+
+struct LossAndGradients {
+  double loss = 0;
+  NamedNumbers gradients;
+};
+/// Mean loss over the valid targets, and its gradients.
+auto TorchGradients(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
+                    const TokenBatch& batch) -> LossAndGradients;
+
+struct TorchGroup {
+  double weight_decay = 0;
+  double lr_scale = 1;
+};
+struct TorchTrainingSettings {
+  double beta1 = 0;
+  double beta2 = 0;
+  double eps = 0;
+  double clip_norm = 0;
+  /// One a step.
+  Numbers lrs;
+  /// By parameter name.
+  std::map<std::string, TorchGroup> groups;
+};
+struct TorchTraining {
+  Numbers losses;
+  /// Before clipping.
+  Numbers grad_norms;
+  NamedNumbers parameters;
+};
+/// A step a batch: gradients, torch::nn::utils::clip_grad_norm_, torch::optim::AdamW.
+auto TorchTrain(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
+                const std::vector<TokenBatch>& batches, const TorchTrainingSettings& settings) -> TorchTraining;
+
+}  // namespace shardc

@@ -1,0 +1,227 @@
+#include "tests/parity/training_run.h"
+
+#include <limits>
+
+#include "compiler/check/check_recipe.h"
+#include "compiler/passes/pipeline.h"
+#include "runtime/core/runner.h"
+#include "runtime/launch/launch.h"
+#include "tests/support/kernel_fixture.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shardc {
+
+static constexpr std::string_view BaseRecipe = R"toml(
+[model]
+family = "llama"
+layers = 3
+hidden = 60
+heads = 4
+kv_heads = 2
+head_dim = 12
+ffn = 101
+vocab = 257
+seq = 33
+[init]
+seed = 3
+[[init.rule]]
+match = "*_proj.weight"
+value = "normal(0, 1 / sqrt(fan_in))"
+[[init.rule]]
+match = "*norm.weight"
+value = "normal(1, 0.2)"
+[[init.rule]]
+match = "model.embed_tokens.weight"
+value = "normal(0, 0.5)"
+[optimizer]
+lr = 0.01
+clip_norm = 0.5
+[data]
+tokens = ["tokens.u16"]
+format = "u16"
+order = "sequential"
+[batch]
+micro = 3
+[train]
+steps = 20
+[run]
+threads = 1
+)toml";
+
+static constexpr std::string_view HeadRule = R"toml(
+[[init.rule]]
+match = "lm_head.weight"
+value = "normal(0, 2 / sqrt(hidden))"
+)toml";
+
+static auto CompileCase(const TrainingCase& training_case, const std::string& recipe_path) -> Plan {
+  SourceSet sources;
+  Diagnostics diagnostics(&sources);
+  std::vector<std::string> sets = training_case.sets;
+  sets.push_back(training_case.tied ? "model.tied=true" : "model.tied=false");
+  const std::string text = std::string(BaseRecipe) + std::string(training_case.tied ? "" : HeadRule) + training_case.tables;
+  const auto recipe = ReadRecipe(recipe_path, text, sets, sources, diagnostics);
+  CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
+  CheckRecipe(*recipe, diagnostics);
+  CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
+  auto plan = Compile(*recipe, {}, diagnostics);
+  CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
+  return *std::move(plan);
+}
+
+static auto ShapeOf(const Plan& plan) -> LlamaShape {
+  const auto size = [&](const char* key) { return std::stoll(plan.model.at(key)); };
+  return {.layers = size("layers"),
+          .hidden = size("hidden"),
+          .heads = size("heads"),
+          .kv_heads = size("kv_heads"),
+          .head_dim = size("head_dim"),
+          .ffn = size("ffn"),
+          .vocab = size("vocab"),
+          .rope_theta = std::stod(plan.model.at("rope_theta")),
+          .norm_eps = std::stod(plan.model.at("norm_eps")),
+          .tied = plan.model.at("tied") == "true"};
+}
+
+static auto WriteStream(const std::string& path, const std::vector<int32_t>& stream) -> void {
+  std::string bytes;
+  for (const int32_t id : stream) {
+    bytes.push_back(static_cast<char>(id & 0xff));
+    bytes.push_back(static_cast<char>(id >> 8));
+  }
+  WriteText(path, bytes);
+}
+
+namespace {
+
+/// The ranks of one run; each writes what is its own of `run`, whose room is made before they start.
+class Trainer {
+ public:
+  Trainer(const Plan* plan, const TrainingCase* training_case, TrainingRun* run)
+      : plan_(*plan), case_(*training_case), run_(*run) {
+    for (NamedNumbers* tensors : {&run_.initial, &run_.parameters, &run_.exp_avg, &run_.exp_avg_sq, &run_.gradients}) {
+      for (const Parameter& parameter : plan_.parameters) {
+        // What no rank owns stays NaN.
+        (*tensors)[parameter.name].assign(static_cast<size_t>(parameter.num_elements()),
+                                          std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+    const auto steps = static_cast<size_t>(case_.steps);
+    for (Numbers* numbers : {&run_.losses, &run_.grad_norms, &run_.lrs}) {
+      numbers->resize(steps);
+    }
+    const int64_t seq = plan_.data.seq;
+    const int64_t sequences = plan_.run.tokens_per_step / seq;
+    const auto size = static_cast<size_t>(sequences * seq);
+    run_.batches.assign(steps, {sequences, seq, std::vector<int32_t>(size), std::vector<int32_t>(size)});
+  }
+
+  auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
+    auto made = RankRunner::Create(context);
+    if (!made) {
+      return made.error();
+    }
+    RankRunner& runner = **made;
+    const int64_t rank = context.rank;
+    // Begin() does the same, but looks for checkpoints first and says so.
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
+    Collect(runner, rank, &SubVector::shard, run_.initial);
+    for (size_t step = 0; step < static_cast<size_t>(case_.steps); ++step) {
+      runner.after_data = [&] { TakeBatch(runner, rank, run_.batches[step]); };
+      const auto halt = runner.Step();
+      if (!halt) {
+        return halt.error();
+      }
+      if (*halt) {
+        return **halt;
+      }
+      if (rank == 0) {
+        const auto scalar = [&](std::string_view name) { return runner.scalars()[plan_.ScalarNamed(name)]; };
+        run_.losses[step] = scalar("loss");
+        run_.grad_norms[step] = scalar("grad_norm");
+        run_.lrs[step] = scalar("lr");
+        run_.num_nonfinite += scalar("nonfinite") != 0 ? 1 : 0;
+      }
+    }
+    // The gradients' memory is free by now, but nothing has run since that would use it.
+    Collect(runner, rank, &SubVector::gradient, run_.gradients);
+    Collect(runner, rank, &SubVector::shard, run_.parameters);
+    Collect(runner, rank, &SubVector::exp_avg, run_.exp_avg);
+    Collect(runner, rank, &SubVector::exp_avg_sq, run_.exp_avg_sq);
+    if (case_.evaluates) {
+      RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
+      if (rank == 0) {
+        run_.eval_loss = runner.scalars()[plan_.ScalarNamed("eval_loss")];
+      }
+    }
+    return ExitCode::Ok;
+  }
+
+ private:
+  auto Collect(RankRunner& runner, int64_t rank, ValueId SubVector::*member, NamedNumbers& tensors) const -> void {
+    for (const SubVector& sub_vector : plan_.sub_vectors) {
+      const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
+      const Interval mine = OwnedSliceOf(sub_vector, plan_.mesh, rank);
+      for (const Segment& segment : sub_vector.segments) {
+        const Interval owned = OwnedSegment(sub_vector, segment, plan_.mesh, rank);
+        Numbers& tensor = tensors.at(plan_.parameters[segment.parameter].name);
+        for (int64_t i = owned.begin; i < owned.end; ++i) {
+          tensor[static_cast<size_t>(i - segment.begin)] = static_cast<double>(slice[i - mine.begin]);
+        }
+      }
+    }
+  }
+
+  /// The host buffer of that name: [accumulate, seq, micro].
+  auto HostBuffer(RankRunner& runner, std::string_view name) const -> std::span<int32_t> {
+    for (const ValueId id : plan_.values.ids()) {
+      const Buffer& buffer = plan_.buffers[plan_.values[id].buffer];
+      if (buffer.arena == Arena::Host && buffer.name == name) {
+        return {runner.ViewOf(id).At<int32_t>({}), static_cast<size_t>(buffer.bytes.value) / sizeof(int32_t)};
+      }
+    }
+    CHECK(false, "no host buffer {}", name);
+  }
+
+  /// Masks, and copies this rank's sequences to where their sample numbers put them.
+  auto TakeBatch(RankRunner& runner, int64_t rank, TokenBatch& batch) const -> void {
+    const std::span<int32_t> tokens = HostBuffer(runner, "tokens");
+    const std::span<int32_t> targets = HostBuffer(runner, "targets");
+    if (case_.mask) {
+      case_.mask(rank, targets);
+    }
+    const int64_t micro = plan_.run.micro_batch;
+    for (int64_t repeat = 0; repeat < plan_.run.accumulate; ++repeat) {
+      for (int64_t position = 0; position < batch.seq; ++position) {
+        for (int64_t m = 0; m < micro; ++m) {
+          const auto from = static_cast<size_t>((repeat * batch.seq + position) * micro + m);
+          const int64_t sequence = (repeat * plan_.mesh.num_ranks() + rank) * micro + m;
+          const auto to = static_cast<size_t>(sequence * batch.seq + position);
+          batch.tokens[to] = tokens[from];
+          batch.targets[to] = targets[from];
+        }
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const TrainingCase& case_;
+  TrainingRun& run_;
+};
+
+}  // namespace
+
+auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
+  const TemporaryFolder folder;
+  const Plan plan = CompileCase(training_case, folder / "parity.toml");
+  TrainingRun run{.shape = ShapeOf(plan), .stream = RandomTokens(training_case.num_tokens, 11, plan.data.vocab)};
+  WriteStream(folder / "tokens.u16", run.stream);
+  Trainer trainer(&plan, &training_case, &run);
+  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) { return trainer.RunRank(context); });
+  CHECK(code.ok(), "{}: {}", training_case.name, code.error().message);
+  CHECK(*code == ExitCode::Ok, "{}: exit code {}", training_case.name, static_cast<int>(*code));
+  return run;
+}
+
+}  // namespace shardc

@@ -1,0 +1,528 @@
+// What the verifier proves, each rule by a plan that breaks it: a valid plan, edited by hand, written out and read
+// back.
+#include "compiler/ops/verify_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "compiler/plan/text.h"
+#include "tests/support/plan_samples.h"
+
+namespace shardc {
+namespace {
+
+/// Helpers to find what to break, whatever its number is.
+class Editor {
+ public:
+  explicit Editor(Plan the_plan) : plan(std::move(the_plan)) {}
+
+  auto Ops(SectionKind section = SectionKind::Step) -> std::vector<Op>& { return plan.section(section).ops; }
+  /// Index of the n-th op with a body of type Body.
+  template <class Body>
+  auto Find(int nth = 0, SectionKind section = SectionKind::Step) -> size_t {
+    const std::vector<Op>& ops = Ops(section);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].As<Body>() != nullptr && nth-- == 0) {
+        return i;
+      }
+    }
+    CHECK(false, "no such {} in {}", Body::Mnemonic, ToText(section));
+  }
+  template <class Body>
+  auto Get(int nth = 0, SectionKind section = SectionKind::Step) -> Body& {
+    return std::get<Body>(Ops(section)[Find<Body>(nth, section)].body);
+  }
+  auto Erase(size_t index, SectionKind section = SectionKind::Step) -> void {
+    Ops(section).erase(Ops(section).begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  auto Insert(size_t index, Op op, SectionKind section = SectionKind::Step) -> void {
+    Ops(section).insert(Ops(section).begin() + static_cast<std::ptrdiff_t>(index), std::move(op));
+  }
+  auto Repeat(size_t index, SectionKind section = SectionKind::Step) -> void {
+    Insert(index + 1, Op(Ops(section)[index]), section);
+  }
+  auto BufferOf(ValueId id) -> Buffer& { return plan.buffers[plan.values[id].buffer]; }
+  auto FindRelease(BufferId buffer, SectionKind section = SectionKind::Step) -> size_t {
+    for (size_t i = 0; i < Ops(section).size(); ++i) {
+      const auto* release = Ops(section)[i].As<op::Release>();
+      if (release != nullptr && release->buffer == buffer) {
+        return i;
+      }
+    }
+    CHECK(false, "no release of ${}", buffer.index);
+  }
+  /// A copy of a value under a new id.
+  auto Copy(ValueId id) -> ValueId { return plan.values.Add(Value(plan.values[id])); }
+
+  Plan plan;
+};
+
+struct BrokenPlan {
+  const char* what;
+  const char* rule;
+  void (*edit)(Editor& e);
+  /// Where the plan is broken before this pass was run; else the whole plan is.
+  std::optional<PassKind> after = {};
+};
+
+/// Lets the buffer that ends where another living one begins grow by one byte.
+auto OverlapByOneByte(Editor& e) -> void {
+  // The slice that sums the gradients of the microbatches lives through the whole loop.
+  const Buffer held = e.BufferOf(e.Get<op::ReduceScatter>().shard);
+  Buffer* below = nullptr;
+  Buffer* above = nullptr;
+  for (Buffer& buffer : e.plan.buffers) {
+    if (buffer.arena != held.arena || buffer.name.starts_with("eval")) {
+      continue;
+    }
+    if (buffer.offset < held.offset && (below == nullptr || buffer.offset > below->offset)) {
+      below = &buffer;
+    }
+    if (buffer.offset > held.offset && (above == nullptr || buffer.offset < above->offset)) {
+      above = &buffer;
+    }
+  }
+  if (below != nullptr) {
+    below->bytes = Bytes{held.offset - below->offset + 1};
+  } else {
+    CHECK(above != nullptr, "one buffer alone");
+    e.BufferOf(e.Get<op::ReduceScatter>().shard).bytes = Bytes{above->offset - held.offset + 1};
+  }
+}
+
+const BrokenPlan BrokenPlans[] = {
+    // Lives.
+    {"a transient buffer grows by one byte into its neighbour", "buffer-overlap", OverlapByOneByte},
+    {"a persistent buffer grows by one byte into its neighbour", "buffer-overlap",
+     [](Editor& e) {
+       Buffer& first = e.BufferOf(e.plan.sub_vectors[SubVectorId{0}].exp_avg);
+       first.bytes = Bytes{e.BufferOf(e.plan.sub_vectors[SubVectorId{0}].exp_avg_sq).offset - first.offset + 1};
+     }},
+    {"attention reads q as it was before rope turned it in place", "read-after-overwrite",
+     [](Editor& e) { e.Get<op::Attention>().q = e.Get<op::Rope>().x; }},
+    {"backward reads logits that it has overwritten with their gradient", "read-after-overwrite",
+     [](Editor& e) {
+       const auto& backward = e.Get<op::CrossEntropyBackward>();
+       for (Op& op : e.Ops()) {
+         if (auto* matmul = std::get_if<op::Matmul>(&op.body); matmul != nullptr && matmul->a == backward.dlogits) {
+           matmul->a = backward.logits;
+         }
+       }
+     }},
+    {"another name of bytes that were overwritten, in use before", "read-after-overwrite",
+     [](Editor& e) {
+       // q gets a second name that attention's v uses before rope, and attention after.
+       const ValueId alias = e.Copy(e.Get<op::Rope>().x);
+       const size_t rope = e.Find<op::Rope>();
+       const ValueId fresh = e.Copy(alias);
+       e.plan.values[fresh].buffer = e.plan.buffers.Add({.name = "fresh",
+                                                         .arena = Arena::Persistent,
+                                                         .category = Category::Workspace,
+                                                         .bytes = e.plan.values[alias].bytes(),
+                                                         .offset = e.plan.arena_bytes[0] / 64 * 64 + 64});
+       e.plan.arena_bytes[0] += 128 + e.plan.values[alias].bytes().value;
+       e.Insert(rope, Op{.body = op::Swiglu{.gate = alias, .up = alias, .y = fresh}});
+       e.Get<op::Attention>().q = alias;
+     }},
+    {"the residual is not added", "unwritten-value", [](Editor& e) { e.Erase(e.Find<op::Add>()); }},
+    {"a sum over ranks is left out", "unwritten-value", [](Editor& e) { e.Erase(e.Find<op::AllReduce>(1)); }},
+    {"a unit is used without its gather", "read-undefined", [](Editor& e) { e.Erase(e.Find<op::AllGather>()); }},
+    {"a unit is used before its gather", "read-undefined",
+     [](Editor& e) {
+       const size_t gather = e.Find<op::AllGather>();
+       const size_t use = e.Find<op::Embedding>();
+       std::swap(e.Ops()[gather], e.Ops()[use]);
+     }},
+    {"the data section loads fewer microbatches than the step reads", "read-undefined",
+     [](Editor& e) { e.Get<op::Repeat>(0, SectionKind::Data).count = 2; }},
+    {"the step reads more microbatches than there are", "value-outside-buffer",
+     [](Editor& e) { e.Get<op::Repeat>().count = 4; }},
+    {"moments that nothing restores", "read-undefined",
+     [](Editor& e) { e.Erase(e.Find<op::RestoreShard>(1, SectionKind::Restore), SectionKind::Restore); }},
+    {"a constant that nothing makes", "read-undefined",
+     [](Editor& e) {
+       e.Ops(SectionKind::Constants).clear();
+       e.plan.triggers.erase(e.plan.triggers.begin());
+     }},
+    {"a constant is written twice", "overwrite-defined",
+     [](Editor& e) { e.Repeat(e.Find<op::RopeTable>(0, SectionKind::Constants), SectionKind::Constants); }},
+    {"a unit is gathered twice and released once", "overwrite-defined",
+     [](Editor& e) { e.Repeat(e.Find<op::AllGather>()); }},
+    {"scratch lies on bytes that hold something", "overwrite-defined",
+     [](Editor& e) {
+       auto& attention = e.Get<op::Attention>();
+       e.plan.values[attention.scratch].buffer = e.plan.values[e.plan.sub_vectors[SubVectorId{1}].exp_avg].buffer;
+       e.plan.buffers[e.plan.values[attention.scratch].buffer].bytes = Bytes{1 << 20};
+       e.plan.arena_bytes = {1 << 22, 1 << 22, 1 << 22, 1 << 22, 1 << 22};
+       e.plan.passes.pop_back();
+       e.plan.passes.pop_back();
+     }},
+    {"a value is read after the release of its buffer", "read-undefined",
+     [](Editor& e) {
+       const size_t release = e.FindRelease(e.plan.values[e.Get<op::AllGather>().full].buffer);
+       std::rotate(e.Ops().begin() + static_cast<std::ptrdiff_t>(e.Find<op::Embedding>()),
+                   e.Ops().begin() + static_cast<std::ptrdiff_t>(release),
+                   e.Ops().begin() + static_cast<std::ptrdiff_t>(release) + 1);
+     }},
+    {"a value is read that only a former life of its buffer held", "read-released",
+     [](Editor& e) {
+       const auto& divide = e.Get<op::Divide>();
+       const ValueId old = divide.y;
+       const ValueId next = e.Copy(old);
+       const size_t read = e.Find<op::ReadScalar>();
+       const BufferId buffer = e.plan.values[old].buffer;
+       e.Insert(read, Op{.body = op::Fill{.out = next, .value = 0}});
+       e.Insert(read, Op{.body = op::Release{.buffer = buffer}});
+     }},
+    {"a buffer is released twice", "release-dead", [](Editor& e) { e.Repeat(e.Find<op::Release>()); }},
+    {"a buffer is never released", "not-released",
+     [](Editor& e) { e.Erase(e.FindRelease(e.plan.values[e.Get<op::ClipFactor>().norm].buffer)); }},
+    {"the body of a loop leaves a unit gathered", "loop-state",
+     [](Editor& e) { e.Erase(e.FindRelease(e.plan.values[e.Get<op::AllGather>(3).full].buffer)); }},
+    {"an op writes over a value of other bytes", "overwrite-mismatch",
+     [](Editor& e) {
+       auto& swiglu = e.Get<op::SwigluBackward>();
+       std::swap(swiglu.dgate, swiglu.dup);
+     }},
+    {"an op writes on what it reads", "operand-overlap",
+     [](Editor& e) {
+       auto& add = e.Get<op::RmsNormBackward>();
+       add.dy = e.Copy(add.dx);
+     }},
+    {"a write that may not happen", "predicated-write",
+     [](Editor& e) {
+       e.Ops()[e.Find<op::ClipFactor>()].when = {.scalar = e.plan.ScalarNamed("nonfinite"), .negated = true};
+     }},
+
+    // Order.
+    {"a gather's result is read without waiting for it", "missing-event",
+     [](Editor& e) { e.Ops()[e.Find<op::Embedding>()].waits.clear(); }},
+    {"bytes are taken again while the dp stream reads them", "missing-event",
+     [](Editor& e) {
+       for (Op& op : e.Ops()) {
+         if (op.As<op::Release>() != nullptr && !op.waits.empty()) {
+           op.waits.clear();
+           return;
+         }
+       }
+       CHECK(false, "no release waits");
+     }},
+    {"the next pass of a loop does not wait for the one before", "missing-event",
+     [](Editor& e) {
+       const EventId event = e.Ops(SectionKind::Eval)[e.Find<op::Repeat>(0, SectionKind::Eval)].signals;
+       for (Op& op : e.Ops(SectionKind::Eval)) {
+         std::erase(op.waits, event);
+       }
+     }},
+    {"two ops signal one event", "event-twice",
+     [](Editor& e) { e.Ops()[e.Find<op::Embedding>()].signals = e.Ops()[e.Find<op::AllGather>()].signals; }},
+    {"an op waits for an event that comes later", "event-order",
+     [](Editor& e) { e.Ops()[0].waits.push_back(e.Ops()[e.Find<op::AllGather>()].signals); }},
+
+    // State.
+    {"a parameter without an init op", "init-missing",
+     [](Editor& e) { e.Erase(e.Find<op::Initialize>(0, SectionKind::Init), SectionKind::Init); }},
+    {"a parameter with two init ops", "init-twice",
+     [](Editor& e) { e.Repeat(e.Find<op::Initialize>(0, SectionKind::Init), SectionKind::Init); }},
+    {"a parameter is initialised under a predicate", "init-place",
+     [](Editor& e) {
+       e.Ops(SectionKind::Init)[e.Find<op::Initialize>(0, SectionKind::Init)].when.scalar = e.plan.ScalarNamed("step");
+     }},
+    {"moments are cleared twice", "state-clear",
+     [](Editor& e) { e.Repeat(e.Find<op::Fill>(1, SectionKind::Init), SectionKind::Init); }},
+    {"padding begins as something else than 0", "state-clear",
+     [](Editor& e) { e.Get<op::Fill>(0, SectionKind::Init).value = 1; }},
+    {"a step that does not count", "step-count", [](Editor& e) { e.Erase(e.Find<op::Increment>(1)); }},
+    {"a step that counts where its gradients are finite", "step-count",
+     [](Editor& e) { e.Ops()[e.Find<op::Increment>(1)].when = e.Ops()[e.Find<op::Increment>(0)].when; }},
+    {"updates that are counted where there are none", "update-count",
+     [](Editor& e) { e.Ops()[e.Find<op::Increment>(0)].when = {}; }},
+    {"init that nothing begins", "trigger-missing",
+     [](Editor& e) { e.plan.triggers.erase(e.plan.triggers.begin() + 1); }},
+    {"init at every step", "trigger-extra", [](Editor& e) { e.plan.triggers[1].kind = TriggerKind::EachStep; }},
+    {"two steps a step", "trigger-extra",
+     [](Editor& e) {
+       e.plan.triggers.push_back({SectionKind::Step, TriggerKind::EachStep, 0});
+     }},
+    {"a gradient that is not reduced", "unreduced-parameter", [](Editor& e) { e.Erase(e.Find<op::ReduceScatter>()); }},
+    {"a gradient that is reduced over the wrong axes", "unreduced-parameter",
+     [](Editor& e) { e.Get<op::ReduceScatter>().axes = AxisSet::Of(Axis::Tp); }},
+    {"a sub-vector that is never updated", "update-missing", [](Editor& e) { e.Erase(e.Find<op::Adamw>()); }},
+    {"a sub-vector that is updated twice", "update-twice", [](Editor& e) { e.Repeat(e.Find<op::Adamw>()); }},
+    {"the moments of another sub-vector", "update-place",
+     [](Editor& e) { e.Get<op::Adamw>(1).exp_avg = e.plan.sub_vectors[SubVectorId{2}].exp_avg; }},
+    {"an update before its gradient is complete", "update-early",
+     [](Editor& e) {
+       const Op adamw = e.Ops()[e.Find<op::Adamw>()];
+       e.Erase(e.Find<op::Adamw>());
+       e.Insert(e.Find<op::Repeat>(), adamw);
+     }},
+    {"a frozen parameter is updated", "update-frozen",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].trainable = false; }},
+    {"a frozen parameter among trainable ones", "trainable-mismatch",
+     [](Editor& e) { e.plan.parameters[ParameterId{3}].trainable = false; }},
+    {"state that is not saved", "save-missing",
+     [](Editor& e) { e.Erase(e.Find<op::SaveShard>(2, SectionKind::Save), SectionKind::Save); }},
+    {"state that is saved twice", "save-twice",
+     [](Editor& e) { e.Repeat(e.Find<op::SaveShard>(2, SectionKind::Save), SectionKind::Save); }},
+    {"state is saved under the name of other state", "save-place",
+     [](Editor& e) {
+       std::swap(e.Get<op::SaveShard>(0, SectionKind::Save).shard, e.Get<op::SaveShard>(1, SectionKind::Save).shard);
+     }},
+    {"a save without its commit", "save-order", [](Editor& e) { e.Ops(SectionKind::Save).pop_back(); }},
+    {"state that is not restored", "restore-missing",
+     [](Editor& e) { e.Erase(e.Find<op::RestoreShard>(2, SectionKind::Restore), SectionKind::Restore); }},
+    {"state that is restored twice", "restore-twice",
+     [](Editor& e) { e.Repeat(e.Find<op::RestoreShard>(2, SectionKind::Restore), SectionKind::Restore); }},
+    {"state is restored to the place of other state", "restore-place",
+     [](Editor& e) {
+       std::swap(e.Get<op::RestoreShard>(0, SectionKind::Restore).shard,
+                 e.Get<op::RestoreShard>(1, SectionKind::Restore).shard);
+     }},
+    {"scalars that are not restored", "restore-scalars", [](Editor& e) { e.Ops(SectionKind::Restore).pop_back(); }},
+    {"two parameters share elements", "segment-range",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].segments[2].begin -= 128; }},
+    {"a parameter reaches behind its vector", "segment-range",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].segments.back().end += 4096; }},
+    {"a parameter begins between alignments", "segment-alignment",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].segments[1].begin += 1; }},
+    {"a segment of another size than its parameter", "segment-size",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].segments[1].end -= 1; }},
+    {"a parameter that lies nowhere", "parameter-home",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].segments.pop_back(); }},
+    {"a parameter that lies in two places", "parameter-home",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].segments.back().parameter = ParameterId{1}; }},
+    {"a vector that does not cut into equal slices", "sub-vector-length",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].length -= 64; }},
+    {"state without a value", "state-unset", [](Editor& e) { e.plan.sub_vectors[SubVectorId{1}].exp_avg = {}; }},
+    {"a slice of another size", "state-slice",
+     [](Editor& e) { e.plan.values[e.plan.sub_vectors[SubVectorId{1}].exp_avg].shape[0] -= 1; }},
+
+    // Memory.
+    {"a buffer behind the end of its arena", "outside-arena",
+     [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = e.plan.arena_bytes[1] / 256 * 256; }},
+    {"a buffer far behind the end of its arena", "outside-arena",
+     [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = int64_t{1} << 62; }},
+    {"a buffer between alignments", "buffer-alignment",
+     [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset += 4; }},
+    {"a buffer without an offset", "buffer-alignment",
+     [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = -1; }},
+    {"a buffer of no bytes", "buffer-size",
+     [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).bytes = Bytes{0}; }},
+    {"a buffer of more bytes than there are", "buffer-size",
+     [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).bytes = Bytes{INT64_MAX}; }},
+    {"a value that begins before its buffer", "value-outside-buffer",
+     [](Editor& e) { e.plan.values[e.Get<op::AllGather>().full].offset.base = -64; }},
+    {"a value that ends behind its buffer", "value-outside-buffer",
+     [](Editor& e) { e.plan.values[e.Get<op::AllGather>().full].offset.base = 4; }},
+    {"a value that ends behind its buffer on the last rank", "value-outside-buffer",
+     [](Editor& e) { e.plan.values[e.Get<op::AllGather>().full].offset.axis[1] = 4; }},
+    {"an offset that overflows in the last pass of a loop", "offset-overflow",
+     [](Editor& e) {
+       e.Get<op::Repeat>().count = int64_t{1} << 40;
+       e.plan.values[e.Get<op::Embedding>().tokens].offset.repeat = 999'999'999'999'999;
+     }},
+    {"a sample number that overflows", "offset-overflow",
+     [](Editor& e) {
+       e.plan.run.steps = int64_t{1} << 39;
+       e.Get<op::LoadTokens>(0, SectionKind::Data).sample.step = 999'999'999'999'999;
+     }},
+    {"a sample number below 0", "offset-overflow",
+     [](Editor& e) { e.Get<op::LoadTokens>(0, SectionKind::Data).sample.base = -1; }},
+    {"an offset that moves with the step", "offset-form",
+     [](Editor& e) { e.plan.values[e.Get<op::AllGather>().full].offset.step = 4; }},
+    {"a value between the elements of its type", "value-alignment",
+     [](Editor& e) { e.plan.values[e.Get<op::Embedding>().weight].offset.base += 2; }},
+    {"a place that moves with a loop, outside of any", "repeat-outside",
+     [](Editor& e) { e.plan.values[e.Get<op::CountValid>().targets].offset.repeat = 4; }},
+    {"a shape that overflows", "shape-size",
+     [](Editor& e) {
+       e.plan.values[e.Get<op::AllGather>().full].shape = {int64_t{1} << 40, int64_t{1} << 40};
+     }},
+    {"a parameter without elements", "shape-size",
+     [](Editor& e) {
+       e.plan.parameters[ParameterId{0}].shape = {64, 0};
+     }},
+    {"a dim that is not there", "placement-dim",
+     [](Editor& e) { e.plan.values[e.Get<op::Embedding>().y].placement[1] = Placement::Shard(3); }},
+
+    // Structure.
+    {"more ranks than a plan can have", "mesh-size",
+     [](Editor& e) {
+       e.plan.mesh.sizes = {int64_t{1} << 32, int64_t{1} << 32, 1};
+     }},
+    {"more events than ops", "too-many", [](Editor& e) { e.plan.num_events = INT32_MAX; }},
+    {"a loop that never ends", "repeat-count", [](Editor& e) { e.Get<op::Repeat>().count = INT64_MAX; }},
+    {"a loop that never begins", "repeat-count", [](Editor& e) { e.Get<op::Repeat>().count = 0; }},
+    {"loops in loops in loops", "repeat-nesting",
+     [](Editor& e) {
+       for (int i = 0; i < 3; ++i) {
+         e.Insert(0, Op{.body = op::Repeat{.count = 2}});
+         e.Ops().push_back(Op{.body = op::EndRepeat{}});
+       }
+     }},
+    {"an op without an operand", "field-unset", [](Editor& e) { e.Get<op::Embedding>().weight = {}; }},
+    {"an op without its scratch", "field-unset", [](Editor& e) { e.Get<op::Attention>().scratch = {}; }},
+    {"a collective over no axis", "axes-empty", [](Editor& e) { e.Get<op::AllGather>().axes = {}; }},
+    {"two parameters of one name", "duplicate-parameter",
+     [](Editor& e) { e.plan.parameters[ParameterId{1}].name = e.plan.parameters[ParameterId{0}].name; }},
+    {"two scalars of one name", "duplicate-scalar", [](Editor& e) { e.plan.scalars[ScalarId{8}].name = "loss"; }},
+    {"an init rule that is none", "init-rule", [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "normal(0,"; }},
+    {"a schedule that is none", "schedule-expression",
+     [](Editor& e) { e.plan.scalars[e.plan.ScalarNamed("lr")].expression = "1 +"; }},
+    {"a setting out of range", "setting-range", [](Editor& e) { e.plan.run.micro_batch = 0; }},
+    {"a trigger every 0 steps", "trigger",
+     [](Editor& e) {
+       for (Trigger& trigger : e.plan.triggers) {
+         trigger.every = 0;
+       }
+     }},
+    {"a trigger of a section without ops", "trigger", [](Editor& e) { e.Ops(SectionKind::Eval).clear(); }},
+    {"a collective that some ranks may leave out", "collective-predicate",
+     [](Editor& e) { e.Ops()[e.Find<op::AllReduce>()].when.scalar = e.plan.ScalarNamed("loss"); }},
+    {"a collective under a flag that a rank sets for itself", "collective-predicate",
+     [](Editor& e) {
+       e.Get<op::ReadScalar>().to = e.plan.ScalarNamed("stop");
+       e.Ops()[e.Find<op::AllReduce>()].when.scalar = e.plan.ScalarNamed("stop");
+     }},
+    {"an update that some ranks may leave out", "predicate-not-agreed",
+     [](Editor& e) { e.Ops()[e.Find<op::Adamw>()].when.scalar = e.plan.ScalarNamed("loss"); }},
+
+    // Constraints of single ops are tested in tests/ops.
+    {"a product of matrices that do not fit", "matmul-c2",
+     [](Editor& e) {
+       e.plan.values[e.Get<op::Matmul>().out].shape = {8, 2, 8};
+     }},
+};
+
+auto RulesOf(const std::vector<std::string>& findings) -> std::set<std::string> {
+  std::set<std::string> rules;
+  for (const std::string& finding : findings) {
+    EXPECT_EQ(finding.back(), ']') << finding;
+    EXPECT_EQ(finding.find('\n'), std::string::npos) << finding;
+    rules.insert(finding.substr(finding.rfind('[') + 1, finding.size() - finding.rfind('[') - 2));
+  }
+  return rules;
+}
+
+TEST(VerifyPlan, RejectsEachBrokenPlanByName) {
+  const Plan valid = CompileSample();
+  ASSERT_EQ(VerifyPlan(valid), std::vector<std::string>{});
+  for (const BrokenPlan& broken : BrokenPlans) {
+    SCOPED_TRACE(broken.what);
+    Editor editor(broken.after ? CompileSample({}, broken.after) : valid);
+    broken.edit(editor);
+    const auto read = ParsePlan(PrintPlan(editor.plan));
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    const std::vector<std::string> findings = VerifyPlan(*read);
+    EXPECT_TRUE(RulesOf(findings).contains(broken.rule)) << fmt::format("{}", fmt::join(findings, "\n"));
+  }
+}
+
+TEST(VerifyPlan, ShowsTheOpTheFactsAndTheUnit) {
+  Editor editor(CompileSample());
+  editor.Erase(editor.Find<op::AllGather>());
+  const auto findings = VerifyPlan(editor.plan);
+  const std::string op = fmt::format("step op {} `compute embedding tokens=", editor.Find<op::Embedding>());
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [&](const std::string& finding) {
+    return finding.starts_with(op) && finding.ends_with("hold nothing: unit embed is not gathered [read-undefined]");
+  })) << fmt::format("{}", fmt::join(findings, "\n"));
+}
+
+// What cannot be written as text, as the passes could make it.
+TEST(VerifyPlan, RejectsIdsOutOfRangeAndBrokenNesting) {
+  const Plan valid = CompileSample();
+  const auto rules = [&](const std::function<void(Editor&)>& edit) {
+    Editor editor(valid);
+    edit(editor);
+    return RulesOf(VerifyPlan(editor.plan));
+  };
+  const std::set<std::string> range{"id-out-of-range"};
+  EXPECT_EQ(rules([](Editor& e) { e.Get<op::Embedding>().weight = ValueId{1 << 30}; }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.Get<op::Release>().buffer = BufferId{1 << 30}; }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.Ops()[0].waits.push_back(EventId{1 << 30}); }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.Ops()[0].signals = EventId{1 << 30}; }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.Ops()[0].when.scalar = ScalarId{1 << 30}; }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.plan.values[ValueId{0}].buffer = BufferId{1 << 30}; }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].unit = UnitId{-2}; }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].segments[0].parameter = ParameterId{99}; }),
+            range);
+  EXPECT_EQ(rules([](Editor& e) { e.plan.halts.push_back({.scalar = ScalarId{99}, .code = ExitCode::Ok}); }), range);
+  EXPECT_EQ(rules([](Editor& e) { e.Ops()[e.Find<op::EndRepeat>()].body = op::SaveBegin{}; }),
+            std::set<std::string>{"repeat-nesting"});
+  EXPECT_EQ(rules([](Editor& e) { e.Insert(0, Op{.body = op::EndRepeat{}}); }),
+            std::set<std::string>{"repeat-nesting"});
+  EXPECT_EQ(rules([](Editor& e) { e.Insert(0, Op{}); }), std::set<std::string>{"op-empty"});
+  EXPECT_EQ(rules([](Editor& e) { e.Get<op::Fill>().value = NAN; }), std::set<std::string>{"not-finite"});
+  EXPECT_EQ(rules([](Editor& e) { e.plan.groups[GroupId{0}].lr_scale = INFINITY; }),
+            std::set<std::string>{"not-finite"});
+}
+
+TEST(VerifyPlan, AcceptsAGatherInPlace) {
+  // The slot of a rank is a view of the gathered vector that differs by rank.
+  const auto plan = ParsePlan(R"(plan version=1 mesh=dp:4 device=cpu kernels=fused
+passes schedule
+buffer $0 shared-transient whole bytes=2048 category=gathered
+value %0 = $0[512*dp] f32[128] {dp: shard(0)} slot
+value %1 = $0[0] f32[512] whole
+section step {
+  compute fill out=%0 value=1
+  compute all_gather shard=%0 full=%1 axes=dp
+  compute release buffer=$0
+}
+)");
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  EXPECT_EQ(VerifyPlan(*plan), std::vector<std::string>{});
+}
+
+TEST(VerifyPlan, BoundsTheWorkOfHostilePlans) {
+  // A buffer in many pieces, each overwritten in place, and many reads of the whole.
+  std::string text =
+      "plan version=1 mesh=1 device=cpu kernels=fused\npasses schedule\nbuffer $0 transient x bytes=80000 "
+      "category=data\n"
+      "buffer $1 transient y bytes=8 category=data\nvalue %0 = $0[0] i32[20000]\nvalue %1 = $1[0] f64[1]\n";
+  std::string ops = "section step {\n";
+  for (int i = 0; i < 20'000; ++i) {
+    text += fmt::format("value %{} = $0[{}] f32[1]\nvalue %{} = $0[{}] f32[1]\n", 2 * i + 2, 4 * i, 2 * i + 3, 4 * i);
+    ops += fmt::format("  compute fill out=%{} value=0\n  compute all_reduce x=%{} y=%{} axes=dp\n", 2 * i + 2,
+                       2 * i + 2, 2 * i + 3);
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    ops += "  compute count_valid targets=%0 count=%1\n  compute release buffer=$1\n";
+  }
+  const auto plan = ParsePlan(text + ops + "}\n");
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  EXPECT_EQ(RulesOf(VerifyPlan(*plan)), std::set<std::string>{"too-complex"});
+}
+
+TEST(VerifyPlan, EveryRuleHasABrokenPlan) {
+  std::set<std::string> tested;
+  std::ifstream own(std::filesystem::path(SHARDC_SOURCE_DIR) / "tests/plan/verify.cpp");
+  const std::string test_text((std::istreambuf_iterator<char>(own)), {});
+  const std::regex rule("(?:Add|AddOp|Report|Push)\\([^\"]*\"([a-z]+(?:-[a-z]+)*)\"");
+  int rules = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(SHARDC_SOURCE_DIR) / "compiler/ops")) {
+    if (!entry.path().filename().string().starts_with("verify_") || entry.path().extension() != ".cpp") {
+      continue;
+    }
+    std::ifstream file(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    for (std::sregex_iterator found(text.begin(), text.end(), rule); found != std::sregex_iterator(); ++found) {
+      ++rules;
+      EXPECT_NE(test_text.find('"' + (*found)[1].str() + '"'), std::string::npos)
+          << entry.path().filename() << ": no broken plan for [" << (*found)[1].str() << "]";
+    }
+  }
+  EXPECT_GT(rules, 40);
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,117 @@
+// The tables against each other, and the files made from them. SHARDC_UPDATE_GOLDENS=1 rewrites the files.
+
+#include "compiler/recipe/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "compiler/driver/error_reference.h"
+#include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/recipe.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shardc {
+namespace {
+
+TEST(Reference, GeneratedFilesAreCurrent) {
+  struct File {
+    std::string path;
+    std::string text;
+  };
+  const File files[] = {
+      {"docs/errors.md", ErrorReference()},
+      {"docs/recipe.md", RecipeReference()},
+      {"schemas/recipe.schema.json", RecipeSchema()},
+  };
+  for (const File& file : files) {
+    const std::string path = std::string(SHARDC_SOURCE_DIR) + "/" + file.path;
+    const char* update = std::getenv("SHARDC_UPDATE_GOLDENS");
+    if (update != nullptr && std::string_view(update) == "1") {
+      WriteText(path, file.text);
+    }
+    EXPECT_EQ(ReadText(path), file.text) << file.path << " is stale; to rewrite: SHARDC_UPDATE_GOLDENS=1";
+  }
+}
+
+TEST(Reference, ValueRowsNameKeys) {
+  std::set<std::string> paths;
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    paths.insert(row.path());
+  }
+  for (const std::string& path : PathsWithValues()) {
+    EXPECT_TRUE(paths.contains(path)) << path;
+  }
+}
+
+TEST(Reference, EveryNumberHasARange) {
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    if (row.type == "Int" || row.type == "Real") {
+      EXPECT_TRUE(RangeOf(row.path()).has_value()) << row.path();
+    }
+  }
+}
+
+TEST(Reference, DefaultsAreAccepted) {
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    if (row.default_text.empty()) {
+      continue;
+    }
+    if (const auto range = RangeOf(row.path())) {
+      const double value = std::stod(row.default_text);
+      EXPECT_TRUE(range->low <= value && value <= range->high) << row.path();
+    }
+    const auto& choices = ChoicesOf(row.path());
+    bool is_accepted = choices.empty();
+    for (const Choice& choice : choices) {
+      is_accepted = is_accepted || (choice.accepted && "\"" + choice.word + "\"" == row.default_text);
+    }
+    EXPECT_TRUE(is_accepted) << row.path();
+  }
+}
+
+TEST(Reference, SchemaUsesOnlyWhatAllDraftsShare) {
+  const auto check = [](const nlohmann::json& schema, const auto& self) -> void {
+    const std::set<std::string> allowed{
+        "$schema",  "title",   "description", "type",    "properties", "additionalProperties",
+        "required", "default", "minimum",     "maximum", "enum",       "items"};
+    for (const auto& [key, value] : schema.items()) {
+      EXPECT_TRUE(allowed.contains(key)) << key;
+    }
+    if (schema.at("type") == "object") {
+      EXPECT_EQ(schema.at("additionalProperties"), false);
+      for (const auto& [name, inner] : schema.at("properties").items()) {
+        self(inner, self);
+      }
+    }
+    if (schema.contains("items")) {
+      self(schema.at("items"), self);
+    }
+  };
+  check(nlohmann::json::parse(RecipeSchema()), check);
+}
+
+TEST(Reference, EveryKeyHasHelp) {
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    EXPECT_NE(DescribeKey(row.path()), "") << row.path();
+    EXPECT_NE(row.doc, "") << row.path();
+  }
+  EXPECT_EQ(DescribeKey("model.nothing"), "");
+}
+
+/// House style of messages: lower case, no final period; every long text ends with a fix.
+TEST(Reference, DiagnosticsKeepTheHouseStyle) {
+  for (const DiagnosticRow& row : DiagnosticRows()) {
+    EXPECT_FALSE(row.format.ends_with('.')) << row.name;
+    EXPECT_FALSE(row.format[0] >= 'A' && row.format[0] <= 'Z') << row.name;
+    EXPECT_NE(row.help.find("\nFix: "), std::string_view::npos) << row.name;
+    EXPECT_TRUE(row.help.ends_with(".\n") || row.help.ends_with(")\n")) << row.name;
+    EXPECT_EQ(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string_view::npos) << row.name;
+    EXPECT_NE(DescribeDiagnostic(row.name), "");
+  }
+}
+
+}  // namespace
+}  // namespace shardc

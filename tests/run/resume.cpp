@@ -1,0 +1,107 @@
+// The same recipe run again: what is there already, what is cut back, what is kept, and other meshes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Resume, FinishedRunIsLeftAsItIs) {
+  const Training training;
+  ASSERT_EQ(training.Run().status, 0);
+  const auto before = ContentsOf(training / "run/checkpoints");
+  const std::string metrics = ReadText(training / "run/metrics.jsonl");
+  const Outcome again = training.Run();
+  EXPECT_EQ(again.status, 0);
+  EXPECT_THAT(again.err, HasSubstr("run tiny: complete, 40 of 40 steps\n"));
+  EXPECT_EQ(ContentsOf(training / "run/checkpoints"), before);
+  EXPECT_EQ(ReadText(training / "run/metrics.jsonl"), metrics);
+}
+
+TEST(Resume, MetricsAreCutBackToTheRestoredStep) {
+  const Training training;
+  ASSERT_EQ(training.Run("whole").status, 0);
+  ASSERT_EQ(training.Run().status, 0);
+  // As if the last save had not come to be, and the last line had been cut by a power loss.
+  std::filesystem::remove_all(training / "run/checkpoints/step-00000040");
+  WriteText(training / "run/metrics.jsonl", ReadText(training / "run/metrics.jsonl") + R"({"step":41,"lo)");
+  const Outcome again = training.Run();
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr(fmt::format("run tiny: resumed from {}/checkpoints/step-00000020 at step 20\n",
+                                               training / "run")));
+  ExpectSameRun(training / "run", training / "whole");
+}
+
+TEST(Resume, LongerRunGoesOnFromTheEndOfTheShorter) {
+  const Training training;
+  ASSERT_EQ(training.Run("whole").status, 0);
+  ASSERT_EQ(training.Run("run", {"train.steps=20"}).status, 0);
+  const Outcome rest = training.Run();
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  ExpectSameRun(training / "run", training / "whole");
+}
+
+TEST(Resume, KeepsTheNewestCheckpoints) {
+  for (const auto& [keep, names] : std::vector<std::pair<int, std::vector<std::string>>>{
+           {1, {"step-00000010"}},
+           {3, {"step-00000006", "step-00000008", "step-00000010"}},
+           {0, {"step-00000002", "step-00000004", "step-00000006", "step-00000008", "step-00000010"}}}) {
+    const Training training({"train.steps=10", "checkpoint.every=2", fmt::format("checkpoint.keep={}", keep)});
+    ASSERT_EQ(training.Run().status, 0);
+    EXPECT_EQ(CheckpointsOf(training / "run"), names) << "keep = " << keep;
+    EXPECT_THAT(UnfinishedSavesOf(training / "run"), IsEmpty());
+  }
+}
+
+TEST(Resume, AnotherRunsCheckpointsAreNotTouched) {
+  const Training training({"checkpoint.dir=shared", "checkpoint.keep=1", "train.steps=20"});
+  ASSERT_EQ(training.Run("a", {"start.run_id=a"}).status, 0);
+  const auto before = ContentsOf(training / "shared");
+  // Nothing of its own there, and what is there is not its own: no silent start from scratch.
+  const Outcome other = training.Run("b", {"start.run_id=b"});
+  EXPECT_EQ(other.status, 5);
+  EXPECT_THAT(other.err, HasSubstr("step-00000020: it belongs to run a"));
+  EXPECT_THAT(other.err, HasSubstr("set `checkpoint.dir` to another folder"));
+  EXPECT_EQ(ContentsOf(training / "shared"), before);
+}
+
+TEST(Resume, AnotherMeshContinuesTheSameRun) {
+  const Training training;
+  ASSERT_EQ(training.Run("whole").status, 0);
+  const Metrics whole = ReadMetrics(training / "whole");
+  for (const auto& [from, to] : std::vector<std::pair<int, int>>{{2, 1}, {1, 3}, {3, 2}, {4, 3}}) {
+    const std::string run = fmt::format("from{}to{}", from, to);
+    ASSERT_EQ(training.Run(run, {fmt::format("mesh.dp={}", from), "train.steps=20"}).status, 0);
+    const Outcome rest = training.Run(run, {fmt::format("mesh.dp={}", to)});
+    ASSERT_EQ(rest.status, 0) << rest.err;
+    EXPECT_THAT(rest.err, HasSubstr("at step 20\n"));
+    const Metrics metrics = ReadMetrics(training / run);
+    ASSERT_EQ(metrics.steps.size(), 40U);
+    for (const size_t i : {20U, 39U}) {
+      EXPECT_NEAR(metrics.steps[i].loss, whole.steps[i].loss, 1e-3 * whole.steps[i].loss) << run << " step " << i + 1;
+    }
+  }
+}
+
+TEST(Resume, CheckpointHasTheSameLossOnEveryMesh) {
+  const Training training({"train.steps=20"});
+  ASSERT_EQ(training.Run().status, 0);
+  const double loss = ReadMetrics(training / "run").evals.at(0).second;
+  for (const int dp : {1, 3, 4}) {
+    const Outcome outcome =
+        RunProcess(training.Command("eval", {"--checkpoint", training / "run/checkpoints/step-00000020", "--set",
+                                             fmt::format("mesh.dp={}", dp), "--format", "json"}));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NEAR(nlohmann::json::parse(outcome.out).at("eval_loss").get<double>(), loss, 1e-6 * loss) << "dp " << dp;
+  }
+}
+
+}  // namespace
+}  // namespace shardc
