@@ -72,7 +72,7 @@ auto Fail(ExitCode code, fmt::format_string<Args...> format, Args&&... args) -> 
 /// Returns the error of `expression` from the current function, if it has one.
 #define RETURN_IF_ERROR(expression)                             \
   do {                                                          \
-    if (auto status_ = (expression); !status_) {                \
+    if (const auto& status_ = (expression); !status_) {                \
       return status_.error();                                   \
     }                                                           \
   } while (false)

@@ -29,8 +29,10 @@ auto FormatWire(Bytes bytes) -> std::string {
   return Scaled(static_cast<double>(bytes.value), 1000.0, std::array{"B", "kB", "MB", "GB", "TB"});
 }
 
-auto FormatFlops(Flops flops) -> std::string {
-  return Scaled(static_cast<double>(flops.value), 1000.0,
+auto FormatFlops(Flops flops) -> std::string { return FormatFlops(static_cast<double>(flops.value)); }
+
+auto FormatFlops(double flops) -> std::string {
+  return Scaled(flops, 1000.0,
                 std::array{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
 }
 

@@ -36,6 +36,8 @@ auto FormatMemory(Bytes bytes) -> std::string;
 auto FormatWire(Bytes bytes) -> std::string;
 /// "3.21 TFLOP": decimal units.
 auto FormatFlops(Flops flops) -> std::string;
+/// The same for sums over all ranks, which may not fit an integer.
+auto FormatFlops(double flops) -> std::string;
 
 constexpr auto RoundUp(int64_t n, int64_t multiple) -> int64_t { return (n + multiple - 1) / multiple * multiple; }
 constexpr auto CeilDiv(int64_t n, int64_t d) -> int64_t { return (n + d - 1) / d; }

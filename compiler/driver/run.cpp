@@ -32,18 +32,6 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
   make_absolute(plan.run.checkpoint_dir);
 }
 
-/// The plan of a run lies in its directory: what ran is on record, and can be run again.
-static auto PlacePlan(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::string> {
-  std::error_code error;
-  std::filesystem::create_directories(run_dir, error);
-  if (error) {
-    return Fail(ExitCode::Environment, "cannot make the run directory {}: {}", run_dir, error.message());
-  }
-  const std::string path = (std::filesystem::path(run_dir) / "plan.shardc").string();
-  RETURN_IF_ERROR(WriteFile(path, PrintPlan(plan)));
-  return path;
-}
-
 static auto Run(const RunOptions& options) -> Status {
   constexpr size_t first_bytes = 64;
   const auto head = ReadFile(options.recipe.path, first_bytes);
@@ -67,7 +55,9 @@ static auto Run(const RunOptions& options) -> Status {
   }
   MakePathsAbsolute(*plan);
   const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
-  const auto path = PlacePlan(*plan, run_dir);
+  // Not as a file in the run directory, which may be another launch's: shardc-run puts it there once the directory is
+  // its.
+  const auto path = PlanInMemory(PrintPlan(*plan));
   if (!path) {
     return path.error();
   }

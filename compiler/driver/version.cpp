@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-static constexpr const char* Version = "0.1.0";
+static constexpr const char* Version = SHARDC_VERSION;
 
 auto VersionText(bool as_json) -> std::string {
   if (!as_json) {

@@ -33,9 +33,22 @@ static auto PersistentUse(const Plan& plan) -> MemoryUse {
   return use;
 }
 
+/// "matmul, block 3, backward: mlp.down_proj.grad".
+static auto Summary(const Op& op, const Plan& plan) -> std::string {
+  std::string text(ToText(op.kind()));
+  text += op.layer >= 0 ? fmt::format(", block {}", op.layer) : "";
+  text += op.phase != Phase::None ? fmt::format(", {}", ToText(op.phase)) : "";
+  for (const Access& access : AccessesOf(op.body)) {
+    if (access.kind != AccessKind::Read) {
+      return fmt::format("{}, of {}", text, plan.buffers[plan.values[access.value].buffer].name);
+    }
+  }
+  return text;
+}
+
 static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persistent) -> MemoryPeak {
   const Section& section = plan.section(kind);
-  MemoryPeak peak{.section = kind, .op_index = -1, .op_text = "", .use = persistent};
+  MemoryPeak peak{.section = kind, .op_index = -1, .op_summary = "", .op_text = "", .use = persistent};
   MemoryUse now = persistent;
   std::unordered_set<BufferId> alive;
   int64_t peak_index = -1;
@@ -57,6 +70,7 @@ static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persiste
   }
   peak.op_index = peak_index;
   if (peak_index >= 0) {
+    peak.op_summary = Summary(section.ops[static_cast<size_t>(peak_index)], plan);
     peak.op_text = PrintOp(section.ops[static_cast<size_t>(peak_index)], plan);
   }
   return peak;
@@ -108,6 +122,33 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
   return uses;
 }
 
+/// Fills in how often each unit is gathered in a step, and for how long.
+static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
+  std::map<ValueId, size_t> unit_of_shard;
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    unit_of_shard[plan.sub_vectors[id].shard] = static_cast<size_t>(id.index);
+  }
+  std::map<BufferId, size_t> gathered_in_forward;
+  int64_t times = 1;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (const auto* repeat = op.As<op::Repeat>()) {
+      times = repeat->count;
+    } else if (op.As<op::EndRepeat>() != nullptr) {
+      times = 1;
+    } else if (const auto* gather = op.As<op::AllGather>(); gather != nullptr && unit_of_shard.contains(gather->shard)) {
+      const size_t unit = unit_of_shard.at(gather->shard);
+      units[unit].num_gathers += times;
+      if (op.phase == Phase::Forward) {
+        gathered_in_forward[plan.values[gather->full].buffer] = unit;
+      }
+    } else if (const auto* release = op.As<op::Release>(); release != nullptr && op.phase != Phase::Forward) {
+      if (const auto gathered = gathered_in_forward.find(release->buffer); gathered != gathered_in_forward.end()) {
+        units[gathered->second].kept_for_backward = true;
+      }
+    }
+  }
+}
+
 auto Explain(const Plan& plan) -> Report {
   CHECK(plan.Established(PassKind::Allocate), "explain needs an allocated plan");
   Report report;
@@ -127,8 +168,11 @@ auto Explain(const Plan& plan) -> Report {
     report.units.push_back({.name = unit.name,
                             .num_elements = elements,
                             .gathered = Bytes{sub_vector.length * SizeOf(sub_vector.compute)},
-                            .reshard_after_forward = unit.reshard_after_forward});
+                            .reshard_after_forward = unit.reshard_after_forward,
+                            .num_gathers = 0,
+                            .kept_for_backward = false});
   }
+  AddGathers(plan, report.units);
   const MemoryUse persistent = PersistentUse(plan);
   for (int i = 0; i < NumSections; ++i) {
     const auto kind = static_cast<SectionKind>(i);

@@ -17,8 +17,9 @@ struct MemoryUse {
 /// The moment of a section at which most bytes are alive.
 struct MemoryPeak {
   SectionKind section = SectionKind::Step;
-  /// Number of the op in its section, and its text.
+  /// Number of the op in its section; what it is, for people; its line in the plan.
   int64_t op_index = -1;
+  std::string op_summary;
   std::string op_text;
   MemoryUse use;
 };
@@ -46,8 +47,13 @@ struct InitUse {
 struct UnitUse {
   std::string name;
   int64_t num_elements = 0;
+  /// Of the whole vector; what gathers of it cost is in the communication rows.
   Bytes gathered;
   bool reshard_after_forward = true;
+  /// In a step. 0 with one rank: the slice is the whole.
+  int64_t num_gathers = 0;
+  /// Does a gather of forward last into backward?
+  bool kept_for_backward = false;
 };
 
 struct Report {

@@ -15,9 +15,17 @@ static auto UseJson(const MemoryUse& use) -> Json {
   return json;
 }
 
+/// A whole number where it fits one; a very large cluster's is a floating-point number.
+static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(flops.value, mesh.num_ranks(), &product)) {
+    return static_cast<double>(flops.value) * static_cast<double>(mesh.num_ranks());
+  }
+  return product;
+}
+
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
-  const int64_t ranks = plan.mesh.num_ranks();
   Json json;
   json["format_version"] = "1.0";
   json["plan_hash"] = report.plan_hash;
@@ -36,7 +44,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   Json& memory = json["memory"];
   memory["peak_bytes"] = report.peak.use.total().value;
   memory["peak_section"] = ToText(report.peak.section);
-  memory["peak_op"] = {{"index", report.peak.op_index}, {"text", report.peak.op_text}};
+  memory["peak_op"] = {{"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
   memory["by_category"] = UseJson(report.peak.use);
   memory["sections"] = Json::array();
   for (const MemoryPeak& peak : report.section_peaks) {
@@ -60,16 +68,18 @@ auto RenderReportJson(const Report& report) -> std::string {
                                      {"payload_bytes", row.payload.value},
                                      {"wire_bytes", row.wire.value}});
   }
-  json["flops_per_step"] = report.model_flops.value * ranks;
+  json["flops_per_step"] = OnAllRanks(report.model_flops, plan.mesh);
   json["flops_per_step_per_rank"] = report.model_flops.value;
-  json["recompute_flops_per_step"] = report.recompute_flops.value * ranks;
+  json["recompute_flops_per_step"] = OnAllRanks(report.recompute_flops, plan.mesh);
 
   json["units"] = Json::array();
   for (const UnitUse& unit : report.units) {
     json["units"].push_back({{"name", unit.name},
                              {"parameters", unit.num_elements},
                              {"gathered_bytes", unit.gathered.value},
-                             {"reshard_after_forward", unit.reshard_after_forward}});
+                             {"reshard_after_forward", unit.reshard_after_forward},
+                             {"gathers_per_step", unit.num_gathers},
+                             {"kept_for_backward", unit.kept_for_backward}});
   }
   json["init"] = Json::array();
   for (const InitUse& use : report.init) {

@@ -1,4 +1,7 @@
 // The report for people: one screen, units with every number.
+#include <algorithm>
+#include <cctype>
+
 #include "compiler/explain/explain.h"
 
 namespace shardc {
@@ -32,79 +35,159 @@ auto ModelText(const Plan& plan) -> std::string {
                      at("seq"), at("tied") == "true" ? ", tied" : "");
 }
 
+/// "1 rank", "2 ranks".
+auto Counted(int64_t n, std::string_view noun) -> std::string {
+  return fmt::format("{} {}{}", Grouped(n), noun, n == 1 ? "" : "s");
+}
+
+/// Columns as wide as their widest cell; the first is flush left, numbers flush right.
+class Table {
+ public:
+  explicit Table(std::string left) : left_(std::move(left)) {}
+
+  auto Row(std::vector<std::string> cells) -> void {
+    widths_.resize(std::max(widths_.size(), cells.size()));
+    for (size_t i = 0; i < cells.size(); ++i) {
+      widths_[i] = std::max(widths_[i], cells[i].size());
+    }
+    rows_.push_back(std::move(cells));
+  }
+  auto Text() const -> std::string {
+    std::string out;
+    for (const auto& row : rows_) {
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) {
+        const bool number = !row[i].empty() && (std::isdigit(static_cast<unsigned char>(row[i].front())) != 0);
+        line += i == 0 ? "" : "  ";
+        line += number && i > 0 ? fmt::format("{:>{}}", row[i], widths_[i]) : fmt::format("{:<{}}", row[i], widths_[i]);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += left_ + line + "\n";
+    }
+    return out;
+  }
+
+ private:
+  std::string left_;
+  std::vector<size_t> widths_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+auto BytesCell(Bytes bytes) -> std::string { return Grouped(bytes.value) + " B"; }
+
+auto MemoryText(const Report& report) -> std::string {
+  const Plan& plan = *report.plan;
+  std::string out = fmt::format("memory a rank, at the peak: {} in section {}\n  at op {}: {}\n",
+                                FormatMemory(report.peak.use.total()), ToText(report.peak.section),
+                                report.peak.op_index, report.peak.op_summary);
+  const auto row = [](std::string name, Bytes bytes) {
+    return std::vector<std::string>{std::move(name), BytesCell(bytes), FormatMemory(bytes)};
+  };
+  Table categories("  ");
+  for (int i = 0; i < NumCategories; ++i) {
+    categories.Row(row(std::string(ToText(static_cast<Category>(i))), report.peak.use.by_category[static_cast<size_t>(i)]));
+  }
+  categories.Row(row("total", report.peak.use.total()));
+  out += categories.Text();
+
+  Table sections("    ");
+  for (const MemoryPeak& peak : report.section_peaks) {
+    if (peak.section != report.peak.section) {
+      sections.Row(row(std::string(ToText(peak.section)), peak.use.total()));
+    }
+  }
+  out += "  peaks of the other sections:\n" + sections.Text();
+
+  Table arenas("    ");
+  for (int i = 0; i < NumArenas; ++i) {
+    if (const int64_t bytes = plan.arena_bytes[static_cast<size_t>(i)]; bytes > 0) {
+      arenas.Row(row(std::string(ToText(static_cast<Arena>(i))), Bytes{bytes}));
+    }
+  }
+  arenas.Row(row("total", report.reserved));
+  out += "  reserved, by arena:\n" + arenas.Text();
+  return out + fmt::format("  outside the arenas: about {} for the program and its libraries\n", FormatMemory(ProgramMemory));
+}
+
+auto CommunicationText(const Report& report) -> std::string {
+  if (report.step_communication.empty()) {
+    return "communication: none\n";
+  }
+  Table table("  ");
+  table.Row({"op", "axes", "dtype", "count", "payload", "on the wire"});
+  for (const Communication& row : report.step_communication) {
+    table.Row({std::string(ToText(row.op)), ToText(row.axes), std::string(ToText(row.dtype)), Grouped(row.count),
+               BytesCell(row.payload), BytesCell(row.wire)});
+  }
+  return "communication a step and rank\n" + table.Text();
+}
+
+auto UnitText(const UnitUse& unit) -> std::string {
+  if (unit.num_gathers == 0) {
+    return "not gathered: the slice is the whole";
+  }
+  return fmt::format("gathered {} a step, {}", Counted(unit.num_gathers, "time"),
+                     unit.kept_for_backward ? "kept from forward to backward" : "freed after use");
+}
+
+/// Units that are alike share a row: a model has many blocks.
+auto UnitsText(const Report& report) -> std::string {
+  const auto alike = [](const UnitUse& a, const UnitUse& b) {
+    return a.num_elements == b.num_elements && UnitText(a) == UnitText(b);
+  };
+  Table table("  ");
+  for (size_t i = 0; i < report.units.size();) {
+    size_t end = i + 1;
+    while (end < report.units.size() && alike(report.units[i], report.units[end])) {
+      ++end;
+    }
+    const UnitUse& unit = report.units[i];
+    table.Row({end - i == 1 ? unit.name : fmt::format("{} ... {}", unit.name, report.units[end - 1].name),
+               Counted(static_cast<int64_t>(end - i), "unit"), Counted(unit.num_elements, "parameter"),
+               FormatMemory(unit.gathered), UnitText(unit)});
+    i = end;
+  }
+  return "units: what is gathered together\n" + table.Text();
+}
+
+auto InitText(const Report& report) -> std::string {
+  Table table("  ");
+  for (const InitUse& use : report.init) {
+    // The rule may begin with a digit: it is text all the same, and stands in front.
+    table.Row({use.rule, Counted(use.num_parameters, "parameter"), Counted(use.num_elements, "element"),
+               fmt::format("recipe:{}", use.recipe_line),
+               use.first_parameter + (use.num_parameters > 1 ? ", ..." : "")});
+  }
+  return fmt::format("init, seed {}\n", report.plan->run.init_seed) + table.Text();
+}
+
+auto FlopsText(const Report& report) -> std::string {
+  const auto ranks = static_cast<double>(report.plan->mesh.num_ranks());
+  const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
+  std::string out =
+      fmt::format("FLOPs a step: {} on all ranks, {} a rank (2mnk a product, causal attention half)\n",
+                  on_all(report.model_flops), FormatFlops(report.model_flops));
+  if (report.recompute_flops.value > 0) {
+    out += fmt::format("  and recomputation: {} on all ranks\n", on_all(report.recompute_flops));
+  }
+  return out;
+}
+
 }  // namespace
 
 auto RenderReportText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
-  std::string out;
-  const auto line = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    out += fmt::format(format, std::forward<Args>(args)...);
-    out += '\n';
-  };
-  line("plan {}", report.plan_hash);
-  line("model       {}", ModelText(plan));
-  line("mesh        {}", MeshText(plan.mesh));
-  line("parameters  {} in all, {} a rank (padding included)", Grouped(report.parameters_total),
-       Grouped(report.parameters_per_rank));
   const int64_t sequences = plan.run.tokens_per_step / plan.data.seq;
-  line("batch       {} sequences a step = {} a rank and microbatch x {} microbatches x {} ranks; {} tokens a step", sequences,
-       plan.run.micro_batch, plan.run.accumulate, sequences / (plan.run.micro_batch * plan.run.accumulate),
-       Grouped(plan.run.tokens_per_step));
-  line("");
-
-  line("memory a rank, at the peak: {} in section {}", FormatMemory(report.peak.use.total()), ToText(report.peak.section));
-  line("  at op {}: {}", report.peak.op_index, report.peak.op_text);
-  for (int i = 0; i < NumCategories; ++i) {
-    const Bytes bytes = report.peak.use.by_category[static_cast<size_t>(i)];
-    line("  {:<12} {:>16} B  {:>10}", ToText(static_cast<Category>(i)), Grouped(bytes.value), FormatMemory(bytes));
-  }
-  line("  {:<12} {:>16} B  {:>10}", "total", Grouped(report.peak.use.total().value), FormatMemory(report.peak.use.total()));
-  line("  other sections:");
-  for (const MemoryPeak& peak : report.section_peaks) {
-    if (peak.section != report.peak.section) {
-      line("    {:<10} {:>16} B  {:>10}", ToText(peak.section), Grouped(peak.use.total().value),
-           FormatMemory(peak.use.total()));
-    }
-  }
-  line("  reserved, by arena:");
-  for (int i = 0; i < NumArenas; ++i) {
-    if (const int64_t bytes = plan.arena_bytes[static_cast<size_t>(i)]; bytes > 0) {
-      line("    {:<18} {:>14} B  {:>10}", ToText(static_cast<Arena>(i)), Grouped(bytes), FormatMemory(Bytes{bytes}));
-    }
-  }
-  line("    {:<18} {:>14} B  {:>10}", "total", Grouped(report.reserved.value), FormatMemory(report.reserved));
-  line("  outside the arenas: about {} for the program and its libraries", FormatMemory(ProgramMemory));
-  line("");
-
-  line("communication a step and rank");
-  line("  {:<15} {:<10} {:<5} {:>6} {:>16} {:>16}", "op", "axes", "dtype", "count", "payload", "on the wire");
-  for (const Communication& row : report.step_communication) {
-    line("  {:<15} {:<10} {:<5} {:>6} {:>14} B {:>14} B", ToText(row.op), ToText(row.axes), ToText(row.dtype), row.count,
-         Grouped(row.payload.value), Grouped(row.wire.value));
-  }
-  line("");
-
-  const int64_t ranks = plan.mesh.num_ranks();
-  line("FLOPs a step: {} on all ranks, {} a rank (2mnk a product, causal attention half)",
-       FormatFlops(report.model_flops * ranks), FormatFlops(report.model_flops));
-  if (report.recompute_flops.value > 0) {
-    line("  and recomputation: {} on all ranks", FormatFlops(report.recompute_flops * ranks));
-  }
-  line("");
-
-  line("units (gathered together)");
-  for (const UnitUse& unit : report.units) {
-    line("  {:<12} {:>14} parameters  {:>10} gathered  {}", unit.name, Grouped(unit.num_elements),
-         FormatMemory(unit.gathered), unit.reshard_after_forward ? "freed after forward" : "kept until backward");
-  }
-  line("");
-
-  line("init, seed {}", plan.run.init_seed);
-  for (const InitUse& use : report.init) {
-    line("  {:<24} {:>4} parameters, {:>14} elements  recipe:{}  {}{}", use.rule, use.num_parameters,
-         Grouped(use.num_elements), use.recipe_line, use.first_parameter, use.num_parameters > 1 ? ", ..." : "");
-  }
-  return out;
+  const int64_t replicas = sequences / (plan.run.micro_batch * plan.run.accumulate);
+  return fmt::format("plan        {}\n", report.plan_hash) + fmt::format("model       {}\n", ModelText(plan)) +
+         fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
+         fmt::format("parameters  {} in all, {} a rank (padding included)\n", Grouped(report.parameters_total),
+                     Grouped(report.parameters_per_rank)) +
+         fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n\n",
+                     Counted(sequences, "sequence"), plan.run.micro_batch, plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
+                     Counted(replicas, "rank"), Counted(plan.run.tokens_per_step, "token")) +
+         MemoryText(report) + "\n" + CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) +
+         "\n" + InitText(report);
 }
 
 }  // namespace shardc

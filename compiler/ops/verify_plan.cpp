@@ -113,11 +113,30 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
     VerifyEvents(plan, findings);
     VerifyOps(plan, findings);
     VerifyState(plan, findings);
+    VerifyTokens(plan, findings);
     VerifyTriggers(plan, findings);
     VerifyLives(plan, findings);
     VerifyOrder(plan, findings);
   }
   return std::move(findings).list();
+}
+
+auto VerifyRunnable(const Plan& plan) -> std::vector<std::string> {
+  Findings findings(plan);
+  for (size_t i = 0; i < NumPasses; ++i) {
+    const auto expected = static_cast<PassKind>(i);
+    if (plan.passes.size() <= i || plan.passes[i] != expected) {
+      findings.Add("pass-missing", "pass {} was not run in its place", ToText(expected));
+      break;
+    }
+  }
+  if (plan.passes.size() > NumPasses) {
+    findings.Add("pass-missing", "{} passes were run, there are {}", plan.passes.size(), NumPasses);
+  }
+  if (!plan.disabled.empty()) {
+    findings.Add("pass-disabled", "pass {} was switched off", ToText(plan.disabled[0]));
+  }
+  return findings.empty() ? VerifyPlan(plan) : std::move(findings).list();
 }
 
 }  // namespace shardc

@@ -14,4 +14,8 @@ namespace shardc {
 /// Cost: near-linear in ops; a plan on which the work runs away is rejected by name.
 auto VerifyPlan(const Plan& plan) -> std::vector<std::string>;
 
+/// The same, and that every pass was run, once and in order: before a plan is carried out. A plan that claims less is
+/// asked for less, and would run unproven.
+auto VerifyRunnable(const Plan& plan) -> std::vector<std::string>;
+
 }  // namespace shardc

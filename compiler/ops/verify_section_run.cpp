@@ -10,11 +10,19 @@ namespace shardc {
 
 namespace {
 
-struct ScratchFinder : IgnoreFields {
+/// The fields of an op that say how it touches its values.
+struct TouchFields : IgnoreFields {
   std::vector<ValueId> scratch = {};
+  SubVectorId sub_vector = {};
   auto Scratch(std::string_view, ValueId id) -> void {
     if (id.valid()) {
       scratch.push_back(id);
+    }
+  }
+  template <class T>
+  auto Attr(std::string_view, const T& value) -> void {
+    if constexpr (std::same_as<T, SubVectorId>) {
+      sub_vector = value;
     }
   }
 };
@@ -95,7 +103,39 @@ auto SectionRun::Die(BufferId id) -> void {
   }
 }
 
-auto SectionRun::Read(ValueId id) -> void {
+/// The first stretch that a read of `id` wants and that holds nothing. Ops on a slice of a sub-vector read its owned
+/// segments and leave the padding alone.
+auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interval> {
+  const Value& value = plan_.values[id];
+  const DefinedBytes& defined = At(value.buffer).defined;
+  const Interval range = Range(id);
+  const auto gap = defined.FirstGap(range);
+  if (!gap || !owner.valid()) {
+    return gap;
+  }
+  const SubVector& sub_vector = plan_.sub_vectors[owner];
+  const int64_t degree = plan_.mesh.size(sub_vector.axes);
+  if (sub_vector.length % degree != 0 || value.num_elements() != sub_vector.length / degree) {
+    return gap;
+  }
+  const int64_t rank = plan_.mesh.RankOf(point_.coordinates);
+  const int64_t size = SizeOf(value.dtype);
+  const int64_t slice_begin = OwnedSliceOf(sub_vector, plan_.mesh, rank).begin;
+  for (const Segment& segment : sub_vector.segments) {
+    const Interval owned = OwnedSegment(sub_vector, segment, plan_.mesh, rank);
+    if (owned.empty() || !findings_.Spend(1)) {
+      continue;
+    }
+    const Interval bytes{range.begin + (owned.begin - slice_begin) * size,
+                         range.begin + (owned.end - slice_begin) * size};
+    if (const auto missing = defined.FirstGap(bytes)) {
+      return missing;
+    }
+  }
+  return std::nullopt;
+}
+
+auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
   const BufferId buffer_id = plan_.values[id].buffer;
   const Buffer& buffer = plan_.buffers[buffer_id];
   const BufferState& buffer_state = At(buffer_id);
@@ -103,7 +143,7 @@ auto SectionRun::Read(ValueId id) -> void {
   const Interval range = Range(id);
   const auto [first, last] = buffer_state.defined.Meeting(range);
   findings_.Spend(1 + last - first);
-  if (const auto gap = buffer_state.defined.FirstGap(range)) {
+  if (const auto gap = FirstGap(id, owner)) {
     const auto unit = uses_.unit_of_parameter.find(plan_.values[id].name);
     Report("read-undefined", "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin, gap->end,
            buffer_id.index, buffer.name,
@@ -237,7 +277,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
     return !findings_.full() && findings_.Spend(1);
   }
   const std::vector<Access> accesses = AccessesOf(op.body);
-  ScratchFinder fields;
+  TouchFields fields;
   VisitBody(op.body, [&](const auto& body) { VisitFields(body, fields); });
   const auto is_scratch = [&](ValueId id) {
     return std::find(fields.scratch.begin(), fields.scratch.end(), id) != fields.scratch.end();
@@ -245,7 +285,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
 
   for (const Access& access : accesses) {
     if (access.kind == AccessKind::Read || access.kind == AccessKind::ReadWrite) {
-      Read(access.kills.valid() ? access.kills : access.value);
+      Read(access.kills.valid() ? access.kills : access.value, fields.sub_vector);
     }
   }
   CheckOverlaps(accesses, op.As<op::AllGather>() != nullptr);

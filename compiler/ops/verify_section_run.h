@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -76,7 +77,8 @@ class SectionRun {
   auto Range(ValueId id) const -> Interval { return RangeOf(plan_.values[id], point_); }
 
   auto Touch(BufferId id) -> void;
-  auto Read(ValueId id) -> void;
+  auto Read(ValueId id, SubVectorId owner) -> void;
+  auto FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interval>;
   auto CheckName(ValueId id) -> void;
   auto Write(const Access& access, int64_t count) -> void;
   auto WriteScratch(ValueId id) -> void;

@@ -10,17 +10,6 @@ namespace shardc {
 
 namespace {
 
-constexpr std::array Roles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
-
-auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
-  switch (role) {
-    case StateRole::Parameter: return sub_vector.shard;
-    case StateRole::ExpAvg: return sub_vector.exp_avg;
-    case StateRole::ExpAvgSq: return sub_vector.exp_avg_sq;
-  }
-  return {};
-}
-
 class StateVerifier {
  public:
   StateVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
@@ -98,7 +87,7 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
 auto StateVerifier::SliceValues(SubVectorId id) -> void {
   const SubVector& sub_vector = plan_.sub_vectors[id];
   const int64_t slice = sub_vector.length / plan_.mesh.size(sub_vector.axes);
-  for (const StateRole role : Roles) {
+  for (const StateRole role : StateRoles) {
     const ValueId value = StateOf(sub_vector, role);
     if (!HasRole(sub_vector, role)) {
       continue;
@@ -157,7 +146,7 @@ auto StateVerifier::Init() -> void {
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    for (const StateRole role : Roles) {
+    for (const StateRole role : StateRoles) {
       const ValueId value = StateOf(plan_.sub_vectors[id], role);
       if (!HasRole(plan_.sub_vectors[id], role) || !value.valid()) {
         continue;
@@ -248,7 +237,7 @@ auto StateVerifier::Step() -> void {
 
 template <class Body>
 auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void {
-  std::vector<std::array<int, Roles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
+  std::vector<std::array<int, StateRoles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
   ForOps(section, [&](size_t i, const Op& op, bool in_loop) {
     const auto* own = op.As<Body>();
     if (own == nullptr) {
@@ -262,7 +251,7 @@ auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    for (const StateRole role : Roles) {
+    for (const StateRole role : StateRoles) {
       const int count = counts[static_cast<size_t>(id.index)][static_cast<size_t>(role)];
       const int expected = HasRole(plan_.sub_vectors[id], role) ? 1 : 0;
       if (count != expected) {

@@ -60,7 +60,8 @@ struct FieldChecker {
         findings.AddOp(section, index, "not-finite", "{} is {}", name, value);
       }
     } else if constexpr (std::same_as<T, AxisSet>) {
-      if (value == AxisSet{}) {
+      // One rank alone has no axis to name.
+      if (value == AxisSet{} && plan.mesh.num_ranks() > 1) {
         findings.AddOp(section, index, "axes-empty", "{} names no axis", name);
       }
     }
@@ -88,6 +89,7 @@ class StructureVerifier {
 
   const Plan& plan_;
   Findings& findings_;
+  int64_t num_layers_ = 0;
 };
 
 auto StructureVerifier::Header() -> bool {
@@ -142,11 +144,16 @@ auto StructureVerifier::Tables() -> void {
     }
   }
   std::unordered_set<std::string_view> names;
+  constexpr int64_t MostLayers = int64_t{1} << 20;
   for (const ParameterId id : plan_.parameters.ids()) {
     const Parameter& parameter = plan_.parameters[id];
     if (!names.insert(parameter.name).second) {
       findings_.Add("duplicate-parameter", "two parameters are named {}", parameter.name);
     }
+    if (parameter.layer < -1 || parameter.layer >= MostLayers) {
+      findings_.Add("layer-range", "{} is of layer {}", parameter.name, parameter.layer);
+    }
+    num_layers_ = std::max(num_layers_, parameter.layer + 1);
     ExpectId(fmt::format("the group of parameter {}", parameter.name), parameter.group, plan_.groups);
     if (!ParseExpr(parameter.init, ExprKind::Rule).ok()) {
       findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);
@@ -164,7 +171,7 @@ auto StructureVerifier::Tables() -> void {
     for (const Segment& segment : sub_vector.segments) {
       ExpectId(owner, segment.parameter, plan_.parameters);
     }
-    if (sub_vector.axes == AxisSet{}) {
+    if (sub_vector.axes == AxisSet{} && plan_.mesh.num_ranks() > 1) {
       findings_.Add("axes-empty", "{} names no axis", owner);
     }
   }
@@ -203,6 +210,9 @@ auto StructureVerifier::Ops() -> void {
     }
     FieldChecker checker{plan_, findings_, section, index, scheduled};
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, checker); });
+    if (op.layer < -1 || op.layer >= num_layers_) {
+      findings_.AddOp(section, index, "layer-range", "layer {} of {}", op.layer, num_layers_);
+    }
     if (!op.when.always()) {
       checker.Expect("when", op.when.scalar, plan_.scalars);
     }

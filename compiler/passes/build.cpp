@@ -11,6 +11,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/declare_parameters.h"
+#include "compiler/recipe/run_id.h"
 
 namespace shardc {
 
@@ -147,6 +148,8 @@ auto PlanBuilder::Step() -> void {
   const ValueId all_targets = emitter.View(
       targets_buffer_, {}, {DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}}, "targets.all");
 
+  const Origin data = OriginOf(recipe_.data.tokens, "data.tokens");
+  emitter.set_origin(data);
   const ValueId count = emitter.New(Sum, Category::Workspace, "count");
   emitter.Emit(op::CountValid{.targets = all_targets, .count = count, .count_onto = {}});
   const ValueId logits = Forward(emitter, tokens);
@@ -155,6 +158,7 @@ auto PlanBuilder::Step() -> void {
   loss.loss = emitter.New(types[0], Category::Workspace, "loss");
   loss.lse = emitter.New(types[1], Category::Activations, "loss.lse");
   emitter.Emit(loss);
+  emitter.set_origin(data);
   ReadMean(emitter, loss.loss, count, "loss");
 }
 
@@ -166,7 +170,8 @@ auto PlanBuilder::Eval() -> void {
   }
   plan_.run.eval_batches = CeilDiv(samples, replicas * batch_.micro);
   Emitter emitter = EmitterFor(SectionKind::Eval);
-  emitter.set_origin(OriginOf(recipe_.data.eval_tokens, "data.eval_tokens"));
+  const Origin held_out = OriginOf(recipe_.data.eval_tokens, "data.eval_tokens");
+  emitter.set_origin(held_out);
 
   const auto zero = [&](const char* name) {
     const ValueId value = emitter.New(Sum, Category::Workspace, name);
@@ -188,6 +193,7 @@ auto PlanBuilder::Eval() -> void {
   loss.lse = emitter.New(Shape(loss, plan_)[1], Category::Activations, "eval.loss.lse");
   emitter.Emit(loss);
   emitter.set_phase(Phase::None);
+  emitter.set_origin(held_out);
   const ValueId count = emitter.Alias(count_sum, Sum, "eval.count.next");
   emitter.Emit(op::CountValid{.targets = targets, .count = count, .count_onto = count_sum});
   emitter.Emit(op::Carry{.last = loss.loss, .first = loss_sum});
@@ -228,7 +234,7 @@ auto Header(Plan& plan, const Recipe& recipe) -> void {
   plan.data.seq = sizes.seq;
 
   RunSettings& run = plan.run;
-  run.run_id = recipe.start.run_id.is_set ? *recipe.start.run_id : std::filesystem::path(recipe.path).stem().string();
+  run.run_id = RunIdOf(recipe);
   run.run_dir = resolve("runs/" + run.run_id);
   run.checkpoint_dir = recipe.checkpoint.dir.is_set ? resolve(*recipe.checkpoint.dir) : "";
   run.checkpoint_keep = *recipe.checkpoint.keep;

@@ -1,6 +1,7 @@
 #include "compiler/passes/declare_parameters.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/expr/expr.h"
 #include "compiler/ops/emitter.h"
@@ -9,8 +10,6 @@
 namespace shardc {
 
 static constexpr size_t NoRule = static_cast<size_t>(-1);
-
-static auto IsPattern(std::string_view text) -> bool { return text.find_first_of("*?") != std::string_view::npos; }
 
 /// The rule that applies to each parameter, or NoRule. An exact name beats patterns; two rules of equal rank that both
 /// match are `duplicate`, a rule that decides nothing is `unused`.
@@ -27,10 +26,10 @@ static auto MatchRules(const std::vector<Rule>& rules, const std::vector<Paramet
       }
       used[r] = true;
       const size_t other = chosen[s];
-      const bool exact = !IsPattern(*rules[r].match);
-      if (other == NoRule || (exact && IsPattern(*rules[other].match))) {
+      const bool exact = IsExactName(*rules[r].match);
+      if (other == NoRule || (exact && !IsExactName(*rules[other].match))) {
         chosen[s] = r;
-      } else if (exact == !IsPattern(*rules[other].match) &&
+      } else if (exact == IsExactName(*rules[other].match) &&
                  std::find(reported.begin(), reported.end(), std::pair{other, r}) == reported.end()) {
         reported.emplace_back(other, r);
         diags.Build(rules[r].match.at, duplicate, specs[s].name, *rules[other].match, *rules[r].match)
@@ -75,9 +74,10 @@ static auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<P
 }
 
 /// A rule with everything known of one parameter put in: "normal(0, 0.02)". Fans are those of the logical matrix
-/// [out, in]; a vector has its length for both.
+/// [out, in]; a vector has its length for both. A rule that has no value somewhere is reported for the first such parameter:
+/// `failed` remembers.
 static auto InitTextOf(const Expr& expr, const InitRule& rule, const ParameterSpec& spec, const ModelSizes& sizes,
-                       Diagnostics& diags) -> std::string {
+                       std::set<const InitRule*>& failed, Diagnostics& diags) -> std::string {
   const auto as_double = [](int64_t n) { return static_cast<double>(n); };
   const ExprVariables variables{{"layer", as_double(spec.layer)},
                                 {"layers", as_double(sizes.layers)},
@@ -86,6 +86,9 @@ static auto InitTextOf(const Expr& expr, const InitRule& rule, const ParameterSp
                                 {"fan_out", as_double(spec.shape.front())}};
   const auto result = EvaluateRule(expr, variables);
   if (!result.ok()) {
+    if (!failed.insert(&rule).second) {
+      return {};
+    }
     diags.Build(rule.value.at, DiagnosticKind::InitValueDomain, spec.name, result.errors.front().message).Emit();
     return {};
   }
@@ -123,6 +126,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   }
   std::vector<Op> none;
   Emitter emitter(&plan, &none, PassKind::Build);
+  std::set<const InitRule*> failed;
   std::unordered_map<std::string, ValueId> full_values;
   for (size_t s = 0; s < specs.size(); ++s) {
     const ParameterSpec& spec = specs[s];
@@ -134,7 +138,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
          .layer = spec.layer,
          .trainable = true,
          .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
-         .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, diags),
+         .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
          .init_origin = OriginOf(rule.value, "init.rule")});
     full_values[spec.name] =
         emitter.New({DType::F32, spec.shape}, Category::Parameters, spec.name, Arena::Persistent);

@@ -92,7 +92,7 @@ class Differentiator : public VjpContext {
     const auto found = gradient_.find(value);
     if (found != gradient_.end()) {
       const ValueId onto = found->second;
-      const ValueId sum = emitter_.Alias(onto, type, plan_.values[onto].name);
+      const ValueId sum = emitter_.Alias(onto, type, like.name + std::string(GradientSuffix));
       plan_.values[sum].placement = plan_.values[onto].placement;
       gradient_[value] = sum;
       return {sum, onto};

@@ -6,23 +6,12 @@
 
 namespace shardc {
 
-static auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
-  switch (role) {
-    case StateRole::Parameter: return sub_vector.shard;
-    case StateRole::ExpAvg: return sub_vector.exp_avg;
-    case StateRole::ExpAvgSq: return sub_vector.exp_avg_sq;
-  }
-  CHECK(false, "role {}", static_cast<int>(role));
-}
-
-static constexpr std::array Roles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
-
 /// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn.
 static auto MakeInit(Plan& plan) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Init).ops, PassKind::Lifecycle);
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     const SubVector& sub_vector = plan.sub_vectors[id];
-    for (const StateRole role : Roles) {
+    for (const StateRole role : StateRoles) {
       emitter.set_origin({});
       emitter.Emit(op::Fill{.out = StateOf(sub_vector, role), .value = 0});
     }
@@ -37,7 +26,7 @@ static auto MakeRestore(Plan& plan, const Origin& origin) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Restore).ops, PassKind::Lifecycle);
   emitter.set_origin(origin);
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    for (const StateRole role : Roles) {
+    for (const StateRole role : StateRoles) {
       emitter.Emit(op::RestoreShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
     }
   }
@@ -49,7 +38,7 @@ static auto MakeSave(Plan& plan, const Origin& origin) -> void {
   emitter.set_origin(origin);
   emitter.Emit(op::SaveBegin{});
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    for (const StateRole role : Roles) {
+    for (const StateRole role : StateRoles) {
       emitter.Emit(op::SaveShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
     }
   }

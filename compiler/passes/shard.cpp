@@ -46,6 +46,10 @@ class Sharder {
 
  private:
   auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
+  /// Is the gradient that backward writes one of several, over ranks or microbatches?
+  auto IsSummed(const SubVector& sub_vector) const -> bool {
+    return Degree(sub_vector) > 1 || plan_.run.accumulate > 1;
+  }
   auto FullType(const SubVector& sub_vector) const -> ValueType { return {DType::F32, {sub_vector.length}}; }
   auto SliceType(const SubVector& sub_vector) const -> ValueType {
     return {DType::F32, {sub_vector.length / Degree(sub_vector)}};
@@ -160,8 +164,10 @@ auto Sharder::ReduceGradients(Section& section) -> void {
   std::unordered_map<BufferId, SubVectorId> vector_of_buffer;
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
+    // Peers read it in a reduce-scatter, where there are any.
+    const Arena arena = Degree(sub_vector) > 1 ? Arena::SharedTransient : Arena::Transient;
     vectors.push_back({.full = tables.New(FullType(sub_vector), Category::Gradients,
-                                          plan_.units[sub_vector.unit].name + ".gradients", Arena::SharedTransient),
+                                          plan_.units[sub_vector.unit].name + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
     if (Degree(sub_vector) > 1) {
@@ -200,10 +206,10 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     emitter.set_origin(units_origin_);
     for (const SubVectorId id : plan_.sub_vectors.ids()) {
       const Vector& vector = vectors[static_cast<size_t>(id.index)];
-      if (vector.first_write == i) {
+      const SubVector sub_vector = plan_.sub_vectors[id];
+      if (vector.first_write == i && IsSummed(sub_vector)) {
         // Padding goes through the sum like the rest: it has to hold numbers.
         int64_t end = 0;
-        const SubVector sub_vector = plan_.sub_vectors[id];
         const auto clear = [&](int64_t from, int64_t to) {
           if (from < to) {
             emitter.Emit(op::Fill{.out = emitter.View(plan_.values[vector.full].buffer,
@@ -225,12 +231,17 @@ auto Sharder::ReduceGradients(Section& section) -> void {
       if (!vector.first_write || vector.last_write != i) {
         continue;
       }
-      if (Degree(plan_.sub_vectors[id]) == 1) {
+      if (!IsSummed(plan_.sub_vectors[id])) {
         plan_.sub_vectors[id].gradient = vector.full;
         continue;
       }
       const ValueId slice = SliceOf(id, emitter, Category::Gradients, "gradient", Arena::Transient);
       plan_.sub_vectors[id].gradient = slice;
+      if (Degree(plan_.sub_vectors[id]) == 1) {
+        // Nobody to reduce with, only microbatches to sum: the loop says onto what.
+        emitter.Emit(op::Add{.a = vector.full, .b = {}, .y = slice});
+        continue;
+      }
       emitter.Emit(op::ReduceScatter{
           .full = vector.full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
     }
@@ -271,21 +282,14 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
         sums[concrete.loss] = concrete.loss_onto = accumulate(concrete.loss, "loss");
       } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
         sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan_.values[concrete.shard].name);
+      } else if constexpr (std::is_same_v<Body, op::Add>) {
+        if (!concrete.b.valid()) {
+          sums[concrete.y] = concrete.b = accumulate(concrete.y, plan_.values[concrete.y].name);
+        }
       }
     });
   }
-  Emitter inside(&plan_, &body, PassKind::Shard);
-  inside.set_origin(origin);
   for (SubVector& sub_vector : plan_.sub_vectors) {
-    if (Degree(sub_vector) == 1) {
-      // No reduce-scatter to add with: the microbatch's vector is added to a sum of its own.
-      const ValueId fresh = sub_vector.gradient;
-      const ValueId next = inside.New(FullType(sub_vector), Category::Gradients,
-                                      plan_.units[sub_vector.unit].name + ".gradient");
-      const ValueId sum = sums[next] = accumulate(next, plan_.values[next].name);
-      sub_vector.gradient = next;
-      inside.Emit(op::Add{.a = fresh, .b = sum, .y = next});
-    }
     sub_vector.gradient = sums.at(sub_vector.gradient);
   }
   for (Op& op : after) {

@@ -10,15 +10,16 @@
 
 namespace shardc {
 
-/// The axes over which slices of one copy of the state are spread.
-static auto StateAxes(const Mesh& mesh) -> AxisSet {
-  AxisSet axes;
-  for (const Axis axis : {Axis::Dp, Axis::Tp}) {
-    if (mesh.size(axis) > 1) {
-      axes = axes | AxisSet::Of(axis);
+/// Those of `axes` that have more than one rank.
+static auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
+  AxisSet spread;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (axes.Has(axis) && mesh.size(axis) > 1) {
+      spread = spread | AxisSet::Of(axis);
     }
   }
-  return axes;
+  return spread;
 }
 
 auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
@@ -45,7 +46,8 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     sum = next_sum;
     bad = next_bad;
   }
-  if (const AxisSet axes = StateAxes(plan.mesh); axes != AxisSet{}) {
+  // The slices of one copy of the state are spread over these; a replica holds a copy of its own.
+  if (const AxisSet axes = Spread(plan.mesh, AxisSet::Of(Axis::Dp) | AxisSet::Of(Axis::Tp)); axes != AxisSet{}) {
     for (size_t i = 0; i < NumAxes; ++i) {
       if (axes.Has(static_cast<Axis>(i))) {
         plan.values[sum].placement[i] = Placement::Partial();
@@ -62,7 +64,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                            .stop = plan.ScalarNamed("stop"),
                            .nonfinite = nonfinite,
                            .bad_parameter = plan.ScalarNamed("bad_parameter"),
-                           .axes = AxisSet::All()});
+                           .axes = Spread(plan.mesh, AxisSet::All())});
   if (*recipe.train.on_nonfinite == "stop") {
     plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged});
   }

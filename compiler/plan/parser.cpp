@@ -88,6 +88,9 @@ auto Parser::ParseModel() -> bool {
     return false;
   }
   for (const Word& field : fields.words) {
+    if (QuoteIfNeeded(field.key()) != field.key()) {
+      return in_.Reject(field.column, "`{}` is not a name", LineParser::Shortened(field.key()));
+    }
     if (!plan_.model.emplace(field.key(), field.value()).second) {
       return in_.Reject(field.column, "field `{}` stands twice", LineParser::Shortened(field.key()));
     }

@@ -17,6 +17,15 @@ auto Plan::ScalarNamed(std::string_view name) const -> ScalarId {
   CHECK(false, "no scalar {}", name);
 }
 
+auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
+  switch (role) {
+    case StateRole::Parameter: return sub_vector.shard;
+    case StateRole::ExpAvg: return sub_vector.exp_avg;
+    case StateRole::ExpAvgSq: return sub_vector.exp_avg_sq;
+  }
+  CHECK(false, "role {}", static_cast<int>(role));
+}
+
 auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
   const Coordinates own = mesh.CoordinatesOf(rank);
   int64_t index = 0;

@@ -104,6 +104,10 @@ struct SubVector {
   friend auto operator==(const SubVector&, const SubVector&) -> bool = default;
 };
 
+inline constexpr std::array StateRoles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
+/// The slice that has this role.
+auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId;
+
 /// Parameters start at multiples of this many elements, slices too.
 constexpr int64_t SubVectorAlignment = 128;
 

@@ -13,6 +13,8 @@
 
 namespace shardc {
 
+static constexpr std::string_view MoveAway = "move this checkpoint away to continue from the one before";
+
 namespace {
 
 /// The folder of the checkpoints; none where it does not exist.
@@ -239,6 +241,9 @@ auto CheckpointReader::Load() -> Status {
 auto CheckpointReader::CheckAgainstPlan() const -> Status {
   const Plan& plan = *options_.plan;
   const bool resume = options_.purpose == ReadPurpose::Resume;
+  const std::string remedy =
+      fmt::format("use the recipe that made it{}",
+                  resume ? ", or begin a new run with another `start.run_id` and `checkpoint.dir`" : "");
 
   Differences model;
   for (const auto& [key, here] : plan.model) {
@@ -251,7 +256,7 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
     }
   }
   if (!model.empty()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}", model.Text());
+    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", model.Text(), remedy);
   }
 
   if (resume) {
@@ -319,7 +324,7 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
     }
   }
   if (!shapes.empty()) {
-    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}", shapes.Text());
+    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
   }
   if (!missing.empty() || !unexpected.empty()) {
     std::string text;
@@ -349,10 +354,11 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
   auto file = OpenFileAt(directory_, name);
   auto bytes = file ? FileBytes(*file) : file.error();
   if (!bytes) {
-    return Fail(ExitCode::Checkpoint, "{}", bytes.error().message);
+    return Fail(ExitCode::Checkpoint, "{}; {}", bytes.error().message, MoveAway);
   }
   if (*bytes != expected.bytes) {
-    return Fail(ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}", file->path(), *bytes, expected.bytes);
+    return Fail(ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}; {}", file->path(), *bytes, expected.bytes,
+                MoveAway);
   }
   constexpr int64_t ChunkBytes = int64_t{1} << 20;
   std::vector<std::byte> chunk(static_cast<size_t>(std::min(ChunkBytes, *bytes)));
@@ -373,11 +379,8 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
         }
       }
     }
-    return Fail(ExitCode::Checkpoint,
-                "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; move this checkpoint away to "
-                "continue from "
-                "the one before",
-                file->path(), *bytes, tensors, actual, expected.digest);
+    return Fail(ExitCode::Checkpoint, "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; {}",
+                file->path(), *bytes, tensors, actual, expected.digest, MoveAway);
   }
   return Success{};
 }

@@ -32,6 +32,9 @@ static constexpr auto SpinTime = std::chrono::microseconds(20);
 static constexpr auto LookEvery = std::chrono::milliseconds(50);
 /// The launcher hears of a death first and says how it came about; this is for when it does not.
 static constexpr auto AskProcAfter = std::chrono::milliseconds(250);
+/// The most that one look counts as waiting: a longer gap means that this process was stopped, and the whole job with
+/// it (Ctrl-Z, a scheduler's suspend).
+static constexpr auto LongestGap = std::chrono::seconds(1);
 
 // Each on cache lines of its own: a rank writes its words at every op.
 struct alignas(64) HostGroup::RankWords {
@@ -60,6 +63,8 @@ struct HostGroup::Block {
 struct HostGroup::Patience {
   Clock::time_point began = Clock::now();
   Clock::time_point asked_proc = began;
+  Clock::time_point looked = began;
+  Clock::duration waited{};
   bool warned = false;
   /// By place in the group: position at the last look, and since when.
   std::vector<uint64_t> positions;
@@ -387,7 +392,9 @@ auto HostGroup::Inspect(const Group& group, int64_t rank, uint32_t generation, c
       return Fail(ExitCode::Environment, "{} (axis {})", FailureText(*FirstFailure()), group.name);
     }
   }
-  const Seconds waited{std::chrono::duration<double>(now - patience.began).count()};
+  patience.waited += std::min<Clock::duration>(now - patience.looked, LongestGap);
+  patience.looked = now;
+  const Seconds waited{std::chrono::duration<double>(patience.waited).count()};
   if (waited >= options.timeout) {
     return Fail(ExitCode::Environment, "timed out after {:g} s (axis {}), waiting for {}", options.timeout.value,
                 group.name, MissingText(group, rank, generation, patience));

@@ -1,16 +1,42 @@
 #include "runtime/core/runner.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "compiler/plan/text.h"
+#include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {
 
 static auto DataOf(const Plan& plan, const std::string& run_dir) -> std::string {
   return plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
+}
+
+/// What runs is on record in the run directory, and can be run again. Called once the directory is locked and the state
+/// is accepted, so that a launch that is refused leaves the record of the one before.
+static auto RecordPlan(const Plan& plan, const std::string& run_dir) -> Status {
+  const auto directory = OpenDirectory(PosixFs(), run_dir);
+  if (!directory) {
+    return directory.error();
+  }
+  const std::string name = "plan.shardc";
+  const std::string temporary = name + ".tmp";
+  // A launch that was killed may have left it.
+  static_cast<void>(directory->fs().Unlink(directory->get(), temporary.c_str(), false));
+  auto file = CreateFileAt(*directory, temporary);
+  if (!file) {
+    return file.error();
+  }
+  const std::string text = PrintPlan(plan);
+  RETURN_IF_ERROR(WriteAll(*file, text.data(), static_cast<int64_t>(text.size()), 0));
+  RETURN_IF_ERROR(file->Fsync());
+  RETURN_IF_ERROR(file->Close());
+  return RenameAt(*directory, temporary, name);
 }
 
 RankRunner::RankRunner(RankContext& context)
@@ -36,12 +62,12 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   }
   runner->tokens_ = *std::move(tokens);
   runner->services_.tokens = runner->tokens_.get();
-  runner->writer_ = std::make_unique<CheckpointWriter>(
-      CheckpointWriterOptions{.plan = &plan,
-                              .communicator = context.comm,
-                              .plan_hash = PlanHash(plan),
-                              .checkpoint_dir = runner->checkpoint_dir_,
-                              .data_fingerprint = runner->tokens_->Fingerprint()});
+  runner->writer_ =
+      std::make_unique<CheckpointWriter>(CheckpointWriterOptions{.plan = &plan,
+                                                                 .communicator = context.comm,
+                                                                 .plan_hash = PlanHash(plan),
+                                                                 .checkpoint_dir = runner->checkpoint_dir_,
+                                                                 .data_fingerprint = runner->tokens_->Fingerprint()});
   runner->services_.writer = runner->writer_.get();
 
   for (const ScalarId id : plan.scalars.ids()) {
@@ -62,9 +88,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   return runner;
 }
 
-auto RankRunner::CompletedSteps() const -> int64_t {
-  return static_cast<int64_t>(scalars_[plan_.ScalarNamed("step")]);
-}
+auto RankRunner::CompletedSteps() const -> int64_t { return static_cast<int64_t>(scalars_[plan_.ScalarNamed("step")]); }
 
 auto RankRunner::RunSection(SectionKind section) -> Status {
   std::optional<Program>& program = programs_[static_cast<size_t>(section)];
@@ -135,7 +159,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   }
   if (leads() && *newest) {
     for (const std::string& skipped : (*newest)->skipped) {
-      fmt::print(stderr, "warning: {}\n", skipped);
+      PrintLog(stderr, fmt::format("warning: {}\n", skipped));
     }
   }
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
@@ -143,12 +167,13 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
     if (leads()) {
-      fmt::print(stderr, "run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps());
+      PrintLog(stderr, fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path,
+                                   CompletedSteps()));
     }
   } else {
     RETURN_IF_ERROR(Fire(TriggerKind::First));
     if (leads()) {
-      fmt::print(stderr, "run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed);
+      PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
     }
   }
   return CompletedSteps();
@@ -208,11 +233,11 @@ auto RankRunner::Record(double seconds) -> Status {
 }
 
 auto RankRunner::ReportMemory() -> void {
-  fmt::print(stderr, "memory of rank {}:\n", context_.rank);
+  PrintLog(stderr, fmt::format("memory of rank {}:\n", context_.rank));
   for (const ArenaUse& use : context_.arenas->MeasureUse()) {
     if (use.planned.value > 0) {
-      fmt::print(stderr, "  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
-                 use.touched.value);
+      PrintLog(stderr, fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena),
+                                   use.planned.value, use.touched.value));
     }
   }
 }
@@ -223,6 +248,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     return begun.error();
   }
   if (leads()) {
+    RETURN_IF_ERROR(RecordPlan(plan_, context_.run_dir));
     auto metrics = MetricsWriter::Open(context_.run_dir + "/metrics.jsonl", *begun);
     if (!metrics) {
       return metrics.error();
@@ -232,7 +258,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   }
   if (*begun >= plan_.run.steps) {
     if (leads()) {
-      fmt::print(stderr, "run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps);
+      PrintLog(stderr, fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps));
     }
     return ExitCode::Ok;
   }
@@ -293,10 +319,11 @@ auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
   if (context.rank == 0) {
     const ScalarId step = context.plan->ScalarNamed("step");
     const auto completed = static_cast<int64_t>((*runner)->scalars()[step]);
-    if (context.json) {
-      fmt::print("{{\"step\":{},\"eval_loss\":{}}}\n", completed, *loss);
-    } else {
-      fmt::print("step {}: eval loss {:.4f} nats/token\n", completed, *loss);
+    const std::string result = context.json ? fmt::format("{{\"step\":{},\"eval_loss\":{}}}\n", completed, *loss)
+                                            : fmt::format("step {}: eval loss {:.4f} nats/token\n", completed, *loss);
+    if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size() || std::fflush(stdout) != 0) {
+      const int code = errno;
+      return Fail(ExitCode::Environment, "cannot write the result to stdout: {}", std::strerror(code));
     }
   }
   return ExitCode::Ok;

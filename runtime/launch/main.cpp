@@ -21,6 +21,8 @@ static constexpr const char* ExitCodes =
     "Exit codes: 0 ok, 1 internal fault, 2 usage, 3 plan rejected, 4 does not fit, 5 checkpoint missing or damaged,\n"
     "6 environment (peers, files), 7 training diverged, 75 stopped by a signal and saved.";
 
+static constexpr const char* MakeItAnew = "make the plan anew from its recipe: shardc plan RECIPE -o FILE";
+
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -29,7 +31,7 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   }
   auto plan = ParsePlan(text);
   if (!plan) {
-    return Fail(plan.error().code, "{}: {}", path, plan.error().message);
+    return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAnew);
   }
   if (!plan->disabled.empty()) {
     return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
@@ -49,9 +51,10 @@ static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<
     return plan.error();
   }
   if (const auto findings = VerifyPlan(*plan); !findings.empty()) {
-    return Fail(
-        ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}", plan_path, findings.size(),
-        fmt::join(findings.begin(), findings.begin() + std::min<std::ptrdiff_t>(10, std::ssize(findings)), "\n  "));
+    constexpr std::ptrdiff_t MaxShown = 10;
+    const auto end = findings.begin() + std::min(MaxShown, std::ssize(findings));
+    return Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", plan_path, findings.size(),
+                fmt::join(findings.begin(), end, "\n  "), MakeItAnew);
   }
   if (options.run_dir.empty()) {
     options.run_dir = plan->run.run_dir;

@@ -32,12 +32,11 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
                   metrics.loss, metrics.grad_norm, metrics.tokens_per_s, FormatDuration(seconds_left));
   if (terminal_) {
     Clear();
-    fmt::print(out_, "{}", line);
+    PrintLog(out_, line);
     line_open_ = true;
   } else {
-    fmt::print(out_, "{}\n", line);
+    PrintLog(out_, line + "\n");
   }
-  std::fflush(out_);
 }
 
 auto Progress::Eval(int64_t step, double eval_loss) -> void {
@@ -46,14 +45,12 @@ auto Progress::Eval(int64_t step, double eval_loss) -> void {
 
 auto Progress::Note(const std::string& text) -> void {
   Clear();
-  fmt::print(out_, "{}\n", text);
-  std::fflush(out_);
+  PrintLog(out_, text + "\n");
 }
 
 auto Progress::Finish() -> void {
   if (line_open_) {
-    fmt::print(out_, "\n");
-    std::fflush(out_);
+    PrintLog(out_, "\n");
     line_open_ = false;
   }
 }
@@ -61,9 +58,14 @@ auto Progress::Finish() -> void {
 auto Progress::Clear() -> void {
   if (line_open_) {
     // To the line's start, and clear to its end.
-    fmt::print(out_, "\r\x1b[K");
+    PrintLog(out_, "\r\x1b[K");
     line_open_ = false;
   }
+}
+
+auto PrintLog(std::FILE* out, std::string_view text) -> void {
+  [[maybe_unused]] const size_t written = std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
 }
 
 auto FormatDuration(double seconds) -> std::string {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "runtime/metrics/metrics_writer.h"
 
@@ -35,6 +36,9 @@ class Progress {
   /// Moving average, for the time that is left.
   double step_ms_ = 0;
 };
+
+/// Writes what it can: a log on a full disk, or one that nobody reads any more, ends no run.
+auto PrintLog(std::FILE* out, std::string_view text) -> void;
 
 /// "3h 05m", "12m 03s", "41s".
 auto FormatDuration(double seconds) -> std::string;

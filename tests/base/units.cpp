@@ -33,7 +33,7 @@ TEST(Units, Format) {
   for (const FormatCase& row : Cases) {
     EXPECT_EQ(FormatMemory({row.value}), row.memory);
     EXPECT_EQ(FormatWire({row.value}), row.wire);
-    EXPECT_EQ(FormatFlops({row.value}), row.flops);
+    EXPECT_EQ(FormatFlops(Flops{row.value}), row.flops);
   }
 }
 

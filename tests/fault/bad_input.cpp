@@ -18,6 +18,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -55,6 +56,7 @@ struct RefusedCase {
 TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
   const auto checkpoints = ContentsOf(*training_ / "run/checkpoints");
   const std::string metrics = ReadText(*training_ / "run/metrics.jsonl");
+  const std::string plan = ReadText(*training_ / "run/plan.shardc");
   WriteBin(*training_ / "other.bin", std::vector<uint16_t>(5000, 9));
   WriteText(*training_ / "cut.bin", ReadText(*training_ / "tokens.bin").substr(0, 3000));
   WriteText(*training_ / "words.txt", "these are words, and longer than any header by far" + std::string(2000, '.'));
@@ -72,7 +74,7 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
        {"`heads` is 6, `kv_heads` is 4; `heads` is not a multiple of `kv_heads` [heads-not-divisible]", "help: use "}},
       {{"batch.global=13"},
        3,
-       {"[batch-not-divisible]", "tiny.toml:11:6: note: `dp` set here", "help: use global = 12 or 14"}},
+       {"[batch-not-divisible]", "tiny.toml:12:6: note: `dp` set here", "help: use global = 12 or 14"}},
       // Found before anything else.
       {{R"(data.tokens=["absent.bin"])"},
        3,
@@ -109,27 +111,28 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
     }
     EXPECT_TRUE(ContentsOf(*training_ / "run/checkpoints") == checkpoints) << test.sets[0];
     EXPECT_EQ(ReadText(*training_ / "run/metrics.jsonl"), metrics) << test.sets[0];
+    EXPECT_TRUE(ReadText(*training_ / "run/plan.shardc") == plan) << test.sets[0];
   }
   const Outcome good = training_->Run();
   EXPECT_EQ(good.status, 0) << good.err;
 }
 
 TEST_F(BadInput, TokenOutOfRangeIsNamedWithItsPlace) {
+  const Training training({"train.steps=20", "data.order=sequential", "checkpoint.every=1"});
   std::vector<uint16_t> ids = EasyTokens(40'000);
-  // Early in the stream, so that a sequential run meets it in step 3: 12 sequences of 32 a step.
+  // Met in the third step: 12 sequences of 32 a step.
   constexpr int64_t Bad = 2 * 12 * 32 + 40;
   ids[Bad] = 256;
-  WriteBin(*training_ / "bad.bin", ids);
-  const Outcome outcome =
-      training_->Run("token", {R"(data.tokens=["bad.bin"])", "data.order=sequential", "checkpoint.every=1"});
+  WriteBin(training / "tokens.bin", ids);
+  const Outcome outcome = training.Run();
   EXPECT_EQ(outcome.status, 3) << outcome.err;
-  EXPECT_THAT(outcome.err,
-              HasSubstr(fmt::format("step 2 section data op 0 load_tokens: token file {}/bad.bin: id 256 at byte "
-                                    "{} (token {} of the file), and `model.vocab` is 256",
-                                    training_->path(), 1024 + 2 * Bad, Bad)));
+  EXPECT_THAT(outcome.err, HasSubstr(fmt::format(
+                               "step 2 section data op 0 load_tokens: token file {}: id 256 at byte {} (token {} of "
+                               "the file), and `model.vocab` is 256",
+                               training / "tokens.bin", 1024 + 2 * Bad, Bad)));
   EXPECT_THAT(outcome.err, HasSubstr("the file has another format than `data.format` = bin"));
-  EXPECT_THAT(outcome.err, HasSubstr("from recipe line"));
-  EXPECT_THAT(CheckpointsOf(*training_ / "token"), ElementsAre("step-00000001", "step-00000002"));
+  EXPECT_THAT(outcome.err, HasSubstr("from recipe line 37, data.tokens"));
+  EXPECT_THAT(CheckpointsOf(training / "run"), ElementsAre("step-00000001", "step-00000002"));
 }
 
 TEST_F(BadInput, TokenFileCutShortDuringTheRun) {
@@ -174,6 +177,7 @@ TEST_F(BadInput, Plans) {
     const Outcome outcome = RunProcess({SHARDC_BINARY_DIR "/shardc", "run", path, "--run-dir", *training_ / "broken"});
     EXPECT_EQ(outcome.status, 3) << i << "\n" << outcome.err;
     EXPECT_THAT(outcome.err, StartsWith("error: " + path));
+    EXPECT_THAT(outcome.err, EndsWith("\nmake the plan anew from its recipe: shardc plan RECIPE -o FILE\n")) << i;
     for (const std::string& part : cases[i].parts) {
       EXPECT_THAT(outcome.err, HasSubstr(part)) << i;
     }
@@ -292,6 +296,20 @@ TEST_F(BadInput, TwoRunsInOneRunDirectory) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   ASSERT_EQ(training.Run("whole").status, 0);
   ExpectSameRun(training / "run", training / "whole");
+}
+
+// Of two that start at once one is refused, and the other trains by its own plan.
+TEST_F(BadInput, TwoLaunchesAtOnce) {
+  for (int i = 0; i < 6; ++i) {
+    const std::string run = fmt::format("race{}", i);
+    Process three(training_->RunCommand(run, {"train.steps=3"}));
+    Process five(training_->RunCommand(run, {"train.steps=5"}));
+    const int status_of_three = three.Wait().status;
+    const int status_of_five = five.Wait().status;
+    EXPECT_THAT(status_of_three, AnyOf(0, 6));
+    EXPECT_THAT(status_of_five, AnyOf(0, 6));
+    EXPECT_EQ(ReadMetrics(*training_ / run).steps.size(), status_of_five == 0 ? 5U : 3U);
+  }
 }
 
 TEST_F(BadInput, RunDirectoryThatCannotBeWritten) {

@@ -158,7 +158,9 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
           }
           const bool skipped = ScalarOf(runner, plan, "nonfinite") != 0;
           EXPECT_EQ(skipped, step == BadStep) << "rank " << context.rank << " step " << step;
-          EXPECT_EQ(StateOf(plan, runner) == before, skipped) << "rank " << context.rank << " step " << step;
+          // Until the learning rate is on, nothing moves but the moments of the one row.
+          const bool moves = !skipped && (context.rank == 1 || step > BadStep);
+          EXPECT_EQ(StateOf(plan, runner) != before, moves) << "rank " << context.rank << " step " << step;
           EXPECT_EQ(ScalarOf(runner, plan, "step"), static_cast<double>(step + 1));
           EXPECT_EQ(ScalarOf(runner, plan, "updates"), static_cast<double>(step + 1 - (step >= BadStep ? 1 : 0)));
           const double loss = ScalarOf(runner, plan, "loss");

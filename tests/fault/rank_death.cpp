@@ -112,5 +112,29 @@ TEST(RankDeath, SlowRankIsWaitedFor) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+TEST(RankDeath, SuspendedJobGoesOn) {
+  Sets sets = SlowSteps();
+  sets.insert(sets.end(), {"train.steps=100000", "data.eval_tokens=0", "train.eval_every=0"});
+  const Training training(sets);
+  ASSERT_EQ(RunProcess(training.Command("plan", {"-o", training / "tiny.plan"})).status, 0);
+  constexpr int TimeoutSeconds = 2;
+  Process process({SHARDC_BINARY_DIR "/shardc-run", training / "tiny.plan", "--run-dir", training / "run", "--timeout",
+                   std::to_string(TimeoutSeconds)});
+  const auto ranks = process.AwaitChildren(2);
+  ASSERT_EQ(ranks.size(), 2U) << process.err();
+  const auto last_step = [&] { return ReadMetrics(training / "run").last_step(); };
+  ASSERT_TRUE(process.Await([&] { return last_step() >= 1; })) << process.err();
+  // Rank 0 waits for rank 1 when everything stops, for longer than it would wait.
+  kill(ranks[1], SIGSTOP);
+  Sleep(300);
+  process.KillGroup(SIGSTOP);
+  Sleep(TimeoutSeconds * 1000 + 500);
+  process.KillGroup(SIGCONT);
+  const int64_t before = last_step();
+  EXPECT_TRUE(process.Await([&] { return last_step() >= before + 2; })) << process.err();
+  process.Kill(SIGTERM);
+  EXPECT_EQ(process.Wait().status, 75);
+}
+
 }  // namespace
 }  // namespace shardc

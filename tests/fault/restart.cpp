@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// The step in the last line "step N: saved …" of a log; 0 without one.
+/// The step in the last line "step N: saved ..." of a log; 0 without one.
 auto LastSaved(const std::string& log) -> int64_t {
   const size_t saved = log.rfind(": saved ");
   if (saved == std::string::npos) {

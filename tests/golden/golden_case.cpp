@@ -75,7 +75,8 @@ static auto ReadCase(const std::string& folder, const std::string& stem, std::op
   return golden;
 }
 
-static auto AddCasesOf(const std::string& folder, std::optional<PassKind> pass, std::vector<GoldenCase>& cases) -> void {
+static auto AddCasesOf(const std::string& folder, std::optional<PassKind> pass, std::vector<GoldenCase>& cases)
+    -> void {
   if (!std::filesystem::is_directory(Root() / folder)) {
     return;
   }
@@ -137,7 +138,7 @@ static auto WithNames(const std::string& text, char prefix, const std::vector<st
   return out;
 }
 
-/// The names of a table, made unique by `'2`, `'3`, …; the number where there is none.
+/// The names of a table, made unique by `'2`, `'3`, ...; the number where there is none.
 template <class Table>
 static auto UniqueNames(const Table& table) -> std::vector<std::string> {
   std::vector<std::string> names;
@@ -166,16 +167,17 @@ auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, st
   std::string plan_text;
   // An empty plan before the first pass.
   std::string before = golden.pass ? NamedText(Plan{}, print) : "";
-  const auto plan = CompileText(golden.recipe_path(), golden.text, golden.overrides, [&](PassKind pass, const Plan& now) {
-    if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
-      before = NamedText(now, print);
-    } else if (golden.pass == pass) {
-      files[golden.stem + ".diff"] =
-          UnifiedDiff(before, NamedText(now, print), "before", fmt::format("after {}", ToText(pass)));
-    } else if (golden.stop_after == pass) {
-      plan_text = PrintPlan(now, print);
-    }
-  });
+  const auto plan =
+      CompileText(golden.recipe_path(), golden.text, golden.overrides, [&](PassKind pass, const Plan& now) {
+        if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
+          before = NamedText(now, print);
+        } else if (golden.pass == pass) {
+          files[golden.stem + ".diff"] =
+              UnifiedDiff(before, NamedText(now, print), "before", fmt::format("after {}", ToText(pass)));
+        } else if (golden.stop_after == pass) {
+          plan_text = PrintPlan(now, print);
+        }
+      });
   if (!plan) {
     return plan.error();
   }

@@ -5,13 +5,14 @@
 //   # same-plan-as: other.toml
 //
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
-// (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass of
-// the folder's name changes in the plan, values and buffers called by their names.
+// (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass
+// of the folder's name changes in the plan, values and buffers called by their names.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct GoldenCase {
 
   auto recipe_path() const -> std::string { return folder + "/" + stem + ".toml"; }
 };
+
+/// How a failing test names its case.
+inline auto PrintTo(const GoldenCase& golden, std::ostream* out) -> void { *out << golden.recipe_path(); }
 
 /// All cases, by name. A recipe without a `# run:` line is one with a fault.
 auto GoldenCases() -> std::vector<GoldenCase>;

@@ -80,7 +80,8 @@ TEST(GoldenFiles, AreAllUsed) {
 TEST(GoldenFiles, EveryPassHasACase) {
   const std::vector<GoldenCase> cases = GoldenCases();
   for (const PassRow& row : PassRows()) {
-    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const GoldenCase& golden) { return golden.pass == row.kind; }))
+    EXPECT_TRUE(
+        std::any_of(cases.begin(), cases.end(), [&](const GoldenCase& golden) { return golden.pass == row.kind; }))
         << "pass " << row.name << " has no case: add tests/passes/" << row.name << "/NAME.toml";
   }
 }

@@ -106,16 +106,19 @@ TEST_P(Invariants, TheReportFindsThePeak) {
   int64_t highest = 0;
   for (const MemoryPeak& peak : report.section_peaks) {
     SCOPED_TRACE(ToText(peak.section));
-    const PeakSum sum = SweepPeak(plan, peak.section);
-    EXPECT_EQ(peak.op_index, sum.op_index);
+    const std::vector<AliveBytes> alive = SweepMemory(plan, peak.section);
+    const auto most = std::max_element(alive.begin(), alive.end(),
+                                       [](const AliveBytes& a, const AliveBytes& b) { return a.total() < b.total(); });
+    EXPECT_EQ(peak.op_index, most - alive.begin());
     for (size_t c = 0; c < NumCategories; ++c) {
-      EXPECT_EQ(peak.use.by_category[c].value, sum.by_category[c]) << ToText(static_cast<Category>(c));
+      EXPECT_EQ(peak.use.by_category[c].value, most->by_category[c]) << ToText(static_cast<Category>(c));
     }
-    highest = std::max(highest, sum.total());
+    highest = std::max(highest, most->total());
   }
   EXPECT_EQ(report.peak.use.total().value, highest);
-  EXPECT_EQ(std::ssize(report.section_peaks), std::count_if(plan.sections.begin(), plan.sections.end(),
-                                                            [](const Section& section) { return !section.ops.empty(); }));
+  EXPECT_EQ(std::ssize(report.section_peaks),
+            std::count_if(plan.sections.begin(), plan.sections.end(),
+                          [](const Section& section) { return !section.ops.empty(); }));
 }
 
 TEST_P(Invariants, WhatIsReservedIsTheArenas) {
@@ -140,14 +143,14 @@ TEST_P(Invariants, TheJsonReportSaysTheSame) {
   EXPECT_EQ(json["memory"]["peak_bytes"], report.peak.use.total().value);
   EXPECT_EQ(json["memory"]["reserved_bytes"], report.reserved.value);
   EXPECT_EQ(json["communication"].size(), report.step_communication.size());
-  EXPECT_EQ(json["flops_per_step"].get<double>(),
-            static_cast<double>(report.model_flops.value) * static_cast<double>(plan.mesh.num_ranks()));
+  EXPECT_DOUBLE_EQ(json["flops_per_step"].get<double>(),
+                   static_cast<double>(report.model_flops.value) * static_cast<double>(plan.mesh.num_ranks()));
 }
 
 TEST_P(Invariants, OrderAndCommentsDoNotCount) {
   const GoldenCase& golden = GetParam();
   const Plan plan = CompileCase();
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
     const std::string text = ShuffledRecipe(golden.text, seed);
     const auto shuffled = CompileText(golden.recipe_path(), text, golden.overrides);
     ASSERT_TRUE(shuffled.ok()) << shuffled.error().message << text;

@@ -67,9 +67,11 @@ auto SumStepFlops(const Plan& plan) -> FlopSums {
   return sums;
 }
 
-auto PeakSum::total() const -> int64_t { return std::accumulate(by_category.begin(), by_category.end(), int64_t{0}); }
+auto AliveBytes::total() const -> int64_t {
+  return std::accumulate(by_category.begin(), by_category.end(), int64_t{0});
+}
 
-auto SweepPeak(const Plan& plan, SectionKind kind) -> PeakSum {
+auto SweepMemory(const Plan& plan, SectionKind kind) -> std::vector<AliveBytes> {
   const std::vector<Op>& ops = plan.section(kind).ops;
   // First touch and release of each buffer, by id.
   struct Life {
@@ -86,31 +88,26 @@ auto SweepPeak(const Plan& plan, SectionKind kind) -> PeakSum {
       lives[static_cast<size_t>(release->buffer.index)].end = i;
     }
   }
-  // What each op adds and takes away, by category; then running sums.
-  std::vector<std::array<int64_t, NumCategories>> alive(ops.size() + 1);
+  // What each op adds, and takes away from the one behind it; then running sums.
+  std::vector<AliveBytes> alive(ops.size() + 1);
   for (const BufferId id : plan.buffers.ids()) {
     const Buffer& buffer = plan.buffers[id];
     const Life& life = lives[static_cast<size_t>(id.index)];
     const auto category = static_cast<size_t>(buffer.category);
     if (IsPersistent(buffer.arena)) {
-      alive[0][category] += buffer.bytes.value;
+      alive[0].by_category[category] += buffer.bytes.value;
     } else if (life.begin) {
-      alive[*life.begin][category] += buffer.bytes.value;
-      alive[std::min(life.end.value_or(ops.size()) + 1, ops.size())][category] -= buffer.bytes.value;
+      alive[*life.begin].by_category[category] += buffer.bytes.value;
+      alive[std::min(life.end.value_or(ops.size()) + 1, ops.size())].by_category[category] -= buffer.bytes.value;
     }
   }
-  PeakSum now{.op_index = 0, .by_category = alive[0]};
-  PeakSum peak = now;
-  for (size_t i = 1; i < ops.size(); ++i) {
-    now.op_index = static_cast<int64_t>(i);
+  alive.pop_back();
+  for (size_t i = 1; i < alive.size(); ++i) {
     for (size_t c = 0; c < NumCategories; ++c) {
-      now.by_category[c] += alive[i][c];
-    }
-    if (now.total() > peak.total()) {
-      peak = now;
+      alive[i].by_category[c] += alive[i - 1].by_category[c];
     }
   }
-  return peak;
+  return alive;
 }
 
 auto EndOfArena(const Plan& plan, Arena arena) -> int64_t {

@@ -30,14 +30,15 @@ struct FlopSums {
 };
 auto SumStepFlops(const Plan& plan) -> FlopSums;
 
-/// The first op of a section at which most bytes are alive; bytes by category there, persistent arenas included.
-struct PeakSum {
-  int64_t op_index = 0;
+/// Bytes alive at an op, persistent arenas included.
+struct AliveBytes {
   std::array<int64_t, NumCategories> by_category{};
 
+  auto at(Category category) const -> int64_t { return by_category[static_cast<size_t>(category)]; }
   auto total() const -> int64_t;
 };
-auto SweepPeak(const Plan& plan, SectionKind kind) -> PeakSum;
+/// One per op of a section.
+auto SweepMemory(const Plan& plan, SectionKind kind) -> std::vector<AliveBytes>;
 
 /// Where the last byte of an arena's buffers ends.
 auto EndOfArena(const Plan& plan, Arena arena) -> int64_t;

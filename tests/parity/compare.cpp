@@ -38,9 +38,8 @@ auto ExpectClose(const std::string& what, const NamedNumbers& actual, const Name
     const double error = RelativeError(numbers, f64.at(name), scale.at(name));
     const double torch_error = RelativeError(f32.at(name), f64.at(name), scale.at(name));
     const double allowed = std::max(tolerance.floor, tolerance.times * torch_error);
-    // A NaN is no less than anything.
-    EXPECT_TRUE(error <= allowed) << what << ": " << name << ": relative error " << error << ", allowed " << allowed
-                                  << " (LibTorch in f32: " << torch_error << ")";
+    EXPECT_LE(error, allowed) << what << ": " << name << ", LibTorch in f32: " << torch_error;
+    // Written so that a NaN is the worst.
     if (!(error / allowed <= worst.used)) {
       worst = {.parameter = name, .error = error, .used = error / allowed};
     }
@@ -51,7 +50,8 @@ auto ExpectClose(const std::string& what, const NamedNumbers& actual, const Name
 }
 
 auto ExpectAutograd(const std::string& what, const TrainingRun& run) -> void {
-  CHECK(run.batches.size() == 1, "{}: {} steps, of which the first has the initial parameters", what, run.batches.size());
+  CHECK(run.batches.size() == 1, "{}: {} steps, of which the first has the initial parameters", what,
+        run.batches.size());
   const LossAndGradients f64 = TorchGradients(Precision::F64, run.shape, run.initial, run.batches[0]);
   const LossAndGradients f32 = TorchGradients(Precision::F32, run.shape, run.initial, run.batches[0]);
   EXPECT_NEAR(run.losses[0], f64.loss, LossTolerance * f64.loss) << what;

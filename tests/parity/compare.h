@@ -1,4 +1,5 @@
-// How far two sets of tensors are apart: bit for bit, or as norms per parameter against what f32 arithmetic costs LibTorch.
+// How far two sets of tensors are apart: bit for bit, or as norms per parameter against what f32 arithmetic costs
+// LibTorch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@ namespace shardc {
 /// ||actual - expected|| / ||scale||; 0 where actual and expected are equal.
 auto RelativeError(const Numbers& actual, const Numbers& expected, const Numbers& scale) -> double;
 
-/// The largest relative error that a parameter may have: `floor`, or `times` what LibTorch in f32 is off by, whichever is
-/// more.
+/// The largest relative error that a parameter may have: `floor`, or `times` what LibTorch in f32 is off by, whichever
+/// is more.
 struct Tolerance {
   double floor = 0;
   double times = 0;
@@ -29,8 +30,8 @@ struct Worst {
   double used = 0;
 };
 
-/// Expects every parameter of `actual` within tolerance of `f64`, where `f32` is LibTorch's result in f32 and `scale` says
-/// by whose norm errors are divided. Prints the worst.
+/// Expects every parameter of `actual` within tolerance of `f64`, where `f32` is LibTorch's result in f32 and `scale`
+/// says by whose norm errors are divided. Prints the worst.
 auto ExpectClose(const std::string& what, const NamedNumbers& actual, const NamedNumbers& f64, const NamedNumbers& f32,
                  const NamedNumbers& scale, const Tolerance& tolerance) -> Worst;
 

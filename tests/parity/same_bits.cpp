@@ -25,7 +25,7 @@ static const std::vector<MeshRow> Meshes{
     {"dp 1", false, {}},
     {"dp 2, accumulate 2", false, {"mesh.dp=2", "batch.accumulate=2"}},
     {"dp 3, tied", true, {"mesh.dp=3"}},
-    {"dp 2, accumulate 2, two threads a rank", true, {"mesh.dp=2", "batch.accumulate=2", "run.threads=2"}},
+    {"dp 2, accumulate 2, tied, two threads a rank", true, {"mesh.dp=2", "batch.accumulate=2", "run.threads=2"}},
 };
 
 // The first row is the default, and running it twice is one of the comparisons.

@@ -34,6 +34,8 @@ class TorchLlama {
  public:
   TorchLlama(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters)
       : type_(TypeOf(precision)), shape_(shape) {
+    // Its tensors are so small that threads cost more than they give.
+    at::set_num_threads(1);
     for (const auto& [name, numbers] : parameters) {
       at::Tensor tensor = at::empty({static_cast<int64_t>(numbers.size())}, at::kDouble);
       std::copy(numbers.begin(), numbers.end(), tensor.data_ptr<double>());
@@ -83,16 +85,20 @@ class TorchLlama {
     const int64_t batch = x_BSH.size(0);
     const int64_t seq = x_BSH.size(1);
     const auto heads = [&](const std::string& name, int64_t count) {
-      return Linear(x_BSH, prefix + name, count * shape_.head_dim).view({batch, seq, count, shape_.head_dim}).transpose(1, 2);
+      return Linear(x_BSH, prefix + name, count * shape_.head_dim)
+          .view({batch, seq, count, shape_.head_dim})
+          .transpose(1, 2);
     };
     const int64_t repeats = shape_.heads / shape_.kv_heads;
     const at::Tensor q_BASD = Rope(heads("q_proj", shape_.heads));
     const at::Tensor k_BASD = Rope(heads("k_proj", shape_.kv_heads)).repeat_interleave(repeats, 1);
     const at::Tensor v_BASD = heads("v_proj", shape_.kv_heads).repeat_interleave(repeats, 1);
     const at::Tensor future_SS = at::ones({seq, seq}, at::kBool).triu(1);
-    const at::Tensor scores = at::matmul(q_BASD, k_BASD.transpose(2, 3)) / std::sqrt(static_cast<double>(shape_.head_dim));
+    const at::Tensor scores =
+        at::matmul(q_BASD, k_BASD.transpose(2, 3)) / std::sqrt(static_cast<double>(shape_.head_dim));
     const at::Tensor weights = at::softmax(scores.masked_fill(future_SS, -std::numeric_limits<double>::infinity()), -1);
-    const at::Tensor mixed = at::matmul(weights, v_BASD).transpose(1, 2).reshape({batch, seq, shape_.heads * shape_.head_dim});
+    const at::Tensor mixed =
+        at::matmul(weights, v_BASD).transpose(1, 2).reshape({batch, seq, shape_.heads * shape_.head_dim});
     return Linear(mixed, prefix + "o_proj", shape_.hidden);
   }
 

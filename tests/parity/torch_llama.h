@@ -1,5 +1,5 @@
-// The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64 or f32,
-// behind plain vectors. Its source file is the only one here that pays for LibTorch's headers.
+// The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64 or
+// f32, behind plain vectors. Its source file is the only one here that pays for LibTorch's headers.
 //
 // Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions.
 #pragma once

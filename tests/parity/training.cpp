@@ -12,13 +12,15 @@ namespace shardc {
 
 constexpr int64_t NumSteps = 20;
 /// Below every norm that the runs see.
-constexpr double ClipNorm = 0.25;
+constexpr double ClipNorm = 0.05;
 
-// By what LibTorch in f32 is off from itself in f64 after the same steps. AdamW divides by the root of the second moment,
-// so an element with a gradient near nothing carries its rounding error at full size: errors are far above those of
-// gradients, and alike in kind for all arithmetic in f32. Errors of parameters are relative to how far they moved.
+// By what LibTorch in f32 is off from itself in f64 after the same steps. AdamW divides by the root of the second
+// moment, so an element with a gradient near nothing carries its rounding error at full size: errors are far above
+// those of gradients, and alike in kind for all arithmetic in f32. Errors of parameters are relative to how far they
+// moved.
 constexpr Tolerance ParameterTolerance{.floor = 1e-5, .times = 2};
-constexpr double LossFloor = 1e-6;
+// Of the largest error over the steps: losses and norms drift with the parameters.
+constexpr double LossFloor = 5e-6;
 constexpr double NormFloor = 1e-5;
 
 static constexpr std::string_view Groups = R"toml(
@@ -44,7 +46,7 @@ static auto GroupOf(const std::string& parameter) -> TorchGroup {
 /// What the recipe's expression says.
 static auto LrAt(int64_t step) -> double {
   const auto s = static_cast<double>(step);
-  return 0.02 * std::min((s + 1) / 5, 0.1 + 0.45 * (1 + std::cos(std::numbers::pi * s / NumSteps)));
+  return 0.01 * std::min((s + 1) / 5, 0.1 + 0.45 * (1 + std::cos(std::numbers::pi * s / NumSteps)));
 }
 
 struct TrainingRow {
@@ -95,9 +97,8 @@ TEST(Training, EqualsLibTorchAdamw) {
                                .steps = NumSteps,
                                // Every step sees most of the samples again, so the loss falls.
                                .num_tokens = 700};
-    for (const char* set :
-         {"optimizer.lr=\"0.02 * min((step + 1) / 5, 0.1 + 0.45 * (1 + cos(pi * step / steps)))\"",
-          "optimizer.weight_decay=0.2", "optimizer.betas=[0.9, 0.97]", "optimizer.eps=1e-7"}) {
+    for (const char* set : {"optimizer.lr=\"0.01 * min((step + 1) / 5, 0.1 + 0.45 * (1 + cos(pi * step / steps)))\"",
+                            "optimizer.weight_decay=0.2", "optimizer.betas=[0.9, 0.97]", "optimizer.eps=1e-7"}) {
       training_case.sets.emplace_back(set);
     }
     training_case.sets.push_back(fmt::format("optimizer.clip_norm={}", ClipNorm));
@@ -131,17 +132,18 @@ TEST(Training, EvalLossEqualsTheMeanOverHeldOutTargets) {
   constexpr int64_t EvalTokens = NumSamples * Seq + 1 + 5;
   for (const int dp : {1, 2, 3}) {
     const std::string name = fmt::format("eval, dp {}", dp);
-    const TrainingRun run = RunTraining({.name = name,
-                                         .sets = {fmt::format("mesh.dp={}", dp), fmt::format("data.eval_tokens={}", EvalTokens)},
-                                         .steps = 2,
-                                         .evaluates = true});
+    const TrainingRun run =
+        RunTraining({.name = name,
+                     .sets = {fmt::format("mesh.dp={}", dp), fmt::format("data.eval_tokens={}", EvalTokens)},
+                     .steps = 2,
+                     .evaluates = true});
     const auto begin = run.stream.end() - EvalTokens;
     const TokenBatch held_out{.num_sequences = NumSamples,
                               .seq = Seq,
                               .tokens = {begin, begin + NumSamples * Seq},
                               .targets = {begin + 1, begin + 1 + NumSamples * Seq}};
     const double expected = TorchLoss(Precision::F64, run.shape, run.parameters, held_out);
-    EXPECT_NEAR(run.eval_loss, expected, LossFloor * expected) << name;
+    EXPECT_NEAR(run.eval_loss, expected, LossTolerance * expected) << name;
   }
 }
 

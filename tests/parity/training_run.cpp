@@ -59,7 +59,8 @@ static auto CompileCase(const TrainingCase& training_case, const std::string& re
   Diagnostics diagnostics(&sources);
   std::vector<std::string> sets = training_case.sets;
   sets.push_back(training_case.tied ? "model.tied=true" : "model.tied=false");
-  const std::string text = std::string(BaseRecipe) + std::string(training_case.tied ? "" : HeadRule) + training_case.tables;
+  const std::string text =
+      std::string(BaseRecipe) + std::string(training_case.tied ? "" : HeadRule) + training_case.tables;
   const auto recipe = ReadRecipe(recipe_path, text, sets, sources, diagnostics);
   CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
   CheckRecipe(*recipe, diagnostics);

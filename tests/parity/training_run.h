@@ -11,7 +11,8 @@
 
 namespace shardc {
 
-/// What differs from the recipe in training_run.cpp: 3 layers, hidden 60, 4 heads of 12 on 2 kv heads, vocab 257, seq 33.
+/// What differs from the recipe in training_run.cpp: 3 layers, hidden 60, 4 heads of 12 on 2 kv heads, vocab 257,
+/// seq 33.
 struct TrainingCase {
   std::string name;
   bool tied = false;

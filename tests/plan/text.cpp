@@ -14,6 +14,7 @@ namespace {
 const std::vector<std::vector<std::string>> RecipeVariants{
     {},
     {"mesh.dp=1"},
+    {"mesh.dp=1", "batch.global=2"},
     {"mesh.dp=3"},
     {"batch.global=4"},
     {"recompute.policy=\"full\""},
@@ -202,6 +203,8 @@ const Refused RefusedTexts[] = {
     {"plan version=1 mesh=1 device=cpu kernels=fused extra=1\n", "plan.shardc:1:48: field `extra` is unknown"},
     {"plan version=1 mesh=1 device=cpu kernels=fused mesh=1\n",
      "plan.shardc:1:48: field `mesh` is unknown or stands twice"},
+    {"+model fam(ily=llama\n", "plan.shardc:2:7: `fam(ily` is not a name"},
+    {"+model family=llama family=llama\n", "plan.shardc:2:20: field `family` stands twice"},
     {"+bufer $0 transient x bytes=1 category=data\n", "plan.shardc:2:1: `bufer` does not begin a line of a plan"},
     {"+buffer $1 transient x bytes=1 category=data\n", "plan.shardc:2:8: id 1 follows 0 lines of its kind"},
     {"+buffer %0 transient x bytes=1 category=data\n", "plan.shardc:2:8: `%0` stands where an id such as $0 belongs"},

@@ -395,6 +395,21 @@ const BrokenPlan BrokenPlans[] = {
     {"an update that some ranks may leave out", "predicate-not-agreed",
      [](Editor& e) { e.Ops()[e.Find<op::Adamw>()].when.scalar = e.plan.ScalarNamed("loss"); }},
 
+    {"an op of a layer that is not there", "layer-range", [](Editor& e) { e.Ops()[e.Find<op::Rope>()].layer = 2; }},
+
+    // Token ids.
+    {"the loss is taken of what has fewer columns than there are ids", "vocab-rows",
+     [](Editor& e) { e.Get<op::CrossEntropy>().logits = e.Get<op::RopeTable>(0, SectionKind::Constants).table; }},
+    {"more ids than rows", "vocab-rows", [](Editor& e) { e.plan.data.vocab += 1; }},
+    {"rows are picked by targets, which may be -1", "token-source",
+     [](Editor& e) { e.Get<op::Embedding>().tokens = e.Get<op::CrossEntropy>().targets; }},
+    {"ids that the loader did not see", "token-source",
+     [](Editor& e) {
+       const ValueId ids = e.Copy(e.Get<op::LoadTokens>(0, SectionKind::Data).tokens);
+       e.plan.values[ids].offset = {};
+       e.Insert(0, Op{.body = op::Fill{.out = ids, .value = 1e6}}, SectionKind::Data);
+     }},
+
     // Constraints of single ops are tested in tests/ops.
     {"a product of matrices that do not fit", "matmul-c2",
      [](Editor& e) {
@@ -433,6 +448,37 @@ TEST(VerifyPlan, ShowsTheOpTheFactsAndTheUnit) {
   const std::string op = fmt::format("step op {} `compute embedding tokens=", editor.Find<op::Embedding>());
   EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [&](const std::string& finding) {
     return finding.starts_with(op) && finding.ends_with("hold nothing: unit embed is not gathered [read-undefined]");
+  })) << fmt::format("{}", fmt::join(findings, "\n"));
+}
+
+TEST(VerifyPlan, APlanThatClaimsLessIsNotRunnable) {
+  const Plan valid = CompileSample();
+  EXPECT_EQ(VerifyRunnable(valid), std::vector<std::string>{});
+  Plan plan = valid;
+  plan.passes.pop_back();
+  EXPECT_EQ(RulesOf(VerifyRunnable(plan)), std::set<std::string>{"pass-missing"});
+  plan = valid;
+  std::swap(plan.passes[0], plan.passes[1]);
+  EXPECT_EQ(RulesOf(VerifyRunnable(plan)), std::set<std::string>{"pass-missing"});
+  plan = valid;
+  plan.passes.push_back(PassKind::Build);
+  EXPECT_EQ(RulesOf(VerifyRunnable(plan)), std::set<std::string>{"pass-missing"});
+  plan = valid;
+  plan.disabled.push_back(PassKind::Recompute);
+  EXPECT_EQ(RulesOf(VerifyRunnable(plan)), std::set<std::string>{"pass-disabled"});
+  plan = valid;
+  plan.num_events = -1;
+  EXPECT_EQ(RulesOf(VerifyRunnable(plan)), std::set<std::string>{"too-many"});
+}
+
+TEST(VerifyPlan, OpsOnASliceNeedItsSegmentsAndNotItsPadding) {
+  // One rank and one microbatch: nothing sums the gradients, and nothing clears the padding between them.
+  Editor editor(CompileSample({"mesh.dp=1", "batch.global=2"}));
+  EXPECT_EQ(VerifyPlan(editor.plan), std::vector<std::string>{});
+  editor.Erase(editor.Find<op::EmbeddingBackward>());
+  const auto findings = VerifyPlan(editor.plan);
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const std::string& finding) {
+    return finding.find("sum_squares") != std::string::npos && finding.ends_with("[read-undefined]");
   })) << fmt::format("{}", fmt::join(findings, "\n"));
 }
 

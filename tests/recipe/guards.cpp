@@ -38,6 +38,8 @@ TEST(Guards, HostileTextsAreRefused) {
       {"nested arrays", "a = " + std::string(30000, '['), "toml-syntax 1:261+1"},
       {"2^63", "a = 9223372036854775808", "toml-syntax 1:24+1"},
       {"1e400", "a = 1e400", "toml-syntax 1:10+1"},
+      {"a header without a key", "[.]", "toml-syntax 1:2+1"},
+      {"an array header without a key", "[[=", "toml-syntax 1:3+1"},
       {"unclosed string", "a = \"x", "toml-syntax 1:7+1"},
   };
   for (const Case& c : cases) {

@@ -107,11 +107,6 @@ TEST(RecipeCases, EveryDiagnosticHasACase) {
   constexpr Exemption exemptions[] = {
       {"file-unreadable", "no file to hold the case; tests/cli"},
       {"recipe-too-large", "a case of 1 MiB; tests/recipe/guards.cpp"},
-      {"plan-syntax", "about plan files; tests/plan"},
-      {"plan-version", "about plan files; tests/plan"},
-      {"plan-hash", "about plan files; tests/plan"},
-      {"plan-invalid", "about plan files; tests/plan"},
-      {"plan-not-runnable", "about plan files; tests/plan"},
   };
   std::set<std::string, std::less<>> seen;
   for (const auto& path : CaseFiles()) {

@@ -34,7 +34,7 @@ class Training {
   auto path() const -> const std::string& { return folder_.path(); }
   auto operator/(const std::string& name) const -> std::string { return folder_ / name; }
 
-  /// `shardc COMMAND tiny.toml --set …`.
+  /// `shardc COMMAND tiny.toml --set ...`.
   auto Command(const std::string& command, const std::vector<std::string>& arguments = {}) const
       -> std::vector<std::string>;
   /// `shardc run tiny.toml --run-dir DIR`; `run` names a folder of this one.

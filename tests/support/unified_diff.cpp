@@ -123,8 +123,8 @@ auto UnifiedDiff(std::string_view before, std::string_view after, std::string_vi
       num_after += edits[j].sign == '-' ? 0 : 1;
       hunk += fmt::format("{}{}\n", edits[j].sign, edits[j].line);
     }
-    out += fmt::format("@@ -{} +{} @@\n{}", Range(edits[begin].before, num_before), Range(edits[begin].after, num_after),
-                       hunk);
+    out += fmt::format("@@ -{} +{} @@\n{}", Range(edits[begin].before, num_before),
+                       Range(edits[begin].after, num_after), hunk);
   }
   return out;
 }

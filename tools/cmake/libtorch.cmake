@@ -13,6 +13,10 @@ set_target_properties(c10 PROPERTIES
   INTERFACE_COMPILE_DEFINITIONS _GLIBCXX_USE_CXX11_ABI=1
   INTERFACE_INCLUDE_DIRECTORIES "${LIBTORCH}/include;${LIBTORCH}/include/torch/csrc/api/include")
 
+# The OpenMP runtime that LibTorch brings: the kernels share it, so that a process has one pool of threads.
+add_library(gomp SHARED IMPORTED GLOBAL)
+set_target_properties(gomp PROPERTIES IMPORTED_LOCATION ${LIBTORCH}/lib/libgomp.so.1)
+
 # What libtorch_cpu needs in turn lies beside it, and its RPATH ends in $ORIGIN; the linker is told the same.
 add_library(torch_cpu SHARED IMPORTED GLOBAL)
 set_target_properties(torch_cpu PROPERTIES

@@ -1,0 +1,79 @@
+// Token ids are the one kind of data that becomes an address: what takes them as row numbers has a row for each id that
+// the loader lets through, and reads nothing but what the loader wrote.
+#include <optional>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+/// Where an op takes ids: the value that holds them, and how many rows it may pick from.
+struct IdUse {
+  ValueId ids;
+  std::string_view field;
+  int64_t rows = 0;
+  /// Targets may be -1, which says that there is none; as tokens they would be an address.
+  bool as_tokens = false;
+};
+
+auto FirstDim(const Plan& plan, ValueId id) -> int64_t {
+  return plan.values[id].shape.empty() ? 0 : plan.values[id].shape.front();
+}
+auto LastDim(const Plan& plan, ValueId id) -> int64_t {
+  return plan.values[id].shape.empty() ? 0 : plan.values[id].shape.back();
+}
+
+auto IdUseOf(const Plan& plan, const Op& op) -> std::optional<IdUse> {
+  if (const auto* own = op.As<op::Embedding>()) {
+    return IdUse{own->tokens, "tokens", FirstDim(plan, own->weight), true};
+  }
+  if (const auto* own = op.As<op::EmbeddingBackward>()) {
+    return IdUse{own->tokens, "tokens", FirstDim(plan, own->dweight), true};
+  }
+  if (const auto* own = op.As<op::CrossEntropy>()) {
+    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false};
+  }
+  if (const auto* own = op.As<op::CrossEntropyBackward>()) {
+    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
+  struct Source {
+    bool tokens = false;
+    bool targets = false;
+    bool others = false;
+  };
+  std::vector<Source> sources(static_cast<size_t>(plan.buffers.size()));
+  const auto at = [&](ValueId id) -> Source& { return sources[static_cast<size_t>(plan.values[id].buffer.index)]; };
+  ForEachOp(plan, [&](SectionKind, size_t, const Op& op) {
+    if (const auto* load = op.As<op::LoadTokens>()) {
+      at(load->tokens).tokens = true;
+      at(load->targets).targets = true;
+      return;
+    }
+    for (const Access& access : AccessesOf(op.body)) {
+      at(access.value).others |= access.kind != AccessKind::Read;
+    }
+  });
+  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    const auto use = IdUseOf(plan, op);
+    if (!use) {
+      return;
+    }
+    const Source& source = at(use->ids);
+    if (source.others || (!source.tokens && !source.targets) || (use->as_tokens && source.targets)) {
+      findings.AddOp(section, index, "token-source", "{} lies in ${}, which load_tokens alone does not fill with {}",
+                     use->field, plan.values[use->ids].buffer.index, use->field);
+    }
+    if (use->rows < plan.data.vocab) {
+      findings.AddOp(section, index, "vocab-rows", "picks from {} rows, ids run to {}", use->rows, plan.data.vocab - 1);
+    }
+  });
+}
+
+}  // namespace shardc
