@@ -18,7 +18,7 @@ static constexpr Subcommand Subcommands[] = {
     {"run", "train as a recipe or a plan says; a run that was stopped continues",
      "  shardc run recipe.toml\n  shardc run recipe.plan --run-dir /tmp/run", DeclareRun},
     {"eval", "evaluate a checkpoint on the held-out tokens",
-     "  shardc eval recipe.toml --checkpoint runs/recipe/checkpoints/step-400\n"
+     "  shardc eval recipe.toml --checkpoint runs/recipe/checkpoints/step-00000400\n"
      "  shardc eval recipe.toml --checkpoint DIR --format json",
      DeclareEval},
     {"tokenize", "make a token file",

@@ -50,7 +50,7 @@ static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<
   if (!plan) {
     return plan.error();
   }
-  if (const auto findings = VerifyPlan(*plan); !findings.empty()) {
+  if (const auto findings = VerifyRunnable(*plan); !findings.empty()) {
     constexpr std::ptrdiff_t MaxShown = 10;
     const auto end = findings.begin() + std::min(MaxShown, std::ssize(findings));
     return Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", plan_path, findings.size(),
@@ -72,7 +72,7 @@ auto main(int argc, char** argv) -> int {
   CLI::App app{
       "Carries out a plan on the ranks of this host.\n\n"
       "  shardc-run quickstart.plan\n"
-      "  shardc-run quickstart.plan --eval runs/quickstart/checkpoints/step-400"};
+      "  shardc-run quickstart.plan --eval runs/quickstart/checkpoints/step-00000400"};
   app.name("shardc-run");
   app.footer(ExitCodes);
   app.add_option("plan", plan_path, "Plan, as `shardc plan -o` writes it")->required();

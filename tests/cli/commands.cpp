@@ -13,6 +13,7 @@ namespace shardc {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
@@ -235,13 +236,14 @@ TEST_F(BesideRuntime, RunHandsOverThePlan) {
   const std::string default_dir = folder_ / "runs/sound";
   Finished finished = Run({"run", recipe_});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
-  EXPECT_EQ(finished.out, default_dir + "/plan.shardc|--run-dir|" + default_dir + "|plan ");
+  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + default_dir + "\\|plan "));
 
   const std::string other_dir = folder_ / "a/b";
   finished = Run({"run", recipe_, "--run-dir", other_dir, "--set", "start.run_id=x"});
-  EXPECT_EQ(finished.out, other_dir + "/plan.shardc|--run-dir|" + other_dir + "|plan ");
+  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + other_dir + "\\|plan "));
 
-  const std::string plan = other_dir + "/plan.shardc";
+  const std::string plan = folder_ / "sound.plan";
+  EXPECT_EQ(Run({"plan", recipe_, "-o", plan}).exit_code, 0);
   EXPECT_EQ(Run({"run", plan}).out, plan + "|plan ");
   EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, plan + "|--run-dir|d|plan ");
   EXPECT_EQ(Run({"run", plan, "--set", "mesh.dp=2"}).exit_code, 2);

@@ -284,7 +284,9 @@ TEST_F(BadInput, CheckpointThatIsNone) {
 }
 
 TEST_F(BadInput, TwoRunsInOneRunDirectory) {
-  const Training training({"train.steps=400", "train.eval_every=0", "checkpoint.every=50"});
+  Sets sets = SlowSteps();
+  sets.insert(sets.end(), {"train.steps=40", "train.eval_every=0", "checkpoint.every=10"});
+  const Training training(sets);
   Process first(training.RunCommand());
   ASSERT_TRUE(first.Await([&] { return ReadMetrics(training / "run").last_step() >= 2; })) << first.err();
   const Outcome second = training.Run();
