@@ -1,4 +1,4 @@
-"""Checks every #include of the tree against tools/layers.txt, and each file's #include "…" against the files that exist.
+"""Checks every #include of the tree against tools/layers.txt, and each file's #include "..." against the files that exist.
 
 Usage: check_layers.py [ROOT]    Prints one line for each include that points the wrong way; exit 1 if there are any.
 """

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// `static constexpr std::array<std::string_view, N> names{…}` in enumerator order.
+/// `static constexpr std::array<std::string_view, N> names{...}` in enumerator order.
 template <class E>
 struct EnumNames;
 

@@ -126,7 +126,10 @@ auto UnitText(const UnitUse& unit) -> std::string {
   if (unit.num_gathers == 0) {
     return "not gathered: the slice is the whole";
   }
-  return fmt::format("gathered {} a step, {}", Counted(unit.num_gathers, "time"),
+  const std::string times = unit.num_gathers == 1   ? "once"
+                            : unit.num_gathers == 2 ? "twice"
+                                                    : fmt::format("{} times", unit.num_gathers);
+  return fmt::format("gathered {} a step, {}", times,
                      unit.kept_for_backward ? "kept from forward to backward" : "freed after use");
 }
 

@@ -18,8 +18,8 @@ struct RankPoint {
 };
 
 /// value = clamp(base + sum of axis[i] * coordinate[i] + repeat * index + step * step number); with `equals` set, the
-/// result is 1 where that value equals it and 0 elsewhere. Printed as "64+128*dp+3*repeat", "clamp(…, 0, 9)",
-/// "equal(…, 2)"; a constant prints as its number.
+/// result is 1 where that value equals it and 0 elsewhere. Printed as "64+128*dp+3*repeat", "clamp(..., 0, 9)",
+/// "equal(..., 2)"; a constant prints as its number.
 struct RankExpr {
   int64_t base = 0;
   std::array<int64_t, NumAxes> axis{0, 0, 0};

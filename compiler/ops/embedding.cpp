@@ -1,4 +1,4 @@
-// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens…, H] of weight's type.
+// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens..., H] of weight's type.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

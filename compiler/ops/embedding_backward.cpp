@@ -1,4 +1,4 @@
-// embedding_backward. C1: tokens are i32. C2: dweight is a matrix [V, H]. C3: dy is [tokens…, H] of dweight's type.
+// embedding_backward. C1: tokens are i32. C2: dweight is a matrix [V, H]. C3: dy is [tokens..., H] of dweight's type.
 // C4: dweight_onto is the same bytes as dweight.
 #include "compiler/ops/op_support.h"
 

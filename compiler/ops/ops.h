@@ -1,7 +1,7 @@
 // What the compiler knows of each op, declared from the rows of schemas/ops.def and defined in one file an op:
 //
 //   Shape(op, plan)         types of the values it writes, in row order of OUT, OVER, ACC fields
-//   Verify(op, plan, check) its numbered constraints C1, C2, … on operand shapes, dtypes and placements
+//   Verify(op, plan, check) its numbered constraints C1, C2, ... on operand shapes, dtypes and placements
 //   Cost(op, plan)          FLOPs, bytes touched, bytes on the wire
 //   Vjp(op, context)        differentiable ops: emits the ops that compute the operands' gradients
 //   ScratchBytes(op, plan)  ops with a SCRATCH field
@@ -43,7 +43,7 @@ struct OpCost {
   std::vector<WireCost> wires;
 };
 
-/// Takes the failures of Verify: `check.Expect(a == b, "matmul-c2", "a has {} columns, b has {} rows", …)`.
+/// Takes the failures of Verify: `check.Expect(a == b, "matmul-c2", "a has {} columns, b has {} rows", ...)`.
 class OpCheck {
  public:
   explicit OpCheck(std::string op_line) : op_line_(std::move(op_line)) {}

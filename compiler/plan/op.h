@@ -137,7 +137,7 @@ struct Access {
 /// Every value an op touches, in row order. An OVER operand appears as its read and as `kills` of the write.
 auto AccessesOf(const OpBody& body) -> std::vector<Access>;
 
-/// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { … })`.
+/// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { ... })`.
 template <class Variant, class Function>
 auto VisitBody(Variant& body, Function&& function) -> decltype(auto) {
   return std::visit(

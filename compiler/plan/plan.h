@@ -149,7 +149,7 @@ struct Halt {
   friend auto operator==(const Halt&, const Halt&) -> bool = default;
 };
 
-/// The token stream. Sample i is tokens[i*seq … i*seq+seq]; the last `eval_tokens` tokens are the eval split.
+/// The token stream. Sample i is tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens are the eval split.
 struct DataSource {
   /// As resolved against the recipe's folder.
   std::vector<std::string> files;
@@ -214,7 +214,7 @@ struct Plan {
   std::array<Section, NumSections> sections;
   std::vector<Trigger> triggers;
   std::vector<Halt> halts;
-  /// Events are numbered 0 … num_events - 1.
+  /// Events are numbered 0 ... num_events - 1.
   int32_t num_events = 0;
   /// Bytes of each arena, from `allocate`.
   std::array<int64_t, NumArenas> arena_bytes{};

@@ -1,4 +1,4 @@
-# shardc_require_files(TABLE MACRO FOLDERS...): each row `MACRO(Name, stem, …` of schemas/TABLE needs FOLDER/stem.cpp in each of
+# shardc_require_files(TABLE MACRO FOLDERS...): each row `MACRO(Name, stem, ...` of schemas/TABLE needs FOLDER/stem.cpp in each of
 # FOLDERS. The sources themselves are found by folder; this is the check that none is missing.
 
 function(shardc_require_files table macro)
