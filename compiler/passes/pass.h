@@ -28,6 +28,18 @@ auto OriginOf(const Leaf& leaf, std::string key) -> Origin {
   return Origin{leaf.at.source == 0 ? leaf.at.line : 0, std::move(key)};
 }
 
+/// Those of `axes` that have more than one rank: an axis of one rank takes part in nothing.
+inline auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
+  AxisSet spread;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (axes.Has(axis) && mesh.size(axis) > 1) {
+      spread = spread | AxisSet::Of(axis);
+    }
+  }
+  return spread;
+}
+
 /// Names of the gradient of a parameter: parameter name + this.
 constexpr std::string_view GradientSuffix = ".grad";
 

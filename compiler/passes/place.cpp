@@ -16,17 +16,6 @@ namespace shardc {
 
 namespace {
 
-/// The axes along which ranks see different samples, those of one rank left out.
-auto DataAxes(const Mesh& mesh) -> AxisSet {
-  AxisSet axes;
-  for (const Axis axis : {Axis::Replicate, Axis::Dp}) {
-    if (mesh.size(axis) > 1) {
-      axes = axes | AxisSet::Of(axis);
-    }
-  }
-  return axes;
-}
-
 auto Over(AxisSet axes, Placement placement) -> Placements {
   Placements placements;
   for (size_t i = 0; i < NumAxes; ++i) {
@@ -39,7 +28,8 @@ auto Over(AxisSet axes, Placement placement) -> Placements {
 
 class Placer {
  public:
-  Placer(Plan* plan) : plan_(*plan), axes_(DataAxes(plan->mesh)) {}
+  explicit Placer(Plan* plan)
+      : plan_(*plan), axes_(Spread(plan->mesh, AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp))) {}
 
   auto Run(Section& section) -> void {
     std::vector<Op> ops;
@@ -116,6 +106,7 @@ class Placer {
   }
 
   Plan& plan_;
+  /// The axes along which ranks see different samples.
   AxisSet axes_;
   int depth_ = 0;
   std::unordered_map<BufferId, bool> sharded_buffers_;

@@ -10,18 +10,6 @@
 
 namespace shardc {
 
-/// Those of `axes` that have more than one rank.
-static auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
-  AxisSet spread;
-  for (int i = 0; i < NumAxes; ++i) {
-    const auto axis = static_cast<Axis>(i);
-    if (axes.Has(axis) && mesh.size(axis) > 1) {
-      spread = spread | AxisSet::Of(axis);
-    }
-  }
-  return spread;
-}
-
 auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Recipe& recipe = *context.recipe;
   const OptimizerSection& optimizer = recipe.optimizer;
