@@ -47,7 +47,7 @@ auto ToText(const RankExpr& expr) -> std::string {
   Term(text, expr.repeat, "repeat");
   Term(text, expr.step, "step");
   if (text.empty()) {
-    text = "0";
+    text += '0';
   }
   if (expr.clamp) {
     text = fmt::format("clamp({},{},{})", text, expr.clamp->begin, expr.clamp->end);

@@ -1,6 +1,9 @@
 #include "tests/ops/torch_oracle.h"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 
 namespace shardc {
 

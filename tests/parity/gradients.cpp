@@ -47,7 +47,7 @@ static const std::vector<ShapeRow> OtherShapes{
     {"seq 2", {"mesh.dp=2", "batch.micro=9", "model.seq=2"}},
     {"one layer, large theta and eps",
      {"mesh.dp=2", "model.layers=1", "model.rope_theta=500000.0", "model.norm_eps=0.01"}},
-    {"hidden 50, ffn 1, vocab 19, dp 5", {"mesh.dp=5", "model.hidden=50", "model.ffn=1", "model.vocab=19"}},
+    {"hidden 50, ffn 7, vocab 19, dp 5", {"mesh.dp=5", "model.hidden=50", "model.ffn=7", "model.vocab=19"}},
 };
 
 TEST(Gradients, EqualAutogradOfOtherShapes) {

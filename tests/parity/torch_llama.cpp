@@ -1,7 +1,11 @@
 // x_BSH: B sequences, S positions, H hidden; A heads, K kv heads, D head dim, V vocabulary.
 #include "tests/parity/torch_llama.h"
 
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <ATen/ATen.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 
 #include <cmath>
 #include <limits>

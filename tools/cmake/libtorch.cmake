@@ -10,7 +10,6 @@ endif()
 add_library(c10 SHARED IMPORTED GLOBAL)
 set_target_properties(c10 PROPERTIES
   IMPORTED_LOCATION ${LIBTORCH}/lib/libc10.so
-  INTERFACE_COMPILE_DEFINITIONS _GLIBCXX_USE_CXX11_ABI=1
   INTERFACE_INCLUDE_DIRECTORIES "${LIBTORCH}/include;${LIBTORCH}/include/torch/csrc/api/include")
 
 # The OpenMP runtime that LibTorch brings: the kernels share it, so that a process has one pool of threads.

@@ -28,9 +28,11 @@ if(SHARDC_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# Precompiled headers need the sloppiness, and -fpch-preprocess.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  add_compile_options(-fpch-preprocess)
 endif()
 
 find_program(MOLD mold)
