@@ -50,6 +50,21 @@ class ToolsTest(unittest.TestCase):
         self.assertIn("notes.txt: does not belong", result.stdout)
         self.assertIn("README.md: is missing", result.stdout)
 
+    def test_loops_that_share_a_function(self):
+        for text, message in {
+            "auto First(float* x, long) -> void { x[0] = 0; }": None,
+            "auto Sort(float* x, long n) -> void { std::sort(x, x + n); }": "defines void std::",
+            "inline auto Twice(float x) -> float { return 2 * x; } auto First(float* x) -> void { x[0] = Twice(x[1]); }": None,
+            "} auto Outside(float* x) -> void { x[0] = 0; } namespace avx512 { int count; ": "defines shardc::Outside(float*)",
+            "": "no symbol of shardc::avx512",
+        }.items():
+            self.write("loop.cpp", f"#include <algorithm>\nnamespace shardc {{ namespace avx512 {{ {text} }} }}\n")
+            loop = self.folder / "loop.o"
+            self.assertEqual(run("c++", "-std=c++20", "-O2", "-c", self.folder / "loop.cpp", "-o", loop).returncode, 0)
+            result = run(sys.executable, ROOT / "tools" / "check_loops.py", "avx512", "Avx512Loops", loop)
+            self.assertEqual(result.returncode, 0 if message is None else 1, result.stdout + result.stderr)
+            self.assertIn(message or "", result.stdout)
+
     def test_row_without_file_fails_the_configuration(self):
         for name in ("CMakeLists.txt", "compiler", "runtime", "schemas", "tests", "tools"):
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

@@ -44,6 +44,7 @@ auto CheckInit(CheckContext& context) -> void;
 auto CheckOptimizer(CheckContext& context) -> void;
 auto CheckData(CheckContext& context) -> void;
 auto CheckBatch(CheckContext& context) -> void;
+auto CheckLoss(CheckContext& context) -> void;
 auto CheckTrain(CheckContext& context) -> void;
 auto CheckCheckpoint(CheckContext& context) -> void;
 auto CheckStart(CheckContext& context) -> void;

@@ -126,7 +126,9 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
 static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
   std::map<ValueId, size_t> unit_of_shard;
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    unit_of_shard[plan.sub_vectors[id].shard] = static_cast<size_t>(id.index);
+    const SubVector& sub_vector = plan.sub_vectors[id];
+    unit_of_shard[sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard] =
+        static_cast<size_t>(id.index);
   }
   std::map<BufferId, size_t> gathered_in_forward;
   int64_t times = 1;
@@ -147,6 +149,44 @@ static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
       }
     }
   }
+}
+
+/// The most of `buffers` that are alive at once in a step, by their releases.
+static auto RingOf(const Plan& plan, const std::unordered_set<BufferId>& buffers) -> RingUse {
+  RingUse ring;
+  Bytes bytes;
+  std::unordered_set<BufferId> alive;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    for (const Access& access : AccessesOf(op.body)) {
+      const BufferId id = plan.values[access.value].buffer;
+      if (buffers.contains(id) && alive.insert(id).second) {
+        bytes += plan.buffers[id].bytes;
+      }
+    }
+    ring.depth = std::max(ring.depth, static_cast<int64_t>(alive.size()));
+    ring.bytes = std::max(ring.bytes, bytes);
+    if (const auto* release = op.As<op::Release>(); release != nullptr && alive.erase(release->buffer) > 0) {
+      bytes -= plan.buffers[release->buffer].bytes;
+    }
+  }
+  return ring;
+}
+
+static auto AddRingsAndLoss(const Plan& plan, Report& report) -> void {
+  std::unordered_set<BufferId> gathered;
+  std::unordered_set<BufferId> reduced;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (const auto* gather = op.As<op::AllGather>()) {
+      gathered.insert(plan.values[gather->full].buffer);
+    } else if (const auto* scatter = op.As<op::ReduceScatter>()) {
+      reduced.insert(plan.values[scatter->full].buffer);
+    } else if (const auto* loss = op.As<op::CrossEntropy>()) {
+      ++report.loss.chunks;
+      report.loss.logits = std::max(report.loss.logits, plan.values[loss->logits].bytes());
+    }
+  }
+  report.gather_ring = RingOf(plan, gathered);
+  report.reduce_ring = RingOf(plan, reduced);
 }
 
 auto Explain(const Plan& plan) -> Report {
@@ -189,6 +229,7 @@ auto Explain(const Plan& plan) -> Report {
     report.reserved += Bytes{bytes};
   }
   AddStepCosts(plan, report);
+  AddRingsAndLoss(plan, report);
   report.init = InitOf(plan);
   return report;
 }

@@ -56,6 +56,18 @@ struct UnitUse {
   bool kept_for_backward = false;
 };
 
+/// Buffers of one kind that are alive at once in a step, at most: a ring of that depth would hold them.
+struct RingUse {
+  int64_t depth = 0;
+  Bytes bytes;
+};
+
+/// The logits of one chunk of the loss, which are computed, used and freed before those of the next.
+struct LossUse {
+  int64_t chunks = 0;
+  Bytes logits;
+};
+
 struct Report {
   const Plan* plan = nullptr;
   std::string plan_hash;
@@ -74,6 +86,10 @@ struct Report {
   Flops recompute_flops;
   std::vector<InitUse> init;
   std::vector<UnitUse> units;
+  /// Gathered sub-vectors; inputs of reduce-scatters.
+  RingUse gather_ring;
+  RingUse reduce_ring;
+  LossUse loss;
 };
 
 /// Requires: every pass has run. The report points at the plan.

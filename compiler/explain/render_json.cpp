@@ -27,7 +27,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.0";
+  json["format_version"] = "1.1";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumAxes; ++i) {
@@ -81,6 +81,9 @@ auto RenderReportJson(const Report& report) -> std::string {
                              {"gathers_per_step", unit.num_gathers},
                              {"kept_for_backward", unit.kept_for_backward}});
   }
+  json["rings"] = {{"gathered", {{"depth", report.gather_ring.depth}, {"bytes", report.gather_ring.bytes.value}}},
+                   {"reduced", {{"depth", report.reduce_ring.depth}, {"bytes", report.reduce_ring.bytes.value}}}};
+  json["loss"] = {{"chunks", report.loss.chunks}, {"logits_bytes", report.loss.logits.value}};
   json["init"] = Json::array();
   for (const InitUse& use : report.init) {
     json["init"].push_back({{"rule", use.rule},

@@ -1,6 +1,7 @@
 // The report for people: one screen, units with every number.
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "compiler/explain/explain.h"
 
@@ -150,7 +151,27 @@ auto UnitsText(const Report& report) -> std::string {
                FormatMemory(unit.gathered), UnitText(unit)});
     i = end;
   }
-  return "units: what is gathered together\n" + table.Text();
+  std::string out = "units: what is gathered together\n" + table.Text();
+  if (report.gather_ring.depth > 0) {
+    out += fmt::format("  at once, at most: {} gathered, {}; {} of gradients to reduce, {}\n", report.gather_ring.depth,
+                       FormatMemory(report.gather_ring.bytes), report.reduce_ring.depth,
+                       FormatMemory(report.reduce_ring.bytes));
+  }
+  return out;
+}
+
+/// "bf16, kept in f32", by what the sub-vectors say.
+auto PrecisionText(const Plan& plan) -> std::string {
+  std::set<std::string_view> computes;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    computes.insert(ToText(sub_vector.compute));
+  }
+  return fmt::format("{} compute; parameters, moments and sums of gradients in f32", fmt::join(computes, ", "));
+}
+
+auto LossText(const LossUse& loss) -> std::string {
+  return fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
+                     FormatMemory(loss.logits));
 }
 
 auto InitText(const Report& report) -> std::string {
@@ -186,6 +207,7 @@ auto RenderReportText(const Report& report) -> std::string {
          fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
          fmt::format("parameters  {} in all, {} a rank (padding included)\n", Grouped(report.parameters_total),
                      Grouped(report.parameters_per_rank)) +
+         fmt::format("precision   {}\n", PrecisionText(plan)) + fmt::format("loss        {}\n", LossText(report.loss)) +
          fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n\n",
                      Counted(sequences, "sequence"), plan.run.micro_batch, plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
                      Counted(replicas, "rank"), Counted(plan.run.tokens_per_step, "token")) +

@@ -21,7 +21,9 @@ auto ForwardBuilder::NewActivation(const ValueType& type, const std::string& nam
 
 auto ForwardBuilder::Embedding(ValueId tokens, ValueId weight) -> ValueId {
   op::Embedding body{.tokens = tokens, .weight = weight, .y = {}};
-  body.y = NewActivation(Shape(body, emitter_->plan())[0], "embedding");
+  ValueType type = Shape(body, emitter_->plan())[0];
+  type.dtype = residual_;
+  body.y = NewActivation(type, "embedding");
   emitter_->Emit(body);
   return body.y;
 }
@@ -65,9 +67,17 @@ auto ForwardBuilder::Swiglu(ValueId gate, ValueId up) -> ValueId {
   return body.y;
 }
 
-auto ForwardBuilder::Add(ValueId a, ValueId b) -> ValueId {
-  op::Add body{.a = a, .b = b, .y = {}};
-  body.y = emitter_->Alias(b, Shape(body, emitter_->plan())[0], emitter_->plan().values[b].name + ".sum");
+auto ForwardBuilder::AddResidual(ValueId x, ValueId branch) -> ValueId {
+  const Plan& plan = emitter_->plan();
+  const std::string name = plan.values[branch].name + ".sum";
+  if (plan.values[x].dtype != plan.values[branch].dtype) {
+    op::ResidualAdd body{.x = x, .branch = branch, .y = {}};
+    body.y = emitter_->New(Shape(body, plan)[0], Category::Activations, name);
+    emitter_->Emit(body);
+    return body.y;
+  }
+  op::Add body{.a = x, .b = branch, .y = {}};
+  body.y = emitter_->Alias(branch, Shape(body, plan)[0], name);
   emitter_->Emit(body);
   return body.y;
 }

@@ -12,10 +12,10 @@ namespace shardc {
 
 class ForwardBuilder {
  public:
-  /// `parameters`: the full value of each declared parameter, by name.
+  /// `parameters`: the full value of each declared parameter, by name. `residual`: element type of the residual stream.
   ForwardBuilder(Emitter* emitter, const std::unordered_map<std::string, ValueId>* parameters, ValueId tokens,
-                 ValueId rope_table)
-      : emitter_(emitter), parameters_(parameters), tokens_(tokens), rope_table_(rope_table) {}
+                 ValueId rope_table, DType residual)
+      : emitter_(emitter), parameters_(parameters), tokens_(tokens), rope_table_(rope_table), residual_(residual) {}
 
   auto tokens() const -> ValueId { return tokens_; }
   /// Ops from here on belong to block `layer`, or to none for -1; its name prefixes theirs.
@@ -23,6 +23,7 @@ class ForwardBuilder {
   /// The whole, unsharded matrix of a declared parameter. Requires: the family's parameters name it.
   auto Parameter(const std::string& name) -> ValueId;
 
+  /// Rows in the residual stream's type.
   auto Embedding(ValueId tokens, ValueId weight) -> ValueId;
   auto RmsNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId;
   /// x [S, B, K] by weight [N, K], transposed: [S, B, N].
@@ -30,8 +31,8 @@ class ForwardBuilder {
   auto Rope(ValueId x, int64_t head_dim) -> ValueId;
   auto Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim) -> ValueId;
   auto Swiglu(ValueId gate, ValueId up) -> ValueId;
-  /// a + b, over the bytes of b.
-  auto Add(ValueId a, ValueId b) -> ValueId;
+  /// The residual stream x with a branch added; over the bytes of the branch, if it is of x's type.
+  auto AddResidual(ValueId x, ValueId branch) -> ValueId;
 
  private:
   auto NewActivation(const ValueType& type, const std::string& name) -> ValueId;
@@ -40,6 +41,7 @@ class ForwardBuilder {
   const std::unordered_map<std::string, ValueId>* parameters_;
   ValueId tokens_;
   ValueId rope_table_;
+  DType residual_;
   std::string prefix_;
 };
 
@@ -50,11 +52,17 @@ struct ParameterSpec {
   int64_t layer = -1;
 };
 
+/// What a model's forward ends with: logits are hidden [S, B, H] by head [V, H] transposed.
+struct ModelOutput {
+  ValueId hidden;
+  ValueId head;
+};
+
 struct ModelFamily {
   std::string_view name;
   auto (*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
-  /// Logits [S, B, V] of the builder's tokens.
-  auto (*forward)(ForwardBuilder&, const ModelSizes&) -> ValueId;
+  /// Of the builder's tokens.
+  auto (*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
 };
 
 /// The family of that name, or nullptr.

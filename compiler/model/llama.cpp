@@ -41,16 +41,16 @@ static auto Block(ForwardBuilder& f, const ModelSizes& m, ValueId x, const std::
   const ValueId k = f.Rope(linear(a, "self_attn.k_proj"), m.head_dim);
   const ValueId v = linear(a, "self_attn.v_proj");
   const ValueId attended = f.Attention(q, k, v, m.head_dim);
-  const ValueId h = f.Add(x, linear(attended, "self_attn.o_proj"));
+  const ValueId h = f.AddResidual(x, linear(attended, "self_attn.o_proj"));
 
   const ValueId b =
       f.RmsNorm(h, f.Parameter(prefix + "post_attention_layernorm.weight"), m.norm_eps, "post_attention_layernorm");
   const ValueId gate = linear(b, "mlp.gate_proj");
   const ValueId up = linear(b, "mlp.up_proj");
-  return f.Add(h, linear(f.Swiglu(gate, up), "mlp.down_proj"));
+  return f.AddResidual(h, linear(f.Swiglu(gate, up), "mlp.down_proj"));
 }
 
-static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ValueId {
+static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ModelOutput {
   f.EnterLayer(-1, "model.");
   const ValueId embedding = f.Parameter("model.embed_tokens.weight");
   ValueId x = f.Embedding(f.tokens(), embedding);
@@ -60,7 +60,7 @@ static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ValueId {
   }
   f.EnterLayer(-1, "model.");
   x = f.RmsNorm(x, f.Parameter("model.norm.weight"), m.norm_eps, "norm");
-  return f.Linear(x, m.tied ? embedding : f.Parameter("lm_head.weight"), "logits");
+  return {.hidden = x, .head = m.tied ? embedding : f.Parameter("lm_head.weight")};
 }
 
 const ModelFamily LlamaFamily{.name = "llama", .parameters = LlamaParameters, .forward = LlamaForward};

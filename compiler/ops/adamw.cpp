@@ -1,5 +1,5 @@
 // adamw. C1: gradient, parameter, exp_avg and exp_avg_sq are f32 slices of the sub-vector. C2: factor is f64[1].
-// C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0.
+// C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0. C5: copy is a bf16 slice.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -14,6 +14,9 @@ auto Verify(const op::Adamw& op, const Plan& plan, OpCheck& check) -> void {
     ExpectType(check, plan, value, slice, field, "adamw-c1");
   }
   ExpectType(check, plan, op.factor, {DType::F64, {1}}, "factor", "adamw-c2");
+  if (op.copy.valid()) {
+    ExpectType(check, plan, op.copy, {DType::BF16, slice.shape}, "copy", "adamw-c5");
+  }
   check.Expect(plan.scalars[op.lr].kind == ScalarKind::Schedule, "adamw-c3", "{} is no schedule",
                plan.scalars[op.lr].name);
   check.Expect(plan.scalars[op.updates].kind == ScalarKind::State, "adamw-c3", "{} is no state scalar",

@@ -10,18 +10,18 @@ static auto SizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) ->
   return {.batch = query[1],
           .heads = query[2] / head_dim,
           .kv_heads = ShapeOf(plan, k)[2] / head_dim,
-          .sequence = query[0]};
+          .sequence = query[0],
+          .head_dim = head_dim};
 }
 
 auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(plan, op.q, op.k, op.head_dim);
-  return Bytes{SizeOf(DType::F32) * sizes.forward_slots() * AttentionSlotFloats};
+  return Bytes{SizeOf(DType::F32) * sizes.slots() * AttentionParts(sizes).total};
 }
 
 auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(plan, op.q, op.k, op.head_dim);
-  return Bytes{SizeOf(DType::F32) *
-               (AttentionDeltaFloats(sizes) + sizes.backward_slots() * AttentionBackwardSlotFloats)};
+  return Bytes{SizeOf(DType::F32) * sizes.slots() * AttentionBackwardParts(sizes).total};
 }
 
 }  // namespace shardc

@@ -9,35 +9,113 @@
 
 namespace shardc {
 
-/// Rows and columns of a tile of scores. On 2 x Zen 4, query tiles of 32 and 64 were equally fast, 128 slower.
-constexpr int64_t AttentionQueryTile = 64;
-constexpr int64_t AttentionKeyTile = 64;
+/// Rows of a tile of scores: an even number, as are its columns.
+constexpr int64_t AttentionQueryTile = 32;
+constexpr int64_t AttentionBackwardQueryTile = 64;
+constexpr int64_t AttentionKeyTile = 256;
+/// Rows of queries, of all heads that share keys, that meet a tile of keys once it is packed.
+constexpr int64_t AttentionQueryRows = 512;
 
 /// Shares that the work is cut in at most, each with its own scratch: as many threads as can help. The number of
 /// threads is known only when the plan runs, and neither memory nor bits may depend on it.
 constexpr int64_t MaxAttentionSlots = 16;
 
-/// B batch, A heads, K kv heads, S sequence.
+/// B batch, A heads, K kv heads, S sequence, D head_dim.
 struct AttentionSizes {
   int64_t batch = 0;
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t sequence = 0;
+  int64_t head_dim = 0;
 
-  /// Forward, an item of work is one (batch, head).
-  auto forward_slots() const -> int64_t { return std::min(MaxAttentionSlots, batch * heads); }
-  /// Backward, an item is one (batch, kv head), whose query heads add to the same dk and dv.
-  auto backward_slots() const -> int64_t { return std::min(MaxAttentionSlots, batch * kv_heads); }
+  auto heads_per_kv() const -> int64_t { return heads / kv_heads; }
+  /// An item of work is one (batch, kv head): its query heads read the same keys, and add to the same dk and dv.
+  auto items() const -> int64_t { return batch * kv_heads; }
+  auto slots() const -> int64_t { return std::min(MaxAttentionSlots, items()); }
+  /// Positions of queries that meet a packed tile of keys: some tiles, less where many heads share the keys.
+  auto query_positions() const -> int64_t {
+    return RoundUp(CeilDiv(AttentionQueryRows, heads_per_kv()), AttentionQueryTile);
+  }
+
+  /// Floats from row to row. A line more than the rows need, since at powers of two they would fall into the same few
+  /// sets of the cache; even elements, and room for a zero behind odd ones.
+  auto tile_stride() const -> int64_t { return std::min(AttentionKeyTile, RoundUp(sequence, 32)) + 16; }
+  auto head_stride() const -> int64_t { return RoundUp(head_dim, 32) + 16; }
+  auto queries_stride() const -> int64_t { return AttentionBackwardQueryTile + 16; }
+
+  auto keys() const -> int64_t { return std::min(AttentionKeyTile, RoundUp(sequence, 2)); }
+  /// Keys (or values) of a tile as columns, and as rows.
+  auto key_columns_floats() const -> int64_t { return RoundUp(head_dim, 2) * tile_stride(); }
+  auto key_rows_floats() const -> int64_t { return keys() * head_stride(); }
 };
 
-/// Floats of a slot: a tile of scores; running maximum and sum of each query.
-constexpr int64_t AttentionSlotFloats = AttentionQueryTile * AttentionKeyTile + 2 * AttentionQueryTile;
-/// Floats of a slot: a tile of probabilities and one of their gradients.
-constexpr int64_t AttentionBackwardSlotFloats = 2 * AttentionQueryTile * AttentionKeyTile;
+/// Where the parts of a forward slot begin, in floats.
+struct AttentionParts {
+  explicit AttentionParts(const AttentionSizes& sizes) {
+    const int64_t rows = sizes.heads_per_kv() * sizes.query_positions();
+    values = keys + sizes.key_columns_floats();
+    queries = values + sizes.key_rows_floats();
+    sums_of_values = queries + rows * sizes.head_stride();
+    scores = sums_of_values + rows * sizes.head_stride();
+    probabilities = scores + AttentionQueryTile * sizes.tile_stride();
+    maxima = probabilities + AttentionQueryTile * sizes.tile_stride();
+    sums = maxima + RoundUp(rows, 16);
+    corrections = sums + RoundUp(rows, 16);
+    total = corrections + RoundUp(AttentionQueryTile, 16);
+  }
 
-/// Floats before the slots of the backward pass: delta, [B, A, S], the next slot aligned to 64 bytes.
-constexpr auto AttentionDeltaFloats(const AttentionSizes& sizes) -> int64_t {
-  return RoundUp(sizes.batch * sizes.heads * sizes.sequence, 16);
-}
+  int64_t keys = 0;
+  int64_t values = 0;
+  int64_t queries = 0;
+  int64_t sums_of_values = 0;
+  int64_t scores = 0;
+  int64_t probabilities = 0;
+  int64_t maxima = 0;
+  int64_t sums = 0;
+  int64_t corrections = 0;
+  int64_t total = 0;
+};
+
+/// The same of a backward slot.
+struct AttentionBackwardParts {
+  explicit AttentionBackwardParts(const AttentionSizes& sizes) {
+    const int64_t tile = AttentionBackwardQueryTile * sizes.tile_stride();
+    const int64_t queries_of_tile = AttentionBackwardQueryTile * sizes.head_stride();
+    value_columns = key_columns + sizes.key_columns_floats();
+    key_rows = value_columns + sizes.key_columns_floats();
+    dk = key_rows + sizes.key_rows_floats();
+    dv = dk + sizes.key_rows_floats();
+    q_left = dv + sizes.key_rows_floats();
+    dy_left = q_left + queries_of_tile;
+    q_right = dy_left + queries_of_tile;
+    dy_right = q_right + queries_of_tile;
+    scores = dy_right + queries_of_tile;
+    dp = scores + tile;
+    p = dp + tile;
+    ds = p + tile;
+    transposed = ds + tile;
+    delta = transposed + sizes.keys() * sizes.queries_stride();
+    dq = delta + RoundUp(sizes.heads_per_kv() * sizes.sequence, 16);
+    total = dq + sizes.heads_per_kv() * sizes.sequence * RoundUp(sizes.head_dim, 16);
+  }
+
+  int64_t key_columns = 0;
+  int64_t value_columns = 0;
+  int64_t key_rows = 0;
+  int64_t dk = 0;
+  int64_t dv = 0;
+  int64_t q_left = 0;
+  int64_t dy_left = 0;
+  int64_t q_right = 0;
+  int64_t dy_right = 0;
+  int64_t scores = 0;
+  int64_t dp = 0;
+  int64_t p = 0;
+  int64_t ds = 0;
+  int64_t transposed = 0;
+  int64_t delta = 0;
+  int64_t dq = 0;
+  int64_t total = 0;
+};
 
 }  // namespace shardc

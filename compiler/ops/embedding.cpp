@@ -1,4 +1,4 @@
-// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens..., H] of weight's type.
+// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens..., H] of weight's element type, or f32.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -14,7 +14,9 @@ auto Verify(const op::Embedding& op, const Plan& plan, OpCheck& check) -> void {
                ToText(plan.values[op.tokens].dtype));
   if (check.Expect(ShapeOf(plan, op.weight).size() == 2, "embedding-c2", "weight is {}, expected [V, H]",
                    ToText(ShapeOf(plan, op.weight)))) {
-    ExpectType(check, plan, op.y, Shape(op, plan)[0], "y", "embedding-c3");
+    ValueType y = Shape(op, plan)[0];
+    y.dtype = plan.values[op.y].dtype == DType::F32 ? DType::F32 : y.dtype;
+    ExpectType(check, plan, op.y, y, "y", "embedding-c3");
   }
 }
 

@@ -1,11 +1,12 @@
-// embedding_backward. C1: tokens are i32. C2: dweight is a matrix [V, H]. C3: dy is [tokens..., H] of dweight's type.
+// embedding_backward. C1: tokens are i32. C2: dweight is an f32 matrix [V, H]. C3: dy is [tokens..., H],
+// f32 or bf16.
 // C4: dweight_onto is the same bytes as dweight.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 auto Shape(const op::EmbeddingBackward& op, const Plan& plan) -> std::vector<ValueType> {
-  return {TypeOf(plan, op.dweight)};
+  return {{DType::F32, ShapeOf(plan, op.dweight)}};
 }
 
 auto Verify(const op::EmbeddingBackward& op, const Plan& plan, OpCheck& check) -> void {
@@ -13,9 +14,11 @@ auto Verify(const op::EmbeddingBackward& op, const Plan& plan, OpCheck& check) -
                ToText(plan.values[op.tokens].dtype));
   const Dims& weight = ShapeOf(plan, op.dweight);
   if (check.Expect(weight.size() == 2, "embedding_backward-c2", "dweight is {}, expected [V, H]", ToText(weight))) {
+    ExpectType(check, plan, op.dweight, {DType::F32, weight}, "dweight", "embedding_backward-c2");
+    const DType element = plan.values[op.dy].dtype == DType::BF16 ? DType::BF16 : DType::F32;
     Dims shape = ShapeOf(plan, op.tokens);
     shape.push_back(weight[1]);
-    ExpectType(check, plan, op.dy, {plan.values[op.dweight].dtype, shape}, "dy", "embedding_backward-c3");
+    ExpectType(check, plan, op.dy, {element, shape}, "dy", "embedding_backward-c3");
   }
   if (op.dweight_onto.valid()) {
     ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "embedding_backward-c4");

@@ -1,5 +1,6 @@
 // matmul. With op(a) an m x k matrix and op(b) a k x n one: C1: the k of both agree. C2: out is an m x n matrix.
 // C3: a and b are of one type; out is of that type or f32. C4: out_onto is the same bytes as out.
+// C5: scratch has the bytes that ScratchBytes tells.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -49,6 +50,10 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
   if (op.out_onto.valid()) {
     ExpectSameBytes(check, plan, op.out, op.out_onto, "matmul-c4");
   }
+  if (op.scratch.valid()) {
+    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "matmul-c5", "scratch has {} B, needs {} B",
+                 BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
+  }
 }
 
 /// 2mnk: one multiplication and one addition per term.
@@ -69,6 +74,7 @@ auto Vjp(const op::Matmul& op, VjpContext& context) -> void {
                               .b = right,
                               .out = target.value,
                               .out_onto = target.onto,
+                              .scratch = {},
                               .transpose_a = transpose_left,
                               .transpose_b = transpose_right});
     }

@@ -99,6 +99,7 @@ class VjpContext {
 #undef Differentiable
 
 /// Bytes of the SCRATCH field. Source for both sides: the compiler makes the buffer by it, the kernel checks it.
+auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes;
 auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes;
 auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes;
 

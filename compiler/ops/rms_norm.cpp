@@ -1,4 +1,5 @@
-// rms_norm. C1: weight is [H] with H the last dim of x. C2: y is of x's type. C3: rstd is f32 of x's leading dims.
+// rms_norm. C1: weight is [H] with H the last dim of x. C2: y is of weight's element type; x is too, or f32.
+// C3: rstd is f32 of x's leading dims.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -6,7 +7,7 @@ namespace shardc {
 auto Shape(const op::RmsNorm& op, const Plan& plan) -> std::vector<ValueType> {
   Dims rows = ShapeOf(plan, op.x);
   rows.pop_back();
-  return {TypeOf(plan, op.x), {DType::F32, rows}};
+  return {{plan.values[op.weight].dtype, ShapeOf(plan, op.x)}, {DType::F32, rows}};
 }
 
 auto Verify(const op::RmsNorm& op, const Plan& plan, OpCheck& check) -> void {
@@ -14,7 +15,10 @@ auto Verify(const op::RmsNorm& op, const Plan& plan, OpCheck& check) -> void {
   if (!check.Expect(!x.shape.empty(), "rms_norm-c1", "x has no dims")) {
     return;
   }
-  ExpectType(check, plan, op.weight, {x.dtype, {x.shape.back()}}, "weight", "rms_norm-c1");
+  const DType compute = plan.values[op.weight].dtype;
+  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm-c1");
+  check.Expect(x.dtype == compute || x.dtype == DType::F32, "rms_norm-c2", "x is {}, weight {}", ToText(x.dtype),
+               ToText(compute));
   const auto types = Shape(op, plan);
   ExpectType(check, plan, op.y, types[0], "y", "rms_norm-c2");
   ExpectType(check, plan, op.rstd, types[1], "rstd", "rms_norm-c3");

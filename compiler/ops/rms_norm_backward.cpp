@@ -1,11 +1,11 @@
-// rms_norm_backward. C1: dy and dx are of x's type. C2: weight and dweight are [H]. C3: rstd is f32 of x's leading dims.
+// rms_norm_backward. C1: dx is of x's type; dy is of its shape and weight's element type. C2: weight is [H], and dweight f32. C3: rstd is f32 of x's leading dims.
 // C4: dx_onto and dweight_onto are the same bytes as dx and dweight.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 auto Shape(const op::RmsNormBackward& op, const Plan& plan) -> std::vector<ValueType> {
-  return {TypeOf(plan, op.x), TypeOf(plan, op.weight)};
+  return {TypeOf(plan, op.x), {DType::F32, ShapeOf(plan, op.weight)}};
 }
 
 auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> void {
@@ -13,9 +13,10 @@ auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> 
   if (!check.Expect(!x.shape.empty(), "rms_norm_backward-c1", "x has no dims")) {
     return;
   }
-  ExpectType(check, plan, op.dy, x, "dy", "rms_norm_backward-c1");
+  const DType compute = plan.values[op.weight].dtype;
+  ExpectType(check, plan, op.dy, {compute, x.shape}, "dy", "rms_norm_backward-c1");
   ExpectType(check, plan, op.dx, x, "dx", "rms_norm_backward-c1");
-  ExpectType(check, plan, op.weight, {x.dtype, {x.shape.back()}}, "weight", "rms_norm_backward-c2");
+  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm_backward-c2");
   ExpectType(check, plan, op.dweight, {DType::F32, {x.shape.back()}}, "dweight", "rms_norm_backward-c2");
   Dims rows = x.shape;
   rows.pop_back();

@@ -18,6 +18,8 @@ class StateVerifier {
   auto Init() -> void;
   auto Step() -> void;
   auto SaveAndRestore() -> void;
+  /// Asks that each copy in the compute type is made once in `section`, behind the last write of what it copies.
+  auto Copies(SectionKind section) -> void;
 
  private:
   auto NameOf(SubVectorId id) const -> std::string {
@@ -193,6 +195,11 @@ auto StateVerifier::Step() -> void {
                         NameOf(adamw->sub_vector));
       }
     }
+    if (adamw->copy.valid() != sub_vector.compute_copy.valid() ||
+        (adamw->copy.valid() && !SameBytes(plan_, adamw->copy, sub_vector.compute_copy))) {
+      findings_.AddOp(SectionKind::Step, i, "update-copy", "does not write the copy in {} that {} is gathered from",
+                      ToText(sub_vector.compute), NameOf(adamw->sub_vector));
+    }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
@@ -262,6 +269,37 @@ auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void
   }
 }
 
+auto StateVerifier::Copies(SectionKind section) -> void {
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    if ((sub_vector.compute != DType::F32) != sub_vector.compute_copy.valid()) {
+      findings_.Add("copy-unset", "{} computes in {} and has {} copy in it", NameOf(id), ToText(sub_vector.compute),
+                    sub_vector.compute_copy.valid() ? "a" : "no");
+      continue;
+    }
+    if (!sub_vector.compute_copy.valid() || !sub_vector.shard.valid()) {
+      continue;
+    }
+    int made = 0;
+    bool stale = true;
+    ForOps(section, [&](size_t, const Op& op, bool in_loop) {
+      const auto* cast = op.As<op::Cast>();
+      if (cast != nullptr && SameBytes(plan_, cast->y, sub_vector.compute_copy)) {
+        ++made;
+        stale = in_loop || !op.when.always() || !SameBytes(plan_, cast->x, sub_vector.shard);
+        return;
+      }
+      for (const Access& access : AccessesOf(op.body)) {
+        stale |= access.kind != AccessKind::Read && plan_.values[access.value].buffer == plan_.values[sub_vector.shard].buffer;
+      }
+    });
+    if (made != 1 || stale) {
+      findings_.Add("copy-stale", "section {} makes the {} copy of {} {} times{}", ToText(section),
+                    ToText(sub_vector.compute), NameOf(id), made, stale ? ", not of what it leaves" : "");
+    }
+  }
+}
+
 auto StateVerifier::Count(SectionKind section, OpKind kind) -> int {
   int count = 0;
   ForOps(section, [&](size_t, const Op& op, bool) { count += op.kind() == kind ? 1 : 0; });
@@ -294,6 +332,8 @@ auto VerifyState(const Plan& plan, Findings& findings) -> void {
     verifier.Init();
     verifier.Step();
     verifier.SaveAndRestore();
+    verifier.Copies(SectionKind::Init);
+    verifier.Copies(SectionKind::Restore);
   }
 }
 

@@ -2,13 +2,18 @@
 //
 // Needs: releases. Gives: offsets in which no two buffers that live at once overlap.
 //   1. persistent arenas: one buffer after another
-//   2. the others, section by section (sections never run at once): largest buffer first, each at the lowest offset
-//      where it meets no buffer that lives at the same time
+//   2. the others, section by section (sections never run at once), by several orders of which the best counts: each buffer
+//      at the lowest offset where it meets no buffer that lives at the same time. The first order is largest first;
+//      where it needs more than what is alive at once, longest-lived first, then the highest buffer moved to the front
+//      again and again
+//   3. with `[run] guard`, each buffer takes a red zone on both sides along
 // Source of 2: greedy by size, Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", 5.2.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "compiler/passes/pass.h"
+#include "compiler/plan/red_zone.h"
 
 namespace shardc {
 
@@ -16,9 +21,11 @@ namespace {
 
 /// Offsets are multiples of this many bytes: a cache line, and what vector loads and the copy engines like.
 constexpr int64_t OffsetAlignment = 256;
+static_assert(RedZoneBytes % OffsetAlignment == 0);
 
 struct Lifetime {
   BufferId buffer;
+  int64_t bytes = 0;
   size_t begin = 0;
   size_t end = 0;
 };
@@ -30,7 +37,7 @@ auto LifetimesOf(const Plan& plan, const Section& section) -> std::vector<Lifeti
     for (const Access& access : AccessesOf(section.ops[i].body)) {
       const BufferId buffer = plan.values[access.value].buffer;
       if (!IsPersistent(plan.buffers[buffer].arena) && index.try_emplace(buffer, lifetimes.size()).second) {
-        lifetimes.push_back({buffer, i, section.ops.size()});
+        lifetimes.push_back({.buffer = buffer, .bytes = 0, .begin = i, .end = section.ops.size()});
       }
     }
     if (const auto* release = section.ops[i].As<op::Release>()) {
@@ -44,24 +51,22 @@ auto LifetimesOf(const Plan& plan, const Section& section) -> std::vector<Lifeti
 class ArenaPacker {
  public:
   /// The lowest aligned offset where `bytes` meet no placed buffer alive within [begin, end].
-  auto Place(const Lifetime& lifetime, int64_t bytes) -> int64_t {
+  auto Place(const Lifetime& lifetime) -> int64_t {
     int64_t offset = 0;
     for (const Placed& other : placed_) {
-      if (other.offset >= offset + bytes) {
+      if (other.offset >= offset + lifetime.bytes) {
         break;
       }
       if (other.begin <= lifetime.end && lifetime.begin <= other.end && other.offset + other.bytes > offset) {
         offset = RoundUp(other.offset + other.bytes, OffsetAlignment);
       }
     }
-    const Placed placed{offset, bytes, lifetime.begin, lifetime.end};
+    const Placed placed{offset, lifetime.bytes, lifetime.begin, lifetime.end};
     placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), placed,
                                     [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
                    placed);
-    high_water_ = std::max(high_water_, offset + bytes);
     return offset;
   }
-  auto high_water() const -> int64_t { return high_water_; }
 
  private:
   struct Placed {
@@ -71,30 +76,109 @@ class ArenaPacker {
     size_t end;
   };
   std::vector<Placed> placed_;
-  int64_t high_water_ = 0;
 };
+
+/// Offsets of `lifetimes`, in their order, and where the last one ends.
+struct Offsets {
+  std::vector<int64_t> offsets;
+  int64_t high_water = 0;
+  /// Index of a buffer that ends there.
+  size_t highest = 0;
+};
+
+auto PlaceInOrder(const std::vector<Lifetime>& lifetimes) -> Offsets {
+  Offsets placement;
+  ArenaPacker packer;
+  for (size_t i = 0; i < lifetimes.size(); ++i) {
+    placement.offsets.push_back(packer.Place(lifetimes[i]));
+    if (const int64_t end = placement.offsets[i] + lifetimes[i].bytes; end > placement.high_water) {
+      placement.high_water = end;
+      placement.highest = i;
+    }
+  }
+  return placement;
+}
+
+/// The most bytes alive at once: no placement needs less.
+auto MostAlive(const std::vector<Lifetime>& lifetimes) -> int64_t {
+  std::map<size_t, int64_t> changes;
+  for (const Lifetime& lifetime : lifetimes) {
+    changes[lifetime.begin] += lifetime.bytes;
+    changes[lifetime.end + 1] -= lifetime.bytes;
+  }
+  int64_t now = 0;
+  int64_t most = 0;
+  for (const auto& [at, change] : changes) {
+    now += change;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+/// Puts `lifetimes` of one arena and section into the best order found. Deterministic: ties keep the order of the
+/// section.
+auto BestPlacement(std::vector<Lifetime>& lifetimes) -> Offsets {
+  // Buffers placed over all attempts: bounds the time that a large plan takes.
+  constexpr size_t MostPlaced = 20000;
+  const auto bound = static_cast<double>(MostAlive(lifetimes));
+  const auto is_good = [&](const Offsets& placement) {
+    return static_cast<double>(placement.high_water) <= 1.001 * bound;
+  };
+  std::stable_sort(lifetimes.begin(), lifetimes.end(),
+                   [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; });
+  Offsets best = PlaceInOrder(lifetimes);
+  if (is_good(best)) {
+    return best;
+  }
+  std::vector<std::vector<Lifetime>> orders{lifetimes, lifetimes};
+  std::stable_sort(orders[1].begin(), orders[1].end(),
+                   [](const Lifetime& a, const Lifetime& b) { return a.end - a.begin > b.end - b.begin; });
+  size_t placed = lifetimes.size();
+  for (std::vector<Lifetime>& order : orders) {
+    while (placed + order.size() <= MostPlaced) {
+      placed += order.size();
+      const Offsets next = PlaceInOrder(order);
+      if (next.high_water < best.high_water) {
+        best = next;
+        lifetimes = order;
+      }
+      if (is_good(best)) {
+        return best;
+      }
+      if (next.highest == 0) {
+        break;
+      }
+      std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(next.highest),
+                  order.begin() + static_cast<std::ptrdiff_t>(next.highest) + 1);
+    }
+  }
+  return best;
+}
 
 }  // namespace
 
 auto Allocate(Plan plan, PassContext&) -> ErrorOr<Plan> {
+  const int64_t red_zone = plan.run.guard ? RedZoneBytes : 0;
   for (Buffer& buffer : plan.buffers) {
     if (IsPersistent(buffer.arena)) {
       int64_t& end = plan.arena_bytes[static_cast<size_t>(buffer.arena)];
-      buffer.offset = RoundUp(end, OffsetAlignment);
-      end = buffer.offset + buffer.bytes.value;
+      buffer.offset = RoundUp(end, OffsetAlignment) + red_zone;
+      end = buffer.offset + buffer.bytes.value + red_zone;
     }
   }
   for (const Section& section : plan.sections) {
-    std::vector<Lifetime> lifetimes = LifetimesOf(plan, section);
-    std::stable_sort(lifetimes.begin(), lifetimes.end(), [&](const Lifetime& a, const Lifetime& b) {
-      return plan.buffers[a.buffer].bytes > plan.buffers[b.buffer].bytes;
-    });
-    std::array<ArenaPacker, NumArenas> packers;
-    for (const Lifetime& lifetime : lifetimes) {
-      Buffer& buffer = plan.buffers[lifetime.buffer];
-      const auto arena = static_cast<size_t>(buffer.arena);
-      buffer.offset = packers[arena].Place(lifetime, buffer.bytes.value);
-      plan.arena_bytes[arena] = std::max(plan.arena_bytes[arena], packers[arena].high_water());
+    std::array<std::vector<Lifetime>, NumArenas> by_arena;
+    for (Lifetime& lifetime : LifetimesOf(plan, section)) {
+      lifetime.bytes = plan.buffers[lifetime.buffer].bytes.value + 2 * red_zone;
+      by_arena[static_cast<size_t>(plan.buffers[lifetime.buffer].arena)].push_back(lifetime);
+    }
+    for (size_t arena = 0; arena < NumArenas; ++arena) {
+      std::vector<Lifetime>& lifetimes = by_arena[arena];
+      const Offsets placement = BestPlacement(lifetimes);
+      for (size_t i = 0; i < lifetimes.size(); ++i) {
+        plan.buffers[lifetimes[i].buffer].offset = placement.offsets[i] + red_zone;
+      }
+      plan.arena_bytes[arena] = std::max(plan.arena_bytes[arena], placement.high_water);
     }
   }
   return plan;

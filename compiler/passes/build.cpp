@@ -42,7 +42,9 @@ class PlanBuilder {
   auto TokenType() const -> ValueType { return {DType::I32, {sizes_.seq, batch_.micro}}; }
   /// Number of the first sample of a rank and repeat, for `per_step` samples a step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
-  auto Forward(Emitter& emitter, ValueId tokens) -> ValueId;
+  auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
+  /// Logits and loss sum over all chunks of the sequence, added onto `onto` if it is valid; the last sum.
+  auto Loss(Emitter& emitter, const ModelOutput& output, ValueId targets, ValueId onto, std::string_view name) -> ValueId;
   auto ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void;
 
   Plan& plan_;
@@ -122,11 +124,43 @@ auto PlanBuilder::Data() -> void {
   }
 }
 
-auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ValueId {
+auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ModelOutput {
   emitter.set_phase(Phase::Forward);
   emitter.set_origin(OriginOf(recipe_.model.family, "model.family"));
-  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_);
+  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, ResidualType(recipe_));
   return family_.forward(forward, sizes_);
+}
+
+auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, ValueId targets, ValueId onto,
+                       std::string_view name) -> ValueId {
+  const int64_t chunks = *recipe_.loss.chunks;
+  const auto chunk_of = [&](ValueId whole, int64_t chunk) {
+    if (chunks == 1) {
+      return whole;
+    }
+    const Value value = plan_.values[whole];
+    Dims shape = value.shape;
+    shape[0] /= chunks;
+    RankExpr offset = value.offset;
+    offset.base += chunk * NumElements(shape) * SizeOf(value.dtype);
+    return emitter.View(value.buffer, offset, {value.dtype, shape}, fmt::format("{}.chunk{}", value.name, chunk));
+  };
+  ValueId sum = onto;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::string suffix = chunks == 1 ? "" : fmt::format(".chunk{}", chunk);
+    op::Matmul head{.a = chunk_of(output.hidden, chunk), .b = output.head, .out = {}, .out_onto = {}, .scratch = {},
+                    .transpose_a = false, .transpose_b = true};
+    head.out = emitter.New(Shape(head, plan_)[0], Category::Activations, fmt::format("{}logits{}", name, suffix));
+    emitter.Emit(head);
+    op::CrossEntropy loss{.logits = head.out, .targets = chunk_of(targets, chunk), .loss = {}, .loss_onto = sum, .lse = {}};
+    const auto types = Shape(loss, plan_);
+    loss.loss = sum.valid() ? emitter.Alias(sum, types[0], fmt::format("{}loss{}", name, suffix))
+                            : emitter.New(types[0], Category::Workspace, fmt::format("{}loss{}", name, suffix));
+    loss.lse = emitter.New(types[1], Category::Activations, fmt::format("{}loss.lse{}", name, suffix));
+    emitter.Emit(loss);
+    sum = loss.loss;
+  }
+  return sum;
 }
 
 auto PlanBuilder::ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void {
@@ -152,14 +186,9 @@ auto PlanBuilder::Step() -> void {
   emitter.set_origin(data);
   const ValueId count = emitter.New(Sum, Category::Workspace, "count");
   emitter.Emit(op::CountValid{.targets = all_targets, .count = count, .count_onto = {}});
-  const ValueId logits = Forward(emitter, tokens);
-  op::CrossEntropy loss{.logits = logits, .targets = targets, .loss = {}, .loss_onto = {}, .lse = {}};
-  const auto types = Shape(loss, plan_);
-  loss.loss = emitter.New(types[0], Category::Workspace, "loss");
-  loss.lse = emitter.New(types[1], Category::Activations, "loss.lse");
-  emitter.Emit(loss);
+  const ValueId loss = Loss(emitter, Forward(emitter, tokens), targets, {}, "");
   emitter.set_origin(data);
-  ReadMean(emitter, loss.loss, count, "loss");
+  ReadMean(emitter, loss, count, "loss");
 }
 
 auto PlanBuilder::Eval() -> void {
@@ -184,19 +213,12 @@ auto PlanBuilder::Eval() -> void {
   const ValueId tokens = emitter.New(TokenType(), Category::Data, "eval.tokens");
   const ValueId targets = emitter.New(TokenType(), Category::Data, "eval.targets");
   emitter.Emit(op::LoadTokens{.tokens = tokens, .targets = targets, .split = Split::Eval, .sample = SampleExpr(0)});
-  const ValueId logits = Forward(emitter, tokens);
-  op::CrossEntropy loss{.logits = logits,
-                        .targets = targets,
-                        .loss = emitter.Alias(loss_sum, Sum, "eval.loss.next"),
-                        .loss_onto = loss_sum,
-                        .lse = {}};
-  loss.lse = emitter.New(Shape(loss, plan_)[1], Category::Activations, "eval.loss.lse");
-  emitter.Emit(loss);
+  const ValueId loss = Loss(emitter, Forward(emitter, tokens), targets, loss_sum, "eval.");
   emitter.set_phase(Phase::None);
   emitter.set_origin(held_out);
   const ValueId count = emitter.Alias(count_sum, Sum, "eval.count.next");
   emitter.Emit(op::CountValid{.targets = targets, .count = count, .count_onto = count_sum});
-  emitter.Emit(op::Carry{.last = loss.loss, .first = loss_sum});
+  emitter.Emit(op::Carry{.last = loss, .first = loss_sum});
   emitter.Emit(op::Carry{.last = count, .first = count_sum});
   emitter.Emit(op::EndRepeat{});
   ReadMean(emitter, loss_sum, count_sum, "eval_loss");
@@ -206,6 +228,7 @@ auto Header(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
   plan.mesh.sizes = {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp};
+  plan.device = *recipe.run.device;
   plan.kernels = *recipe.run.kernels;
   plan.model = {{"family", sizes.family},
                 {"layers", std::to_string(sizes.layers)},
@@ -244,6 +267,7 @@ auto Header(Plan& plan, const Recipe& recipe) -> void {
   run.micro_batch = batch.micro;
   run.accumulate = batch.accumulate;
   run.threads = *recipe.run.threads;
+  run.guard = *recipe.run.guard;
   run.comm = *recipe.run.comm;
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }

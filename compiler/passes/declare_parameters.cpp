@@ -141,7 +141,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
          .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
          .init_origin = OriginOf(rule.value, "init.rule")});
     full_values[spec.name] =
-        emitter.New({DType::F32, spec.shape}, Category::Parameters, spec.name, Arena::Persistent);
+        emitter.New({ComputeType(recipe), spec.shape}, Category::Parameters, spec.name, Arena::Persistent);
   }
   if (diags.has_errors()) {
     return Rejected();

@@ -2,8 +2,9 @@
 //
 // Needs: forward ops in `step`, whose loss sum is divided by a count. Gives: a gradient for every trainable parameter.
 //   1. walk forward: which values depend on a trainable parameter
-//   2. walk the forward ops backward, calling each op's VJP; contributions to one gradient accumulate in its bytes
-//   3. place the backward ops behind the last forward op, before what reads the metrics
+//   2. behind each chunk of the loss, its backward and that of its logits: they die before those of the next chunk live
+//   3. behind the last forward op, walk the others backward, calling each op's VJP; contributions to one gradient
+//      accumulate in its bytes. What reads the metrics comes last.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,13 +40,20 @@ class Differentiator : public VjpContext {
   auto MarkForward(const Op& op) -> void {
     bool wanted = false;
     for (const Access& access : AccessesOf(op.body)) {
+      const Value& value = plan_.values[access.value];
       if (access.kind == AccessKind::Read) {
-        const Value& value = plan_.values[access.value];
+        if (const ValueId whole = WholeOf(access.value); wants_gradient_.contains(whole)) {
+          wants_gradient_.insert(access.value);
+          whole_of_[access.value] = whole;
+        }
         if (plan_.buffers[value.buffer].category == Category::Parameters && trainable_.contains(value.name)) {
           wants_gradient_.insert(access.value);
         }
         wanted |= wants_gradient_.contains(access.value);
-      } else if (wanted) {
+        continue;
+      }
+      written_[value.buffer] = access.value;
+      if (wanted) {
         wants_gradient_.insert(access.value);
       }
     }
@@ -89,6 +97,9 @@ class Differentiator : public VjpContext {
     const Value like = plan_.values[value];
     const bool parameter = plan_.buffers[like.buffer].category == Category::Parameters;
     const ValueType type{parameter ? DType::F32 : like.dtype, like.shape};
+    if (const auto whole = whole_of_.find(value); whole != whole_of_.end()) {
+      return {PartOfGradient(value, whole->second), {}};
+    }
     const auto found = gradient_.find(value);
     if (found != gradient_.end()) {
       const ValueId onto = found->second;
@@ -130,11 +141,40 @@ class Differentiator : public VjpContext {
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
 
  private:
+  /// What an op wrote on the buffer of `value`, where that is a stretch of it under a name of its own; invalid else.
+  auto WholeOf(ValueId value) const -> ValueId {
+    const auto found = written_.find(plan_.values[value].buffer);
+    const bool stretch = found != written_.end() && found->second != value &&
+                         plan_.values[found->second].bytes() > plan_.values[value].bytes();
+    return stretch ? found->second : ValueId{};
+  }
+  /// The same stretch of the gradient of the whole. Requires: each stretch asks once, and they make up the whole.
+  auto PartOfGradient(ValueId part, ValueId whole) -> ValueId {
+    const Value like = plan_.values[part];
+    const Value all = plan_.values[whole];
+    if (!gradient_.contains(whole)) {
+      const ValueId fresh =
+          emitter_.New({all.dtype, all.shape}, Category::Activations, all.name + std::string(GradientSuffix));
+      plan_.values[fresh].placement = all.placement;
+      gradient_[whole] = fresh;
+    }
+    RankExpr offset = plan_.values[gradient_.at(whole)].offset;
+    offset.base += like.offset.base - all.offset.base;
+    const ValueId gradient = emitter_.View(plan_.values[gradient_.at(whole)].buffer, offset, {like.dtype, like.shape},
+                                           like.name + std::string(GradientSuffix));
+    plan_.values[gradient].placement = like.placement;
+    CHECK(gradient_.emplace(part, gradient).second, "%{} has a gradient already", part.index);
+    return gradient;
+  }
+
   Plan& plan_;
   Emitter emitter_;
   std::unordered_set<std::string> trainable_;
   std::unordered_set<ValueId> wants_gradient_;
   std::unordered_map<ValueId, ValueId> gradient_;
+  /// What was last written on each buffer, and the wholes of the stretches that were read.
+  std::unordered_map<BufferId, ValueId> written_;
+  std::unordered_map<ValueId, ValueId> whole_of_;
 };
 
 /// The count that the loss sum is divided by. The sum may have been made whole by an all_reduce on the way.
@@ -154,26 +194,41 @@ auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
 
 auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
   const std::vector<Op> forward = std::move(plan.section(SectionKind::Step).ops);
-  std::vector<Op> backward;
-  Differentiator differentiator(&plan, &backward);
+  std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+  ops.clear();
+  Differentiator differentiator(&plan, &ops);
+  ValueId loss_sum;
   size_t end_of_forward = 0;
   for (size_t i = 0; i < forward.size(); ++i) {
     differentiator.MarkForward(forward[i]);
     if (const auto* loss = forward[i].As<op::CrossEntropy>()) {
-      differentiator.Seed(loss->loss, DivisorOf(forward, loss->loss));
+      loss_sum = loss->loss;
     }
     end_of_forward = forward[i].phase == Phase::Forward ? i + 1 : end_of_forward;
   }
-  for (size_t i = end_of_forward; i > 0; --i) {
-    if (forward[i - 1].phase == Phase::Forward) {
-      differentiator.Backward(forward[i - 1]);
+  const ValueId divisor = DivisorOf(forward, loss_sum);
+
+  std::vector<const Op*> pending;
+  for (size_t i = 0; i < end_of_forward; ++i) {
+    const Op& op = forward[i];
+    ops.push_back(op);
+    if (op.phase != Phase::Forward) {
+      continue;
+    }
+    pending.push_back(&op);
+    if (const auto* loss = op.As<op::CrossEntropy>()) {
+      differentiator.Seed(loss->loss, divisor);
+      // The loss and its logits.
+      for (int n = 0; n < 2; ++n) {
+        differentiator.Backward(*pending.back());
+        pending.pop_back();
+      }
     }
   }
-  std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
-  const auto middle = forward.begin() + static_cast<std::ptrdiff_t>(end_of_forward);
-  ops.assign(forward.begin(), middle);
-  ops.insert(ops.end(), backward.begin(), backward.end());
-  ops.insert(ops.end(), middle, forward.end());
+  for (; !pending.empty(); pending.pop_back()) {
+    differentiator.Backward(*pending.back());
+  }
+  ops.insert(ops.end(), forward.begin() + static_cast<std::ptrdiff_t>(end_of_forward), forward.end());
   return plan;
 }
 

@@ -6,6 +6,13 @@
 
 namespace shardc {
 
+/// The compute type's copy follows the parameters.
+static auto MakeCopy(const SubVector& sub_vector, Emitter& emitter) -> void {
+  if (sub_vector.compute_copy.valid()) {
+    emitter.Emit(op::Cast{.x = sub_vector.shard, .y = sub_vector.compute_copy});
+  }
+}
+
 /// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn.
 static auto MakeInit(Plan& plan) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Init).ops, PassKind::Lifecycle);
@@ -19,6 +26,7 @@ static auto MakeInit(Plan& plan) -> void {
       emitter.set_origin(plan.parameters[segment.parameter].init_origin);
       emitter.Emit(op::Initialize{.shard = sub_vector.shard, .sub_vector = id, .parameter = segment.parameter});
     }
+    MakeCopy(sub_vector, emitter);
   }
 }
 
@@ -29,6 +37,7 @@ static auto MakeRestore(Plan& plan, const Origin& origin) -> void {
     for (const StateRole role : StateRoles) {
       emitter.Emit(op::RestoreShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
     }
+    MakeCopy(plan.sub_vectors[id], emitter);
   }
   emitter.Emit(op::RestoreScalars{});
 }

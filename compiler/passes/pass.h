@@ -28,6 +28,14 @@ auto OriginOf(const Leaf& leaf, std::string key) -> Origin {
   return Origin{leaf.at.source == 0 ? leaf.at.line : 0, std::move(key)};
 }
 
+/// The element type that the model computes in, and that of its residual stream. Requires: a checked recipe.
+inline auto ComputeType(const Recipe& recipe) -> DType {
+  return *recipe.precision.compute == "bf16" ? DType::BF16 : DType::F32;
+}
+inline auto ResidualType(const Recipe& recipe) -> DType {
+  return *recipe.precision.residual == "fp32" ? DType::F32 : ComputeType(recipe);
+}
+
 /// Those of `axes` that have more than one rank: an axis of one rank takes part in nothing.
 inline auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
   AxisSet spread;

@@ -33,14 +33,23 @@ class Placer {
 
   auto Run(Section& section) -> void {
     std::vector<Op> ops;
-    for (Op& op : section.ops) {
+    std::unordered_map<BufferId, size_t> last_addition;
+    for (size_t i = 0; i < section.ops.size(); ++i) {
+      for (const Access& access : AccessesOf(section.ops[i].body)) {
+        if (IsSum(section.ops[i].body, access)) {
+          last_addition[BufferOf(access.value)] = i;
+        }
+      }
+    }
+    for (size_t i = 0; i < section.ops.size(); ++i) {
+      Op& op = section.ops[i];
       ReplaceReads(op.body, [&](ValueId& id) { id = WholeOf(id); });
       PlaceResults(op.body);
       depth_ += op.As<op::Repeat>() ? 1 : 0;
       depth_ -= op.As<op::EndRepeat>() ? 1 : 0;
       ops.push_back(std::move(op));
       if (depth_ == 0) {
-        MakeWhole(ops);
+        MakeWhole(ops, [&](ValueId sum) { return last_addition.at(BufferOf(sum)) <= i; });
       }
     }
     section.ops = std::move(ops);
@@ -53,7 +62,6 @@ class Placer {
   }
 
   auto PlaceResults(const OpBody& body) -> void {
-    const bool sums = std::holds_alternative<op::CrossEntropy>(body) || std::holds_alternative<op::CountValid>(body);
     const std::vector<Access> accesses = AccessesOf(body);
     const bool sharded = std::holds_alternative<op::LoadTokens>(body) ||
                          std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
@@ -64,17 +72,18 @@ class Placer {
       if (access.kind == AccessKind::Read) {
         if (sharded_buffers_.contains(BufferOf(access.value))) {
           // A view of host samples that no op wrote under this name: [accumulate,] S, B.
-          value.placement = value.dtype == DType::I32
-                                ? Over(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1))
-                                : value.placement;
+          if (value.dtype == DType::I32) {
+            value.placement = Over(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1));
+          } else if (value.placement == Placements{}) {
+            // A stretch of the sequence of what an op wrote.
+            value.placement = Over(axes_, Placement::Shard(1));
+          }
         }
         continue;
       }
-      if (sums && value.dtype == DType::F64) {
+      if (IsSum(body, access)) {
         value.placement = Over(axes_, Placement::Partial());
-        if (!std::exchange(pending_[BufferOf(access.value)], true)) {
-          pending_order_.push_back(access.kills.valid() ? access.kills : access.value);
-        }
+        Add(access);
       } else if (sharded) {
         value.placement = Over(axes_, Placement::Shard(BatchDim(body, access.field)));
         sharded_buffers_[BufferOf(access.value)] = true;
@@ -82,9 +91,33 @@ class Placer {
     }
   }
 
+  /// Is this result a sum over samples?
+  auto IsSum(const OpBody& body, const Access& access) const -> bool {
+    const bool sums = std::holds_alternative<op::CrossEntropy>(body) || std::holds_alternative<op::CountValid>(body);
+    return sums && access.kind != AccessKind::Read && plan_.values[access.value].dtype == DType::F64;
+  }
+
+  /// Notes under which name a sum will be read when it is complete: carried through a loop, the name before it; else the
+  /// last.
+  auto Add(const Access& access) -> void {
+    const auto same = std::find_if(pending_.begin(), pending_.end(),
+                                   [&](ValueId sum) { return BufferOf(sum) == BufferOf(access.value); });
+    if (same == pending_.end()) {
+      pending_.push_back(depth_ > 0 && access.kills.valid() ? access.kills : access.value);
+    } else if (depth_ == 0) {
+      *same = access.value;
+    }
+  }
+
   /// Emits an all_reduce for every sum that is complete here.
-  auto MakeWhole(std::vector<Op>& ops) -> void {
-    for (const ValueId sum : std::exchange(pending_order_, {})) {
+  template <class IsComplete>
+  auto MakeWhole(std::vector<Op>& ops, const IsComplete& is_complete) -> void {
+    std::vector<ValueId> open;
+    for (const ValueId sum : std::exchange(pending_, {})) {
+      if (!is_complete(sum)) {
+        open.push_back(sum);
+        continue;
+      }
       plan_.values[sum].placement = Over(axes_, Placement::Partial());
       if (axes_ == AxisSet{}) {
         continue;
@@ -96,7 +129,7 @@ class Placer {
       emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes_});
       whole_of_[sum] = whole;
     }
-    pending_.clear();
+    pending_ = std::move(open);
   }
 
   auto BufferOf(ValueId id) const -> BufferId { return plan_.values[id].buffer; }
@@ -110,8 +143,8 @@ class Placer {
   AxisSet axes_;
   int depth_ = 0;
   std::unordered_map<BufferId, bool> sharded_buffers_;
-  std::unordered_map<BufferId, bool> pending_;
-  std::vector<ValueId> pending_order_;
+  /// Sums that later ops add to, one name a buffer.
+  std::vector<ValueId> pending_;
   std::unordered_map<ValueId, ValueId> whole_of_;
 };
 

@@ -1,15 +1,76 @@
-// Where buffers end, where scratch comes from, and which stream each op runs on.
+// Where gathers begin and buffers end, where scratch comes from, and which stream each op runs on.
 //
 // Needs: all sections. Gives: a release behind the last use of every buffer that does not outlive its section.
-//   1. give each op with a SCRATCH field a buffer of its own
-//   2. put collectives of slices on the stream of their axis, host work on the host's
-//   3. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it
+//   1. move each gather ahead of its use by the prefetch depth, counted in gathered units
+//   2. give each op with a SCRATCH field a buffer of its own
+//   3. put collectives of slices on the stream of their axis, host work on the host's
+//   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it
+#include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
+
+/// The gathers of one unit, next to each other in a section.
+struct GatherGroup {
+  size_t begin = 0;
+  size_t end = 0;
+  bool in_backward = false;
+};
+
+/// A gather goes behind the one that is `depth` units before it in the same half of the step and the same loop body, or
+/// behind the first of these: while a unit is in use, the next `depth` are on their way.
+static auto Prefetch(Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
+  if (forward_depth == 0 && backward_depth == 0) {
+    return;
+  }
+  std::vector<Op> ops = std::move(section.ops);
+  // Groups that may be reordered among each other.
+  std::vector<std::vector<GatherGroup>> runs(1);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].As<op::Repeat>() != nullptr || ops[i].As<op::EndRepeat>() != nullptr) {
+      runs.emplace_back();
+    }
+    if (ops[i].As<op::AllGather>() == nullptr) {
+      continue;
+    }
+    const bool in_backward = ops[i].phase == Phase::Backward || ops[i].phase == Phase::Recompute;
+    std::vector<GatherGroup>& run = runs.back();
+    if (!run.empty() && run.back().end == i) {
+      run.back().end = i + 1;
+    } else if (!run.empty() && run.back().in_backward != in_backward) {
+      runs.push_back({{i, i + 1, in_backward}});
+    } else {
+      run.push_back({i, i + 1, in_backward});
+    }
+  }
+
+  std::vector<bool> moved(ops.size(), false);
+  std::map<size_t, std::vector<GatherGroup>> behind;
+  for (const std::vector<GatherGroup>& run : runs) {
+    for (size_t g = 1; g < run.size(); ++g) {
+      const auto depth = static_cast<size_t>(run[g].in_backward ? backward_depth : forward_depth);
+      if (depth > 0) {
+        behind[run[g < depth ? 0 : g - depth].end - 1].push_back(run[g]);
+        std::fill(moved.begin() + static_cast<std::ptrdiff_t>(run[g].begin),
+                  moved.begin() + static_cast<std::ptrdiff_t>(run[g].end), true);
+      }
+    }
+  }
+  section.ops.clear();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!moved[i]) {
+      section.ops.push_back(ops[i]);
+    }
+    for (const GatherGroup& group : behind[i]) {
+      section.ops.insert(section.ops.end(), ops.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                         ops.begin() + static_cast<std::ptrdiff_t>(group.end));
+    }
+  }
+}
 
 static auto AddScratch(Plan& plan, Section& section) -> void {
   std::vector<Op> none;
@@ -93,8 +154,10 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
   section.ops = std::move(ops);
 }
 
-auto Schedule(Plan plan, PassContext&) -> ErrorOr<Plan> {
+auto Schedule(Plan plan, PassContext& context) -> ErrorOr<Plan> {
+  const ShardSection& shard = context.recipe->shard;
   for (Section& section : plan.sections) {
+    Prefetch(section, *shard.prefetch_forward, *shard.prefetch_backward);
     AddScratch(plan, section);
     for (Op& op : section.ops) {
       op.stream = StreamOf(op.body);

@@ -50,13 +50,11 @@ class Sharder {
   auto IsSummed(const SubVector& sub_vector) const -> bool {
     return Degree(sub_vector) > 1 || plan_.run.accumulate > 1;
   }
-  auto FullType(const SubVector& sub_vector) const -> ValueType { return {DType::F32, {sub_vector.length}}; }
-  auto SliceType(const SubVector& sub_vector) const -> ValueType {
-    return {DType::F32, {sub_vector.length / Degree(sub_vector)}};
-  }
-  auto SliceOf(SubVectorId id, Emitter& emitter, Category category, std::string_view suffix, Arena arena) -> ValueId {
+  /// A value as long as the slice that a rank owns.
+  auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
+      -> ValueId {
     const SubVector& sub_vector = plan_.sub_vectors[id];
-    const ValueId value = emitter.New(SliceType(sub_vector), category,
+    const ValueId value = emitter.New({dtype, {sub_vector.length / Degree(sub_vector)}}, category,
                                       fmt::format("{}.{}", plan_.units[sub_vector.unit].name, suffix), arena);
     if (Degree(sub_vector) > 1) {
       plan_.values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
@@ -79,9 +77,18 @@ auto Sharder::MakeState() -> void {
   std::vector<Op> none;
   Emitter emitter(&plan_, &none, PassKind::Shard);
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    plan_.sub_vectors[id].shard = SliceOf(id, emitter, Category::Parameters, "shard", Arena::SharedPersistent);
-    plan_.sub_vectors[id].exp_avg = SliceOf(id, emitter, Category::Moments, "exp_avg", Arena::Persistent);
-    plan_.sub_vectors[id].exp_avg_sq = SliceOf(id, emitter, Category::Moments, "exp_avg_sq", Arena::Persistent);
+    SubVector& sub_vector = plan_.sub_vectors[id];
+    const auto slice = [&](DType dtype, Category category, std::string_view suffix, Arena arena) {
+      return SliceOf(id, dtype, emitter, category, suffix, arena);
+    };
+    // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
+    const bool copied = sub_vector.compute != DType::F32;
+    sub_vector.shard = slice(DType::F32, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
+    if (copied) {
+      sub_vector.compute_copy = slice(sub_vector.compute, Category::Parameters, "copy", Arena::SharedPersistent);
+    }
+    sub_vector.exp_avg = slice(DType::F32, Category::Moments, "exp_avg", Arena::Persistent);
+    sub_vector.exp_avg_sq = slice(DType::F32, Category::Moments, "exp_avg_sq", Arena::Persistent);
   }
 }
 
@@ -98,8 +105,9 @@ auto Sharder::HomesReadBy(const Op& op) const -> std::vector<SubVectorId> {
 
 auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId {
   const SubVector& sub_vector = plan_.sub_vectors[id];
+  const ValueId shard = sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard;
   if (Degree(sub_vector) == 1) {
-    return sub_vector.shard;
+    return shard;
   }
   Emitter emitter(&plan_, &ops, PassKind::Shard);
   emitter.set_phase(before.phase);
@@ -107,8 +115,7 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   const Unit& unit = plan_.units[sub_vector.unit];
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
   const AxisSet axes = sub_vector.axes;
-  const ValueId shard = sub_vector.shard;
-  const ValueId full = emitter.New(FullType(sub_vector), Category::Gathered, unit.name + ".gathered");
+  const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered, unit.name + ".gathered");
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }
@@ -141,8 +148,9 @@ auto Sharder::GatherParameters(Section& section) -> void {
       if (fresh) {
         Emitter emitter(&plan_, &ops, PassKind::Shard);
         const Parameter& logical = plan_.parameters[parameter->second];
-        view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(DType::F32)),
-                                    {DType::F32, logical.shape}, logical.name);
+        const DType compute = plan_.sub_vectors[home.sub_vector].compute;
+        view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(compute)),
+                                    {compute, logical.shape}, logical.name);
       }
       value = view->second;
     });
@@ -166,7 +174,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     // Peers read it in a reduce-scatter, where there are any.
     const Arena arena = Degree(sub_vector) > 1 ? Arena::SharedTransient : Arena::Transient;
-    vectors.push_back({.full = tables.New(FullType(sub_vector), Category::Gradients,
+    vectors.push_back({.full = tables.New({DType::F32, {sub_vector.length}}, Category::Gradients,
                                           plan_.units[sub_vector.unit].name + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
@@ -235,7 +243,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
         plan_.sub_vectors[id].gradient = vector.full;
         continue;
       }
-      const ValueId slice = SliceOf(id, emitter, Category::Gradients, "gradient", Arena::Transient);
+      const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
       plan_.sub_vectors[id].gradient = slice;
       if (Degree(plan_.sub_vectors[id]) == 1) {
         // Nobody to reduce with, only microbatches to sum: the loop says onto what.
@@ -275,11 +283,18 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
     return sum;
   };
   std::unordered_map<ValueId, ValueId> sums;
+  // The chunks of the loss add onto each other: the first adds onto what is carried, and what the last leaves is.
+  ValueId loss;
+  for (const Op& op : body) {
+    loss = op.As<op::CrossEntropy>() != nullptr ? op.As<op::CrossEntropy>()->loss : loss;
+  }
   for (Op& op : body) {
     VisitBody(op.body, [&](auto& concrete) {
       using Body = std::remove_cvref_t<decltype(concrete)>;
       if constexpr (std::is_same_v<Body, op::CrossEntropy>) {
-        sums[concrete.loss] = concrete.loss_onto = accumulate(concrete.loss, "loss");
+        if (!concrete.loss_onto.valid()) {
+          sums[loss] = concrete.loss_onto = accumulate(loss, "loss");
+        }
       } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
         sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan_.values[concrete.shard].name);
       } else if constexpr (std::is_same_v<Body, op::Add>) {

@@ -87,6 +87,7 @@ auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterH
                  .first;
       SubVector sub_vector;
       sub_vector.unit = unit->second;
+      sub_vector.compute = ComputeType(*context.recipe);
       sub_vectors[unit->second] = plan.sub_vectors.Add(std::move(sub_vector));
     }
     const SubVectorId home = sub_vectors.at(unit->second);

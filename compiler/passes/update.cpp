@@ -73,6 +73,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                         .parameter = sub_vector.shard,
                         .exp_avg = sub_vector.exp_avg,
                         .exp_avg_sq = sub_vector.exp_avg_sq,
+                        .copy = sub_vector.compute_copy,
                         .sub_vector = id,
                         .lr = plan.ScalarNamed("lr"),
                         .updates = plan.ScalarNamed("updates"),

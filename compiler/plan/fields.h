@@ -37,6 +37,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Field("threads", run.threads);
   visitor.Field("comm", run.comm);
   visitor.Field("init_seed", run.init_seed);
+  visitor.Default("guard", run.guard, false);
 }
 
 template <MaybeConst<OptimizerGroup> T, class Visitor>
@@ -68,6 +69,7 @@ auto VisitLine(T& sub_vector, Visitor&& visitor) -> void {
   visitor.Default("axes", sub_vector.axes, AxisSet{});
   visitor.Default("shard", sub_vector.shard, ValueId{});
   visitor.Default("gradient", sub_vector.gradient, ValueId{});
+  visitor.Default("compute_copy", sub_vector.compute_copy, ValueId{});
   visitor.Default("exp_avg", sub_vector.exp_avg, ValueId{});
   visitor.Default("exp_avg_sq", sub_vector.exp_avg_sq, ValueId{});
 }
@@ -143,6 +145,10 @@ struct RowFields {
   }
   template <class Id>
   auto Scratch(std::string_view name, Id& id) -> void {
+    visitor.Default(name, id, ValueId{});
+  }
+  template <class Id>
+  auto Maybe(std::string_view name, Id& id) -> void {
     visitor.Default(name, id, ValueId{});
   }
   template <class Id>

@@ -24,6 +24,7 @@ namespace op {
   ValueId y##_onto;
 #define INOUT(p) ValueId p;
 #define SCRATCH(s) ValueId s;
+#define MAYBE(y) ValueId y;
 #define BUFFER(b) BufferId b;
 #define ATTR(Type, name) Type name{};
 #define OP(Type, mnemonic, differentiable, fields, doc)             \
@@ -38,6 +39,7 @@ namespace op {
 #undef ACC
 #undef INOUT
 #undef SCRATCH
+#undef MAYBE
 #undef BUFFER
 #undef ATTR
 
@@ -64,9 +66,19 @@ struct EnumNames<OpKind> {
   };
 };
 
+template <class Visitor, class Id>
+auto VisitMaybe(Visitor& visitor, std::string_view name, Id& id) -> void {
+  if constexpr (requires { visitor.Maybe(name, id); }) {
+    visitor.Maybe(name, id);
+  } else if (id.valid()) {
+    visitor.InOut(name, id);
+  }
+}
+
 /// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
 /// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),
-/// Scratch(name, id), Whole(name, buffer), Attr(name, value).
+/// Scratch(name, id), Whole(name, buffer), Attr(name, value). A MAYBE field comes as InOut where it is set; a visitor with
+/// Maybe(name, id) sees it always.
 template <class Body, class Visitor>
 auto VisitFields(Body& body, Visitor&& visitor) -> void {
   using Plain = std::remove_const_t<Body>;
@@ -76,6 +88,7 @@ auto VisitFields(Body& body, Visitor&& visitor) -> void {
 #define ACC(y) visitor.Acc(#y, body.y, body.y##_onto);
 #define INOUT(p) visitor.InOut(#p, body.p);
 #define SCRATCH(s) visitor.Scratch(#s, body.s);
+#define MAYBE(y) VisitMaybe(visitor, #y, body.y);
 #define BUFFER(b) visitor.Whole(#b, body.b);
 #define ATTR(Type, name) visitor.Attr(#name, body.name);
 #define OP(Type, mnemonic, differentiable, fields, doc) \
@@ -89,6 +102,7 @@ auto VisitFields(Body& body, Visitor&& visitor) -> void {
 #undef ACC
 #undef INOUT
 #undef SCRATCH
+#undef MAYBE
 #undef BUFFER
 #undef ATTR
   static_cast<void>(body);

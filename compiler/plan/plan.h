@@ -97,6 +97,8 @@ struct SubVector {
   std::vector<Segment> segments;
   /// The owned slices of the state.
   ValueId shard;
+  /// The owned slice in the compute type, which is what is gathered. Unset where that is the state's own type.
+  ValueId compute_copy;
   ValueId gradient;
   ValueId exp_avg;
   ValueId exp_avg_sq;
@@ -180,6 +182,8 @@ struct RunSettings {
   int64_t threads = 0;
   std::string comm = "shm";
   uint64_t init_seed = 0;
+  /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
+  bool guard = false;
 
   friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
 };

@@ -11,6 +11,7 @@ HostCommunicator::HostCommunicator(HostGroup& group, int64_t rank, std::vector<s
   for (uint8_t bits = 0; bits < groups_.size(); ++bits) {
     groups_[bits] = group.GroupOf(AxisSet{bits}, rank);
   }
+  sources_.reserve(static_cast<size_t>(group.mesh().num_ranks()));
   group.Join(rank);
 }
 
@@ -48,16 +49,18 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
   return Meet(group);
 }
 
-/// out[i] (+)= sum of sources[k][i] in order of k. In pieces that stay in the first cache.
+/// shard (+)= sum of the slices in their order. In pieces that stay in the first cache.
 template <class T>
-static auto SumInOrder(const std::vector<const T*>& sources, T* out, int64_t count, bool accumulate) -> void {
+static auto SumSlices(const std::vector<const std::byte*>& slices, const CommSpan& shard, bool accumulate) -> void {
+  T* out = reinterpret_cast<T*>(shard.data);
+  const int64_t count = shard.bytes / static_cast<int64_t>(sizeof(T));
   constexpr int64_t Piece = 1024;
   alignas(64) T sum[Piece];
   for (int64_t begin = 0; begin < count; begin += Piece) {
     const int64_t length = std::min(Piece, count - begin);
-    std::memcpy(sum, sources[0] + begin, static_cast<size_t>(length) * sizeof(T));
-    for (size_t k = 1; k < sources.size(); ++k) {
-      const T* source = sources[k] + begin;
+    std::memcpy(sum, reinterpret_cast<const T*>(slices[0]) + begin, static_cast<size_t>(length) * sizeof(T));
+    for (size_t k = 1; k < slices.size(); ++k) {
+      const T* source = reinterpret_cast<const T*>(slices[k]) + begin;
       if (length == Piece) {
         // A constant count, so that the loop is made of vectors at -O2 too.
         for (int64_t i = 0; i < Piece; ++i) {
@@ -79,31 +82,22 @@ static auto SumInOrder(const std::vector<const T*>& sources, T* out, int64_t cou
   }
 }
 
-template <class T>
-static auto SumSlices(const std::vector<const std::byte*>& slices, const CommSpan& shard, bool accumulate) -> void {
-  std::vector<const T*> sources;
-  for (const std::byte* slice : slices) {
-    sources.push_back(reinterpret_cast<const T*>(slice));
-  }
-  SumInOrder(sources, reinterpret_cast<T*>(shard.data), shard.bytes / static_cast<int64_t>(sizeof(T)), accumulate);
-}
-
 auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, DType dtype,
                                      bool accumulate) -> Status {
   const Group& group = GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
   CHECK(full.bytes == shard.bytes * size, "reduce_scatter of {} bytes into {} x {}", full.bytes, size, shard.bytes);
   CHECK(dtype == DType::F32 || dtype == DType::F64, "reduce_scatter of {}", ToText(dtype));
-  std::vector<const std::byte*> slices;
+  sources_.clear();
   for (const int64_t peer : group.ranks) {
     const std::byte* base = peer == rank_ ? full.data : PeerSpan(peer, full);
-    slices.push_back(base + group.index * shard.bytes);
+    sources_.push_back(base + group.index * shard.bytes);
   }
   RETURN_IF_ERROR(Meet(group));
   if (dtype == DType::F32) {
-    SumSlices<float>(slices, shard, accumulate);
+    SumSlices<float>(sources_, shard, accumulate);
   } else {
-    SumSlices<double>(slices, shard, accumulate);
+    SumSlices<double>(sources_, shard, accumulate);
   }
   return Meet(group);
 }
@@ -144,14 +138,14 @@ auto HostCommunicator::AllReduce(AxisSet axes, std::byte* data, int64_t num_elem
   const int turn = NextTurn(group);
   std::memcpy(group_->Slot(group, rank_, turn), data, static_cast<size_t>(bytes));
   RETURN_IF_ERROR(Meet(group));
-  std::vector<const std::byte*> slots;
+  sources_.clear();
   for (const int64_t peer : group.ranks) {
-    slots.push_back(group_->Slot(group, peer, turn));
+    sources_.push_back(group_->Slot(group, peer, turn));
   }
   switch (dtype) {
-    case DType::F32: CombineSlots<float>(slots, data, num_elements, op); return Success{};
-    case DType::F64: CombineSlots<double>(slots, data, num_elements, op); return Success{};
-    case DType::I64: CombineSlots<int64_t>(slots, data, num_elements, op); return Success{};
+    case DType::F32: CombineSlots<float>(sources_, data, num_elements, op); return Success{};
+    case DType::F64: CombineSlots<double>(sources_, data, num_elements, op); return Success{};
+    case DType::I64: CombineSlots<int64_t>(sources_, data, num_elements, op); return Success{};
     case DType::BF16:
     case DType::I32: break;
   }

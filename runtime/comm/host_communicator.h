@@ -49,6 +49,9 @@ class HostCommunicator final : public Communicator {
   std::array<Group, 8> groups_;
   /// By Group::axes_index: which of the two slots comes next.
   std::array<int, 8> turns_{};
+  /// Where the group's operands of the collective under way lie; has room for all ranks, so that a step allocates
+  /// nothing.
+  std::vector<const std::byte*> sources_;
 };
 
 }  // namespace shardc

@@ -57,6 +57,8 @@ struct HostGroup::Block {
   /// 0, or (rank + 1) * 2^32 + code * 2^16 + (signal + 1).
   alignas(64) std::atomic<uint64_t> failure;
   alignas(64) std::atomic<bool> stop;
+  /// Hash of the first error that was told; 0: none was.
+  std::atomic<uint64_t> first_error;
 };
 
 /// What one wait has seen so far.
@@ -228,6 +230,12 @@ auto HostGroup::FirstFailure() const -> std::optional<RankFailure> {
 
 auto HostGroup::StateOf(int64_t rank) const -> RankState {
   return static_cast<RankState>(ranks_[rank].state.load(std::memory_order_acquire));
+}
+
+auto HostGroup::IsNews(const std::string& error) -> bool {
+  const uint64_t hash = std::hash<std::string>()(error) | 1U;
+  uint64_t before = 0;
+  return block_->first_error.compare_exchange_strong(before, hash, std::memory_order_seq_cst) || before != hash;
 }
 
 static constexpr int PositionOpBits = 24;

@@ -68,6 +68,10 @@ class HostGroup {
   auto FirstFailure() const -> std::optional<RankFailure>;
   auto StateOf(int64_t rank) const -> RankState;
 
+  /// False where the first rank that had an error to tell told this very text: an error that all ranks agreed on is
+  /// told once.
+  auto IsNews(const std::string& error) -> bool;
+
   auto SetPosition(int64_t rank, int64_t step, int64_t op_index) -> void;
   /// "last seen at op 415 of step 12", "not seen at any op yet".
   auto PositionText(int64_t rank) const -> std::string;

@@ -8,6 +8,7 @@
 #include "compiler/base/error_or.h"
 #include "compiler/plan/plan.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/core/execution.h"
 #include "runtime/memory/arenas.h"
 
 namespace shardc {
@@ -25,9 +26,11 @@ struct RankContext {
   bool dry = false;
   /// Results as JSON.
   bool json = false;
-  /// A signal to any rank or to the launcher raises it for all. Looked at each step, handed to ScalarTable::RequestStop;
-  /// `control` makes the ranks agree.
+  /// A signal to any rank or to the launcher raises it for all. Looked at each step, handed to
+  /// ScalarTable::RequestStop; `control` makes the ranks agree.
   const std::atomic<bool>* stop_requested = nullptr;
+  /// For tests. The guard is the executor's matter.
+  Execution execution;
 };
 
 /// The whole life of a rank. A code is an outcome that all ranks agree on (Ok, Preempted, Diverged); an error is this

@@ -10,6 +10,7 @@
 #include "compiler/plan/text.h"
 #include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/core/agree_on_plan.h"
 
 namespace shardc {
 
@@ -42,6 +43,7 @@ static auto RecordPlan(const Plan& plan, const std::string& run_dir) -> Status {
 RankRunner::RankRunner(RankContext& context)
     : context_(context),
       plan_(*context.plan),
+      execution_(context.execution),
       scalars_(static_cast<size_t>(context.plan->scalars.size())),
       binder_(&plan_, context.rank, context.arenas, &services_),
       checkpoint_dir_(DataOf(*context.plan, context.run_dir)) {
@@ -56,6 +58,15 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
   SetComputeThreads(plan.run.threads > 0 ? plan.run.threads : std::max<int64_t>(1, cores / plan.mesh.num_ranks()));
 
+  RETURN_IF_ERROR(AgreeOnPlan(*context.comm, plan));
+  if (plan.run.guard) {
+    auto guard = Guard::Create(plan, *context.arenas);
+    if (!guard) {
+      return guard.error();
+    }
+    runner->guard_ = *std::move(guard);
+    runner->execution_.guard = runner->guard_.get();
+  }
   auto tokens = TokenReader::Open(plan.data);
   if (!tokens) {
     return tokens.error();
@@ -82,7 +93,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   for (int i = 0; i < NumSections; ++i) {
     const auto section = static_cast<SectionKind>(i);
     if (section != SectionKind::Restore) {
-      runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_);
+      runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_, runner->execution_);
     }
   }
   return runner;
@@ -148,7 +159,7 @@ auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status
   }
   reader_ = *std::move(reader);
   services_.reader = reader_.get();
-  programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_);
+  programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_, execution_);
   return Success{};
 }
 
@@ -234,6 +245,15 @@ auto RankRunner::Record(double seconds) -> Status {
 
 auto RankRunner::ReportMemory() -> void {
   PrintLog(stderr, fmt::format("memory of rank {}:\n", context_.rank));
+  if (guard_ != nullptr) {
+    for (const PageUse& use : guard_->MeasurePages()) {
+      if (use.with_buffers.value > 0) {
+        PrintLog(stderr, fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
+                                     ToText(use.arena), use.with_buffers.value, use.written.value));
+      }
+    }
+    return;
+  }
   for (const ArenaUse& use : context_.arenas->MeasureUse()) {
     if (use.planned.value > 0) {
       PrintLog(stderr, fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena),
@@ -258,7 +278,11 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   }
   if (*begun >= plan_.run.steps) {
     if (leads()) {
-      PrintLog(stderr, fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps));
+      PrintLog(stderr,
+               *begun == plan_.run.steps
+                   ? fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps)
+                   : fmt::format("run {}: its checkpoint is of step {}, and train.steps is {}: nothing is left to do\n",
+                                 plan_.run.run_id, *begun, plan_.run.steps));
     }
     return ExitCode::Ok;
   }

@@ -41,6 +41,7 @@ class RankRunner {
 
   auto scalars() -> ScalarTable& { return scalars_; }
   auto ViewOf(ValueId value) -> View { return binder_.ViewOf(value); }
+  auto execution() -> Execution& { return execution_; }
 
   /// Called in Step, between the data and the step section.
   std::function<void()> after_data;
@@ -60,6 +61,9 @@ class RankRunner {
 
   RankContext& context_;
   const Plan& plan_;
+  /// In guard mode.
+  std::unique_ptr<Guard> guard_;
+  Execution execution_;
   ScalarTable scalars_;
   RankServices services_;
   RankBinder binder_;

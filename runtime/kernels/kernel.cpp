@@ -1,10 +1,20 @@
 // Binds the body of any op: one overload of Bind a row of schemas/ops.def, found by the type that the variant holds.
 #include "runtime/kernels/kernel.h"
 
+#include "runtime/kernels/reference/reference.h"
+
 namespace shardc {
 
 auto BindOp(const OpBody& body, Binder& binder) -> Kernel {
-  return VisitBody(body, [&](const auto& concrete) -> Kernel { return Bind(concrete, binder); });
+  const bool by_reference = binder.plan().kernels == "reference";
+  return VisitBody(body, [&]<class Body>(const Body& concrete) -> Kernel {
+    if constexpr (reference::HasKernel<Body>) {
+      if (by_reference) {
+        return reference::Bind(concrete, binder);
+      }
+    }
+    return Bind(concrete, binder);
+  });
 }
 
 }  // namespace shardc

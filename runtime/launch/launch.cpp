@@ -94,7 +94,8 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
                         .eval_checkpoint = options.eval_checkpoint,
                         .dry = options.dry,
                         .json = options.json,
-                        .stop_requested = &group.stop_flag()};
+                        .stop_requested = &group.stop_flag(),
+                        .execution = {}};
     return (*job.rank_main)(context);
   };
   const ErrorOr<ExitCode> result = run();
@@ -103,7 +104,9 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
     return *result;
   }
   // Printed before the others can know, so that the first error stands first.
-  PrintLine(fmt::format("error: rank {}: {}", rank, result.error().message));
+  if (group.IsNews(result.error().message)) {
+    PrintLine(fmt::format("error: rank {}: {}", rank, result.error().message));
+  }
   group.MarkFailed(rank, result.error().code);
   return result.error().code;
 }

@@ -46,7 +46,7 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
 
 static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<ExitCode> {
   RETURN_IF_ERROR(RefuseOtherLaunchers(std::getenv));
-  const auto plan = ReadPlan(plan_path);
+  auto plan = ReadPlan(plan_path);
   if (!plan) {
     return plan.error();
   }
@@ -56,6 +56,7 @@ static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<
     return Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", plan_path, findings.size(),
                 fmt::join(findings.begin(), end, "\n  "), MakeItAnew);
   }
+  RETURN_IF_ERROR(ResolveDevice(*plan));
   if (options.run_dir.empty()) {
     options.run_dir = plan->run.run_dir;
   }

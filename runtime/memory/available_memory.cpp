@@ -101,7 +101,10 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory
     // In double: the product may not fit the integer.
     const double planned = static_cast<double>(of_one) * static_cast<double>(num_ranks);
     constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
-    return Fail(ExitCode::DoesNotFit, "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), and {} is {}",
+    return Fail(ExitCode::DoesNotFit,
+                "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), and {} is {}; a smaller batch.micro (with "
+                "more batch.accumulate) and "
+                "recompute.policy = \"full\" take less, `shardc plan --explain` says how much",
                 planned / GiB, FormatMemory(Bytes{of_one}), num_ranks, FormatMemory(available.bytes), available.limit);
   }
   return Success{};

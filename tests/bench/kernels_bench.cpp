@@ -1,6 +1,7 @@
 // Kernels alone, one thread, at the sizes of a small model: counters give GF/s or GB/s.
 #include <benchmark/benchmark.h>
 
+#include "tests/bench/library_gemm.h"
 #include "tests/support/kernel_fixture.h"
 
 namespace shardc {
@@ -26,31 +27,63 @@ static auto Random(KernelFixture& fixture, const Dims& shape, uint64_t seed) -> 
   return fixture.F32(shape, RandomNumbers(NumElements(shape), seed));
 }
 
-/// Arguments: m, n, k, transpose_a, transpose_b.
-static auto BenchMatmul(benchmark::State& state) -> void {
+enum class Product { Ours, OursIntoF32, Library };
+
+/// The operands of one product, on one thread: dtype, m, n, k, and which operands are transposed.
+static auto BenchMatmul(benchmark::State& state, DType dtype, Product product) -> void {
   const int64_t m = state.range(0);
   const int64_t n = state.range(1);
   const int64_t k = state.range(2);
   const bool transpose_a = state.range(3) != 0;
   const bool transpose_b = state.range(4) != 0;
   KernelFixture fixture;
-  Time(state, fixture.BindWithScratch(op::Matmul{.a = Random(fixture, transpose_a ? Dims{k, m} : Dims{m, k}, 1),
-                                                 .b = Random(fixture, transpose_b ? Dims{n, k} : Dims{k, n}, 2),
-                                                 .out = fixture.Add(DType::F32, {m, n}),
-                                                 .out_onto = {},
-                                                 .transpose_a = transpose_a,
-                                                 .transpose_b = transpose_b}));
+  const auto operand = [&](int64_t rows, int64_t columns, uint64_t seed) {
+    return fixture.Floats(dtype, {rows, columns}, RandomNumbers(dtype, rows * columns, seed));
+  };
+  const op::Matmul body{.a = transpose_a ? operand(k, m, 1) : operand(m, k, 1),
+                        .b = transpose_b ? operand(n, k, 2) : operand(k, n, 2),
+                        .out = fixture.Add(product == Product::OursIntoF32 ? DType::F32 : dtype, {m, n}),
+                        .out_onto = {},
+                        .scratch = {},
+                        .transpose_a = transpose_a,
+                        .transpose_b = transpose_b};
+  if (product == Product::Library) {
+    const auto at = [&](ValueId value) { return fixture.ViewOf(value).base; };
+    for ([[maybe_unused]] auto _ : state) {
+      LibraryGemm(dtype, m, n, k, transpose_a, transpose_b, at(body.a), at(body.b), at(body.out));
+    }
+  } else {
+    Time(state, fixture.BindWithScratch(body));
+  }
   CountFlops(state, 2.0 * static_cast<double>(m * n * k));
 }
-BENCHMARK(BenchMatmul)
-    ->Args({1024, 128, 128, 0, 1})
-    ->Args({1024, 256, 256, 0, 1})
-    ->Args({1024, 256, 256, 0, 0})
-    ->Args({256, 256, 1024, 1, 0})
-    ->Args({1024, 1024, 1024, 0, 1});
+
+/// Forward, gradient of x and gradient of W of a linear layer.
+static auto Layer(benchmark::internal::Benchmark* bench, int64_t tokens, int64_t in, int64_t out) -> void {
+  bench->Args({tokens, out, in, 0, 1})->Args({tokens, in, out, 0, 0})->Args({out, in, tokens, 1, 0});
+}
+/// The layers of a Llama of 5.2M parameters at 4 x 256 tokens, and of one of 128M at 128 tokens.
+static auto Layers(benchmark::internal::Benchmark* bench) -> void {
+  Layer(bench, 1024, 256, 256);
+  Layer(bench, 1024, 256, 128);
+  Layer(bench, 1024, 256, 768);
+  Layer(bench, 1024, 768, 256);
+  Layer(bench, 1024, 256, 4096);
+  Layer(bench, 128, 768, 768);
+  Layer(bench, 128, 768, 384);
+  Layer(bench, 128, 768, 2304);
+  Layer(bench, 128, 2304, 768);
+  Layer(bench, 128, 768, 32000);
+  bench->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK_CAPTURE(BenchMatmul, F32, DType::F32, Product::Ours)->Apply(Layers);
+BENCHMARK_CAPTURE(BenchMatmul, F32Library, DType::F32, Product::Library)->Apply(Layers);
+BENCHMARK_CAPTURE(BenchMatmul, BF16, DType::BF16, Product::Ours)->Apply(Layers);
+BENCHMARK_CAPTURE(BenchMatmul, BF16IntoF32, DType::BF16, Product::OursIntoF32)->Apply(Layers);
+BENCHMARK_CAPTURE(BenchMatmul, BF16Library, DType::BF16, Product::Library)->Apply(Layers);
 
 /// Arguments: sequence, batch, heads, kv heads, head_dim.
-static auto BenchAttention(benchmark::State& state, bool backward) -> void {
+static auto BenchAttention(benchmark::State& state, DType dtype, bool backward) -> void {
   const int64_t sequence = state.range(0);
   const int64_t batch = state.range(1);
   const int64_t heads = state.range(2);
@@ -59,10 +92,13 @@ static auto BenchAttention(benchmark::State& state, bool backward) -> void {
   const Dims q_dims{sequence, batch, heads * head_dim};
   const Dims k_dims{sequence, batch, kv_heads * head_dim};
   KernelFixture fixture;
-  const op::Attention forward{.q = Random(fixture, q_dims, 1),
-                              .k = Random(fixture, k_dims, 2),
-                              .v = Random(fixture, k_dims, 3),
-                              .y = fixture.Add(DType::F32, q_dims),
+  const auto operand = [&](const Dims& dims, uint64_t seed) {
+    return fixture.Floats(dtype, dims, RandomNumbers(dtype, NumElements(dims), seed));
+  };
+  const op::Attention forward{.q = operand(q_dims, 1),
+                              .k = operand(k_dims, 2),
+                              .v = operand(k_dims, 3),
+                              .y = fixture.Add(dtype, q_dims),
                               .lse = fixture.Add(DType::F32, {batch, heads, sequence}),
                               .scratch = {},
                               .head_dim = head_dim};
@@ -74,29 +110,27 @@ static auto BenchAttention(benchmark::State& state, bool backward) -> void {
     return;
   }
   fixture.Run(forward);
-  Time(state, fixture.BindWithScratch(op::AttentionBackward{.dy = Random(fixture, q_dims, 4),
+  Time(state, fixture.BindWithScratch(op::AttentionBackward{.dy = operand(q_dims, 4),
                                                             .q = forward.q,
                                                             .k = forward.k,
                                                             .v = forward.v,
                                                             .y = forward.y,
                                                             .lse = forward.lse,
-                                                            .dq = fixture.Add(DType::F32, q_dims),
-                                                            .dk = fixture.Add(DType::F32, k_dims),
-                                                            .dv = fixture.Add(DType::F32, k_dims),
+                                                            .dq = fixture.Add(dtype, q_dims),
+                                                            .dk = fixture.Add(dtype, k_dims),
+                                                            .dv = fixture.Add(dtype, k_dims),
                                                             .scratch = {},
                                                             .head_dim = head_dim}));
   CountFlops(state, 5 * causal_product);
 }
-BENCHMARK_CAPTURE(BenchAttention, Forward, false)
-    ->Args({256, 4, 8, 4, 32})
-    ->Args({256, 8, 4, 2, 32})
-    ->Args({1024, 1, 8, 2, 128})
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BenchAttention, Backward, true)
-    ->Args({256, 4, 8, 4, 32})
-    ->Args({256, 8, 4, 2, 32})
-    ->Args({1024, 1, 8, 2, 128})
-    ->Unit(benchmark::kMicrosecond);
+static auto AttentionArgs(benchmark::internal::Benchmark* bench) -> void {
+  bench->Args({256, 4, 8, 4, 32})->Args({128, 1, 12, 6, 64})->Args({2048, 1, 8, 4, 32})->Args({1024, 1, 8, 2, 128});
+  bench->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK_CAPTURE(BenchAttention, ForwardF32, DType::F32, false)->Apply(AttentionArgs);
+BENCHMARK_CAPTURE(BenchAttention, BackwardF32, DType::F32, true)->Apply(AttentionArgs);
+BENCHMARK_CAPTURE(BenchAttention, ForwardBF16, DType::BF16, false)->Apply(AttentionArgs);
+BENCHMARK_CAPTURE(BenchAttention, BackwardBF16, DType::BF16, true)->Apply(AttentionArgs);
 
 /// Arguments: rows, hidden.
 static auto BenchRmsNorm(benchmark::State& state, bool backward) -> void {

@@ -164,7 +164,7 @@ TEST(Cli, PlanIsWrittenWholeOrNotAtAll) {
   EXPECT_THAT(text, StartsWith("plan version="));
   EXPECT_TRUE(ParsePlan(text).ok());
   EXPECT_EQ(RunShardc({"plan", recipe}).out, text);
-  EXPECT_EQ(RunShardc({"plan", recipe, "--set", "model.layers=0", "-o", output}).exit_code, 3);
+  EXPECT_EQ(RunShardc({"plan", recipe, "--set", "model.layers=-1", "-o", output}).exit_code, 3);
   EXPECT_EQ(ReadText(output), text);
   size_t num_files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) {

@@ -112,6 +112,23 @@ TEST(RankDeath, SlowRankIsWaitedFor) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+TEST(RankDeath, StoppedRankIsNamedAndNotWaitedForForEver) {
+  const Training training({"train.steps=100000", "data.eval_tokens=0", "train.eval_every=0", "checkpoint.every=0"});
+  ASSERT_EQ(RunProcess(training.Command("plan", {"-o", training / "tiny.plan"})).status, 0);
+  Process process(
+      {SHARDC_BINARY_DIR "/shardc-run", training / "tiny.plan", "--run-dir", training / "run", "--timeout", "1"});
+  const auto ranks = process.AwaitChildren(2);
+  ASSERT_EQ(ranks.size(), 2U) << process.err();
+  ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 3; })) << process.err();
+  kill(ranks[1], SIGSTOP);
+  constexpr Seconds TimeoutAndMore{1 + 5};
+  EXPECT_TRUE(AwaitTrue([&] { return process.Children() == std::vector<pid_t>{ranks[1]}; }, TimeoutAndMore));
+  const Outcome outcome = process.Wait(Longest);
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_TRUE(outcome.all_gone);
+  EXPECT_THAT(outcome.err, HasSubstr("timed out after 1 s (axis dp), waiting for rank 1, last seen at op "));
+}
+
 TEST(RankDeath, SuspendedJobGoesOn) {
   Sets sets = SlowSteps();
   sets.insert(sets.end(), {"train.steps=100000", "data.eval_tokens=0", "train.eval_every=0"});

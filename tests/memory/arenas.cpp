@@ -192,8 +192,11 @@ TEST(AvailableMemory, CheckFitsNamesBothNumbers) {
   const Status status = CheckFits(sizes, 3, available);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ExitCode::DoesNotFit);
-  EXPECT_EQ(status.error().message,
-            "the plan's arenas take 0.15 GiB (50.0 MiB on each of 3 ranks), and 100 MiB is available on this host");
+  EXPECT_EQ(
+      status.error().message,
+      "the plan's arenas take 0.15 GiB (50.0 MiB on each of 3 ranks), and 100 MiB is available on this host; "
+      "a smaller batch.micro (with more batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan "
+      "--explain` says how much");
   // Products beyond 64 bits.
   const ArenaSizes huge{std::numeric_limits<int64_t>::max() / 2, 0, 0, 0, 0};
   EXPECT_FALSE(CheckFits(huge, 1024, available).ok());

@@ -8,10 +8,10 @@
 namespace shardc {
 
 static auto RunAttention(KernelFixture& fixture, const AttentionCase& test) -> op::Attention {
-  const op::Attention body{.q = fixture.F32(test.q_dims, test.q),
-                           .k = fixture.F32(test.k_dims, test.k),
-                           .v = fixture.F32(test.k_dims, test.v),
-                           .y = fixture.Add(DType::F32, test.q_dims),
+  const op::Attention body{.q = fixture.Floats(test.dtype, test.q_dims, test.q),
+                           .k = fixture.Floats(test.dtype, test.k_dims, test.k),
+                           .v = fixture.Floats(test.dtype, test.k_dims, test.v),
+                           .y = fixture.Add(test.dtype, test.q_dims),
                            .lse = fixture.Add(DType::F32, {test.shape.batch, test.shape.heads, test.shape.sequence}),
                            .scratch = {},
                            .head_dim = test.shape.head_dim};
@@ -20,37 +20,50 @@ static auto RunAttention(KernelFixture& fixture, const AttentionCase& test) -> o
 }
 
 TEST(Attention, EqualsLibTorchInF64) {
-  for (const AttentionShape& shape : AttentionShapes) {
-    SCOPED_TRACE(ToText(shape));
-    const AttentionCase test(shape);
-    KernelFixture fixture;
-    const op::Attention body = RunAttention(fixture, test);
-    ExpectClose(OpKind::Attention, "y", fixture.At<float>(body.y), test.expected.y);
-    ExpectClose(OpKind::Attention, "lse", fixture.At<float>(body.lse), test.expected.lse);
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    for (const AttentionShape& shape : AttentionShapes) {
+      const AttentionCase test(shape, 1, dtype);
+      ForBackends([&](const Backend& backend) {
+        SCOPED_TRACE(fmt::format("{} {}", ToText(dtype), ToText(shape)));
+        KernelFixture fixture(backend);
+        const op::Attention body = RunAttention(fixture, test);
+        ExpectClose(OpKind::Attention, "y", fixture, body.y, test.expected.y);
+        ExpectClose(OpKind::Attention, "lse", fixture, body.lse, test.expected.lse);
+      });
+    }
   }
 }
 
 // Scores of some thousands: a softmax that does not follow the maximum overflows.
 TEST(Attention, GreatScoresStayFinite) {
-  const AttentionCase test({.sequence = 130, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 16}, 40);
-  KernelFixture fixture;
-  const op::Attention body = RunAttention(fixture, test);
-  const auto y = fixture.At<float>(body.y);
-  for (size_t i = 0; i < y.size(); ++i) {
-    ASSERT_NEAR(y[i], test.expected.y[i], 1e-2) << i;
-  }
+  const AttentionCase test({.sequence = 330, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 16}, 40);
+  ForBackends([&](const Backend& backend) {
+    KernelFixture fixture(backend);
+    const op::Attention body = RunAttention(fixture, test);
+    const auto y = fixture.At<float>(body.y);
+    for (size_t i = 0; i < y.size(); ++i) {
+      ASSERT_NEAR(y[i], test.expected.y[i], 1e-2) << i;
+    }
+  });
 }
 
 TEST(Attention, BitsDoNotDependOnThreads) {
-  const AttentionCase test({.sequence = 150, .batch = 5, .heads = 4, .kv_heads = 2, .head_dim = 32});
-  KernelFixture one;
-  const op::Attention with_one = RunAttention(one, test);
-  SetComputeThreads(3);
-  KernelFixture three;
-  const op::Attention with_three = RunAttention(three, test);
-  SetComputeThreads(1);
-  EXPECT_TRUE(std::ranges::equal(one.At<float>(with_one.y), three.At<float>(with_three.y)));
-  EXPECT_TRUE(std::ranges::equal(one.At<float>(with_one.lse), three.At<float>(with_three.lse)));
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);
+    ForBackends([&](const Backend& backend) {
+      if (backend.kernels != "fused") {
+        return;
+      }
+      KernelFixture one(backend);
+      const op::Attention with_one = RunAttention(one, test);
+      SetComputeThreads(3);
+      KernelFixture three(backend);
+      const op::Attention with_three = RunAttention(three, test);
+      SetComputeThreads(1);
+      EXPECT_EQ(one.Numbers(with_one.y), three.Numbers(with_three.y));
+      EXPECT_EQ(one.Numbers(with_one.lse), three.Numbers(with_three.lse));
+    });
+  }
 }
 
 }  // namespace shardc

@@ -9,15 +9,15 @@ namespace shardc {
 
 static auto RunBackward(KernelFixture& fixture, const AttentionCase& test) -> op::AttentionBackward {
   const op::AttentionBackward body{
-      .dy = fixture.F32(test.q_dims, test.dy),
-      .q = fixture.F32(test.q_dims, test.q),
-      .k = fixture.F32(test.k_dims, test.k),
-      .v = fixture.F32(test.k_dims, test.v),
-      .y = fixture.F32(test.q_dims, test.expected.y),
+      .dy = fixture.Floats(test.dtype, test.q_dims, test.dy),
+      .q = fixture.Floats(test.dtype, test.q_dims, test.q),
+      .k = fixture.Floats(test.dtype, test.k_dims, test.k),
+      .v = fixture.Floats(test.dtype, test.k_dims, test.v),
+      .y = fixture.Floats(test.dtype, test.q_dims, RoundedTo(test.dtype, test.expected.y)),
       .lse = fixture.F32({test.shape.batch, test.shape.heads, test.shape.sequence}, test.expected.lse),
-      .dq = fixture.Add(DType::F32, test.q_dims),
-      .dk = fixture.Add(DType::F32, test.k_dims),
-      .dv = fixture.Add(DType::F32, test.k_dims),
+      .dq = fixture.Add(test.dtype, test.q_dims),
+      .dk = fixture.Add(test.dtype, test.k_dims),
+      .dv = fixture.Add(test.dtype, test.k_dims),
       .scratch = {},
       .head_dim = test.shape.head_dim};
   fixture.Run(body);
@@ -25,28 +25,39 @@ static auto RunBackward(KernelFixture& fixture, const AttentionCase& test) -> op
 }
 
 TEST(AttentionBackward, EqualsLibTorchInF64) {
-  for (const AttentionShape& shape : AttentionShapes) {
-    SCOPED_TRACE(ToText(shape));
-    const AttentionCase test(shape);
-    KernelFixture fixture;
-    const op::AttentionBackward body = RunBackward(fixture, test);
-    ExpectClose(OpKind::AttentionBackward, "dq", fixture.At<float>(body.dq), test.expected.dq);
-    ExpectClose(OpKind::AttentionBackward, "dk", fixture.At<float>(body.dk), test.expected.dk);
-    ExpectClose(OpKind::AttentionBackward, "dv", fixture.At<float>(body.dv), test.expected.dv);
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    for (const AttentionShape& shape : AttentionShapes) {
+      const AttentionCase test(shape, 1, dtype);
+      ForBackends([&](const Backend& backend) {
+        SCOPED_TRACE(fmt::format("{} {}", ToText(dtype), ToText(shape)));
+        KernelFixture fixture(backend);
+        const op::AttentionBackward body = RunBackward(fixture, test);
+        ExpectClose(OpKind::AttentionBackward, "dq", fixture, body.dq, test.expected.dq);
+        ExpectClose(OpKind::AttentionBackward, "dk", fixture, body.dk, test.expected.dk);
+        ExpectClose(OpKind::AttentionBackward, "dv", fixture, body.dv, test.expected.dv);
+      });
+    }
   }
 }
 
 TEST(AttentionBackward, BitsDoNotDependOnThreads) {
-  const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32});
-  KernelFixture one;
-  const op::AttentionBackward with_one = RunBackward(one, test);
-  SetComputeThreads(3);
-  KernelFixture three;
-  const op::AttentionBackward with_three = RunBackward(three, test);
-  SetComputeThreads(1);
-  EXPECT_TRUE(std::ranges::equal(one.At<float>(with_one.dq), three.At<float>(with_three.dq)));
-  EXPECT_TRUE(std::ranges::equal(one.At<float>(with_one.dk), three.At<float>(with_three.dk)));
-  EXPECT_TRUE(std::ranges::equal(one.At<float>(with_one.dv), three.At<float>(with_three.dv)));
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);
+    ForBackends([&](const Backend& backend) {
+      if (backend.kernels != "fused") {
+        return;
+      }
+      KernelFixture one(backend);
+      const op::AttentionBackward with_one = RunBackward(one, test);
+      SetComputeThreads(3);
+      KernelFixture three(backend);
+      const op::AttentionBackward with_three = RunBackward(three, test);
+      SetComputeThreads(1);
+      EXPECT_EQ(one.Numbers(with_one.dq), three.Numbers(with_three.dq));
+      EXPECT_EQ(one.Numbers(with_one.dk), three.Numbers(with_three.dk));
+      EXPECT_EQ(one.Numbers(with_one.dv), three.Numbers(with_three.dv));
+    });
+  }
 }
 
 }  // namespace shardc

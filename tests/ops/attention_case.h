@@ -8,8 +8,8 @@
 
 namespace shardc {
 
-/// Odd sequences about the tile of 64; one and several kv heads; head widths off and on the vector width; more items
-/// than slots.
+/// Odd sequences about the tiles; one and several kv heads; head widths odd, off and on the vector width; more items than
+/// slots; more positions than meet a tile of keys at once.
 constexpr AttentionShape AttentionShapes[] = {
     {.sequence = 1, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 6},
     {.sequence = 1, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 32},
@@ -19,6 +19,8 @@ constexpr AttentionShape AttentionShapes[] = {
     {.sequence = 65, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 10},
     {.sequence = 128, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128},
     {.sequence = 200, .batch = 5, .heads = 6, .kv_heads = 3, .head_dim = 32},
+    {.sequence = 257, .batch = 1, .heads = 3, .kv_heads = 1, .head_dim = 7},
+    {.sequence = 545, .batch = 1, .heads = 8, .kv_heads = 2, .head_dim = 16},
 };
 
 inline auto ToText(const AttentionShape& shape) -> std::string {
@@ -27,17 +29,19 @@ inline auto ToText(const AttentionShape& shape) -> std::string {
 }
 
 struct AttentionCase {
-  explicit AttentionCase(const AttentionShape& of, double spread = 1)
+  explicit AttentionCase(const AttentionShape& of, double spread = 1, DType dtype_of = DType::F32)
       : shape(of),
+        dtype(dtype_of),
         q_dims{of.sequence, of.batch, of.heads * of.head_dim},
         k_dims{of.sequence, of.batch, of.kv_heads * of.head_dim},
-        q(RandomNumbers(NumElements(q_dims), 1, spread)),
-        k(RandomNumbers(NumElements(k_dims), 2, spread)),
-        v(RandomNumbers(NumElements(k_dims), 3)),
-        dy(RandomNumbers(NumElements(q_dims), 4)),
+        q(RandomNumbers(dtype, NumElements(q_dims), 1, spread)),
+        k(RandomNumbers(dtype, NumElements(k_dims), 2, spread)),
+        v(RandomNumbers(dtype, NumElements(k_dims), 3)),
+        dy(RandomNumbers(dtype, NumElements(q_dims), 4)),
         expected(TorchAttention(of, q, k, v, dy)) {}
 
   AttentionShape shape;
+  DType dtype = DType::F32;
   Dims q_dims;
   Dims k_dims;
   Numbers q;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compiler/plan/op.h"
+#include "runtime/kernels/reference/reference.h"
 
 namespace shardc {
 
@@ -38,6 +39,25 @@ TEST(Coverage, EveryNumericOpHasCases) {
       const std::string file = std::string(SHARDC_SOURCE_DIR "/tests/ops/") + std::string(ToText(kind)) + ".cpp";
       EXPECT_TRUE(std::filesystem::exists(file)) << file << " is missing";
     }
+  }
+}
+
+/// Single numbers, with one way to compute them.
+constexpr OpKind NoReference[] = {OpKind::Increment, OpKind::ReadScalar, OpKind::ClipFactor, OpKind::Divide};
+
+constexpr bool HasReference[] = {
+#define OP(Type, mnemonic, differentiable, fields, doc) reference::HasKernel<op::Type>,
+#include "schemas/ops.def"
+};
+
+TEST(Coverage, EveryNumericOpHasAReferenceKernel) {
+  for (int i = 0; i < NumOpKinds; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    const auto is_kind = [&](OpKind other) { return other == kind; };
+    EXPECT_NE(HasReference[i], std::ranges::any_of(NotNumeric, is_kind) || std::ranges::any_of(NoReference, is_kind))
+        << ToText(kind)
+        << (HasReference[i] ? " has a reference kernel and is listed as one without"
+                            : " has no kernel declared in runtime/kernels/reference/reference.h");
   }
 }
 

@@ -21,30 +21,33 @@ constexpr LossCase LossCases[] = {{1, 1, 2, 0, 1},   {17, 3, 257, 0, 1},  {17, 3
                                   {65, 1, 10, 2, 1}, {5, 3, 1000, 3, 20}, {4, 2, 31, 1, 1}};
 
 TEST(CrossEntropy, EqualsLibTorchInF64) {
-  for (const LossCase& test : LossCases) {
-    for (const bool adds : {false, true}) {
-      SCOPED_TRACE(fmt::format("S={} B={} V={} masked 1/{} onto {}", test.sequence, test.batch, test.vocabulary,
-                               test.mask_every, adds));
-      KernelFixture fixture;
-      const int64_t rows = test.sequence * test.batch;
-      const auto logits = RandomNumbers(rows * test.vocabulary, 1, test.spread);
-      auto targets = RandomTokens(rows, 2, test.vocabulary);
-      for (int64_t i = 0; test.mask_every > 0 && i < rows; i += test.mask_every) {
-        targets[static_cast<size_t>(i)] = -1;
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    for (const LossCase& test : LossCases) {
+      for (const bool adds : {false, true}) {
+        SCOPED_TRACE(fmt::format("S={} B={} V={} masked 1/{} onto {}", test.sequence, test.batch, test.vocabulary,
+                                 test.mask_every, adds));
+        KernelFixture fixture(backend);
+        const int64_t rows = test.sequence * test.batch;
+        const auto logits = RandomNumbers(dtype, rows * test.vocabulary, 1, test.spread);
+        auto targets = RandomTokens(rows, 2, test.vocabulary);
+        for (int64_t i = 0; test.mask_every > 0 && i < rows; i += test.mask_every) {
+          targets[static_cast<size_t>(i)] = -1;
+        }
+        const CrossEntropyResult expected = TorchCrossEntropy(rows, test.vocabulary, 1, logits, targets);
+        const ValueId onto = adds ? fixture.F64({2.5}) : fixture.Add(DType::F64, {1});
+        const ValueId loss = fixture.Over(onto);
+        const ValueId lse = fixture.Add(DType::F32, {test.sequence, test.batch});
+        fixture.Run(
+            op::CrossEntropy{.logits = fixture.Floats(dtype, {test.sequence, test.batch, test.vocabulary}, logits),
+                             .targets = fixture.I32({test.sequence, test.batch}, targets),
+                             .loss = loss,
+                             .loss_onto = adds ? onto : ValueId{},
+                             .lse = lse});
+        ExpectClose(OpKind::CrossEntropy, "loss", fixture.At<double>(loss), {expected.loss + (adds ? 2.5 : 0)});
+        ExpectClose(OpKind::CrossEntropy, "lse", fixture.At<float>(lse), expected.lse);
       }
-      const CrossEntropyResult expected = TorchCrossEntropy(rows, test.vocabulary, 1, logits, targets);
-      const ValueId onto = adds ? fixture.F64({2.5}) : fixture.Add(DType::F64, {1});
-      const ValueId loss = fixture.Over(onto);
-      const ValueId lse = fixture.Add(DType::F32, {test.sequence, test.batch});
-      fixture.Run(op::CrossEntropy{.logits = fixture.F32({test.sequence, test.batch, test.vocabulary}, logits),
-                                   .targets = fixture.I32({test.sequence, test.batch}, targets),
-                                   .loss = loss,
-                                   .loss_onto = adds ? onto : ValueId{},
-                                   .lse = lse});
-      ExpectClose(OpKind::CrossEntropy, "loss", fixture.At<double>(loss), {expected.loss + (adds ? 2.5 : 0)});
-      ExpectClose(OpKind::CrossEntropy, "lse", fixture.At<float>(lse), expected.lse);
     }
-  }
+  });
 }
 
 TEST(CrossEntropy, NamesTheTargetOutOfRange) {
@@ -60,14 +63,16 @@ TEST(CrossEntropy, NamesTheTargetOutOfRange) {
 
 // A logit that is not a number is to be seen in the loss, never lost in a comparison.
 TEST(CrossEntropy, NanShows) {
-  KernelFixture fixture;
-  const ValueId loss = fixture.Add(DType::F64, {1});
-  fixture.Run(op::CrossEntropy{.logits = fixture.F32({1, 1, 3}, {1, std::nan(""), 3}),
-                               .targets = fixture.I32({1, 1}, {0}),
-                               .loss = loss,
-                               .loss_onto = {},
-                               .lse = fixture.Add(DType::F32, {1, 1})});
-  EXPECT_TRUE(std::isnan(fixture.At<double>(loss)[0]));
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    KernelFixture fixture(backend);
+    const ValueId loss = fixture.Add(DType::F64, {1});
+    fixture.Run(op::CrossEntropy{.logits = fixture.Floats(dtype, {1, 1, 3}, {1, std::nan(""), 3}),
+                                 .targets = fixture.I32({1, 1}, {0}),
+                                 .loss = loss,
+                                 .loss_onto = {},
+                                 .lse = fixture.Add(DType::F32, {1, 1})});
+    EXPECT_TRUE(std::isnan(fixture.At<double>(loss)[0]));
+  });
 }
 
 }  // namespace shardc

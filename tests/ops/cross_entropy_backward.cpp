@@ -8,46 +8,53 @@
 
 namespace shardc {
 
-static auto RunBackward(KernelFixture& fixture, int64_t rows, int64_t vocabulary, const Numbers& logits,
-                        const std::vector<int32_t>& targets, const Numbers& lse, double count) -> std::span<float> {
-  const ValueId value = fixture.F32({rows, 1, vocabulary}, logits);
+/// Gives dlogits.
+static auto RunBackward(KernelFixture& fixture, DType dtype, int64_t rows, int64_t vocabulary, const Numbers& logits,
+                        const std::vector<int32_t>& targets, const Numbers& lse, double count) -> ValueId {
+  const ValueId value = fixture.Floats(dtype, {rows, 1, vocabulary}, logits);
   const ValueId dlogits = fixture.Over(value);
   fixture.Run(op::CrossEntropyBackward{.logits = value,
                                        .targets = fixture.I32({rows, 1}, targets),
                                        .lse = fixture.F32({rows, 1}, lse),
                                        .count = fixture.F64({count}),
                                        .dlogits = dlogits});
-  return fixture.At<float>(dlogits);
+  return dlogits;
 }
 
 TEST(CrossEntropyBackward, EqualsLibTorchInF64) {
-  for (const auto& [rows, vocabulary, mask_every, count] :
-       {std::array{1, 2, 0, 1}, {51, 257, 0, 51}, {51, 257, 4, 38}, {65, 10, 2, 1000}, {8, 31, 1, 7}}) {
-    SCOPED_TRACE(fmt::format("N={} V={} masked 1/{}", rows, vocabulary, mask_every));
-    const auto logits = RandomNumbers(rows * vocabulary, 1, 2);
-    auto targets = RandomTokens(rows, 2, vocabulary);
-    for (int i = 0; mask_every > 0 && i < rows; i += mask_every) {
-      targets[static_cast<size_t>(i)] = -1;
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    for (const auto& [rows, vocabulary, mask_every, count] :
+         {std::array{1, 2, 0, 1}, {51, 257, 0, 51}, {51, 257, 4, 38}, {65, 10, 2, 1000}, {8, 31, 1, 7}}) {
+      SCOPED_TRACE(fmt::format("N={} V={} masked 1/{}", rows, vocabulary, mask_every));
+      const auto logits = RandomNumbers(dtype, rows * vocabulary, 1, 2);
+      auto targets = RandomTokens(rows, 2, vocabulary);
+      for (int i = 0; mask_every > 0 && i < rows; i += mask_every) {
+        targets[static_cast<size_t>(i)] = -1;
+      }
+      const CrossEntropyResult expected = TorchCrossEntropy(rows, vocabulary, count, logits, targets);
+      KernelFixture fixture(backend);
+      const ValueId dlogits = RunBackward(fixture, dtype, rows, vocabulary, logits, targets, expected.lse, count);
+      ExpectClose(OpKind::CrossEntropyBackward, "dlogits", fixture, dlogits, expected.dlogits);
     }
-    const CrossEntropyResult expected = TorchCrossEntropy(rows, vocabulary, count, logits, targets);
-    KernelFixture fixture;
-    ExpectClose(OpKind::CrossEntropyBackward, "dlogits",
-                RunBackward(fixture, rows, vocabulary, logits, targets, expected.lse, count), expected.dlogits);
-  }
+  });
 }
 
 TEST(CrossEntropyBackward, MaskedRowsAreZero) {
-  const auto logits = RandomNumbers(4 * 9, 1);
-  KernelFixture fixture;
-  const auto dlogits = RunBackward(fixture, 4, 9, logits, {-1, 3, -1, -1}, {3, 3, 3, 3}, 1);
-  EXPECT_EQ(std::ranges::count(dlogits, 0.0F), 27);
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    KernelFixture fixture(backend);
+    const ValueId dlogits =
+        RunBackward(fixture, dtype, 4, 9, RandomNumbers(4 * 9, 1), {-1, 3, -1, -1}, {3, 3, 3, 3}, 1);
+    EXPECT_EQ(std::ranges::count(fixture.Numbers(dlogits), 0.0), 27);
+  });
 }
 
 TEST(CrossEntropyBackward, NoValidTargetAnywhereIsZero) {
-  const auto logits = RandomNumbers(4 * 9, 1);
-  KernelFixture fixture;
-  const auto dlogits = RunBackward(fixture, 4, 9, logits, {-1, -1, -1, -1}, {3, 3, 3, 3}, 0);
-  EXPECT_EQ(std::ranges::count(dlogits, 0.0F), 36);
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    KernelFixture fixture(backend);
+    const ValueId dlogits =
+        RunBackward(fixture, dtype, 4, 9, RandomNumbers(4 * 9, 1), {-1, -1, -1, -1}, {3, 3, 3, 3}, 0);
+    EXPECT_EQ(std::ranges::count(fixture.Numbers(dlogits), 0.0), 36);
+  });
 }
 
 }  // namespace shardc

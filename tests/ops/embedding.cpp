@@ -1,27 +1,27 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/support/kernel_fixture.h"
 
 namespace shardc {
 
 TEST(Embedding, CopiesRows) {
-  for (const auto& [sequence, batch, hidden, vocabulary] :
-       {std::array{1, 1, 1, 2}, {17, 3, 10, 257}, {65, 1, 33, 5}, {64, 2, 700, 19}}) {
-    KernelFixture fixture;
-    const auto tokens = RandomTokens(sequence * batch, 1, vocabulary);
-    const ValueId ids = fixture.I32({sequence, batch}, tokens);
-    const ValueId weight = fixture.F32({vocabulary, hidden}, RandomNumbers(vocabulary * hidden, 2));
-    const ValueId y = fixture.Add(DType::F32, {sequence, batch, hidden});
-    fixture.Run(op::Embedding{.tokens = ids, .weight = weight, .y = y});
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto row =
-          fixture.At<float>(weight).subspan(static_cast<size_t>(tokens[i] * hidden), static_cast<size_t>(hidden));
-      const auto copy = fixture.At<float>(y).subspan(i * static_cast<size_t>(hidden), static_cast<size_t>(hidden));
-      ASSERT_TRUE(std::equal(row.begin(), row.end(), copy.begin())) << "token " << i;
+  ForResidualTypes([](const Backend& backend, DType dtype, DType residual) {
+    for (const auto& [sequence, batch, hidden, vocabulary] :
+         {std::array{1, 1, 1, 2}, {17, 3, 10, 257}, {65, 1, 33, 5}, {64, 2, 700, 19}}) {
+      KernelFixture fixture(backend);
+      const auto tokens = RandomTokens(sequence * batch, 1, vocabulary);
+      const auto weight = RandomNumbers(dtype, vocabulary * hidden, 2);
+      std::vector<double> expected;
+      for (const int32_t token : tokens) {
+        expected.insert(expected.end(), weight.begin() + token * hidden, weight.begin() + (token + 1) * hidden);
+      }
+      const ValueId y = fixture.Add(residual, {sequence, batch, hidden});
+      fixture.Run(op::Embedding{.tokens = fixture.I32({sequence, batch}, tokens),
+                                .weight = fixture.Floats(dtype, {vocabulary, hidden}, weight),
+                                .y = y});
+      EXPECT_EQ(fixture.Numbers(y), expected);
     }
-  }
+  });
 }
 
 TEST(Embedding, NamesTheTokenOutOfRange) {

@@ -1,10 +1,15 @@
-#include "runtime/kernels/cpu/exponential.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+// The header belongs to the loops, which name the namespace.
+#define SHARDC_LOOPS exponential_test
+#include "runtime/kernels/cpu/loops/exponential.h"
+
 namespace shardc {
+
+using exponential_test::Exp;
+using exponential_test::Sigmoid;
 
 TEST(Exponential, IsWithinTwoUnits) {
   double worst = 0;

@@ -4,23 +4,28 @@
 
 namespace shardc {
 
-template <class T>
-static auto ExpectFilled(DType dtype, int64_t size, double value) -> void {
-  KernelFixture fixture;
-  const ValueId out = fixture.Add(dtype, {size});
-  fixture.Run(op::Fill{.out = out, .value = value});
-  for (const T element : fixture.At<T>(out)) {
-    ASSERT_EQ(element, static_cast<T>(value));
-  }
+TEST(Fill, SetsEveryElement) {
+  ForBackends([](const Backend& backend) {
+    for (const int64_t size : {1, 7, 1000, 100000}) {
+      for (const DType dtype : {DType::F32, DType::BF16, DType::F64, DType::I32, DType::I64}) {
+        for (const double value : {-3.0, 0.0, 12.0}) {
+          KernelFixture fixture(backend);
+          const ValueId out = fixture.Add(dtype, {size});
+          fixture.Run(op::Fill{.out = out, .value = value});
+          EXPECT_EQ(fixture.Numbers(out), std::vector<double>(static_cast<size_t>(size), value)) << ToText(dtype);
+        }
+      }
+    }
+  });
 }
 
-TEST(Fill, SetsEveryElement) {
-  for (const int64_t size : {1, 7, 1000, 100000}) {
-    ExpectFilled<float>(DType::F32, size, -1.5);
-    ExpectFilled<double>(DType::F64, size, 0);
-    ExpectFilled<int32_t>(DType::I32, size, -1);
-    ExpectFilled<int64_t>(DType::I64, size, 12);
-  }
+TEST(Fill, RoundsToBf16) {
+  ForBackends([](const Backend& backend) {
+    KernelFixture fixture(backend);
+    const ValueId out = fixture.Add(DType::BF16, {3});
+    fixture.Run(op::Fill{.out = out, .value = 1 + 0x1.8p-8});
+    EXPECT_EQ(fixture.Numbers(out), std::vector<double>(3, 1 + 0x1p-7));
+  });
 }
 
 }  // namespace shardc

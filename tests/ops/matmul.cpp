@@ -1,64 +1,153 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "compiler/ops/gemm_scratch.h"
 #include "tests/ops/tolerance.h"
 #include "tests/support/kernel_fixture.h"
 
 namespace shardc {
 
 struct MatmulCase {
-  int64_t m;
-  int64_t n;
-  int64_t k;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool adds = false;
+  DType dtype = DType::F32;
+  DType out_dtype = DType::F32;
 };
 
-TEST(Matmul, EqualsLoopsInF64) {
-  for (const MatmulCase& size :
-       {MatmulCase{1, 1, 1}, {1, 7, 5}, {17, 257, 33}, {65, 10, 300}, {64, 64, 64}, {3, 1, 128}}) {
-    for (int bits = 0; bits < 8; ++bits) {
-      const bool transpose_a = (bits & 1) != 0;
-      const bool transpose_b = (bits & 2) != 0;
-      const bool adds = (bits & 4) != 0;
-      const auto [m, n, k] = size;
-      SCOPED_TRACE(fmt::format("m={} n={} k={} transpose {} {} onto {}", m, n, k, transpose_a, transpose_b, adds));
-      KernelFixture fixture;
-      const auto a = RandomNumbers(m * k, 1);
-      const auto b = RandomNumbers(k * n, 2);
-      const auto before = RandomNumbers(m * n, 3);
-      const ValueId onto = adds ? fixture.F32({m, n}, before) : fixture.Add(DType::F32, {m, n});
-      const ValueId out = fixture.Over(onto);
-      fixture.Run(op::Matmul{.a = fixture.F32(transpose_a ? Dims{k, m} : Dims{m, k}, a),
-                             .b = fixture.F32(transpose_b ? Dims{n, k} : Dims{k, n}, b),
-                             .out = out,
-                             .out_onto = adds ? onto : ValueId{},
-                             .transpose_a = transpose_a,
-                             .transpose_b = transpose_b});
-      std::vector<double> expected(before.size());
-      for (int64_t row = 0; row < m; ++row) {
-        for (int64_t column = 0; column < n; ++column) {
-          const auto at = static_cast<size_t>(row * n + column);
-          expected[at] = adds ? before[at] : 0;
-          for (int64_t i = 0; i < k; ++i) {
-            expected[at] += a[static_cast<size_t>(transpose_a ? i * m + row : row * k + i)] *
-                            b[static_cast<size_t>(transpose_b ? column * k + i : i * n + column)];
-          }
-        }
+static auto ToText(const MatmulCase& test) -> std::string {
+  return fmt::format("m={} n={} k={} transpose {} {} adds {} {} into {}", test.m, test.n, test.k, test.transpose_a,
+                     test.transpose_b, test.adds, ToText(test.dtype), ToText(test.out_dtype));
+}
+
+/// Operands of a size that keeps sums at about 1.
+static auto OperandsOf(const MatmulCase& test, uint64_t seed, int64_t count) -> std::vector<double> {
+  return RandomNumbers(test.dtype, count, seed, std::pow(static_cast<double>(test.k), -0.25));
+}
+
+static auto BodyOf(KernelFixture& fixture, const MatmulCase& test) -> op::Matmul {
+  const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
+  const ValueId onto = adds ? fixture.Floats(out_dtype, {m, n}, RandomNumbers(out_dtype, m * n, 3))
+                            : fixture.Add(out_dtype, {m, n});
+  return {.a = fixture.Floats(dtype, transpose_a ? Dims{k, m} : Dims{m, k}, OperandsOf(test, 1, m * k)),
+          .b = fixture.Floats(dtype, transpose_b ? Dims{n, k} : Dims{k, n}, OperandsOf(test, 2, k * n)),
+          .out = fixture.Over(onto),
+          .out_onto = adds ? onto : ValueId{},
+          .scratch = {},
+          .transpose_a = transpose_a,
+          .transpose_b = transpose_b};
+}
+
+static auto ExpectedOf(const MatmulCase& test) -> std::vector<double> {
+  const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
+  const std::vector<double> a = OperandsOf(test, 1, m * k);
+  const std::vector<double> b = OperandsOf(test, 2, k * n);
+  std::vector<double> sums = adds ? RandomNumbers(out_dtype, m * n, 3) : std::vector<double>(static_cast<size_t>(m * n));
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t i = 0; i < k; ++i) {
+      const double left = a[static_cast<size_t>(transpose_a ? i * m + row : row * k + i)];
+      double* const to = sums.data() + row * n;
+      const double* const from = b.data() + (transpose_b ? i : i * n);
+      const int64_t step = transpose_b ? k : 1;
+      for (int64_t column = 0; column < n; ++column) {
+        to[column] += left * from[column * step];
       }
-      ExpectClose(OpKind::Matmul, "out", fixture.At<float>(out), expected);
     }
+  }
+  return sums;
+}
+
+constexpr std::pair<DType, DType> MatmulTypes[] = {
+    {DType::F32, DType::F32}, {DType::BF16, DType::BF16}, {DType::BF16, DType::F32}};
+
+/// All forms of one size.
+static auto ExpectCloseInAllForms(int64_t m, int64_t n, int64_t k) -> void {
+  for (const auto& [dtype, out_dtype] : MatmulTypes) {
+    for (int bits = 0; bits < 8; ++bits) {
+      const MatmulCase test{m, n, k, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, dtype, out_dtype};
+      SCOPED_TRACE(ToText(test));
+      const std::vector<double> expected = ExpectedOf(test);
+      ForBackends([&](const Backend& backend) {
+        KernelFixture fixture(backend);
+        const op::Matmul body = BodyOf(fixture, test);
+        fixture.Run(body);
+        ExpectClose(OpKind::Matmul, "out", fixture, body.out, expected);
+      });
+    }
+  }
+}
+
+TEST(Matmul, EqualsLoopsInF64) {
+  for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {1, 7, 5}, {3, 1, 128}, {17, 3, 33}, {33, 129, 17}, {64, 64, 64},
+                                {129, 33, 3}, {513, 17, 1}, {17, 257, 33}, {65, 10, 300}}) {
+    ExpectCloseInAllForms(m, n, k);
+  }
+}
+
+// Several blocks of each size: rows, columns and terms, with odd rests.
+TEST(Matmul, EqualsLoopsInF64AcrossBlocks) {
+  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{129, 513, 33}, {513, 129, 33},
+                                {33, 17, GemmDepth * 2 + 3}, {17, 300, GemmDepth + 1},
+                                {GemmTaskRows + 3, 17, GemmDepth * 2 + 1}}) {
+    ExpectCloseInAllForms(m, n, k);
   }
 }
 
 TEST(Matmul, TakesLeadingDimsAsRows) {
   // x [S, B, H] by W [N, H] transposed, and the gradient of W from two operands of three dims.
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    KernelFixture fixture(backend);
+    const ValueId x = fixture.Floats(dtype, {2, 1, 2}, {1, 2, 3, 4});
+    const ValueId weight = fixture.Floats(dtype, {3, 2}, {1, 0, 0, 1, 1, 1});
+    const ValueId y = fixture.Add(dtype, {2, 1, 3});
+    fixture.Run(op::Matmul{
+        .a = x, .b = weight, .out = y, .out_onto = {}, .scratch = {}, .transpose_a = false, .transpose_b = true});
+    ExpectClose(OpKind::Matmul, "y", fixture, y, {1, 2, 3, 3, 4, 7});
+    const ValueId dweight = fixture.Add(dtype, {3, 2});
+    fixture.Run(op::Matmul{
+        .a = y, .b = x, .out = dweight, .out_onto = {}, .scratch = {}, .transpose_a = true, .transpose_b = false});
+    ExpectClose(OpKind::Matmul, "dweight", fixture, dweight, {10, 14, 14, 20, 24, 34});
+  });
+}
+
+TEST(Matmul, BitsDoNotDependOnThreads) {
+  for (const Backend& backend : Backends()) {
+    // With f32 on the portable path the product is the library's as a whole.
+    for (const auto& [dtype, out_dtype] : MatmulTypes) {
+      for (int bits = 0; bits < 4; ++bits) {
+        const MatmulCase test{300, 270, 1100, (bits & 1) != 0, (bits & 2) != 0, true, dtype, out_dtype};
+        if (backend.kernels != "fused" || (backend.device == "cpu-portable" && dtype == DType::F32)) {
+          continue;
+        }
+        SCOPED_TRACE(fmt::format("{} {}", backend.device, ToText(test)));
+        KernelFixture one(backend);
+        const op::Matmul with_one = BodyOf(one, test);
+        one.Run(with_one);
+        SetComputeThreads(3);
+        KernelFixture three(backend);
+        const op::Matmul with_three = BodyOf(three, test);
+        three.Run(with_three);
+        SetComputeThreads(1);
+        EXPECT_EQ(one.Numbers(with_one.out), three.Numbers(with_three.out));
+      }
+    }
+  }
+}
+
+// A plan that names its threads pays for their scratch alone.
+TEST(Matmul, ScratchFollowsThePlansThreads) {
   KernelFixture fixture;
-  const ValueId x = fixture.F32({2, 1, 2}, {1, 2, 3, 4});
-  const ValueId weight = fixture.F32({3, 2}, {1, 0, 0, 1, 1, 1});
-  const ValueId y = fixture.Add(DType::F32, {2, 1, 3});
-  fixture.Run(op::Matmul{.a = x, .b = weight, .out = y, .out_onto = {}, .transpose_a = false, .transpose_b = true});
-  ExpectClose(OpKind::Matmul, "y", fixture.At<float>(y), {1, 2, 3, 3, 4, 7});
-  const ValueId dweight = fixture.Add(DType::F32, {3, 2});
-  fixture.Run(op::Matmul{.a = y, .b = x, .out = dweight, .out_onto = {}, .transpose_a = true, .transpose_b = false});
-  ExpectClose(OpKind::Matmul, "dweight", fixture.At<float>(dweight), {10, 14, 14, 20, 24, 34});
+  const op::Matmul body = BodyOf(fixture, {.m = 2048, .n = 1024, .k = 256});
+  fixture.mutable_plan().run.threads = 1;
+  const Bytes one = ScratchBytes(body, fixture.plan());
+  fixture.mutable_plan().run.threads = 3;
+  EXPECT_EQ(ScratchBytes(body, fixture.plan()), one * 3);
+  fixture.mutable_plan().run.threads = 0;
+  EXPECT_EQ(ScratchBytes(body, fixture.plan()), one * MaxGemmSlots);
 }
 
 }  // namespace shardc

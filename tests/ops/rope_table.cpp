@@ -8,21 +8,23 @@
 namespace shardc {
 
 TEST(RopeTable, HoldsCosinesThenSines) {
-  for (const auto& [positions, head_dim] : {std::pair{1, 2}, {17, 6}, {65, 32}, {300, 128}}) {
-    KernelFixture fixture;
-    const ValueId table = fixture.Add(DType::F32, {positions, 2, head_dim / 2});
-    fixture.Run(op::RopeTable{.table = table, .theta = 10000});
-    std::vector<double> expected;
-    for (int s = 0; s < positions; ++s) {
-      for (int part = 0; part < 2; ++part) {
-        for (int i = 0; i < head_dim / 2; ++i) {
-          const double angle = s / std::pow(10000.0, 2.0 * i / head_dim);
-          expected.push_back(part == 0 ? std::cos(angle) : std::sin(angle));
+  ForBackends([](const Backend& backend) {
+    for (const auto& [positions, head_dim] : {std::pair{1, 2}, {17, 6}, {65, 32}, {300, 128}}) {
+      KernelFixture fixture(backend);
+      const ValueId table = fixture.Add(DType::F32, {positions, 2, head_dim / 2});
+      fixture.Run(op::RopeTable{.table = table, .theta = 10000});
+      std::vector<double> expected;
+      for (int s = 0; s < positions; ++s) {
+        for (int part = 0; part < 2; ++part) {
+          for (int i = 0; i < head_dim / 2; ++i) {
+            const double angle = s / std::pow(10000.0, 2.0 * i / head_dim);
+            expected.push_back(part == 0 ? std::cos(angle) : std::sin(angle));
+          }
         }
       }
+      ExpectClose(OpKind::RopeTable, "table", fixture.At<float>(table), expected);
     }
-    ExpectClose(OpKind::RopeTable, "table", fixture.At<float>(table), expected);
-  }
+  });
 }
 
 }  // namespace shardc

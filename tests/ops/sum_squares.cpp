@@ -29,61 +29,65 @@ constexpr SumCase SumCases[] = {
 };
 
 TEST(SumSquares, TakesTheOwnedSegmentsOnly) {
-  for (const SumCase& test : SumCases) {
-    for (const bool adds : {false, true}) {
-      SCOPED_TRACE(fmt::format("rank {} element {} onto {}", test.rank, test.at, adds));
-      KernelFixture fixture(test.rank);
-      const SubVectorId sub_vector = AddUpdatePlan(fixture.mutable_plan());
-      auto gradient = RandomNumbers(UpdateSlice, 1);
-      if (test.at >= 0) {
-        gradient[static_cast<size_t>(test.at)] = test.element;
-      }
-      double expected = adds ? 2 : 0;
-      for (const Segment& segment : fixture.plan().sub_vectors[sub_vector].segments) {
-        for (int64_t i = segment.begin; i < segment.end; ++i) {
-          if (i / UpdateSlice == test.rank) {
-            const auto element =
-                static_cast<double>(static_cast<float>(gradient[static_cast<size_t>(i % UpdateSlice)]));
-            expected += element * element;
+  ForBackends([](const Backend& backend) {
+    for (const SumCase& test : SumCases) {
+      for (const bool adds : {false, true}) {
+        SCOPED_TRACE(fmt::format("rank {} element {} onto {}", test.rank, test.at, adds));
+        KernelFixture fixture(backend, test.rank);
+        const SubVectorId sub_vector = AddUpdatePlan(fixture.mutable_plan());
+        auto gradient = RandomNumbers(UpdateSlice, 1);
+        if (test.at >= 0) {
+          gradient[static_cast<size_t>(test.at)] = test.element;
+        }
+        double expected = adds ? 2 : 0;
+        for (const Segment& segment : fixture.plan().sub_vectors[sub_vector].segments) {
+          for (int64_t i = segment.begin; i < segment.end; ++i) {
+            if (i / UpdateSlice == test.rank) {
+              const auto element =
+                  static_cast<double>(static_cast<float>(gradient[static_cast<size_t>(i % UpdateSlice)]));
+              expected += element * element;
+            }
           }
         }
-      }
-      const ValueId sum_onto = adds ? fixture.F64({2}) : fixture.Add(DType::F64, {1});
-      const ValueId bad_onto = adds ? fixture.I64({3}) : fixture.Add(DType::I64, {1});
-      const ValueId sum = fixture.Over(sum_onto);
-      const ValueId bad = fixture.Over(bad_onto);
-      fixture.Run(op::SumSquares{.gradient = fixture.F32({UpdateSlice}, gradient),
-                                 .sum = sum,
-                                 .sum_onto = adds ? sum_onto : ValueId{},
-                                 .bad = bad,
-                                 .bad_onto = adds ? bad_onto : ValueId{},
-                                 .sub_vector = sub_vector});
-      EXPECT_EQ(fixture.At<int64_t>(bad)[0], adds ? std::min<int64_t>(test.bad, 3) : test.bad);
-      if (test.bad == 4) {
-        ExpectClose(OpKind::SumSquares, "sum", fixture.At<double>(sum), {expected});
-      } else {
-        EXPECT_FALSE(std::isfinite(fixture.At<double>(sum)[0]));
+        const ValueId sum_onto = adds ? fixture.F64({2}) : fixture.Add(DType::F64, {1});
+        const ValueId bad_onto = adds ? fixture.I64({3}) : fixture.Add(DType::I64, {1});
+        const ValueId sum = fixture.Over(sum_onto);
+        const ValueId bad = fixture.Over(bad_onto);
+        fixture.Run(op::SumSquares{.gradient = fixture.F32({UpdateSlice}, gradient),
+                                   .sum = sum,
+                                   .sum_onto = adds ? sum_onto : ValueId{},
+                                   .bad = bad,
+                                   .bad_onto = adds ? bad_onto : ValueId{},
+                                   .sub_vector = sub_vector});
+        EXPECT_EQ(fixture.At<int64_t>(bad)[0], adds ? std::min<int64_t>(test.bad, 3) : test.bad);
+        if (test.bad == 4) {
+          ExpectClose(OpKind::SumSquares, "sum", fixture.At<double>(sum), {expected});
+        } else {
+          EXPECT_FALSE(std::isfinite(fixture.At<double>(sum)[0]));
+        }
       }
     }
-  }
+  });
 }
 
 TEST(SumSquares, WhatIsNotCountedIsStillChecked) {
-  KernelFixture fixture(0);
-  const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
-  fixture.mutable_plan().sub_vectors[id].segments[1].counted_in_norm = false;
-  std::vector<double> gradient(UpdateSlice, 1.0);
-  gradient[200] = Infinity;
-  const ValueId sum = fixture.Add(DType::F64, {1});
-  const ValueId bad = fixture.Add(DType::I64, {1});
-  fixture.Run(op::SumSquares{.gradient = fixture.F32({UpdateSlice}, gradient),
-                             .sum = sum,
-                             .sum_onto = {},
-                             .bad = bad,
-                             .bad_onto = {},
-                             .sub_vector = id});
-  EXPECT_EQ(fixture.At<double>(sum)[0], 100);
-  EXPECT_EQ(fixture.At<int64_t>(bad)[0], 1);
+  ForBackends([](const Backend& backend) {
+    KernelFixture fixture(backend);
+    const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
+    fixture.mutable_plan().sub_vectors[id].segments[1].counted_in_norm = false;
+    std::vector<double> gradient(UpdateSlice, 1.0);
+    gradient[200] = Infinity;
+    const ValueId sum = fixture.Add(DType::F64, {1});
+    const ValueId bad = fixture.Add(DType::I64, {1});
+    fixture.Run(op::SumSquares{.gradient = fixture.F32({UpdateSlice}, gradient),
+                               .sum = sum,
+                               .sum_onto = {},
+                               .bad = bad,
+                               .bad_onto = {},
+                               .sub_vector = id});
+    EXPECT_EQ(fixture.At<double>(sum)[0], 100);
+    EXPECT_EQ(fixture.At<int64_t>(bad)[0], 1);
+  });
 }
 
 }  // namespace shardc

@@ -8,20 +8,23 @@
 namespace shardc {
 
 TEST(Swiglu, EqualsLoopsInF64) {
-  for (const int64_t size : {1, 7, 257, 100003}) {
-    KernelFixture fixture;
-    auto gate = RandomNumbers(size, 1, 3);
-    const auto up = RandomNumbers(size, 2);
-    // Where e^-x overflows or vanishes.
-    gate[0] = size == 1 ? -200 : 200;
-    std::vector<double> expected(gate.size());
-    for (size_t i = 0; i < gate.size(); ++i) {
-      expected[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+  ForElementTypes([](const Backend& backend, DType dtype) {
+    for (const int64_t size : {1, 7, 33, 257, 100003}) {
+      KernelFixture fixture(backend);
+      auto gate = RandomNumbers(dtype, size, 1, 3);
+      const auto up = RandomNumbers(dtype, size, 2);
+      // Where e^-x overflows or vanishes.
+      gate[0] = size == 1 ? -200 : 200;
+      std::vector<double> expected(gate.size());
+      for (size_t i = 0; i < gate.size(); ++i) {
+        expected[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+      }
+      const ValueId y = fixture.Add(dtype, {size});
+      fixture.Run(
+          op::Swiglu{.gate = fixture.Floats(dtype, {size}, gate), .up = fixture.Floats(dtype, {size}, up), .y = y});
+      ExpectClose(OpKind::Swiglu, "y", fixture, y, expected);
     }
-    const ValueId y = fixture.Add(DType::F32, {size});
-    fixture.Run(op::Swiglu{.gate = fixture.F32({size}, gate), .up = fixture.F32({size}, up), .y = y});
-    ExpectClose(OpKind::Swiglu, "y", fixture.At<float>(y), expected);
-  }
+  });
 }
 
 }  // namespace shardc

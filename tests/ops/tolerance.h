@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/plan/op.h"
+#include "tests/support/kernel_fixture.h"
 
 namespace shardc {
 
@@ -26,5 +27,9 @@ auto ExpectClose(OpKind op, std::string_view what, std::span<const float> actual
     -> void;
 auto ExpectClose(OpKind op, std::string_view what, std::span<const double> actual, const std::vector<double>& expected)
     -> void;
+
+/// The same for a value of any floating type.
+auto ExpectClose(OpKind op, std::string_view what, KernelFixture& fixture, ValueId actual,
+                 const std::vector<double>& expected) -> void;
 
 }  // namespace shardc

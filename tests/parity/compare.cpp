@@ -38,7 +38,7 @@ auto ExpectClose(const std::string& what, const NamedNumbers& actual, const Name
     const double error = RelativeError(numbers, f64.at(name), scale.at(name));
     const double torch_error = RelativeError(f32.at(name), f64.at(name), scale.at(name));
     const double allowed = std::max(tolerance.floor, tolerance.times * torch_error);
-    EXPECT_LE(error, allowed) << what << ": " << name << ", LibTorch in f32: " << torch_error;
+    EXPECT_LE(error, allowed) << what << ": " << name << ", LibTorch: " << torch_error;
     // Written so that a NaN is the worst.
     if (!(error / allowed <= worst.used)) {
       worst = {.parameter = name, .error = error, .used = error / allowed};

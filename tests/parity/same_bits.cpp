@@ -25,6 +25,7 @@ static const std::vector<MeshRow> Meshes{
     {"dp 1", false, {}},
     {"dp 2, accumulate 2", false, {"mesh.dp=2", "batch.accumulate=2"}},
     {"dp 3, tied", true, {"mesh.dp=3"}},
+    {"dp 2, bf16, chunks", false, {"mesh.dp=2", "precision.compute=bf16", "precision.residual=fp32", "loss.chunks=3"}},
     {"dp 2, accumulate 2, tied, two threads a rank", true, {"mesh.dp=2", "batch.accumulate=2", "run.threads=2"}},
 };
 
@@ -35,6 +36,7 @@ static const std::vector<std::vector<std::string>> Variants{
     {"recompute.policy=full"},
     {"shard.reshard_after_forward=true"},
     {"shard.reshard_after_forward=false"},
+    {"shard.prefetch_forward=1", "shard.prefetch_backward=2", "shard.reshard_after_forward=true"},
     {"recompute.policy=full", "shard.reshard_after_forward=true"},
     {"recompute.policy=full", "shard.reshard_after_forward=false"},
 };

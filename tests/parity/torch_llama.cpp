@@ -16,6 +16,7 @@ static auto TypeOf(Precision precision) -> at::ScalarType {
   switch (precision) {
     case Precision::F32: return at::kFloat;
     case Precision::F64: return at::kDouble;
+    case Precision::BF16: return at::kBFloat16;
   }
   TORCH_CHECK(false, "precision ", static_cast<int>(precision));
 }
@@ -53,11 +54,12 @@ class TorchLlama {
   auto Loss(const TokenBatch& batch) const -> at::Tensor {
     const at::Tensor tokens_BS = ToIds(batch.tokens, batch.num_sequences, batch.seq);
     const at::Tensor targets_BS = ToIds(batch.targets, batch.num_sequences, batch.seq);
-    const at::Tensor logits_NV = Logits(tokens_BS).reshape({-1, shape_.vocab});
+    const at::ScalarType loss_type = type_ == at::kBFloat16 ? at::kFloat : type_;
+    const at::Tensor logits_NV = Logits(tokens_BS).reshape({-1, shape_.vocab}).to(loss_type);
     const at::Tensor sum = torch::nn::functional::cross_entropy(
         logits_NV, targets_BS.reshape({-1}),
         torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
-    return sum / targets_BS.ge(0).sum().to(type_);
+    return sum / targets_BS.ge(0).sum().to(loss_type);
   }
 
  private:

@@ -1,5 +1,5 @@
-// The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64 or
-// f32, behind plain vectors. Its source file is the only one here that pays for LibTorch's headers.
+// The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64,
+// f32 or bf16, behind plain vectors. Its source file is the only one here that pays for LibTorch's headers.
 //
 // Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions.
 #pragma once
@@ -37,7 +37,8 @@ struct TokenBatch {
   std::vector<int32_t> targets;
 };
 
-enum class Precision : uint8_t { F32, F64 };
+/// BF16: parameters, activations and gradients; the loss is taken of logits in f32.
+enum class Precision : uint8_t { F32, F64, BF16 };
 
 /// Mean loss over the valid targets, without gradients.
 auto TorchLoss(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters, const TokenBatch& batch)

@@ -70,6 +70,8 @@ struct BrokenPlan {
   void (*edit)(Editor& e);
   /// Where the plan is broken before this pass was run; else the whole plan is.
   std::optional<PassKind> after = {};
+  /// Computes in bf16.
+  bool bf16 = false;
 };
 
 /// Lets the buffer that ends where another living one begins grow by one byte.
@@ -258,6 +260,23 @@ const BrokenPlan BrokenPlans[] = {
     {"a sub-vector that is updated twice", "update-twice", [](Editor& e) { e.Repeat(e.Find<op::Adamw>()); }},
     {"the moments of another sub-vector", "update-place",
      [](Editor& e) { e.Get<op::Adamw>(1).exp_avg = e.plan.sub_vectors[SubVectorId{2}].exp_avg; }},
+    {"an update that leaves the bf16 copy as it was", "update-copy", [](Editor& e) { e.Get<op::Adamw>().copy = {}; }, {}, true},
+    {"an update that writes the copy of another unit", "update-copy",
+     [](Editor& e) { e.Get<op::Adamw>().copy = e.plan.sub_vectors[SubVectorId{2}].compute_copy; }, {}, true},
+    {"a sub-vector that computes in bf16 and has no copy in it", "copy-unset",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].compute_copy = {}; }, {}, true},
+    {"a start that does not make the bf16 copy", "copy-stale",
+     [](Editor& e) { e.Erase(e.Find<op::Cast>(0, SectionKind::Init), SectionKind::Init); }, {}, true},
+    {"a bf16 copy that is made before the parameters are drawn", "copy-stale",
+     [](Editor& e) {
+       const size_t cast = e.Find<op::Cast>(0, SectionKind::Init);
+       const size_t initialize = e.Find<op::Initialize>(0, SectionKind::Init);
+       std::swap(e.Ops(SectionKind::Init)[cast], e.Ops(SectionKind::Init)[initialize]);
+     },
+     {},
+     true},
+    {"a restart that does not make the bf16 copy", "copy-stale",
+     [](Editor& e) { e.Erase(e.Find<op::Cast>(0, SectionKind::Restore), SectionKind::Restore); }, {}, true},
     {"an update before its gradient is complete", "update-early",
      [](Editor& e) {
        const Op adamw = e.Ops()[e.Find<op::Adamw>()];
@@ -432,7 +451,7 @@ TEST(VerifyPlan, RejectsEachBrokenPlanByName) {
   ASSERT_EQ(VerifyPlan(valid), std::vector<std::string>{});
   for (const BrokenPlan& broken : BrokenPlans) {
     SCOPED_TRACE(broken.what);
-    Editor editor(broken.after ? CompileSample({}, broken.after) : valid);
+    Editor editor(broken.bf16 ? CompileSample({"precision.compute=bf16"}) : broken.after ? CompileSample({}, broken.after) : valid);
     broken.edit(editor);
     const auto read = ParsePlan(PrintPlan(editor.plan));
     ASSERT_TRUE(read.ok()) << read.error().message;

@@ -25,6 +25,17 @@ TEST(Resume, FinishedRunIsLeftAsItIs) {
   EXPECT_EQ(ReadText(training / "run/metrics.jsonl"), metrics);
 }
 
+TEST(Resume, FewerStepsThanThereAreDone) {
+  const Training training({"train.steps=6"});
+  ASSERT_EQ(training.Run().status, 0);
+  const auto before = ContentsOf(training / "run/checkpoints");
+  const Outcome again = training.Run("run", {"train.steps=4"});
+  EXPECT_EQ(again.status, 0);
+  EXPECT_THAT(again.err,
+              HasSubstr("run tiny: its checkpoint is of step 6, and train.steps is 4: nothing is left to do\n"));
+  EXPECT_EQ(ContentsOf(training / "run/checkpoints"), before);
+}
+
 TEST(Resume, MetricsAreCutBackToTheRestoredStep) {
   const Training training;
   ASSERT_EQ(training.Run("whole").status, 0);

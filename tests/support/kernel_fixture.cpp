@@ -7,10 +7,28 @@
 #include <cstring>
 #include <random>
 
+#include "runtime/kernels/cpu/device.h"
+
 namespace shardc {
 
 constexpr size_t GuardBytes = 256;
 constexpr std::byte Guard{0xA5};
+
+auto Backends() -> const std::vector<Backend>& {
+  static const std::vector<Backend> backends = [] {
+    std::vector<Backend> all{{PortableDevice, "fused"}, {PortableDevice, "reference"}};
+    if (HasAvx512()) {
+      all.push_back({Avx512Device, "fused"});
+    }
+    return all;
+  }();
+  return backends;
+}
+
+KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank) {
+  plan_.device = backend.device;
+  plan_.kernels = backend.kernels;
+}
 
 auto KernelFixture::Add(DType dtype, Dims shape) -> ValueId {
   const int64_t bytes = NumElements(shape) * SizeOf(dtype);
@@ -39,6 +57,20 @@ auto KernelFixture::F32(Dims shape, const std::vector<double>& elements) -> Valu
   const ValueId value = Add(DType::F32, std::move(shape));
   Write<float>(MemoryOf(value), elements);
   return value;
+}
+
+auto KernelFixture::BF16(Dims shape, const std::vector<double>& elements) -> ValueId {
+  CHECK(NumElements(shape) == static_cast<int64_t>(elements.size()), "{} of {}", elements.size(), ToText(shape));
+  const ValueId value = Add(DType::BF16, std::move(shape));
+  const std::span<BFloat16> rounded = At<BFloat16>(value);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    Store(rounded[i], static_cast<float>(elements[i]));
+  }
+  return value;
+}
+
+auto KernelFixture::Floats(DType dtype, Dims shape, const std::vector<double>& elements) -> ValueId {
+  return dtype == DType::BF16 ? BF16(std::move(shape), elements) : F32(std::move(shape), elements);
 }
 
 auto KernelFixture::F64(const std::vector<double>& elements) -> ValueId {
@@ -98,6 +130,28 @@ auto KernelFixture::ViewOf(ValueId value) -> View {
   return {.base = MemoryOf(value), .dtype = described.dtype, .shape = described.shape};
 }
 
+auto KernelFixture::Numbers(ValueId value) -> std::vector<double> {
+  const auto widened = [&]<class T>(std::span<const T> elements) {
+    std::vector<double> numbers;
+    for (const T& element : elements) {
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        numbers.push_back(static_cast<double>(Load(element)));
+      } else {
+        numbers.push_back(static_cast<double>(element));
+      }
+    }
+    return numbers;
+  };
+  switch (plan_.values[value].dtype) {
+    case DType::F32: return widened(std::span<const float>(At<float>(value)));
+    case DType::BF16: return widened(std::span<const BFloat16>(At<BFloat16>(value)));
+    case DType::F64: return widened(std::span<const double>(At<double>(value)));
+    case DType::I32: return widened(std::span<const int32_t>(At<int32_t>(value)));
+    case DType::I64: return widened(std::span<const int64_t>(At<int64_t>(value)));
+  }
+  CHECK(false, "numbers of a type that is none");
+}
+
 auto KernelFixture::MemoryOf(ValueId value) -> std::byte* {
   Memory& memory = memories_[static_cast<size_t>(plan_.values[value].buffer.index)];
   return memory.bytes.data() + memory.begin;
@@ -129,6 +183,20 @@ auto RandomNumbers(int64_t count, uint64_t seed, double spread) -> std::vector<d
     number = static_cast<double>(static_cast<float>(sum * std::sqrt(3.0) * spread));
   }
   return numbers;
+}
+
+auto RoundedTo(DType dtype, std::vector<double> numbers) -> std::vector<double> {
+  for (double& number : numbers) {
+    const auto single = static_cast<float>(number);
+    BFloat16 half{};
+    Store(half, single);
+    number = static_cast<double>(dtype == DType::BF16 ? Load(half) : single);
+  }
+  return numbers;
+}
+
+auto RandomNumbers(DType dtype, int64_t count, uint64_t seed, double spread) -> std::vector<double> {
+  return RoundedTo(dtype, RandomNumbers(count, seed, spread));
 }
 
 auto RandomTokens(int64_t count, uint64_t seed, int64_t vocabulary) -> std::vector<int32_t> {

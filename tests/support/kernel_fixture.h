@@ -1,6 +1,8 @@
 // A tiny plan over host memory, and a binder for it: what a test needs to run one kernel.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <span>
 #include <vector>
@@ -10,15 +12,60 @@
 
 namespace shardc {
 
+/// What kernels a plan names: its device and its backend.
+struct Backend {
+  std::string_view device = "cpu";
+  std::string_view kernels = "fused";
+};
+
+/// Every backend, as far as this machine can run it.
+auto Backends() -> const std::vector<Backend>&;
+
+/// Calls body(backend) for each backend.
+template <class Body>
+auto ForBackends(const Body& body) -> void {
+  for (const Backend& backend : Backends()) {
+    SCOPED_TRACE(fmt::format("{} kernels on {}", backend.kernels, backend.device));
+    body(backend);
+  }
+}
+
+/// Calls body(backend, dtype) for each backend and each element type of activations.
+template <class Body>
+auto ForElementTypes(const Body& body) -> void {
+  ForBackends([&](const Backend& backend) {
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      SCOPED_TRACE(ToText(dtype));
+      body(backend, dtype);
+    }
+  });
+}
+
+/// Calls body(backend, dtype, residual) for each backend and each pair of types of activations and residual stream.
+template <class Body>
+auto ForResidualTypes(const Body& body) -> void {
+  ForElementTypes([&](const Backend& backend, DType dtype) {
+    body(backend, dtype, dtype);
+    if (dtype != DType::F32) {
+      SCOPED_TRACE("residual in f32");
+      body(backend, dtype, DType::F32);
+    }
+  });
+}
+
 /// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in
 /// any floating type), so reads of what nobody wrote show.
 class KernelFixture : public Binder {
  public:
-  explicit KernelFixture(int64_t rank = 0) : rank_(rank) {}
+  explicit KernelFixture(int64_t rank = 0) : KernelFixture(Backend{}, rank) {}
+  explicit KernelFixture(const Backend& backend, int64_t rank = 0);
 
   /// A value that holds nothing yet.
   auto Add(DType dtype, Dims shape) -> ValueId;
   auto F32(Dims shape, const std::vector<double>& elements) -> ValueId;
+  auto BF16(Dims shape, const std::vector<double>& elements) -> ValueId;
+  /// F32 or BF16.
+  auto Floats(DType dtype, Dims shape, const std::vector<double>& elements) -> ValueId;
   auto F64(const std::vector<double>& elements) -> ValueId;
   auto I32(Dims shape, const std::vector<int32_t>& elements) -> ValueId;
   auto I64(const std::vector<int64_t>& elements) -> ValueId;
@@ -30,6 +77,9 @@ class KernelFixture : public Binder {
   auto At(ValueId value) -> std::span<T> {
     return {reinterpret_cast<T*>(MemoryOf(value)), static_cast<size_t>(plan_.values[value].num_elements())};
   }
+
+  /// The elements of a value of any type.
+  auto Numbers(ValueId value) -> std::vector<double>;
 
   auto mutable_plan() -> Plan& { return plan_; }
 
@@ -69,6 +119,10 @@ class KernelFixture : public Binder {
 
 /// The same numbers on every machine: roughly normal, of the given spread, each an exact f32.
 auto RandomNumbers(int64_t count, uint64_t seed, double spread = 1) -> std::vector<double>;
+/// The same, each an exact number of the type.
+auto RandomNumbers(DType dtype, int64_t count, uint64_t seed, double spread = 1) -> std::vector<double>;
+/// `numbers` in f32 or bf16, each rounded to nearest, ties to even.
+auto RoundedTo(DType dtype, std::vector<double> numbers) -> std::vector<double>;
 /// Ids in [0, vocabulary).
 auto RandomTokens(int64_t count, uint64_t seed, int64_t vocabulary) -> std::vector<int32_t>;
 

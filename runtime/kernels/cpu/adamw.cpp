@@ -10,32 +10,6 @@
 
 namespace shardc {
 
-/// The numbers of one step and one group.
-struct StepFactors {
-  float gradient = 1;
-  float decay = 1;
-  float take1 = 0;
-  float keep2 = 0;
-  float take2 = 0;
-  float step_size = 0;
-  float bias2_root = 1;
-  float eps = 0;
-};
-
-static auto Update(const StepFactors& f, const float* gradient, int64_t n, float* parameter, float* exp_avg,
-                   float* exp_avg_sq) -> void {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float g = gradient[i] * f.gradient;
-    const float m = exp_avg[i] + (g - exp_avg[i]) * f.take1;
-    const float v = exp_avg_sq[i] * f.keep2 + g * g * f.take2;
-    const float denominator = std::sqrt(v) / f.bias2_root + f.eps;
-    exp_avg[i] = m;
-    exp_avg_sq[i] = v;
-    parameter[i] = parameter[i] * f.decay - f.step_size * (m / denominator);
-  }
-}
-
 auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   struct Share {
@@ -51,32 +25,39 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   for (const ValueId value : {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq}) {
     CheckSliceLength(plan, value, op.sub_vector, binder.rank());
   }
+  Operand<BFloat16> copy;
+  if (op.copy.valid()) {
+    CheckSliceLength(plan, op.copy, op.sub_vector, binder.rank());
+    copy = Resolve<BFloat16>(binder, op.copy);
+  }
   return [gradient = Resolve<const float>(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
           parameter = Resolve<float>(binder, op.parameter), exp_avg = Resolve<float>(binder, op.exp_avg),
-          exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), shares, &scalars = std::as_const(binder.scalars()),
-          lr_id = op.lr, updates = op.updates, beta1 = op.beta1, beta2 = op.beta2,
-          eps = op.eps](const Moment& moment) -> Status {
+          exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), copy, copies = op.copy.valid(), shares,
+          &scalars = std::as_const(binder.scalars()), lr_id = op.lr, updates = op.updates, beta1 = op.beta1,
+          beta2 = op.beta2, eps = op.eps, update = LoopsOf(plan).Adamw](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     float* const parameter_N = parameter.At(moment);
     float* const exp_avg_N = exp_avg.At(moment);
     float* const exp_avg_sq_N = exp_avg_sq.At(moment);
+    BFloat16* const copy_N = copies ? copy.At(moment) : nullptr;
     // `updates` counts the updates before this one.
     const double t = scalars[updates] + 1;
     const double bias1 = 1 - std::pow(beta1, t);
     const double bias2 = 1 - std::pow(beta2, t);
     for (const Share& share : shares) {
       const double lr = scalars[lr_id] * share.lr_scale;
-      const StepFactors factors{.gradient = static_cast<float>(*factor.At(moment)),
-                                .decay = static_cast<float>(1 - lr * share.weight_decay),
-                                .take1 = static_cast<float>(1 - beta1),
-                                .keep2 = static_cast<float>(beta2),
-                                .take2 = static_cast<float>(1 - beta2),
-                                .step_size = static_cast<float>(lr / bias1),
-                                .bias2_root = static_cast<float>(std::sqrt(bias2)),
-                                .eps = static_cast<float>(eps)};
+      const AdamwFactors factors{.gradient = static_cast<float>(*factor.At(moment)),
+                                 .decay = static_cast<float>(1 - lr * share.weight_decay),
+                                 .take1 = static_cast<float>(1 - beta1),
+                                 .keep2 = static_cast<float>(beta2),
+                                 .take2 = static_cast<float>(1 - beta2),
+                                 .step_size = static_cast<float>(lr / bias1),
+                                 .bias2_root = static_cast<float>(std::sqrt(bias2)),
+                                 .eps = static_cast<float>(eps)};
       ParallelRanges(share.elements.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
         const int64_t first = share.elements.begin + begin;
-        Update(factors, gradient_N + first, end - begin, parameter_N + first, exp_avg_N + first, exp_avg_sq_N + first);
+        update(factors, gradient_N + first, end - begin, parameter_N + first, exp_avg_N + first, exp_avg_sq_N + first,
+               copies ? copy_N + first : nullptr);
       });
     }
     return Success{};

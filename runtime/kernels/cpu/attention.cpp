@@ -1,18 +1,16 @@
 // attention: causal, in tiles, with an online softmax, so that no matrix of S x S scores is ever held.
 //
-// For each (batch, head) and tile of queries, over the tiles of keys up to the diagonal: scores = scale q k^T; each row
-// keeps its running maximum m and sum l, y being corrected by e^(m_old - m_new) where the maximum grew; y += e^(scores
-// - m) v. At the end y is divided by l, and lse = m + log l. y itself is the accumulator; k and v of a group of heads
-// are read in place. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of
-// threads. Source: Dao 2023, "FlashAttention-2", alg. 1.
+// For each (batch, kv head) some positions of queries at a time, of all heads that share the keys, over the tiles of
+// keys up to the diagonal: a tile of keys and values is packed once; then, for each tile of queries, scores = q k^T; each
+// row keeps its running maximum m and sum l, its output so far being corrected by e^(m_old - m_new) where the maximum
+// grew; the output gathers e^(scale scores - m) v in f32. At the end y is that divided by l, and lse = m + log l. The
+// work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads. Source: Dao 2023,
+// "FlashAttention-2", alg. 1.
 #include <algorithm>
 #include <limits>
 
 #include "runtime/kernels/cpu/attention_view.h"
-#include "runtime/kernels/cpu/exponential.h"
-#include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/reductions.h"
 
 namespace shardc {
 
@@ -25,107 +23,155 @@ struct HeadOperands {
   float* lse = nullptr;
 };
 
-template <class T>
-static auto ScaleRow(T* row, int64_t n, float factor) -> void {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    row[i] = static_cast<T>(static_cast<float>(row[i]) * factor);
+template <class T, class E>
+class AttentionItem {
+ public:
+  /// `scratch` is the slot's.
+  AttentionItem(const AttentionView& view, const HeadOperands<T>& all, float* scratch)
+      : view_(view), sizes_(view.sizes), path_(view.path), all_(all) {
+    const AttentionParts parts(sizes_);
+    keys_ = reinterpret_cast<E*>(scratch + parts.keys);
+    values_ = reinterpret_cast<E*>(scratch + parts.values);
+    queries_ = reinterpret_cast<E*>(scratch + parts.queries);
+    outputs_ = scratch + parts.sums_of_values;
+    scores_ = scratch + parts.scores;
+    // Of one type, they take the place of the scores.
+    probabilities_ = reinterpret_cast<E*>(scratch + (std::is_same_v<E, float> ? parts.scores : parts.probabilities));
+    maxima_ = scratch + parts.maxima;
+    sums_ = scratch + parts.sums;
+    corrections_ = scratch + parts.corrections;
   }
-}
 
-/// One row of a tile: scores become e^(score - maximum) up to `visible`, 0 beyond. Returns what the sum and the output
-/// so far are to be multiplied with.
-static auto SoftmaxRow(float* scores, int64_t visible, int64_t width, float& maximum, float& sum) -> float {
-  const float before = maximum;
-  maximum = std::max(before, Max(scores, visible));
-  const float greatest = maximum;
-  float added = 0;
-#pragma omp simd reduction(+ : added)
-  for (int64_t c = 0; c < visible; ++c) {
-    const float p = Exp(scores[c] - greatest);
-    scores[c] = p;
-    added += p;
+  auto Run(int64_t item) -> void {
+    batch_ = item / sizes_.kv_heads;
+    kv_head_ = item % sizes_.kv_heads;
+    const int64_t positions = sizes_.query_positions();
+    for (int64_t first = 0; first < sizes_.sequence; first += positions) {
+      Attend(first, std::min(sizes_.sequence, first + positions));
+    }
   }
-  std::fill(scores + visible, scores + width, 0.0F);
-  const float correction = Exp(before - greatest);
-  sum = sum * correction + added;
-  return correction;
-}
 
-template <class T>
-static auto AttendHead(const AttentionView& view, const HeadOperands<T>& head, float* scratch) -> void {
-  float* const scores = scratch;
-  float* const maxima = scores + AttentionQueryTile * AttentionKeyTile;
-  float* const sums = maxima + AttentionQueryTile;
-  const int64_t sequence = view.sizes.sequence;
-  for (int64_t query = 0; query < sequence; query += AttentionQueryTile) {
-    const int64_t rows = std::min(AttentionQueryTile, sequence - query);
-    T* const y = head.y + query * view.query_stride;
-    std::fill_n(maxima, rows, -std::numeric_limits<float>::infinity());
-    std::fill_n(sums, rows, 0.0F);
-    for (int64_t key = 0; key < query + rows; key += AttentionKeyTile) {
-      const int64_t columns = std::min(AttentionKeyTile, query + rows - key);
-      Gemm({.m = rows,
-            .n = columns,
-            .k = view.head_dim,
-            .transpose_b = true,
-            .stride_a = view.query_stride,
-            .stride_b = view.key_stride,
-            .stride_c = AttentionKeyTile,
-            .alpha = view.scale},
-           head.q + query * view.query_stride, head.k + key * view.key_stride, scores);
-      for (int64_t row = 0; row < rows; ++row) {
-        const int64_t visible = std::min(columns, query + row - key + 1);
-        const float correction = SoftmaxRow(scores + row * AttentionKeyTile, visible, columns, maxima[row], sums[row]);
-        if (key > 0 && correction != 1.0F) {
-          ScaleRow(y + row * view.query_stride, view.head_dim, correction);
+ private:
+  auto Head(int64_t of_group) const -> int64_t { return kv_head_ * sizes_.heads_per_kv() + of_group; }
+  /// Of the rows in scratch.
+  auto RowOf(int64_t of_group, int64_t position) const -> int64_t { return of_group * sizes_.query_positions() + position; }
+
+  /// The queries of positions [first, end).
+  auto Attend(int64_t first, int64_t end) -> void {
+    const auto& pack = path_.loops->Of<T, E>();
+    const int64_t group = sizes_.heads_per_kv();
+    for (int64_t head = 0; head < group; ++head) {
+      pack.PackLeft(all_.q + view_.QueryHead(batch_, Head(head)) + first * view_.query_stride, view_.query_stride,
+                    end - first, sizes_.head_dim, queries_ + RowOf(head, 0) * sizes_.head_stride(),
+                    sizes_.head_stride());
+    }
+    std::fill_n(maxima_, group * sizes_.query_positions(), -std::numeric_limits<float>::infinity());
+    std::fill_n(sums_, group * sizes_.query_positions(), 0.0F);
+    const int64_t at_key = view_.KeyHead(batch_, kv_head_);
+    for (int64_t key = 0; key < end; key += AttentionKeyTile) {
+      const int64_t keys = std::min(AttentionKeyTile, end - key);
+      pack.PackRightTransposed(all_.k + at_key + key * view_.key_stride, view_.key_stride, sizes_.head_dim, keys, keys_,
+                               sizes_.tile_stride());
+      pack.PackRight(all_.v + at_key + key * view_.key_stride, view_.key_stride, keys, sizes_.head_dim, values_,
+                     sizes_.head_stride());
+      for (int64_t head = 0; head < group; ++head) {
+        for (int64_t query = first; query < end; query += AttentionQueryTile) {
+          const int64_t rows = std::min(AttentionQueryTile, end - query);
+          if (query + rows > key) {
+            AddTile(RowOf(head, query - first), rows, key, std::min(keys, query + rows - key), query - key + 1);
+          }
         }
       }
-      Gemm({.m = rows,
-            .n = view.head_dim,
-            .k = columns,
-            .stride_a = AttentionKeyTile,
-            .stride_b = view.key_stride,
-            .stride_c = view.query_stride,
-            .beta = key > 0 ? 1.0F : 0.0F},
-           scores, head.v + key * view.key_stride, y);
     }
-    for (int64_t row = 0; row < rows; ++row) {
-      ScaleRow(y + row * view.query_stride, view.head_dim, 1.0F / sums[row]);
-      head.lse[query + row] = maxima[row] + std::log(sums[row]);
+    Finish(first, end);
+  }
+
+  auto AddTile(int64_t row, int64_t rows, int64_t key, int64_t columns, int64_t visible) -> void {
+    float* const outputs = outputs_ + row * sizes_.head_stride();
+    Multiply(path_,
+             {.m = rows,
+              .n = columns,
+              .k = sizes_.head_dim,
+              .stride_a = sizes_.head_stride(),
+              .stride_b = sizes_.tile_stride(),
+              .stride_c = sizes_.tile_stride()},
+             queries_ + row * sizes_.head_stride(), keys_, scores_);
+    path_.loops->Of<E>().SoftmaxTile(scores_, sizes_.tile_stride(), rows, columns, visible, view_.scale, maxima_ + row,
+                                     sums_ + row, corrections_, probabilities_, sizes_.tile_stride());
+    if (key > 0) {
+      path_.loops->ScaleRows(corrections_, rows, sizes_.head_dim, outputs, sizes_.head_stride());
+    }
+    Multiply(path_,
+             {.m = rows,
+              .n = sizes_.head_dim,
+              .k = columns,
+              .stride_a = sizes_.tile_stride(),
+              .stride_b = sizes_.head_stride(),
+              .stride_c = sizes_.head_stride(),
+              .adds = key > 0},
+             probabilities_, values_, outputs);
+  }
+
+  auto Finish(int64_t first, int64_t end) -> void {
+    for (int64_t of_group = 0; of_group < sizes_.heads_per_kv(); ++of_group) {
+      const int64_t head = Head(of_group);
+      const int64_t row = RowOf(of_group, 0);
+      path_.loops->Of<T>().DivideRows(sums_ + row, end - first, sizes_.head_dim, outputs_ + row * sizes_.head_stride(),
+                                      sizes_.head_stride(),
+                                      all_.y + view_.QueryHead(batch_, head) + first * view_.query_stride,
+                                      view_.query_stride);
+      float* const lse = all_.lse + (batch_ * sizes_.heads + head) * sizes_.sequence + first;
+      for (int64_t i = 0; i < end - first; ++i) {
+        lse[i] = maxima_[row + i] + std::log(sums_[row + i]);
+      }
     }
   }
-}
 
-template <class T>
-static auto BindAttention(const op::Attention& op, Binder& binder) -> Kernel {
+  const AttentionView& view_;
+  const AttentionSizes& sizes_;
+  const GemmPath& path_;
+  const HeadOperands<T>& all_;
+  E* keys_ = nullptr;
+  E* values_ = nullptr;
+  E* queries_ = nullptr;
+  float* outputs_ = nullptr;
+  float* scores_ = nullptr;
+  E* probabilities_ = nullptr;
+  float* maxima_ = nullptr;
+  float* sums_ = nullptr;
+  float* corrections_ = nullptr;
+  int64_t batch_ = 0;
+  int64_t kv_head_ = 0;
+};
+
+template <class T, class E>
+static auto BindAttention(const op::Attention& op, Binder& binder, const AttentionView& view) -> Kernel {
   return
       [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
        y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse), scratch = Resolve<float>(binder, op.scratch),
-       view = ViewAttention(op, binder)](const Moment& moment) -> Status {
-        const int64_t slots = view.sizes.forward_slots();
+       view](const Moment& moment) -> Status {
+        const HeadOperands<T> all{.q = q.At(moment),
+                                  .k = k.At(moment),
+                                  .v = v.At(moment),
+                                  .y = y.At(moment),
+                                  .lse = lse.At(moment)};
+        const int64_t slots = view.sizes.slots();
+        const int64_t floats_of_slot = AttentionParts(view.sizes).total;
         ParallelSlots(slots, [&](int64_t slot) {
-          const SerialGemm serial;
-          for (int64_t item = slot; item < view.sizes.batch * view.sizes.heads; item += slots) {
-            const int64_t batch = item / view.sizes.heads;
-            const int64_t head = item % view.sizes.heads;
-            const int64_t query_head = view.QueryHead(batch, head);
-            const int64_t key_head = view.KeyHead(batch, head / view.heads_per_kv());
-            AttendHead<T>(view,
-                          {.q = q.At(moment) + query_head,
-                           .k = k.At(moment) + key_head,
-                           .v = v.At(moment) + key_head,
-                           .y = y.At(moment) + query_head,
-                           .lse = lse.At(moment) + item * view.sizes.sequence},
-                          scratch.At(moment) + slot * AttentionSlotFloats);
+          AttentionItem<T, E> body(view, all, scratch.At(moment) + slot * floats_of_slot);
+          for (int64_t item = slot; item < view.sizes.items(); item += slots) {
+            body.Run(item);
           }
+          EndProducts(view.path);
         });
         return Success{};
       };
 }
 
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() { return BindAttention<T>(op, binder); });
+  const AttentionView view = ViewAttention(op, binder);
+  return ForProductType(view.path, binder.ViewOf(op.q).dtype,
+                        [&]<class T, class E>() { return BindAttention<T, E>(op, binder, view); });
 }
 
 }  // namespace shardc

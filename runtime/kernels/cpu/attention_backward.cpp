@@ -3,15 +3,12 @@
 // With p = e^(scale q k^T - lse) and delta = rowsum(dy * y): dv = p^T dy, ds = scale p (dy v^T - delta), dq = ds k,
 // dk = ds^T q. An item of work is one (batch, kv head): for each tile of keys its query heads in order, for each of
 // those the tiles of queries from the diagonal on. dk and dv of a key tile are done in one go; dq gathers over the key
-// tiles. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads. Source:
-// Dao 2023, "FlashAttention-2", alg. 2.
+// tiles; all gather in f32. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of
+// threads. Source: Dao 2023, "FlashAttention-2", alg. 2.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/attention_view.h"
-#include "runtime/kernels/cpu/exponential.h"
-#include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/reductions.h"
 
 namespace shardc {
 
@@ -26,121 +23,167 @@ struct BackwardOperands {
   T* dq = nullptr;
   T* dk = nullptr;
   T* dv = nullptr;
-  float* delta = nullptr;
 };
 
-/// A tile of scores and one of dy v^T become p and ds; what the mask hides becomes 0.
-static auto ProbabilitiesAndGradients(float* p, float* ds, int64_t rows, int64_t columns, int64_t first_visible,
-                                      const float* lse, const float* delta, float scale) -> void {
-  for (int64_t row = 0; row < rows; ++row) {
-    float* const p_C = p + row * AttentionKeyTile;
-    float* const ds_C = ds + row * AttentionKeyTile;
-    const int64_t visible = std::min(columns, first_visible + row);
-    const float lse_of_row = lse[row];
-    const float delta_of_row = delta[row];
-#pragma omp simd
-    for (int64_t c = 0; c < visible; ++c) {
-      const float probability = Exp(p_C[c] - lse_of_row);
-      p_C[c] = probability;
-      ds_C[c] = scale * probability * (ds_C[c] - delta_of_row);
+template <class T, class E>
+class AttentionBackwardItem {
+ public:
+  /// `scratch` is the slot's.
+  AttentionBackwardItem(const AttentionView& view, const BackwardOperands<T>& all, float* scratch)
+      : view_(view), sizes_(view.sizes), path_(view.path), all_(all) {
+    const AttentionBackwardParts parts(sizes_);
+    const auto elements = [&](int64_t part) { return reinterpret_cast<E*>(scratch + part); };
+    key_columns_ = elements(parts.key_columns);
+    value_columns_ = elements(parts.value_columns);
+    key_rows_ = elements(parts.key_rows);
+    q_left_ = elements(parts.q_left);
+    dy_left_ = elements(parts.dy_left);
+    // Without pairs, rows serve on either side of a product.
+    q_right_ = std::is_same_v<E, float> ? q_left_ : elements(parts.q_right);
+    dy_right_ = std::is_same_v<E, float> ? dy_left_ : elements(parts.dy_right);
+    // Of one type, they take the places of scores and dp.
+    p_ = elements(std::is_same_v<E, float> ? parts.scores : parts.p);
+    ds_ = elements(std::is_same_v<E, float> ? parts.dp : parts.ds);
+    transposed_ = elements(parts.transposed);
+    dk_ = scratch + parts.dk;
+    dv_ = scratch + parts.dv;
+    scores_ = scratch + parts.scores;
+    dp_ = scratch + parts.dp;
+    delta_ = scratch + parts.delta;
+    dq_ = scratch + parts.dq;
+  }
+
+  auto Run(int64_t item) -> void {
+    batch_ = item / sizes_.kv_heads;
+    kv_head_ = item % sizes_.kv_heads;
+    for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
+      const int64_t at = view_.QueryHead(batch_, Head(head));
+      path_.loops->Of<T>().RowDots(all_.dy + at, all_.y + at, view_.query_stride, sizes_.sequence, sizes_.head_dim,
+                                   delta_ + head * sizes_.sequence);
     }
-    std::fill(p_C + visible, p_C + columns, 0.0F);
-    std::fill(ds_C + visible, ds_C + columns, 0.0F);
+    for (int64_t key = 0; key < sizes_.sequence; key += AttentionKeyTile) {
+      RunKeys(key, std::min(AttentionKeyTile, sizes_.sequence - key));
+    }
+    for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
+      path_.loops->Of<T>().StoreBlock(DqOf(head, 0), dq_stride(), sizes_.sequence, sizes_.head_dim, false,
+                                      all_.dq + view_.QueryHead(batch_, Head(head)), view_.query_stride);
+    }
   }
-}
 
-/// What one pair of tiles adds to the gradients of one query head. `first` marks the first tile that adds to dk and dv.
-template <class T>
-static auto BackwardTile(const AttentionView& view, const BackwardOperands<T>& all, int64_t batch, int64_t head,
-                         int64_t query, int64_t key, bool first, float* scratch) -> void {
-  float* const p = scratch;
-  float* const ds = p + AttentionQueryTile * AttentionKeyTile;
-  const int64_t sequence = view.sizes.sequence;
-  const int64_t rows = std::min(AttentionQueryTile, sequence - query);
-  const int64_t columns = std::min(AttentionKeyTile, sequence - key);
-  const int64_t at_query = view.QueryHead(batch, head) + query * view.query_stride;
-  const int64_t at_key = view.KeyHead(batch, head / view.heads_per_kv()) + key * view.key_stride;
-  const int64_t at_row = (batch * view.sizes.heads + head) * sequence + query;
-
-  const auto scores = [&](const T* left, const T* right, float alpha, float* out) {
-    Gemm({.m = rows,
-          .n = columns,
-          .k = view.head_dim,
-          .transpose_b = true,
-          .stride_a = view.query_stride,
-          .stride_b = view.key_stride,
-          .stride_c = AttentionKeyTile,
-          .alpha = alpha},
-         left + at_query, right + at_key, out);
-  };
-  scores(all.q, all.k, view.scale, p);
-  scores(all.dy, all.v, 1, ds);
-  ProbabilitiesAndGradients(p, ds, rows, columns, query - key + 1, all.lse + at_row, all.delta + at_row, view.scale);
-
-  const auto to_keys = [&](const float* tile, const T* right, T* out) {
-    Gemm({.m = columns,
-          .n = view.head_dim,
-          .k = rows,
-          .transpose_a = true,
-          .stride_a = AttentionKeyTile,
-          .stride_b = view.query_stride,
-          .stride_c = view.key_stride,
-          .beta = first ? 0.0F : 1.0F},
-         tile, right + at_query, out + at_key);
-  };
-  to_keys(p, all.dy, all.dv);
-  to_keys(ds, all.q, all.dk);
-  Gemm({.m = rows,
-        .n = view.head_dim,
-        .k = columns,
-        .stride_a = AttentionKeyTile,
-        .stride_b = view.key_stride,
-        .stride_c = view.query_stride,
-        .beta = key == 0 ? 0.0F : 1.0F},
-       ds, all.k + at_key, all.dq + at_query);
-}
-
-/// delta of one query head: the row sums of dy * y.
-template <class T>
-static auto DeltaOfHead(const AttentionView& view, const BackwardOperands<T>& all, int64_t batch, int64_t head)
-    -> void {
-  const int64_t at_row = (batch * view.sizes.heads + head) * view.sizes.sequence;
-  for (int64_t s = 0; s < view.sizes.sequence; ++s) {
-    const int64_t at_query = view.QueryHead(batch, head) + s * view.query_stride;
-    const T* const dy_D = all.dy + at_query;
-    const T* const y_D = all.y + at_query;
-    all.delta[at_row + s] = static_cast<float>(
-        Sum(view.head_dim, [=](int64_t i) { return static_cast<float>(dy_D[i]) * static_cast<float>(y_D[i]); }));
+ private:
+  auto Head(int64_t of_group) const -> int64_t { return kv_head_ * sizes_.heads_per_kv() + of_group; }
+  auto dq_stride() const -> int64_t { return RoundUp(sizes_.head_dim, 16); }
+  auto DqOf(int64_t of_group, int64_t query) const -> float* {
+    return dq_ + (of_group * sizes_.sequence + query) * dq_stride();
   }
-}
 
-template <class T>
-static auto BackwardItem(const AttentionView& view, const BackwardOperands<T>& all, int64_t item, float* scratch)
-    -> void {
-  const int64_t batch = item / view.sizes.kv_heads;
-  const int64_t first_head = item % view.sizes.kv_heads * view.heads_per_kv();
-  const int64_t end_head = first_head + view.heads_per_kv();
-  for (int64_t head = first_head; head < end_head; ++head) {
-    DeltaOfHead(view, all, batch, head);
-  }
-  // The mask is a triangle only if tiles of queries and keys meet the diagonal together.
-  static_assert(AttentionQueryTile == AttentionKeyTile);
-  for (int64_t key = 0; key < view.sizes.sequence; key += AttentionKeyTile) {
-    for (int64_t head = first_head; head < end_head; ++head) {
-      for (int64_t query = key; query < view.sizes.sequence; query += AttentionQueryTile) {
-        BackwardTile(view, all, batch, head, query, key, head == first_head && query == key, scratch);
+  auto RunKeys(int64_t key, int64_t keys) -> void {
+    const auto& pack = path_.loops->Of<T, E>();
+    const int64_t at_key = view_.KeyHead(batch_, kv_head_) + key * view_.key_stride;
+    pack.PackRightTransposed(all_.k + at_key, view_.key_stride, sizes_.head_dim, keys, key_columns_,
+                             sizes_.tile_stride());
+    pack.PackRightTransposed(all_.v + at_key, view_.key_stride, sizes_.head_dim, keys, value_columns_,
+                             sizes_.tile_stride());
+    pack.PackRight(all_.k + at_key, view_.key_stride, keys, sizes_.head_dim, key_rows_, sizes_.head_stride());
+    std::fill_n(dk_, keys * sizes_.head_stride(), 0.0F);
+    std::fill_n(dv_, keys * sizes_.head_stride(), 0.0F);
+    for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
+      // Tiles of queries begin where tiles of keys do.
+      static_assert(AttentionKeyTile % AttentionBackwardQueryTile == 0);
+      for (int64_t query = key; query < sizes_.sequence; query += AttentionBackwardQueryTile) {
+        const int64_t rows = std::min(AttentionBackwardQueryTile, sizes_.sequence - query);
+        RunTile(head, query, rows, key, std::min(keys, query + rows - key));
       }
     }
+    path_.loops->Of<T>().StoreBlock(dk_, sizes_.head_stride(), keys, sizes_.head_dim, false, all_.dk + at_key,
+                                    view_.key_stride);
+    path_.loops->Of<T>().StoreBlock(dv_, sizes_.head_stride(), keys, sizes_.head_dim, false, all_.dv + at_key,
+                                    view_.key_stride);
   }
-}
 
-template <class T>
-static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binder) -> Kernel {
+  auto RunTile(int64_t head, int64_t query, int64_t rows, int64_t key, int64_t columns) -> void {
+    PackQueries(all_.q + view_.QueryHead(batch_, Head(head)) + query * view_.query_stride, rows, q_left_, q_right_);
+    PackQueries(all_.dy + view_.QueryHead(batch_, Head(head)) + query * view_.query_stride, rows, dy_left_, dy_right_);
+    const BlockProduct by_keys{.m = rows,
+                               .n = columns,
+                               .k = sizes_.head_dim,
+                               .stride_a = sizes_.head_stride(),
+                               .stride_b = sizes_.tile_stride(),
+                               .stride_c = sizes_.tile_stride()};
+    Multiply(path_, by_keys, q_left_, key_columns_, scores_);
+    Multiply(path_, by_keys, dy_left_, value_columns_, dp_);
+    path_.loops->Of<E>().AttentionGradients(
+        scores_, dp_, sizes_.tile_stride(), rows, columns, query - key + 1, view_.scale,
+        all_.lse + (batch_ * sizes_.heads + Head(head)) * sizes_.sequence + query,
+        delta_ + head * sizes_.sequence + query, p_, ds_, sizes_.tile_stride());
+    AddToKeys(p_, dy_right_, rows, columns, dv_);
+    AddToKeys(ds_, q_right_, rows, columns, dk_);
+    Multiply(path_,
+             {.m = rows,
+              .n = sizes_.head_dim,
+              .k = columns,
+              .stride_a = sizes_.tile_stride(),
+              .stride_b = sizes_.head_stride(),
+              .stride_c = dq_stride(),
+              .adds = key > 0},
+             ds_, key_rows_, DqOf(head, query));
+  }
+
+  auto PackQueries(const T* from, int64_t rows, E* left, E* right) -> void {
+    const auto& pack = path_.loops->Of<T, E>();
+    pack.PackLeft(from, view_.query_stride, rows, sizes_.head_dim, left, sizes_.head_stride());
+    if (right != left) {
+      pack.PackRight(from, view_.query_stride, rows, sizes_.head_dim, right, sizes_.head_stride());
+    }
+  }
+
+  /// sums += tile^T right.
+  auto AddToKeys(const E* tile, const E* right, int64_t rows, int64_t columns, float* sums) -> void {
+    path_.loops->Of<E, E>().PackLeftTransposed(tile, sizes_.tile_stride(), columns, rows, transposed_,
+                                               sizes_.queries_stride());
+    Multiply(path_,
+             {.m = columns,
+              .n = sizes_.head_dim,
+              .k = rows,
+              .stride_a = sizes_.queries_stride(),
+              .stride_b = sizes_.head_stride(),
+              .stride_c = sizes_.head_stride(),
+              .adds = true},
+             transposed_, right, sums);
+  }
+
+  const AttentionView& view_;
+  const AttentionSizes& sizes_;
+  const GemmPath& path_;
+  const BackwardOperands<T>& all_;
+  E* key_columns_ = nullptr;
+  E* value_columns_ = nullptr;
+  E* key_rows_ = nullptr;
+  E* q_left_ = nullptr;
+  E* dy_left_ = nullptr;
+  E* q_right_ = nullptr;
+  E* dy_right_ = nullptr;
+  E* p_ = nullptr;
+  E* ds_ = nullptr;
+  E* transposed_ = nullptr;
+  float* dk_ = nullptr;
+  float* dv_ = nullptr;
+  float* scores_ = nullptr;
+  float* dp_ = nullptr;
+  float* delta_ = nullptr;
+  float* dq_ = nullptr;
+  int64_t batch_ = 0;
+  int64_t kv_head_ = 0;
+};
+
+template <class T, class E>
+static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binder, const AttentionView& view)
+    -> Kernel {
   return [dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k),
           v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
           lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
           dv = Resolve<T>(binder, op.dv), scratch = Resolve<float>(binder, op.scratch),
-          view = ViewAttention(op, binder)](const Moment& moment) -> Status {
+          view](const Moment& moment) -> Status {
     const BackwardOperands<T> all{.dy = dy.At(moment),
                                   .q = q.At(moment),
                                   .k = k.At(moment),
@@ -149,22 +192,24 @@ static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binde
                                   .lse = lse.At(moment),
                                   .dq = dq.At(moment),
                                   .dk = dk.At(moment),
-                                  .dv = dv.At(moment),
-                                  .delta = scratch.At(moment)};
-    float* const first_slot = scratch.At(moment) + AttentionDeltaFloats(view.sizes);
-    const int64_t slots = view.sizes.backward_slots();
+                                  .dv = dv.At(moment)};
+    const int64_t slots = view.sizes.slots();
+    const int64_t floats_of_slot = AttentionBackwardParts(view.sizes).total;
     ParallelSlots(slots, [&](int64_t slot) {
-      const SerialGemm serial;
-      for (int64_t item = slot; item < view.sizes.batch * view.sizes.kv_heads; item += slots) {
-        BackwardItem(view, all, item, first_slot + slot * AttentionBackwardSlotFloats);
+      AttentionBackwardItem<T, E> body(view, all, scratch.At(moment) + slot * floats_of_slot);
+      for (int64_t item = slot; item < view.sizes.items(); item += slots) {
+        body.Run(item);
       }
+      EndProducts(view.path);
     });
     return Success{};
   };
 }
 
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.q).dtype, [&]<class T>() { return BindAttentionBackward<T>(op, binder); });
+  const AttentionView view = ViewAttention(op, binder);
+  return ForProductType(view.path, binder.ViewOf(op.q).dtype,
+                        [&]<class T, class E>() { return BindAttentionBackward<T, E>(op, binder, view); });
 }
 
 }  // namespace shardc

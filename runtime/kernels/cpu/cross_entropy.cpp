@@ -1,12 +1,8 @@
 // cross_entropy: the log of the sum of exponentials of each row, and the sum over valid targets of lse -
 // logits[target]. Rows in parallel; the loss is summed afterwards, in row order, in f64. logits_NV: N rows, V
 // vocabulary; targets_N, lse_N.
-#include <cmath>
-
-#include "runtime/kernels/cpu/exponential.h"
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/reductions.h"
 #include "runtime/kernels/cpu/token_range.h"
 
 namespace shardc {
@@ -17,23 +13,20 @@ static auto BindCrossEntropy(const op::CrossEntropy& op, Binder& binder) -> Kern
   const bool adds = AddsOnto(binder, op.loss, op.loss_onto);
   return [logits = Resolve<const T>(binder, op.logits), targets = Resolve<const int32_t>(binder, op.targets),
           loss = Resolve<double>(binder, op.loss), lse = Resolve<float>(binder, op.lse), rows = size.rows,
-          vocabulary = size.columns, adds](const Moment& moment) -> Status {
+          vocabulary = size.columns, adds,
+          log_sum_exp = LoopsOf(binder.plan()).Of<T>().LogSumExp](const Moment& moment) -> Status {
     const T* const logits_NV = logits.At(moment);
     const int32_t* const targets_N = targets.At(moment);
     float* const lse_N = lse.At(moment);
     RETURN_IF_ERROR(CheckTokens(targets_N, rows, -1, vocabulary));
     ParallelRanges(rows, RowsPerThread(vocabulary), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* const logits_V = logits_NV + row * vocabulary;
-        const float greatest = Max(logits_V, vocabulary);
-        const double sum = Sum(vocabulary, [=](int64_t v) { return Exp(static_cast<float>(logits_V[v]) - greatest); });
-        lse_N[row] = static_cast<float>(static_cast<double>(greatest) + std::log(sum));
-      }
+      log_sum_exp(logits_NV + begin * vocabulary, end - begin, vocabulary, lse_N + begin);
     });
     double total = 0;
     for (int64_t row = 0; row < rows; ++row) {
       if (targets_N[row] >= 0) {
-        total += static_cast<double>(lse_N[row]) - static_cast<double>(logits_NV[row * vocabulary + targets_N[row]]);
+        total +=
+            static_cast<double>(lse_N[row]) - static_cast<double>(Load(logits_NV[row * vocabulary + targets_N[row]]));
       }
     }
     double* const sum = loss.At(moment);

@@ -1,9 +1,6 @@
 // cross_entropy_backward, over the logits: (e^(logit - lse) - onehot) / count. A row without a valid target is zero,
 // and so is everything where count is 0 (no valid target on any rank): never 0 / 0. logits_NV: N rows, V vocabulary;
 // targets_N, lse_N.
-#include <algorithm>
-
-#include "runtime/kernels/cpu/exponential.h"
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 #include "runtime/kernels/cpu/token_range.h"
@@ -16,7 +13,8 @@ static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder&
   CheckSamePlace(binder, op.dlogits, op.logits);
   return [dlogits = Resolve<T>(binder, op.dlogits), targets = Resolve<const int32_t>(binder, op.targets),
           lse = Resolve<const float>(binder, op.lse), count = Resolve<const double>(binder, op.count), rows = size.rows,
-          vocabulary = size.columns](const Moment& moment) -> Status {
+          vocabulary = size.columns,
+          backward = LoopsOf(binder.plan()).Of<T>().CrossEntropyBackward](const Moment& moment) -> Status {
     T* const logits_NV = dlogits.At(moment);
     const int32_t* const targets_N = targets.At(moment);
     const float* const lse_N = lse.At(moment);
@@ -24,21 +22,7 @@ static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder&
     const double valid = *count.At(moment);
     const float scale = valid > 0 ? static_cast<float>(1.0 / valid) : 0.0F;
     ParallelRanges(rows, RowsPerThread(vocabulary), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        T* const logits_V = logits_NV + row * vocabulary;
-        const int32_t target = targets_N[row];
-        if (target < 0 || valid <= 0) {
-          std::fill_n(logits_V, vocabulary, static_cast<T>(0.0F));
-          continue;
-        }
-        const float shift = lse_N[row];
-        const float at_target = Exp(static_cast<float>(logits_V[target]) - shift) - 1.0F;
-#pragma omp simd
-        for (int64_t v = 0; v < vocabulary; ++v) {
-          logits_V[v] = static_cast<T>(Exp(static_cast<float>(logits_V[v]) - shift) * scale);
-        }
-        logits_V[target] = static_cast<T>(at_target * scale);
-      }
+      backward(targets_N + begin, lse_N + begin, end - begin, vocabulary, scale, logits_NV + begin * vocabulary);
     });
     return Success{};
   };

@@ -15,23 +15,16 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
   const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
   return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
           dweight = Resolve<float>(binder, op.dweight), vocabulary = table.rows, hidden = table.columns, num_tokens,
-          adds](const Moment& moment) -> Status {
-    const int32_t* const token = tokens.At(moment);
-    RETURN_IF_ERROR(CheckTokens(token, num_tokens, 0, vocabulary));
+          adds, backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
+    const int32_t* const tokens_N = tokens.At(moment);
+    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocabulary));
     const T* const dy_NH = dy.At(moment);
     float* const dweight_VH = dweight.At(moment);
     if (!adds) {
       std::fill_n(dweight_VH, vocabulary * hidden, 0.0F);
     }
     ParallelRanges(hidden, RowsPerThread(num_tokens), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < num_tokens; ++i) {
-        float* const row_H = dweight_VH + token[i] * hidden;
-        const T* const dy_H = dy_NH + i * hidden;
-#pragma omp simd
-        for (int64_t h = begin; h < end; ++h) {
-          row_H[h] += static_cast<float>(dy_H[h]);
-        }
-      }
+      backward(tokens_N, dy_NH, num_tokens, hidden, begin, end, dweight_VH);
     });
     return Success{};
   };

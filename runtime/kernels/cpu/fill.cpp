@@ -7,27 +7,29 @@
 namespace shardc {
 
 template <class T>
-static auto BindFill(const op::Fill& op, Binder& binder) -> Kernel {
+static auto BindFill(const op::Fill& op, Binder& binder, T value) -> Kernel {
   const int64_t elements = binder.ViewOf(op.out).num_elements();
-  return
-      [out = Resolve<T>(binder, op.out), elements, value = static_cast<T>(op.value)](const Moment& moment) -> Status {
-        T* const first = out.At(moment);
-        ParallelRanges(elements, ElementsPerThread,
-                       [&](int64_t begin, int64_t end) { std::fill(first + begin, first + end, value); });
-        return Success{};
-      };
+  return [out = Resolve<T>(binder, op.out), elements, value](const Moment& moment) -> Status {
+    T* const first = out.At(moment);
+    ParallelRanges(elements, ElementsPerThread,
+                   [&](int64_t begin, int64_t end) { std::fill(first + begin, first + end, value); });
+    return Success{};
+  };
 }
 
 auto Bind(const op::Fill& op, Binder& binder) -> Kernel {
-  const DType dtype = binder.ViewOf(op.out).dtype;
-  switch (dtype) {
-    case DType::F32: return BindFill<float>(op, binder);
-    case DType::F64: return BindFill<double>(op, binder);
-    case DType::I32: return BindFill<int32_t>(op, binder);
-    case DType::I64: return BindFill<int64_t>(op, binder);
-    case DType::BF16: break;
+  switch (binder.ViewOf(op.out).dtype) {
+    case DType::F32: return BindFill(op, binder, static_cast<float>(op.value));
+    case DType::F64: return BindFill(op, binder, op.value);
+    case DType::I32: return BindFill(op, binder, static_cast<int32_t>(op.value));
+    case DType::I64: return BindFill(op, binder, static_cast<int64_t>(op.value));
+    case DType::BF16: {
+      BFloat16 value{};
+      Store(value, static_cast<float>(op.value));
+      return BindFill(op, binder, value);
+    }
   }
-  CHECK(false, "fill of {}", ToText(dtype));
+  CHECK(false, "fill of a type that is none");
 }
 
 }  // namespace shardc

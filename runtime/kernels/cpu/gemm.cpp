@@ -1,13 +1,28 @@
-// Gemm by the Fortran sgemm that LibTorch's CPU library exports (MKL in the x86 builds). Fortran matrices are
-// column-major: a row-major c = a b is its c^T = b^T a^T, so the operands swap and nothing is copied.
+// Gemm in blocks that stay in cache.
+//
+// A task is a part of c, some hundred columns wide. For each block of k it packs the right operand's part, a panel of
+// GemmBlock columns after another, and takes the left operand block by block of rows, packed if it is transposed. Sums
+// over the blocks of k gather in c itself, or in scratch where c is bf16. Which blocks there are depends on the sizes
+// alone; tasks are rows and columns of blocks, so bits do not depend on the number of threads.
+//
+// Of x W^T with few rows of x, packing W would cost more than the whole of x and c: then c^T = W x^T is computed, whose
+// right operand is x^T, and the sums are transposed on their way into c.
 #include "runtime/kernels/cpu/gemm.h"
 
+#include <ATen/native/CPUBlas.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
 #include <limits>
 
 #include "compiler/base/check.h"
+#include "compiler/ops/gemm_scratch.h"
+#include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/cpu/parallel.h"
 
 extern "C" {
+// Fortran: column-major.
 void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const float* alpha,
             const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c,
             const int* ldc);
@@ -16,8 +31,6 @@ int MKL_Set_Num_Threads_Local(int threads);
 }
 
 namespace shardc {
-
-static thread_local bool serial = false;
 
 // MKL's setting is one a thread, and ranks may be threads of one process: each thread takes it over when it computes.
 static auto UseThreads(int threads) -> void {
@@ -33,8 +46,9 @@ static auto ToInt(int64_t size) -> int {
   return static_cast<int>(size);
 }
 
-auto Gemm(const GemmShape& shape, const float* a, const float* b, float* c) -> void {
-  UseThreads(serial ? 1 : static_cast<int>(ComputeThreads()));
+/// A row-major c = a b is its column-major c^T = b^T a^T: the operands swap and nothing is copied.
+static auto Sgemm(const GemmShape& shape, const float* a, const float* b, float* c, int threads) -> void {
+  UseThreads(threads);
   const char transpose_a = shape.transpose_a ? 'T' : 'N';
   const char transpose_b = shape.transpose_b ? 'T' : 'N';
   const int m = ToInt(shape.m);
@@ -43,10 +57,297 @@ auto Gemm(const GemmShape& shape, const float* a, const float* b, float* c) -> v
   const int stride_a = ToInt(shape.stride_a);
   const int stride_b = ToInt(shape.stride_b);
   const int stride_c = ToInt(shape.stride_c);
-  sgemm_(&transpose_b, &transpose_a, &n, &m, &k, &shape.alpha, b, &stride_b, a, &stride_a, &shape.beta, c, &stride_c);
+  const float alpha = 1;
+  const float beta = shape.adds ? 1 : 0;
+  sgemm_(&transpose_b, &transpose_a, &n, &m, &k, &alpha, b, &stride_b, a, &stride_a, &beta, c, &stride_c);
 }
 
-SerialGemm::SerialGemm() { serial = true; }
-SerialGemm::~SerialGemm() { serial = false; }
+static auto Brgemm(const BlockProduct& product, const float* a, const float* b, float* c) -> void {
+  at::native::cpublas::brgemm(product.m, product.n, product.k, product.stride_a, product.stride_b, product.stride_c,
+                              product.adds, a, b, c, false);
+}
+
+/// An odd k counts the zero behind it.
+static auto Brgemm(const BlockProduct& product, const BFloat16* a, const BFloat16* b, float* c) -> void {
+  at::native::cpublas::brgemm(product.m, product.n, RoundUp(product.k, 2), product.stride_a, product.stride_b,
+                              product.stride_c, product.adds, reinterpret_cast<const at::BFloat16*>(a),
+                              reinterpret_cast<const at::BFloat16*>(b), c, true);
+}
+
+/// Whether brgemm works here: it throws where the processor lacks what it needs.
+template <class T>
+static auto Works() -> bool {
+  constexpr int64_t Size = 16;
+  std::array<T, Size * Size> ones;
+  for (T& element : ones) {
+    Store(element, 1);
+  }
+  std::array<float, Size * Size> sums{};
+  try {
+    Brgemm({.m = Size, .n = Size, .k = Size, .stride_a = Size, .stride_b = Size, .stride_c = Size}, ones.data(),
+           ones.data(), sums.data());
+    at::native::cpublas::brgemm_release(true);
+  } catch (const std::exception&) {
+    return false;
+  }
+  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == Size; });
+}
+
+auto GemmPathOf(const Plan& plan) -> GemmPath {
+  const Loops& loops = LoopsOf(plan);
+  if (&loops != &Avx512Loops) {
+    return {.loops = &loops};
+  }
+  static const bool f32 = Works<float>();
+  static const bool bf16 = Works<BFloat16>();
+  return {.loops = &loops, .brgemm_f32 = f32, .brgemm_bf16 = bf16};
+}
+
+auto Multiply(const GemmPath& path, const BlockProduct& product, const float* a, const float* b, float* c) -> void {
+  if (path.brgemm_f32) {
+    Brgemm(product, a, b, c);
+    return;
+  }
+  Sgemm({.m = product.m,
+         .n = product.n,
+         .k = product.k,
+         .stride_a = product.stride_a,
+         .stride_b = product.stride_b,
+         .stride_c = product.stride_c,
+         .adds = product.adds},
+        a, b, c, 1);
+}
+
+auto Multiply(const GemmPath& path, const BlockProduct& product, const BFloat16* a, const BFloat16* b, float* c)
+    -> void {
+  CHECK(path.brgemm_bf16, "a product of bf16 without the instructions for it");
+  Brgemm(product, a, b, c);
+}
+
+auto EndProducts(const GemmPath& path) -> void {
+  if (path.brgemm_bf16) {
+    at::native::cpublas::brgemm_release(true);
+  }
+}
+
+namespace {
+
+/// How one product is cut. E is the element type of block products.
+struct Cut {
+  GemmShape shape;
+  /// Sums are written transposed: m, n, a and b are those of c^T = op(b)^T op(a)^T.
+  bool transposes_c = false;
+  bool packs_a = false;
+  /// b is read where it lies.
+  bool packs_b = true;
+  bool sums_in_c = false;
+  /// Sizes of blocks; task_rows is some blocks of m.
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  int64_t task_rows = 0;
+  int64_t task_columns = 0;
+
+  auto num_row_tasks() const -> int64_t { return CeilDiv(shape.m, task_rows); }
+  auto num_tasks() const -> int64_t { return num_row_tasks() * CeilDiv(shape.n, task_columns); }
+};
+
+/// Packing an element costs about as much as storing one transposed.
+auto IsBetterTransposed(const GemmShape& shape) -> bool {
+  return shape.transpose_b && !shape.transpose_a && shape.m * (shape.k + shape.n) < shape.n * shape.k;
+}
+
+template <class T, class E, class Out>
+auto CutOf(const GemmShape& given, int64_t threads) -> Cut {
+  Cut cut{.shape = given, .transposes_c = IsBetterTransposed(given)};
+  GemmShape& shape = cut.shape;
+  if (cut.transposes_c) {
+    std::swap(shape.m, shape.n);
+    std::swap(shape.stride_a, shape.stride_b);
+    shape.transpose_a = !given.transpose_b;
+    shape.transpose_b = !given.transpose_a;
+  }
+  constexpr bool is_paired = std::is_same_v<E, BFloat16>;
+  cut.packs_a = shape.transpose_a || !std::is_same_v<T, E> || (is_paired && shape.k % 2 != 0);
+  cut.sums_in_c = !cut.transposes_c && std::is_same_v<Out, float>;
+  cut.m = GemmBlockOf(shape.m, is_paired ? GemmPairedRows : GemmBlock);
+  cut.k = GemmBlockOf(shape.k, is_paired ? 2 * GemmDepth : GemmDepth);
+  cut.task_columns = GemmBlockOf(shape.n, GemmTaskColumns);
+  cut.n = GemmBlockOf(cut.task_columns, GemmBlock);
+  cut.task_rows = GemmTaskRows / cut.m * cut.m;
+  const int64_t row_tasks = CeilDiv(threads, CeilDiv(shape.n, cut.task_columns));
+  if (cut.num_row_tasks() < row_tasks) {
+    cut.task_rows = RoundUp(CeilDiv(shape.m, row_tasks), cut.m);
+  }
+  return cut;
+}
+
+template <class T, class E, class Out>
+class Task {
+ public:
+  Task(const GemmPath& path, const Cut& cut, const T* a, const T* b, Out* c, float* scratch)
+      : path_(path), cut_(cut), shape_(cut.shape), a_(a), b_(b), c_(c) {
+    const GemmSizes sizes{.m = shape_.m, .n = shape_.n, .k = shape_.k};
+    panels_ = reinterpret_cast<E*>(scratch);
+    rows_ = reinterpret_cast<E*>(scratch + GemmPanelFloats(sizes.n, sizes.k));
+    sums_ = scratch + GemmPanelFloats(sizes.n, sizes.k) + GemmRowsFloats(sizes.m, sizes.k);
+  }
+
+  auto Run(int64_t task) -> void {
+    row_begin_ = task % cut_.num_row_tasks() * cut_.task_rows;
+    row_end_ = std::min(shape_.m, row_begin_ + cut_.task_rows);
+    column_begin_ = task / cut_.num_row_tasks() * cut_.task_columns;
+    column_end_ = std::min(shape_.n, column_begin_ + cut_.task_columns);
+    sums_stride_ = RoundUp(column_end_ - column_begin_, 16);
+    for (int64_t term = 0; term < shape_.k; term += cut_.k) {
+      const int64_t terms = std::min(cut_.k, shape_.k - term);
+      if (cut_.packs_b) {
+        PackPanels(term, terms);
+      }
+      for (int64_t row = row_begin_; row < row_end_; row += cut_.m) {
+        MultiplyRows(row, std::min(cut_.m, row_end_ - row), term, terms);
+        if (!cut_.sums_in_c && term + terms == shape_.k) {
+          StoreRows(row, std::min(cut_.m, row_end_ - row));
+        }
+      }
+    }
+  }
+
+ private:
+  /// Elements of one column of panels, at `column` of the task's: each panel begins where the wider ones before it end.
+  auto Panel(int64_t column, int64_t terms) const -> E* {
+    return panels_ + (column - column_begin_) / cut_.n * RoundUp(cut_.n, 16) * RoundUp(terms, 2);
+  }
+  auto PanelStride(int64_t column) const -> int64_t { return RoundUp(std::min(cut_.n, column_end_ - column), 16); }
+
+  auto PackPanels(int64_t term, int64_t terms) -> void {
+    const auto& loops = path_.loops->Of<T, E>();
+    for (int64_t column = column_begin_; column < column_end_; column += cut_.n) {
+      const int64_t columns = std::min(cut_.n, column_end_ - column);
+      if (shape_.transpose_b) {
+        loops.PackRightTransposed(b_ + column * shape_.stride_b + term, shape_.stride_b, terms, columns,
+                                  Panel(column, terms), PanelStride(column));
+      } else {
+        loops.PackRight(b_ + term * shape_.stride_b + column, shape_.stride_b, terms, columns, Panel(column, terms),
+                        PanelStride(column));
+      }
+    }
+  }
+
+  auto MultiplyRows(int64_t row, int64_t rows, int64_t term, int64_t terms) -> void {
+    const E* a = nullptr;
+    int64_t stride_a = shape_.stride_a;
+    if (cut_.packs_a) {
+      const auto& loops = path_.loops->Of<T, E>();
+      stride_a = GemmRowStride(terms);
+      if (shape_.transpose_a) {
+        loops.PackLeftTransposed(a_ + term * shape_.stride_a + row, shape_.stride_a, rows, terms, rows_, stride_a);
+      } else {
+        loops.PackLeft(a_ + row * shape_.stride_a + term, shape_.stride_a, rows, terms, rows_, stride_a);
+      }
+      a = rows_;
+    } else if constexpr (std::is_same_v<T, E>) {
+      a = a_ + row * shape_.stride_a + term;
+    }
+    for (int64_t column = column_begin_; column < column_end_; column += cut_.n) {
+      BlockProduct product{.m = rows,
+                           .n = std::min(cut_.n, column_end_ - column),
+                           .k = terms,
+                           .stride_a = stride_a,
+                           .stride_b = PanelStride(column),
+                           .stride_c = sums_stride_,
+                           .adds = term > 0};
+      float* sums = Sums(row) + (column - column_begin_);
+      if constexpr (std::is_same_v<Out, float>) {
+        if (cut_.sums_in_c) {
+          product.stride_c = shape_.stride_c;
+          product.adds = product.adds || shape_.adds;
+          sums = c_ + row * shape_.stride_c + column;
+        }
+      }
+      if (cut_.packs_b) {
+        Multiply(path_, product, a, Panel(column, terms), sums);
+      } else if constexpr (std::is_same_v<T, E>) {
+        product.stride_b = shape_.stride_b;
+        Multiply(path_, product, a, b_ + term * shape_.stride_b + column, sums);
+      }
+    }
+  }
+
+  /// With a single block of k the sums of a block of rows are stored before those of the next are begun.
+  auto Sums(int64_t row) const -> float* {
+    return cut_.k == shape_.k ? sums_ : sums_ + (row - row_begin_) * sums_stride_;
+  }
+
+  auto StoreRows(int64_t row, int64_t rows) -> void {
+    const auto& loops = path_.loops->Of<Out>();
+    const int64_t columns = column_end_ - column_begin_;
+    if (cut_.transposes_c) {
+      loops.StoreBlockTransposed(Sums(row), sums_stride_, rows, columns, shape_.adds,
+                                 c_ + column_begin_ * shape_.stride_c + row, shape_.stride_c);
+    } else {
+      loops.StoreBlock(Sums(row), sums_stride_, rows, columns, shape_.adds, c_ + row * shape_.stride_c + column_begin_,
+                       shape_.stride_c);
+    }
+  }
+
+  const GemmPath& path_;
+  const Cut& cut_;
+  const GemmShape& shape_;
+  const T* a_;
+  const T* b_;
+  Out* c_;
+  E* panels_ = nullptr;
+  E* rows_ = nullptr;
+  float* sums_ = nullptr;
+  int64_t row_begin_ = 0;
+  int64_t row_end_ = 0;
+  int64_t column_begin_ = 0;
+  int64_t column_end_ = 0;
+  int64_t sums_stride_ = 0;
+};
+
+template <class T, class E, class Out>
+auto GemmInBlocks(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch,
+                  int64_t slots) -> void {
+  const Cut cut = CutOf<T, E, Out>(shape, std::min(ComputeThreads(), slots));
+  const int64_t floats_of_slot = GemmSlotFloats({.m = shape.m, .n = shape.n, .k = shape.k});
+  const int64_t shares = std::min({ComputeThreads(), slots, cut.num_tasks()});
+  ParallelSlots(shares, [&](int64_t share) {
+    Task<T, E, Out> task(path, cut, cut.transposes_c ? b : a, cut.transposes_c ? a : b, c,
+                         scratch + share * floats_of_slot);
+    for (int64_t i = share; i < cut.num_tasks(); i += shares) {
+      task.Run(i);
+    }
+    if constexpr (std::is_same_v<E, BFloat16>) {
+      EndProducts(path);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T, class Out>
+auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch, int64_t slots)
+    -> void {
+  CHECK(shape.k > 0 && slots > 0, "a product of {} terms, {} slots", shape.k, slots);
+  if constexpr (std::is_same_v<T, float>) {
+    if (path.brgemm_f32) {
+      GemmInBlocks<float, float, float>(path, shape, a, b, c, scratch, slots);
+    } else {
+      Sgemm(shape, a, b, c, static_cast<int>(ComputeThreads()));
+    }
+  } else if (path.brgemm_bf16) {
+    GemmInBlocks<BFloat16, BFloat16, Out>(path, shape, a, b, c, scratch, slots);
+  } else {
+    GemmInBlocks<BFloat16, float, Out>(path, shape, a, b, c, scratch, slots);
+  }
+}
+
+template auto Gemm(const GemmPath&, const GemmShape&, const float*, const float*, float*, float*, int64_t) -> void;
+template auto Gemm(const GemmPath&, const GemmShape&, const BFloat16*, const BFloat16*, BFloat16*, float*, int64_t)
+    -> void;
+template auto Gemm(const GemmPath&, const GemmShape&, const BFloat16*, const BFloat16*, float*, float*, int64_t)
+    -> void;
 
 }  // namespace shardc

@@ -1,14 +1,18 @@
 // matmul: one Gemm over operands seen as matrices, leading dims by the last.
+#include "compiler/ops/gemm_scratch.h"
 #include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
 
-template <class T>
+template <class T, class Out>
 static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
-  const Matrix a_size = AsMatrix(binder.plan(), op.a);
-  const Matrix b_size = AsMatrix(binder.plan(), op.b);
-  const Matrix out_size = AsMatrix(binder.plan(), op.out);
+  const Plan& plan = binder.plan();
+  CHECK(op.scratch.valid() && BytesOf(plan, op.scratch) >= ScratchBytes(op, plan), "{} needs {} B of scratch",
+        op::Matmul::Mnemonic, ScratchBytes(op, plan).value);
+  const Matrix a_size = AsMatrix(plan, op.a);
+  const Matrix b_size = AsMatrix(plan, op.b);
+  const Matrix out_size = AsMatrix(plan, op.out);
   const GemmShape shape{.m = out_size.rows,
                         .n = out_size.columns,
                         .k = op.transpose_a ? a_size.rows : a_size.columns,
@@ -17,16 +21,21 @@ static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
                         .stride_a = a_size.columns,
                         .stride_b = b_size.columns,
                         .stride_c = out_size.columns,
-                        .beta = AddsOnto(binder, op.out, op.out_onto) ? 1.0F : 0.0F};
-  return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<T>(binder, op.out),
-          shape](const Moment& moment) -> Status {
-    Gemm(shape, a.At(moment), b.At(moment), out.At(moment));
+                        .adds = AddsOnto(binder, op.out, op.out_onto)};
+  return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<Out>(binder, op.out),
+          scratch = Resolve<float>(binder, op.scratch), path = GemmPathOf(plan), shape,
+          slots = GemmSlots({.m = shape.m, .n = shape.n, .k = shape.k}, plan.run.threads)](
+             const Moment& moment) -> Status {
+    Gemm(path, shape, a.At(moment), b.At(moment), out.At(moment), scratch.At(moment), slots);
     return Success{};
   };
 }
 
 auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
-  return ForElementType(binder.ViewOf(op.a).dtype, [&]<class T>() { return BindMatmul<T>(op, binder); });
+  if (binder.ViewOf(op.a).dtype == DType::BF16 && binder.ViewOf(op.out).dtype == DType::F32) {
+    return BindMatmul<BFloat16, float>(op, binder);
+  }
+  return ForElementType(binder.ViewOf(op.a).dtype, [&]<class T>() { return BindMatmul<T, T>(op, binder); });
 }
 
 }  // namespace shardc

@@ -1,13 +1,14 @@
 // Operands of kernels: views with their element type checked, small enough to live in a closure.
 //
 // Verify has proved shapes and dtypes of the plan; what is CHECKed here is that the kernel that was bound is the one
-// for these types. Kernels are templates over the element type of activations: one more case in ForElementType, and the
-// loads and stores by static_cast, are what a further type takes.
+// for these types. Kernels are templates over the element type of activations; the loops they call have one instance a
+// type (loops/loops.def).
 #pragma once
 
 #include <type_traits>
 
 #include "compiler/ops/op_support.h"
+#include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/kernel.h"
 
 namespace shardc {
@@ -19,6 +20,8 @@ constexpr auto DTypeOf() -> DType {
     return DType::F32;
   } else if constexpr (std::is_same_v<Plain, double>) {
     return DType::F64;
+  } else if constexpr (std::is_same_v<Plain, BFloat16>) {
+    return DType::BF16;
   } else if constexpr (std::is_same_v<Plain, int32_t>) {
     return DType::I32;
   } else {
@@ -71,12 +74,25 @@ template <class Make>
 auto ForElementType(DType dtype, const Make& make) -> Kernel {
   switch (dtype) {
     case DType::F32: return make.template operator()<float>();
+    case DType::BF16: return make.template operator()<BFloat16>();
     case DType::F64:
-    case DType::BF16:
     case DType::I32:
     case DType::I64: break;
   }
   CHECK(false, "no cpu kernel computes in {}", ToText(dtype));
+}
+
+/// Calls `make` with the C++ types of the activations and of the residual stream: the same, or bf16 and f32.
+template <class Make>
+auto ForResidualTypes(DType dtype, DType residual, const Make& make) -> Kernel {
+  return ForElementType(dtype, [&]<class T>() -> Kernel {
+    if (residual == DTypeOf<T>()) {
+      return make.template operator()<T, T>();
+    }
+    CHECK(residual == DType::F32, "no cpu kernel computes in {} with a residual stream in {}", ToText(dtype),
+          ToText(residual));
+    return make.template operator()<T, float>();
+  });
 }
 
 }  // namespace shardc

@@ -14,22 +14,12 @@ namespace shardc {
 
 constexpr int64_t Parts = 64;
 
-static auto SumSquaresOf(const float* x, int64_t n) -> double {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) {
-    const double value = static_cast<double>(x[i]);
-    sum += value * value;
-  }
-  return sum;
-}
-
-static auto SumSquaresInParts(const float* x, int64_t n) -> double {
+static auto SumSquaresInParts(const Loops& loops, const float* x, int64_t n) -> double {
   std::array<double, Parts> sums{};
   ParallelRanges(Parts, CeilDiv(ElementsPerThread * Parts, n), [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
       const int64_t first = n * part / Parts;
-      sums[static_cast<size_t>(part)] = SumSquaresOf(x + first, n * (part + 1) / Parts - first);
+      sums[static_cast<size_t>(part)] = loops.SumSquares(x + first, n * (part + 1) / Parts - first);
     }
   });
   double total = 0;
@@ -46,12 +36,13 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
   const bool keeps_least = AddsOnto(binder, op.bad, op.bad_onto);
   return [gradient = Resolve<const float>(binder, op.gradient), sum = Resolve<double>(binder, op.sum),
           bad = Resolve<int64_t>(binder, op.bad), stretches = OwnedStretches(plan, op.sub_vector, binder.rank()),
-          num_parameters = int64_t{plan.parameters.size()}, adds, keeps_least](const Moment& moment) -> Status {
+          num_parameters = int64_t{plan.parameters.size()}, adds, keeps_least,
+          &loops = LoopsOf(plan)](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     double total = 0;
     int64_t least_bad = num_parameters;
     for (const OwnedStretch& stretch : stretches) {
-      const double squares = SumSquaresInParts(gradient_N + stretch.elements.begin, stretch.elements.size());
+      const double squares = SumSquaresInParts(loops, gradient_N + stretch.elements.begin, stretch.elements.size());
       total += stretch.counted_in_norm ? squares : 0;
       if (!std::isfinite(squares)) {
         least_bad = std::min(least_bad, int64_t{stretch.parameter.index});

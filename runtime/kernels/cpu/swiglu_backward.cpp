@@ -1,5 +1,4 @@
-// swiglu_backward, over gate and up. With s = sigmoid(gate): dup = dy gate s, dgate = dy up s (1 + gate (1 - s)).
-#include "runtime/kernels/cpu/exponential.h"
+// swiglu_backward: the gradients of gate and up, over their operands.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
@@ -10,20 +9,13 @@ static auto BindSwigluBackward(const op::SwigluBackward& op, Binder& binder) -> 
   CheckSamePlace(binder, op.dgate, op.gate);
   CheckSamePlace(binder, op.dup, op.up);
   return [dy = Resolve<const T>(binder, op.dy), dgate = Resolve<T>(binder, op.dgate), dup = Resolve<T>(binder, op.dup),
-          elements = binder.ViewOf(op.dy).num_elements()](const Moment& moment) -> Status {
+          elements = binder.ViewOf(op.dy).num_elements(),
+          backward = LoopsOf(binder.plan()).Of<T>().SwigluBackward](const Moment& moment) -> Status {
     const T* const dy_N = dy.At(moment);
     T* const gate_N = dgate.At(moment);
     T* const up_N = dup.At(moment);
     ParallelRanges(elements, ElementsPerThread, [&](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) {
-        const float g = static_cast<float>(gate_N[i]);
-        const float u = static_cast<float>(up_N[i]);
-        const float d = static_cast<float>(dy_N[i]);
-        const float s = Sigmoid(g);
-        gate_N[i] = static_cast<T>(d * u * (s * (1.0F + g * (1.0F - s))));
-        up_N[i] = static_cast<T>(d * (g * s));
-      }
+      backward(dy_N + begin, end - begin, gate_N + begin, up_N + begin);
     });
     return Success{};
   };

@@ -1,11 +1,12 @@
 // Reductions over the elements of a row, in a fixed order.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
-namespace shardc {
+#include "runtime/kernels/cpu/bfloat16.h"
+
+namespace shardc::SHARDC_LOOPS {
 
 /// Terms that are summed in f32 before they go into an f64 total: short enough to keep 6 digits, long enough to be
 /// quick.
@@ -14,10 +15,10 @@ constexpr int64_t SumBlock = 256;
 /// The sum of term(i), 0 <= i < n, in fixed order: blocks in f32, their total in f64. A term captures its pointers by
 /// value: one that is captured by reference is loaded again for each element, and the loop does not vectorise.
 template <class Term>
-auto Sum(int64_t n, const Term& term) -> double {
+[[gnu::always_inline]] inline auto Sum(int64_t n, const Term& term) -> double {
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += SumBlock) {
-    const int64_t end = std::min(n, begin + SumBlock);
+    const int64_t end = n - begin < SumBlock ? n : begin + SumBlock;
     float part = 0;
 #pragma omp simd reduction(+ : part)
     for (int64_t i = begin; i < end; ++i) {
@@ -30,14 +31,14 @@ auto Sum(int64_t n, const Term& term) -> double {
 
 /// The greatest of n > 0 elements. A NaN among them may be passed over: what is computed with it is NaN anyway.
 template <class T>
-auto Max(const T* x, int64_t n) -> float {
+[[gnu::always_inline]] inline auto Max(const T* x, int64_t n) -> float {
   float greatest = -std::numeric_limits<float>::infinity();
 #pragma omp simd reduction(max : greatest)
   for (int64_t i = 0; i < n; ++i) {
-    const float value = static_cast<float>(x[i]);
+    const float value = Load(x[i]);
     greatest = value > greatest ? value : greatest;
   }
   return greatest;
 }
 
-}  // namespace shardc
+}  // namespace shardc::SHARDC_LOOPS

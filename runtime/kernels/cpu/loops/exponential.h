@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <limits>
 
-namespace shardc {
+namespace shardc::SHARDC_LOOPS {
 
 /// e^x within 2 units in the last place; 0 below -87, infinity above 88.37, NaN for NaN.
 /// Source: Cephes expf: x = n ln 2 + r, |r| <= ln 2 / 2, and a polynomial of degree 5 for e^r = 1 + r + r^2 p(r).
-inline auto Exp(float x) -> float {
+[[gnu::always_inline]] inline auto Exp(float x) -> float {
   // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits of the float.
   constexpr float Round = 12582912.0F;
   const float shifted = x * 1.44269504088896341F + Round;
@@ -29,6 +29,6 @@ inline auto Exp(float x) -> float {
 }
 
 /// 1 / (1 + e^-x).
-inline auto Sigmoid(float x) -> float { return 1.0F / (1.0F + Exp(-x)); }
+[[gnu::always_inline]] inline auto Sigmoid(float x) -> float { return 1.0F / (1.0F + Exp(-x)); }
 
-}  // namespace shardc
+}  // namespace shardc::SHARDC_LOOPS

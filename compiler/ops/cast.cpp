@@ -1,0 +1,32 @@
+// cast. C1: y has the shape of x. C2: x and y are f32 or bf16.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+static auto IsCastable(DType dtype) -> bool { return dtype == DType::F32 || dtype == DType::BF16; }
+
+/// The other one of f32 and bf16.
+auto Shape(const op::Cast& op, const Plan& plan) -> std::vector<ValueType> {
+  const ValueType x = TypeOf(plan, op.x);
+  return {{x.dtype == DType::BF16 ? DType::F32 : DType::BF16, x.shape}};
+}
+
+auto Verify(const op::Cast& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType x = TypeOf(plan, op.x);
+  const ValueType y = TypeOf(plan, op.y);
+  check.Expect(x.shape == y.shape, "cast-c1", "x is {}, y is {}", ToText(x.shape), ToText(y.shape));
+  check.Expect(IsCastable(x.dtype) && IsCastable(y.dtype), "cast-c2", "from {} to {}", ToText(x.dtype), ToText(y.dtype));
+}
+
+auto Cost(const op::Cast& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 1); }
+
+auto Vjp(const op::Cast& op, VjpContext& context) -> void {
+  if (!context.NeedsGradient(op.x)) {
+    return;
+  }
+  const auto target = context.GradientTarget(op.x);
+  CHECK(!target.onto.valid(), "the operand %{} of a cast has another use that wants its gradient", op.x.index);
+  context.Emit(op::Cast{.x = context.GradientOf(op.y), .y = target.value});
+}
+
+}  // namespace shardc

@@ -1,0 +1,40 @@
+#include "runtime/kernels/cpu/device.h"
+
+#include "compiler/base/check.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+auto HasAvx512() -> bool {
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0;
+}
+
+auto ResolveDevice(Plan& plan) -> Status {
+  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
+    return Fail(ExitCode::Environment, "this machine has neither AVX2 nor FMA, which every set of kernels uses");
+  }
+  if (plan.device == UndecidedDevice) {
+    plan.device = HasAvx512() ? Avx512Device : PortableDevice;
+  }
+  if (plan.device == Avx512Device && !HasAvx512()) {
+    return Fail(ExitCode::Environment, "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
+                "run.device = \"cpu\" for what it has", plan.device);
+  }
+  if (plan.device != Avx512Device && plan.device != PortableDevice) {
+    return Fail(ExitCode::RecipeRejected, "the plan is for the device {}; this program has {} and {}", plan.device,
+                Avx512Device, PortableDevice);
+  }
+  return Success{};
+}
+
+auto LoopsOf(const Plan& plan) -> const Loops& {
+  if (plan.device == UndecidedDevice) {
+    return HasAvx512() ? Avx512Loops : PortableLoops;
+  }
+  CHECK(plan.device == Avx512Device || plan.device == PortableDevice, "no loops for device {}", plan.device);
+  return plan.device == Avx512Device ? Avx512Loops : PortableLoops;
+}
+
+}  // namespace shardc

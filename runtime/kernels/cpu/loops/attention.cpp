@@ -1,0 +1,172 @@
+// What attention does between its products, a tile of scores at a time. Row r of a tile sees its first `visible` + r
+// columns, where there are as many; what it does not see counts as 0, and so does what fills up an odd row.
+#include "runtime/kernels/cpu/loops/exponential.h"
+#include "runtime/kernels/cpu/loops/instantiate.h"
+#include "runtime/kernels/cpu/loops/lanes.h"
+#include "runtime/kernels/cpu/loops/loops.h"
+#include "runtime/kernels/cpu/loops/reductions.h"
+
+namespace shardc::SHARDC_LOOPS {
+
+[[gnu::always_inline]] static inline auto VisibleOf(int64_t columns, int64_t visible, int64_t row) -> int64_t {
+  const int64_t seen = visible + row < columns ? visible + row : columns;
+  return seen > 0 ? seen : 0;
+}
+
+#ifdef __AVX512F__
+
+/// The greatest of n > 0 scores.
+[[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, int64_t n) -> float {
+  const __m512 least = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 greatest = least;
+  for (int64_t c = 0; c < n; c += 16) {
+    greatest = _mm512_max_ps(greatest, _mm512_mask_loadu_ps(least, FirstWords(n - c), scores_C + c));
+  }
+  return _mm512_reduce_max_ps(greatest);
+}
+
+/// p = e^(scale scores - maximum) of `seen` columns, 0 up to `width`; returns their sum.
+template <class T>
+[[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, int64_t seen, int64_t width,
+                                                          float scale, float maximum, T* p_C) -> float {
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t c = 0; c < width; c += 16) {
+    const __mmask16 mask = seen > c ? FirstWords(seen - c) : 0;
+    const __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, scores_C + c), _mm512_set1_ps(scale),
+                                     _mm512_set1_ps(maximum));
+    const __m512 probabilities = _mm512_maskz_mov_ps(mask, ExpLanes(x));
+    sum = _mm512_add_ps(sum, probabilities);
+    StoreLanes(p_C + c, FirstWords(width - c), probabilities);
+  }
+  return _mm512_reduce_add_ps(sum);
+}
+
+template <class T>
+[[gnu::always_inline]] static inline auto GradientsOf(const float* scores_C, const float* dp_C, int64_t seen,
+                                                      int64_t width, float scale, float lse, float delta, T* p_C,
+                                                      T* ds_C) -> void {
+  for (int64_t c = 0; c < width; c += 16) {
+    const __mmask16 mask = seen > c ? FirstWords(seen - c) : 0;
+    const __m512 x =
+        _mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, scores_C + c), _mm512_set1_ps(scale), _mm512_set1_ps(lse));
+    const __m512 probabilities = _mm512_maskz_mov_ps(mask, ExpLanes(x));
+    const __m512 difference = _mm512_maskz_sub_ps(mask, _mm512_maskz_loadu_ps(mask, dp_C + c), _mm512_set1_ps(delta));
+    const __mmask16 kept = FirstWords(width - c);
+    StoreLanes(p_C + c, kept, probabilities);
+    StoreLanes(ds_C + c, kept, _mm512_mul_ps(_mm512_mul_ps(probabilities, _mm512_set1_ps(scale)), difference));
+  }
+}
+
+#else
+
+[[gnu::always_inline]] static inline auto MaxOf(const float* scores_C, int64_t n) -> float { return Max(scores_C, n); }
+
+template <class T>
+[[gnu::always_inline]] static inline auto ProbabilitiesOf(const float* scores_C, int64_t seen, int64_t width,
+                                                          float scale, float maximum, T* p_C) -> float {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t c = 0; c < seen; ++c) {
+    const float probability = Exp(scale * scores_C[c] - maximum);
+    Store(p_C[c], probability);
+    sum += probability;
+  }
+  for (int64_t c = seen; c < width; ++c) {
+    Store(p_C[c], 0.0F);
+  }
+  return sum;
+}
+
+template <class T>
+[[gnu::always_inline]] static inline auto GradientsOf(const float* scores_C, const float* dp_C, int64_t seen,
+                                                      int64_t width, float scale, float lse, float delta, T* p_C,
+                                                      T* ds_C) -> void {
+#pragma omp simd
+  for (int64_t c = 0; c < seen; ++c) {
+    const float probability = Exp(scale * scores_C[c] - lse);
+    const float gradient = scale * probability * (dp_C[c] - delta);
+    Store(p_C[c], probability);
+    Store(ds_C[c], gradient);
+  }
+  for (int64_t c = seen; c < width; ++c) {
+    Store(p_C[c], 0.0F);
+    Store(ds_C[c], 0.0F);
+  }
+}
+
+#endif
+
+/// p = e^(scale scores - maximum); maxima and sums follow, and corrections tell what older sums were multiplied with.
+template <class T>
+auto SoftmaxTile(const float* scores, int64_t stride, int64_t rows, int64_t columns, int64_t visible, float scale,
+                 float* maxima_R, float* sums_R, float* corrections_R, T* p, int64_t p_stride) -> void {
+  const int64_t width = columns + columns % 2;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const scores_C = scores + row * stride;
+    const int64_t seen = VisibleOf(columns, visible, row);
+    const float before = maxima_R[row];
+    const float here = seen > 0 ? scale * MaxOf(scores_C, seen) : before;
+    const float maximum = here > before ? here : before;
+    const float correction = seen > 0 ? Exp(before - maximum) : 1.0F;
+    maxima_R[row] = maximum;
+    corrections_R[row] = correction;
+    sums_R[row] = sums_R[row] * correction +
+                  ProbabilitiesOf(scores_C, seen, width, scale, maximum, p + row * p_stride);
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(SoftmaxTile)
+
+/// p = e^(scale scores - lse), ds = scale p (dp - delta).
+template <class T>
+auto AttentionGradients(const float* scores, const float* dp, int64_t stride, int64_t rows, int64_t columns,
+                        int64_t visible, float scale, const float* lse_R, const float* delta_R, T* p, T* ds,
+                        int64_t out_stride) -> void {
+  for (int64_t row = 0; row < rows; ++row) {
+    GradientsOf(scores + row * stride, dp + row * stride, VisibleOf(columns, visible, row), columns + columns % 2, scale,
+                lse_R[row], delta_R[row], p + row * out_stride, ds + row * out_stride);
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(AttentionGradients)
+
+auto ScaleRows(const float* factors_R, int64_t rows, int64_t n, float* x, int64_t stride) -> void {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float factor = factors_R[row];
+    float* const x_N = x + row * stride;
+    if (factor == 1.0F) {
+      continue;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      x_N[i] *= factor;
+    }
+  }
+}
+
+/// y = x / sum.
+template <class T>
+auto DivideRows(const float* sums_R, int64_t rows, int64_t n, const float* x, int64_t stride, T* y, int64_t y_stride)
+    -> void {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float factor = 1.0F / sums_R[row];
+    const float* const x_N = x + row * stride;
+    T* const y_N = y + row * y_stride;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      Store(y_N[i], x_N[i] * factor);
+    }
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(DivideRows)
+
+/// The sums of a b over each row.
+template <class T>
+auto RowDots(const T* a, const T* b, int64_t stride, int64_t rows, int64_t n, float* dots_R) -> void {
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* const a_N = a + row * stride;
+    const T* const b_N = b + row * stride;
+    dots_R[row] = static_cast<float>(Sum(n, [=](int64_t i) { return Load(a_N[i]) * Load(b_N[i]); }));
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(RowDots)
+
+}  // namespace shardc::SHARDC_LOOPS

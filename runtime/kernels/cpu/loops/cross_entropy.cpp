@@ -1,0 +1,46 @@
+// logits_NV: N rows, V vocabulary; targets_N, lse_N.
+#include "runtime/kernels/cpu/loops/exponential.h"
+#include "runtime/kernels/cpu/loops/instantiate.h"
+#include "runtime/kernels/cpu/loops/loops.h"
+#include "runtime/kernels/cpu/loops/reductions.h"
+
+namespace shardc::SHARDC_LOOPS {
+
+/// The log of the sum of exponentials of each row.
+template <class T>
+auto LogSumExp(const T* logits_NV, int64_t rows, int64_t vocabulary, float* lse_N) -> void {
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* const logits_V = logits_NV + row * vocabulary;
+    const float greatest = Max(logits_V, vocabulary);
+    const double sum = Sum(vocabulary, [=](int64_t v) { return Exp(Load(logits_V[v]) - greatest); });
+    lse_N[row] = static_cast<float>(static_cast<double>(greatest) + __builtin_log(sum));
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(LogSumExp)
+
+/// (e^(logit - lse) - onehot) * scale over the logits; zero in a row without a target, and where scale is 0.
+template <class T>
+auto CrossEntropyBackward(const int32_t* targets_N, const float* lse_N, int64_t rows, int64_t vocabulary, float scale,
+                          T* logits_NV) -> void {
+  for (int64_t row = 0; row < rows; ++row) {
+    T* const logits_V = logits_NV + row * vocabulary;
+    const int32_t target = targets_N[row];
+    if (target < 0 || scale == 0.0F) {
+#pragma omp simd
+      for (int64_t v = 0; v < vocabulary; ++v) {
+        Store(logits_V[v], 0.0F);
+      }
+      continue;
+    }
+    const float shift = lse_N[row];
+    const float at_target = Exp(Load(logits_V[target]) - shift) - 1.0F;
+#pragma omp simd
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      Store(logits_V[v], Exp(Load(logits_V[v]) - shift) * scale);
+    }
+    Store(logits_V[target], at_target * scale);
+  }
+}
+INSTANTIATE_ELEMENT_LOOP(CrossEntropyBackward)
+
+}  // namespace shardc::SHARDC_LOOPS

@@ -1,0 +1,50 @@
+#include "runtime/kernels/reference/tensor.h"
+
+namespace shardc::reference {
+
+auto Bind(const op::Fill& op, Binder& binder) -> Kernel {
+  return MakeKernel(
+      [out = Elements(binder, op.out), value = op.value](const Moment& moment) { out.InPlace(moment).fill_(value); });
+}
+
+auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel {
+  return MakeKernel([gate = Elements(binder, op.gate), up = Elements(binder, op.up),
+                     y = Elements(binder, op.y)](const Moment& moment) {
+    const at::Tensor g = gate.Read(moment);
+    y.Write(moment, g * g.sigmoid() * up.Read(moment));
+  });
+}
+
+auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel {
+  CheckSamePlace(binder, op.dgate, op.gate);
+  CheckSamePlace(binder, op.dup, op.up);
+  return MakeKernel([dy = Elements(binder, op.dy), dgate = Elements(binder, op.dgate),
+                     dup = Elements(binder, op.dup)](const Moment& moment) {
+    const at::Tensor d = dy.Read(moment);
+    const at::Tensor g = dgate.Read(moment);
+    const at::Tensor u = dup.Read(moment);
+    const at::Tensor s = g.sigmoid();
+    dgate.Write(moment, d * u * s * (g * (1 - s) + 1));
+    dup.Write(moment, d * g * s);
+  });
+}
+
+auto Bind(const op::Add& op, Binder& binder) -> Kernel {
+  CheckSamePlace(binder, op.y, op.b);
+  return MakeKernel([a = Elements(binder, op.a), y = Elements(binder, op.y)](const Moment& moment) {
+    y.Write(moment, a.Read(moment), /*adds=*/true);
+  });
+}
+
+auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel {
+  return MakeKernel([x = Elements(binder, op.x), branch = Elements(binder, op.branch), y = Elements(binder, op.y)](
+                        const Moment& moment) { y.Write(moment, x.Read(moment) + branch.Read(moment)); });
+}
+
+auto Bind(const op::Cast& op, Binder& binder) -> Kernel {
+  return MakeKernel([x = Elements(binder, op.x), y = Elements(binder, op.y)](const Moment& moment) {
+    y.InPlace(moment).copy_(x.InPlace(moment));
+  });
+}
+
+}  // namespace shardc::reference

@@ -1,0 +1,54 @@
+#include "runtime/kernels/reference/tensor.h"
+
+namespace shardc::reference {
+
+auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel {
+  return MakeKernel([x = Elements(binder, op.x), weight = Elements(binder, op.weight), y = Elements(binder, op.y),
+                     rstd = Elements(binder, op.rstd), eps = op.eps](const Moment& moment) {
+    const at::Tensor x_NH = x.ReadRows(moment);
+    const at::Tensor rstd_N1 = (x_NH.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+    rstd.Write(moment, rstd_N1);
+    y.Write(moment, x_NH * rstd_N1 * weight.Read(moment));
+  });
+}
+
+auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
+  return MakeKernel([dy = Elements(binder, op.dy), x = Elements(binder, op.x), weight = Elements(binder, op.weight),
+                     rstd = Elements(binder, op.rstd), dx = Elements(binder, op.dx),
+                     dweight = Elements(binder, op.dweight), adds_dx = AddsOnto(binder, op.dx, op.dx_onto),
+                     adds_dweight = AddsOnto(binder, op.dweight, op.dweight_onto)](const Moment& moment) {
+    const at::Tensor dy_NH = dy.ReadRows(moment);
+    const at::Tensor rstd_N1 = rstd.Read(moment).reshape({-1, 1});
+    const at::Tensor normal_NH = x.ReadRows(moment) * rstd_N1;
+    const at::Tensor g_NH = dy_NH * weight.Read(moment);
+    const at::Tensor mean_N1 = (g_NH * normal_NH).mean(-1, /*keepdim=*/true);
+    dx.Write(moment, rstd_N1 * (g_NH - normal_NH * mean_N1), adds_dx);
+    dweight.Write(moment, (dy_NH * normal_NH).sum(0), adds_dweight);
+  });
+}
+
+auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
+  return MakeKernel([table = Elements(binder, op.table), theta = op.theta](const Moment& moment) {
+    const int64_t half = table.shape()[2];
+    const at::Tensor exponents = at::arange(half, at::kDouble) * (-1.0 / static_cast<double>(half));
+    const at::Tensor angles = at::outer(at::arange(table.shape()[0], at::kDouble), (exponents * std::log(theta)).exp());
+    table.Write(moment, at::stack({angles.cos(), angles.sin()}, 1));
+  });
+}
+
+auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
+  CheckSamePlace(binder, op.y, op.x);
+  return MakeKernel([y = Elements(binder, op.y), table = Elements(binder, op.table), half = op.head_dim / 2,
+                     sign = op.inverse ? -1.0 : 1.0](const Moment& moment) {
+    const int64_t positions = y.shape()[0];
+    const at::Tensor x = y.Read(moment).reshape({positions, -1, 2, half});
+    const at::Tensor angles = table.Read(moment).unsqueeze(1);
+    const at::Tensor cosine = angles.select(2, 0);
+    const at::Tensor sine = angles.select(2, 1) * sign;
+    const at::Tensor a = x.select(2, 0);
+    const at::Tensor b = x.select(2, 1);
+    y.Write(moment, at::stack({a * cosine - b * sine, b * cosine + a * sine}, 2));
+  });
+}
+
+}  // namespace shardc::reference

@@ -1,0 +1,80 @@
+// Attention in one piece: all scores of all heads at once. S positions, B batch, A heads of D, K kv heads.
+#include <cmath>
+#include <limits>
+
+#include "runtime/kernels/reference/tensor.h"
+
+namespace shardc::reference {
+
+auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
+  return MakeKernel([a = Elements(binder, op.a), b = Elements(binder, op.b), out = Elements(binder, op.out),
+                     adds = AddsOnto(binder, op.out, op.out_onto), transpose_a = op.transpose_a,
+                     transpose_b = op.transpose_b](const Moment& moment) {
+    const at::Tensor left = a.ReadRows(moment);
+    const at::Tensor right = b.ReadRows(moment);
+    out.Write(moment, (transpose_a ? left.t() : left).matmul(transpose_b ? right.t() : right), adds);
+  });
+}
+
+/// [S, B, A * D] as [B, A, S, D].
+static auto ByHead(const at::Tensor& x, int64_t head_dim) -> at::Tensor {
+  return x.reshape({x.size(0), x.size(1), -1, head_dim}).permute({1, 2, 0, 3});
+}
+
+/// The reverse.
+static auto BySequence(const at::Tensor& x) -> at::Tensor { return x.permute({2, 0, 1, 3}).flatten(2); }
+
+/// [B, K, S, D] with each head repeated for the query heads of its group.
+static auto ForQueryHeads(const at::Tensor& x, int64_t heads) -> at::Tensor {
+  return x.repeat_interleave(heads / x.size(1), 1);
+}
+
+/// The sum over the query heads of each group.
+static auto SumOfGroups(const at::Tensor& x, int64_t kv_heads) -> at::Tensor {
+  return x.unflatten(1, {kv_heads, -1}).sum(2);
+}
+
+static auto Scale(int64_t head_dim) -> double { return 1 / std::sqrt(static_cast<double>(head_dim)); }
+
+/// Scaled scores [B, A, S, S], minus infinity where the key comes after the query.
+static auto Scores(const at::Tensor& q, const at::Tensor& k) -> at::Tensor {
+  const int64_t sequence = q.size(2);
+  const at::Tensor hidden = at::ones({sequence, sequence}, at::kBool).triu(1);
+  return (q.matmul(k.transpose(2, 3)) * Scale(q.size(3))).masked_fill(hidden, -std::numeric_limits<double>::infinity());
+}
+
+auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
+  return MakeKernel([q = Elements(binder, op.q), k = Elements(binder, op.k), v = Elements(binder, op.v),
+                     y = Elements(binder, op.y), lse = Elements(binder, op.lse),
+                     head_dim = op.head_dim](const Moment& moment) {
+    const at::Tensor queries = ByHead(q.Read(moment), head_dim);
+    const int64_t heads = queries.size(1);
+    const at::Tensor scores = Scores(queries, ForQueryHeads(ByHead(k.Read(moment), head_dim), heads));
+    const at::Tensor values = ForQueryHeads(ByHead(v.Read(moment), head_dim), heads);
+    lse.Write(moment, scores.logsumexp(-1));
+    y.Write(moment, BySequence(scores.softmax(-1).matmul(values)));
+  });
+}
+
+/// From q, k, v and dy alone: y and lse are not needed where the probabilities are whole.
+auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
+  return MakeKernel([dy = Elements(binder, op.dy), q = Elements(binder, op.q), k = Elements(binder, op.k),
+                     v = Elements(binder, op.v), dq = Elements(binder, op.dq), dk = Elements(binder, op.dk),
+                     dv = Elements(binder, op.dv), head_dim = op.head_dim](const Moment& moment) {
+    const at::Tensor queries = ByHead(q.Read(moment), head_dim);
+    const at::Tensor dys = ByHead(dy.Read(moment), head_dim);
+    const at::Tensor kv_keys = ByHead(k.Read(moment), head_dim);
+    const int64_t heads = queries.size(1);
+    const int64_t kv_heads = kv_keys.size(1);
+    const at::Tensor keys = ForQueryHeads(kv_keys, heads);
+    const at::Tensor values = ForQueryHeads(ByHead(v.Read(moment), head_dim), heads);
+    const at::Tensor p = Scores(queries, keys).softmax(-1);
+    const at::Tensor dp = dys.matmul(values.transpose(2, 3));
+    const at::Tensor dscores = p * (dp - (dp * p).sum(-1, /*keepdim=*/true)) * Scale(head_dim);
+    dq.Write(moment, BySequence(dscores.matmul(keys)));
+    dk.Write(moment, BySequence(SumOfGroups(dscores.transpose(2, 3).matmul(queries), kv_heads)));
+    dv.Write(moment, BySequence(SumOfGroups(p.transpose(2, 3).matmul(dys), kv_heads)));
+  });
+}
+
+}  // namespace shardc::reference

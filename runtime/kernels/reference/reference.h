@@ -1,0 +1,48 @@
+// The kernels of `[run] kernels = "reference"`: each op as a few LibTorch calls in f64, to compare with. No promise of
+// speed or memory.
+//
+// An op has a reference kernel if it is declared here. All others (structure, data, collectives, checkpoints, single
+// numbers) have the kernels of the cpu backend only.
+#pragma once
+
+#include "runtime/kernels/kernel.h"
+
+namespace shardc::reference {
+
+// elementwise.cpp
+auto Bind(const op::Fill& op, Binder& binder) -> Kernel;
+auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel;
+auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::Add& op, Binder& binder) -> Kernel;
+auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel;
+auto Bind(const op::Cast& op, Binder& binder) -> Kernel;
+
+// normalize_and_rotate.cpp
+auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel;
+auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel;
+auto Bind(const op::Rope& op, Binder& binder) -> Kernel;
+
+// products.cpp
+auto Bind(const op::Matmul& op, Binder& binder) -> Kernel;
+auto Bind(const op::Attention& op, Binder& binder) -> Kernel;
+auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel;
+
+// tokens_and_loss.cpp
+auto Bind(const op::Embedding& op, Binder& binder) -> Kernel;
+auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::CountValid& op, Binder& binder) -> Kernel;
+auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel;
+auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel;
+
+// update.cpp
+auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel;
+auto Bind(const op::Adamw& op, Binder& binder) -> Kernel;
+
+/// Qualified, so that the kernels of the cpu backend are not found.
+template <class Body>
+concept HasKernel = requires(const Body& body, Binder& binder) {
+  reference::Bind(body, binder);
+};
+
+}  // namespace shardc::reference

@@ -1,0 +1,79 @@
+// N elements of the owned slice. Padding is neither read nor written.
+#include "runtime/kernels/reference/tensor.h"
+
+#include <cmath>
+
+#include "runtime/kernels/cpu/owned_segments.h"
+
+namespace shardc::reference {
+
+/// The elements of one stretch, over the bytes of a value.
+static auto Part(const at::Tensor& whole_N, const OwnedStretch& stretch) -> at::Tensor {
+  return whole_N.slice(0, stretch.elements.begin, stretch.elements.end);
+}
+
+auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
+  const Plan& plan = binder.plan();
+  return MakeKernel([gradient = Elements(binder, op.gradient), sum = Resolve<double>(binder, op.sum),
+                     bad = Resolve<int64_t>(binder, op.bad), adds = AddsOnto(binder, op.sum, op.sum_onto),
+                     keeps_least = AddsOnto(binder, op.bad, op.bad_onto),
+                     stretches = OwnedStretches(plan, op.sub_vector, binder.rank()),
+                     num_parameters = int64_t{plan.parameters.size()}](const Moment& moment) {
+    const at::Tensor gradient_N = gradient.Read(moment);
+    double total = adds ? *sum.At(moment) : 0;
+    int64_t least_bad = keeps_least ? *bad.At(moment) : num_parameters;
+    for (const OwnedStretch& stretch : stretches) {
+      const at::Tensor part = Part(gradient_N, stretch);
+      if (stretch.counted_in_norm) {
+        total += part.square().sum().item<double>();
+      }
+      if (!part.isfinite().all().item<bool>()) {
+        least_bad = std::min(least_bad, int64_t{stretch.parameter.index});
+      }
+    }
+    *sum.At(moment) = total;
+    *bad.At(moment) = least_bad;
+  });
+}
+
+/// Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2.
+auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
+  const Plan& plan = binder.plan();
+  std::vector<std::pair<OwnedStretch, OptimizerGroup>> shares;
+  for (const OwnedStretch& stretch : OwnedStretches(plan, op.sub_vector, binder.rank())) {
+    shares.emplace_back(stretch, plan.groups[plan.parameters[stretch.parameter].group]);
+  }
+  std::optional<Elements> copy;
+  if (op.copy.valid()) {
+    copy = Elements(binder, op.copy);
+  }
+  return MakeKernel([gradient = Elements(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
+                     parameter = Elements(binder, op.parameter), exp_avg = Elements(binder, op.exp_avg),
+                     exp_avg_sq = Elements(binder, op.exp_avg_sq), copy, shares,
+                     &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
+    // `updates` counts the updates before this one.
+    const double t = scalars[op.updates] + 1;
+    const double bias1 = 1 - std::pow(op.beta1, t);
+    const double bias2 = 1 - std::pow(op.beta2, t);
+    const at::Tensor gradient_N = gradient.Read(moment) * *factor.At(moment);
+    const at::Tensor parameter_N = parameter.Read(moment);
+    const at::Tensor exp_avg_N = exp_avg.Read(moment);
+    const at::Tensor exp_avg_sq_N = exp_avg_sq.Read(moment);
+    for (const auto& [stretch, group] : shares) {
+      const double lr = scalars[op.lr] * group.lr_scale;
+      const at::Tensor g = Part(gradient_N, stretch);
+      const at::Tensor m = Part(exp_avg_N, stretch) * op.beta1 + g * (1 - op.beta1);
+      const at::Tensor v = Part(exp_avg_sq_N, stretch) * op.beta2 + g.square() * (1 - op.beta2);
+      const at::Tensor step = m / bias1 / ((v / bias2).sqrt() + op.eps);
+      Part(exp_avg.InPlace(moment), stretch).copy_(m);
+      Part(exp_avg_sq.InPlace(moment), stretch).copy_(v);
+      const at::Tensor updated = Part(parameter.InPlace(moment), stretch);
+      updated.copy_(Part(parameter_N, stretch) * (1 - lr * group.weight_decay) - step * lr);
+      if (copy) {
+        Part(copy->InPlace(moment), stretch).copy_(updated);
+      }
+    }
+  });
+}
+
+}  // namespace shardc::reference

@@ -1,0 +1,301 @@
+#include "runtime/memory/guard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "compiler/plan/red_zone.h"
+
+namespace shardc {
+
+/// No value that a kernel is likely to write, and no NaN.
+static constexpr uint64_t ZonePaint = 0xa5a5'a5a5'a5a5'a5a5;
+
+/// Eight bytes that are signalling NaN in `dtype`: all exponent bits set, the first bit of the fraction clear, another
+/// set (IEEE 754-2019, 6.2.1). As an index they lie outside of any table: a large i32, a negative i64.
+static auto DeadPaint(DType dtype) -> uint64_t {
+  switch (dtype) {
+    case DType::F32:
+    case DType::BF16:
+    case DType::I32: return 0x7fa0'7fa0'7fa0'7fa0;
+    case DType::F64: return 0x7ff4'7ff4'7ff4'7ff4;
+    case DType::I64: return 0xfff4'7ff4'7ff4'7ff4;
+  }
+  CHECK(false, "dtype {}", static_cast<int>(dtype));
+}
+
+/// The byte that `paint` has at an address: paint lies on multiples of eight.
+static auto PaintByte(uint64_t paint, const std::byte* at) -> std::byte {
+  return static_cast<std::byte>(paint >> (8 * (reinterpret_cast<uintptr_t>(at) % 8)));
+}
+
+static auto IsAtWord(const std::byte* at) -> bool { return reinterpret_cast<uintptr_t>(at) % sizeof(uint64_t) == 0; }
+
+static auto Paint(std::byte* begin, std::byte* end, uint64_t paint) -> void {
+  std::byte* at = begin;
+  for (; at < end && !IsAtWord(at); ++at) {
+    *at = PaintByte(paint, at);
+  }
+  for (; end - at >= 8; at += 8) {
+    std::memcpy(at, &paint, sizeof(paint));
+  }
+  for (; at < end; ++at) {
+    *at = PaintByte(paint, at);
+  }
+}
+
+/// The first byte of [begin, end) that is not as painted; `end` where all are.
+static auto FindChange(const std::byte* begin, const std::byte* end, uint64_t paint) -> const std::byte* {
+  const std::byte* at = begin;
+  while (at < end) {
+    if (IsAtWord(at) && end - at >= 8 && std::memcmp(at, &paint, sizeof(paint)) == 0) {
+      at += 8;
+    } else if (*at == PaintByte(paint, at)) {
+      ++at;
+    } else {
+      return at;
+    }
+  }
+  return end;
+}
+
+static auto PageSize() -> int64_t {
+  static const int64_t size = sysconf(_SC_PAGESIZE);
+  return size;
+}
+
+auto Guard::Create(const Plan& plan, const ArenaSet& arenas) -> ErrorOr<std::unique_ptr<Guard>> {
+  std::unique_ptr<Guard> guard(new Guard(plan));
+  RETURN_IF_ERROR(guard->Lay(arenas));
+  return guard;
+}
+
+auto Guard::Lay(const ArenaSet& arenas) -> Status {
+  buffers_.resize(static_cast<size_t>(plan_.buffers.size()));
+  for (const BufferId id : plan_.buffers.ids()) {
+    // Until a value says otherwise.
+    StateOf(id).paint = DeadPaint(DType::F32);
+  }
+  for (const Value& value : plan_.values) {
+    StateOf(value.buffer).paint = DeadPaint(value.dtype);
+  }
+  for (size_t i = 0; i < NumArenas; ++i) {
+    ArenaState& state = arenas_[i];
+    state.base = arenas.Base(static_cast<Arena>(i));
+    state.bytes = plan_.arena_bytes[i];
+    const auto granules = static_cast<size_t>(CeilDiv(state.bytes, GranuleBytes));
+    state.tenants.resize(granules);
+    state.alive.resize(granules);
+    const auto pages = static_cast<size_t>(CeilDiv(state.bytes, PageSize()));
+    state.holds_buffers.resize(pages);
+    state.written.resize(pages);
+    Paint(state.base, state.base + state.bytes, DeadPaint(DType::F32));
+  }
+  for (const BufferId id : plan_.buffers.ids()) {
+    const Buffer& buffer = plan_.buffers[id];
+    ArenaState& arena = StateOf(buffer.arena);
+    if (buffer.offset % GranuleBytes != 0 || buffer.offset < RedZoneBytes ||
+        buffer.offset + buffer.bytes.value + RedZoneBytes > arena.bytes) {
+      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones round ${} {}", id.index,
+                  buffer.name);
+    }
+    for (int64_t page = buffer.offset / PageSize(); page * PageSize() < buffer.offset + buffer.bytes.value; ++page) {
+      arena.holds_buffers[static_cast<size_t>(page)] = true;
+    }
+    if (IsPersistent(buffer.arena)) {
+      RETURN_IF_ERROR(Bear(id));
+    }
+  }
+  return Success{};
+}
+
+auto Guard::TouchesOf(const Plan& plan, const Op& op, size_t index) -> OpTouches {
+  OpTouches result{.touches = {}, .name = fmt::format("op {} {}", index, ToText(op.kind()))};
+  for (const Access& access : AccessesOf(op.body)) {
+    const BufferId buffer = plan.values[access.value].buffer;
+    // A write over an operand follows its read.
+    const bool reads = access.kind != AccessKind::Write;
+    const auto same = std::find_if(result.touches.begin(), result.touches.end(),
+                                   [&](const OpTouches::Touch& touch) { return touch.buffer == buffer; });
+    if (same == result.touches.end()) {
+      result.touches.push_back({buffer, reads});
+    } else {
+      same->reads = same->reads || reads;
+    }
+  }
+  return result;
+}
+
+auto Guard::Name(BufferId id) const -> std::string {
+  const Buffer& buffer = plan_.buffers[id];
+  return fmt::format("${} {} ({} bytes in the {} arena)", id.index, buffer.name, buffer.bytes.value,
+                     ToText(buffer.arena));
+}
+
+auto Guard::RegionOf(BufferId id) const -> Interval {
+  const Buffer& buffer = plan_.buffers[id];
+  return {buffer.offset - RedZoneBytes,
+          std::min(RoundUp(buffer.offset + buffer.bytes.value + RedZoneBytes, GranuleBytes),
+                   plan_.arena_bytes[static_cast<size_t>(buffer.arena)])};
+}
+
+auto Guard::PaintOf(BufferId tenant) const -> uint64_t {
+  return tenant.valid() ? buffers_[static_cast<size_t>(tenant.index)].paint : DeadPaint(DType::F32);
+}
+
+auto Guard::Bear(BufferId id) -> Status {
+  const Buffer& buffer = plan_.buffers[id];
+  ArenaState& arena = StateOf(buffer.arena);
+  const Interval region = RegionOf(id);
+  const int64_t end_granule = CeilDiv(region.end, GranuleBytes);
+  RETURN_IF_ERROR(CheckDead(buffer.arena, region.begin / GranuleBytes, end_granule));
+  for (int64_t granule = region.begin / GranuleBytes; granule < end_granule; ++granule) {
+    const auto g = static_cast<size_t>(granule);
+    if (arena.alive[g]) {
+      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones between ${} {} and ${} {}",
+                  id.index, buffer.name, arena.tenants[g].index, plan_.buffers[arena.tenants[g]].name);
+    }
+    arena.alive[g] = true;
+    arena.tenants[g] = id;
+  }
+  std::byte* body = arena.base + buffer.offset;
+  Paint(arena.base + region.begin, body, ZonePaint);
+  Paint(body, body + buffer.bytes.value, StateOf(id).paint);
+  Paint(body + buffer.bytes.value, arena.base + region.end, ZonePaint);
+  StateOf(id).alive = true;
+  StateOf(id).toucher = nullptr;
+  return Success{};
+}
+
+auto Guard::CheckDead(Arena arena_name, int64_t begin_granule, int64_t end_granule) -> Status {
+  const ArenaState& arena = StateOf(arena_name);
+  for (int64_t granule = begin_granule; granule < end_granule; ++granule) {
+    const auto g = static_cast<size_t>(granule);
+    if (arena.alive[g]) {
+      continue;
+    }
+    const std::byte* begin = arena.base + granule * GranuleBytes;
+    const std::byte* end = arena.base + std::min(arena.bytes, (granule + 1) * GranuleBytes);
+    const std::byte* change = FindChange(begin, end, PaintOf(arena.tenants[g]));
+    if (change != end) {
+      const BufferId last = arena.tenants[g];
+      return Fail(ExitCode::InternalFault,
+                  "guard: byte {} of the {} arena was written where no buffer lives: it holds 0x{:02x}{}",
+                  change - arena.base, ToText(arena_name), static_cast<int>(*change),
+                  last.valid() ? fmt::format("; the last there was {}, byte {}", Name(last),
+                                             change - arena.base - plan_.buffers[last].offset)
+                               : "");
+    }
+  }
+  return Success{};
+}
+
+auto Guard::CheckZones(BufferId id, std::string_view when) -> Status {
+  const Buffer& buffer = plan_.buffers[id];
+  const ArenaState& arena = StateOf(buffer.arena);
+  const Interval region = RegionOf(id);
+  const Interval body{buffer.offset, buffer.offset + buffer.bytes.value};
+  for (const Interval& zone : {Interval{region.begin, body.begin}, Interval{body.end, region.end}}) {
+    const std::byte* end = arena.base + zone.end;
+    const std::byte* change = FindChange(arena.base + zone.begin, end, ZonePaint);
+    if (change != end) {
+      const OpTouches* toucher = StateOf(id).toucher;
+      return Fail(ExitCode::InternalFault,
+                  "guard: byte {} of {} lies outside of it and was written {}: it holds 0x{:02x}{}",
+                  change - (arena.base + body.begin), Name(id), when, static_cast<int>(*change),
+                  toucher != nullptr ? fmt::format("; {} touched the buffer last before", toucher->name) : "");
+    }
+  }
+  return Success{};
+}
+
+auto Guard::MarkWrittenPages(BufferId id, std::vector<bool>& written) const -> void {
+  const Buffer& buffer = plan_.buffers[id];
+  const std::byte* base = arenas_[static_cast<size_t>(buffer.arena)].base;
+  const int64_t end = buffer.offset + buffer.bytes.value;
+  for (int64_t page = buffer.offset / PageSize(); page * PageSize() < end; ++page) {
+    const std::byte* from = base + std::max(buffer.offset, page * PageSize());
+    const std::byte* to = base + std::min(end, (page + 1) * PageSize());
+    if (FindChange(from, to, PaintOf(id)) != to) {
+      written[static_cast<size_t>(page)] = true;
+    }
+  }
+}
+
+auto Guard::BeforeOp(const OpTouches& op) -> Status {
+  for (const auto& [buffer, reads] : op.touches) {
+    if (StateOf(buffer).alive) {
+      RETURN_IF_ERROR(CheckZones(buffer, "before this op"));
+    } else if (reads) {
+      return Fail(ExitCode::InternalFault, "guard: {} reads {}, which holds nothing: it was released, or never written",
+                  op.name, Name(buffer));
+    } else {
+      RETURN_IF_ERROR(Bear(buffer));
+    }
+  }
+  return Success{};
+}
+
+auto Guard::AfterOp(const OpTouches& op) -> Status {
+  for (const auto& [buffer, reads] : op.touches) {
+    RETURN_IF_ERROR(CheckZones(buffer, "by this op"));
+    StateOf(buffer).toucher = &op;
+  }
+  return Success{};
+}
+
+auto Guard::Release(BufferId id) -> Status {
+  BufferState& state = StateOf(id);
+  if (!state.alive) {
+    return Success{};
+  }
+  RETURN_IF_ERROR(CheckZones(id, "before its release"));
+  state.alive = false;
+  ArenaState& arena = StateOf(plan_.buffers[id].arena);
+  MarkWrittenPages(id, arena.written);
+  const Interval region = RegionOf(id);
+  Paint(arena.base + region.begin, arena.base + region.end, state.paint);
+  for (int64_t granule = region.begin / GranuleBytes; granule * GranuleBytes < region.end; ++granule) {
+    arena.alive[static_cast<size_t>(granule)] = false;
+  }
+  return Success{};
+}
+
+auto Guard::EndSection() -> Status {
+  for (const BufferId id : plan_.buffers.ids()) {
+    if (!StateOf(id).alive) {
+      continue;
+    }
+    if (IsPersistent(plan_.buffers[id].arena)) {
+      RETURN_IF_ERROR(CheckZones(id, "since the last op that touched it"));
+    } else {
+      RETURN_IF_ERROR(Release(id));
+    }
+  }
+  for (size_t i = 0; i < NumArenas; ++i) {
+    RETURN_IF_ERROR(CheckDead(static_cast<Arena>(i), 0, std::ssize(arenas_[i].tenants)));
+  }
+  return Success{};
+}
+
+auto Guard::MeasurePages() const -> std::vector<PageUse> {
+  std::vector<PageUse> uses;
+  for (size_t i = 0; i < NumArenas; ++i) {
+    const auto arena = static_cast<Arena>(i);
+    std::vector<bool> written = arenas_[i].written;
+    for (const BufferId id : plan_.buffers.ids()) {
+      if (plan_.buffers[id].arena == arena && buffers_[static_cast<size_t>(id.index)].alive) {
+        MarkWrittenPages(id, written);
+      }
+    }
+    const auto in_bytes = [](const std::vector<bool>& pages) {
+      return Bytes{std::count(pages.begin(), pages.end(), true) * PageSize()};
+    };
+    uses.push_back({.arena = arena, .with_buffers = in_bytes(arenas_[i].holds_buffers), .written = in_bytes(written)});
+  }
+  return uses;
+}
+
+}  // namespace shardc

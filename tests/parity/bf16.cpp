@@ -1,0 +1,73 @@
+// Gradients of one step computed in bf16, against LibTorch's autograd in float64: at most twice as far off as LibTorch is
+// when the whole model runs in bf16.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/parity/compare.h"
+#include "tests/parity/training_run.h"
+
+namespace shardc {
+
+/// No floor: it is the error of bf16 arithmetic that is compared.
+constexpr Tolerance Bf16Tolerance{.floor = 0, .times = 2};
+/// Relative, of a mean loss: bf16 keeps 8 bits of a logit, and errors of many tokens cancel.
+constexpr double Bf16LossTolerance = 2e-3;
+
+struct Row {
+  const char* name;
+  bool tied;
+  std::vector<std::string> sets;
+};
+static const std::vector<Row> Rows{
+    {"bf16, dp 1", false, {}},
+    {"bf16, dp 2", false, {"mesh.dp=2"}},
+    {"bf16, dp 3, accumulate 3, tied", true, {"mesh.dp=3", "batch.accumulate=3"}},
+    {"bf16, residual fp32, dp 2", false, {"mesh.dp=2", "precision.residual=fp32"}},
+    {"bf16, residual fp32, recompute, dp 2, tied", true, {"mesh.dp=2", "precision.residual=fp32", "recompute.policy=full"}},
+    {"bf16, 11 chunks of the loss, dp 2", false, {"mesh.dp=2", "loss.chunks=11"}},
+    {"bf16, hidden 77, heads of 20, one kv head", false, {"mesh.dp=2", "model.hidden=77", "model.head_dim=20", "model.kv_heads=1"}},
+    {"bf16, seq 131", false, {"mesh.dp=2", "model.seq=131"}},
+};
+
+TEST(Bf16, IsAsCloseAsLibTorchInBf16) {
+  for (const Row& row : Rows) {
+    TrainingCase training_case{.name = row.name, .tied = row.tied, .sets = row.sets};
+    training_case.sets.emplace_back("precision.compute=bf16");
+    const TrainingRun run = RunTraining(training_case);
+    const LossAndGradients f64 = TorchGradients(Precision::F64, run.shape, run.initial, run.batches[0]);
+    const LossAndGradients bf16 = TorchGradients(Precision::BF16, run.shape, run.initial, run.batches[0]);
+    EXPECT_NEAR(run.losses[0], f64.loss, Bf16LossTolerance * f64.loss) << row.name;
+    const Worst worst = ExpectClose(row.name, run.gradients, f64.gradients, bf16.gradients, f64.gradients, Bf16Tolerance);
+    // An error as small as that of f32 would say that nothing was computed in bf16.
+    EXPECT_GT(worst.error, 1e-4) << row.name;
+  }
+}
+
+// In f32, however the logits are cut.
+TEST(LossChunks, EqualAutograd) {
+  for (const char* chunks : {"loss.chunks=3", "loss.chunks=33"}) {
+    for (const char* accumulate : {"batch.accumulate=1", "batch.accumulate=2"}) {
+      const std::string name = fmt::format("{}, {}", chunks, accumulate);
+      ExpectAutograd(name, RunTraining({.name = name, .sets = {"mesh.dp=2", chunks, accumulate}}));
+      ExpectAutograd(name + ", tied", RunTraining({.name = name, .tied = true, .sets = {"mesh.dp=2", chunks, accumulate}}));
+    }
+  }
+}
+
+// Twenty steps in bf16 go where those in f32 go.
+TEST(Bf16, LearnsAsF32Does) {
+  const auto train = [](std::vector<std::string> sets) {
+    sets.insert(sets.end(), {"mesh.dp=2", "train.steps=20"});
+    return RunTraining({.name = "20 steps", .sets = sets, .steps = 20, .num_tokens = 700});
+  };
+  const TrainingRun f32 = train({});
+  EXPECT_LT(f32.losses.back(), f32.losses.front() - 1) << "nothing was learned";
+  for (const char* residual : {"precision.residual=compute", "precision.residual=fp32"}) {
+    const TrainingRun bf16 = train({"precision.compute=bf16", residual});
+    EXPECT_NEAR(bf16.losses.back(), f32.losses.back(), 0.02 * f32.losses.back()) << residual;
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,160 @@
+// A step allocates nothing: no memory from LibTorch, no large block, no mapping. By counters in this process, and by
+// the system calls of the real program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <sstream>
+
+#include "runtime/launch/launch.h"
+#include "tests/run/allocation_counter.h"
+#include "tests/run/in_process.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+struct AllocationCase {
+  const char* name;
+  Sets sets;
+  /// More than one thread a rank: then all of the process are counted, on one rank.
+  bool all_threads = false;
+};
+const std::vector<AllocationCase> Cases{
+    {"dp 2, accumulate 3, prefetch 1",
+     {"mesh.dp=2", "batch.accumulate=3", "shard.prefetch_forward=1", "shard.prefetch_backward=1"}},
+    {"dp 3, recompute full", {"mesh.dp=3", "recompute.policy=full"}},
+    {"dp 1, two threads", {"mesh.dp=1", "run.threads=2", "model.hidden=128", "model.heads=4", "model.ffn=384"}, true},
+};
+
+/// Counts of each step section from the third step on, over all ranks.
+auto CountSteps(const Plan& plan, bool all_threads) -> std::vector<AllocationCounts> {
+  constexpr int NumSteps = 5;
+  std::vector<AllocationCounts> counts;
+  std::mutex mutex;
+  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+    auto made = RankRunner::Create(context);
+    if (!made) {
+      return made.error();
+    }
+    RankRunner& runner = **made;
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
+    // The data section may read files; behind it come the step section and a look at the halts.
+    runner.after_data = all_threads ? StartCountingAllThreads : StartCounting;
+    for (int step = 1; step <= NumSteps; ++step) {
+      const auto halt = runner.Step();
+      const AllocationCounts of_step = StopCounting();
+      if (!halt) {
+        return halt.error();
+      }
+      if (step >= 3) {
+        const std::lock_guard lock(mutex);
+        counts.push_back(of_step);
+      }
+    }
+    return ExitCode::Ok;
+  });
+  CHECK(code.ok() && *code == ExitCode::Ok, "run");
+  return counts;
+}
+
+/// LibTorch's brgemm makes a small malloc a call, for the key by which it finds its kernel; nothing else makes any.
+/// Each thread makes its own kernels (and maps code) when it first meets a shape, which for the second thread of a rank
+/// may be in any step: with several threads the path without brgemm is looked at alone.
+auto ExpectNone(const AllocationCase& row, Plan plan) -> void {
+  for (const char* device : {"cpu-portable", "cpu"}) {
+    plan.device = device;
+    ASSERT_TRUE(ResolveDevice(plan).ok());
+    if (row.all_threads && plan.device != "cpu-portable") {
+      continue;
+    }
+    const bool is_portable = plan.device == "cpu-portable";
+    const auto counts = CountSteps(plan, row.all_threads);
+    ASSERT_EQ(counts.size(), 3U * static_cast<size_t>(plan.mesh.num_ranks()));
+    int64_t most_small = 0;
+    for (const AllocationCounts& of_step : counts) {
+      EXPECT_TRUE(of_step.counted) << row.name;
+      EXPECT_EQ(of_step.c10_allocations, 0) << row.name;
+      EXPECT_EQ(of_step.large_mallocs, 0) << row.name;
+      EXPECT_EQ(of_step.mappings, 0) << row.name;
+      most_small = std::max(most_small, of_step.small_mallocs);
+    }
+    std::printf("%s on %s: at most %ld small mallocs a step and rank\n", row.name, plan.device.c_str(), most_small);
+    if (is_portable) {
+      EXPECT_EQ(most_small, 0) << row.name;
+    }
+  }
+}
+
+TEST(Allocations, CounterCounts) {
+  if (!CanCountAllocations()) {
+    GTEST_SKIP() << "the address sanitizer has the allocator";
+  }
+  StartCounting();
+  std::string small(100, 'a');
+  std::vector<char> large(LargeBytes);
+  AllocationCounts counts = StopCounting();
+  EXPECT_EQ(counts.small_mallocs, 1) << small << large.size();
+  EXPECT_EQ(counts.large_mallocs, 1);
+  const std::string uncounted(100, 'b');
+  counts = StopCounting();
+  EXPECT_FALSE(counts.counted) << uncounted;
+  EXPECT_EQ(counts.small_mallocs, 0);
+}
+
+TEST(Allocations, AStepMakesNone) {
+  if (!CanCountAllocations()) {
+    GTEST_SKIP() << "the address sanitizer has the allocator";
+  }
+  const Training training;
+  for (const AllocationCase& row : Cases) {
+    ExpectNone(row, training.Compile(row.sets));
+  }
+}
+
+TEST(Allocations, AStepInBf16MakesNone) {
+  if (!CanCountAllocations()) {
+    GTEST_SKIP() << "the address sanitizer has the allocator";
+  }
+  const Training training({"precision.compute=bf16"});
+  for (const AllocationCase& row : Cases) {
+    ExpectNone(row, training.Compile(row.sets));
+  }
+}
+
+/// Lines of strace's log between the third step and the last that map or unmap.
+TEST(Allocations, ProgramMapsNothingFromTheThirdStepOn) {
+  if (RunProcess({"/bin/sh", "-c", "strace -o /dev/null true"}).status != 0) {
+    GTEST_SKIP() << "strace is not installed, or may not trace here";
+  }
+  for (const char* compute : {"fp32", "bf16"}) {
+    const Training training({fmt::format("precision.compute={}", compute), "train.eval_every=0", "checkpoint.every=0",
+                             "data.eval_tokens=0", "train.steps=12"});
+    std::vector<std::string> command{
+        "/usr/bin/env", "strace",          "-f", "-qq", "-s", "12", "-e", "trace=mmap,munmap,mremap,brk,write",
+        "-o",           training / "calls"};
+    const auto run = training.RunCommand();
+    command.insert(command.end(), run.begin(), run.end());
+    const Outcome outcome = RunProcess(command);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    std::istringstream lines(ReadText(training / "calls"));
+    std::vector<std::string> found;
+    int64_t step = 0;
+    for (std::string line; std::getline(lines, line);) {
+      // The metrics, a line a step.
+      if (line.find(R"("{\"step\":)") != std::string::npos) {
+        ++step;
+      } else if (step >= 3 && step < 12 && line.find("write(") == std::string::npos) {
+        found.push_back(line);
+      }
+    }
+    EXPECT_EQ(step, 12);
+    EXPECT_THAT(found, testing::IsEmpty()) << compute;
+  }
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,81 @@
+#include "tests/run/in_process.h"
+
+#include <bit>
+
+#include "runtime/launch/launch.h"
+
+namespace shardc {
+
+auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::vector<uint32_t> {
+  std::vector<uint32_t> bits;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+    for (const StateRole role : StateRoles) {
+      const auto* slice = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
+      for (const Segment& segment : sub_vector.segments) {
+        const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+        bits.insert(bits.end(), slice + (owned.begin - slice_begin),
+                    slice + (owned.begin - slice_begin) + owned.size());
+      }
+    }
+  }
+  return bits;
+}
+
+namespace {
+
+auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr<ExitCode> {
+  const Plan& plan = *context.plan;
+  auto made = RankRunner::Create(context);
+  if (!made) {
+    return made.error();
+  }
+  RankRunner& runner = **made;
+  const auto note = [&](std::string_view name) {
+    if (context.rank == 0) {
+      run.numbers.push_back(std::bit_cast<uint64_t>(runner.scalars()[plan.ScalarNamed(name)]));
+    }
+  };
+  RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
+  RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
+  for (int64_t step = 0; step < steps; ++step) {
+    const auto halt = runner.Step();
+    if (!halt) {
+      return halt.error();
+    }
+    note("loss");
+    note("grad_norm");
+    if (*halt) {
+      return **halt;
+    }
+  }
+  if (!plan.section(SectionKind::Eval).ops.empty()) {
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
+    note("eval_loss");
+  }
+  run.states[static_cast<size_t>(context.rank)] = OwnedStateOf(plan, runner, context.rank);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+auto RunInProcess(const Plan& plan, int64_t steps, const std::function<void(RankContext&)>& prepare) -> InProcessRun {
+  InProcessRun run;
+  run.errors.resize(static_cast<size_t>(plan.mesh.num_ranks()));
+  run.states.resize(run.errors.size());
+  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+    if (prepare) {
+      prepare(context);
+    }
+    auto result = RunSteps(context, steps, run);
+    if (!result) {
+      run.errors[static_cast<size_t>(context.rank)] = result.error().message;
+    }
+    return result;
+  });
+  CHECK(code.ok(), "{}", code.error().message);
+  run.code = *code;
+  return run;
+}
+
+}  // namespace shardc

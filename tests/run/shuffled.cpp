@@ -1,0 +1,233 @@
+// Sections in random legal orders, given only streams and events: the same bits. And the counter-proof: each event that
+// is taken out of a plan and orders something is noticed, by the verifier and, with few exceptions, by a random order.
+//
+// An order is legal if each stream runs its ops in the order of the list, and each op follows the events that it waits
+// for. A plan whose events do not order some hazard has legal orders with other results; a list that is run from top to
+// bottom never shows them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "compiler/ops/verify_plan.h"
+#include "runtime/launch/launch.h"
+#include "tests/run/hazards.h"
+#include "tests/run/in_process.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr uint64_t NumSeeds = 200;
+/// Enough to tell what an event is good for; all but a few take one.
+constexpr uint64_t NumMutationSeeds = 24;
+
+struct ShuffledRuns {
+  /// Seeds that were tried; all, or up to the first that changed something.
+  uint64_t num_tried = 0;
+  std::vector<uint64_t> different;
+  /// Orders of the step's ops on rank 0, as hashes.
+  std::set<uint64_t> orders;
+  std::string error;
+};
+
+class Shuffler {
+ public:
+  Shuffler(const Plan* plan, uint64_t num_seeds, bool stop_at_first)
+      : plan_(*plan), num_seeds_(num_seeds), stop_at_first_(stop_at_first) {}
+
+  auto Run() -> ShuffledRuns {
+    const auto code = LaunchThreads(plan_, {}, [this](RankContext& context) -> ErrorOr<ExitCode> {
+      const Status status = RunRank(context);
+      if (!status) {
+        const std::lock_guard lock(mutex_);
+        runs_.error = status.error().message;
+        return status.error();
+      }
+      return ExitCode::Ok;
+    });
+    CHECK(code.ok(), "{}", code.error().message);
+    return runs_;
+  }
+
+ private:
+  struct Bits {
+    std::vector<double> numbers;
+    std::vector<uint32_t> state;
+  };
+
+  auto RunRank(RankContext& context) -> Status {
+    uint64_t order = 0;
+    context.execution.shuffle_seed = 0;
+    context.execution.wrap = [&order](SectionKind section, size_t index, Kernel kernel) -> Kernel {
+      if (section != SectionKind::Step) {
+        return kernel;
+      }
+      return [&order, index, kernel](const Moment& moment) -> Status {
+        order = (order ^ (index * 64 + static_cast<size_t>(moment.repeat))) * 0x9e37'79b9'7f4a'7c15;
+        return kernel(moment);
+      };
+    };
+    auto made = RankRunner::Create(context);
+    if (!made) {
+      return made.error();
+    }
+    RankRunner& runner = **made;
+    const auto run = [&](std::optional<uint64_t> seed, Bits& bits) -> Status {
+      order = 0;
+      bits = {};
+      runner.execution().shuffle_seed = seed;
+      return RunSteps(runner, context.rank, bits);
+    };
+    Bits expected;
+    RETURN_IF_ERROR(run(std::nullopt, expected));
+    const bool leads = context.rank == 0;
+    for (uint64_t seed = 1; seed <= num_seeds_; ++seed) {
+      Bits bits;
+      RETURN_IF_ERROR(run(seed, bits));
+      int64_t differs = SameBits(bits, expected) ? 0 : 1;
+      RETURN_IF_ERROR(context.comm->AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&differs), 1, DType::I64,
+                                              ReduceOp::Max));
+      if (leads) {
+        runs_.num_tried = seed;
+        runs_.orders.insert(order);
+        if (differs != 0) {
+          runs_.different.push_back(seed);
+        }
+      }
+      if (differs != 0 && stop_at_first_) {
+        break;
+      }
+    }
+    return Success{};
+  }
+
+  auto RunSteps(RankRunner& runner, int64_t rank, Bits& bits) const -> Status {
+    constexpr int NumSteps = 2;
+    for (const ScalarId id : plan_.scalars.ids()) {
+      runner.scalars()[id] = 0;
+    }
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
+    for (int step = 0; step < NumSteps; ++step) {
+      const auto halt = runner.Step();
+      if (!halt) {
+        return halt.error();
+      }
+      bits.numbers.push_back(runner.scalars()[plan_.ScalarNamed("loss")]);
+      bits.numbers.push_back(runner.scalars()[plan_.ScalarNamed("grad_norm")]);
+      if (*halt) {
+        break;
+      }
+    }
+    RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
+    bits.numbers.push_back(runner.scalars()[plan_.ScalarNamed("eval_loss")]);
+    bits.state = OwnedStateOf(plan_, runner, rank);
+    return Success{};
+  }
+
+  static auto SameBits(const Bits& a, const Bits& b) -> bool {
+    return a.state == b.state && a.numbers.size() == b.numbers.size() &&
+           std::memcmp(a.numbers.data(), b.numbers.data(), a.numbers.size() * sizeof(double)) == 0;
+  }
+
+  const Plan& plan_;
+  uint64_t num_seeds_;
+  bool stop_at_first_;
+  std::mutex mutex_;
+  ShuffledRuns runs_;
+};
+
+struct ShuffleCase {
+  const char* name;
+  Sets sets;
+};
+const std::vector<ShuffleCase> Cases{
+    {"dp 2, accumulate 3, prefetch 1",
+     {"mesh.dp=2", "batch.accumulate=3", "shard.prefetch_forward=1", "shard.prefetch_backward=1", "model.layers=3"}},
+    {"dp 3, recompute full", {"mesh.dp=3", "recompute.policy=full"}},
+};
+
+TEST(Shuffled, EveryOrderGivesTheSameBits) {
+  const Training training;
+  for (const auto& [name, sets] : Cases) {
+    const Plan plan = training.Compile(sets);
+    const ShuffledRuns runs = Shuffler(&plan, NumSeeds, false).Run();
+    EXPECT_EQ(runs.error, "") << name;
+    EXPECT_EQ(runs.num_tried, NumSeeds);
+    EXPECT_THAT(runs.different, testing::IsEmpty()) << name;
+    // How many there are is the plan's matter: events leave little choice where memory is used again soon.
+    EXPECT_GE(runs.orders.size(), NumSeeds / 4) << name;
+    std::printf("%s: %zu different orders of the step under %lu seeds\n", name, runs.orders.size(), NumSeeds);
+  }
+}
+
+/// The guard paints what is released, so that an order that reads it too late, or writes too early, is bound to show.
+TEST(Shuffled, UnderTheGuard) {
+  const Training training;
+  for (const auto& [name, sets] : Cases) {
+    Sets guarded = sets;
+    guarded.push_back("run.guard=true");
+    const Plan plan = training.Compile(guarded);
+    const ShuffledRuns runs = Shuffler(&plan, NumSeeds / 20, false).Run();
+    EXPECT_EQ(runs.error, "") << name;
+    EXPECT_THAT(runs.different, testing::IsEmpty()) << name;
+  }
+}
+
+/// Takes one event out: who signals it does not, who waits for it goes on.
+auto Without(Plan plan, EventId event) -> Plan {
+  for (Section& section : plan.sections) {
+    for (Op& op : section.ops) {
+      std::erase(op.waits, event);
+      if (op.signals == event) {
+        op.signals = {};
+      }
+    }
+  }
+  return plan;
+}
+
+// An event is idle where all that it orders is ordered without it too: the joins at the ends of a loop are there
+// whether something needs them or not. Those are found by looking at every pair of ops, and no order may show them.
+TEST(Shuffled, EveryMissingEventIsNoticedUnlessIdle) {
+  const Training training;
+  for (const auto& [name, sets] : Cases) {
+    const Plan plan = training.Compile(sets);
+    ASSERT_THAT(VerifyPlan(plan), testing::IsEmpty()) << name;
+    const Hazards hazards(plan);
+    ASSERT_EQ(hazards.CountUnordered(plan), 0) << name;
+    int num_rejected = 0;
+    int num_shuffled = 0;
+    int num_idle = 0;
+    for (int32_t i = 0; i < plan.num_events; ++i) {
+      const Plan broken = Without(plan, EventId{i});
+      const auto findings = VerifyPlan(broken);
+      const bool idle = hazards.CountUnordered(broken) == 0;
+      EXPECT_EQ(findings.empty(), idle) << name << ", event " << i << ": the verifier is wrong about it";
+      EXPECT_THAT(findings, Each(HasSubstr("[missing-event]"))) << name << ", event " << i;
+      const ShuffledRuns runs = Shuffler(&broken, idle ? NumSeeds / 4 : NumMutationSeeds, true).Run();
+      const bool shown = !runs.different.empty() || !runs.error.empty();
+      EXPECT_FALSE(shown && idle) << name << ": event " << i << " counts, and nothing but an order shows it";
+      num_rejected += findings.empty() ? 0 : 1;
+      num_shuffled += shown ? 1 : 0;
+      num_idle += idle ? 1 : 0;
+    }
+    EXPECT_GT(plan.num_events, 20) << name;
+    // The heads and ends of two loops, and one wait that a later one implies.
+    EXPECT_LE(num_idle, 5) << name;
+    EXPECT_GE(num_shuffled, num_rejected * 8 / 10) << name;
+    std::printf(
+        "%s: of %d events, taken out one by one, the verifier rejects %d, %lu random orders show %d; %d are idle\n",
+        name, plan.num_events, num_rejected, NumMutationSeeds, num_shuffled, num_idle);
+  }
+}
+
+}  // namespace
+}  // namespace shardc
