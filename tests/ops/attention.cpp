@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/ops/attention_case.h"
 #include "tests/ops/tolerance.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 
 #include "compiler/ops/gemm_scratch.h"
 #include "tests/ops/tolerance.h"
@@ -46,15 +46,20 @@ static auto ExpectedOf(const MatmulCase& test) -> std::vector<double> {
   const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
   const std::vector<double> a = OperandsOf(test, 1, m * k);
   const std::vector<double> b = OperandsOf(test, 2, k * n);
+  std::vector<double> b_KN(b.size());
+  for (int64_t i = 0; i < k; ++i) {
+    for (int64_t column = 0; column < n; ++column) {
+      b_KN[static_cast<size_t>(i * n + column)] = b[static_cast<size_t>(transpose_b ? column * k + i : i * n + column)];
+    }
+  }
   std::vector<double> sums = adds ? RandomNumbers(out_dtype, m * n, 3) : std::vector<double>(static_cast<size_t>(m * n));
   for (int64_t row = 0; row < m; ++row) {
+    double* const to = sums.data() + row * n;
     for (int64_t i = 0; i < k; ++i) {
       const double left = a[static_cast<size_t>(transpose_a ? i * m + row : row * k + i)];
-      double* const to = sums.data() + row * n;
-      const double* const from = b.data() + (transpose_b ? i : i * n);
-      const int64_t step = transpose_b ? k : 1;
+      const double* const from = b_KN.data() + i * n;
       for (int64_t column = 0; column < n; ++column) {
-        to[column] += left * from[column * step];
+        to[column] += left * from[column];
       }
     }
   }

@@ -135,16 +135,16 @@ namespace {
 /// How one product is cut. E is the element type of block products.
 struct Cut {
   GemmShape shape;
-  /// Sums are written transposed: m, n, a and b are those of c^T = op(b)^T op(a)^T.
+  /// Sums are written transposed: the sizes and strides, a and b, are those of c^T = op(b)^T op(a)^T.
   bool transposes_c = false;
   bool packs_a = false;
-  /// b is read where it lies.
-  bool packs_b = true;
   bool sums_in_c = false;
   /// Sizes of blocks; task_rows is some blocks of m.
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
+  /// Rows that are packed, or stored transposed, at once: some blocks. Fewer would leave lines of memory half used.
+  int64_t group = 0;
   int64_t task_rows = 0;
   int64_t task_columns = 0;
 
@@ -174,6 +174,7 @@ auto CutOf(const GemmShape& given, int64_t threads) -> Cut {
   cut.k = GemmBlockOf(shape.k, is_paired ? 2 * GemmDepth : GemmDepth);
   cut.task_columns = GemmBlockOf(shape.n, GemmTaskColumns);
   cut.n = GemmBlockOf(cut.task_columns, GemmBlock);
+  cut.group = GemmBlock / cut.m * cut.m;
   cut.task_rows = GemmTaskRows / cut.m * cut.m;
   const int64_t row_tasks = CeilDiv(threads, CeilDiv(shape.n, cut.task_columns));
   if (cut.num_row_tasks() < row_tasks) {
@@ -201,20 +202,15 @@ class Task {
     sums_stride_ = RoundUp(column_end_ - column_begin_, 16);
     for (int64_t term = 0; term < shape_.k; term += cut_.k) {
       const int64_t terms = std::min(cut_.k, shape_.k - term);
-      if (cut_.packs_b) {
-        PackPanels(term, terms);
-      }
-      for (int64_t row = row_begin_; row < row_end_; row += cut_.m) {
-        MultiplyRows(row, std::min(cut_.m, row_end_ - row), term, terms);
-        if (!cut_.sums_in_c && term + terms == shape_.k) {
-          StoreRows(row, std::min(cut_.m, row_end_ - row));
-        }
+      PackPanels(term, terms);
+      for (int64_t row = row_begin_; row < row_end_; row += cut_.group) {
+        RunGroup(row, std::min(row_end_, row + cut_.group), term, terms);
       }
     }
   }
 
  private:
-  /// Elements of one column of panels, at `column` of the task's: each panel begins where the wider ones before it end.
+  /// The panel that begins at `column`: all but the last are equally wide.
   auto Panel(int64_t column, int64_t terms) const -> E* {
     return panels_ + (column - column_begin_) / cut_.n * RoundUp(cut_.n, 16) * RoundUp(terms, 2);
   }
@@ -234,18 +230,43 @@ class Task {
     }
   }
 
-  auto MultiplyRows(int64_t row, int64_t rows, int64_t term, int64_t terms) -> void {
+  /// The rows [begin, end), some blocks.
+  auto RunGroup(int64_t begin, int64_t end, int64_t term, int64_t terms) -> void {
+    const bool is_last = term + terms == shape_.k;
+    if (cut_.packs_a) {
+      PackRows(begin, end - begin, term, terms);
+    }
+    for (int64_t row = begin; row < end; row += cut_.m) {
+      const int64_t rows = std::min(cut_.m, end - row);
+      MultiplyRows(row, rows, begin, term, terms);
+      if (is_last && !cut_.sums_in_c && !cut_.transposes_c) {
+        path_.loops->Of<Out>().StoreBlock(Sums(row, row), sums_stride_, rows, column_end_ - column_begin_, shape_.adds,
+                                          c_ + row * shape_.stride_c + column_begin_, shape_.stride_c);
+      }
+    }
+    if (is_last && cut_.transposes_c) {
+      path_.loops->Of<Out>().StoreBlockTransposed(Sums(begin, begin), sums_stride_, end - begin,
+                                                  column_end_ - column_begin_, shape_.adds,
+                                                  c_ + column_begin_ * shape_.stride_c + begin, shape_.stride_c);
+    }
+  }
+
+  auto PackRows(int64_t row, int64_t rows, int64_t term, int64_t terms) -> void {
+    const auto& loops = path_.loops->Of<T, E>();
+    if (shape_.transpose_a) {
+      loops.PackLeftTransposed(a_ + term * shape_.stride_a + row, shape_.stride_a, rows, terms, rows_,
+                               GemmRowStride(terms));
+    } else {
+      loops.PackLeft(a_ + row * shape_.stride_a + term, shape_.stride_a, rows, terms, rows_, GemmRowStride(terms));
+    }
+  }
+
+  auto MultiplyRows(int64_t row, int64_t rows, int64_t group_begin, int64_t term, int64_t terms) -> void {
     const E* a = nullptr;
     int64_t stride_a = shape_.stride_a;
     if (cut_.packs_a) {
-      const auto& loops = path_.loops->Of<T, E>();
       stride_a = GemmRowStride(terms);
-      if (shape_.transpose_a) {
-        loops.PackLeftTransposed(a_ + term * shape_.stride_a + row, shape_.stride_a, rows, terms, rows_, stride_a);
-      } else {
-        loops.PackLeft(a_ + row * shape_.stride_a + term, shape_.stride_a, rows, terms, rows_, stride_a);
-      }
-      a = rows_;
+      a = rows_ + (row - group_begin) * stride_a;
     } else if constexpr (std::is_same_v<T, E>) {
       a = a_ + row * shape_.stride_a + term;
     }
@@ -257,7 +278,7 @@ class Task {
                            .stride_b = PanelStride(column),
                            .stride_c = sums_stride_,
                            .adds = term > 0};
-      float* sums = Sums(row) + (column - column_begin_);
+      float* sums = Sums(row, cut_.transposes_c ? group_begin : row) + (column - column_begin_);
       if constexpr (std::is_same_v<Out, float>) {
         if (cut_.sums_in_c) {
           product.stride_c = shape_.stride_c;
@@ -265,30 +286,13 @@ class Task {
           sums = c_ + row * shape_.stride_c + column;
         }
       }
-      if (cut_.packs_b) {
-        Multiply(path_, product, a, Panel(column, terms), sums);
-      } else if constexpr (std::is_same_v<T, E>) {
-        product.stride_b = shape_.stride_b;
-        Multiply(path_, product, a, b_ + term * shape_.stride_b + column, sums);
-      }
+      Multiply(path_, product, a, Panel(column, terms), sums);
     }
   }
 
-  /// With a single block of k the sums of a block of rows are stored before those of the next are begun.
-  auto Sums(int64_t row) const -> float* {
-    return cut_.k == shape_.k ? sums_ : sums_ + (row - row_begin_) * sums_stride_;
-  }
-
-  auto StoreRows(int64_t row, int64_t rows) -> void {
-    const auto& loops = path_.loops->Of<Out>();
-    const int64_t columns = column_end_ - column_begin_;
-    if (cut_.transposes_c) {
-      loops.StoreBlockTransposed(Sums(row), sums_stride_, rows, columns, shape_.adds,
-                                 c_ + column_begin_ * shape_.stride_c + row, shape_.stride_c);
-    } else {
-      loops.StoreBlock(Sums(row), sums_stride_, rows, columns, shape_.adds, c_ + row * shape_.stride_c + column_begin_,
-                       shape_.stride_c);
-    }
+  /// With a single block of k, sums are stored before those of later rows are begun: they start anew at `first`.
+  auto Sums(int64_t row, int64_t first) const -> float* {
+    return sums_ + (row - (cut_.k == shape_.k ? first : row_begin_)) * sums_stride_;
   }
 
   const GemmPath& path_;

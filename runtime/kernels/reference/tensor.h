@@ -1,6 +1,7 @@
 // Values of the plan as LibTorch tensors.
 #pragma once
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/from_blob.h>
@@ -14,6 +15,7 @@
 #undef CHECK
 
 #include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/parallel.h"
 #include "runtime/kernels/reference/reference.h"
 
 namespace shardc::reference {
@@ -66,6 +68,10 @@ template <class Compute>
 auto MakeKernel(Compute compute) -> Kernel {
   return [compute = std::move(compute)](const Moment& moment) -> Status {
     const c10::InferenceMode inference;
+    // A setting of the calling thread. Without it every rank would take all cores.
+    if (at::get_num_threads() != ComputeThreads()) {
+      at::set_num_threads(static_cast<int>(ComputeThreads()));
+    }
     if constexpr (std::is_void_v<decltype(compute(moment))>) {
       compute(moment);
       return Success{};

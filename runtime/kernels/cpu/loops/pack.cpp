@@ -199,26 +199,6 @@ auto PackRightTransposed(const T* b_NK, int64_t stride, int64_t k, int64_t n, R*
 INSTANTIATE_RESIDUAL_LOOP(PackLeftTransposed)
 INSTANTIATE_RESIDUAL_LOOP(PackRightTransposed)
 
-#ifdef __AVX512F__
-
-/// As StoreBlock, by the instruction that rounds to bf16; numbers below 2^-126 become 0 by it.
-__attribute__((target("avx512bf16"))) static auto StoreRowRounded(const float* x_N, int64_t n, bool adds, BFloat16* y_N)
-    -> void {
-  for (int64_t i = 0; i < n; i += 16) {
-    const __mmask16 mask = FirstWords(n - i);
-    __m512 sums = _mm512_maskz_loadu_ps(mask, x_N + i);
-    if (adds) {
-      const __m512i before = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, y_N + i)), 16);
-      sums = _mm512_add_ps(sums, _mm512_castsi512_ps(before));
-    }
-    _mm256_mask_storeu_epi16(y_N + i, mask, std::bit_cast<__m256i>(_mm512_cvtneps_pbh(sums)));
-  }
-}
-
-[[gnu::always_inline]] static inline auto CanRound() -> bool { return __builtin_cpu_supports("avx512bf16") != 0; }
-
-#endif
-
 template <class T>
 [[gnu::always_inline]] static inline auto StoreRow(const float* x_N, int64_t n, bool adds, T* y_N) -> void {
   if (adds) {
@@ -238,16 +218,6 @@ template <class T>
 template <class T>
 auto StoreBlock(const float* x, int64_t stride, int64_t rows, int64_t columns, bool adds, T* y, int64_t y_stride)
     -> void {
-#ifdef __AVX512F__
-  if constexpr (IsPaired<T>) {
-    if (CanRound()) {
-      for (int64_t row = 0; row < rows; ++row) {
-        StoreRowRounded(x + row * stride, columns, adds, y + row * y_stride);
-      }
-      return;
-    }
-  }
-#endif
   for (int64_t row = 0; row < rows; ++row) {
     StoreRow(x + row * stride, columns, adds, y + row * y_stride);
   }
