@@ -1,9 +1,9 @@
-// How matmul cuts its work: blocks that are packed in cache, and slots that own scratch. Part of the plan's meaning (the
-// scratch buffers have these sizes), so it is decided here, once for compiler and kernels.
+// How matmul cuts its work: blocks that are packed in cache, and slots that own scratch. Part of the plan's meaning
+// (the scratch buffers have these sizes), so it is decided here, once for compiler and kernels.
 //
-// With c = op(a) op(b), m x n over k: a task is up to GemmTaskRows x GemmTaskColumns of c. It packs, for each block of k,
-// its part of b, and multiplies block after block of rows with it. Where c cannot hold the sums in between (it is bf16,
-// or is written transposed), they are gathered in scratch.
+// With c = op(a) op(b), m x n over k: a task is up to GemmTaskRows x GemmTaskColumns of c. It packs, for each block of
+// k, its part of b, and multiplies block after block of rows with it. Where c cannot hold the sums in between (it is
+// bf16, or is written transposed), they are gathered in scratch.
 #pragma once
 
 #include <algorithm>
@@ -53,8 +53,9 @@ constexpr auto GemmSumFloats(int64_t rows, int64_t columns) -> int64_t {
   return std::min(RoundUp(rows, 16), GemmTaskRows) * RoundUp(std::min(columns, GemmTaskColumns), 16);
 }
 constexpr auto GemmSlotFloats(const GemmSizes& sizes) -> int64_t {
-  return std::max(GemmPanelFloats(sizes.n, sizes.k) + GemmRowsFloats(sizes.m, sizes.k) + GemmSumFloats(sizes.m, sizes.n),
-                  GemmPanelFloats(sizes.m, sizes.k) + GemmRowsFloats(sizes.n, sizes.k) + GemmSumFloats(sizes.n, sizes.m));
+  return std::max(
+      GemmPanelFloats(sizes.n, sizes.k) + GemmRowsFloats(sizes.m, sizes.k) + GemmSumFloats(sizes.m, sizes.n),
+      GemmPanelFloats(sizes.m, sizes.k) + GemmRowsFloats(sizes.n, sizes.k) + GemmSumFloats(sizes.n, sizes.m));
 }
 
 /// `threads` as in plan.run: 0 is open.

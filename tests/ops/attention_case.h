@@ -8,8 +8,8 @@
 
 namespace shardc {
 
-/// Odd sequences about the tiles; one and several kv heads; head widths odd, off and on the vector width; more items than
-/// slots; more positions than meet a tile of keys at once.
+/// Odd sequences about the tiles; one and several kv heads; head widths odd, off and on the vector width; more items
+/// than slots; more positions than meet a tile of keys at once.
 constexpr AttentionShape AttentionShapes[] = {
     {.sequence = 1, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 6},
     {.sequence = 1, .batch = 3, .heads = 4, .kv_heads = 2, .head_dim = 32},

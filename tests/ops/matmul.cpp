@@ -24,17 +24,23 @@ static auto ToText(const MatmulCase& test) -> std::string {
                      test.transpose_b, test.adds, ToText(test.dtype), ToText(test.out_dtype));
 }
 
-/// Operands of a size that keeps sums at about 1.
-static auto OperandsOf(const MatmulCase& test, uint64_t seed, int64_t count) -> std::vector<double> {
-  return RandomNumbers(test.dtype, count, seed, std::pow(static_cast<double>(test.k), -0.25));
-}
+/// Of a size that keeps sums at about 1.
+struct MatmulOperands {
+  explicit MatmulOperands(const MatmulCase& test)
+      : a(RandomNumbers(test.dtype, test.m * test.k, 1, std::pow(static_cast<double>(test.k), -0.25))),
+        b(RandomNumbers(test.dtype, test.k * test.n, 2, std::pow(static_cast<double>(test.k), -0.25))),
+        before(RandomNumbers(test.out_dtype, test.m * test.n, 3)) {}
 
-static auto BodyOf(KernelFixture& fixture, const MatmulCase& test) -> op::Matmul {
+  std::vector<double> a;
+  std::vector<double> b;
+  std::vector<double> before;
+};
+
+static auto BodyOf(KernelFixture& fixture, const MatmulCase& test, const MatmulOperands& operands) -> op::Matmul {
   const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
-  const ValueId onto = adds ? fixture.Floats(out_dtype, {m, n}, RandomNumbers(out_dtype, m * n, 3))
-                            : fixture.Add(out_dtype, {m, n});
-  return {.a = fixture.Floats(dtype, transpose_a ? Dims{k, m} : Dims{m, k}, OperandsOf(test, 1, m * k)),
-          .b = fixture.Floats(dtype, transpose_b ? Dims{n, k} : Dims{k, n}, OperandsOf(test, 2, k * n)),
+  const ValueId onto = adds ? fixture.Floats(out_dtype, {m, n}, operands.before) : fixture.Add(out_dtype, {m, n});
+  return {.a = fixture.Floats(dtype, transpose_a ? Dims{k, m} : Dims{m, k}, operands.a),
+          .b = fixture.Floats(dtype, transpose_b ? Dims{n, k} : Dims{k, n}, operands.b),
           .out = fixture.Over(onto),
           .out_onto = adds ? onto : ValueId{},
           .scratch = {},
@@ -42,21 +48,20 @@ static auto BodyOf(KernelFixture& fixture, const MatmulCase& test) -> op::Matmul
           .transpose_b = transpose_b};
 }
 
-static auto ExpectedOf(const MatmulCase& test) -> std::vector<double> {
+static auto ExpectedOf(const MatmulCase& test, const MatmulOperands& operands) -> std::vector<double> {
   const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
-  const std::vector<double> a = OperandsOf(test, 1, m * k);
-  const std::vector<double> b = OperandsOf(test, 2, k * n);
-  std::vector<double> b_KN(b.size());
+  std::vector<double> b_KN(operands.b.size());
   for (int64_t i = 0; i < k; ++i) {
     for (int64_t column = 0; column < n; ++column) {
-      b_KN[static_cast<size_t>(i * n + column)] = b[static_cast<size_t>(transpose_b ? column * k + i : i * n + column)];
+      b_KN[static_cast<size_t>(i * n + column)] =
+          operands.b[static_cast<size_t>(transpose_b ? column * k + i : i * n + column)];
     }
   }
-  std::vector<double> sums = adds ? RandomNumbers(out_dtype, m * n, 3) : std::vector<double>(static_cast<size_t>(m * n));
+  std::vector<double> sums = adds ? operands.before : std::vector<double>(static_cast<size_t>(m * n));
   for (int64_t row = 0; row < m; ++row) {
     double* const to = sums.data() + row * n;
     for (int64_t i = 0; i < k; ++i) {
-      const double left = a[static_cast<size_t>(transpose_a ? i * m + row : row * k + i)];
+      const double left = operands.a[static_cast<size_t>(transpose_a ? i * m + row : row * k + i)];
       const double* const from = b_KN.data() + i * n;
       for (int64_t column = 0; column < n; ++column) {
         to[column] += left * from[column];
@@ -75,10 +80,11 @@ static auto ExpectCloseInAllForms(int64_t m, int64_t n, int64_t k) -> void {
     for (int bits = 0; bits < 8; ++bits) {
       const MatmulCase test{m, n, k, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, dtype, out_dtype};
       SCOPED_TRACE(ToText(test));
-      const std::vector<double> expected = ExpectedOf(test);
+      const MatmulOperands operands(test);
+      const std::vector<double> expected = ExpectedOf(test, operands);
       ForBackends([&](const Backend& backend) {
         KernelFixture fixture(backend);
-        const op::Matmul body = BodyOf(fixture, test);
+        const op::Matmul body = BodyOf(fixture, test, operands);
         fixture.Run(body);
         ExpectClose(OpKind::Matmul, "out", fixture, body.out, expected);
       });
@@ -87,16 +93,26 @@ static auto ExpectCloseInAllForms(int64_t m, int64_t n, int64_t k) -> void {
 }
 
 TEST(Matmul, EqualsLoopsInF64) {
-  for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {1, 7, 5}, {3, 1, 128}, {17, 3, 33}, {33, 129, 17}, {64, 64, 64},
-                                {129, 33, 3}, {513, 17, 1}, {17, 257, 33}, {65, 10, 300}}) {
+  for (const auto& [m, n, k] : {std::tuple{1, 1, 1},
+                                {1, 7, 5},
+                                {3, 1, 128},
+                                {17, 3, 33},
+                                {33, 129, 17},
+                                {64, 64, 64},
+                                {129, 33, 3},
+                                {513, 17, 1},
+                                {17, 257, 33},
+                                {65, 10, 300}}) {
     ExpectCloseInAllForms(m, n, k);
   }
 }
 
 // Several blocks of each size: rows, columns and terms, with odd rests.
 TEST(Matmul, EqualsLoopsInF64AcrossBlocks) {
-  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{129, 513, 33}, {513, 129, 33},
-                                {33, 17, GemmDepth * 2 + 3}, {17, 300, GemmDepth + 1},
+  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{129, 513, 33},
+                                {513, 129, 33},
+                                {33, 17, GemmDepth * 2 + 3},
+                                {17, 300, GemmDepth + 1},
                                 {GemmTaskRows + 3, 17, GemmDepth * 2 + 1}}) {
     ExpectCloseInAllForms(m, n, k);
   }
@@ -129,12 +145,13 @@ TEST(Matmul, BitsDoNotDependOnThreads) {
           continue;
         }
         SCOPED_TRACE(fmt::format("{} {}", backend.device, ToText(test)));
+        const MatmulOperands operands(test);
         KernelFixture one(backend);
-        const op::Matmul with_one = BodyOf(one, test);
+        const op::Matmul with_one = BodyOf(one, test, operands);
         one.Run(with_one);
         SetComputeThreads(3);
         KernelFixture three(backend);
-        const op::Matmul with_three = BodyOf(three, test);
+        const op::Matmul with_three = BodyOf(three, test, operands);
         three.Run(with_three);
         SetComputeThreads(1);
         EXPECT_EQ(one.Numbers(with_one.out), three.Numbers(with_three.out));
@@ -146,7 +163,8 @@ TEST(Matmul, BitsDoNotDependOnThreads) {
 // A plan that names its threads pays for their scratch alone.
 TEST(Matmul, ScratchFollowsThePlansThreads) {
   KernelFixture fixture;
-  const op::Matmul body = BodyOf(fixture, {.m = 2048, .n = 1024, .k = 256});
+  const MatmulCase test{.m = 2048, .n = 1024, .k = 256};
+  const op::Matmul body = BodyOf(fixture, test, MatmulOperands(test));
   fixture.mutable_plan().run.threads = 1;
   const Bytes one = ScratchBytes(body, fixture.plan());
   fixture.mutable_plan().run.threads = 3;

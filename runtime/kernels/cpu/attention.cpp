@@ -1,11 +1,11 @@
 // attention: causal, in tiles, with an online softmax, so that no matrix of S x S scores is ever held.
 //
 // For each (batch, kv head) some positions of queries at a time, of all heads that share the keys, over the tiles of
-// keys up to the diagonal: a tile of keys and values is packed once; then, for each tile of queries, scores = q k^T; each
-// row keeps its running maximum m and sum l, its output so far being corrected by e^(m_old - m_new) where the maximum
-// grew; the output gathers e^(scale scores - m) v in f32. At the end y is that divided by l, and lse = m + log l. The
-// work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads. Source: Dao 2023,
-// "FlashAttention-2", alg. 1.
+// keys up to the diagonal: a tile of keys and values is packed once; then, for each tile of queries, scores = q k^T;
+// each row keeps its running maximum m and sum l, its output so far being corrected by e^(m_old - m_new) where the
+// maximum grew; the output gathers e^(scale scores - m) v in f32. At the end y is that divided by l, and lse = m + log
+// l. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of threads. Source: Dao
+// 2023, "FlashAttention-2", alg. 1.
 #include <algorithm>
 #include <limits>
 
@@ -54,7 +54,9 @@ class AttentionItem {
  private:
   auto Head(int64_t of_group) const -> int64_t { return kv_head_ * sizes_.heads_per_kv() + of_group; }
   /// Of the rows in scratch.
-  auto RowOf(int64_t of_group, int64_t position) const -> int64_t { return of_group * sizes_.query_positions() + position; }
+  auto RowOf(int64_t of_group, int64_t position) const -> int64_t {
+    return of_group * sizes_.query_positions() + position;
+  }
 
   /// The queries of positions [first, end).
   auto Attend(int64_t first, int64_t end) -> void {
@@ -116,10 +118,9 @@ class AttentionItem {
     for (int64_t of_group = 0; of_group < sizes_.heads_per_kv(); ++of_group) {
       const int64_t head = Head(of_group);
       const int64_t row = RowOf(of_group, 0);
-      path_.loops->Of<T>().DivideRows(sums_ + row, end - first, sizes_.head_dim, outputs_ + row * sizes_.head_stride(),
-                                      sizes_.head_stride(),
-                                      all_.y + view_.QueryHead(batch_, head) + first * view_.query_stride,
-                                      view_.query_stride);
+      path_.loops->Of<T>().DivideRows(
+          sums_ + row, end - first, sizes_.head_dim, outputs_ + row * sizes_.head_stride(), sizes_.head_stride(),
+          all_.y + view_.QueryHead(batch_, head) + first * view_.query_stride, view_.query_stride);
       float* const lse = all_.lse + (batch_ * sizes_.heads + head) * sizes_.sequence + first;
       for (int64_t i = 0; i < end - first; ++i) {
         lse[i] = maxima_[row + i] + std::log(sums_[row + i]);
@@ -146,26 +147,22 @@ class AttentionItem {
 
 template <class T, class E>
 static auto BindAttention(const op::Attention& op, Binder& binder, const AttentionView& view) -> Kernel {
-  return
-      [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
-       y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse), scratch = Resolve<float>(binder, op.scratch),
-       view](const Moment& moment) -> Status {
-        const HeadOperands<T> all{.q = q.At(moment),
-                                  .k = k.At(moment),
-                                  .v = v.At(moment),
-                                  .y = y.At(moment),
-                                  .lse = lse.At(moment)};
-        const int64_t slots = view.sizes.slots();
-        const int64_t floats_of_slot = AttentionParts(view.sizes).total;
-        ParallelSlots(slots, [&](int64_t slot) {
-          AttentionItem<T, E> body(view, all, scratch.At(moment) + slot * floats_of_slot);
-          for (int64_t item = slot; item < view.sizes.items(); item += slots) {
-            body.Run(item);
-          }
-          EndProducts(view.path);
-        });
-        return Success{};
-      };
+  return [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
+          y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
+          scratch = Resolve<float>(binder, op.scratch), view](const Moment& moment) -> Status {
+    const HeadOperands<T> all{
+        .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
+    const int64_t slots = view.sizes.slots();
+    const int64_t floats_of_slot = AttentionParts(view.sizes).total;
+    ParallelSlots(slots, [&](int64_t slot) {
+      AttentionItem<T, E> body(view, all, scratch.At(moment) + slot * floats_of_slot);
+      for (int64_t item = slot; item < view.sizes.items(); item += slots) {
+        body.Run(item);
+      }
+      EndProducts(view.path);
+    });
+    return Success{};
+  };
 }
 
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel {

@@ -112,10 +112,10 @@ class AttentionBackwardItem {
                                .stride_c = sizes_.tile_stride()};
     Multiply(path_, by_keys, q_left_, key_columns_, scores_);
     Multiply(path_, by_keys, dy_left_, value_columns_, dp_);
-    path_.loops->Of<E>().AttentionGradients(
-        scores_, dp_, sizes_.tile_stride(), rows, columns, query - key + 1, view_.scale,
-        all_.lse + (batch_ * sizes_.heads + Head(head)) * sizes_.sequence + query,
-        delta_ + head * sizes_.sequence + query, p_, ds_, sizes_.tile_stride());
+    path_.loops->Of<E>().AttentionGradients(scores_, dp_, sizes_.tile_stride(), rows, columns, query - key + 1,
+                                            view_.scale,
+                                            all_.lse + (batch_ * sizes_.heads + Head(head)) * sizes_.sequence + query,
+                                            delta_ + head * sizes_.sequence + query, p_, ds_, sizes_.tile_stride());
     AddToKeys(p_, dy_right_, rows, columns, dv_);
     AddToKeys(ds_, q_right_, rows, columns, dk_);
     Multiply(path_,

@@ -19,9 +19,7 @@ struct AttentionView {
   GemmPath path;
 
   /// First element of a head, of q's shape and of k's.
-  auto QueryHead(int64_t batch, int64_t head) const -> int64_t {
-    return (batch * sizes.heads + head) * sizes.head_dim;
-  }
+  auto QueryHead(int64_t batch, int64_t head) const -> int64_t { return (batch * sizes.heads + head) * sizes.head_dim; }
   auto KeyHead(int64_t batch, int64_t kv_head) const -> int64_t {
     return (batch * sizes.kv_heads + kv_head) * sizes.head_dim;
   }

@@ -1,5 +1,5 @@
-// Matrix products of row-major matrices: block products by a primitive of LibTorch, around which this file's code packs.
-// Raw pointers, no views; scratch is the caller's.
+// Matrix products of row-major matrices: block products by a primitive of LibTorch, around which this file's code
+// packs. Raw pointers, no views; scratch is the caller's.
 #pragma once
 
 #include <cstdint>

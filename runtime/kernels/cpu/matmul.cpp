@@ -24,8 +24,8 @@ static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
                         .adds = AddsOnto(binder, op.out, op.out_onto)};
   return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<Out>(binder, op.out),
           scratch = Resolve<float>(binder, op.scratch), path = GemmPathOf(plan), shape,
-          slots = GemmSlots({.m = shape.m, .n = shape.n, .k = shape.k}, plan.run.threads)](
-             const Moment& moment) -> Status {
+          slots =
+              GemmSlots({.m = shape.m, .n = shape.n, .k = shape.k}, plan.run.threads)](const Moment& moment) -> Status {
     Gemm(path, shape, a.At(moment), b.At(moment), out.At(moment), scratch.At(moment), slots);
     return Success{};
   };

@@ -32,8 +32,8 @@ template <class T>
   __m512 sum = _mm512_setzero_ps();
   for (int64_t c = 0; c < width; c += 16) {
     const __mmask16 mask = seen > c ? FirstWords(seen - c) : 0;
-    const __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, scores_C + c), _mm512_set1_ps(scale),
-                                     _mm512_set1_ps(maximum));
+    const __m512 x =
+        _mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, scores_C + c), _mm512_set1_ps(scale), _mm512_set1_ps(maximum));
     const __m512 probabilities = _mm512_maskz_mov_ps(mask, ExpLanes(x));
     sum = _mm512_add_ps(sum, probabilities);
     StoreLanes(p_C + c, FirstWords(width - c), probabilities);
@@ -110,8 +110,7 @@ auto SoftmaxTile(const float* scores, int64_t stride, int64_t rows, int64_t colu
     const float correction = seen > 0 ? Exp(before - maximum) : 1.0F;
     maxima_R[row] = maximum;
     corrections_R[row] = correction;
-    sums_R[row] = sums_R[row] * correction +
-                  ProbabilitiesOf(scores_C, seen, width, scale, maximum, p + row * p_stride);
+    sums_R[row] = sums_R[row] * correction + ProbabilitiesOf(scores_C, seen, width, scale, maximum, p + row * p_stride);
   }
 }
 INSTANTIATE_ELEMENT_LOOP(SoftmaxTile)
@@ -122,8 +121,8 @@ auto AttentionGradients(const float* scores, const float* dp, int64_t stride, in
                         int64_t visible, float scale, const float* lse_R, const float* delta_R, T* p, T* ds,
                         int64_t out_stride) -> void {
   for (int64_t row = 0; row < rows; ++row) {
-    GradientsOf(scores + row * stride, dp + row * stride, VisibleOf(columns, visible, row), columns + columns % 2, scale,
-                lse_R[row], delta_R[row], p + row * out_stride, ds + row * out_stride);
+    GradientsOf(scores + row * stride, dp + row * stride, VisibleOf(columns, visible, row), columns + columns % 2,
+                scale, lse_R[row], delta_R[row], p + row * out_stride, ds + row * out_stride);
   }
 }
 INSTANTIATE_ELEMENT_LOOP(AttentionGradients)

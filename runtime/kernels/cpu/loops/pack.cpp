@@ -1,7 +1,7 @@
 // Operands of block products, laid out as the products read them.
 //
-// The left operand is rows of k terms. The right operand is k rows of n, of f32; or of bf16 pairs: terms 2 i and 2 i + 1
-// of a column side by side, as dot product instructions take them. Where k is odd, bf16 rows and pairs end in a zero.
+// The left operand is rows of k terms. The right operand is k rows of n, of f32; or of bf16 pairs: terms 2 i and 2 i +
+// 1 of a column side by side, as dot product instructions take them. Where k is odd, bf16 rows and pairs end in a zero.
 #include "runtime/kernels/cpu/loops/instantiate.h"
 #include "runtime/kernels/cpu/loops/loops.h"
 #include "runtime/kernels/cpu/loops/transpose16.h"
@@ -137,8 +137,8 @@ auto PackRightTransposed(const T* b_NK, int64_t stride, int64_t k, int64_t n, R*
       __m512i block[16];
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
-        block[i] = column + i < n ? LoadTerms(b_NK + (column + i) * stride + term, k - term, packed)
-                                  : _mm512_setzero_si512();
+        block[i] =
+            column + i < n ? LoadTerms(b_NK + (column + i) * stride + term, k - term, packed) : _mm512_setzero_si512();
       }
       Transpose16(block);
       const __mmask16 kept = FirstWords(n - column);
