@@ -1,4 +1,6 @@
 // Rules of [loss]: the chunks divide the sequence.
+#include <algorithm>
+
 #include "compiler/check/check_context.h"
 
 namespace shardc {

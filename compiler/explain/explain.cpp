@@ -46,28 +46,41 @@ static auto Summary(const Op& op, const Plan& plan) -> std::string {
   return text;
 }
 
+/// Calls born(buffer) where a buffer of a section that does not outlive it is touched first, at(index) at each op with
+/// all that it touches alive, and released(buffer) behind it.
+template <class Born, class At, class Released>
+static auto WalkLives(const Plan& plan, SectionKind kind, const Born& born, const At& at, const Released& released)
+    -> void {
+  const std::vector<Op>& ops = plan.section(kind).ops;
+  std::unordered_set<BufferId> alive;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (const Access& access : AccessesOf(ops[i].body)) {
+      const BufferId id = plan.values[access.value].buffer;
+      if (!IsPersistent(plan.buffers[id].arena) && alive.insert(id).second) {
+        born(id);
+      }
+    }
+    at(i);
+    if (const auto* release = ops[i].As<op::Release>(); release != nullptr && alive.erase(release->buffer) > 0) {
+      released(release->buffer);
+    }
+  }
+}
+
 static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persistent) -> MemoryPeak {
   const Section& section = plan.section(kind);
   MemoryPeak peak{.section = kind, .op_index = -1, .op_summary = "", .op_text = "", .use = persistent};
   MemoryUse now = persistent;
-  std::unordered_set<BufferId> alive;
   int64_t peak_index = -1;
-  for (size_t i = 0; i < section.ops.size(); ++i) {
-    for (const Access& access : AccessesOf(section.ops[i].body)) {
-      const BufferId id = plan.values[access.value].buffer;
-      const Buffer& buffer = plan.buffers[id];
-      if (!IsPersistent(buffer.arena) && alive.insert(id).second) {
-        CategoryOf(now, buffer.category) += buffer.bytes;
-      }
-    }
-    if (peak_index < 0 || now.total() > peak.use.total()) {
-      peak.use = now;
-      peak_index = static_cast<int64_t>(i);
-    }
-    if (const auto* release = section.ops[i].As<op::Release>(); release != nullptr && alive.erase(release->buffer) > 0) {
-      CategoryOf(now, plan.buffers[release->buffer].category) -= plan.buffers[release->buffer].bytes;
-    }
-  }
+  WalkLives(
+      plan, kind, [&](BufferId id) { CategoryOf(now, plan.buffers[id].category) += plan.buffers[id].bytes; },
+      [&](size_t i) {
+        if (peak_index < 0 || now.total() > peak.use.total()) {
+          peak.use = now;
+          peak_index = static_cast<int64_t>(i);
+        }
+      },
+      [&](BufferId id) { CategoryOf(now, plan.buffers[id].category) -= plan.buffers[id].bytes; });
   peak.op_index = peak_index;
   if (peak_index >= 0) {
     peak.op_summary = Summary(section.ops[static_cast<size_t>(peak_index)], plan);
@@ -126,9 +139,7 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
 static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
   std::map<ValueId, size_t> unit_of_shard;
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    const SubVector& sub_vector = plan.sub_vectors[id];
-    unit_of_shard[sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard] =
-        static_cast<size_t>(id.index);
+    unit_of_shard[GatheredSlice(plan.sub_vectors[id])] = static_cast<size_t>(id.index);
   }
   std::map<BufferId, size_t> gathered_in_forward;
   int64_t times = 1;
@@ -137,7 +148,8 @@ static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
       times = repeat->count;
     } else if (op.As<op::EndRepeat>() != nullptr) {
       times = 1;
-    } else if (const auto* gather = op.As<op::AllGather>(); gather != nullptr && unit_of_shard.contains(gather->shard)) {
+    } else if (const auto* gather = op.As<op::AllGather>();
+               gather != nullptr && unit_of_shard.contains(gather->shard)) {
       const size_t unit = unit_of_shard.at(gather->shard);
       units[unit].num_gathers += times;
       if (op.phase == Phase::Forward) {
@@ -151,24 +163,23 @@ static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
   }
 }
 
-/// The most of `buffers` that are alive at once in a step, by their releases.
+/// The most of `buffers` that are alive at once in a step.
 static auto RingOf(const Plan& plan, const std::unordered_set<BufferId>& buffers) -> RingUse {
   RingUse ring;
-  Bytes bytes;
-  std::unordered_set<BufferId> alive;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    for (const Access& access : AccessesOf(op.body)) {
-      const BufferId id = plan.values[access.value].buffer;
-      if (buffers.contains(id) && alive.insert(id).second) {
-        bytes += plan.buffers[id].bytes;
-      }
+  RingUse now;
+  const auto change = [&](BufferId id, int64_t by) {
+    if (buffers.contains(id)) {
+      now.depth += by;
+      now.bytes += plan.buffers[id].bytes * by;
     }
-    ring.depth = std::max(ring.depth, static_cast<int64_t>(alive.size()));
-    ring.bytes = std::max(ring.bytes, bytes);
-    if (const auto* release = op.As<op::Release>(); release != nullptr && alive.erase(release->buffer) > 0) {
-      bytes -= plan.buffers[release->buffer].bytes;
-    }
-  }
+  };
+  WalkLives(
+      plan, SectionKind::Step, [&](BufferId id) { change(id, 1); },
+      [&](size_t) {
+        ring.depth = std::max(ring.depth, now.depth);
+        ring.bytes = std::max(ring.bytes, now.bytes);
+      },
+      [&](BufferId id) { change(id, -1); });
   return ring;
 }
 

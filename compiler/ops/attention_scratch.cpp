@@ -5,7 +5,7 @@
 
 namespace shardc {
 
-static auto SizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> AttentionSizes {
+auto AttentionSizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> AttentionSizes {
   const Dims& query = ShapeOf(plan, q);
   return {.batch = query[1],
           .heads = query[2] / head_dim,
@@ -15,12 +15,12 @@ static auto SizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) ->
 }
 
 auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
-  const AttentionSizes sizes = SizesOf(plan, op.q, op.k, op.head_dim);
+  const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
   return Bytes{SizeOf(DType::F32) * sizes.slots() * AttentionParts(sizes).total};
 }
 
 auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
-  const AttentionSizes sizes = SizesOf(plan, op.q, op.k, op.head_dim);
+  const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
   return Bytes{SizeOf(DType::F32) * sizes.slots() * AttentionBackwardParts(sizes).total};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compiler/base/units.h"
+#include "compiler/plan/plan.h"
 
 namespace shardc {
 
@@ -48,6 +49,9 @@ struct AttentionSizes {
   auto key_columns_floats() const -> int64_t { return RoundUp(head_dim, 2) * tile_stride(); }
   auto key_rows_floats() const -> int64_t { return keys() * head_stride(); }
 };
+
+/// Requires: q is [S, B, A*D], k is [S, B, K*D].
+auto AttentionSizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> AttentionSizes;
 
 /// Where the parts of a forward slot begin, in floats.
 struct AttentionParts {

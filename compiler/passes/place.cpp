@@ -65,18 +65,18 @@ class Placer {
     const std::vector<Access> accesses = AccessesOf(body);
     const bool sharded = std::holds_alternative<op::LoadTokens>(body) ||
                          std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-                           return access.kind == AccessKind::Read && sharded_buffers_.contains(BufferOf(access.value));
+                           return access.kind == AccessKind::Read && placements_.contains(BufferOf(access.value));
                          });
     for (const Access& access : accesses) {
       Value& value = plan_.values[access.value];
       if (access.kind == AccessKind::Read) {
-        if (sharded_buffers_.contains(BufferOf(access.value))) {
+        if (const auto placed = placements_.find(BufferOf(access.value)); placed != placements_.end()) {
           // A view of host samples that no op wrote under this name: [accumulate,] S, B.
           if (value.dtype == DType::I32) {
             value.placement = Over(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1));
           } else if (value.placement == Placements{}) {
             // A stretch of the sequence of what an op wrote.
-            value.placement = Over(axes_, Placement::Shard(1));
+            value.placement = placed->second;
           }
         }
         continue;
@@ -86,7 +86,7 @@ class Placer {
         Add(access);
       } else if (sharded) {
         value.placement = Over(axes_, Placement::Shard(BatchDim(body, access.field)));
-        sharded_buffers_[BufferOf(access.value)] = true;
+        placements_[BufferOf(access.value)] = value.placement;
       }
     }
   }
@@ -97,8 +97,8 @@ class Placer {
     return sums && access.kind != AccessKind::Read && plan_.values[access.value].dtype == DType::F64;
   }
 
-  /// Notes under which name a sum will be read when it is complete: carried through a loop, the name before it; else the
-  /// last.
+  /// Notes under which name a sum will be read when it is complete: carried through a loop, the name before it; else
+  /// the last.
   auto Add(const Access& access) -> void {
     const auto same = std::find_if(pending_.begin(), pending_.end(),
                                    [&](ValueId sum) { return BufferOf(sum) == BufferOf(access.value); });
@@ -142,7 +142,8 @@ class Placer {
   /// The axes along which ranks see different samples.
   AxisSet axes_;
   int depth_ = 0;
-  std::unordered_map<BufferId, bool> sharded_buffers_;
+  /// Of what was last written on each buffer of samples.
+  std::unordered_map<BufferId, Placements> placements_;
   /// Sums that later ops add to, one name a buffer.
   std::vector<ValueId> pending_;
   std::unordered_map<ValueId, ValueId> whole_of_;

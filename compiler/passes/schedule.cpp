@@ -37,7 +37,7 @@ static auto Prefetch(Section& section, int64_t forward_depth, int64_t backward_d
     if (ops[i].As<op::AllGather>() == nullptr) {
       continue;
     }
-    const bool in_backward = ops[i].phase == Phase::Backward || ops[i].phase == Phase::Recompute;
+    const bool in_backward = IsBackward(ops[i]);
     std::vector<GatherGroup>& run = runs.back();
     if (!run.empty() && run.back().end == i) {
       run.back().end = i + 1;

@@ -21,7 +21,6 @@ namespace shardc {
 
 namespace {
 
-auto IsBackward(const Op& op) -> bool { return op.phase == Phase::Backward || op.phase == Phase::Recompute; }
 auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 
 class Sharder {
@@ -105,7 +104,7 @@ auto Sharder::HomesReadBy(const Op& op) const -> std::vector<SubVectorId> {
 
 auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId {
   const SubVector& sub_vector = plan_.sub_vectors[id];
-  const ValueId shard = sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard;
+  const ValueId shard = GatheredSlice(sub_vector);
   if (Degree(sub_vector) == 1) {
     return shard;
   }

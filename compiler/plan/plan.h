@@ -106,6 +106,11 @@ struct SubVector {
   friend auto operator==(const SubVector&, const SubVector&) -> bool = default;
 };
 
+/// The slice that peers read to gather the whole: in the compute type.
+inline auto GatheredSlice(const SubVector& sub_vector) -> ValueId {
+  return sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard;
+}
+
 inline constexpr std::array StateRoles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
 /// The slice that has this role.
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId;

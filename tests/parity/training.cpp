@@ -17,8 +17,8 @@ constexpr double ClipNorm = 0.05;
 // By what LibTorch in f32 is off from itself in f64 after the same steps. AdamW divides by the root of the second
 // moment, so an element with a gradient near nothing carries its rounding error at full size: errors are far above
 // those of gradients, and alike in kind for all arithmetic in f32. Errors of parameters are relative to how far they
-// moved. The floor is what the two sets of loops, whose gradients are equally good, differ by among each other.
-constexpr Tolerance ParameterTolerance{.floor = 2e-5, .times = 2};
+// moved.
+constexpr Tolerance ParameterTolerance{.floor = 1e-5, .times = 2};
 // Of the largest error over the steps: losses and norms drift with the parameters.
 constexpr double LossFloor = 5e-6;
 constexpr double NormFloor = 1e-5;

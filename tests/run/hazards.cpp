@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/ops/verify_internal.h"
+
 namespace shardc {
 namespace {
 
@@ -21,16 +23,11 @@ struct Place {
 };
 constexpr int ScalarArena = NumArenas;
 
-struct ScalarPlaces {
+struct ScalarPlaces : IgnoreFields {
+  ScalarPlaces(const Plan* the_plan, std::vector<Place>* the_places) : plan(*the_plan), places(*the_places) {}
+
   const Plan& plan;
   std::vector<Place>& places;
-  auto In(std::string_view, ValueId) -> void {}
-  auto Out(std::string_view, ValueId) -> void {}
-  auto Over(std::string_view, ValueId, ValueId) -> void {}
-  auto Acc(std::string_view, ValueId, ValueId) -> void {}
-  auto InOut(std::string_view, ValueId) -> void {}
-  auto Scratch(std::string_view, ValueId) -> void {}
-  auto Whole(std::string_view, BufferId) -> void {}
   template <class T>
   auto Attr(std::string_view, const T& value) -> void {
     if constexpr (std::same_as<T, ScalarId>) {
@@ -57,7 +54,7 @@ auto PlacesOf(const Plan& plan, const Op& op, int64_t rank, int64_t repeat) -> s
     const Buffer& buffer = plan.buffers[release->buffer];
     places.push_back({static_cast<int>(buffer.arena), buffer.offset, buffer.offset + buffer.bytes.value, true});
   }
-  VisitBody(op.body, [&](const auto& body) { VisitFields(body, ScalarPlaces{plan, places}); });
+  VisitBody(op.body, [&](const auto& body) { VisitFields(body, ScalarPlaces(&plan, &places)); });
   if (!op.when.always()) {
     places.push_back({ScalarArena, op.when.scalar.index, op.when.scalar.index + 1, false});
   }

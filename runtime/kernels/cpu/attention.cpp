@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "runtime/kernels/cpu/attention_view.h"
-#include "runtime/kernels/cpu/parallel.h"
 
 namespace shardc {
 
@@ -152,15 +151,7 @@ static auto BindAttention(const op::Attention& op, Binder& binder, const Attenti
           scratch = Resolve<float>(binder, op.scratch), view](const Moment& moment) -> Status {
     const HeadOperands<T> all{
         .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
-    const int64_t slots = view.sizes.slots();
-    const int64_t floats_of_slot = AttentionParts(view.sizes).total;
-    ParallelSlots(slots, [&](int64_t slot) {
-      AttentionItem<T, E> body(view, all, scratch.At(moment) + slot * floats_of_slot);
-      for (int64_t item = slot; item < view.sizes.items(); item += slots) {
-        body.Run(item);
-      }
-      EndProducts(view.path);
-    });
+    RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment));
     return Success{};
   };
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "runtime/kernels/cpu/attention_view.h"
-#include "runtime/kernels/cpu/parallel.h"
 
 namespace shardc {
 
@@ -193,15 +192,7 @@ static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binde
                                   .dq = dq.At(moment),
                                   .dk = dk.At(moment),
                                   .dv = dv.At(moment)};
-    const int64_t slots = view.sizes.slots();
-    const int64_t floats_of_slot = AttentionBackwardParts(view.sizes).total;
-    ParallelSlots(slots, [&](int64_t slot) {
-      AttentionBackwardItem<T, E> body(view, all, scratch.At(moment) + slot * floats_of_slot);
-      for (int64_t item = slot; item < view.sizes.items(); item += slots) {
-        body.Run(item);
-      }
-      EndProducts(view.path);
-    });
+    RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch.At(moment));
     return Success{};
   };
 }

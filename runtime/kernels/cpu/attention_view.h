@@ -6,6 +6,7 @@
 #include "compiler/ops/attention_scratch.h"
 #include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/parallel.h"
 
 namespace shardc {
 
@@ -25,23 +26,31 @@ struct AttentionView {
   }
 };
 
-/// The view of an attention op; its scratch is CHECKed against ScratchBytes.
+/// The view of an attention op; its scratch is CHECKed.
 template <class Op>
 auto ViewAttention(const Op& op, Binder& binder) -> AttentionView {
   const Plan& plan = binder.plan();
-  const Dims& q = ShapeOf(plan, op.q);
-  const Dims& k = ShapeOf(plan, op.k);
-  CHECK(op.scratch.valid() && BytesOf(plan, op.scratch) >= ScratchBytes(op, plan), "{} needs {} B of scratch",
-        Op::Mnemonic, ScratchBytes(op, plan).value);
-  return {.sizes = {.batch = q[1],
-                    .heads = q[2] / op.head_dim,
-                    .kv_heads = k[2] / op.head_dim,
-                    .sequence = q[0],
-                    .head_dim = op.head_dim},
-          .query_stride = q[1] * q[2],
-          .key_stride = k[1] * k[2],
+  CheckScratch(op, plan);
+  const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
+  return {.sizes = sizes,
+          .query_stride = sizes.batch * sizes.heads * sizes.head_dim,
+          .key_stride = sizes.batch * sizes.kv_heads * sizes.head_dim,
           .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(op.head_dim))),
           .path = GemmPathOf(plan)};
+}
+
+/// Runs all items, slot by slot: an Item is made for each slot on its part of `scratch`, and runs its share.
+template <class Item, class Parts, class Operands>
+auto RunItems(const AttentionView& view, const Operands& all, float* scratch) -> void {
+  const int64_t slots = view.sizes.slots();
+  const int64_t floats_of_slot = Parts(view.sizes).total;
+  ParallelSlots(slots, [&](int64_t slot) {
+    Item body(view, all, scratch + slot * floats_of_slot);
+    for (int64_t item = slot; item < view.sizes.items(); item += slots) {
+      body.Run(item);
+    }
+    EndProducts(view.path);
+  });
 }
 
 /// Calls `make` with T, the operands' type, and E, the type that products take: bf16 is widened where there is no bf16

@@ -11,12 +11,14 @@ auto HasAvx512() -> bool {
          __builtin_cpu_supports("avx512vl") != 0;
 }
 
+static auto BestDevice() -> std::string_view { return HasAvx512() ? Avx512Device : PortableDevice; }
+
 auto ResolveDevice(Plan& plan) -> Status {
   if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
     return Fail(ExitCode::Environment, "this machine has neither AVX2 nor FMA, which every set of kernels uses");
   }
   if (plan.device == UndecidedDevice) {
-    plan.device = HasAvx512() ? Avx512Device : PortableDevice;
+    plan.device = BestDevice();
   }
   if (plan.device == Avx512Device && !HasAvx512()) {
     return Fail(ExitCode::Environment, "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
@@ -30,11 +32,9 @@ auto ResolveDevice(Plan& plan) -> Status {
 }
 
 auto LoopsOf(const Plan& plan) -> const Loops& {
-  if (plan.device == UndecidedDevice) {
-    return HasAvx512() ? Avx512Loops : PortableLoops;
-  }
-  CHECK(plan.device == Avx512Device || plan.device == PortableDevice, "no loops for device {}", plan.device);
-  return plan.device == Avx512Device ? Avx512Loops : PortableLoops;
+  const std::string_view device = plan.device == UndecidedDevice ? BestDevice() : plan.device;
+  CHECK(device == Avx512Device || device == PortableDevice, "no loops for device {}", device);
+  return device == Avx512Device ? Avx512Loops : PortableLoops;
 }
 
 }  // namespace shardc

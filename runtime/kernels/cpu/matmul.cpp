@@ -8,8 +8,7 @@ namespace shardc {
 template <class T, class Out>
 static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  CHECK(op.scratch.valid() && BytesOf(plan, op.scratch) >= ScratchBytes(op, plan), "{} needs {} B of scratch",
-        op::Matmul::Mnemonic, ScratchBytes(op, plan).value);
+  CheckScratch(op, plan);
   const Matrix a_size = AsMatrix(plan, op.a);
   const Matrix b_size = AsMatrix(plan, op.b);
   const Matrix out_size = AsMatrix(plan, op.out);

@@ -69,6 +69,13 @@ inline auto AddsOnto(Binder& binder, ValueId result, ValueId onto) -> bool {
   return onto.valid();
 }
 
+/// CHECKs that a kernel has the scratch that ScratchBytes tells.
+template <class Op>
+auto CheckScratch(const Op& op, const Plan& plan) -> void {
+  CHECK(op.scratch.valid() && BytesOf(plan, op.scratch) >= ScratchBytes(op, plan), "{} needs {} B of scratch",
+        Op::Mnemonic, ScratchBytes(op, plan).value);
+}
+
 /// Calls `make` with the C++ type of the activations' dtype.
 template <class Make>
 auto ForElementType(DType dtype, const Make& make) -> Kernel {

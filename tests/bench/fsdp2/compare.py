@@ -143,8 +143,8 @@ class MemoryWatch(threading.Thread):
                 self.pss[pid] = max(self.pss.get(pid, 0), field(f"/proc/{pid}/smaps_rollup", "Pss"))
             time.sleep(0.25)
 
-    def of_ranks(self, ranks=2):
-        """The `ranks` largest processes: launchers are smaller. MiB of the largest."""
+    def of_a_rank(self):
+        """MiB of the largest process: launchers are smaller."""
         return max(self.peak.values(), default=0) / 1024, max(self.pss.values(), default=0) / 1024
 
 
@@ -157,7 +157,7 @@ def watched(command, **options):
     watch.join()
     if process.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nfailed with {process.returncode}:\n{out}\n{err}")
-    return out, watch.of_ranks()
+    return out, watch.of_a_rank()
 
 
 def ours(sizes, compute, recompute, steps):
