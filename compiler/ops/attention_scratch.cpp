@@ -16,12 +16,12 @@ auto AttentionSizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) 
 
 auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
-  return Bytes{SizeOf(DType::F32) * sizes.slots() * AttentionParts(sizes).total};
+  return Bytes{SizeOf(DType::F32) * sizes.slots(plan.run.threads) * AttentionParts(sizes).total};
 }
 
 auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
-  return Bytes{SizeOf(DType::F32) * sizes.slots() * AttentionBackwardParts(sizes).total};
+  return Bytes{SizeOf(DType::F32) * sizes.slots(plan.run.threads) * AttentionBackwardParts(sizes).total};
 }
 
 }  // namespace shardc

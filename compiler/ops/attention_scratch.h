@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "compiler/base/units.h"
+#include "compiler/ops/scratch_slots.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -16,10 +16,6 @@ constexpr int64_t AttentionBackwardQueryTile = 64;
 constexpr int64_t AttentionKeyTile = 256;
 /// Rows of queries, of all heads that share keys, that meet a tile of keys once it is packed.
 constexpr int64_t AttentionQueryRows = 512;
-
-/// Shares that the work is cut in at most, each with its own scratch: as many threads as can help. The number of
-/// threads is known only when the plan runs, and neither memory nor bits may depend on it.
-constexpr int64_t MaxAttentionSlots = 16;
 
 /// B batch, A heads, K kv heads, S sequence, D head_dim.
 struct AttentionSizes {
@@ -32,7 +28,8 @@ struct AttentionSizes {
   auto heads_per_kv() const -> int64_t { return heads / kv_heads; }
   /// An item of work is one (batch, kv head): its query heads read the same keys, and add to the same dk and dv.
   auto items() const -> int64_t { return batch * kv_heads; }
-  auto slots() const -> int64_t { return std::min(MaxAttentionSlots, items()); }
+  /// `threads` as in plan.run: 0 is open.
+  auto slots(int64_t threads) const -> int64_t { return ScratchSlots(threads, items()); }
   /// Positions of queries that meet a packed tile of keys: some tiles, less where many heads share the keys.
   auto query_positions() const -> int64_t {
     return RoundUp(CeilDiv(AttentionQueryRows, heads_per_kv()), AttentionQueryTile);

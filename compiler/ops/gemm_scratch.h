@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "compiler/base/units.h"
+#include "compiler/ops/scratch_slots.h"
+#include "compiler/plan/plan.h"
 
 namespace shardc {
 
@@ -23,9 +24,6 @@ constexpr int64_t GemmDepth = 512;
 constexpr int64_t GemmTaskColumns = 2 * GemmBlock;
 constexpr int64_t GemmTaskRows = 1024;
 
-/// Threads that can work on one matmul, where the plan leaves their number open.
-constexpr int64_t MaxGemmSlots = 16;
-
 /// `size` in equal blocks of at most `most`, each a multiple of 16 or the whole.
 constexpr auto GemmBlockOf(int64_t size, int64_t most) -> int64_t {
   const int64_t blocks = CeilDiv(size, most);
@@ -37,6 +35,9 @@ struct GemmSizes {
   int64_t n = 0;
   int64_t k = 0;
 };
+
+/// Of op(a), m x k, and op(b), k x n. Requires: the operands have dims.
+auto GemmSizesOf(const op::Matmul& op, const Plan& plan) -> GemmSizes;
 
 /// Floats of a slot's three parts; a slot is as great as either order of the product (c, or c transposed) needs.
 constexpr auto GemmPanelFloats(int64_t columns, int64_t k) -> int64_t {
@@ -60,10 +61,8 @@ constexpr auto GemmSlotFloats(const GemmSizes& sizes) -> int64_t {
 
 /// `threads` as in plan.run: 0 is open.
 constexpr auto GemmSlots(const GemmSizes& sizes, int64_t threads) -> int64_t {
-  const int64_t most = threads > 0 ? std::min(threads, MaxGemmSlots) : MaxGemmSlots;
-  const int64_t tasks = std::max(CeilDiv(sizes.m, GemmBlock) * CeilDiv(sizes.n, GemmTaskColumns),
-                                 CeilDiv(sizes.n, GemmBlock) * CeilDiv(sizes.m, GemmTaskColumns));
-  return std::min(most, tasks);
+  return ScratchSlots(threads, std::max(CeilDiv(sizes.m, GemmBlock) * CeilDiv(sizes.n, GemmTaskColumns),
+                                        CeilDiv(sizes.n, GemmBlock) * CeilDiv(sizes.m, GemmTaskColumns)));
 }
 
 }  // namespace shardc

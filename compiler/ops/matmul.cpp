@@ -1,29 +1,14 @@
 // matmul. With op(a) an m x k matrix and op(b) a k x n one: C1: the k of both agree. C2: out is an m x n matrix.
 // C3: a and b are of one type; out is of that type or f32. C4: out_onto is the same bytes as out.
 // C5: scratch has the bytes that ScratchBytes tells.
+#include "compiler/ops/gemm_scratch.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
-struct MatmulSizes {
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-  int64_t k_of_b = 0;
-};
-
-static auto SizesOf(const op::Matmul& op, const Plan& plan) -> MatmulSizes {
-  const Matrix a = AsMatrix(plan, op.a);
-  const Matrix b = AsMatrix(plan, op.b);
-  return {.m = op.transpose_a ? a.columns : a.rows,
-          .n = op.transpose_b ? b.rows : b.columns,
-          .k = op.transpose_a ? a.rows : a.columns,
-          .k_of_b = op.transpose_b ? b.columns : b.rows};
-}
-
 /// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
 auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {
-  const MatmulSizes sizes = SizesOf(op, plan);
+  const GemmSizes sizes = GemmSizesOf(op, plan);
   Dims shape{sizes.m};
   if (!op.transpose_a) {
     shape = ShapeOf(plan, op.a);
@@ -38,8 +23,10 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
                     "matmul-c1", "an operand has no dims")) {
     return;
   }
-  const MatmulSizes sizes = SizesOf(op, plan);
-  check.Expect(sizes.k == sizes.k_of_b, "matmul-c1", "a has inner size {}, b has {}", sizes.k, sizes.k_of_b);
+  const GemmSizes sizes = GemmSizesOf(op, plan);
+  const Matrix b_size = AsMatrix(plan, op.b);
+  const int64_t k_of_b = op.transpose_b ? b_size.columns : b_size.rows;
+  check.Expect(sizes.k == k_of_b, "matmul-c1", "a has inner size {}, b has {}", sizes.k, k_of_b);
   const Matrix out = AsMatrix(plan, op.out);
   check.Expect(out.rows == sizes.m && out.columns == sizes.n, "matmul-c2", "out is {} x {}, expected {} x {}", out.rows,
                out.columns, sizes.m, sizes.n);
@@ -59,7 +46,7 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
 /// 2mnk: one multiplication and one addition per term.
 auto Cost(const op::Matmul& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
-  const MatmulSizes sizes = SizesOf(op, plan);
+  const GemmSizes sizes = GemmSizesOf(op, plan);
   cost.matmul_flops = Flops{2 * sizes.m * sizes.n * sizes.k};
   return cost;
 }

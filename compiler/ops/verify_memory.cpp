@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/red_zone.h"
 
 namespace shardc {
 
@@ -79,6 +80,7 @@ auto MemoryVerifier::Shapes() -> void {
 
 auto MemoryVerifier::Buffers() -> void {
   const bool allocated = plan_.Established(PassKind::Allocate);
+  const int64_t red_zone = RedZoneOf(plan_);
   for (const int64_t bytes : plan_.arena_bytes) {
     if (bytes < 0 || bytes > MostBytes) {
       findings_.Add("buffer-size", "an arena of {} bytes", bytes);
@@ -100,6 +102,11 @@ auto MemoryVerifier::Buffers() -> void {
     } else if (buffer.offset > arena || buffer.bytes.value > arena - buffer.offset) {
       findings_.Add("outside-arena", "buffer ${} {} has {} bytes at {}; the {} arena has {}", id.index, buffer.name,
                     buffer.bytes.value, buffer.offset, ToText(buffer.arena), arena);
+    } else if (buffer.offset < red_zone || buffer.bytes.value + red_zone > arena - buffer.offset) {
+      findings_.Add("red-zone",
+                    "buffer ${} {} has {} bytes at {}; run.guard asks for {} unused ones on each side, and "
+                    "the {} arena has {}",
+                    id.index, buffer.name, buffer.bytes.value, buffer.offset, red_zone, ToText(buffer.arena), arena);
     }
   }
 }
@@ -209,15 +216,18 @@ auto MemoryVerifier::PersistentOverlap() -> void {
       lasting.push_back(id);
     }
   }
+  const int64_t apart = 2 * RedZoneOf(plan_);
   const auto place = [&](BufferId id) { return std::pair{plan_.buffers[id].arena, plan_.buffers[id].offset}; };
   std::sort(lasting.begin(), lasting.end(), [&](BufferId a, BufferId b) { return place(a) < place(b); });
   for (size_t i = 1; i < lasting.size(); ++i) {
     const Buffer& before = plan_.buffers[lasting[i - 1]];
     const Buffer& after = plan_.buffers[lasting[i]];
-    if (before.arena == after.arena && before.offset + before.bytes.value > after.offset) {
-      findings_.Add("buffer-overlap", "buffers ${} {} ({} bytes at {}) and ${} {} (at {}) overlap in the {} arena",
-                    lasting[i - 1].index, before.name, before.bytes.value, before.offset, lasting[i].index, after.name,
-                    after.offset, ToText(before.arena));
+    if (before.arena == after.arena && before.offset + before.bytes.value + apart > after.offset) {
+      findings_.Add(
+          "buffer-overlap",
+          "buffers ${} {} ({} bytes at {}) and ${} {} (at {}) overlap in the {} arena, where they are to be {} B apart",
+          lasting[i - 1].index, before.name, before.bytes.value, before.offset, lasting[i].index, after.name,
+          after.offset, ToText(before.arena), apart);
     }
   }
 }

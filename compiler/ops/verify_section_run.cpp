@@ -74,18 +74,20 @@ auto SectionRun::ComeAlive(BufferId id) -> void {
   auto& alive = alive_[static_cast<size_t>(buffer.arena)];
   const auto report = [&](BufferId other) {
     const Buffer& held = plan_.buffers[other];
-    Report("buffer-overlap", "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}", id.index,
-           buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name,
-           held.offset, held.offset + held.bytes.value);
+    Report("buffer-overlap",
+           "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}, and {} B are to be "
+           "between them",
+           id.index, buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index,
+           held.name, held.offset, held.offset + held.bytes.value, apart_);
   };
   const auto after = alive.lower_bound(buffer.offset);
-  if (after != alive.end() && after->first < buffer.offset + buffer.bytes.value) {
+  if (after != alive.end() && after->first < buffer.offset + buffer.bytes.value + apart_) {
     report(after->second);
     return;
   }
   if (after != alive.begin()) {
     const BufferId before = std::prev(after)->second;
-    if (plan_.buffers[before].offset + plan_.buffers[before].bytes.value > buffer.offset) {
+    if (plan_.buffers[before].offset + plan_.buffers[before].bytes.value + apart_ > buffer.offset) {
       report(before);
       return;
     }

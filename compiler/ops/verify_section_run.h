@@ -9,6 +9,7 @@
 
 #include "compiler/ops/defined_bytes.h"
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/red_zone.h"
 
 namespace shardc {
 
@@ -40,6 +41,7 @@ class SectionRun {
         findings_(findings),
         strict_(plan.Established(PassKind::Schedule)),
         allocated_(plan.Established(PassKind::Allocate)),
+        apart_(2 * RedZoneOf(plan)),
         buffers_(static_cast<size_t>(plan.buffers.size())),
         values_(static_cast<size_t>(plan.values.size())) {}
 
@@ -95,6 +97,8 @@ class SectionRun {
   /// Releases are there: lives have ends.
   bool strict_;
   bool allocated_;
+  /// Bytes between buffers that are alive together.
+  int64_t apart_;
   std::vector<BufferState> buffers_;
   std::vector<ValueState> values_;
   /// Per open loop: what each touched buffer held when its body began.

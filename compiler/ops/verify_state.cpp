@@ -290,7 +290,8 @@ auto StateVerifier::Copies(SectionKind section) -> void {
         return;
       }
       for (const Access& access : AccessesOf(op.body)) {
-        stale |= access.kind != AccessKind::Read && plan_.values[access.value].buffer == plan_.values[sub_vector.shard].buffer;
+        stale |= access.kind != AccessKind::Read &&
+                 plan_.values[access.value].buffer == plan_.values[sub_vector.shard].buffer;
       }
     });
     if (made != 1 || stale) {

@@ -163,7 +163,8 @@ auto StructureVerifier::Tables() -> void {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const std::string owner = fmt::format("sub-vector v{}", id.index);
     ExpectId(owner, sub_vector.unit, plan_.units);
-    for (const ValueId value : {sub_vector.shard, sub_vector.compute_copy, sub_vector.gradient, sub_vector.exp_avg, sub_vector.exp_avg_sq}) {
+    for (const ValueId value :
+         {sub_vector.shard, sub_vector.compute_copy, sub_vector.gradient, sub_vector.exp_avg, sub_vector.exp_avg_sq}) {
       if (value != ValueId{}) {
         ExpectId(owner, value, plan_.values);
       }

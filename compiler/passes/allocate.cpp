@@ -2,12 +2,14 @@
 //
 // Needs: releases. Gives: offsets in which no two buffers that live at once overlap.
 //   1. persistent arenas: one buffer after another
-//   2. the others, section by section (sections never run at once), by several orders of which the best counts: each buffer
-//      at the lowest offset where it meets no buffer that lives at the same time. The first order is largest first;
-//      where it needs more than what is alive at once, longest-lived first, then the highest buffer moved to the front
-//      again and again
+//   2. the others, section by section (sections never run at once), by several orders of which the best counts: each
+//      buffer at the lowest offset where it meets no buffer that lives at the same time. First what is alive when most
+//      is, back to back, the longest to live at the bottom, then the rest, largest first. Where that needs more than
+//      what is alive at once, all largest first, or the oldest at the bottom; then the highest buffer moved to the
+//      front again and again
 //   3. with `[run] guard`, each buffer takes a red zone on both sides along
-// Source of 2: greedy by size, Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", 5.2.
+// Source of 2: greedy by size, Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net
+// Inference", 5.2.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -99,58 +101,71 @@ auto PlaceInOrder(const std::vector<Lifetime>& lifetimes) -> Offsets {
   return placement;
 }
 
-/// The most bytes alive at once: no placement needs less.
-auto MostAlive(const std::vector<Lifetime>& lifetimes) -> int64_t {
+struct Peak {
+  int64_t bytes = 0;
+  size_t at = 0;
+};
+
+/// The most bytes alive at once, which no placement undercuts, and the op at which they are.
+auto PeakOf(const std::vector<Lifetime>& lifetimes) -> Peak {
   std::map<size_t, int64_t> changes;
   for (const Lifetime& lifetime : lifetimes) {
     changes[lifetime.begin] += lifetime.bytes;
     changes[lifetime.end + 1] -= lifetime.bytes;
   }
   int64_t now = 0;
-  int64_t most = 0;
+  Peak peak;
   for (const auto& [at, change] : changes) {
     now += change;
-    most = std::max(most, now);
+    if (now > peak.bytes) {
+      peak = {now, at};
+    }
   }
-  return most;
+  return peak;
 }
 
 /// Puts `lifetimes` of one arena and section into the best order found. Deterministic: ties keep the order of the
 /// section.
 auto BestPlacement(std::vector<Lifetime>& lifetimes) -> Offsets {
-  // Buffers placed over all attempts: bounds the time that a large plan takes.
-  constexpr size_t MostPlaced = 20000;
-  const auto bound = static_cast<double>(MostAlive(lifetimes));
+  // Pairs of buffers compared over all attempts: bounds the time that a large plan takes.
+  constexpr size_t MostCompared = 20'000'000;
+  const Peak peak = PeakOf(lifetimes);
   const auto is_good = [&](const Offsets& placement) {
-    return static_cast<double>(placement.high_water) <= 1.001 * bound;
+    return static_cast<double>(placement.high_water) <= 1.002 * static_cast<double>(peak.bytes);
   };
   std::stable_sort(lifetimes.begin(), lifetimes.end(),
                    [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; });
-  Offsets best = PlaceInOrder(lifetimes);
-  if (is_good(best)) {
-    return best;
-  }
-  std::vector<std::vector<Lifetime>> orders{lifetimes, lifetimes};
-  std::stable_sort(orders[1].begin(), orders[1].end(),
-                   [](const Lifetime& a, const Lifetime& b) { return a.end - a.begin > b.end - b.begin; });
-  size_t placed = lifetimes.size();
-  for (std::vector<Lifetime>& order : orders) {
-    while (placed + order.size() <= MostPlaced) {
-      placed += order.size();
-      const Offsets next = PlaceInOrder(order);
-      if (next.high_water < best.high_water) {
-        best = next;
-        lifetimes = order;
-      }
-      if (is_good(best)) {
-        return best;
-      }
-      if (next.highest == 0) {
-        break;
-      }
-      std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(next.highest),
-                  order.begin() + static_cast<std::ptrdiff_t>(next.highest) + 1);
+  const auto peak_first = [&](auto&& before) {
+    std::vector<Lifetime> order = lifetimes;
+    const auto rest = std::stable_partition(order.begin(), order.end(), [&](const Lifetime& lifetime) {
+      return lifetime.begin <= peak.at && peak.at <= lifetime.end;
+    });
+    std::stable_sort(order.begin(), rest, before);
+    return order;
+  };
+  const std::array orders{peak_first([](const Lifetime& a, const Lifetime& b) { return a.end > b.end; }), lifetimes,
+                          peak_first([](const Lifetime& a, const Lifetime& b) { return a.begin < b.begin; })};
+  size_t num_attempts = MostCompared / std::max<size_t>(1, lifetimes.size() * lifetimes.size());
+  Offsets best;
+  const auto attempt = [&](const std::vector<Lifetime>& order) {
+    Offsets next = PlaceInOrder(order);
+    if (best.offsets.empty() || next.high_water < best.high_water) {
+      best = next;
+      lifetimes = order;
     }
+    return next;
+  };
+  for (const std::vector<Lifetime>& order : orders) {
+    attempt(order);
+    if (is_good(best)) {
+      return best;
+    }
+  }
+  std::vector<Lifetime> order = lifetimes;
+  for (size_t highest = best.highest; num_attempts > 0 && !is_good(best); --num_attempts) {
+    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(highest),
+                order.begin() + static_cast<std::ptrdiff_t>(highest) + 1);
+    highest = attempt(order).highest;
   }
   return best;
 }
@@ -158,7 +173,7 @@ auto BestPlacement(std::vector<Lifetime>& lifetimes) -> Offsets {
 }  // namespace
 
 auto Allocate(Plan plan, PassContext&) -> ErrorOr<Plan> {
-  const int64_t red_zone = plan.run.guard ? RedZoneBytes : 0;
+  const int64_t red_zone = RedZoneOf(plan);
   for (Buffer& buffer : plan.buffers) {
     if (IsPersistent(buffer.arena)) {
       int64_t& end = plan.arena_bytes[static_cast<size_t>(buffer.arena)];

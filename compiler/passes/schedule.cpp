@@ -80,7 +80,8 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
       using Body = std::remove_cvref_t<decltype(body)>;
       if constexpr (HasScratch<Body>) {
         const int64_t elements = CeilDiv(ScratchBytes(body, plan).value, SizeOf(DType::F32));
-        body.scratch = emitter.New({DType::F32, {elements}}, Category::Workspace, fmt::format("{}.scratch", Body::Mnemonic));
+        body.scratch =
+            emitter.New({DType::F32, {elements}}, Category::Workspace, fmt::format("{}.scratch", Body::Mnemonic));
       }
     });
   }
@@ -94,6 +95,24 @@ static auto StreamOf(const OpBody& body) -> Stream {
     return Stream::Host;
   }
   return Stream::Compute;
+}
+
+/// The ends of a loop run on the stream of its ops where that is one: nothing has to meet there then.
+static auto PickStreams(Section& section) -> void {
+  size_t loop_begin = 0;
+  for (size_t i = 0; i < section.ops.size(); ++i) {
+    section.ops[i].stream = StreamOf(section.ops[i].body);
+    if (section.ops[i].As<op::Repeat>()) {
+      loop_begin = i;
+    } else if (section.ops[i].As<op::EndRepeat>() && i > loop_begin + 1) {
+      const Stream stream = section.ops[loop_begin + 1].stream;
+      if (std::all_of(&section.ops[loop_begin + 1], &section.ops[i],
+                      [&](const Op& op) { return op.stream == stream; })) {
+        section.ops[loop_begin].stream = stream;
+        section.ops[i].stream = stream;
+      }
+    }
+  }
 }
 
 static auto AddReleases(Plan& plan, Section& section) -> void {
@@ -159,9 +178,7 @@ auto Schedule(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   for (Section& section : plan.sections) {
     Prefetch(section, *shard.prefetch_forward, *shard.prefetch_backward);
     AddScratch(plan, section);
-    for (Op& op : section.ops) {
-      op.stream = StreamOf(op.body);
-    }
+    PickStreams(section);
     AddReleases(plan, section);
   }
   return plan;

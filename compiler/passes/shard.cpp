@@ -82,7 +82,8 @@ auto Sharder::MakeState() -> void {
     };
     // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
     const bool copied = sub_vector.compute != DType::F32;
-    sub_vector.shard = slice(DType::F32, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
+    sub_vector.shard =
+        slice(DType::F32, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
     if (copied) {
       sub_vector.compute_copy = slice(sub_vector.compute, Category::Parameters, "copy", Arena::SharedPersistent);
     }
@@ -114,7 +115,8 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   const Unit& unit = plan_.units[sub_vector.unit];
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
   const AxisSet axes = sub_vector.axes;
-  const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered, unit.name + ".gathered");
+  const ValueId full =
+      emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered, unit.name + ".gathered");
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }
@@ -219,10 +221,10 @@ auto Sharder::ReduceGradients(Section& section) -> void {
         int64_t end = 0;
         const auto clear = [&](int64_t from, int64_t to) {
           if (from < to) {
-            emitter.Emit(op::Fill{.out = emitter.View(plan_.values[vector.full].buffer,
-                                                      RankExpr::Constant(from * SizeOf(DType::F32)),
-                                                      {DType::F32, {to - from}}, "padding"),
-                                  .value = 0});
+            emitter.Emit(op::Fill{
+                .out = emitter.View(plan_.values[vector.full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)),
+                                    {DType::F32, {to - from}}, "padding"),
+                .value = 0});
           }
         };
         for (const Segment& segment : sub_vector.segments) {
@@ -249,8 +251,8 @@ auto Sharder::ReduceGradients(Section& section) -> void {
         emitter.Emit(op::Add{.a = vector.full, .b = {}, .y = slice});
         continue;
       }
-      emitter.Emit(op::ReduceScatter{
-          .full = vector.full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
+      emitter.Emit(
+          op::ReduceScatter{.full = vector.full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
     }
   }
   section.ops = std::move(ops);

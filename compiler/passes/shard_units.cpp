@@ -81,9 +81,12 @@ auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterH
     const std::string name = UnitNameOf(parameter, sides, any_both);
     auto unit = units.find(name);
     if (unit == units.end()) {
-      unit = units.emplace(name, plan.units.Add({.name = name,
-                                                 .reshard_after_forward = Reshards(*shard.reshard_after_forward, parameter.layer, plan),
-                                                 .origin = OriginOf(shard.reshard_after_forward, "shard.reshard_after_forward")}))
+      unit = units
+                 .emplace(name,
+                          plan.units.Add(
+                              {.name = name,
+                               .reshard_after_forward = Reshards(*shard.reshard_after_forward, parameter.layer, plan),
+                               .origin = OriginOf(shard.reshard_after_forward, "shard.reshard_after_forward")}))
                  .first;
       SubVector sub_vector;
       sub_vector.unit = unit->second;
@@ -94,8 +97,7 @@ auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterH
     SubVector& sub_vector = plan.sub_vectors[home];
     const int64_t begin = RoundUp(sub_vector.length, SubVectorAlignment);
     sub_vector.length = begin + parameter.num_elements();
-    sub_vector.segments.push_back(
-        {.begin = begin, .end = sub_vector.length, .parameter = id, .counted_in_norm = true});
+    sub_vector.segments.push_back({.begin = begin, .end = sub_vector.length, .parameter = id, .counted_in_norm = true});
     homes.push_back({home, begin});
   }
   for (SubVector& sub_vector : plan.sub_vectors) {

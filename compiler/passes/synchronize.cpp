@@ -4,9 +4,10 @@
 // allocate, since memory that is used again is a hazard too.
 //   1. walk a section with one vector clock a stream: what each stream is known to follow
 //   2. for each op, look up the last writer and the readers since of the bytes it touches; wait on those that its
-//      stream does not follow yet
+//      stream does not follow yet, the latest first, since it may follow the others
 //   3. the ends of a loop join all streams, so that one iteration is as good as the next
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "compiler/passes/pass.h"
@@ -64,7 +65,8 @@ class Synchronizer {
   Synchronizer(Plan* plan, Section* section) : plan_(*plan), ops_(section->ops) {}
 
   auto Run() -> void {
-    const bool one_stream = std::all_of(ops_.begin(), ops_.end(), [&](const Op& op) { return op.stream == ops_[0].stream; });
+    const bool one_stream =
+        std::all_of(ops_.begin(), ops_.end(), [&](const Op& op) { return op.stream == ops_[0].stream; });
     if (one_stream) {
       return;
     }
@@ -79,21 +81,21 @@ class Synchronizer {
     Op& op = ops_[static_cast<size_t>(i)];
     const auto stream = static_cast<size_t>(op.stream);
     now_ = of_stream_[stream];
-    if (last_join_ > now_[static_cast<size_t>(Stream::Compute)] && op.stream != Stream::Compute) {
-      Wait(op, last_join_);
-    }
+    earlier_ = {last_join_};
     for (const Access& access : AccessesOf(op.body)) {
       const Value& value = plan_.values[access.value];
-      Touch(op, i, value.buffer, value, access.kind != AccessKind::Read);
+      Touch(op.stream, i, value.buffer, value, access.kind != AccessKind::Read);
     }
     if (const auto* release = op.As<op::Release>()) {
-      TouchBytes(op, i, plan_.buffers[release->buffer], 0, plan_.buffers[release->buffer].bytes.value, true);
+      TouchBytes(op.stream, i, plan_.buffers[release->buffer], 0, plan_.buffers[release->buffer].bytes.value, true);
     }
     if (op.As<op::Repeat>() || op.As<op::EndRepeat>()) {
-      for (const int64_t last : last_of_stream_) {
-        Wait(op, last);
-      }
+      earlier_.insert(earlier_.end(), last_of_stream_.begin(), last_of_stream_.end());
       last_join_ = i;
+    }
+    std::sort(earlier_.begin(), earlier_.end(), std::greater<>());
+    for (const int64_t earlier : earlier_) {
+      Wait(op, earlier);
     }
     now_[stream] = i;
     clocks_[static_cast<size_t>(i)] = now_;
@@ -102,26 +104,25 @@ class Synchronizer {
   }
 
   /// A value whose place differs by rank or repeat is taken as its whole buffer.
-  auto Touch(Op& op, int64_t i, BufferId id, const Value& value, bool writes) -> void {
+  auto Touch(Stream stream, int64_t i, BufferId id, const Value& value, bool writes) -> void {
     const Buffer& buffer = plan_.buffers[id];
     const bool fixed = value.offset.is_constant();
-    TouchBytes(op, i, buffer, fixed ? value.offset.base : 0, fixed ? value.bytes().value : buffer.bytes.value, writes);
+    TouchBytes(stream, i, buffer, fixed ? value.offset.base : 0, fixed ? value.bytes().value : buffer.bytes.value,
+               writes);
   }
 
-  auto TouchBytes(Op& op, int64_t i, const Buffer& buffer, int64_t offset, int64_t bytes, bool writes) -> void {
+  auto TouchBytes(Stream stream, int64_t i, const Buffer& buffer, int64_t offset, int64_t bytes, bool writes) -> void {
     if (bytes == 0) {
       return;
     }
     ByteMap& map = arenas_[static_cast<size_t>(buffer.arena)];
     const int64_t begin = buffer.offset + offset;
     map.ForEach(begin, begin + bytes, [&](Touches& touches) {
-      Wait(op, touches.writer);
+      earlier_.push_back(touches.writer);
       if (writes) {
-        for (const int64_t reader : touches.readers) {
-          Wait(op, reader);
-        }
+        earlier_.insert(earlier_.end(), touches.readers.begin(), touches.readers.end());
       } else {
-        touches.readers[static_cast<size_t>(op.stream)] = i;
+        touches.readers[static_cast<size_t>(stream)] = i;
       }
     });
     if (writes) {
@@ -158,6 +159,8 @@ class Synchronizer {
     clocks.fill({Never, Never, Never, Never, Never});
     return clocks;
   }();
+  /// What the op at hand has to follow, in any order and with repetitions.
+  std::vector<int64_t> earlier_;
   Clock last_of_stream_{Never, Never, Never, Never, Never};
   int64_t last_join_ = Never;
   std::array<ByteMap, NumArenas> arenas_;

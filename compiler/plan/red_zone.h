@@ -4,10 +4,15 @@
 
 #include <cstdint>
 
+#include "compiler/plan/plan.h"
+
 namespace shardc {
 
 /// On each side of every buffer. A multiple of the alignment of buffers, so that offsets stay aligned; the zone behind
 /// a buffer goes on to the next multiple.
 constexpr int64_t RedZoneBytes = 256;
+
+/// What each side of a buffer of this plan has.
+inline auto RedZoneOf(const Plan& plan) -> int64_t { return plan.run.guard ? RedZoneBytes : 0; }
 
 }  // namespace shardc

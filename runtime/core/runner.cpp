@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
+#include "runtime/memory/available_memory.h"
 
 namespace shardc {
 
@@ -260,6 +261,7 @@ auto RankRunner::ReportMemory() -> void {
                                    use.planned.value, use.touched.value));
     }
   }
+  PrintLog(stderr, fmt::format("  {:<18} peak    {:>12} B resident\n", "process", MeasurePeakResident().value));
 }
 
 auto RankRunner::Train() -> ErrorOr<ExitCode> {

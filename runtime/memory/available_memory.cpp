@@ -110,4 +110,6 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory
   return Success{};
 }
 
+auto MeasurePeakResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmHWM:").value_or(0) * 1024}; }
+
 }  // namespace shardc

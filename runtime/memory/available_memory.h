@@ -1,5 +1,5 @@
 // How much memory this process group may still take, and whether a plan fits into it: asked before a run starts, since
-// the kernel grants mappings freely and kills later.
+// the kernel grants mappings freely and kills later. And how much this process has taken.
 #pragma once
 
 #include <string>
@@ -22,5 +22,9 @@ auto MeasureAvailableMemory(const std::string& root = "") -> AvailableMemory;
 
 /// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks and the bytes available.
 auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory& available) -> Status;
+
+/// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks. 0 where the
+/// kernel does not tell.
+auto MeasurePeakResident() -> Bytes;
 
 }  // namespace shardc

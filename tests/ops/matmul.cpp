@@ -170,7 +170,7 @@ TEST(Matmul, ScratchFollowsThePlansThreads) {
   fixture.mutable_plan().run.threads = 3;
   EXPECT_EQ(ScratchBytes(body, fixture.plan()), one * 3);
   fixture.mutable_plan().run.threads = 0;
-  EXPECT_EQ(ScratchBytes(body, fixture.plan()), one * MaxGemmSlots);
+  EXPECT_EQ(ScratchBytes(body, fixture.plan()), one * OpenSlots);
 }
 
 }  // namespace shardc

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "compiler/plan/red_zone.h"
 #include "compiler/plan/text.h"
 #include "tests/support/plan_samples.h"
 
@@ -260,14 +261,28 @@ const BrokenPlan BrokenPlans[] = {
     {"a sub-vector that is updated twice", "update-twice", [](Editor& e) { e.Repeat(e.Find<op::Adamw>()); }},
     {"the moments of another sub-vector", "update-place",
      [](Editor& e) { e.Get<op::Adamw>(1).exp_avg = e.plan.sub_vectors[SubVectorId{2}].exp_avg; }},
-    {"an update that leaves the bf16 copy as it was", "update-copy", [](Editor& e) { e.Get<op::Adamw>().copy = {}; }, {}, true},
-    {"an update that writes the copy of another unit", "update-copy",
-     [](Editor& e) { e.Get<op::Adamw>().copy = e.plan.sub_vectors[SubVectorId{2}].compute_copy; }, {}, true},
-    {"a sub-vector that computes in bf16 and has no copy in it", "copy-unset",
-     [](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].compute_copy = {}; }, {}, true},
-    {"a start that does not make the bf16 copy", "copy-stale",
-     [](Editor& e) { e.Erase(e.Find<op::Cast>(0, SectionKind::Init), SectionKind::Init); }, {}, true},
-    {"a bf16 copy that is made before the parameters are drawn", "copy-stale",
+    {"an update that leaves the bf16 copy as it was",
+     "update-copy",
+     [](Editor& e) { e.Get<op::Adamw>().copy = {}; },
+     {},
+     true},
+    {"an update that writes the copy of another unit",
+     "update-copy",
+     [](Editor& e) { e.Get<op::Adamw>().copy = e.plan.sub_vectors[SubVectorId{2}].compute_copy; },
+     {},
+     true},
+    {"a sub-vector that computes in bf16 and has no copy in it",
+     "copy-unset",
+     [](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].compute_copy = {}; },
+     {},
+     true},
+    {"a start that does not make the bf16 copy",
+     "copy-stale",
+     [](Editor& e) { e.Erase(e.Find<op::Cast>(0, SectionKind::Init), SectionKind::Init); },
+     {},
+     true},
+    {"a bf16 copy that is made before the parameters are drawn",
+     "copy-stale",
      [](Editor& e) {
        const size_t cast = e.Find<op::Cast>(0, SectionKind::Init);
        const size_t initialize = e.Find<op::Initialize>(0, SectionKind::Init);
@@ -275,8 +290,11 @@ const BrokenPlan BrokenPlans[] = {
      },
      {},
      true},
-    {"a restart that does not make the bf16 copy", "copy-stale",
-     [](Editor& e) { e.Erase(e.Find<op::Cast>(0, SectionKind::Restore), SectionKind::Restore); }, {}, true},
+    {"a restart that does not make the bf16 copy",
+     "copy-stale",
+     [](Editor& e) { e.Erase(e.Find<op::Cast>(0, SectionKind::Restore), SectionKind::Restore); },
+     {},
+     true},
     {"an update before its gradient is complete", "update-early",
      [](Editor& e) {
        const Op adamw = e.Ops()[e.Find<op::Adamw>()];
@@ -329,6 +347,17 @@ const BrokenPlan BrokenPlans[] = {
      [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = e.plan.arena_bytes[1] / 256 * 256; }},
     {"a buffer far behind the end of its arena", "outside-arena",
      [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = int64_t{1} << 62; }},
+    {"a guarded plan without red zones", "red-zone", [](Editor& e) { e.plan.run.guard = true; }},
+    {"a guarded plan with red zones at the ends of arenas alone", "buffer-overlap",
+     [](Editor& e) {
+       e.plan.run.guard = true;
+       for (Buffer& buffer : e.plan.buffers) {
+         buffer.offset += RedZoneBytes;
+       }
+       for (int64_t& bytes : e.plan.arena_bytes) {
+         bytes += 2 * RedZoneBytes;
+       }
+     }},
     {"a buffer between alignments", "buffer-alignment",
      [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset += 4; }},
     {"a buffer without an offset", "buffer-alignment",
@@ -451,7 +480,9 @@ TEST(VerifyPlan, RejectsEachBrokenPlanByName) {
   ASSERT_EQ(VerifyPlan(valid), std::vector<std::string>{});
   for (const BrokenPlan& broken : BrokenPlans) {
     SCOPED_TRACE(broken.what);
-    Editor editor(broken.bf16 ? CompileSample({"precision.compute=bf16"}) : broken.after ? CompileSample({}, broken.after) : valid);
+    Editor editor(broken.bf16    ? CompileSample({"precision.compute=bf16"})
+                  : broken.after ? CompileSample({}, broken.after)
+                                 : valid);
     broken.edit(editor);
     const auto read = ParsePlan(PrintPlan(editor.plan));
     ASSERT_TRUE(read.ok()) << read.error().message;

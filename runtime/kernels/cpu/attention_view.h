@@ -13,6 +13,7 @@ namespace shardc {
 /// q is [S, B, A*D], k and v are [S, B, K*D]: the rows of one head lie a stride apart.
 struct AttentionView {
   AttentionSizes sizes;
+  int64_t slots = 0;
   /// Elements from one position to the next.
   int64_t query_stride = 0;
   int64_t key_stride = 0;
@@ -33,20 +34,21 @@ auto ViewAttention(const Op& op, Binder& binder) -> AttentionView {
   CheckScratch(op, plan);
   const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
   return {.sizes = sizes,
+          .slots = sizes.slots(plan.run.threads),
           .query_stride = sizes.batch * sizes.heads * sizes.head_dim,
           .key_stride = sizes.batch * sizes.kv_heads * sizes.head_dim,
           .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(op.head_dim))),
           .path = GemmPathOf(plan)};
 }
 
-/// Runs all items, slot by slot: an Item is made for each slot on its part of `scratch`, and runs its share.
+/// Runs all items: each thread, of as many as have a slot of `scratch`, makes an Item on its slot and runs its share.
 template <class Item, class Parts, class Operands>
 auto RunItems(const AttentionView& view, const Operands& all, float* scratch) -> void {
-  const int64_t slots = view.sizes.slots();
+  const int64_t shares = std::min(ComputeThreads(), view.slots);
   const int64_t floats_of_slot = Parts(view.sizes).total;
-  ParallelSlots(slots, [&](int64_t slot) {
-    Item body(view, all, scratch + slot * floats_of_slot);
-    for (int64_t item = slot; item < view.sizes.items(); item += slots) {
+  ParallelShares(shares, [&](int64_t share) {
+    Item body(view, all, scratch + share * floats_of_slot);
+    for (int64_t item = share; item < view.sizes.items(); item += shares) {
       body.Run(item);
     }
     EndProducts(view.path);

@@ -317,7 +317,7 @@ auto GemmInBlocks(const GemmPath& path, const GemmShape& shape, const T* a, cons
   const Cut cut = CutOf<T, E, Out>(shape, std::min(ComputeThreads(), slots));
   const int64_t floats_of_slot = GemmSlotFloats({.m = shape.m, .n = shape.n, .k = shape.k});
   const int64_t shares = std::min({ComputeThreads(), slots, cut.num_tasks()});
-  ParallelSlots(shares, [&](int64_t share) {
+  ParallelShares(shares, [&](int64_t share) {
     Task<T, E, Out> task(path, cut, cut.transposes_c ? b : a, cut.transposes_c ? a : b, c,
                          scratch + share * floats_of_slot);
     for (int64_t i = share; i < cut.num_tasks(); i += shares) {

@@ -9,22 +9,19 @@ template <class T, class Out>
 static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   CheckScratch(op, plan);
-  const Matrix a_size = AsMatrix(plan, op.a);
-  const Matrix b_size = AsMatrix(plan, op.b);
-  const Matrix out_size = AsMatrix(plan, op.out);
-  const GemmShape shape{.m = out_size.rows,
-                        .n = out_size.columns,
-                        .k = op.transpose_a ? a_size.rows : a_size.columns,
+  const GemmSizes sizes = GemmSizesOf(op, plan);
+  const GemmShape shape{.m = sizes.m,
+                        .n = sizes.n,
+                        .k = sizes.k,
                         .transpose_a = op.transpose_a,
                         .transpose_b = op.transpose_b,
-                        .stride_a = a_size.columns,
-                        .stride_b = b_size.columns,
-                        .stride_c = out_size.columns,
+                        .stride_a = AsMatrix(plan, op.a).columns,
+                        .stride_b = AsMatrix(plan, op.b).columns,
+                        .stride_c = sizes.n,
                         .adds = AddsOnto(binder, op.out, op.out_onto)};
   return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<Out>(binder, op.out),
           scratch = Resolve<float>(binder, op.scratch), path = GemmPathOf(plan), shape,
-          slots =
-              GemmSlots({.m = shape.m, .n = shape.n, .k = shape.k}, plan.run.threads)](const Moment& moment) -> Status {
+          slots = GemmSlots(sizes, plan.run.threads)](const Moment& moment) -> Status {
     Gemm(path, shape, a.At(moment), b.At(moment), out.At(moment), scratch.At(moment), slots);
     return Success{};
   };

@@ -1,5 +1,4 @@
-// Work split over the compute threads of a rank. No result may depend on how many there are: elements are independent,
-// or the split is fixed by the plan (slots).
+// Work split over the compute threads of a rank. No result may depend on how many there are.
 #pragma once
 
 #include <algorithm>
@@ -35,20 +34,17 @@ auto ParallelRanges(int64_t count, int64_t least, const Body& body) -> void {
   }
 }
 
-/// Calls body(slot) for 0 <= slot < slots. A slot is a fixed share of the work with its own scratch, whichever thread
-/// takes it.
+/// Calls body(share) for 0 <= share < shares, each on a thread of its own. Requires: shares <= ComputeThreads(), unless
+/// there is one.
 template <class Body>
-auto ParallelSlots(int64_t slots, const Body& body) -> void {
-  const int64_t threads = std::min(ComputeThreads(), slots);
-  if (threads <= 1) {
-    for (int64_t slot = 0; slot < slots; ++slot) {
-      body(slot);
-    }
+auto ParallelShares(int64_t shares, const Body& body) -> void {
+  if (shares <= 1) {
+    body(int64_t{0});
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t slot = 0; slot < slots; ++slot) {
-    body(slot);
+#pragma omp parallel for num_threads(shares) schedule(static)
+  for (int64_t share = 0; share < shares; ++share) {
+    body(share);
   }
 }
 

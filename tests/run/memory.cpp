@@ -1,0 +1,92 @@
+// What a run takes is what its plan says: page by page in the arenas, and for the process as a whole.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <regex>
+
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::ElementsAre;
+
+struct ArenaLine {
+  std::string arena;
+  int64_t planned = 0;
+  int64_t touched = 0;
+};
+
+/// The report at the end of a run.
+struct MemoryReport {
+  std::vector<ArenaLine> arenas;
+  int64_t planned = 0;
+  int64_t peak_resident = 0;
+};
+
+auto ReadReport(const std::string& log) -> MemoryReport {
+  MemoryReport report;
+  const std::regex row(R"(\n  ([a-z-]+) +planned +(\d+) B, touched +(\d+) B)");
+  for (std::sregex_iterator match(log.begin(), log.end(), row); match != std::sregex_iterator(); ++match) {
+    report.arenas.push_back({(*match)[1], std::stoll((*match)[2]), std::stoll((*match)[3])});
+    report.planned += report.arenas.back().planned;
+  }
+  std::smatch match;
+  if (std::regex_search(log, match, std::regex(R"(\n  process +peak +(\d+) B resident)"))) {
+    report.peak_resident = std::stoll(match[1]);
+  }
+  return report;
+}
+
+TEST(Memory, TouchedPagesAreThosePlanned) {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  for (const char* compute : {"fp32", "bf16"}) {
+    const Training training({fmt::format("precision.compute={}", compute)});
+    const Outcome outcome = training.Run();
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    std::vector<std::string> arenas;
+    for (const ArenaLine& line : ReadReport(outcome.err).arenas) {
+      arenas.push_back(line.arena);
+      EXPECT_EQ(line.touched, RoundUp(line.planned, page)) << compute << ", " << line.arena;
+    }
+    EXPECT_THAT(arenas, ElementsAre("persistent", "transient", "shared-persistent", "shared-transient", "host"));
+  }
+}
+
+// What lies outside the arenas is the program's own and does not grow with the model: taken from the same program with
+// no blocks, the rest is the plan to within 3 %.
+TEST(Memory, ProcessTakesWhatIsPlanned) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own memory grows with what is touched";
+#endif
+  const Training training({"mesh.dp=1", "model.hidden=64", "model.ffn=192", "model.seq=1024", "batch.global=9",
+                           "batch.micro=9", "train.steps=2", "data.eval_tokens=0", "train.eval_every=0",
+                           "checkpoint.every=0"});
+  // One rule for all: the program without blocks has no projections that a rule could be for.
+  std::string recipe(TinyRecipe());
+  const size_t rules = recipe.find("[[init.rule]]");
+  recipe.replace(rules, recipe.find("[optimizer]") - rules,
+                 "[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n\n");
+  WriteText(training / "tiny.toml", recipe);
+  const auto report_of = [&](int64_t layers) {
+    const Outcome outcome = training.Run(fmt::format("layers-{}", layers), {fmt::format("model.layers={}", layers)});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return ReadReport(outcome.err);
+  };
+  const MemoryReport without = report_of(0);
+  const MemoryReport with = report_of(32);
+  const int64_t planned = with.planned - without.planned;
+  const int64_t taken = with.peak_resident - without.peak_resident;
+  constexpr int64_t GiB = int64_t{1} << 30;
+  EXPECT_GE(with.planned, GiB);
+  EXPECT_GT(without.peak_resident, without.planned);
+  EXPECT_LT(std::abs(taken - planned), with.planned * 3 / 100)
+      << "planned " << planned << " B more than with no blocks, taken " << taken << " B more";
+  RecordProperty("planned", std::to_string(planned));
+  RecordProperty("taken", std::to_string(taken));
+}
+
+}  // namespace
+}  // namespace shardc
