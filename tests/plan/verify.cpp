@@ -78,25 +78,27 @@ struct BrokenPlan {
 /// Lets the buffer that ends where another living one begins grow by one byte.
 auto OverlapByOneByte(Editor& e) -> void {
   // The slice that sums the gradients of the microbatches lives through the whole loop.
-  const Buffer held = e.BufferOf(e.Get<op::ReduceScatter>().shard);
+  Buffer& held = e.BufferOf(e.Get<op::ReduceScatter>().shard);
+  const Buffer* above = nullptr;
   Buffer* below = nullptr;
-  Buffer* above = nullptr;
-  for (Buffer& buffer : e.plan.buffers) {
-    if (buffer.arena != held.arena || buffer.name.starts_with("eval")) {
-      continue;
-    }
-    if (buffer.offset < held.offset && (below == nullptr || buffer.offset > below->offset)) {
-      below = &buffer;
-    }
-    if (buffer.offset > held.offset && (above == nullptr || buffer.offset < above->offset)) {
-      above = &buffer;
+  for (const Op& op : e.Ops()) {
+    for (const Access& access : AccessesOf(op.body)) {
+      Buffer& other = e.BufferOf(access.value);
+      if (other.arena != held.arena || op.phase == Phase::None) {
+        continue;
+      }
+      if (other.offset >= held.offset + held.bytes.value && (above == nullptr || other.offset < above->offset)) {
+        above = &other;
+      } else if (other.offset < held.offset && (below == nullptr || other.offset > below->offset)) {
+        below = &other;
+      }
     }
   }
-  if (below != nullptr) {
-    below->bytes = Bytes{held.offset - below->offset + 1};
+  if (above != nullptr) {
+    held.bytes = Bytes{above->offset - held.offset + 1};
   } else {
-    CHECK(above != nullptr, "one buffer alone");
-    e.BufferOf(e.Get<op::ReduceScatter>().shard).bytes = Bytes{above->offset - held.offset + 1};
+    CHECK(below != nullptr, "one buffer alone");
+    below->bytes = Bytes{held.offset - below->offset + 1};
   }
 }
 
