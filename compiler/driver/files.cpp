@@ -1,9 +1,9 @@
 // POSIX files. A reader of `path` sees the old content or all of the new: rename is the commit point, and the folder is
 // synced after it.
-
 #include "compiler/driver/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,12 +39,19 @@ auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
 }
 
 auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
-  std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A link stays, and what it points to is replaced.
+  std::error_code unresolved;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, unresolved);
+  std::string target = unresolved ? path : resolved.string();
+  struct stat status{};
+  const bool is_device = stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  std::string temporary = is_device ? "" : fmt::format("{}.{}.tmp", target, getpid());
+  const std::string& opened = is_device ? target : temporary;
+  const int fd = open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) {
-    return Fail(ExitCode::Environment, "cannot create {}: {}", temporary, std::strerror(errno));
+    return Fail(ExitCode::Environment, "cannot create {}: {}", opened, std::strerror(errno));
   }
-  return AtomicFile(path, std::move(temporary), fd);
+  return AtomicFile(std::move(target), std::move(temporary), fd);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -53,7 +60,9 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) {
     close(fd_);
-    unlink(temporary_.c_str());
+    if (!temporary_.empty()) {
+      unlink(temporary_.c_str());
+    }
   }
 }
 
@@ -86,6 +95,9 @@ auto AtomicFile::Overwrite(size_t offset, std::string_view bytes) -> Status {
 }
 
 auto AtomicFile::Commit() -> Status {
+  if (temporary_.empty()) {
+    return close(std::exchange(fd_, -1)) == 0 ? Status(Success{}) : Status(Failure("write"));
+  }
   if (fsync(fd_) != 0) {
     return Failure("write");
   }

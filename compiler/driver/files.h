@@ -12,6 +12,7 @@ namespace shardc {
 auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string>;
 
 /// A file written under a temporary name beside its own, synced, and renamed by Commit; removed if that never comes.
+/// A device or pipe (/dev/null, /dev/stdout) is written as it is.
 class AtomicFile {
  public:
   static auto Create(const std::string& path) -> ErrorOr<AtomicFile>;
@@ -32,6 +33,7 @@ class AtomicFile {
   auto Failure(std::string_view what) const -> Error;
 
   std::string path_;
+  /// Empty where `path` itself is written.
   std::string temporary_;
   int fd_ = -1;
 };

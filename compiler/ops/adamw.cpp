@@ -1,5 +1,6 @@
 // adamw. C1: gradient, parameter, exp_avg and exp_avg_sq are f32 slices of the sub-vector. C2: factor is f64[1].
-// C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0. C5: copy is a bf16 slice.
+// C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0. C5: copy is a bf16
+// slice.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -8,7 +8,8 @@ auto Shape(const op::ClipFactor&, const Plan&) -> std::vector<ValueType> {
 }
 
 auto Verify(const op::ClipFactor& op, const Plan& plan, OpCheck& check) -> void {
-  for (const auto& [field, value] : {std::pair{"sum", op.sum}, std::pair{"norm", op.norm}, std::pair{"factor", op.factor}}) {
+  for (const auto& [field, value] :
+       {std::pair{"sum", op.sum}, std::pair{"norm", op.norm}, std::pair{"factor", op.factor}}) {
     ExpectType(check, plan, value, {DType::F64, {1}}, field, "clip_factor-c1");
   }
   check.Expect(op.max_norm >= 0, "clip_factor-c2", "max_norm is {}", op.max_norm);

@@ -1,4 +1,5 @@
-// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens..., H] of weight's element type, or f32.
+// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens..., H] of weight's element type, or
+// f32.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -4,8 +4,8 @@ namespace shardc {
 
 auto Emitter::New(const ValueType& type, Category category, std::string name, Arena arena) -> ValueId {
   const Bytes bytes{NumElements(type.shape) * SizeOf(type.dtype)};
-  const BufferId buffer = plan_->buffers.Add(
-      {.name = name, .arena = arena, .category = category, .bytes = bytes, .offset = -1});
+  const BufferId buffer =
+      plan_->buffers.Add({.name = name, .arena = arena, .category = category, .bytes = bytes, .offset = -1});
   return View(buffer, RankExpr{}, type, std::move(name));
 }
 

@@ -1,14 +1,14 @@
 // matmul. With op(a) an m x k matrix and op(b) a k x n one: C1: the k of both agree. C2: out is an m x n matrix.
 // C3: a and b are of one type; out is of that type or f32. C4: out_onto is the same bytes as out.
 // C5: scratch has the bytes that ScratchBytes tells.
-#include "compiler/ops/gemm_scratch.h"
+#include "compiler/ops/gemm_cut.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 /// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
 auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {
-  const GemmSizes sizes = GemmSizesOf(op, plan);
+  const GemmProblem sizes = GemmProblemOf(op, plan);
   Dims shape{sizes.m};
   if (!op.transpose_a) {
     shape = ShapeOf(plan, op.a);
@@ -23,7 +23,7 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
                     "matmul-c1", "an operand has no dims")) {
     return;
   }
-  const GemmSizes sizes = GemmSizesOf(op, plan);
+  const GemmProblem sizes = GemmProblemOf(op, plan);
   const Matrix b_size = AsMatrix(plan, op.b);
   const int64_t k_of_b = op.transpose_b ? b_size.columns : b_size.rows;
   check.Expect(sizes.k == k_of_b, "matmul-c1", "a has inner size {}, b has {}", sizes.k, k_of_b);
@@ -46,7 +46,7 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
 /// 2mnk: one multiplication and one addition per term.
 auto Cost(const op::Matmul& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
-  const GemmSizes sizes = GemmSizesOf(op, plan);
+  const GemmProblem sizes = GemmProblemOf(op, plan);
   cost.matmul_flops = Flops{2 * sizes.m * sizes.n * sizes.k};
   return cost;
 }

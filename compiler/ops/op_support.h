@@ -5,9 +5,7 @@
 
 namespace shardc {
 
-inline auto TypeOf(const Plan& plan, ValueId id) -> ValueType {
-  return {plan.values[id].dtype, plan.values[id].shape};
-}
+inline auto TypeOf(const Plan& plan, ValueId id) -> ValueType { return {plan.values[id].dtype, plan.values[id].shape}; }
 inline auto ShapeOf(const Plan& plan, ValueId id) -> const Dims& { return plan.values[id].shape; }
 inline auto ElementsOf(const Plan& plan, ValueId id) -> int64_t { return plan.values[id].num_elements(); }
 inline auto BytesOf(const Plan& plan, ValueId id) -> Bytes { return plan.values[id].bytes(); }
@@ -32,6 +30,7 @@ auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
                 std::string_view constraint) -> bool;
 /// For an OVER or ACC result: the same bytes as what it overwrites.
-auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint) -> bool;
+auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint)
+    -> bool;
 
 }  // namespace shardc

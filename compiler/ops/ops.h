@@ -51,7 +51,8 @@ class OpCheck {
   template <class... Args>
   auto Expect(bool holds, std::string_view constraint, fmt::format_string<Args...> format, Args&&... args) -> bool {
     if (!holds) {
-      failures_.push_back(fmt::format("{}: {} [{}]", op_line_, fmt::format(format, std::forward<Args>(args)...), constraint));
+      failures_.push_back(
+          fmt::format("{}: {} [{}]", op_line_, fmt::format(format, std::forward<Args>(args)...), constraint));
     }
     return holds;
   }
@@ -89,10 +90,10 @@ class VjpContext {
 
 #define NotDifferentiable(Type)
 #define Differentiable(Type) auto Vjp(const op::Type& op, VjpContext& context)->void;
-#define OP(Type, mnemonic, differentiable, fields, doc)                       \
-  auto Shape(const op::Type& op, const Plan& plan) -> std::vector<ValueType>; \
-  auto Verify(const op::Type& op, const Plan& plan, OpCheck& check) -> void;  \
-  auto Cost(const op::Type& op, const Plan& plan) -> OpCost;                  \
+#define OP(Type, mnemonic, differentiable, fields, doc)                     \
+  auto Shape(const op::Type& op, const Plan& plan)->std::vector<ValueType>; \
+  auto Verify(const op::Type& op, const Plan& plan, OpCheck& check)->void;  \
+  auto Cost(const op::Type& op, const Plan& plan)->OpCost;                  \
   differentiable(Type)
 #include "schemas/ops.def"
 #undef NotDifferentiable
@@ -104,7 +105,9 @@ auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes;
 auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes;
 
 template <class T>
-concept HasScratch = requires(const T& op) { op.scratch; };
+concept HasScratch = requires(const T& op) {
+  op.scratch;
+};
 
 /// The row's last column.
 auto DocOf(OpKind kind) -> std::string_view;

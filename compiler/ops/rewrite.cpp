@@ -35,7 +35,8 @@ static auto Compact(IdVector<IdType, T>& table, const std::vector<bool>& used) -
 }
 
 static auto StateValuesOf(SubVector& sub_vector) -> std::array<ValueId*, 5> {
-  return {&sub_vector.shard, &sub_vector.compute_copy, &sub_vector.gradient, &sub_vector.exp_avg, &sub_vector.exp_avg_sq};
+  return {&sub_vector.shard, &sub_vector.compute_copy, &sub_vector.gradient, &sub_vector.exp_avg,
+          &sub_vector.exp_avg_sq};
 }
 
 auto RemoveUnused(Plan& plan) -> void {

@@ -1,5 +1,5 @@
-// rms_norm_backward. C1: dx is of x's type; dy is of its shape and weight's element type. C2: weight is [H], and dweight f32. C3: rstd is f32 of x's leading dims.
-// C4: dx_onto and dweight_onto are the same bytes as dx and dweight.
+// rms_norm_backward. C1: dx is of x's type; dy is of its shape and weight's element type. C2: weight is [H], and
+// dweight f32. C3: rstd is f32 of x's leading dims. C4: dx_onto and dweight_onto are the same bytes as dx and dweight.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

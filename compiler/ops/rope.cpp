@@ -1,5 +1,5 @@
-// rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim of
-// x. C3: y is of x's type and the same bytes.
+// rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim
+// of x. C3: y is of x's type and the same bytes.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -223,11 +223,9 @@ auto MemoryVerifier::PersistentOverlap() -> void {
     const Buffer& before = plan_.buffers[lasting[i - 1]];
     const Buffer& after = plan_.buffers[lasting[i]];
     if (before.arena == after.arena && before.offset + before.bytes.value + apart > after.offset) {
-      findings_.Add(
-          "buffer-overlap",
-          "buffers ${} {} ({} bytes at {}) and ${} {} (at {}) overlap in the {} arena, where they are to be {} B apart",
-          lasting[i - 1].index, before.name, before.bytes.value, before.offset, lasting[i].index, after.name,
-          after.offset, ToText(before.arena), apart);
+      findings_.Add("buffer-overlap", "buffers ${} {} ({} bytes at {}) and ${} {} (at {}) overlap{} in the {} arena",
+                    lasting[i - 1].index, before.name, before.bytes.value, before.offset, lasting[i].index, after.name,
+                    after.offset, apart > 0 ? ", red zones counted," : "", ToText(before.arena));
     }
   }
 }

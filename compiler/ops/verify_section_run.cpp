@@ -74,11 +74,9 @@ auto SectionRun::ComeAlive(BufferId id) -> void {
   auto& alive = alive_[static_cast<size_t>(buffer.arena)];
   const auto report = [&](BufferId other) {
     const Buffer& held = plan_.buffers[other];
-    Report("buffer-overlap",
-           "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}, and {} B are to be "
-           "between them",
-           id.index, buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index,
-           held.name, held.offset, held.offset + held.bytes.value, apart_);
+    Report("buffer-overlap", "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}{}", id.index,
+           buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name,
+           held.offset, held.offset + held.bytes.value, apart_ > 0 ? ", red zones not counted" : "");
   };
   const auto after = alive.lower_bound(buffer.offset);
   if (after != alive.end() && after->first < buffer.offset + buffer.bytes.value + apart_) {

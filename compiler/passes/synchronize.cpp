@@ -1,11 +1,12 @@
 // Events: wherever two ops on different streams touch the same bytes and one of them writes, the later waits.
 //
-// Needs: streams and offsets. Gives: an order of every hazard that follows from events and streams alone. Runs behind
-// allocate, since memory that is used again is a hazard too.
+// Needs: streams and offsets. Gives: an order of every hazard that follows from events and streams alone, with no event
+// that the others imply. Runs behind allocate, since memory that is used again is a hazard too.
 //   1. walk a section with one vector clock a stream: what each stream is known to follow
 //   2. for each op, look up the last writer and the readers since of the bytes it touches; wait on those that its
 //      stream does not follow yet, the latest first, since it may follow the others
-//   3. the ends of a loop join all streams, so that one iteration is as good as the next
+//   3. at the end of a loop, walk its body once more, as the next iteration: what an op has to follow of the iteration
+//      before, it follows through the loop's ends: the end waits for the op of before, the op for the begin
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -18,14 +19,21 @@ namespace {
 
 constexpr int64_t Never = -1;
 
-/// Number of the last op of each stream that is known to be over.
+/// Time of the last op run of each stream that is known to be over.
 using Clock = std::array<int64_t, NumStreams>;
+constexpr Clock NothingOver{Never, Never, Never, Never, Never};
+
+/// One run of an op; ops in a loop have several.
+struct Turn {
+  int64_t time = Never;
+  size_t index = 0;
+};
 
 /// Who touched a stretch of an arena last.
 struct Touches {
-  int64_t writer = Never;
+  Turn writer;
   /// The last reader on each stream since.
-  Clock readers{Never, Never, Never, Never, Never};
+  std::array<Turn, NumStreams> readers;
 };
 
 /// Touches by byte range of one arena: a map from the start of each range to its touches, ranges back to back.
@@ -62,108 +70,176 @@ class ByteMap {
 
 class Synchronizer {
  public:
-  Synchronizer(Plan* plan, Section* section) : plan_(*plan), ops_(section->ops) {}
+  Synchronizer(Plan* plan, Section* section) : plan_(*plan), ops_(section->ops), waits_(ops_.size()) {
+    now_.clocks.assign(ops_.size(), NothingOver);
+    now_.streams.fill(NothingOver);
+  }
 
   auto Run() -> void {
-    const bool one_stream =
-        std::all_of(ops_.begin(), ops_.end(), [&](const Op& op) { return op.stream == ops_[0].stream; });
-    if (one_stream) {
-      return;
-    }
-    clocks_.assign(ops_.size(), {Never, Never, Never, Never, Never});
+    size_t loop_begin = 0;
     for (size_t i = 0; i < ops_.size(); ++i) {
-      Order(static_cast<int64_t>(i));
+      if (ops_[i].As<op::Repeat>()) {
+        loop_begin = i;
+      }
+      if (ops_[i].As<op::EndRepeat>()) {
+        CloseLoop(loop_begin, i);
+      } else {
+        const std::vector<Turn> missing = RunOp(i);
+        std::for_each(missing.begin(), missing.end(), [&](const Turn& turn) { waits_[i].push_back(turn.index); });
+      }
     }
+    MakeEvents();
   }
 
  private:
-  auto Order(int64_t i) -> void {
-    Op& op = ops_[static_cast<size_t>(i)];
-    const auto stream = static_cast<size_t>(op.stream);
-    now_ = of_stream_[stream];
-    earlier_ = {last_join_};
+  /// What a walk knows at one moment.
+  struct State {
+    int64_t time = 0;
+    /// Of each op, as its last run left it.
+    std::vector<Clock> clocks;
+    std::array<Clock, NumStreams> streams;
+    std::array<ByteMap, NumArenas> arenas;
+  };
+
+  auto StreamOf(size_t index) const -> size_t { return static_cast<size_t>(ops_[index].stream); }
+
+  /// Runs an op with the waits that it has. Returns the turns that it has to follow beside these, each after those that
+  /// follow it; taken as followed from then on.
+  auto RunOp(size_t index) -> std::vector<Turn> {
+    const Op& op = ops_[index];
+    const size_t stream = StreamOf(index);
+    Clock clock = now_.streams[stream];
+    for (const size_t signaller : waits_[index]) {
+      Join(clock, now_.clocks[signaller]);
+    }
+    const Turn turn{.time = now_.time++, .index = index};
+    earlier_.clear();
     for (const Access& access : AccessesOf(op.body)) {
       const Value& value = plan_.values[access.value];
-      Touch(op.stream, i, value.buffer, value, access.kind != AccessKind::Read);
+      const Buffer& buffer = plan_.buffers[value.buffer];
+      // A value whose place differs by rank or repeat is taken as its whole buffer.
+      const bool fixed = value.offset.is_constant();
+      Touch(turn, buffer, fixed ? value.offset.base : 0, fixed ? value.bytes() : buffer.bytes,
+            access.kind != AccessKind::Read);
     }
     if (const auto* release = op.As<op::Release>()) {
-      TouchBytes(op.stream, i, plan_.buffers[release->buffer], 0, plan_.buffers[release->buffer].bytes.value, true);
+      Touch(turn, plan_.buffers[release->buffer], 0, plan_.buffers[release->buffer].bytes, true);
     }
-    if (op.As<op::Repeat>() || op.As<op::EndRepeat>()) {
-      earlier_.insert(earlier_.end(), last_of_stream_.begin(), last_of_stream_.end());
-      last_join_ = i;
+    std::sort(earlier_.begin(), earlier_.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
+    std::vector<Turn> missing;
+    for (const Turn& earlier : earlier_) {
+      if (earlier.time != Never && StreamOf(earlier.index) != stream && clock[StreamOf(earlier.index)] < earlier.time) {
+        missing.push_back(earlier);
+        Join(clock, now_.clocks[earlier.index]);
+      }
     }
-    std::sort(earlier_.begin(), earlier_.end(), std::greater<>());
-    for (const int64_t earlier : earlier_) {
-      Wait(op, earlier);
-    }
-    now_[stream] = i;
-    clocks_[static_cast<size_t>(i)] = now_;
-    of_stream_[stream] = now_;
-    last_of_stream_[stream] = i;
+    clock[stream] = turn.time;
+    now_.clocks[index] = clock;
+    now_.streams[stream] = clock;
+    return missing;
   }
 
-  /// A value whose place differs by rank or repeat is taken as its whole buffer.
-  auto Touch(Stream stream, int64_t i, BufferId id, const Value& value, bool writes) -> void {
-    const Buffer& buffer = plan_.buffers[id];
-    const bool fixed = value.offset.is_constant();
-    TouchBytes(stream, i, buffer, fixed ? value.offset.base : 0, fixed ? value.bytes().value : buffer.bytes.value,
-               writes);
-  }
-
-  auto TouchBytes(Stream stream, int64_t i, const Buffer& buffer, int64_t offset, int64_t bytes, bool writes) -> void {
-    if (bytes == 0) {
+  /// Adds what earlier_ has to know of a stretch of a buffer.
+  auto Touch(const Turn& turn, const Buffer& buffer, int64_t offset, Bytes bytes, bool writes) -> void {
+    if (bytes.value == 0) {
       return;
     }
-    ByteMap& map = arenas_[static_cast<size_t>(buffer.arena)];
+    ByteMap& map = now_.arenas[static_cast<size_t>(buffer.arena)];
     const int64_t begin = buffer.offset + offset;
-    map.ForEach(begin, begin + bytes, [&](Touches& touches) {
+    const int64_t end = begin + bytes.value;
+    map.ForEach(begin, end, [&](Touches& touches) {
       earlier_.push_back(touches.writer);
       if (writes) {
         earlier_.insert(earlier_.end(), touches.readers.begin(), touches.readers.end());
       } else {
-        touches.readers[static_cast<size_t>(stream)] = i;
+        touches.readers[StreamOf(turn.index)] = turn;
       }
     });
     if (writes) {
-      Touches touches;
-      touches.writer = i;
-      map.Assign(begin, begin + bytes, touches);
+      map.Assign(begin, end, {.writer = turn, .readers = {}});
     }
   }
 
-  auto Wait(Op& op, int64_t earlier) -> void {
-    if (earlier == Never) {
-      return;
+  static auto Join(Clock& clock, const Clock& other) -> void {
+    for (size_t i = 0; i < clock.size(); ++i) {
+      clock[i] = std::max(clock[i], other[i]);
     }
-    Op& signaller = ops_[static_cast<size_t>(earlier)];
-    if (signaller.stream == op.stream || now_[static_cast<size_t>(signaller.stream)] >= earlier) {
-      return;
+  }
+
+  /// Both ends run on one stream, which so passes on what happened before: its own ops first of all need no more than
+  /// that the end waits; with that known, those of other streams follow.
+  auto CloseLoop(size_t begin, size_t end) -> void {
+    const State at_end = now_;
+    for (const bool only_own : {true, false}) {
+      now_ = at_end;
+      const int64_t next_iteration = now_.time;
+      RunOp(end);
+      std::array<Turn, NumStreams> last;
+      for (size_t i = begin; i < end; ++i) {
+        for (const Turn& turn : RunOp(i)) {
+          if (only_own && StreamOf(i) != StreamOf(begin)) {
+            continue;
+          }
+          CHECK(turn.time < next_iteration, "op {} does not follow op {} of its own iteration", i, turn.index);
+          if (Turn& latest = last[StreamOf(turn.index)]; turn.time > latest.time) {
+            latest = turn;
+          }
+          if (StreamOf(i) != StreamOf(begin)) {
+            WaitForBegin(i, begin);
+          }
+        }
+      }
+      now_ = at_end;
+      std::sort(last.begin(), last.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
+      Clock clock = now_.streams[StreamOf(end)];
+      for (const size_t signaller : waits_[end]) {
+        Join(clock, now_.clocks[signaller]);
+      }
+      for (const Turn& turn : last) {
+        if (turn.time != Never && clock[StreamOf(turn.index)] < turn.time) {
+          waits_[end].push_back(turn.index);
+          Join(clock, now_.clocks[turn.index]);
+        }
+      }
     }
-    if (!signaller.signals.valid()) {
-      signaller.signals = EventId{plan_.num_events++};
+    // The last iteration is one that had another before.
+    RunOp(end);
+    for (size_t i = begin; i <= end; ++i) {
+      CHECK(RunOp(i).empty(), "op {} follows too little of the iteration before", i);
     }
-    op.waits.push_back(signaller.signals);
-    const Clock& followed = clocks_[static_cast<size_t>(earlier)];
-    for (size_t s = 0; s < NumStreams; ++s) {
-      now_[s] = std::max(now_[s], followed[s]);
+  }
+
+  /// The begin follows all of its stream that came before: nothing else is to be waited for there.
+  auto WaitForBegin(size_t index, size_t begin) -> void {
+    std::erase_if(waits_[index],
+                  [&](size_t signaller) { return signaller <= begin && StreamOf(signaller) == StreamOf(begin); });
+    waits_[index].push_back(begin);
+  }
+
+  auto MakeEvents() -> void {
+    std::vector<bool> signals(ops_.size());
+    for (const std::vector<size_t>& signallers : waits_) {
+      for (const size_t signaller : signallers) {
+        signals[signaller] = true;
+      }
+    }
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      if (signals[i]) {
+        ops_[i].signals = EventId{plan_.num_events++};
+      }
+      for (const size_t signaller : waits_[i]) {
+        ops_[i].waits.push_back(ops_[signaller].signals);
+      }
     }
   }
 
   Plan& plan_;
   std::vector<Op>& ops_;
-  std::vector<Clock> clocks_;
-  Clock now_{Never, Never, Never, Never, Never};
-  std::array<Clock, NumStreams> of_stream_ = [] {
-    std::array<Clock, NumStreams> clocks;
-    clocks.fill({Never, Never, Never, Never, Never});
-    return clocks;
-  }();
+  /// The ops that each op waits for.
+  std::vector<std::vector<size_t>> waits_;
+  State now_;
   /// What the op at hand has to follow, in any order and with repetitions.
-  std::vector<int64_t> earlier_;
-  Clock last_of_stream_{Never, Never, Never, Never, Never};
-  int64_t last_join_ = Never;
-  std::array<ByteMap, NumArenas> arenas_;
+  std::vector<Turn> earlier_;
 };
 
 }  // namespace

@@ -85,6 +85,21 @@ TEST(Cli, ExitCodes) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.bin"));
 }
 
+TEST(Cli, OutputThatIsADeviceOrALinkStaysOne) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  ASSERT_EQ(RunShardc({"plan", sound, "-o", "/dev/null"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  const Finished piped = RunShardc({"plan", sound, "-o", "/dev/stdout"});
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_THAT(piped.out, StartsWith("plan version="));
+  const std::string file = WriteIn(folder, "file.plan", "old");
+  std::filesystem::create_symlink(file, folder / "link.plan");
+  ASSERT_EQ(RunShardc({"plan", sound, "-o", folder / "link.plan"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.plan"));
+  EXPECT_EQ(ReadText(file), piped.out);
+}
+
 TEST(Cli, HelpShowsExamplesFirstAndTheExitCodes) {
   for (const std::string command : {"check", "plan", "run", "eval", "tokenize", "help", "schema"}) {
     const Finished finished = RunShardc({command, "--help"});

@@ -7,15 +7,15 @@ namespace shardc {
 template <class T>
 static auto BindAdd(const op::Add& op, Binder& binder) -> Kernel {
   CheckSamePlace(binder, op.y, op.b);
-  return [a = Resolve<const T>(binder, op.a), y = Resolve<T>(binder, op.y),
-          elements = binder.ViewOf(op.y).num_elements(),
-          add = LoopsOf(binder.plan()).Of<T>().Add](const Moment& moment) -> Status {
-    const T* const a_N = a.At(moment);
-    T* const y_N = y.At(moment);
-    ParallelRanges(elements, ElementsPerThread,
-                   [&](int64_t begin, int64_t end) { add(a_N + begin, end - begin, y_N + begin); });
-    return Success{};
-  };
+  return
+      [a = Resolve<const T>(binder, op.a), y = Resolve<T>(binder, op.y), elements = binder.ViewOf(op.y).num_elements(),
+       add = LoopsOf(binder.plan()).Of<T>().Add](const Moment& moment) -> Status {
+        const T* const a_N = a.At(moment);
+        T* const y_N = y.At(moment);
+        ParallelRanges(elements, ElementsPerThread,
+                       [&](int64_t begin, int64_t end) { add(a_N + begin, end - begin, y_N + begin); });
+        return Success{};
+      };
 }
 
 auto Bind(const op::Add& op, Binder& binder) -> Kernel {

@@ -21,8 +21,10 @@ auto ResolveDevice(Plan& plan) -> Status {
     plan.device = BestDevice();
   }
   if (plan.device == Avx512Device && !HasAvx512()) {
-    return Fail(ExitCode::Environment, "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
-                "run.device = \"cpu\" for what it has", plan.device);
+    return Fail(ExitCode::Environment,
+                "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
+                "run.device = \"cpu\" for what it has",
+                plan.device);
   }
   if (plan.device != Avx512Device && plan.device != PortableDevice) {
     return Fail(ExitCode::RecipeRejected, "the plan is for the device {}; this program has {} and {}", plan.device,

@@ -13,7 +13,8 @@ constexpr std::string_view PortableDevice = "cpu-portable";
 /// Whether this machine can run the loops of Avx512Device.
 auto HasAvx512() -> bool;
 
-/// The loops of plan.device; for UndecidedDevice the best that this machine can run. Requires: ResolveDevice let it pass.
+/// The loops of plan.device; for UndecidedDevice the best that this machine can run. Requires: ResolveDevice let it
+/// pass.
 auto LoopsOf(const Plan& plan) -> const Loops&;
 
 }  // namespace shardc

@@ -1,9 +1,9 @@
 // Gemm in blocks that stay in cache.
 //
-// A task is a part of c, some hundred columns wide. For each block of k it packs the right operand's part, a panel of
-// GemmBlock columns after another, and takes the left operand block by block of rows, packed if it is transposed. Sums
-// over the blocks of k gather in c itself, or in scratch where c is bf16. Which blocks there are depends on the sizes
-// alone; tasks are rows and columns of blocks, so bits do not depend on the number of threads.
+// A task (compiler/ops/gemm_cut.h) packs, for each block of terms, the right operand's part, a panel of columns after
+// another, and takes the left operand block by block of rows, packed if it is transposed. Sums over the blocks of terms
+// gather in c itself, or in scratch. Which blocks there are depends on the sizes alone; tasks are rows and columns of
+// blocks, so bits do not depend on the number of threads.
 //
 // Of x W^T with few rows of x, packing W would cost more than the whole of x and c: then c^T = W x^T is computed, whose
 // right operand is x^T, and the sums are transposed on their way into c.
@@ -17,7 +17,6 @@
 #include <limits>
 
 #include "compiler/base/check.h"
-#include "compiler/ops/gemm_scratch.h"
 #include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/cpu/parallel.h"
 
@@ -49,11 +48,11 @@ static auto ToInt(int64_t size) -> int {
 /// A row-major c = a b is its column-major c^T = b^T a^T: the operands swap and nothing is copied.
 static auto Sgemm(const GemmShape& shape, const float* a, const float* b, float* c, int threads) -> void {
   UseThreads(threads);
-  const char transpose_a = shape.transpose_a ? 'T' : 'N';
-  const char transpose_b = shape.transpose_b ? 'T' : 'N';
-  const int m = ToInt(shape.m);
-  const int n = ToInt(shape.n);
-  const int k = ToInt(shape.k);
+  const char transpose_a = shape.problem.transpose_a ? 'T' : 'N';
+  const char transpose_b = shape.problem.transpose_b ? 'T' : 'N';
+  const int m = ToInt(shape.problem.m);
+  const int n = ToInt(shape.problem.n);
+  const int k = ToInt(shape.problem.k);
   const int stride_a = ToInt(shape.stride_a);
   const int stride_b = ToInt(shape.stride_b);
   const int stride_c = ToInt(shape.stride_c);
@@ -108,9 +107,7 @@ auto Multiply(const GemmPath& path, const BlockProduct& product, const float* a,
     Brgemm(product, a, b, c);
     return;
   }
-  Sgemm({.m = product.m,
-         .n = product.n,
-         .k = product.k,
+  Sgemm({.problem = {.m = product.m, .n = product.n, .k = product.k},
          .stride_a = product.stride_a,
          .stride_b = product.stride_b,
          .stride_c = product.stride_c,
@@ -132,76 +129,31 @@ auto EndProducts(const GemmPath& path) -> void {
 
 namespace {
 
-/// How one product is cut. E is the element type of block products.
-struct Cut {
-  GemmShape shape;
-  /// Sums are written transposed: the sizes and strides, a and b, are those of c^T = op(b)^T op(a)^T.
-  bool transposes_c = false;
-  bool packs_a = false;
-  bool sums_in_c = false;
-  /// Sizes of blocks; task_rows is some blocks of m.
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-  /// Rows that are packed, or stored transposed, at once: some blocks. Fewer would leave lines of memory half used.
-  int64_t group = 0;
-  int64_t task_rows = 0;
-  int64_t task_columns = 0;
-
-  auto num_row_tasks() const -> int64_t { return CeilDiv(shape.m, task_rows); }
-  auto num_tasks() const -> int64_t { return num_row_tasks() * CeilDiv(shape.n, task_columns); }
-};
-
-/// Packing an element costs about as much as storing one transposed.
-auto IsBetterTransposed(const GemmShape& shape) -> bool {
-  return shape.transpose_b && !shape.transpose_a && shape.m * (shape.k + shape.n) < shape.n * shape.k;
-}
-
-template <class T, class E, class Out>
-auto CutOf(const GemmShape& given, int64_t threads) -> Cut {
-  Cut cut{.shape = given, .transposes_c = IsBetterTransposed(given)};
-  GemmShape& shape = cut.shape;
-  if (cut.transposes_c) {
-    std::swap(shape.m, shape.n);
-    std::swap(shape.stride_a, shape.stride_b);
-    shape.transpose_a = !given.transpose_b;
-    shape.transpose_b = !given.transpose_a;
-  }
-  constexpr bool is_paired = std::is_same_v<E, BFloat16>;
-  cut.packs_a = shape.transpose_a || !std::is_same_v<T, E> || (is_paired && shape.k % 2 != 0);
-  cut.sums_in_c = !cut.transposes_c && std::is_same_v<Out, float>;
-  cut.m = GemmBlockOf(shape.m, is_paired ? GemmPairedRows : GemmBlock);
-  cut.k = GemmBlockOf(shape.k, is_paired ? 2 * GemmDepth : GemmDepth);
-  cut.task_columns = GemmBlockOf(shape.n, GemmTaskColumns);
-  cut.n = GemmBlockOf(cut.task_columns, GemmBlock);
-  cut.group = GemmBlock / cut.m * cut.m;
-  cut.task_rows = GemmTaskRows / cut.m * cut.m;
-  const int64_t row_tasks = CeilDiv(threads, CeilDiv(shape.n, cut.task_columns));
-  if (cut.num_row_tasks() < row_tasks) {
-    cut.task_rows = RoundUp(CeilDiv(shape.m, row_tasks), cut.m);
-  }
-  return cut;
-}
-
 template <class T, class E, class Out>
 class Task {
  public:
-  Task(const GemmPath& path, const Cut& cut, const T* a, const T* b, Out* c, float* scratch)
-      : path_(path), cut_(cut), shape_(cut.shape), a_(a), b_(b), c_(c) {
-    const GemmSizes sizes{.m = shape_.m, .n = shape_.n, .k = shape_.k};
-    panels_ = reinterpret_cast<E*>(scratch);
-    rows_ = reinterpret_cast<E*>(scratch + GemmPanelFloats(sizes.n, sizes.k));
-    sums_ = scratch + GemmPanelFloats(sizes.n, sizes.k) + GemmRowsFloats(sizes.m, sizes.k);
-  }
+  Task(const GemmPath& path, const GemmCut& cut, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch)
+      : path_(path),
+        cut_(cut),
+        a_(cut.transposes_c ? b : a),
+        b_(cut.transposes_c ? a : b),
+        c_(c),
+        stride_a_(cut.transposes_c ? shape.stride_b : shape.stride_a),
+        stride_b_(cut.transposes_c ? shape.stride_a : shape.stride_b),
+        stride_c_(shape.stride_c),
+        adds_(shape.adds),
+        panels_(reinterpret_cast<E*>(scratch)),
+        rows_(reinterpret_cast<E*>(scratch + cut.panels_floats())),
+        sums_(scratch + cut.panels_floats() + cut.rows_floats()) {}
 
   auto Run(int64_t task) -> void {
     row_begin_ = task % cut_.num_row_tasks() * cut_.task_rows;
-    row_end_ = std::min(shape_.m, row_begin_ + cut_.task_rows);
+    row_end_ = std::min(cut_.rows, row_begin_ + cut_.task_rows);
     column_begin_ = task / cut_.num_row_tasks() * cut_.task_columns;
-    column_end_ = std::min(shape_.n, column_begin_ + cut_.task_columns);
+    column_end_ = std::min(cut_.columns, column_begin_ + cut_.task_columns);
     sums_stride_ = RoundUp(column_end_ - column_begin_, 16);
-    for (int64_t term = 0; term < shape_.k; term += cut_.k) {
-      const int64_t terms = std::min(cut_.k, shape_.k - term);
+    for (int64_t term = 0; term < cut_.terms; term += cut_.block_terms) {
+      const int64_t terms = std::min(cut_.block_terms, cut_.terms - term);
       PackPanels(term, terms);
       for (int64_t row = row_begin_; row < row_end_; row += cut_.group) {
         RunGroup(row, std::min(row_end_, row + cut_.group), term, terms);
@@ -212,19 +164,22 @@ class Task {
  private:
   /// The panel that begins at `column`: all but the last are equally wide.
   auto Panel(int64_t column, int64_t terms) const -> E* {
-    return panels_ + (column - column_begin_) / cut_.n * RoundUp(cut_.n, 16) * RoundUp(terms, 2);
+    return panels_ +
+           (column - column_begin_) / cut_.block_columns * RoundUp(cut_.block_columns, 16) * RoundUp(terms, 2);
   }
-  auto PanelStride(int64_t column) const -> int64_t { return RoundUp(std::min(cut_.n, column_end_ - column), 16); }
+  auto PanelStride(int64_t column) const -> int64_t {
+    return RoundUp(std::min(cut_.block_columns, column_end_ - column), 16);
+  }
 
   auto PackPanels(int64_t term, int64_t terms) -> void {
     const auto& loops = path_.loops->Of<T, E>();
-    for (int64_t column = column_begin_; column < column_end_; column += cut_.n) {
-      const int64_t columns = std::min(cut_.n, column_end_ - column);
-      if (shape_.transpose_b) {
-        loops.PackRightTransposed(b_ + column * shape_.stride_b + term, shape_.stride_b, terms, columns,
-                                  Panel(column, terms), PanelStride(column));
+    for (int64_t column = column_begin_; column < column_end_; column += cut_.block_columns) {
+      const int64_t columns = std::min(cut_.block_columns, column_end_ - column);
+      if (cut_.transpose_b) {
+        loops.PackRightTransposed(b_ + column * stride_b_ + term, stride_b_, terms, columns, Panel(column, terms),
+                                  PanelStride(column));
       } else {
-        loops.PackRight(b_ + term * shape_.stride_b + column, shape_.stride_b, terms, columns, Panel(column, terms),
+        loops.PackRight(b_ + term * stride_b_ + column, stride_b_, terms, columns, Panel(column, terms),
                         PanelStride(column));
       }
     }
@@ -232,47 +187,46 @@ class Task {
 
   /// The rows [begin, end), some blocks.
   auto RunGroup(int64_t begin, int64_t end, int64_t term, int64_t terms) -> void {
-    const bool is_last = term + terms == shape_.k;
+    const bool is_last = term + terms == cut_.terms;
     if (cut_.packs_a) {
       PackRows(begin, end - begin, term, terms);
     }
-    for (int64_t row = begin; row < end; row += cut_.m) {
-      const int64_t rows = std::min(cut_.m, end - row);
+    for (int64_t row = begin; row < end; row += cut_.block_rows) {
+      const int64_t rows = std::min(cut_.block_rows, end - row);
       MultiplyRows(row, rows, begin, term, terms);
       if (is_last && !cut_.sums_in_c && !cut_.transposes_c) {
-        path_.loops->Of<Out>().StoreBlock(Sums(row, row), sums_stride_, rows, column_end_ - column_begin_, shape_.adds,
-                                          c_ + row * shape_.stride_c + column_begin_, shape_.stride_c);
+        path_.loops->Of<Out>().StoreBlock(Sums(row, row), sums_stride_, rows, column_end_ - column_begin_, adds_,
+                                          c_ + row * stride_c_ + column_begin_, stride_c_);
       }
     }
     if (is_last && cut_.transposes_c) {
       path_.loops->Of<Out>().StoreBlockTransposed(Sums(begin, begin), sums_stride_, end - begin,
-                                                  column_end_ - column_begin_, shape_.adds,
-                                                  c_ + column_begin_ * shape_.stride_c + begin, shape_.stride_c);
+                                                  column_end_ - column_begin_, adds_,
+                                                  c_ + column_begin_ * stride_c_ + begin, stride_c_);
     }
   }
 
   auto PackRows(int64_t row, int64_t rows, int64_t term, int64_t terms) -> void {
     const auto& loops = path_.loops->Of<T, E>();
-    if (shape_.transpose_a) {
-      loops.PackLeftTransposed(a_ + term * shape_.stride_a + row, shape_.stride_a, rows, terms, rows_,
-                               GemmRowStride(terms));
+    if (cut_.transpose_a) {
+      loops.PackLeftTransposed(a_ + term * stride_a_ + row, stride_a_, rows, terms, rows_, GemmRowStride(terms));
     } else {
-      loops.PackLeft(a_ + row * shape_.stride_a + term, shape_.stride_a, rows, terms, rows_, GemmRowStride(terms));
+      loops.PackLeft(a_ + row * stride_a_ + term, stride_a_, rows, terms, rows_, GemmRowStride(terms));
     }
   }
 
   auto MultiplyRows(int64_t row, int64_t rows, int64_t group_begin, int64_t term, int64_t terms) -> void {
     const E* a = nullptr;
-    int64_t stride_a = shape_.stride_a;
+    int64_t stride_a = stride_a_;
     if (cut_.packs_a) {
       stride_a = GemmRowStride(terms);
       a = rows_ + (row - group_begin) * stride_a;
     } else if constexpr (std::is_same_v<T, E>) {
-      a = a_ + row * shape_.stride_a + term;
+      a = a_ + row * stride_a_ + term;
     }
-    for (int64_t column = column_begin_; column < column_end_; column += cut_.n) {
+    for (int64_t column = column_begin_; column < column_end_; column += cut_.block_columns) {
       BlockProduct product{.m = rows,
-                           .n = std::min(cut_.n, column_end_ - column),
+                           .n = std::min(cut_.block_columns, column_end_ - column),
                            .k = terms,
                            .stride_a = stride_a,
                            .stride_b = PanelStride(column),
@@ -281,9 +235,9 @@ class Task {
       float* sums = Sums(row, cut_.transposes_c ? group_begin : row) + (column - column_begin_);
       if constexpr (std::is_same_v<Out, float>) {
         if (cut_.sums_in_c) {
-          product.stride_c = shape_.stride_c;
-          product.adds = product.adds || shape_.adds;
-          sums = c_ + row * shape_.stride_c + column;
+          product.stride_c = stride_c_;
+          product.adds = product.adds || adds_;
+          sums = c_ + row * stride_c_ + column;
         }
       }
       Multiply(path_, product, a, Panel(column, terms), sums);
@@ -292,18 +246,21 @@ class Task {
 
   /// With a single block of k, sums are stored before those of later rows are begun: they start anew at `first`.
   auto Sums(int64_t row, int64_t first) const -> float* {
-    return sums_ + (row - (cut_.k == shape_.k ? first : row_begin_)) * sums_stride_;
+    return sums_ + (row - (cut_.block_terms == cut_.terms ? first : row_begin_)) * sums_stride_;
   }
 
   const GemmPath& path_;
-  const Cut& cut_;
-  const GemmShape& shape_;
+  const GemmCut& cut_;
   const T* a_;
   const T* b_;
   Out* c_;
-  E* panels_ = nullptr;
-  E* rows_ = nullptr;
-  float* sums_ = nullptr;
+  int64_t stride_a_;
+  int64_t stride_b_;
+  int64_t stride_c_;
+  bool adds_;
+  E* panels_;
+  E* rows_;
+  float* sums_;
   int64_t row_begin_ = 0;
   int64_t row_end_ = 0;
   int64_t column_begin_ = 0;
@@ -314,12 +271,12 @@ class Task {
 template <class T, class E, class Out>
 auto GemmInBlocks(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch,
                   int64_t slots) -> void {
-  const Cut cut = CutOf<T, E, Out>(shape, std::min(ComputeThreads(), slots));
-  const int64_t floats_of_slot = GemmSlotFloats({.m = shape.m, .n = shape.n, .k = shape.k});
+  constexpr DType Product = std::is_same_v<E, BFloat16> ? DType::BF16 : DType::F32;
+  const GemmCut cut = CutGemm(shape.problem, Product, std::min(ComputeThreads(), slots));
+  const int64_t floats_of_slot = GemmSlotFloats(shape.problem);
   const int64_t shares = std::min({ComputeThreads(), slots, cut.num_tasks()});
   ParallelShares(shares, [&](int64_t share) {
-    Task<T, E, Out> task(path, cut, cut.transposes_c ? b : a, cut.transposes_c ? a : b, c,
-                         scratch + share * floats_of_slot);
+    Task<T, E, Out> task(path, cut, shape, a, b, c, scratch + share * floats_of_slot);
     for (int64_t i = share; i < cut.num_tasks(); i += shares) {
       task.Run(i);
     }
@@ -334,7 +291,7 @@ auto GemmInBlocks(const GemmPath& path, const GemmShape& shape, const T* a, cons
 template <class T, class Out>
 auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch, int64_t slots)
     -> void {
-  CHECK(shape.k > 0 && slots > 0, "a product of {} terms, {} slots", shape.k, slots);
+  CHECK(shape.problem.k > 0 && slots > 0, "a product of {} terms, {} slots", shape.problem.k, slots);
   if constexpr (std::is_same_v<T, float>) {
     if (path.brgemm_f32) {
       GemmInBlocks<float, float, float>(path, shape, a, b, c, scratch, slots);

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "compiler/plan/plan.h"
+#include "compiler/ops/gemm_cut.h"
 #include "runtime/kernels/cpu/loops/loops.h"
 
 namespace shardc {
@@ -19,14 +19,9 @@ struct GemmPath {
 
 auto GemmPathOf(const Plan& plan) -> GemmPath;
 
-/// c (m x n) = op(a) op(b), or that added to c, with op(a) m x k and op(b) k x n. Strides are elements between rows, as
-/// stored.
+/// The product, or that added to c. Strides are elements between rows, as stored.
 struct GemmShape {
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-  bool transpose_a = false;
-  bool transpose_b = false;
+  GemmProblem problem;
   int64_t stride_a = 0;
   int64_t stride_b = 0;
   int64_t stride_c = 0;
@@ -35,7 +30,7 @@ struct GemmShape {
 };
 
 /// Computes on up to ComputeThreads() threads; sums are of f32, in an order that does not depend on their number.
-/// Instances: f32; bf16; bf16 into f32. Requires: `scratch` has GemmSlotFloats for each of `slots`, as gemm_scratch.h
+/// Instances: f32; bf16; bf16 into f32. Requires: `scratch` has GemmSlotFloats for each of `slots`, as gemm_cut.h
 /// tells; every size fits 31 bits.
 template <class T, class Out>
 auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch, int64_t slots)

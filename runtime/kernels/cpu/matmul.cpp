@@ -1,5 +1,4 @@
 // matmul: one Gemm over operands seen as matrices, leading dims by the last.
-#include "compiler/ops/gemm_scratch.h"
 #include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/operand.h"
 
@@ -9,19 +8,15 @@ template <class T, class Out>
 static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   CheckScratch(op, plan);
-  const GemmSizes sizes = GemmSizesOf(op, plan);
-  const GemmShape shape{.m = sizes.m,
-                        .n = sizes.n,
-                        .k = sizes.k,
-                        .transpose_a = op.transpose_a,
-                        .transpose_b = op.transpose_b,
+  const GemmProblem problem = GemmProblemOf(op, plan);
+  const GemmShape shape{.problem = problem,
                         .stride_a = AsMatrix(plan, op.a).columns,
                         .stride_b = AsMatrix(plan, op.b).columns,
-                        .stride_c = sizes.n,
+                        .stride_c = problem.n,
                         .adds = AddsOnto(binder, op.out, op.out_onto)};
   return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<Out>(binder, op.out),
           scratch = Resolve<float>(binder, op.scratch), path = GemmPathOf(plan), shape,
-          slots = GemmSlots(sizes, plan.run.threads)](const Moment& moment) -> Status {
+          slots = GemmSlots(problem, plan.run.threads)](const Moment& moment) -> Status {
     Gemm(path, shape, a.At(moment), b.At(moment), out.At(moment), scratch.At(moment), slots);
     return Success{};
   };

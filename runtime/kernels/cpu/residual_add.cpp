@@ -11,9 +11,8 @@ auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel {
     const float* const x_N = x.At(moment);
     const BFloat16* const branch_N = branch.At(moment);
     float* const y_N = y.At(moment);
-    ParallelRanges(elements, ElementsPerThread, [&](int64_t begin, int64_t end) {
-      add(x_N + begin, branch_N + begin, end - begin, y_N + begin);
-    });
+    ParallelRanges(elements, ElementsPerThread,
+                   [&](int64_t begin, int64_t end) { add(x_N + begin, branch_N + begin, end - begin, y_N + begin); });
     return Success{};
   };
 }

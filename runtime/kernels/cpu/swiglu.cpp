@@ -12,9 +12,8 @@ static auto BindSwiglu(const op::Swiglu& op, Binder& binder) -> Kernel {
     const T* const gate_N = gate.At(moment);
     const T* const up_N = up.At(moment);
     T* const y_N = y.At(moment);
-    ParallelRanges(elements, ElementsPerThread, [&](int64_t begin, int64_t end) {
-      swiglu(gate_N + begin, up_N + begin, end - begin, y_N + begin);
-    });
+    ParallelRanges(elements, ElementsPerThread,
+                   [&](int64_t begin, int64_t end) { swiglu(gate_N + begin, up_N + begin, end - begin, y_N + begin); });
     return Success{};
   };
 }

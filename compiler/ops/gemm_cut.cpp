@@ -1,0 +1,76 @@
+#include "compiler/ops/gemm_cut.h"
+
+#include "compiler/ops/op_support.h"
+#include "compiler/ops/scratch_slots.h"
+
+namespace shardc {
+
+auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem {
+  const Matrix a = AsMatrix(plan, op.a);
+  const Matrix b = AsMatrix(plan, op.b);
+  return {.m = op.transpose_a ? a.columns : a.rows,
+          .n = op.transpose_b ? b.rows : b.columns,
+          .k = op.transpose_a ? a.rows : a.columns,
+          .transpose_a = op.transpose_a,
+          .transpose_b = op.transpose_b,
+          .operands = plan.values[op.a].dtype,
+          .out = plan.values[op.out.valid() ? op.out : op.a].dtype};
+}
+
+/// Packing an element costs about as much as storing one transposed.
+static auto IsBetterTransposed(const GemmProblem& problem) -> bool {
+  return problem.transpose_b && !problem.transpose_a && problem.m * (problem.k + problem.n) < problem.n * problem.k;
+}
+
+/// `size` in equal blocks of at most `most`, each a multiple of 16 or the whole.
+static auto BlockOf(int64_t size, int64_t most) -> int64_t {
+  const int64_t blocks = CeilDiv(size, most);
+  return blocks <= 1 ? size : RoundUp(CeilDiv(size, blocks), 16);
+}
+
+auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> GemmCut {
+  GemmCut cut{.transposes_c = IsBetterTransposed(problem),
+              .rows = problem.m,
+              .columns = problem.n,
+              .terms = problem.k,
+              .transpose_a = problem.transpose_a,
+              .transpose_b = problem.transpose_b,
+              .product = product};
+  if (cut.transposes_c) {
+    std::swap(cut.rows, cut.columns);
+    cut.transpose_a = !problem.transpose_b;
+    cut.transpose_b = !problem.transpose_a;
+  }
+  const bool is_paired = product == DType::BF16;
+  cut.packs_a = cut.transpose_a || problem.operands != product || (is_paired && cut.terms % 2 != 0);
+  cut.sums_in_c = !cut.transposes_c && problem.out == DType::F32;
+  cut.block_rows = BlockOf(cut.rows, is_paired ? GemmPairedRows : GemmBlock);
+  cut.block_terms = BlockOf(cut.terms, is_paired ? 2 * GemmDepth : GemmDepth);
+  cut.task_columns = BlockOf(cut.columns, GemmTaskColumns);
+  cut.block_columns = BlockOf(cut.task_columns, GemmBlock);
+  cut.group = GemmBlock / cut.block_rows * cut.block_rows;
+  cut.task_rows = GemmTaskRows / cut.block_rows * cut.block_rows;
+  const int64_t row_tasks = CeilDiv(threads, CeilDiv(cut.columns, cut.task_columns));
+  if (cut.num_row_tasks() < row_tasks) {
+    cut.task_rows = RoundUp(CeilDiv(cut.rows, row_tasks), cut.block_rows);
+  }
+  return cut;
+}
+
+auto GemmSlots(const GemmProblem& problem, int64_t threads) -> int64_t {
+  const GemmCut cut = CutGemm(problem, DType::F32, 1);
+  return ScratchSlots(threads, CeilDiv(cut.rows, GemmBlock) * CeilDiv(cut.columns, GemmTaskColumns));
+}
+
+auto GemmSlotFloats(const GemmProblem& problem) -> int64_t {
+  // More threads cut rows shorter.
+  const int64_t floats = CutGemm(problem, DType::F32, 1).slot_floats();
+  return problem.operands == DType::F32 ? floats : std::max(floats, CutGemm(problem, DType::BF16, 1).slot_floats());
+}
+
+auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes {
+  const GemmProblem problem = GemmProblemOf(op, plan);
+  return Bytes{SizeOf(DType::F32) * GemmSlots(problem, plan.run.threads) * GemmSlotFloats(problem)};
+}
+
+}  // namespace shardc
