@@ -46,7 +46,10 @@ auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> Gemm
   cut.sums_in_c = !cut.transposes_c && problem.out == DType::F32;
   cut.block_rows = BlockOf(cut.rows, is_paired ? GemmPairedRows : GemmBlock);
   cut.block_terms = BlockOf(cut.terms, is_paired ? 2 * GemmDepth : GemmDepth);
-  cut.task_columns = BlockOf(cut.columns, GemmTaskColumns);
+  // Rows are packed once a task: a shallow product takes as many columns as its panels leave room for.
+  const int64_t panels =
+      std::clamp(2 * (is_paired ? 2 * GemmDepth : GemmDepth) / cut.block_terms, GemmTaskPanels, 4 * GemmTaskPanels);
+  cut.task_columns = BlockOf(cut.columns, panels * GemmBlock);
   cut.block_columns = BlockOf(cut.task_columns, GemmBlock);
   cut.group = GemmBlock / cut.block_rows * cut.block_rows;
   cut.task_rows = GemmTaskRows / cut.block_rows * cut.block_rows;
@@ -59,7 +62,7 @@ auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> Gemm
 
 auto GemmSlots(const GemmProblem& problem, int64_t threads) -> int64_t {
   const GemmCut cut = CutGemm(problem, DType::F32, 1);
-  return ScratchSlots(threads, CeilDiv(cut.rows, GemmBlock) * CeilDiv(cut.columns, GemmTaskColumns));
+  return ScratchSlots(threads, CeilDiv(cut.rows, GemmBlock) * CeilDiv(cut.columns, cut.task_columns));
 }
 
 auto GemmSlotFloats(const GemmProblem& problem) -> int64_t {

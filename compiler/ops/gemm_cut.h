@@ -22,7 +22,8 @@ constexpr int64_t GemmBlock = 128;
 constexpr int64_t GemmPairedRows = 32;
 /// Terms of the inner sum in one block product, of operands of 4 bytes; twice as many of operands of 2 bytes.
 constexpr int64_t GemmDepth = 512;
-constexpr int64_t GemmTaskColumns = 2 * GemmBlock;
+/// Panels of a task, each of GemmBlock columns at most; up to four times as many of less depth.
+constexpr int64_t GemmTaskPanels = 2;
 constexpr int64_t GemmTaskRows = 1024;
 
 /// Elements between packed rows of `terms`: a line more than these take, since at powers of two the rows would fall

@@ -15,11 +15,21 @@ constexpr bool IsPaired = std::is_same_v<R, BFloat16>;
 [[gnu::always_inline]] static inline auto Convert(BFloat16 element, float& to) -> void { to = Load(element); }
 [[gnu::always_inline]] static inline auto Convert(BFloat16 element, BFloat16& to) -> void { to = element; }
 
+/// Asks for the lines of a row that is needed soon: rows lie too far apart for the processor to guess.
+template <class T>
+[[gnu::always_inline]] static inline auto Prefetch(const T* row, int64_t elements) -> void {
+  for (int64_t i = 0; i < elements; i += 64 / static_cast<int64_t>(sizeof(T))) {
+    __builtin_prefetch(row + i);
+  }
+}
+constexpr int64_t RowsAhead = 4;
+
 template <class T, class R>
 auto PackLeft(const T* a_MK, int64_t stride, int64_t m, int64_t k, R* packed, int64_t packed_stride) -> void {
   for (int64_t row = 0; row < m; ++row) {
     const T* const from = a_MK + row * stride;
     R* const to = packed + row * packed_stride;
+    Prefetch(from + RowsAhead * stride, k);
 #pragma omp simd
     for (int64_t i = 0; i < k; ++i) {
       Convert(from[i], to[i]);
@@ -62,6 +72,8 @@ auto PackRight(const T* b_KN, int64_t stride, int64_t k, int64_t n, R* packed, i
     for (int64_t row = 0; row < k; row += 2) {
       const T* const even = b_KN + row * stride;
       R* const to = packed + row * packed_stride;
+      Prefetch(even + RowsAhead * stride, n);
+      Prefetch(even + (RowsAhead + 1) * stride, n);
 #ifdef __AVX512F__
       for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 mask = FirstWords(n - i);
@@ -95,6 +107,10 @@ auto PackLeftTransposed(const T* a_KM, int64_t stride, int64_t m, int64_t k, R* 
       const __mmask16 columns = FirstWords(m - column);
       const int64_t num_columns = m - column < 16 ? m - column : 16;
       __m512i block[16];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < 16 * TermsOfWord; ++i) {
+        __builtin_prefetch(a_KM + ((word + 16) * TermsOfWord + i) * stride + column);
+      }
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
         const int64_t term = (word + i) * TermsOfWord;
@@ -135,6 +151,10 @@ auto PackRightTransposed(const T* b_NK, int64_t stride, int64_t k, int64_t n, R*
     const int64_t num_words = words - word < 16 ? words - word : 16;
     for (int64_t column = 0; column < n; column += 16) {
       __m512i block[16];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < 16; ++i) {
+        __builtin_prefetch(b_NK + (column + 16 + i) * stride + term);
+      }
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
         block[i] =
