@@ -1,4 +1,4 @@
-// Rules of [shard]: the predicate holds or not for every block, without a fault.
+// Rules of [shard]: the predicate holds or not for every block, without a fault; the guard has memory of its own.
 
 #include "compiler/check/check_context.h"
 
@@ -6,6 +6,12 @@ namespace shardc {
 
 auto CheckShard(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
+  if (*recipe.shard.gather_into == "host" && *recipe.run.guard) {
+    context.diags()
+        .Build(recipe.shard.gather_into.at, DiagnosticKind::GuardedHostGather)
+        .Note(recipe.run.guard.at, fmt::format("`{}` set here", "guard"))
+        .Emit();
+  }
   const Located<Condition>& reshard = recipe.shard.reshard_after_forward;
   const ExprResult<Expr> expr = ParseExpr(reshard->text, ExprKind::Predicate);
   if (!expr.ok()) {

@@ -86,7 +86,8 @@ auto MemoryText(const Report& report) -> std::string {
   };
   Table categories("  ");
   for (int i = 0; i < NumCategories; ++i) {
-    categories.Row(row(std::string(ToText(static_cast<Category>(i))), report.peak.use.by_category[static_cast<size_t>(i)]));
+    categories.Row(
+        row(std::string(ToText(static_cast<Category>(i))), report.peak.use.by_category[static_cast<size_t>(i)]));
   }
   categories.Row(row("total", report.peak.use.total()));
   out += categories.Text();
@@ -102,12 +103,17 @@ auto MemoryText(const Report& report) -> std::string {
   Table arenas("    ");
   for (int i = 0; i < NumArenas; ++i) {
     if (const int64_t bytes = plan.arena_bytes[static_cast<size_t>(i)]; bytes > 0) {
-      arenas.Row(row(std::string(ToText(static_cast<Arena>(i))), Bytes{bytes}));
+      std::vector<std::string> cells = row(std::string(ToText(static_cast<Arena>(i))), Bytes{bytes});
+      if (static_cast<Arena>(i) == Arena::Gathered) {
+        cells.emplace_back("one for all ranks of the host");
+      }
+      arenas.Row(cells);
     }
   }
   arenas.Row(row("total", report.reserved));
   out += "  reserved, by arena:\n" + arenas.Text();
-  return out + fmt::format("  outside the arenas: about {} for the program and its libraries\n", FormatMemory(ProgramMemory));
+  return out +
+         fmt::format("  outside the arenas: about {} for the program and its libraries\n", FormatMemory(ProgramMemory));
 }
 
 auto CommunicationText(const Report& report) -> std::string {
@@ -188,9 +194,8 @@ auto InitText(const Report& report) -> std::string {
 auto FlopsText(const Report& report) -> std::string {
   const auto ranks = static_cast<double>(report.plan->mesh.num_ranks());
   const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
-  std::string out =
-      fmt::format("FLOPs a step: {} on all ranks, {} a rank (2mnk a product, causal attention half)\n",
-                  on_all(report.model_flops), FormatFlops(report.model_flops));
+  std::string out = fmt::format("FLOPs a step: {} on all ranks, {} a rank (2mnk a product, causal attention half)\n",
+                                on_all(report.model_flops), FormatFlops(report.model_flops));
   if (report.recompute_flops.value > 0) {
     out += fmt::format("  and recomputation: {} on all ranks\n", on_all(report.recompute_flops));
   }
@@ -209,7 +214,8 @@ auto RenderReportText(const Report& report) -> std::string {
                      Grouped(report.parameters_per_rank)) +
          fmt::format("precision   {}\n", PrecisionText(plan)) + fmt::format("loss        {}\n", LossText(report.loss)) +
          fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n\n",
-                     Counted(sequences, "sequence"), plan.run.micro_batch, plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
+                     Counted(sequences, "sequence"), plan.run.micro_batch,
+                     plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
                      Counted(replicas, "rank"), Counted(plan.run.tokens_per_step, "token")) +
          MemoryText(report) + "\n" + CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) +
          "\n" + InitText(report);

@@ -113,13 +113,19 @@ auto MemoryVerifier::Buffers() -> void {
 
 auto MemoryVerifier::CollectLoops() -> void {
   std::vector<int64_t> counts;
-  ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     if (const auto* repeat = op.As<op::Repeat>()) {
       counts.push_back(repeat->count);
     } else if (op.As<op::EndRepeat>() != nullptr) {
       counts.pop_back();
     }
     for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind != AccessKind::Read && op.As<op::AllGather>() == nullptr &&
+          plan_.buffers[plan_.values[access.value].buffer].arena == Arena::Gathered) {
+        findings_.AddOp(section, index, "gathered-write",
+                        "{} writes %{} in the gathered arena, which the peers read too: all_gather alone writes there",
+                        ToText(op.kind()), access.value.index);
+      }
       for (const ValueId id : {access.value, access.kills}) {
         if (id.valid()) {
           int64_t& longest = repeats_[static_cast<size_t>(id.index)];

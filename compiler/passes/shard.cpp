@@ -26,7 +26,9 @@ auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 class Sharder {
  public:
   Sharder(Plan* plan, const PassContext& context)
-      : plan_(*plan), units_origin_(OriginOf(context.recipe->shard.units, "shard.units")) {
+      : plan_(*plan),
+        units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
+        gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
     homes_ = MakeUnits(plan_, context);
     for (const ParameterId id : plan_.parameters.ids()) {
       parameter_of_name_[plan_.parameters[id].name] = id;
@@ -67,6 +69,7 @@ class Sharder {
 
   Plan& plan_;
   Origin units_origin_;
+  Arena gathered_arena_;
   std::vector<ParameterHome> homes_;
   std::unordered_map<std::string, ParameterId> parameter_of_name_;
   std::unordered_map<ValueId, ParameterId> parameter_of_value_;
@@ -115,8 +118,8 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   const Unit& unit = plan_.units[sub_vector.unit];
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
   const AxisSet axes = sub_vector.axes;
-  const ValueId full =
-      emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered, unit.name + ".gathered");
+  const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered,
+                                   unit.name + ".gathered", gathered_arena_);
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }

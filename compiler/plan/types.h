@@ -41,13 +41,14 @@ auto NumElements(const Dims& shape) -> int64_t;
 /// "[512, 128]".
 auto ToText(const Dims& shape) -> std::string;
 
-/// Memory with one base address. Shared arenas can be read by the peers on the host.
-enum class Arena : uint8_t { Persistent, Transient, SharedPersistent, SharedTransient, Host };
-constexpr int NumArenas = 5;
+/// Memory with one base address. Shared arenas can be read by the peers on the host; Gathered is one for all of them,
+/// with the same buffers for each, to which all_gather alone writes.
+enum class Arena : uint8_t { Persistent, Transient, SharedPersistent, SharedTransient, Host, Gathered };
+constexpr int NumArenas = 6;
 template <>
 struct EnumNames<Arena> {
   static constexpr std::array<std::string_view, NumArenas> names{"persistent", "transient", "shared-persistent",
-                                                                 "shared-transient", "host"};
+                                                                 "shared-transient", "host", "gathered"};
 };
 /// True for arenas whose contents outlive a section.
 constexpr auto IsPersistent(Arena arena) -> bool {

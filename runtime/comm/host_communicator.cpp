@@ -37,6 +37,10 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
   const auto size = static_cast<int64_t>(group.ranks.size());
   CHECK(full.bytes == shard.bytes * size, "all_gather of {} x {} bytes into {}", size, shard.bytes, full.bytes);
   RETURN_IF_ERROR(Meet(group));
+  if (full.arena == Arena::Gathered) {
+    std::memcpy(full.data + group.index * shard.bytes, shard.data, static_cast<size_t>(shard.bytes));
+    return Meet(group);
+  }
   // Beginning with the next rank, so that not all read one rank's memory at a time.
   for (int64_t k = 1; k <= size; ++k) {
     const int64_t index = (group.index + k) % size;

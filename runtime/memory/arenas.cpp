@@ -87,7 +87,8 @@ auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr
   arenas.mappings_.resize(static_cast<size_t>(num_ranks));
   for (auto& of_rank : arenas.mappings_) {
     for (size_t i = 0; i < of_rank.size(); ++i) {
-      if (IsShared(static_cast<Arena>(i))) {
+      const bool is_first = &of_rank == &arenas.mappings_.front();
+      if (IsShared(static_cast<Arena>(i)) && (is_first || static_cast<Arena>(i) != Arena::Gathered)) {
         auto mapping = Mapping::Create(sizes[i], Mapping::Kind::Shared);
         if (!mapping) {
           return mapping.error();
@@ -100,7 +101,7 @@ auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr
 }
 
 auto SharedArenas::mapping(int64_t rank, Arena arena) const -> const Mapping& {
-  return mappings_[static_cast<size_t>(rank)][static_cast<size_t>(arena)];
+  return mappings_[arena == Arena::Gathered ? 0 : static_cast<size_t>(rank)][static_cast<size_t>(arena)];
 }
 
 auto ArenaSet::Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet> {

@@ -24,7 +24,7 @@ using ArenaSizes = std::array<int64_t, NumArenas>;
 using PeerTable = std::vector<std::array<std::byte*, NumArenas>>;
 
 constexpr auto IsShared(Arena arena) -> bool {
-  return arena == Arena::SharedPersistent || arena == Arena::SharedTransient;
+  return arena == Arena::SharedPersistent || arena == Arena::SharedTransient || arena == Arena::Gathered;
 }
 
 /// Arenas start at multiples of this, so that huge pages fit where the host is set to give them.
@@ -54,7 +54,7 @@ class Mapping {
   int64_t bytes_ = 0;
 };
 
-/// The shared arenas of all ranks of this host. Made once, before the ranks are forked or their threads started.
+/// The shared arenas of all ranks of this host; of Arena::Gathered there is one for all. Made once, before the ranks are forked or their threads started.
 class SharedArenas {
  public:
   static auto Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas>;

@@ -96,10 +96,11 @@ auto MeasureAvailableMemory(const std::string& root) -> AvailableMemory {
 }
 
 auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory& available) -> Status {
-  const int64_t of_one = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  if (of_one > available.bytes.value / num_ranks) {
+  const int64_t of_all = sizes[static_cast<size_t>(Arena::Gathered)];
+  const int64_t of_one = std::accumulate(sizes.begin(), sizes.end(), -of_all);
+  if (of_one > (available.bytes.value - of_all) / num_ranks) {
     // In double: the product may not fit the integer.
-    const double planned = static_cast<double>(of_one) * static_cast<double>(num_ranks);
+    const double planned = static_cast<double>(of_one) * static_cast<double>(num_ranks) + static_cast<double>(of_all);
     constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
     return Fail(ExitCode::DoesNotFit,
                 "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), and {} is {}; a smaller batch.micro (with "

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t MiB = 1 << 20;
 /// Sizes that are no multiples of a page.
-constexpr ArenaSizes Sizes{5 * MiB + 17, 3 * MiB, 2 * MiB + 1, 7 * MiB, 0};
+constexpr ArenaSizes Sizes{5 * MiB + 17, 3 * MiB, 2 * MiB + 1, 7 * MiB, 0, 1 * MiB};
 
 auto Make(const ArenaSizes& sizes, int64_t num_ranks) -> SharedArenas {
   auto shared = SharedArenas::Create(sizes, num_ranks);

@@ -360,6 +360,12 @@ const BrokenPlan BrokenPlans[] = {
          bytes += 2 * RedZoneBytes;
        }
      }},
+    {"a kernel that writes where the peers read what they gathered", "gathered-write",
+     [](Editor& e) {
+       e.BufferOf(e.Get<op::Embedding>().y).arena = Arena::Gathered;
+       e.plan.arena_bytes[static_cast<size_t>(Arena::Gathered)] =
+           e.plan.arena_bytes[static_cast<size_t>(Arena::Transient)];
+     }},
     {"a buffer between alignments", "buffer-alignment",
      [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset += 4; }},
     {"a buffer without an offset", "buffer-alignment",

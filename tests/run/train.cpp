@@ -88,6 +88,29 @@ TEST(Train, ReferenceKernelsGiveTheSameLosses) {
   }
 }
 
+TEST(Train, GatheringIntoMemoryOfTheHostChangesNoBit) {
+  const Training training({"train.steps=20"});
+  for (const Sets& sets : {Sets{"mesh.dp=2"}, Sets{"mesh.dp=3", "precision.compute=bf16", "shard.prefetch_forward=2"},
+                           Sets{"mesh.dp=2", "batch.accumulate=3", "shard.prefetch_backward=1"}}) {
+    Sets host = sets;
+    host.emplace_back("shard.gather_into=host");
+    ASSERT_EQ(training.Run("rank", sets).status, 0);
+    const Outcome outcome = training.Run("host", host);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("\n  gathered "));
+    const Metrics expected = ReadMetrics(training / "rank");
+    const Metrics metrics = ReadMetrics(training / "host");
+    ASSERT_EQ(metrics.steps.size(), 20U);
+    for (size_t i = 0; i < metrics.steps.size(); ++i) {
+      EXPECT_EQ(metrics.steps[i].loss, expected.steps[i].loss) << "step " << i + 1;
+      EXPECT_EQ(metrics.steps[i].grad_norm, expected.steps[i].grad_norm) << "step " << i + 1;
+    }
+    EXPECT_EQ(metrics.evals, expected.evals);
+    std::filesystem::remove_all(training / "rank");
+    std::filesystem::remove_all(training / "host");
+  }
+}
+
 TEST(Train, PlanInTheRunDirectoryRunsAgainBitForBit) {
   const Training training;
   ASSERT_EQ(training.Run("run", {"train.steps=25", "optimizer.clip_norm=0.5"}).status, 0);

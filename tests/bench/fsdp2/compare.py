@@ -52,6 +52,9 @@ seq = {seq}
 [mesh]
 dp = 2
 
+[shard]
+gather_into = "host"
+
 [precision]
 compute = "{compute}"
 
