@@ -152,8 +152,9 @@ auto StructureVerifier::Tables() -> void {
     }
     if (parameter.layer < -1 || parameter.layer >= MostLayers) {
       findings_.Add("layer-range", "{} is of layer {}", parameter.name, parameter.layer);
+    } else {
+      num_layers_ = std::max(num_layers_, parameter.layer + 1);
     }
-    num_layers_ = std::max(num_layers_, parameter.layer + 1);
     ExpectId(fmt::format("the group of parameter {}", parameter.name), parameter.group, plan_.groups);
     if (!ParseExpr(parameter.init, ExprKind::Rule).ok()) {
       findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);
