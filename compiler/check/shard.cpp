@@ -7,6 +7,7 @@ namespace shardc {
 auto CheckShard(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   if (*recipe.shard.gather_into == "host" && *recipe.run.guard) {
+    // Formatted, since GCC 12 warns without cause of the bounds of a literal of this length here.
     context.diags()
         .Build(recipe.shard.gather_into.at, DiagnosticKind::GuardedHostGather)
         .Note(recipe.run.guard.at, fmt::format("`{}` set here", "guard"))

@@ -38,6 +38,7 @@ class MemoryVerifier {
   auto Views() -> void;
   auto RankExpressions() -> void;
   auto PersistentOverlap() -> void;
+  auto GatheredWrites() -> void;
 
  private:
   auto ViewOffset(ValueId id) -> void;
@@ -113,19 +114,13 @@ auto MemoryVerifier::Buffers() -> void {
 
 auto MemoryVerifier::CollectLoops() -> void {
   std::vector<int64_t> counts;
-  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
+  ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
     if (const auto* repeat = op.As<op::Repeat>()) {
       counts.push_back(repeat->count);
     } else if (op.As<op::EndRepeat>() != nullptr) {
       counts.pop_back();
     }
     for (const Access& access : AccessesOf(op.body)) {
-      if (access.kind != AccessKind::Read && op.As<op::AllGather>() == nullptr &&
-          plan_.buffers[plan_.values[access.value].buffer].arena == Arena::Gathered) {
-        findings_.AddOp(section, index, "gathered-write",
-                        "{} writes %{} in the gathered arena, which the peers read too: all_gather alone writes there",
-                        ToText(op.kind()), access.value.index);
-      }
       for (const ValueId id : {access.value, access.kills}) {
         if (id.valid()) {
           int64_t& longest = repeats_[static_cast<size_t>(id.index)];
@@ -222,7 +217,7 @@ auto MemoryVerifier::PersistentOverlap() -> void {
       lasting.push_back(id);
     }
   }
-  const int64_t apart = 2 * RedZoneOf(plan_);
+  const int64_t apart = BytesBetweenBuffers(plan_);
   const auto place = [&](BufferId id) { return std::pair{plan_.buffers[id].arena, plan_.buffers[id].offset}; };
   std::sort(lasting.begin(), lasting.end(), [&](BufferId a, BufferId b) { return place(a) < place(b); });
   for (size_t i = 1; i < lasting.size(); ++i) {
@@ -234,6 +229,20 @@ auto MemoryVerifier::PersistentOverlap() -> void {
                     after.offset, apart > 0 ? ", red zones counted," : "", ToText(before.arena));
     }
   }
+}
+
+/// Peers read the gathered arena too, and all_gather alone meets them before it writes.
+auto MemoryVerifier::GatheredWrites() -> void {
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind != AccessKind::Read && op.As<op::AllGather>() == nullptr &&
+          plan_.buffers[plan_.values[access.value].buffer].arena == Arena::Gathered) {
+        findings_.AddOp(section, index, "gathered-write",
+                        "{} writes %{} in the gathered arena, which the peers read too: all_gather alone writes there",
+                        ToText(op.kind()), access.value.index);
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -249,6 +258,7 @@ auto VerifyMemory(const Plan& plan, Findings& findings) -> void {
   verifier.Views();
   verifier.RankExpressions();
   verifier.PersistentOverlap();
+  verifier.GatheredWrites();
 }
 
 }  // namespace shardc

@@ -41,7 +41,7 @@ class SectionRun {
         findings_(findings),
         strict_(plan.Established(PassKind::Schedule)),
         allocated_(plan.Established(PassKind::Allocate)),
-        apart_(2 * RedZoneOf(plan)),
+        apart_(BytesBetweenBuffers(plan)),
         buffers_(static_cast<size_t>(plan.buffers.size())),
         values_(static_cast<size_t>(plan.values.size())) {}
 

@@ -84,8 +84,7 @@ class Synchronizer {
       if (ops_[i].As<op::EndRepeat>()) {
         CloseLoop(loop_begin, i);
       } else {
-        const std::vector<Turn> missing = RunOp(i);
-        std::for_each(missing.begin(), missing.end(), [&](const Turn& turn) { waits_[i].push_back(turn.index); });
+        WaitFor(i, RunOp(i));
       }
     }
     MakeEvents();
@@ -107,11 +106,7 @@ class Synchronizer {
   /// follow it; taken as followed from then on.
   auto RunOp(size_t index) -> std::vector<Turn> {
     const Op& op = ops_[index];
-    const size_t stream = StreamOf(index);
-    Clock clock = now_.streams[stream];
-    for (const size_t signaller : waits_[index]) {
-      Join(clock, now_.clocks[signaller]);
-    }
+    Clock clock = KnownTo(index);
     const Turn turn{.time = now_.time++, .index = index};
     earlier_.clear();
     for (const Access& access : AccessesOf(op.body)) {
@@ -125,18 +120,40 @@ class Synchronizer {
     if (const auto* release = op.As<op::Release>()) {
       Touch(turn, plan_.buffers[release->buffer], 0, plan_.buffers[release->buffer].bytes, true);
     }
-    std::sort(earlier_.begin(), earlier_.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
+    const std::vector<Turn> missing = Follow(clock, earlier_, StreamOf(index));
+    clock[StreamOf(index)] = turn.time;
+    now_.clocks[index] = clock;
+    now_.streams[StreamOf(index)] = clock;
+    return missing;
+  }
+
+  /// What an op follows by its stream and the waits that it has.
+  auto KnownTo(size_t index) const -> Clock {
+    Clock clock = now_.streams[StreamOf(index)];
+    for (const size_t signaller : waits_[index]) {
+      Join(clock, now_.clocks[signaller]);
+    }
+    return clock;
+  }
+
+  /// Joins to `clock`, of an op on `stream`, the turns that it does not follow yet, the latest first. Returns these.
+  template <class Turns>
+  auto Follow(Clock& clock, Turns& turns, size_t stream) const -> std::vector<Turn> {
+    std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
     std::vector<Turn> missing;
-    for (const Turn& earlier : earlier_) {
-      if (earlier.time != Never && StreamOf(earlier.index) != stream && clock[StreamOf(earlier.index)] < earlier.time) {
-        missing.push_back(earlier);
-        Join(clock, now_.clocks[earlier.index]);
+    for (const Turn& turn : turns) {
+      if (turn.time != Never && StreamOf(turn.index) != stream && clock[StreamOf(turn.index)] < turn.time) {
+        missing.push_back(turn);
+        Join(clock, now_.clocks[turn.index]);
       }
     }
-    clock[stream] = turn.time;
-    now_.clocks[index] = clock;
-    now_.streams[stream] = clock;
     return missing;
+  }
+
+  auto WaitFor(size_t index, const std::vector<Turn>& turns) -> void {
+    for (const Turn& turn : turns) {
+      waits_[index].push_back(turn.index);
+    }
   }
 
   /// Adds what earlier_ has to know of a stretch of a buffer.
@@ -190,17 +207,8 @@ class Synchronizer {
         }
       }
       now_ = at_end;
-      std::sort(last.begin(), last.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
-      Clock clock = now_.streams[StreamOf(end)];
-      for (const size_t signaller : waits_[end]) {
-        Join(clock, now_.clocks[signaller]);
-      }
-      for (const Turn& turn : last) {
-        if (turn.time != Never && clock[StreamOf(turn.index)] < turn.time) {
-          waits_[end].push_back(turn.index);
-          Join(clock, now_.clocks[turn.index]);
-        }
-      }
+      Clock clock = KnownTo(end);
+      WaitFor(end, Follow(clock, last, StreamOf(end)));
     }
     // The last iteration is one that had another before.
     RunOp(end);

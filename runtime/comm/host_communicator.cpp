@@ -37,12 +37,9 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
   const auto size = static_cast<int64_t>(group.ranks.size());
   CHECK(full.bytes == shard.bytes * size, "all_gather of {} x {} bytes into {}", size, shard.bytes, full.bytes);
   RETURN_IF_ERROR(Meet(group));
-  if (full.arena == Arena::Gathered) {
-    std::memcpy(full.data + group.index * shard.bytes, shard.data, static_cast<size_t>(shard.bytes));
-    return Meet(group);
-  }
-  // Beginning with the next rank, so that not all read one rank's memory at a time.
-  for (int64_t k = 1; k <= size; ++k) {
+  // Beginning with the next rank, so that not all read one rank's memory at a time, and ending with the own slice: all
+  // that is left to do where the others write theirs into the same memory.
+  for (int64_t k = full.arena == Arena::Gathered ? size : 1; k <= size; ++k) {
     const int64_t index = (group.index + k) % size;
     std::byte* to = full.data + index * shard.bytes;
     const std::byte* from = k == size ? shard.data : PeerSpan(group.ranks[static_cast<size_t>(index)], shard);

@@ -81,19 +81,22 @@ auto Mapping::Touched() const -> Bytes {
   return Bytes{count * PageSize()};
 }
 
+/// The rank whose mapping of a shared arena a rank uses as its own.
+static auto OwnerOf(Arena arena, size_t rank) -> size_t { return arena == Arena::Gathered ? 0 : rank; }
+
 auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas> {
   SharedArenas arenas;
   arenas.sizes_ = sizes;
   arenas.mappings_.resize(static_cast<size_t>(num_ranks));
-  for (auto& of_rank : arenas.mappings_) {
-    for (size_t i = 0; i < of_rank.size(); ++i) {
-      const bool is_first = &of_rank == &arenas.mappings_.front();
-      if (IsShared(static_cast<Arena>(i)) && (is_first || static_cast<Arena>(i) != Arena::Gathered)) {
+  for (size_t rank = 0; rank < arenas.mappings_.size(); ++rank) {
+    for (size_t i = 0; i < NumArenas; ++i) {
+      const auto arena = static_cast<Arena>(i);
+      if (IsShared(arena) && OwnerOf(arena, rank) == rank) {
         auto mapping = Mapping::Create(sizes[i], Mapping::Kind::Shared);
         if (!mapping) {
           return mapping.error();
         }
-        of_rank[i] = *std::move(mapping);
+        arenas.mappings_[rank][i] = *std::move(mapping);
       }
     }
   }
@@ -101,7 +104,7 @@ auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr
 }
 
 auto SharedArenas::mapping(int64_t rank, Arena arena) const -> const Mapping& {
-  return mappings_[arena == Arena::Gathered ? 0 : static_cast<size_t>(rank)][static_cast<size_t>(arena)];
+  return mappings_[OwnerOf(arena, static_cast<size_t>(rank))][static_cast<size_t>(arena)];
 }
 
 auto ArenaSet::Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet> {

@@ -19,21 +19,6 @@ constexpr auto RowsPerThread(int64_t columns) -> int64_t {
   return CeilDiv(ElementsPerThread, std::max<int64_t>(columns, 1));
 }
 
-/// Calls body(begin, end) for contiguous ranges that cover [0, count), of at least `least` each, on the compute
-/// threads. Requires: the cuts do not matter to the result; body does not throw.
-template <class Body>
-auto ParallelRanges(int64_t count, int64_t least, const Body& body) -> void {
-  const int64_t parts = std::min(ComputeThreads(), count / std::max<int64_t>(least, 1));
-  if (parts <= 1) {
-    body(int64_t{0}, count);
-    return;
-  }
-#pragma omp parallel for num_threads(parts) schedule(static)
-  for (int64_t part = 0; part < parts; ++part) {
-    body(count * part / parts, count * (part + 1) / parts);
-  }
-}
-
 /// Calls body(share) for 0 <= share < shares, each on a thread of its own. Requires: shares <= ComputeThreads(), unless
 /// there is one.
 template <class Body>
@@ -46,6 +31,15 @@ auto ParallelShares(int64_t shares, const Body& body) -> void {
   for (int64_t share = 0; share < shares; ++share) {
     body(share);
   }
+}
+
+/// Calls body(begin, end) for contiguous ranges that cover [0, count), of at least `least` each, on the compute
+/// threads. Requires: the cuts do not matter to the result; body does not throw.
+template <class Body>
+auto ParallelRanges(int64_t count, int64_t least, const Body& body) -> void {
+  const int64_t most = count / std::max<int64_t>(least, 1);
+  const int64_t parts = std::clamp<int64_t>(most, 1, ComputeThreads());
+  ParallelShares(parts, [&](int64_t part) { body(count * part / parts, count * (part + 1) / parts); });
 }
 
 }  // namespace shardc
