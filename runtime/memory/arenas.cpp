@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-static auto PageSize() -> int64_t {
+auto PageSize() -> int64_t {
   static const int64_t size = sysconf(_SC_PAGESIZE);
   return size;
 }

@@ -27,6 +27,9 @@ constexpr auto IsShared(Arena arena) -> bool {
   return arena == Arena::SharedPersistent || arena == Arena::SharedTransient || arena == Arena::Gathered;
 }
 
+/// Bytes of a page of memory on this machine.
+auto PageSize() -> int64_t;
+
 /// Arenas start at multiples of this, so that huge pages fit where the host is set to give them.
 constexpr int64_t ArenaAlignment = int64_t{2} << 20;
 

@@ -1,7 +1,5 @@
 #include "runtime/memory/guard.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -59,11 +57,6 @@ static auto FindChange(const std::byte* begin, const std::byte* end, uint64_t pa
     }
   }
   return end;
-}
-
-static auto PageSize() -> int64_t {
-  static const int64_t size = sysconf(_SC_PAGESIZE);
-  return size;
 }
 
 auto Guard::Create(const Plan& plan, const ArenaSet& arenas) -> ErrorOr<std::unique_ptr<Guard>> {
