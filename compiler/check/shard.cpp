@@ -13,6 +13,14 @@ auto CheckShard(CheckContext& context) -> void {
         .Note(recipe.run.guard.at, fmt::format("`{}` set here", "guard"))
         .Emit();
   }
+  for (const auto& [name, axis] : {std::pair("replicate", &recipe.mesh.replicate), std::pair("tp", &recipe.mesh.tp)}) {
+    if (*recipe.shard.gather_into == "host" && context.IsSound(*axis) && **axis > 1) {
+      context.diags()
+          .Build(recipe.shard.gather_into.at, DiagnosticKind::HostGatherMesh, name, **axis)
+          .Note(axis->at, fmt::format("`{}` set here", name))
+          .Emit();
+    }
+  }
   const Located<Condition>& reshard = recipe.shard.reshard_after_forward;
   const ExprResult<Expr> expr = ParseExpr(reshard->text, ExprKind::Predicate);
   if (!expr.ok()) {

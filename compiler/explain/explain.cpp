@@ -1,6 +1,7 @@
 // Adds up a plan.
 //   memory: walk each section with the set of live buffers; persistent arenas are always alive
 //   communication and FLOPs: Cost of each op, times the repeats round it
+#include "compiler/ops/loss.h"
 #include "compiler/explain/explain.h"
 
 #include <algorithm>
@@ -186,12 +187,18 @@ static auto RingOf(const Plan& plan, const std::unordered_set<BufferId>& buffers
 static auto AddRingsAndLoss(const Plan& plan, Report& report) -> void {
   std::unordered_set<BufferId> gathered;
   std::unordered_set<BufferId> reduced;
+  // Not those of activations.
+  const auto add_to = [&](std::unordered_set<BufferId>& ring, ValueId full, Category category) {
+    if (const BufferId buffer = plan.values[full].buffer; plan.buffers[buffer].category == category) {
+      ring.insert(buffer);
+    }
+  };
   for (const Op& op : plan.section(SectionKind::Step).ops) {
     if (const auto* gather = op.As<op::AllGather>()) {
-      gathered.insert(plan.values[gather->full].buffer);
+      add_to(gathered, gather->full, Category::Gathered);
     } else if (const auto* scatter = op.As<op::ReduceScatter>()) {
-      reduced.insert(plan.values[scatter->full].buffer);
-    } else if (const auto* loss = op.As<op::CrossEntropy>()) {
+      add_to(reduced, scatter->full, Category::Gradients);
+    } else if (const auto loss = LossOf(op)) {
       ++report.loss.chunks;
       report.loss.logits = std::max(report.loss.logits, plan.values[loss->logits].bytes());
     }

@@ -50,6 +50,9 @@ struct ParameterSpec {
   std::string name;
   Dims shape;
   int64_t layer = -1;
+  /// The dim that tensor parallelism cuts, or -1: every rank has the whole. A matrix cut along dim 0 takes whole inputs
+  /// and gives a stretch of the outputs; along dim 1, the other way round.
+  int64_t tp_dim = -1;
 };
 
 /// What a model's forward ends with: logits are hidden [S, B, H] by head [V, H] transposed.

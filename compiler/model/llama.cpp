@@ -10,24 +10,24 @@ static auto LayerPrefix(int64_t layer) -> std::string { return fmt::format("mode
 static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
   const int64_t q_width = m.heads * m.head_dim;
   const int64_t kv_width = m.kv_heads * m.head_dim;
-  std::vector<ParameterSpec> specs{{"model.embed_tokens.weight", {m.vocab, m.hidden}, -1}};
+  std::vector<ParameterSpec> specs{{"model.embed_tokens.weight", {m.vocab, m.hidden}, -1, 0}};
   for (int64_t layer = 0; layer < m.layers; ++layer) {
-    const auto add = [&](std::string_view name, Dims shape) {
-      specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer});
+    const auto add = [&](std::string_view name, Dims shape, int64_t tp_dim = -1) {
+      specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer, tp_dim});
     };
     add("input_layernorm", {m.hidden});
-    add("self_attn.q_proj", {q_width, m.hidden});
-    add("self_attn.k_proj", {kv_width, m.hidden});
-    add("self_attn.v_proj", {kv_width, m.hidden});
-    add("self_attn.o_proj", {m.hidden, q_width});
+    add("self_attn.q_proj", {q_width, m.hidden}, 0);
+    add("self_attn.k_proj", {kv_width, m.hidden}, 0);
+    add("self_attn.v_proj", {kv_width, m.hidden}, 0);
+    add("self_attn.o_proj", {m.hidden, q_width}, 1);
     add("post_attention_layernorm", {m.hidden});
-    add("mlp.gate_proj", {m.ffn, m.hidden});
-    add("mlp.up_proj", {m.ffn, m.hidden});
-    add("mlp.down_proj", {m.hidden, m.ffn});
+    add("mlp.gate_proj", {m.ffn, m.hidden}, 0);
+    add("mlp.up_proj", {m.ffn, m.hidden}, 0);
+    add("mlp.down_proj", {m.hidden, m.ffn}, 1);
   }
   specs.push_back({"model.norm.weight", {m.hidden}, -1});
   if (!m.tied) {
-    specs.push_back({"lm_head.weight", {m.vocab, m.hidden}, -1});
+    specs.push_back({"lm_head.weight", {m.vocab, m.hidden}, -1, 0});
   }
   return specs;
 }

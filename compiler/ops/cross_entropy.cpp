@@ -4,14 +4,8 @@
 
 namespace shardc {
 
-static auto RowsOf(const Plan& plan, ValueId logits) -> Dims {
-  Dims rows = ShapeOf(plan, logits);
-  rows.pop_back();
-  return rows;
-}
-
 auto Shape(const op::CrossEntropy& op, const Plan& plan) -> std::vector<ValueType> {
-  return {{DType::F64, {1}}, {DType::F32, RowsOf(plan, op.logits)}};
+  return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};
 }
 
 auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> void {

@@ -33,7 +33,8 @@ auto Vjp(const op::Embedding& op, VjpContext& context) -> void {
   }
   const auto target = context.GradientTarget(op.weight);
   context.Emit(op::EmbeddingBackward{
-      .tokens = op.tokens, .dy = context.GradientOf(op.y), .dweight = target.value, .dweight_onto = target.onto});
+      .tokens = op.tokens, .dy = context.GradientOf(op.y), .dweight = target.value, .dweight_onto = target.onto,
+      .vocab_axes = op.vocab_axes});
 }
 
 }  // namespace shardc

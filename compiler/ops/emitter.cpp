@@ -23,7 +23,22 @@ auto Emitter::View(BufferId buffer, RankExpr offset, const ValueType& type, std:
                             .name = std::move(name)});
 }
 
+/// Peers read these operands, so they lie where peers can.
+static auto ShareOperand(const OpBody& body, Plan& plan) -> void {
+  ValueId operand;
+  if (const auto* gather = std::get_if<op::AllGather>(&body)) {
+    operand = gather->shard;
+  } else if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
+    operand = scatter->full;
+  } else {
+    return;
+  }
+  Arena& arena = plan.buffers[plan.values[operand].buffer].arena;
+  arena = arena == Arena::Transient ? Arena::SharedTransient : arena;
+}
+
 auto Emitter::Emit(OpBody body) -> Op& {
+  ShareOperand(body, *plan_);
   ops_->push_back(Op{.body = std::move(body),
                      .stream = Stream::Compute,
                      .waits = {},

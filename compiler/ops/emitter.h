@@ -27,6 +27,7 @@ class Emitter {
   /// A value of `type` at a byte offset of a buffer.
   auto View(BufferId buffer, RankExpr offset, const ValueType& type, std::string name) -> ValueId;
 
+  /// Appends an op. A buffer that it makes peers read moves from the transient arena to the shared one.
   auto Emit(OpBody body) -> Op&;
 
  private:

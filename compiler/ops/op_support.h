@@ -21,6 +21,13 @@ inline auto AsMatrix(const Plan& plan, ValueId id) -> Matrix {
   return {columns == 0 ? 0 : NumElements(shape) / columns, columns};
 }
 
+/// The shape without its last dim. Requires: there is one.
+inline auto LeadingDims(const Plan& plan, ValueId id) -> Dims {
+  Dims dims = ShapeOf(plan, id);
+  dims.pop_back();
+  return dims;
+}
+
 /// Reads and writes of the whole of every operand, and `flops` for each element of `per`.
 auto ElementwiseCost(const OpBody& body, const Plan& plan, ValueId per, int64_t flops) -> OpCost;
 /// Bytes read and written, from the accesses of the op; ACC onto a value reads it too.

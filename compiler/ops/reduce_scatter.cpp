@@ -1,4 +1,4 @@
-// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are f32. C3: full lies in a
+// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16. C3: full lies in a
 // shared arena, where the peers read it. C4: shard_onto is the same bytes as shard.
 #include "compiler/ops/op_support.h"
 
@@ -13,8 +13,9 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
   check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "reduce_scatter-c1",
                "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
                ElementsOf(plan, op.shard), ranks);
-  check.Expect(plan.values[op.full].dtype == DType::F32 && plan.values[op.shard].dtype == DType::F32,
-               "reduce_scatter-c2", "{} to {}, expected f32", ToText(plan.values[op.full].dtype),
+  const DType dtype = plan.values[op.full].dtype;
+  check.Expect(dtype == plan.values[op.shard].dtype && (dtype == DType::F32 || dtype == DType::BF16),
+               "reduce_scatter-c2", "{} to {}, expected f32 or bf16 of both", ToText(dtype),
                ToText(plan.values[op.shard].dtype));
   const Arena arena = plan.buffers[plan.values[op.full].buffer].arena;
   check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "reduce_scatter-c3",
@@ -32,6 +33,14 @@ auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
   cost.other_flops = Flops{ElementsOf(plan, op.full)};
   cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1) / ranks});
   return cost;
+}
+
+/// Every rank's full vector went into the sum, so the gradient of each is the whole gradient.
+auto Vjp(const op::ReduceScatter& op, VjpContext& context) -> void {
+  const ValueId dshard = context.GradientOf(op.shard);
+  const auto target = context.GradientTarget(op.full);
+  CHECK(!target.onto.valid(), "the sum's operand %{} has another use that wants its gradient", op.full.index);
+  context.Emit(op::AllGather{.shard = dshard, .full = target.value, .axes = op.axes});
 }
 
 }  // namespace shardc

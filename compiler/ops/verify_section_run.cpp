@@ -122,7 +122,7 @@ auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interv
   const int64_t size = SizeOf(value.dtype);
   const int64_t slice_begin = OwnedSliceOf(sub_vector, plan_.mesh, rank).begin;
   for (const Segment& segment : sub_vector.segments) {
-    const Interval owned = OwnedSegment(sub_vector, segment, plan_.mesh, rank);
+    const Interval owned = OwnedSegment(plan_, sub_vector, segment, rank);
     if (owned.empty() || !findings_.Spend(1)) {
       continue;
     }

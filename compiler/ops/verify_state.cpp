@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/local_parameter.h"
 
 namespace shardc {
 
@@ -46,6 +47,13 @@ class StateVerifier {
   template <class Body>
   auto EachOnce(SectionKind section, std::string_view what) -> void;
   auto Count(SectionKind section, OpKind kind) -> int;
+  /// Is op `index` of the step the sum over these axes of all that a gradient's slice holds?
+  auto SumsOver(size_t index, AxisSet axes, const Value& gradient) const -> bool {
+    const auto* op = plan_.section(SectionKind::Step).ops[index].As<op::AllReduce>();
+    const Value& sum = plan_.values[op->y];
+    return op->axes == axes && sum.offset.base <= gradient.offset.base &&
+           gradient.offset.base + gradient.bytes().value <= sum.offset.base + sum.bytes().value;
+  }
 
   const Plan& plan_;
   Findings& findings_;
@@ -72,12 +80,15 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
       findings_.Add("segment-alignment", "{} begins at element {}, no multiple of {}", parameter.name, segment.begin,
                     SubVectorAlignment);
     }
-    const int64_t elements = parameter.num_elements();
-    const int64_t tp = plan_.mesh.size(Axis::Tp);
-    const bool sharded = !sub_vector.tp_replicated && tp > 1 && elements % tp == 0;
-    if (segment.end - segment.begin != elements && !(sharded && segment.end - segment.begin == elements / tp)) {
-      findings_.Add("segment-size", "{} has {} elements, its segment {}", parameter.name, elements,
+    const int64_t elements = NumElements(LocalShape(parameter, plan_.mesh));
+    if (segment.end - segment.begin != elements) {
+      findings_.Add("segment-size", "{} has {} elements on a rank, its segment {}", parameter.name, elements,
                     segment.end - segment.begin);
+    }
+    if (const bool replicated = plan_.mesh.size(Axis::Tp) > 1 && parameter.tp_dim < 0;
+        replicated != sub_vector.tp_replicated) {
+      findings_.Add("tp-mismatch", "{} is {} over tp, {} is not", parameter.name, replicated ? "replicated" : "cut",
+                    NameOf(id));
     }
     if (parameter.trainable != sub_vector.trainable) {
       findings_.Add("trainable-mismatch", "{} is {}, {} is not", parameter.name,
@@ -163,6 +174,8 @@ auto StateVerifier::Init() -> void {
 auto StateVerifier::Step() -> void {
   // By the bytes of the gradient: where it was last reduced, and by which op it is used.
   std::map<std::pair<BufferId, int64_t>, size_t> reduced;
+  // The all_reduce that comes last on each buffer.
+  std::map<BufferId, size_t> all_reduced;
   std::map<BufferId, size_t> written;
   std::vector<int> updates(static_cast<size_t>(plan_.sub_vectors.size()), 0);
   std::vector<size_t> updated_at(updates.size(), 0);
@@ -175,6 +188,9 @@ auto StateVerifier::Step() -> void {
     if (const auto* scatter = op.As<op::ReduceScatter>()) {
       const Value& shard = plan_.values[scatter->shard];
       reduced[{shard.buffer, shard.offset.base}] = i;
+    }
+    if (const auto* whole = op.As<op::AllReduce>()) {
+      all_reduced[plan_.values[whole->y].buffer] = i;
     }
     const auto* adamw = op.As<op::Adamw>();
     if (adamw == nullptr) {
@@ -229,12 +245,18 @@ auto StateVerifier::Step() -> void {
       } else if (const auto found = written.find(gradient.buffer); found != written.end()) {
         complete = found->second;
       }
+      if (const AxisSet axes = LaterSumAxes(sub_vector, plan_.mesh); complete && axes != AxisSet{}) {
+        const auto found = all_reduced.find(gradient.buffer);
+        complete = found != all_reduced.end() && found->second >= *complete && SumsOver(found->second, axes, gradient)
+                       ? std::optional(found->second)
+                       : std::nullopt;
+      }
     }
     if (!complete) {
       findings_.Add(
           "unreduced-parameter", "the gradient of {} ({}) is not reduced over {}", NameOf(id),
           sub_vector.segments.empty() ? "no parameter" : plan_.parameters[sub_vector.segments[0].parameter].name,
-          ToText(sub_vector.axes));
+          ToText(sub_vector.axes | LaterSumAxes(sub_vector, plan_.mesh)));
     } else if (updates[index] == 1 && *complete > updated_at[index]) {
       findings_.AddOp(SectionKind::Step, *complete, "update-early",
                       "adds to the gradient of {} after op {} has used it", NameOf(id), updated_at[index]);

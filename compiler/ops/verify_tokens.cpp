@@ -15,6 +15,8 @@ struct IdUse {
   int64_t rows = 0;
   /// Targets may be -1, which says that there is none; as tokens they would be an address.
   bool as_tokens = false;
+  /// Each rank of these has as many rows of its own.
+  AxisSet axes;
 };
 
 auto FirstDim(const Plan& plan, ValueId id) -> int64_t {
@@ -26,16 +28,19 @@ auto LastDim(const Plan& plan, ValueId id) -> int64_t {
 
 auto IdUseOf(const Plan& plan, const Op& op) -> std::optional<IdUse> {
   if (const auto* own = op.As<op::Embedding>()) {
-    return IdUse{own->tokens, "tokens", FirstDim(plan, own->weight), true};
+    return IdUse{own->tokens, "tokens", FirstDim(plan, own->weight), true, own->vocab_axes};
   }
   if (const auto* own = op.As<op::EmbeddingBackward>()) {
-    return IdUse{own->tokens, "tokens", FirstDim(plan, own->dweight), true};
+    return IdUse{own->tokens, "tokens", FirstDim(plan, own->dweight), true, own->vocab_axes};
   }
   if (const auto* own = op.As<op::CrossEntropy>()) {
-    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false};
+    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false, {}};
+  }
+  if (const auto* own = op.As<op::ShardedCrossEntropy>()) {
+    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false, own->vocab_axes};
   }
   if (const auto* own = op.As<op::CrossEntropyBackward>()) {
-    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false};
+    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false, own->vocab_axes};
   }
   return std::nullopt;
 }
@@ -70,8 +75,10 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       findings.AddOp(section, index, "token-source", "{} lies in ${}, which load_tokens alone does not fill with {}",
                      use->field, plan.values[use->ids].buffer.index, use->field);
     }
-    if (use->rows < plan.data.vocab) {
-      findings.AddOp(section, index, "vocab-rows", "picks from {} rows, ids run to {}", use->rows, plan.data.vocab - 1);
+    const int64_t ranks = plan.mesh.size(use->axes);
+    if (use->rows < CeilDiv(plan.data.vocab, ranks)) {
+      findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}", use->rows,
+                     ranks, plan.data.vocab - 1);
     }
   });
 }

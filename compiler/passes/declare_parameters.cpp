@@ -137,6 +137,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
          .dtype = DType::F32,
          .layer = spec.layer,
          .trainable = true,
+         .tp_dim = plan.mesh.size(Axis::Tp) > 1 ? spec.tp_dim : -1,
          .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
          .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
          .init_origin = OriginOf(rule.value, "init.rule")});

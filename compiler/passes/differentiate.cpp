@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/loss.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
@@ -190,6 +191,13 @@ auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
   CHECK(false, "nothing divides the loss sum %{}", sum.index);
 }
 
+auto Writes(const Op& op, ValueId value) -> bool {
+  const std::vector<Access> accesses = AccessesOf(op.body);
+  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+    return access.kind != AccessKind::Read && access.value == value;
+  });
+}
+
 }  // namespace
 
 auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
@@ -201,7 +209,7 @@ auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
   size_t end_of_forward = 0;
   for (size_t i = 0; i < forward.size(); ++i) {
     differentiator.MarkForward(forward[i]);
-    if (const auto* loss = forward[i].As<op::CrossEntropy>()) {
+    if (const auto loss = LossOf(forward[i])) {
       loss_sum = loss->loss;
     }
     end_of_forward = forward[i].phase == Phase::Forward ? i + 1 : end_of_forward;
@@ -216,12 +224,12 @@ auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
       continue;
     }
     pending.push_back(&op);
-    if (const auto* loss = op.As<op::CrossEntropy>()) {
+    if (const auto loss = LossOf(op)) {
       differentiator.Seed(loss->loss, divisor);
-      // The loss and its logits.
-      for (int n = 0; n < 2; ++n) {
+      // Back to the product that made the logits.
+      for (bool at_logits = false; !at_logits; pending.pop_back()) {
         differentiator.Backward(*pending.back());
-        pending.pop_back();
+        at_logits = Writes(*pending.back(), loss->logits);
       }
     }
   }

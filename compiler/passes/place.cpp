@@ -1,9 +1,10 @@
 // Places every value over the mesh.
 //
 // Needs: build. Gives: the placement of each value per axis; sums over ranks made whole.
-//   1. samples are dealt out over the data axes: what load_tokens writes is shard(batch dim)
-//   2. an op's results follow its operands: sharded in, sharded out, at the dim where the result keeps the batch
-//   3. sums over samples (loss, token counts) are partial(sum); where such a sum is complete, after its loop if it is
+//   1. over tp, each rank computes with its part of the matrices (tensor_parallel.cpp)
+//   2. samples are dealt out over the data axes: what load_tokens writes is shard(batch dim)
+//   3. an op's results follow its operands: sharded in, sharded out, at the dim where the result keeps the batch
+//   4. sums over samples (loss, token counts) are partial(sum); where such a sum is complete, after its loop if it is
 //      carried through one, an all_reduce makes it whole for all that read it
 #include <algorithm>
 #include <unordered_map>
@@ -11,19 +12,18 @@
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/tensor_parallel.h"
 
 namespace shardc {
 
 namespace {
 
-auto Over(AxisSet axes, Placement placement) -> Placements {
-  Placements placements;
+auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
   for (size_t i = 0; i < NumAxes; ++i) {
     if (axes.Has(static_cast<Axis>(i))) {
       placements[i] = placement;
     }
   }
-  return placements;
 }
 
 class Placer {
@@ -56,9 +56,20 @@ class Placer {
   }
 
  private:
+  /// A sum over samples: its name, and the axes over which it is partial.
+  struct Sum {
+    ValueId value;
+    AxisSet axes;
+  };
+
   /// Where the batch dim of a result lies: activations are sequence-major; lse of attention is [B, A, S].
   static auto BatchDim(const OpBody& body, std::string_view field) -> int {
     return std::holds_alternative<op::Attention>(body) && field == "lse" ? 0 : 1;
+  }
+  /// Gathered from [S, B], each rank's part before the next.
+  auto IsStack(const OpBody& body) const -> bool {
+    const auto* gather = std::get_if<op::AllGather>(&body);
+    return gather != nullptr && plan_.values[gather->full].shape.size() > plan_.values[gather->shard].shape.size();
   }
 
   auto PlaceResults(const OpBody& body) -> void {
@@ -73,7 +84,7 @@ class Placer {
         if (const auto placed = placements_.find(BufferOf(access.value)); placed != placements_.end()) {
           // A view of host samples that no op wrote under this name: [accumulate,] S, B.
           if (value.dtype == DType::I32) {
-            value.placement = Over(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1));
+            PlaceOver(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1), value.placement);
           } else if (value.placement == Placements{}) {
             // A stretch of the sequence of what an op wrote.
             value.placement = placed->second;
@@ -82,10 +93,9 @@ class Placer {
         continue;
       }
       if (IsSum(body, access)) {
-        value.placement = Over(axes_, Placement::Partial());
-        Add(access);
+        Add(access, SumAxes(body));
       } else if (sharded) {
-        value.placement = Over(axes_, Placement::Shard(BatchDim(body, access.field)));
+        PlaceOver(axes_, Placement::Shard(IsStack(body) ? 2 : BatchDim(body, access.field)), value.placement);
         placements_[BufferOf(access.value)] = value.placement;
       }
     }
@@ -93,41 +103,49 @@ class Placer {
 
   /// Is this result a sum over samples?
   auto IsSum(const OpBody& body, const Access& access) const -> bool {
-    const bool sums = std::holds_alternative<op::CrossEntropy>(body) || std::holds_alternative<op::CountValid>(body);
+    const bool sums = std::holds_alternative<op::CrossEntropy>(body) || std::holds_alternative<op::CountValid>(body) ||
+                      std::holds_alternative<op::ShardedCrossEntropy>(body);
     return sums && access.kind != AccessKind::Read && plan_.values[access.value].dtype == DType::F64;
+  }
+
+  /// The axes whose ranks have different terms of it.
+  auto SumAxes(const OpBody& body) const -> AxisSet {
+    const auto* sharded = std::get_if<op::ShardedCrossEntropy>(&body);
+    return sharded == nullptr ? axes_ : axes_ | sharded->vocab_axes;
   }
 
   /// Notes under which name a sum will be read when it is complete: carried through a loop, the name before it; else
   /// the last.
-  auto Add(const Access& access) -> void {
+  auto Add(const Access& access, AxisSet axes) -> void {
+    PlaceOver(axes, Placement::Partial(), plan_.values[access.value].placement);
     const auto same = std::find_if(pending_.begin(), pending_.end(),
-                                   [&](ValueId sum) { return BufferOf(sum) == BufferOf(access.value); });
+                                   [&](const Sum& sum) { return BufferOf(sum.value) == BufferOf(access.value); });
     if (same == pending_.end()) {
-      pending_.push_back(depth_ > 0 && access.kills.valid() ? access.kills : access.value);
+      pending_.push_back({depth_ > 0 && access.kills.valid() ? access.kills : access.value, axes});
     } else if (depth_ == 0) {
-      *same = access.value;
+      same->value = access.value;
     }
   }
 
   /// Emits an all_reduce for every sum that is complete here.
   template <class IsComplete>
   auto MakeWhole(std::vector<Op>& ops, const IsComplete& is_complete) -> void {
-    std::vector<ValueId> open;
-    for (const ValueId sum : std::exchange(pending_, {})) {
-      if (!is_complete(sum)) {
+    std::vector<Sum> open;
+    for (const Sum& sum : std::exchange(pending_, {})) {
+      if (!is_complete(sum.value)) {
         open.push_back(sum);
         continue;
       }
-      plan_.values[sum].placement = Over(axes_, Placement::Partial());
-      if (axes_ == AxisSet{}) {
+      PlaceOver(sum.axes, Placement::Partial(), plan_.values[sum.value].placement);
+      if (sum.axes == AxisSet{}) {
         continue;
       }
       Emitter emitter(&plan_, &ops, PassKind::Place);
       emitter.set_origin(Origin{0, "mesh.dp"});
-      const Value& value = plan_.values[sum];
-      const ValueId whole = emitter.Alias(sum, {value.dtype, value.shape}, value.name + ".whole");
-      emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes_});
-      whole_of_[sum] = whole;
+      const Value& value = plan_.values[sum.value];
+      const ValueId whole = emitter.Alias(sum.value, {value.dtype, value.shape}, value.name + ".whole");
+      emitter.Emit(op::AllReduce{.x = sum.value, .y = whole, .axes = sum.axes});
+      whole_of_[sum.value] = whole;
     }
     pending_ = std::move(open);
   }
@@ -145,13 +163,17 @@ class Placer {
   /// Of what was last written on each buffer of samples.
   std::unordered_map<BufferId, Placements> placements_;
   /// Sums that later ops add to, one name a buffer.
-  std::vector<ValueId> pending_;
+  std::vector<Sum> pending_;
   std::unordered_map<ValueId, ValueId> whole_of_;
 };
 
 }  // namespace
 
 auto Place(Plan plan, PassContext&) -> ErrorOr<Plan> {
+  if (plan.mesh.size(Axis::Tp) > 1) {
+    SpreadOverTp(plan, plan.section(SectionKind::Step));
+    SpreadOverTp(plan, plan.section(SectionKind::Eval));
+  }
   Placer placer(&plan);
   placer.Run(plan.section(SectionKind::Data));
   placer.Run(plan.section(SectionKind::Step));

@@ -21,9 +21,14 @@ struct GatherGroup {
   bool in_backward = false;
 };
 
+static auto GathersParameters(const Plan& plan, const Op& op) -> bool {
+  const auto* gather = op.As<op::AllGather>();
+  return gather != nullptr && plan.buffers[plan.values[gather->full].buffer].category == Category::Gathered;
+}
+
 /// A gather goes behind the one that is `depth` units before it in the same half of the step and the same loop body, or
 /// behind the first of these: while a unit is in use, the next `depth` are on their way.
-static auto Prefetch(Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
+static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
   if (forward_depth == 0 && backward_depth == 0) {
     return;
   }
@@ -34,7 +39,7 @@ static auto Prefetch(Section& section, int64_t forward_depth, int64_t backward_d
     if (ops[i].As<op::Repeat>() != nullptr || ops[i].As<op::EndRepeat>() != nullptr) {
       runs.emplace_back();
     }
-    if (ops[i].As<op::AllGather>() == nullptr) {
+    if (!GathersParameters(plan, ops[i])) {
       continue;
     }
     const bool in_backward = IsBackward(ops[i]);
@@ -88,8 +93,12 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
 }
 
 static auto StreamOf(const OpBody& body) -> Stream {
-  if (std::holds_alternative<op::AllGather>(body) || std::holds_alternative<op::ReduceScatter>(body)) {
-    return Stream::Dp;
+  const auto of_axes = [](AxisSet axes) { return axes == AxisSet::Of(Axis::Tp) ? Stream::Tp : Stream::Dp; };
+  if (const auto* gather = std::get_if<op::AllGather>(&body)) {
+    return of_axes(gather->axes);
+  }
+  if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
+    return of_axes(scatter->axes);
   }
   if (std::holds_alternative<op::LoadTokens>(body)) {
     return Stream::Host;
@@ -176,7 +185,7 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
 auto Schedule(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const ShardSection& shard = context.recipe->shard;
   for (Section& section : plan.sections) {
-    Prefetch(section, *shard.prefetch_forward, *shard.prefetch_backward);
+    Prefetch(plan, section, *shard.prefetch_forward, *shard.prefetch_backward);
     AddScratch(plan, section);
     PickStreams(section);
     AddReleases(plan, section);

@@ -7,15 +7,22 @@
 //      backward, if it is resharded after forward. With one rank on the axis the slice is the whole: views, no gather.
 //   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
 //   4. with more than one microbatch, loop over them, summing gradient slices and the loss in carried values
+//   5. sum the slices over the ranks that hold the same: the replicas, and for what is replicated over tp its ranks, these
+//      slices lying side by side for one all_reduce of all units
 //
 // Where buffers end is not said here: schedule releases each behind its last use.
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/loss.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/shard_units.h"
+#include "compiler/plan/local_parameter.h"
 
 namespace shardc {
 
@@ -44,26 +51,38 @@ class Sharder {
   auto GatherParameters(Section& section) -> void;
   auto ReduceGradients(Section& section) -> void;
   auto LoopOverMicrobatches(Section& section) -> void;
+  auto SumOverReplicas(Section& section) -> void;
 
  private:
   auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
   /// Is the gradient that backward writes one of several, over ranks or microbatches?
   auto IsSummed(const SubVector& sub_vector) const -> bool {
-    return Degree(sub_vector) > 1 || plan_.run.accumulate > 1;
+    return Degree(sub_vector) > 1 || plan_.run.accumulate > 1 || LaterSumAxes(sub_vector, plan_.mesh) != AxisSet{};
   }
   /// A value as long as the slice that a rank owns.
   auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
       -> ValueId {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const ValueId value = emitter.New({dtype, {sub_vector.length / Degree(sub_vector)}}, category,
-                                      fmt::format("{}.{}", plan_.units[sub_vector.unit].name, suffix), arena);
+                                      fmt::format("{}.{}", NameOf(id), suffix), arena);
     if (Degree(sub_vector) > 1) {
       plan_.values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
     }
     return value;
   }
+  /// Names of values: a unit's, and where it has two sub-vectors, which.
+  auto NameOf(SubVectorId id) const -> std::string {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    return plan_.units[sub_vector.unit].name + (sub_vector.tp_replicated ? ".replicated" : "");
+  }
   /// The sub-vectors whose parameters an op reads.
   auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
+  /// For each sub-vector that ops of a half of the section read, those of its unit that are read in that half too: what
+  /// is gathered together.
+  auto GatherGroups(const Section& section, bool in_backward) const
+      -> std::unordered_map<SubVectorId, std::vector<SubVectorId>>;
+  /// Moves the gradients of these sub-vectors into one buffer; the value of the whole.
+  auto SideBySide(const std::vector<SubVectorId>& ids, Emitter& emitter) -> ValueId;
   /// The whole vector of a unit, gathered by an op appended to `ops`; or the slice itself, where it is the whole.
   auto Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId;
 
@@ -106,6 +125,25 @@ auto Sharder::HomesReadBy(const Op& op) const -> std::vector<SubVectorId> {
   return homes;
 }
 
+auto Sharder::GatherGroups(const Section& section, bool in_backward) const
+    -> std::unordered_map<SubVectorId, std::vector<SubVectorId>> {
+  std::map<UnitId, std::set<SubVectorId>> of_unit;
+  for (const Op& op : section.ops) {
+    if (IsBackward(op) == in_backward) {
+      for (const SubVectorId id : HomesReadBy(op)) {
+        of_unit[plan_.sub_vectors[id].unit].insert(id);
+      }
+    }
+  }
+  std::unordered_map<SubVectorId, std::vector<SubVectorId>> groups;
+  for (const auto& [unit, ids] : of_unit) {
+    for (const SubVectorId id : ids) {
+      groups[id].assign(ids.begin(), ids.end());
+    }
+  }
+  return groups;
+}
+
 auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId {
   const SubVector& sub_vector = plan_.sub_vectors[id];
   const ValueId shard = GatheredSlice(sub_vector);
@@ -119,7 +157,7 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
   const AxisSet axes = sub_vector.axes;
   const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered,
-                                   unit.name + ".gathered", gathered_arena_);
+                                   NameOf(id) + ".gathered", gathered_arena_);
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }
@@ -133,12 +171,15 @@ auto Sharder::GatherParameters(Section& section) -> void {
   };
   std::unordered_map<SubVectorId, Gathered> gathered;
   std::vector<Op> ops;
+  const std::array groups{GatherGroups(section, false), GatherGroups(section, true)};
   for (Op& op : section.ops) {
-    for (const SubVectorId id : HomesReadBy(op)) {
-      const bool reshard = plan_.units[plan_.sub_vectors[id].unit].reshard_after_forward;
-      const auto found = gathered.find(id);
-      if (found == gathered.end() || (reshard && IsBackward(op) && !found->second.in_backward)) {
-        gathered[id] = {.full = Gather(id, ops, op), .in_backward = IsBackward(op), .views = {}};
+    for (const SubVectorId read : HomesReadBy(op)) {
+      const bool reshard = plan_.units[plan_.sub_vectors[read].unit].reshard_after_forward;
+      for (const SubVectorId id : groups[IsBackward(op) ? 1 : 0].at(read)) {
+        const auto found = gathered.find(id);
+        if (found == gathered.end() || (reshard && IsBackward(op) && !found->second.in_backward)) {
+          gathered[id] = {.full = Gather(id, ops, op), .in_backward = IsBackward(op), .views = {}};
+        }
       }
     }
     ReplaceReads(op.body, [&](ValueId& value) {
@@ -154,7 +195,7 @@ auto Sharder::GatherParameters(Section& section) -> void {
         const Parameter& logical = plan_.parameters[parameter->second];
         const DType compute = plan_.sub_vectors[home.sub_vector].compute;
         view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(compute)),
-                                    {compute, logical.shape}, logical.name);
+                                    {compute, LocalShape(logical, plan_.mesh)}, logical.name);
       }
       value = view->second;
     });
@@ -179,7 +220,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     // Peers read it in a reduce-scatter, where there are any.
     const Arena arena = Degree(sub_vector) > 1 ? Arena::SharedTransient : Arena::Transient;
     vectors.push_back({.full = tables.New({DType::F32, {sub_vector.length}}, Category::Gradients,
-                                          plan_.units[sub_vector.unit].name + ".gradients", arena),
+                                          NameOf(id) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
     if (Degree(sub_vector) > 1) {
@@ -243,7 +284,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
       if (!vector.first_write || vector.last_write != i) {
         continue;
       }
-      if (!IsSummed(plan_.sub_vectors[id])) {
+      if (Degree(plan_.sub_vectors[id]) == 1 && plan_.run.accumulate == 1) {
         plan_.sub_vectors[id].gradient = vector.full;
         continue;
       }
@@ -290,16 +331,21 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
   // The chunks of the loss add onto each other: the first adds onto what is carried, and what the last leaves is.
   ValueId loss;
   for (const Op& op : body) {
-    loss = op.As<op::CrossEntropy>() != nullptr ? op.As<op::CrossEntropy>()->loss : loss;
+    if (const auto found = LossOf(op)) {
+      loss = found->loss;
+    }
   }
   for (Op& op : body) {
     VisitBody(op.body, [&](auto& concrete) {
       using Body = std::remove_cvref_t<decltype(concrete)>;
-      if constexpr (std::is_same_v<Body, op::CrossEntropy>) {
+      if constexpr (IsLoss<Body>) {
         if (!concrete.loss_onto.valid()) {
           sums[loss] = concrete.loss_onto = accumulate(loss, "loss");
         }
       } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
+        if (plan_.buffers[plan_.values[concrete.shard].buffer].category != Category::Gradients) {
+          return;
+        }
         sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan_.values[concrete.shard].name);
       } else if constexpr (std::is_same_v<Body, op::Add>) {
         if (!concrete.b.valid()) {
@@ -331,6 +377,58 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
   ops.insert(ops.end(), after.begin(), after.end());
 }
 
+auto Sharder::SideBySide(const std::vector<SubVectorId>& ids, Emitter& emitter) -> ValueId {
+  int64_t length = 0;
+  std::unordered_map<BufferId, int64_t> begin_of;
+  for (const SubVectorId id : ids) {
+    const Value& gradient = plan_.values[plan_.sub_vectors[id].gradient];
+    begin_of[gradient.buffer] = length * SizeOf(DType::F32);
+    length += gradient.num_elements();
+  }
+  const ValueId all = emitter.New({DType::F32, {length}}, Category::Gradients, "gradients.replicated");
+  for (Value& value : plan_.values) {
+    if (const auto found = begin_of.find(value.buffer); found != begin_of.end()) {
+      value.buffer = plan_.values[all].buffer;
+      value.offset.base += found->second;
+    }
+  }
+  return all;
+}
+
+auto Sharder::SumOverReplicas(Section& section) -> void {
+  Emitter emitter(&plan_, &section.ops, PassKind::Shard);
+  std::vector<SubVectorId> tp_replicated;
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    SubVector& sub_vector = plan_.sub_vectors[id];
+    const AxisSet axes = LaterSumAxes(sub_vector, plan_.mesh);
+    if (!sub_vector.gradient.valid() || axes == AxisSet{}) {
+      continue;
+    }
+    if (sub_vector.tp_replicated) {
+      tp_replicated.push_back(id);
+      continue;
+    }
+    emitter.set_origin({0, "mesh.replicate"});
+    const Value gradient = plan_.values[sub_vector.gradient];
+    const ValueId sum = emitter.Alias(sub_vector.gradient, {gradient.dtype, gradient.shape}, gradient.name + ".whole");
+    emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
+    plan_.sub_vectors[id].gradient = sum;
+  }
+  if (tp_replicated.empty()) {
+    return;
+  }
+  emitter.set_origin({0, "mesh.tp"});
+  const AxisSet axes = LaterSumAxes(plan_.sub_vectors[tp_replicated.front()], plan_.mesh);
+  const ValueId all = SideBySide(tp_replicated, emitter);
+  const ValueId sum = emitter.Alias(all, {DType::F32, plan_.values[all].shape}, "gradients.replicated.whole");
+  emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
+  for (const SubVectorId id : tp_replicated) {
+    const Value own = plan_.values[plan_.sub_vectors[id].gradient];
+    plan_.sub_vectors[id].gradient =
+        emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
+  }
+}
+
 }  // namespace
 
 auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
@@ -340,6 +438,7 @@ auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   sharder.GatherParameters(plan.section(SectionKind::Eval));
   sharder.ReduceGradients(plan.section(SectionKind::Step));
   sharder.LoopOverMicrobatches(plan.section(SectionKind::Step));
+  sharder.SumOverReplicas(plan.section(SectionKind::Step));
   RemoveUnused(plan);
   return plan;
 }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/expr/expr.h"
+#include "compiler/plan/local_parameter.h"
 
 namespace shardc {
 
@@ -74,7 +75,8 @@ auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterH
   }
 
   std::map<std::string, UnitId> units;
-  std::map<UnitId, SubVectorId> sub_vectors;
+  // By unit, and whether each coordinate of tp has the whole of its parameters.
+  std::map<std::pair<UnitId, bool>, SubVectorId> sub_vectors;
   std::vector<ParameterHome> homes;
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
@@ -88,15 +90,20 @@ auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterH
                                .reshard_after_forward = Reshards(*shard.reshard_after_forward, parameter.layer, plan),
                                .origin = OriginOf(shard.reshard_after_forward, "shard.reshard_after_forward")}))
                  .first;
+    }
+    const bool tp_replicated = plan.mesh.size(Axis::Tp) > 1 && parameter.tp_dim < 0;
+    const auto [place, fresh] = sub_vectors.try_emplace({unit->second, tp_replicated});
+    if (fresh) {
       SubVector sub_vector;
       sub_vector.unit = unit->second;
       sub_vector.compute = ComputeType(*context.recipe);
-      sub_vectors[unit->second] = plan.sub_vectors.Add(std::move(sub_vector));
+      sub_vector.tp_replicated = tp_replicated;
+      place->second = plan.sub_vectors.Add(std::move(sub_vector));
     }
-    const SubVectorId home = sub_vectors.at(unit->second);
+    const SubVectorId home = place->second;
     SubVector& sub_vector = plan.sub_vectors[home];
     const int64_t begin = RoundUp(sub_vector.length, SubVectorAlignment);
-    sub_vector.length = begin + parameter.num_elements();
+    sub_vector.length = begin + NumElements(LocalShape(parameter, plan.mesh));
     sub_vector.segments.push_back({.begin = begin, .end = sub_vector.length, .parameter = id, .counted_in_norm = true});
     homes.push_back({home, begin});
   }

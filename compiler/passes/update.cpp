@@ -1,7 +1,8 @@
 // The end of a step: norm, clipping, agreement, optimizer, metrics.
 //
 // Needs: gradient slices in `step`. Gives: every trainable sub-vector updated once a step, on all ranks or on none.
-//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one
+//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. What each
+//      rank of tp has is added behind the sum over tp: it counts once
 //   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed
 //   3. clip factor, then AdamW on every sub-vector unless something was not finite
 //   4. count the step, and the update if it was made
@@ -20,7 +21,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const ValueType bad_type{DType::I64, {1}};
   ValueId sum;
   ValueId bad;
-  for (const SubVectorId id : plan.sub_vectors.ids()) {
+  const auto add_squares = [&](SubVectorId id) {
     const ValueId next_sum =
         sum.valid() ? emitter.Alias(sum, sum_type, "squares") : emitter.New(sum_type, Category::Workspace, "squares");
     const ValueId next_bad =
@@ -33,18 +34,27 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                                 .sub_vector = id});
     sum = next_sum;
     bad = next_bad;
-  }
-  // The slices of one copy of the state are spread over these; a replica holds a copy of its own.
-  if (const AxisSet axes = Spread(plan.mesh, AxisSet::Of(Axis::Dp) | AxisSet::Of(Axis::Tp)); axes != AxisSet{}) {
-    for (size_t i = 0; i < NumAxes; ++i) {
-      if (axes.Has(static_cast<Axis>(i))) {
-        plan.values[sum].placement[i] = Placement::Partial();
+  };
+  const auto sum_over = [&](Axis axis) {
+    if (plan.mesh.size(axis) > 1) {
+      plan.values[sum].placement[static_cast<size_t>(axis)] = Placement::Partial();
+      const ValueId whole = emitter.Alias(sum, sum_type, fmt::format("squares.over_{}", ToText(axis)));
+      emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = AxisSet::Of(axis)});
+      sum = whole;
+    }
+  };
+  for (const bool tp_replicated : {false, true}) {
+    for (const SubVectorId id : plan.sub_vectors.ids()) {
+      if (plan.sub_vectors[id].tp_replicated == tp_replicated) {
+        add_squares(id);
       }
     }
-    const ValueId whole = emitter.Alias(sum, sum_type, "squares.whole");
-    emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes});
-    sum = whole;
+    if (!tp_replicated) {
+      sum_over(Axis::Tp);
+    }
   }
+  // A replica holds a copy of its own of the state: the sum is complete without the others.
+  sum_over(Axis::Dp);
 
   emitter.set_origin(OriginOf(recipe.train.on_nonfinite, "train.on_nonfinite"));
   const ScalarId nonfinite = plan.ScalarNamed("nonfinite");

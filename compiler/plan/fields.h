@@ -50,6 +50,7 @@ template <MaybeConst<Parameter> T, class Visitor>
 auto VisitLine(T& parameter, Visitor&& visitor) -> void {
   visitor.Default("layer", parameter.layer, int64_t{-1});
   visitor.Field("trainable", parameter.trainable);
+  visitor.Default("tp_dim", parameter.tp_dim, int64_t{-1});
   visitor.Default("group", parameter.group, GroupId{});
   visitor.Field("init", parameter.init);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/plan/local_parameter.h"
+
 namespace shardc {
 
 auto Plan::Established(PassKind pass) const -> bool {
@@ -37,8 +39,22 @@ auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -
   return OwnedSlice(sub_vector.length, mesh.size(sub_vector.axes), index);
 }
 
-auto OwnedSegment(const SubVector& sub_vector, const Segment& segment, const Mesh& mesh, int64_t rank) -> Interval {
-  return Intersect({segment.begin, segment.end}, OwnedSliceOf(sub_vector, mesh, rank));
+auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
+  const int64_t tp = plan.mesh.CoordinatesOf(rank)[static_cast<size_t>(Axis::Tp)];
+  const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, tp);
+  return Intersect({segment.begin, std::min(segment.end, segment.begin + elements)},
+                   OwnedSliceOf(sub_vector, plan.mesh, rank));
+}
+
+auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
+  AxisSet axes;
+  for (const Axis axis : {Axis::Replicate, Axis::Tp}) {
+    const bool summed = axis == Axis::Replicate || sub_vector.tp_replicated;
+    if (summed && !sub_vector.axes.Has(axis) && mesh.size(axis) > 1) {
+      axes = axes | AxisSet::Of(axis);
+    }
+  }
+  return axes;
 }
 
 namespace {

@@ -55,6 +55,8 @@ struct Parameter {
   /// Block index, or -1 outside the blocks.
   int64_t layer = -1;
   bool trainable = true;
+  /// The dim that is cut over tp (0 or 1), or -1 where each coordinate has the whole: see local_parameter.h.
+  int64_t tp_dim = -1;
   GroupId group;
   /// The init rule with everything known put in, as text of the expression language: "normal(0, 0.02)".
   std::string init;
@@ -240,9 +242,11 @@ struct Plan {
   friend auto operator==(const Plan&, const Plan&) -> bool = default;
 };
 
-/// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector.
-auto OwnedSegment(const SubVector& sub_vector, const Segment& segment, const Mesh& mesh, int64_t rank) -> Interval;
+/// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector; without what is room only.
+auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
 /// The slice of a sub-vector that a rank owns.
 auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
+/// The axes over which the gradient of a sub-vector's slice is still to be summed when that over its own axes is done.
+auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet;
 
 }  // namespace shardc

@@ -414,7 +414,8 @@ auto CheckpointReader::ReadScalar(std::string_view name) const -> ErrorOr<double
   return found->second;
 }
 
-auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, Interval elements, float* out) -> Status {
+auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, float* out)
+    -> Status {
   const auto tensor = manifest_.tensors.find(std::string(name));
   if (tensor == manifest_.tensors.end()) {
     return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
@@ -423,31 +424,39 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, Interv
   // The pieces are disjoint (CheckCover), so the count proves the cover.
   int64_t covered = 0;
   for (const Piece& piece : tensor->second.pieces) {
-    const Interval part = Intersect(piece.elements, elements);
-    if (piece.role != role || part.empty()) {
+    if (piece.role != role) {
       continue;
     }
-    auto shard = FileNamed(piece.file);
-    if (!shard) {
-      return shard.error();
-    }
-    const auto entry = (*shard)->tensors.find(stored);
-    if (entry == (*shard)->tensors.end() || entry->second->dtype != "F32" ||
-        entry->second->shape != Dims{piece.elements.size()}) {
-      return Fail(ExitCode::Checkpoint, "{}: no F32 tensor {} of {} elements, as the manifest says",
-                  (*shard)->file.path(), stored, piece.elements.size());
-    }
-    const int64_t offset = (*shard)->header.data_begin + entry->second->data.begin +
-                           (part.begin - piece.elements.begin) * SizeOf(DType::F32);
-    RETURN_IF_ERROR(
-        ReadAll((*shard)->file, out + (part.begin - elements.begin), part.size() * SizeOf(DType::F32), offset));
-    covered += part.size();
+    Status status = Success{};
+    ForEachCommonRun(wanted, tensor->second.RangeOf(piece), [&](int64_t at, int64_t in_piece, int64_t count) {
+      if (status.ok()) {
+        status = ReadRun(stored, piece, in_piece, count, out + at);
+        covered += count;
+      }
+    });
+    RETURN_IF_ERROR(status);
   }
-  if (covered != elements.size()) {
+  if (covered != wanted.elements.size()) {
     return Fail(ExitCode::Checkpoint, "checkpoint {}: {} has {} of the {} elements [{}, {})", options_.path, stored,
-                covered, elements.size(), elements.begin, elements.end);
+                covered, wanted.elements.size(), wanted.elements.begin, wanted.elements.end);
   }
   return Success{};
+}
+
+auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, float* out)
+    -> Status {
+  auto shard = FileNamed(piece.file);
+  if (!shard) {
+    return shard.error();
+  }
+  const auto entry = (*shard)->tensors.find(stored);
+  if (entry == (*shard)->tensors.end() || entry->second->dtype != "F32" ||
+      entry->second->shape != Dims{piece.elements.size()}) {
+    return Fail(ExitCode::Checkpoint, "{}: no F32 tensor {} of {} elements, as the manifest says",
+                (*shard)->file.path(), stored, piece.elements.size());
+  }
+  const int64_t offset = (*shard)->header.data_begin + entry->second->data.begin + begin * SizeOf(DType::F32);
+  return ReadAll((*shard)->file, out, count * SizeOf(DType::F32), offset);
 }
 
 }  // namespace shardc

@@ -72,8 +72,8 @@ class CheckpointReader {
   auto step() const -> int64_t { return manifest_.step; }
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
-  /// Elements [begin, end) of a logical tensor, flat and row-major.
-  auto ReadSegment(std::string_view name, StateRole role, Interval elements, float* out) -> Status;
+  /// A stretch of a logical tensor, whatever pieces it was saved in.
+  auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, float* out) -> Status;
 
  private:
   struct ShardFile;
@@ -83,6 +83,8 @@ class CheckpointReader {
   auto CheckAgainstPlan() const -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
+  /// Elements [begin, begin + count) of a piece.
+  auto ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, float* out) -> Status;
   auto FileNamed(const std::string& name) -> ErrorOr<ShardFile*>;
 
   CheckpointReaderOptions options_;

@@ -146,9 +146,13 @@ auto CheckpointWriter::CreateFile() -> Status {
   for (const StoredPiece& piece : save_->pieces) {
     const Parameter& parameter = plan.parameters[piece.parameter];
     const std::string name = StoredName(parameter.name, piece.role);
-    tensors.push_back({.name = name, .dtype = "F32", .shape = {piece.elements.size()}});
+    tensors.push_back({.name = name, .dtype = "F32", .shape = {piece.range.elements.size()}});
     metadata["elements of " + name] =
-        fmt::format("[{}, {}) of {}", piece.elements.begin, piece.elements.end, ToText(parameter.shape));
+        fmt::format("[{}, {}){} of {}", piece.range.elements.begin, piece.range.elements.end,
+                    piece.range.is_whole_rows() ? ""
+                                                : fmt::format(" of columns [{}, {})", piece.range.columns.begin,
+                                                              piece.range.columns.end),
+                    ToText(parameter.shape));
   }
   auto header = SafetensorsHeaderText(tensors, metadata);
   if (!header) {
@@ -186,7 +190,7 @@ auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const
     if (piece.sub_vector != sub_vector || piece.role != role) {
       break;
     }
-    RETURN_IF_ERROR(Write(shard + piece.slice_begin, piece.elements.size() * SizeOf(DType::F32)));
+    RETURN_IF_ERROR(Write(shard + piece.slice_begin, piece.range.elements.size() * SizeOf(DType::F32)));
   }
   return Success{};
 }
@@ -271,7 +275,10 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
     manifest.files[file] = {.bytes = of_rank.bytes, .digest = DigestText(of_rank.digest_low, of_rank.digest_high)};
     for (const StoredPiece& piece : StoredPieces(plan, rank)) {
       manifest.tensors[plan.parameters[piece.parameter].name].pieces.push_back(
-          {.role = piece.role, .elements = piece.elements, .file = file});
+          {.role = piece.role,
+           .elements = piece.range.elements,
+           .columns = piece.range.is_whole_rows() ? Interval{} : piece.range.columns,
+           .file = file});
     }
   }
   return manifest;

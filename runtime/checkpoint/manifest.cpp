@@ -1,9 +1,10 @@
 #include "runtime/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <tuple>
 
+#include "compiler/plan/local_parameter.h"
 #include "runtime/checkpoint/digest.h"
 #include "runtime/checkpoint/json.h"
 
@@ -81,6 +82,19 @@ auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<Manifest
     READ(piece.elements.begin, JsonCount(item, "begin"));
     READ(piece.elements.end, JsonCount(item, "end"));
     READ(piece.file, JsonString(item, "file"));
+    if (item.contains("columns")) {
+      const json* columns = nullptr;
+      READ(columns, JsonArray(item, "columns"));
+      if (columns->size() != 2 || tensor.shape.size() != 2) {
+        return Fail(ExitCode::Checkpoint, "\"columns\" is no pair of numbers, or the tensor no matrix");
+      }
+      READ(piece.columns.begin, JsonCount((*columns)[0]));
+      READ(piece.columns.end, JsonCount((*columns)[1]));
+      if (piece.columns.empty() || piece.columns.end > tensor.shape[1]) {
+        return Fail(ExitCode::Checkpoint, "a piece of columns [{}, {}) of {}", piece.columns.begin, piece.columns.end,
+                    tensor.shape[1]);
+      }
+    }
     if (piece.elements.begin >= piece.elements.end || piece.elements.end > size) {
       return Fail(ExitCode::Checkpoint, "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end,
                   size);
@@ -212,6 +226,9 @@ auto ToText(const Manifest& manifest) -> std::string {
                         {"begin", piece.elements.begin},
                         {"end", piece.elements.end},
                         {"file", piece.file}});
+      if (!piece.columns.empty()) {
+        pieces.back()["columns"] = {piece.columns.begin, piece.columns.end};
+      }
     }
     body["tensors"][name] = {
         {"shape", tensor.shape}, {"dtype", std::string(ToText(tensor.dtype))}, {"pieces", std::move(pieces)}};
@@ -281,7 +298,6 @@ auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool {
 }
 
 auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
-  CHECK(plan.mesh.size(Axis::Tp) == 1, "tp is {}", plan.mesh.size(Axis::Tp));
   const Coordinates coordinates = plan.mesh.CoordinatesOf(rank);
   std::vector<StoredPiece> pieces;
   for (const Op& op : plan.section(SectionKind::Save).ops) {
@@ -291,21 +307,20 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
     }
     const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
     // Of ranks that hold the same slice the first one stores it.
-    bool first = true;
-    for (int i = 0; i < NumAxes; ++i) {
-      first = first && (sub_vector.axes.Has(static_cast<Axis>(i)) || coordinates[static_cast<size_t>(i)] == 0);
-    }
-    if (!first) {
+    const auto is_first = [&](Axis axis) { return coordinates[static_cast<size_t>(axis)] == 0; };
+    if (!is_first(Axis::Replicate) || (sub_vector.tp_replicated && !is_first(Axis::Tp))) {
       continue;
     }
     const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
     for (const Segment& segment : sub_vector.segments) {
-      const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+      const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
       if (!owned.empty()) {
         pieces.push_back({.sub_vector = save->sub_vector,
                           .role = save->role,
                           .parameter = segment.parameter,
-                          .elements = {owned.begin - segment.begin, owned.end - segment.begin},
+                          .range = LogicalRange(plan.parameters[segment.parameter], plan.mesh,
+                                                coordinates[static_cast<size_t>(Axis::Tp)],
+                                                {owned.begin - segment.begin, owned.end - segment.begin}),
                           .slice_begin = owned.begin - slice_begin});
       }
     }
@@ -313,35 +328,80 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
   return pieces;
 }
 
+auto ManifestTensor::RangeOf(const Piece& piece) const -> BoxRange {
+  return piece.columns.empty() ? BoxRange::Of(piece.elements)
+                               : BoxRange{.row = shape[1], .columns = piece.columns, .elements = piece.elements};
+}
+
+/// That the pieces of one role and one box of columns tile it. Requires: sorted by their elements.
+static auto CheckBox(const std::string& name, const std::vector<const Piece*>& pieces, int64_t size) -> Status {
+  const std::string of_columns =
+      pieces.front()->columns.empty()
+          ? ""
+          : fmt::format(" of columns [{}, {})", pieces.front()->columns.begin, pieces.front()->columns.end);
+  int64_t covered = 0;
+  for (const Piece* piece : pieces) {
+    if (piece->elements.begin != covered) {
+      return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name,
+                  std::min(covered, piece->elements.begin), std::max(covered, piece->elements.begin), of_columns,
+                  covered < piece->elements.begin ? "in no file" : "there twice");
+    }
+    covered = piece->elements.end;
+  }
+  if (covered != size) {
+    return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name, std::min(covered, size),
+                std::max(covered, size), of_columns, covered < size ? "in no file" : "outside of it");
+  }
+  return Success{};
+}
+
+/// That the pieces of one role tile the tensor.
+static auto CheckRole(const std::string& name, const ManifestTensor& tensor, const std::vector<const Piece*>& pieces)
+    -> Status {
+  const int64_t size = NumElements(tensor.shape);
+  std::set<std::string_view> files;
+  std::map<std::pair<int64_t, int64_t>, std::vector<const Piece*>> boxes;
+  for (const Piece* piece : pieces) {
+    boxes[{piece->columns.begin, piece->columns.end}].push_back(piece);
+    if (!files.insert(piece->file).second) {
+      return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", name, piece->file);
+    }
+  }
+  const bool whole_rows = boxes.begin()->second.front()->columns.empty();
+  const int64_t row = whole_rows ? 1 : tensor.shape[1];
+  int64_t covered = 0;
+  for (auto& [columns, of_box] : boxes) {
+    const auto& [begin, end] = columns;
+    if (!whole_rows && begin != covered) {
+      return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are {}", name, std::min(covered, begin),
+                  std::max(covered, begin), covered < begin ? "in no file" : "there twice");
+    }
+    if (whole_rows && boxes.size() > 1) {
+      return Fail(ExitCode::Checkpoint, "{}: some pieces are of whole rows, and some of columns", name);
+    }
+    covered = end;
+    std::sort(of_box.begin(), of_box.end(), [](const Piece* a, const Piece* b) {
+      return std::pair(a->elements.begin, a->elements.end) < std::pair(b->elements.begin, b->elements.end);
+    });
+    RETURN_IF_ERROR(CheckBox(name, of_box, whole_rows ? size : size / row * (end - begin)));
+  }
+  if (!whole_rows && covered != row) {
+    return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are in no file", name, covered, row);
+  }
+  return Success{};
+}
+
 auto CheckCover(const Manifest& manifest) -> Status {
   for (const auto& [name, tensor] : manifest.tensors) {
-    const int64_t size = NumElements(tensor.shape);
-    std::vector<Piece> pieces = tensor.pieces;
-    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-      return std::tuple(a.role, a.elements.begin, a.elements.end) <
-             std::tuple(b.role, b.elements.begin, b.elements.end);
-    });
-    std::set<std::pair<StateRole, std::string_view>> seen;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      const Piece& piece = pieces[i];
-      const bool first = i == 0 || pieces[i - 1].role != piece.role;
-      const bool last = i + 1 == pieces.size() || pieces[i + 1].role != piece.role;
-      const int64_t covered = first ? 0 : pieces[i - 1].elements.end;
-      if (piece.elements.begin != covered) {
-        return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}) are {}", StoredName(name, piece.role),
-                    std::min(covered, piece.elements.begin), std::max(covered, piece.elements.begin),
-                    covered < piece.elements.begin ? "in no file" : "there twice");
-      }
-      if (last && piece.elements.end != size) {
-        return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}) are in no file", StoredName(name, piece.role),
-                    piece.elements.end, size);
-      }
-      if (!seen.emplace(piece.role, piece.file).second) {
-        return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", StoredName(name, piece.role), piece.file);
-      }
+    std::map<StateRole, std::vector<const Piece*>> roles;
+    for (const Piece& piece : tensor.pieces) {
+      roles[piece.role].push_back(&piece);
     }
-    if (size > 0 && (pieces.empty() || pieces.front().role != StateRole::Parameter)) {
+    if (const int64_t size = NumElements(tensor.shape); size > 0 && !roles.contains(StateRole::Parameter)) {
       return Fail(ExitCode::Checkpoint, "{}: elements [0, {}) are in no file", name, size);
+    }
+    for (const auto& [role, pieces] : roles) {
+      RETURN_IF_ERROR(CheckRole(StoredName(name, role), tensor, pieces));
     }
   }
   return Success{};

@@ -11,16 +11,18 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
-#include "compiler/mesh/mesh.h"
+#include "compiler/mesh/box_range.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/fs.h"
 
 namespace shardc {
 
-/// A stretch [begin, end) of a logical tensor, flat and row-major, and the file that holds it.
+/// A stretch [begin, end) of a logical tensor, flat and row-major, and the file that holds it. With columns, the stretch is
+/// one of these columns of the matrix.
 struct Piece {
   StateRole role = StateRole::Parameter;
   Interval elements;
+  Interval columns;
   std::string file;
 
   friend auto operator==(const Piece&, const Piece&) -> bool = default;
@@ -30,6 +32,8 @@ struct ManifestTensor {
   Dims shape;
   DType dtype = DType::F32;
   std::vector<Piece> pieces;
+
+  auto RangeOf(const Piece& piece) const -> BoxRange;
 
   friend auto operator==(const ManifestTensor&, const ManifestTensor&) -> bool = default;
 };
@@ -97,13 +101,12 @@ auto TemporaryName(int64_t step, std::string_view run_id) -> std::string;
 auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool;
 
 /// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned part of each segment.
-/// Requires: mesh.tp is 1 (a rank-local matrix is not an index range).
 struct StoredPiece {
   SubVectorId sub_vector;
   StateRole role = StateRole::Parameter;
   ParameterId parameter;
-  /// In elements of the logical tensor.
-  Interval elements;
+  /// Of the logical tensor.
+  BoxRange range;
   /// In elements of the slice that the rank owns.
   int64_t slice_begin = 0;
 };

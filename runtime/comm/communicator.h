@@ -41,7 +41,8 @@ class Communicator {
   /// full = the group's shards in group order. Requires: shard lies in a shared arena; full.bytes = shard.bytes * group.
   virtual auto AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status = 0;
   /// shard (+)= own slice of the sum of the group's full vectors; with `accumulate`, shard + that sum. `shard` is the own
-  /// slice of `full` or apart from it. Requires: full lies in a shared arena; dtype F32 or F64.
+  /// slice of `full` or apart from it. Requires: full lies in a shared arena; dtype F32, F64 or BF16
+  /// (summed in f32, rounded once).
   virtual auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, DType dtype, bool accumulate)
       -> Status = 0;
   /// In place, for small vectors: at most MaxSmallBytes. Dtypes F32, F64, I64.

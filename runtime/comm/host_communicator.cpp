@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/base/bfloat16.h"
+
 namespace shardc {
 
 HostCommunicator::HostCommunicator(HostGroup& group, int64_t rank, std::vector<std::array<std::byte*, NumArenas>> peers,
@@ -83,22 +85,44 @@ static auto SumSlices(const std::vector<const std::byte*>& slices, const CommSpa
   }
 }
 
+/// The same in f32, rounded once.
+static auto SumSlicesOfBFloat16(const std::vector<const std::byte*>& slices, const CommSpan& shard, bool accumulate)
+    -> void {
+  auto* const out = reinterpret_cast<BFloat16*>(shard.data);
+  const int64_t count = shard.bytes / static_cast<int64_t>(sizeof(BFloat16));
+  constexpr int64_t Piece = 1024;
+  alignas(64) float sum[Piece];
+  for (int64_t begin = 0; begin < count; begin += Piece) {
+    const int64_t length = std::min(Piece, count - begin);
+    for (size_t k = 0; k < slices.size(); ++k) {
+      const auto* const source = reinterpret_cast<const BFloat16*>(slices[k]) + begin;
+      for (int64_t i = 0; i < length; ++i) {
+        sum[i] = (k == 0 ? 0.0F : sum[i]) + Load(source[i]);
+      }
+    }
+    for (int64_t i = 0; i < length; ++i) {
+      Store(out[begin + i], accumulate ? Load(out[begin + i]) + sum[i] : sum[i]);
+    }
+  }
+}
+
 auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, DType dtype,
                                      bool accumulate) -> Status {
   const Group& group = GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
   CHECK(full.bytes == shard.bytes * size, "reduce_scatter of {} bytes into {} x {}", full.bytes, size, shard.bytes);
-  CHECK(dtype == DType::F32 || dtype == DType::F64, "reduce_scatter of {}", ToText(dtype));
   sources_.clear();
   for (const int64_t peer : group.ranks) {
     const std::byte* base = peer == rank_ ? full.data : PeerSpan(peer, full);
     sources_.push_back(base + group.index * shard.bytes);
   }
   RETURN_IF_ERROR(Meet(group));
-  if (dtype == DType::F32) {
-    SumSlices<float>(sources_, shard, accumulate);
-  } else {
-    SumSlices<double>(sources_, shard, accumulate);
+  switch (dtype) {
+    case DType::F32: SumSlices<float>(sources_, shard, accumulate); break;
+    case DType::F64: SumSlices<double>(sources_, shard, accumulate); break;
+    case DType::BF16: SumSlicesOfBFloat16(sources_, shard, accumulate); break;
+    case DType::I32:
+    case DType::I64: CHECK(false, "reduce_scatter of {}", ToText(dtype));
   }
   return Meet(group);
 }

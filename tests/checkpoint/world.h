@@ -173,7 +173,7 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
   const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
   std::vector<float> values(static_cast<size_t>(slice.size()), -77.0F);
   for (const Segment& segment : sub_vector.segments) {
-    const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+    const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
     for (int64_t i = owned.begin; i < owned.end; ++i) {
       values[static_cast<size_t>(i - slice.begin)] =
           StateValue(plan.parameters[segment.parameter].name, role, i - segment.begin, step);

@@ -51,7 +51,7 @@ TEST(Adamw, EqualsLibTorchInF64) {
       const Plan& plan = fixture.plan();
       std::vector<bool> covered(UpdateSlice, false);
       for (const Segment& segment : plan.sub_vectors[id].segments) {
-        const Interval owned = OwnedSegment(plan.sub_vectors[id], segment, plan.mesh, rank);
+        const Interval owned = OwnedSegment(plan, plan.sub_vectors[id], segment, rank);
         if (owned.empty()) {
           continue;
         }

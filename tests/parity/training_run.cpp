@@ -165,7 +165,7 @@ class Trainer {
       const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
       const Interval mine = OwnedSliceOf(sub_vector, plan_.mesh, rank);
       for (const Segment& segment : sub_vector.segments) {
-        const Interval owned = OwnedSegment(sub_vector, segment, plan_.mesh, rank);
+        const Interval owned = OwnedSegment(plan_, sub_vector, segment, rank);
         Numbers& tensor = tensors.at(plan_.parameters[segment.parameter].name);
         for (int64_t i = owned.begin; i < owned.end; ++i) {
           tensor[static_cast<size_t>(i - segment.begin)] = static_cast<double>(slice[i - mine.begin]);

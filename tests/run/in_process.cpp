@@ -13,7 +13,7 @@ auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::ve
     for (const StateRole role : StateRoles) {
       const auto* slice = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
       for (const Segment& segment : sub_vector.segments) {
-        const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+        const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
         bits.insert(bits.end(), slice + (owned.begin - slice_begin),
                     slice + (owned.begin - slice_begin) + owned.size());
       }

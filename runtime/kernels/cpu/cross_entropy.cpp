@@ -20,7 +20,7 @@ static auto BindCrossEntropy(const op::CrossEntropy& op, Binder& binder) -> Kern
     float* const lse_N = lse.At(moment);
     RETURN_IF_ERROR(CheckTokens(targets_N, rows, -1, vocabulary));
     ParallelRanges(rows, RowsPerThread(vocabulary), [&](int64_t begin, int64_t end) {
-      log_sum_exp(logits_NV + begin * vocabulary, end - begin, vocabulary, lse_N + begin);
+      log_sum_exp(logits_NV + begin * vocabulary, end - begin, vocabulary, vocabulary, lse_N + begin);
     });
     double total = 0;
     for (int64_t row = 0; row < rows; ++row) {

@@ -14,17 +14,26 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
   const int64_t num_tokens = binder.ViewOf(op.tokens).num_elements();
   const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
   return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
-          dweight = Resolve<float>(binder, op.dweight), vocabulary = table.rows, hidden = table.columns, num_tokens,
-          adds, backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
+          dweight = Resolve<float>(binder, op.dweight), rows = table.rows, hidden = table.columns, num_tokens,
+          stretch = VocabStretchOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds, backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
     const int32_t* const tokens_N = tokens.At(moment);
-    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocabulary));
+    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, stretch.total));
     const T* const dy_NH = dy.At(moment);
     float* const dweight_VH = dweight.At(moment);
     if (!adds) {
-      std::fill_n(dweight_VH, vocabulary * hidden, 0.0F);
+      std::fill_n(dweight_VH, rows * hidden, 0.0F);
     }
     ParallelRanges(hidden, RowsPerThread(num_tokens), [&](int64_t begin, int64_t end) {
-      backward(tokens_N, dy_NH, num_tokens, hidden, begin, end, dweight_VH);
+      if (!is_cut) {
+        backward(tokens_N, dy_NH, num_tokens, hidden, begin, end, dweight_VH);
+        return;
+      }
+      for (int64_t i = 0; i < num_tokens; ++i) {
+        if (stretch.Has(tokens_N[i])) {
+          const auto row = static_cast<int32_t>(tokens_N[i] - stretch.first);
+          backward(&row, dy_NH + i * hidden, 1, hidden, begin, end, dweight_VH);
+        }
+      }
     });
     return Success{};
   };

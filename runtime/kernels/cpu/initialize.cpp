@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/expr/expr.h"
+#include "compiler/plan/local_parameter.h"
 #include "runtime/init/fill.h"
 #include "runtime/kernels/kernel.h"
 
@@ -14,7 +15,7 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const auto segment = std::find_if(sub_vector.segments.begin(), sub_vector.segments.end(),
                                     [&](const Segment& candidate) { return candidate.parameter == op.parameter; });
   CHECK(segment != sub_vector.segments.end(), "{} does not lie in v{}", parameter.name, op.sub_vector.index);
-  const Interval owned = OwnedSegment(sub_vector, *segment, plan.mesh, binder.rank());
+  const Interval owned = OwnedSegment(plan, sub_vector, *segment, binder.rank());
   const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
   const View shard = binder.ViewOf(op.shard);
   CHECK(owned.empty() || owned.end - slice_begin <= shard.num_elements(), "{} lies outside the slice", parameter.name);
@@ -25,12 +26,14 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const auto rule = EvaluateRule(parsed.value, {});
   CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
 
-  const Interval elements{owned.begin - segment->begin, owned.end - segment->begin};
-  return [shard, owned, slice_begin, elements, rule = rule.value, seed = plan.run.init_seed,
+  const int64_t tp = plan.mesh.CoordinatesOf(binder.rank())[static_cast<size_t>(Axis::Tp)];
+  const BoxRange elements =
+      LogicalRange(parameter, plan.mesh, tp, {owned.begin - segment->begin, owned.end - segment->begin});
+  return [shard, at = owned.begin - slice_begin, elements, rule = rule.value, seed = plan.run.init_seed,
           name = parameter.name](const Moment& moment) -> Status {
-    if (!owned.empty()) {
-      FillRule(rule, seed, name, elements, shard.At<float>(moment) + (owned.begin - slice_begin));
-    }
+    ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
+      FillRule(rule, seed, name, {begin, end}, shard.At<float>(moment) + at + offset);
+    });
     return Success{};
   };
 }

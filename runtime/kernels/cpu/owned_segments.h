@@ -20,7 +20,7 @@ inline auto OwnedStretches(const Plan& plan, SubVectorId id, int64_t rank) -> st
   const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
   std::vector<OwnedStretch> stretches;
   for (const Segment& segment : sub_vector.segments) {
-    const Interval owned = OwnedSegment(sub_vector, segment, plan.mesh, rank);
+    const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
     if (!owned.empty()) {
       stretches.push_back(
           {{owned.begin - slice.begin, owned.end - slice.begin}, segment.parameter, segment.counted_in_norm});

@@ -5,7 +5,6 @@ namespace shardc {
 
 auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel {
   const View full = binder.ViewOf(op.full);
-  CHECK(full.dtype == DType::F32, "reduce_scatter of {}", ToText(full.dtype));
   return [&comm = binder.communicator(), full, shard = binder.ViewOf(op.shard), axes = op.axes,
           accumulate = op.shard_onto.valid()](const Moment& moment) -> Status {
     return comm.ReduceScatter(axes, CommSpanOf(full, moment), CommSpanOf(shard, moment), full.dtype, accumulate);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/error_or.h"
+#include "runtime/kernels/kernel.h"
 
 namespace shardc {
 
@@ -22,6 +23,28 @@ inline auto CheckTokens(const int32_t* ids, int64_t count, int32_t least, int64_
   const int32_t* const bad = std::find_if(ids, ids + count, [&](int32_t id) { return id < least || id >= vocabulary; });
   return Fail(ExitCode::InternalFault, "token id {} at position {} is outside the vocabulary of {}", *bad, bad - ids,
               vocabulary);
+}
+
+/// The stretch of the vocabulary that lies on this rank: ids [first, first + size), of `total`.
+struct VocabStretch {
+  int64_t first = 0;
+  int64_t size = 0;
+  int64_t total = 0;
+
+  auto Has(int64_t id) const -> bool { return id >= first && id < first + size; }
+};
+
+/// `rows`: room for it on each rank of `axes`; all of it where these are none.
+inline auto VocabStretchOf(Binder& binder, AxisSet axes, int64_t rows) -> VocabStretch {
+  if (axes == AxisSet{}) {
+    return {.first = 0, .size = rows, .total = rows};
+  }
+  const Plan& plan = binder.plan();
+  const auto group = plan.mesh.Group(axes, binder.rank());
+  const int64_t index = std::find(group.begin(), group.end(), binder.rank()) - group.begin();
+  return {.first = index * rows,
+          .size = std::clamp<int64_t>(plan.data.vocab - index * rows, 0, rows),
+          .total = plan.data.vocab};
 }
 
 }  // namespace shardc

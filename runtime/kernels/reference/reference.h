@@ -33,6 +33,8 @@ auto Bind(const op::Embedding& op, Binder& binder) -> Kernel;
 auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::CountValid& op, Binder& binder) -> Kernel;
 auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel;
+auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel;
+auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel;
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel;
 
 // update.cpp

@@ -5,13 +5,20 @@
 
 namespace shardc::reference {
 
+/// The rows of this rank that ids name, 0 for those of other ranks; and 1 or 0 for each, whether it is here.
+static auto RowsHere(const at::Tensor& ids_N, const VocabStretch& stretch) -> std::pair<at::Tensor, at::Tensor> {
+  const at::Tensor here_N = ids_N.ge(stretch.first).logical_and(ids_N.lt(stretch.first + stretch.size));
+  return {(ids_N - stretch.first).masked_fill(here_N.logical_not(), 0), here_N.to(at::kDouble).unsqueeze(1)};
+}
+
 auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
   const Matrix table = AsMatrix(binder.plan(), op.weight);
   return MakeKernel([tokens = Elements(binder, op.tokens), ids = Resolve<const int32_t>(binder, op.tokens),
                      weight = Elements(binder, op.weight), y = Elements(binder, op.y),
-                     vocabulary = table.rows](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, vocabulary));
-    y.Write(moment, weight.Read(moment).index_select(0, tokens.ReadIndices(moment)));
+                     stretch = VocabStretchOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, stretch.total));
+    const auto [rows_N, here_N1] = RowsHere(tokens.ReadIndices(moment), stretch);
+    y.Write(moment, weight.Read(moment).index_select(0, rows_N) * here_N1);
     return Success{};
   });
 }
@@ -20,10 +27,12 @@ auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
   const Matrix table = AsMatrix(binder.plan(), op.dweight);
   return MakeKernel([tokens = Elements(binder, op.tokens), ids = Resolve<const int32_t>(binder, op.tokens),
                      dy = Elements(binder, op.dy), dweight = Elements(binder, op.dweight),
-                     adds = AddsOnto(binder, op.dweight, op.dweight_onto), table](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, table.rows));
+                     adds = AddsOnto(binder, op.dweight, op.dweight_onto), table,
+                     stretch = VocabStretchOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, stretch.total));
+    const auto [rows_N, here_N1] = RowsHere(tokens.ReadIndices(moment), stretch);
     const at::Tensor sums_VH = at::zeros({table.rows, table.columns}, at::kDouble);
-    dweight.Write(moment, sums_VH.index_add(0, tokens.ReadIndices(moment), dy.ReadRows(moment)), adds);
+    dweight.Write(moment, sums_VH.index_add(0, rows_N, dy.ReadRows(moment) * here_N1), adds);
     return Success{};
   });
 }
@@ -52,18 +61,48 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
   });
 }
 
+auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
+  const Matrix size = AsMatrix(binder.plan(), op.logits);
+  const int64_t vocabulary = VocabStretchOf(binder, op.vocab_axes, size.columns).size;
+  return MakeKernel([logits = Elements(binder, op.logits), lse = Elements(binder, op.lse),
+                     vocabulary](const Moment& moment) {
+    lse.Write(moment, logits.ReadRows(moment).narrow(1, 0, vocabulary).logsumexp(-1));
+  });
+}
+
+auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
+  const Matrix size = AsMatrix(binder.plan(), op.logits);
+  return MakeKernel([logits = Elements(binder, op.logits), targets = Elements(binder, op.targets),
+                     ids = Resolve<const int32_t>(binder, op.targets), parts = Elements(binder, op.parts),
+                     loss = Elements(binder, op.loss), lse = Elements(binder, op.lse),
+                     adds = AddsOnto(binder, op.loss, op.loss_onto),
+                     stretch = VocabStretchOf(binder, op.vocab_axes, size.columns), size,
+                     ranks = binder.plan().mesh.size(op.vocab_axes)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
+    const auto [columns_N, here_N1] = RowsHere(targets.ReadIndices(moment), stretch);
+    const at::Tensor lse_N = parts.Read(moment).reshape({ranks, size.rows}).logsumexp(0);
+    const at::Tensor picked_N = logits.ReadRows(moment).gather(1, columns_N.unsqueeze(1)).squeeze(1);
+    lse.Write(moment, lse_N);
+    loss.Write(moment, ((lse_N - picked_N) * here_N1.squeeze(1)).sum(), adds);
+    return Success{};
+  });
+}
+
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
   CheckSamePlace(binder, op.dlogits, op.logits);
   return MakeKernel([dlogits = Elements(binder, op.dlogits), targets = Elements(binder, op.targets),
                      ids = Resolve<const int32_t>(binder, op.targets), lse = Elements(binder, op.lse),
-                     count = Resolve<const double>(binder, op.count), size](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, size.columns));
+                     count = Resolve<const double>(binder, op.count), size,
+                     stretch = VocabStretchOf(binder, op.vocab_axes, size.columns)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
     const double valid = *count.At(moment);
     const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);
-    const at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
+    const auto [columns_N, here_N1] = RowsHere(targets.ReadIndices(moment), stretch);
+    at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
+    p_NV.narrow(1, stretch.size, size.columns - stretch.size).zero_();
     const at::Tensor onehot_NV =
-        at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, targets_N1.clamp_min(0), 1.0);
+        at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);
     const at::Tensor gradient_NV = (p_NV - onehot_NV) / (valid > 0 ? valid : 1);
     dlogits.Write(moment, valid > 0 ? gradient_NV.masked_fill(targets_N1.lt(0), 0) : gradient_NV.mul(0));
     return Success{};

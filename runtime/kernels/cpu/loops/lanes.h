@@ -4,7 +4,7 @@
 
 #ifdef __AVX512F__
 
-#include "runtime/kernels/cpu/bfloat16.h"
+#include "compiler/base/bfloat16.h"
 #include "runtime/kernels/cpu/loops/transpose16.h"
 
 namespace shardc::SHARDC_LOOPS {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/kernels/cpu/bfloat16.h"
+#include "compiler/base/bfloat16.h"
 
 namespace shardc {
 

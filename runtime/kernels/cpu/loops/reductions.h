@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "runtime/kernels/cpu/bfloat16.h"
+#include "compiler/base/bfloat16.h"
 
 namespace shardc::SHARDC_LOOPS {
 

@@ -1,0 +1,18 @@
+// log_sum_exp. C1: logits have dims. C2: lse is f32 of their leading dims.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::LogSumExp& op, const Plan& plan) -> std::vector<ValueType> {
+  return {{DType::F32, LeadingDims(plan, op.logits)}};
+}
+
+auto Verify(const op::LogSumExp& op, const Plan& plan, OpCheck& check) -> void {
+  if (check.Expect(!ShapeOf(plan, op.logits).empty(), "log_sum_exp-c1", "logits have no dims")) {
+    ExpectType(check, plan, op.lse, Shape(op, plan)[0], "lse", "log_sum_exp-c2");
+  }
+}
+
+auto Cost(const op::LogSumExp& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.logits, 3); }
+
+}  // namespace shardc

@@ -1,0 +1,200 @@
+#include "compiler/passes/tensor_parallel.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/ops/emitter.h"
+#include "compiler/ops/rewrite.h"
+#include "compiler/plan/local_parameter.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr AxisSet Tp = AxisSet::Of(Axis::Tp);
+
+/// The placement over tp of every value is kept where it belongs, in the plan; what is replicated there is whole.
+class Spreader {
+ public:
+  Spreader(Plan* plan, std::vector<Op>* ops) : plan_(*plan), ops_(*ops), emitter_(plan, ops, PassKind::Place) {
+    CutParameters();
+  }
+
+  auto Add(Op op) -> void {
+    if (op.phase != Phase::Forward) {
+      ops_.push_back(std::move(op));
+      return;
+    }
+    emitter_.set_layer(op.layer);
+    emitter_.set_phase(op.phase);
+    emitter_.set_origin(op.origin);
+    ReplaceReads(op.body, [&](ValueId& id) { id = Current(id); });
+    VisitBody(op.body, [&](const auto& body) {
+      using Body = std::remove_cvref_t<decltype(body)>;
+      if constexpr (std::is_same_v<Body, op::CrossEntropy>) {
+        AddLoss(body);
+      } else {
+        AddOp(body);
+      }
+    });
+  }
+
+ private:
+  auto TpOf(ValueId id) -> Placement& { return plan_.values[id].placement[static_cast<size_t>(Axis::Tp)]; }
+  auto IsSequence(ValueId id) -> bool { return TpOf(id) == Placement::Shard(0); }
+
+  auto CutParameters() -> void {
+    std::unordered_map<std::string, const Parameter*> by_name;
+    for (const Parameter& parameter : plan_.parameters) {
+      by_name[parameter.name] = &parameter;
+    }
+    for (const ValueId id : plan_.values.ids()) {
+      const auto found = by_name.find(plan_.values[id].name);
+      if (plan_.buffers[plan_.values[id].buffer].category == Category::Parameters && found != by_name.end()) {
+        Resize(id, LocalShape(*found->second, plan_.mesh));
+        TpOf(id) = found->second->tp_dim < 0 ? Placement{} : Placement::Shard(static_cast<int>(found->second->tp_dim));
+      }
+    }
+  }
+
+  auto Resize(ValueId id, const Dims& shape) -> void {
+    plan_.values[id].shape = shape;
+    plan_.buffers[plan_.values[id].buffer].bytes = plan_.values[id].bytes();
+  }
+
+  /// What stands for a value now. A stretch of what an op wrote, under a name of its own, is one of the whole.
+  auto Current(ValueId id) -> ValueId {
+    if (const auto found = current_.find(id); found != current_.end()) {
+      return found->second;
+    }
+    const auto writer = written_.find(plan_.values[id].buffer);
+    if (writer == written_.end() || writer->second == id) {
+      return id;
+    }
+    const ValueId whole = Whole(Current(writer->second));
+    Value& stretch = plan_.values[id];
+    stretch.offset.base += plan_.values[whole].offset.base - plan_.values[writer->second].offset.base;
+    stretch.buffer = plan_.values[whole].buffer;
+    return current_[id] = id;
+  }
+
+  /// A value of the whole sequence, gathered once.
+  auto Whole(ValueId id) -> ValueId {
+    if (!IsSequence(id)) {
+      return id;
+    }
+    if (const auto found = gathered_.find(id); found != gathered_.end()) {
+      return found->second;
+    }
+    const Value shard = plan_.values[id];
+    Dims shape = shard.shape;
+    shape[0] *= plan_.mesh.size(Axis::Tp);
+    const ValueId full = emitter_.New({shard.dtype, shape}, Category::Activations, shard.name + ".gathered");
+    emitter_.Emit(op::AllGather{.shard = id, .full = full, .axes = Tp});
+    return gathered_[id] = full;
+  }
+
+  template <class Body>
+  auto AddOp(Body body) -> void {
+    if constexpr (std::is_same_v<Body, op::Embedding>) {
+      body.vocab_axes = Tp;
+    } else if constexpr (std::is_same_v<Body, op::Matmul>) {
+      body.a = TpOf(body.b) == Placement::Shard(0) ? Whole(body.a) : body.a;
+    }
+    const std::vector<ValueType> types = Shape(body, plan_);
+    const std::vector<Access> accesses = AccessesOf(body);
+    emitter_.Emit(body);
+    size_t result = 0;
+    for (const Access& access : accesses) {
+      if (access.kind == AccessKind::Read) {
+        continue;
+      }
+      const ValueId id = access.value;
+      written_[plan_.values[id].buffer] = id;
+      if (access.kills.valid()) {
+        const Value over = plan_.values[access.kills];
+        plan_.values[id].buffer = over.buffer;
+        plan_.values[id].offset = over.offset;
+        plan_.values[id].shape = types[result].shape;
+      } else {
+        Resize(id, types[result].shape);
+      }
+      TpOf(id) = PlacementOf(body, accesses, access.field);
+      ++result;
+    }
+    for (const Access& access : accesses) {
+      if (access.kind != AccessKind::Read && TpOf(access.value) == Placement::Partial()) {
+        Scatter(access.value);
+      }
+    }
+  }
+
+  template <class Body>
+  auto PlacementOf(const Body& body, const std::vector<Access>& accesses, std::string_view field) -> Placement {
+    if constexpr (std::is_same_v<Body, op::Embedding>) {
+      return Placement::Partial();
+    } else if constexpr (std::is_same_v<Body, op::Matmul>) {
+      const int last = static_cast<int>(plan_.values[body.out].shape.size()) - 1;
+      return TpOf(body.b) == Placement::Shard(0) ? Placement::Shard(last) : Placement::Partial();
+    } else if constexpr (std::is_same_v<Body, op::Attention>) {
+      // lse is [B, A, S].
+      return Placement::Shard(field == "lse" ? 1 : 2);
+    } else {
+      return TpOf(accesses.front().value);
+    }
+  }
+
+  /// The sum of a partial result, each rank keeping its stretch of the sequence; it takes over the name.
+  auto Scatter(ValueId partial) -> void {
+    const Value full = plan_.values[partial];
+    plan_.values[partial].name += ".partial";
+    plan_.buffers[full.buffer].name += ".partial";
+    Dims shape = full.shape;
+    shape[0] /= plan_.mesh.size(Axis::Tp);
+    const ValueId shard = emitter_.New({full.dtype, shape}, Category::Activations, full.name);
+    TpOf(shard) = Placement::Shard(0);
+    emitter_.Emit(op::ReduceScatter{.full = partial, .shard = shard, .shard_onto = {}, .axes = Tp});
+    current_[partial] = shard;
+  }
+
+  auto AddLoss(const op::CrossEntropy& whole) -> void {
+    const std::string name = plan_.values[whole.lse].name;
+    const Value lse = plan_.values[whole.lse];
+    op::LogSumExp own{.logits = whole.logits, .lse = {}, .vocab_axes = Tp};
+    own.lse = emitter_.New({lse.dtype, lse.shape}, Category::Activations, name + ".own");
+    emitter_.Emit(own);
+    Dims shape = lse.shape;
+    shape.insert(shape.begin(), plan_.mesh.size(Axis::Tp));
+    const ValueId parts = emitter_.New({lse.dtype, shape}, Category::Activations, name + ".parts");
+    emitter_.Emit(op::AllGather{.shard = own.lse, .full = parts, .axes = Tp});
+    emitter_.Emit(op::ShardedCrossEntropy{.logits = whole.logits,
+                                          .targets = whole.targets,
+                                          .parts = parts,
+                                          .loss = whole.loss,
+                                          .loss_onto = whole.loss_onto,
+                                          .lse = whole.lse,
+                                          .vocab_axes = Tp});
+  }
+
+  Plan& plan_;
+  std::vector<Op>& ops_;
+  Emitter emitter_;
+  /// For values that collectives replaced.
+  std::unordered_map<ValueId, ValueId> current_;
+  std::unordered_map<ValueId, ValueId> gathered_;
+  /// What was last written on each buffer, as it was built.
+  std::unordered_map<BufferId, ValueId> written_;
+};
+
+}  // namespace
+
+auto SpreadOverTp(Plan& plan, Section& section) -> void {
+  const std::vector<Op> whole = std::move(section.ops);
+  section.ops.clear();
+  Spreader spreader(&plan, &section.ops);
+  for (const Op& op : whole) {
+    spreader.Add(op);
+  }
+}
+
+}  // namespace shardc

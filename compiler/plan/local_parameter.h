@@ -1,0 +1,20 @@
+// What one coordinate of the tp axis holds of a parameter: a stretch of its rows or of its columns, or all of it.
+//
+// Rows are dealt out in equal stretches of ceil(rows / tp), so that the last coordinates may hold fewer than their room, or
+// none: padding, which no rule initialises, no update touches and no checkpoint holds. Columns divide evenly.
+#pragma once
+
+#include "compiler/mesh/box_range.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Room for it on every rank: the logical shape, cut along the parameter's tp_dim.
+auto LocalShape(const Parameter& parameter, const Mesh& mesh) -> Dims;
+/// How many of its elements there are at a coordinate, the first of its room.
+auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t tp) -> int64_t;
+/// Where elements [begin, end) of what lies at a coordinate belong in the logical tensor.
+/// Requires: end <= LocalElements.
+auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Interval elements) -> BoxRange;
+
+}  // namespace shardc

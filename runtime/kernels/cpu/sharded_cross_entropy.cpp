@@ -1,0 +1,56 @@
+// sharded_cross_entropy: each row's log_sum_exp out of the ranks' parts, in rank order and in f64; then the sum over the
+// targets of this rank's stretch, in row order. logits_NV: N rows, V columns; parts_RN: R ranks; targets_N, lse_N.
+#include <cmath>
+#include <limits>
+
+#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/token_range.h"
+
+namespace shardc {
+
+/// A part is minus infinity where a rank has no column; NaN stays one.
+static auto MergedOf(const float* parts, int64_t ranks, int64_t rows) -> float {
+  double greatest = -std::numeric_limits<double>::infinity();
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    greatest = std::max(greatest, static_cast<double>(parts[rank * rows]));
+  }
+  double sum = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    sum += std::exp(static_cast<double>(parts[rank * rows]) - greatest);
+  }
+  return static_cast<float>(greatest + std::log(sum));
+}
+
+template <class T>
+static auto BindShardedCrossEntropy(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
+  const Matrix size = AsMatrix(binder.plan(), op.logits);
+  const bool adds = AddsOnto(binder, op.loss, op.loss_onto);
+  return [logits = Resolve<const T>(binder, op.logits), targets = Resolve<const int32_t>(binder, op.targets),
+          parts = Resolve<const float>(binder, op.parts), loss = Resolve<double>(binder, op.loss),
+          lse = Resolve<float>(binder, op.lse), size, ranks = binder.plan().mesh.size(op.vocab_axes),
+          stretch = VocabStretchOf(binder, op.vocab_axes, size.columns), adds](const Moment& moment) -> Status {
+    const T* const logits_NV = logits.At(moment);
+    const int32_t* const targets_N = targets.At(moment);
+    const float* const parts_RN = parts.At(moment);
+    float* const lse_N = lse.At(moment);
+    RETURN_IF_ERROR(CheckTokens(targets_N, size.rows, -1, stretch.total));
+    double total = 0;
+    for (int64_t row = 0; row < size.rows; ++row) {
+      lse_N[row] = MergedOf(parts_RN + row, ranks, size.rows);
+      if (stretch.Has(targets_N[row])) {
+        const T logit = logits_NV[row * size.columns + targets_N[row] - stretch.first];
+        total += static_cast<double>(lse_N[row]) - static_cast<double>(Load(logit));
+      }
+    }
+    double* const sum = loss.At(moment);
+    *sum = (adds ? *sum : 0) + total;
+    return Success{};
+  };
+}
+
+auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
+  return ForElementType(binder.ViewOf(op.logits).dtype,
+                        [&]<class T>() { return BindShardedCrossEntropy<T>(op, binder); });
+}
+
+}  // namespace shardc
