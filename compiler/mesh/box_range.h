@@ -10,15 +10,15 @@
 namespace shardc {
 
 struct BoxRange {
-  /// Elements of a whole row.
+  /// Of the box, flat.
+  Interval elements;
+  /// Elements of a whole row of the matrix; 1 for a range of whole rows, where it does not matter.
   int64_t row = 1;
   /// The box: these of each row.
   Interval columns{0, 1};
-  /// Of the box, flat.
-  Interval elements;
 
   /// Elements [begin, end) of a matrix, or of any tensor.
-  static auto Of(Interval elements) -> BoxRange { return {.row = 1, .columns = {0, 1}, .elements = elements}; }
+  static auto Of(Interval elements) -> BoxRange { return {.elements = elements, .row = 1, .columns = {0, 1}}; }
   auto is_whole_rows() const -> bool { return columns.begin == 0 && columns.end == row; }
   friend auto operator==(const BoxRange&, const BoxRange&) -> bool = default;
 };

@@ -39,7 +39,7 @@ auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Inte
     const int64_t first = tp * NumElements(shape);
     return BoxRange::Of({first + elements.begin, first + elements.end});
   }
-  return {.row = parameter.shape[1], .columns = {tp * shape[1], (tp + 1) * shape[1]}, .elements = elements};
+  return {.elements = elements, .row = parameter.shape[1], .columns = {tp * shape[1], (tp + 1) * shape[1]}};
 }
 
 }  // namespace shardc

@@ -330,7 +330,7 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
 
 auto ManifestTensor::RangeOf(const Piece& piece) const -> BoxRange {
   return piece.columns.empty() ? BoxRange::Of(piece.elements)
-                               : BoxRange{.row = shape[1], .columns = piece.columns, .elements = piece.elements};
+                               : BoxRange{.elements = piece.elements, .row = shape[1], .columns = piece.columns};
 }
 
 /// That the pieces of one role and one box of columns tile it. Requires: sorted by their elements.
@@ -359,18 +359,14 @@ static auto CheckBox(const std::string& name, const std::vector<const Piece*>& p
 static auto CheckRole(const std::string& name, const ManifestTensor& tensor, const std::vector<const Piece*>& pieces)
     -> Status {
   const int64_t size = NumElements(tensor.shape);
-  std::set<std::string_view> files;
   std::map<std::pair<int64_t, int64_t>, std::vector<const Piece*>> boxes;
   for (const Piece* piece : pieces) {
     boxes[{piece->columns.begin, piece->columns.end}].push_back(piece);
-    if (!files.insert(piece->file).second) {
-      return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", name, piece->file);
-    }
   }
   const bool whole_rows = boxes.begin()->second.front()->columns.empty();
   const int64_t row = whole_rows ? 1 : tensor.shape[1];
   int64_t covered = 0;
-  for (auto& [columns, of_box] : boxes) {
+  for (const auto& [columns, of_box] : boxes) {
     const auto& [begin, end] = columns;
     if (!whole_rows && begin != covered) {
       return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are {}", name, std::min(covered, begin),
@@ -380,13 +376,21 @@ static auto CheckRole(const std::string& name, const ManifestTensor& tensor, con
       return Fail(ExitCode::Checkpoint, "{}: some pieces are of whole rows, and some of columns", name);
     }
     covered = end;
-    std::sort(of_box.begin(), of_box.end(), [](const Piece* a, const Piece* b) {
-      return std::pair(a->elements.begin, a->elements.end) < std::pair(b->elements.begin, b->elements.end);
-    });
-    RETURN_IF_ERROR(CheckBox(name, of_box, whole_rows ? size : size / row * (end - begin)));
   }
   if (!whole_rows && covered != row) {
     return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are in no file", name, covered, row);
+  }
+  std::set<std::string_view> files;
+  for (auto& [columns, of_box] : boxes) {
+    std::sort(of_box.begin(), of_box.end(), [](const Piece* a, const Piece* b) {
+      return std::pair(a->elements.begin, a->elements.end) < std::pair(b->elements.begin, b->elements.end);
+    });
+    RETURN_IF_ERROR(CheckBox(name, of_box, whole_rows ? size : size / row * (columns.second - columns.first)));
+    for (const Piece* piece : of_box) {
+      if (!files.insert(piece->file).second) {
+        return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", name, piece->file);
+      }
+    }
   }
   return Success{};
 }

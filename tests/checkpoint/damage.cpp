@@ -219,7 +219,7 @@ TEST_F(DamageTest, CoverMustBeExact) {
   EXPECT_EQ(says([](auto& pieces) { pieces.clear(); }), name + ": elements [0, 305) are in no file");
   EXPECT_EQ(says([](auto& pieces) {
               pieces[0].elements.end = 100;
-              pieces.push_back({StateRole::Parameter, {100, 256}, pieces[0].file});
+              pieces.push_back({StateRole::Parameter, {100, 256}, {}, pieces[0].file});
             }),
             name + ": two pieces in rank-00000.safetensors");
 }

@@ -25,6 +25,43 @@ TEST(Checkpoint, EveryMeshLoadsEveryMeshs) {
   }
 }
 
+TEST(Checkpoint, MeshesOfThreeAxesLoadEachOthers) {
+  const std::vector<Mesh> meshes{Mesh{{1, 1, 1}}, Mesh{{1, 1, 2}}, Mesh{{1, 2, 2}}, Mesh{{2, 1, 1}},
+                                 Mesh{{2, 2, 2}}, Mesh{{1, 3, 4}}, Mesh{{1, 1, 11}}};
+  for (const Mesh& from : meshes) {
+    const TemporaryFolder folder;
+    const Status saved = SaveSmall(SmallPlan(from, folder.path()), 3);
+    ASSERT_TRUE(saved.ok()) << saved.error().message;
+    for (const Mesh& to : meshes) {
+      EXPECT_EQ(LoadSmall(SmallPlan(to, folder.path()), folder / "step-00000003", 3), "")
+          << fmt::format("{} to {}", fmt::join(from.sizes, " x "), fmt::join(to.sizes, " x "));
+    }
+  }
+}
+
+// Pieces of columns, in a manifest that says otherwise than they tile the matrix.
+TEST(Checkpoint, ColumnsHaveToTile) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(SaveSmall(SmallPlan(Mesh{{1, 1, 2}}, folder.path()), 1).ok());
+  const auto manifest = ManifestFromText(ReadText(folder / "step-00000001/manifest.json"));
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  const auto says = [&](const std::function<void(Piece&)>& change) {
+    Manifest changed = *manifest;
+    change(changed.tensors.at(name).pieces.at(0));
+    const Status status = CheckCover(changed);
+    return status.ok() ? "" : status.error().message;
+  };
+  EXPECT_EQ(says([](Piece&) {}), "");
+  EXPECT_EQ(says([](Piece& piece) { piece.columns.begin = 1; }), name + ": columns [0, 1) are in no file");
+  EXPECT_EQ(says([](Piece& piece) { piece.columns.end = 67; }), name + ": columns [66, 67) are there twice");
+  EXPECT_EQ(says([](Piece& piece) { piece.columns.end = 65; }), name + ": columns [65, 66) are in no file");
+  EXPECT_EQ(says([](Piece& piece) { piece.elements.end = 197; }),
+            name + ": elements [197, 198) of columns [0, 66) are in no file");
+  EXPECT_EQ(says([](Piece& piece) { piece.columns = {}; }),
+            name + ": some pieces are of whole rows, and some of columns");
+}
+
 TEST(Checkpoint, SegmentsOfAnyIntervalAreRead) {
   const TemporaryFolder folder;
   const Plan plan = SmallPlan(3, folder.path());
@@ -33,19 +70,19 @@ TEST(Checkpoint, SegmentsOfAnyIntervalAreRead) {
       CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = SmallFingerprint});
   ASSERT_TRUE(reader.ok()) << reader.error().message;
   const std::string name = "model.layers.0.mlp.down_proj.weight";
-  for (int64_t begin = 0; begin < 387; begin += 19) {
-    for (int64_t end = begin; end <= 387; end += 23) {
+  for (int64_t begin = 0; begin < 396; begin += 19) {
+    for (int64_t end = begin; end <= 396; end += 23) {
       std::vector<float> values(static_cast<size_t>(end - begin));
-      ASSERT_TRUE((*reader)->ReadSegment(name, StateRole::ExpAvgSq, {begin, end}, values.data()).ok());
+      ASSERT_TRUE((*reader)->ReadSegment(name, StateRole::ExpAvgSq, BoxRange::Of({begin, end}), values.data()).ok());
       for (int64_t i = begin; i < end; ++i) {
         ASSERT_EQ(values[static_cast<size_t>(i - begin)], StateValue(name, StateRole::ExpAvgSq, i, 1));
       }
     }
   }
   float beyond[2];
-  EXPECT_FALSE((*reader)->ReadSegment(name, StateRole::Parameter, {386, 388}, beyond).ok());
-  EXPECT_FALSE((*reader)->ReadSegment("model.norm.weight", StateRole::ExpAvg, {0, 1}, beyond).ok());
-  EXPECT_FALSE((*reader)->ReadSegment("absent", StateRole::Parameter, {0, 1}, beyond).ok());
+  EXPECT_FALSE((*reader)->ReadSegment(name, StateRole::Parameter, BoxRange::Of({395, 397}), beyond).ok());
+  EXPECT_FALSE((*reader)->ReadSegment("model.norm.weight", StateRole::ExpAvg, BoxRange::Of({0, 1}), beyond).ok());
+  EXPECT_FALSE((*reader)->ReadSegment("absent", StateRole::Parameter, BoxRange::Of({0, 1}), beyond).ok());
   EXPECT_FALSE((*reader)->ReadScalar("absent").ok());
 }
 
@@ -78,7 +115,7 @@ TEST(Checkpoint, HoldsWhatTheFormatSays) {
       bytes += piece["end"].get<int64_t>() - piece["begin"].get<int64_t>();
     }
   }
-  EXPECT_EQ(bytes, 3 * (305 + 21 + 5 + 387) + 5);
+  EXPECT_EQ(bytes, 3 * (305 + 21 + 5 + 396) + 5);
 }
 
 TEST(Checkpoint, ManifestTextReadsBack) {

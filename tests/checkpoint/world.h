@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/plan/local_parameter.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
@@ -100,10 +101,11 @@ inline auto OnRanks(const Plan& plan, const std::function<void(Communicator&)>& 
   }
 }
 
-/// Two units of odd sizes, one of them with a parameter smaller than a slice, and a frozen sub-vector without moments.
-inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool with_frozen = true) -> Plan {
+/// Two units of odd sizes, one of them with a parameter smaller than a slice, and a frozen sub-vector without moments. Over
+/// tp, rows are dealt out with padding, columns evenly, and vectors not at all.
+inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool with_frozen = true) -> Plan {
   Plan plan;
-  plan.mesh.sizes = {1, num_ranks, 1};
+  plan.mesh = mesh;
   plan.model = {{"family", "llama"}, {"hidden", "5"}, {"layers", "2"}};
   plan.overrides = {"mesh.dp=2"};
   plan.data.seq = 4;
@@ -117,31 +119,46 @@ inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool
   plan.scalars.Add({.name = "updates", .kind = ScalarKind::State});
   plan.scalars.Add({.name = "lr", .kind = ScalarKind::Schedule, .expression = "0.1"});
 
-  const auto add_unit = [&](const std::string& name, bool trainable,
-                            const std::vector<std::pair<std::string, Dims>>& tensors) {
-    SubVector sub_vector;
-    sub_vector.unit = plan.units.Add({.name = name});
-    sub_vector.trainable = trainable;
-    sub_vector.shard = ValueId{0};
-    if (trainable) {
-      sub_vector.exp_avg = ValueId{0};
-      sub_vector.exp_avg_sq = ValueId{0};
-    }
-    int64_t end = 0;
-    for (const auto& [tensor, shape] : tensors) {
-      const int64_t begin = RoundUp(end, SubVectorAlignment);
-      const ParameterId id = plan.parameters.Add({.name = tensor, .shape = shape, .trainable = trainable});
-      end = begin + NumElements(shape);
-      sub_vector.segments.push_back({.begin = begin, .end = end, .parameter = id});
-    }
-    sub_vector.length = RoundUp(end, num_ranks * SubVectorAlignment);
-    plan.sub_vectors.Add(std::move(sub_vector));
+  struct Tensor {
+    std::string name;
+    Dims shape;
+    int64_t tp_dim = -1;
   };
-  add_unit("embed", true, {{"model.embed_tokens.weight", {61, 5}}});
+  const bool has_tp = mesh.size(Axis::Tp) > 1;
+  const auto add_unit = [&](const std::string& name, bool trainable, const std::vector<Tensor>& tensors) {
+    const UnitId unit = plan.units.Add({.name = name});
+    for (const bool tp_replicated : {false, true}) {
+      SubVector sub_vector;
+      sub_vector.unit = unit;
+      sub_vector.trainable = trainable;
+      sub_vector.tp_replicated = tp_replicated;
+      sub_vector.shard = ValueId{0};
+      if (trainable) {
+        sub_vector.exp_avg = ValueId{0};
+        sub_vector.exp_avg_sq = ValueId{0};
+      }
+      int64_t end = 0;
+      for (const Tensor& tensor : tensors) {
+        if (tp_replicated != (has_tp && tensor.tp_dim < 0)) {
+          continue;
+        }
+        const int64_t begin = RoundUp(end, SubVectorAlignment);
+        const ParameterId id = plan.parameters.Add(
+            {.name = tensor.name, .shape = tensor.shape, .trainable = trainable, .tp_dim = has_tp ? tensor.tp_dim : -1});
+        end = begin + NumElements(LocalShape(plan.parameters[id], mesh));
+        sub_vector.segments.push_back({.begin = begin, .end = end, .parameter = id});
+      }
+      sub_vector.length = RoundUp(end, mesh.size(sub_vector.axes) * SubVectorAlignment);
+      if (end > 0) {
+        plan.sub_vectors.Add(std::move(sub_vector));
+      }
+    }
+  };
+  add_unit("embed", true, {{"model.embed_tokens.weight", {61, 5}, 0}});
   add_unit("layers.0", true,
-           {{"model.layers.0.mlp.up_proj.weight", {7, 3}},
+           {{"model.layers.0.mlp.up_proj.weight", {7, 3}, 0},
             {"model.layers.0.input_layernorm.weight", {5}},
-            {"model.layers.0.mlp.down_proj.weight", {3, 129}}});
+            {"model.layers.0.mlp.down_proj.weight", {3, 132}, 1}});
   if (with_frozen) {
     add_unit("frozen", false, {{"model.norm.weight", {5}}});
   }
@@ -159,6 +176,10 @@ inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool
   return plan;
 }
 
+inline auto SmallPlan(int64_t num_ranks, const std::string& checkpoint_dir, bool with_frozen = true) -> Plan {
+  return SmallPlan(Mesh{{1, num_ranks, 1}}, checkpoint_dir, with_frozen);
+}
+
 /// What element `i` of a state is after `step` steps. The low bits matter.
 inline auto StateValue(const std::string& name, StateRole role, int64_t i, int64_t step) -> float {
   const auto hash =
@@ -174,10 +195,15 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
   std::vector<float> values(static_cast<size_t>(slice.size()), -77.0F);
   for (const Segment& segment : sub_vector.segments) {
     const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
-    for (int64_t i = owned.begin; i < owned.end; ++i) {
-      values[static_cast<size_t>(i - slice.begin)] =
-          StateValue(plan.parameters[segment.parameter].name, role, i - segment.begin, step);
-    }
+    const Parameter& parameter = plan.parameters[segment.parameter];
+    const BoxRange range = LogicalRange(parameter, plan.mesh, plan.mesh.CoordinatesOf(rank)[2],
+                                        {owned.begin - segment.begin, owned.end - segment.begin});
+    ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
+      for (int64_t i = begin; i < end; ++i) {
+        values[static_cast<size_t>(owned.begin - slice.begin + offset + i - begin)] =
+            StateValue(parameter.name, role, i, step);
+      }
+    });
   }
   return values;
 }
@@ -238,19 +264,20 @@ inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
         continue;
       }
       const std::string& name = plan.parameters[piece.parameter].name;
-      std::vector<float> values(static_cast<size_t>(piece.elements.size()));
-      const Status read = (*reader)->ReadSegment(name, piece.role, piece.elements, values.data());
+      std::vector<float> values(static_cast<size_t>(piece.range.elements.size()));
+      const Status read = (*reader)->ReadSegment(name, piece.role, piece.range, values.data());
       if (!read) {
         text = read.error().message;
         return;
       }
-      for (int64_t i = piece.elements.begin; i < piece.elements.end; ++i) {
-        const float expected = StateValue(name, piece.role, i, step);
-        if (std::memcmp(&values[static_cast<size_t>(i - piece.elements.begin)], &expected, sizeof(expected)) != 0) {
-          text = fmt::format("{} element {} differs", StoredName(name, piece.role), i);
-          return;
+      ForEachRun(piece.range, [&](int64_t begin, int64_t end, int64_t offset) {
+        for (int64_t i = begin; i < end; ++i) {
+          const float expected = StateValue(name, piece.role, i, step);
+          if (std::memcmp(&values[static_cast<size_t>(offset + i - begin)], &expected, sizeof(expected)) != 0) {
+            text = fmt::format("{} element {} differs", StoredName(name, piece.role), i);
+          }
         }
-      }
+      });
     }
   });
   for (std::string& text : texts) {

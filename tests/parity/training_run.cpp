@@ -4,6 +4,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/plan/local_parameter.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/kernel_fixture.h"
@@ -160,16 +161,26 @@ class Trainer {
   }
 
  private:
+  /// Of ranks that hold the same, the last one's: a sum that only some of them have shows.
   auto Collect(RankRunner& runner, int64_t rank, ValueId SubVector::*member, NamedNumbers& tensors) const -> void {
+    const Coordinates at = plan_.mesh.CoordinatesOf(rank);
+    const auto is_last = [&](Axis axis) { return at[static_cast<size_t>(axis)] == plan_.mesh.size(axis) - 1; };
     for (const SubVector& sub_vector : plan_.sub_vectors) {
+      if (!is_last(Axis::Replicate) || (sub_vector.tp_replicated && !is_last(Axis::Tp))) {
+        continue;
+      }
       const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
       const Interval mine = OwnedSliceOf(sub_vector, plan_.mesh, rank);
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedSegment(plan_, sub_vector, segment, rank);
-        Numbers& tensor = tensors.at(plan_.parameters[segment.parameter].name);
-        for (int64_t i = owned.begin; i < owned.end; ++i) {
-          tensor[static_cast<size_t>(i - segment.begin)] = static_cast<double>(slice[i - mine.begin]);
-        }
+        const Parameter& parameter = plan_.parameters[segment.parameter];
+        Numbers& tensor = tensors.at(parameter.name);
+        const BoxRange range = LogicalRange(parameter, plan_.mesh, at[static_cast<size_t>(Axis::Tp)],
+                                            {owned.begin - segment.begin, owned.end - segment.begin});
+        ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
+          const float* const from = slice + owned.begin - mine.begin + offset;
+          std::copy(from, from + (end - begin), tensor.begin() + begin);
+        });
       }
     }
   }
@@ -187,17 +198,23 @@ class Trainer {
 
   /// Masks, and copies this rank's sequences to where their sample numbers put them.
   auto TakeBatch(RankRunner& runner, int64_t rank, TokenBatch& batch) const -> void {
+    const Coordinates at = plan_.mesh.CoordinatesOf(rank);
+    const int64_t replicas = plan_.mesh.size(AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp));
+    const int64_t replica = at[0] * plan_.mesh.size(Axis::Dp) + at[1];
     const std::span<int32_t> tokens = HostBuffer(runner, "tokens");
     const std::span<int32_t> targets = HostBuffer(runner, "targets");
     if (case_.mask) {
-      case_.mask(rank, targets);
+      case_.mask(replica, targets);
+    }
+    if (at[static_cast<size_t>(Axis::Tp)] != 0) {
+      return;
     }
     const int64_t micro = plan_.run.micro_batch;
     for (int64_t repeat = 0; repeat < plan_.run.accumulate; ++repeat) {
       for (int64_t position = 0; position < batch.seq; ++position) {
         for (int64_t m = 0; m < micro; ++m) {
           const auto from = static_cast<size_t>((repeat * batch.seq + position) * micro + m);
-          const int64_t sequence = (repeat * plan_.mesh.num_ranks() + rank) * micro + m;
+          const int64_t sequence = (repeat * replicas + replica) * micro + m;
           const auto to = static_cast<size_t>(sequence * batch.seq + position);
           batch.tokens[to] = tokens[from];
           batch.targets[to] = targets[from];

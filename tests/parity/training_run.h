@@ -23,8 +23,8 @@ struct TrainingCase {
   int64_t steps = 1;
   /// The stream is random ids; the shorter, the sooner it comes round.
   int64_t num_tokens = 4000;
-  /// May overwrite a rank's targets [accumulate, seq, micro] of a step.
-  std::function<void(int64_t rank, std::span<int32_t> targets)> mask;
+  /// May overwrite the targets [accumulate, seq, micro] of a step that the ranks of a replica have.
+  std::function<void(int64_t replica, std::span<int32_t> targets)> mask;
   /// Run the eval section at the end.
   bool evaluates = false;
 };

@@ -1,0 +1,153 @@
+// Every mesh gives the same numbers: gradients and their norm of one step against LibTorch's autograd, over replicas, data
+// and tensor parallelism, with whatever else changes the plan.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/parity/compare.h"
+#include "tests/parity/training_run.h"
+
+namespace shardc {
+
+using Sets = std::vector<std::string>;
+
+/// Batch 3, 3 layers, vocabulary 257 (padded over tp), hidden 60, 4 heads on 2 kv heads; ffn and seq divide by 2.
+static const Sets Divisible{"model.ffn=102", "model.seq=34"};
+
+struct MeshCase {
+  const char* name;
+  Sets sets;
+};
+static const std::vector<MeshCase> Meshes{
+    {"dp 2", {"mesh.dp=2"}},
+    {"tp 2", {"mesh.tp=2"}},
+    {"dp 2 x tp 2", {"mesh.dp=2", "mesh.tp=2"}},
+    {"replicate 2 x dp 2", {"mesh.replicate=2", "mesh.dp=2"}},
+};
+
+static auto With(Sets sets, const Sets& more) -> Sets {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+/// The norm that clipping has: of every parameter once.
+static auto ExpectNorm(const std::string& name, const TrainingRun& run, double tolerance) -> void {
+  double squares = 0;
+  for (const auto& [parameter, numbers] : run.gradients) {
+    for (const double number : numbers) {
+      squares += number * number;
+    }
+  }
+  EXPECT_NEAR(run.grad_norms[0], std::sqrt(squares), tolerance * std::sqrt(squares)) << name;
+  // clip_norm is 0.5.
+  EXPECT_GT(run.grad_norms[0], 0.5) << name << ": nothing is clipped";
+}
+
+TEST(Meshes, GradientsEqualAutograd) {
+  bool tied = false;
+  for (const MeshCase& mesh : Meshes) {
+    for (const char* recompute : {"recompute.policy=none", "recompute.policy=full"}) {
+      for (const char* reshard : {"shard.reshard_after_forward=true", "shard.reshard_after_forward=false"}) {
+        for (const char* accumulate : {"batch.accumulate=1", "batch.accumulate=3"}) {
+          tied = !tied;
+          const std::string name =
+              fmt::format("{}, {}, {}, {}, {}", mesh.name, recompute, reshard, accumulate, tied ? "tied" : "untied");
+          const TrainingRun run =
+              RunTraining({.name = name,
+                           .tied = tied,
+                           .sets = With(With(Divisible, mesh.sets), {recompute, reshard, accumulate})});
+          ExpectAutograd(name, run);
+          ExpectNorm(name, run, 1e-9);
+        }
+      }
+    }
+  }
+}
+
+TEST(Meshes, GradientsInBf16AreAsCloseAsLibTorchs) {
+  for (const MeshCase& mesh : Meshes) {
+    for (const char* recompute : {"recompute.policy=none", "recompute.policy=full"}) {
+      for (const bool tied : {false, true}) {
+        const std::string name = fmt::format("bf16, {}, {}, {}", mesh.name, recompute, tied ? "tied" : "untied");
+        const TrainingRun run =
+            RunTraining({.name = name,
+                         .tied = tied,
+                         .sets = With(With(Divisible, mesh.sets),
+                                      {recompute, "precision.compute=bf16", "batch.accumulate=3"})});
+        const LossAndGradients f64 = TorchGradients(Precision::F64, run.shape, run.initial, run.batches[0]);
+        const LossAndGradients bf16 = TorchGradients(Precision::BF16, run.shape, run.initial, run.batches[0]);
+        ExpectClose(name, run.gradients, f64.gradients, bf16.gradients, f64.gradients, {.floor = 0, .times = 2});
+        ExpectNorm(name, run, 1e-9);
+      }
+    }
+  }
+}
+
+static const std::vector<MeshCase> OtherMeshes{
+    {"tp 4, vocabulary of 9, one rank without a row", {"mesh.tp=4", "model.vocab=9", "model.kv_heads=4", "model.ffn=104", "model.seq=36"}},
+    {"replicate 2 x dp 2 x tp 2", {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2"}},
+    {"replicate 3", {"mesh.replicate=3"}},
+    {"replicate 2 x tp 2, accumulate 2", {"mesh.replicate=2", "mesh.tp=2", "batch.accumulate=2"}},
+    {"dp 3 x tp 2, 17 chunks of the loss", {"mesh.dp=3", "mesh.tp=2", "loss.chunks=17"}},
+    {"dp 2 x tp 2, prefetch", {"mesh.dp=2", "mesh.tp=2", "shard.prefetch_forward=1", "shard.prefetch_backward=2"}},
+    {"dp 2 x tp 2, two threads", {"mesh.dp=2", "mesh.tp=2", "run.threads=2"}},
+    {"dp 2 x tp 2, reference kernels", {"mesh.dp=2", "mesh.tp=2", "run.kernels=reference"}},
+};
+
+TEST(Meshes, OthersEqualAutograd) {
+  for (const MeshCase& mesh : OtherMeshes) {
+    for (const bool tied : {false, true}) {
+      const std::string name = fmt::format("{}, {}", mesh.name, tied ? "tied" : "untied");
+      const TrainingRun run = RunTraining({.name = name, .tied = tied, .sets = With(Divisible, mesh.sets)});
+      ExpectAutograd(name, run);
+      ExpectNorm(name, run, 1e-9);
+    }
+  }
+}
+
+TEST(Meshes, MaskedTargetsCountOverAllReplicas) {
+  for (const MeshCase& mesh : Meshes) {
+    ExpectAutograd(mesh.name, RunTraining({.name = mesh.name,
+                                           .sets = With(Divisible, mesh.sets),
+                                           .mask = [](int64_t replica, std::span<int32_t> targets) {
+                                             for (size_t i = 0; i < targets.size(); ++i) {
+                                               targets[i] = replica == 0 && i % 3 != 0 ? -1 : targets[i];
+                                             }
+                                           }}));
+  }
+}
+
+TEST(Meshes, InitialParametersAreTheSameBits) {
+  for (const bool tied : {false, true}) {
+    const TrainingRun one = RunTraining({.name = "1 rank", .tied = tied, .sets = Divisible});
+    for (const MeshCase& mesh : Meshes) {
+      const TrainingRun run = RunTraining({.name = mesh.name, .tied = tied, .sets = With(Divisible, mesh.sets)});
+      EXPECT_TRUE(SameBits(one.initial, run.initial)) << mesh.name;
+    }
+  }
+}
+
+// Recomputation, resharding and prefetching change no bit on any mesh.
+TEST(Meshes, SameBitsWhateverIsGatheredOrComputedAgain) {
+  for (const MeshCase& mesh : Meshes) {
+    for (const char* compute : {"precision.compute=fp32", "precision.compute=bf16"}) {
+      const auto run = [&](const Sets& sets) {
+        return RunTraining({.name = mesh.name,
+                            .sets = With(With(With(Divisible, mesh.sets), {compute}), sets),
+                            .steps = 3});
+      };
+      const TrainingRun first = run({});
+      for (const Sets& sets : {Sets{}, Sets{"recompute.policy=full"}, Sets{"shard.reshard_after_forward=true"},
+                               Sets{"shard.reshard_after_forward=false", "recompute.policy=full"}}) {
+        const TrainingRun other = run(sets);
+        const std::string name = fmt::format("{}, {}, {}", mesh.name, compute, fmt::join(sets, ", "));
+        EXPECT_TRUE(SameBits(first.losses, other.losses)) << name;
+        EXPECT_TRUE(SameBits(first.grad_norms, other.grad_norms)) << name;
+        EXPECT_TRUE(SameBits(first.parameters, other.parameters)) << name;
+      }
+    }
+  }
+}
+
+}  // namespace shardc
