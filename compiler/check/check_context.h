@@ -40,6 +40,7 @@ auto CheckValues(CheckContext& context) -> void;
 auto CheckModel(CheckContext& context) -> void;
 auto CheckMesh(CheckContext& context) -> void;
 auto CheckShard(CheckContext& context) -> void;
+auto CheckRecompute(CheckContext& context) -> void;
 auto CheckInit(CheckContext& context) -> void;
 auto CheckOptimizer(CheckContext& context) -> void;
 auto CheckData(CheckContext& context) -> void;
@@ -60,6 +61,9 @@ auto EstimateParameters(const Recipe& recipe) -> double;
 /// Reports faults of an expression at their places inside the value `at`; `when` ends each message (" at step 0").
 auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,
                       std::string_view when = "") -> void;
+
+/// The place of `item` in a list of texts at `list`; the list itself where the item is not found on its first line.
+auto PlaceInList(CheckContext& context, const SourceRange& list, std::string_view item) -> SourceRange;
 
 /// True if `path` can name a file; reports path-invalid at `at` else.
 auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view path,

@@ -1,5 +1,5 @@
-// Where a fault inside an expression stands in the recipe: the column in the expression, seen through the quotes and
-// escapes of the TOML string that holds it.
+// Where a fault inside a value stands in the recipe: the column in an expression, seen through the quotes and escapes
+// of the TOML string that holds it; the item of a list.
 
 #include <algorithm>
 
@@ -54,6 +54,24 @@ static auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int co
   place.column = at.column + begin;
   place.length = std::max(1, end - begin);
   return place;
+}
+
+auto PlaceInList(CheckContext& context, const SourceRange& list, std::string_view item) -> SourceRange {
+  if (!list.valid() || list.line < 1) {
+    return list;
+  }
+  for (const char quote : {'"', '\''}) {
+    const std::string quoted = fmt::format("{}{}{}", quote, item, quote);
+    const size_t begin =
+        context.diags().sources().Line(list).find(quoted, static_cast<size_t>(std::max(list.column, 1) - 1));
+    if (begin != std::string_view::npos) {
+      SourceRange place = list;
+      place.column = static_cast<int32_t>(begin) + 1;
+      place.length = static_cast<int32_t>(quoted.size());
+      return place;
+    }
+  }
+  return list;
 }
 
 static auto KindNamed(std::string_view name) -> DiagnosticKind {

@@ -1,6 +1,7 @@
 // Rules of [shard]: the predicate holds or not for every block, without a fault; the guard has memory of its own.
 
 #include "compiler/check/check_context.h"
+#include "compiler/expr/layer_choice.h"
 
 namespace shardc {
 
@@ -30,17 +31,7 @@ auto CheckShard(CheckContext& context) -> void {
   if (!context.IsSound(recipe.model.layers, recipe.model.hidden)) {
     return;
   }
-  ExprVariables variables{{"layer", 0.0},
-                          {"layers", static_cast<double>(*recipe.model.layers)},
-                          {"hidden", static_cast<double>(*recipe.model.hidden)}};
-  double& layer_variable = variables.at("layer");
-  for (int64_t layer = 0; layer < *recipe.model.layers; ++layer) {
-    layer_variable = static_cast<double>(layer);
-    if (const ExprResult<bool> result = EvaluateBool(expr.value, variables); !result.ok()) {
-      ReportExprErrors(context, reshard.at, result.errors, fmt::format(" at layer {}", layer));
-      return;
-    }
-  }
+  ReportExprErrors(context, reshard.at, LayersWhere(expr.value, *recipe.model.layers, *recipe.model.hidden).errors);
 }
 
 }  // namespace shardc

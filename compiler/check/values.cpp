@@ -36,8 +36,9 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
   }
 }
 
-static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
-                      const Located<std::string>& leaf) -> void {
+/// Is `word`, which stands at `at`, one of the key's words? Reports what it is else.
+static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_view path, const SourceRange& at,
+                      const std::string& word) -> bool {
   const std::vector<Choice>& choices = ChoicesOf(path);
   std::vector<std::string_view> accepted;
   bool is_known = false;
@@ -45,25 +46,41 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
     if (choice.accepted) {
       accepted.push_back(choice.word);
     }
-    is_known = is_known || choice.word == *leaf;
-    if (choice.accepted && choice.word == *leaf) {
-      return;
+    is_known = is_known || choice.word == word;
+    if (choice.accepted && choice.word == word) {
+      return true;
     }
   }
   if (choices.empty()) {
-    return;
+    return true;
   }
-  context.MarkFaulty(leaf);
   if (is_known && key.section == "precision") {
-    context.diags().Build(leaf.at, DiagnosticKind::UnsupportedPrecision, key.name, *leaf).Emit();
+    context.diags().Build(at, DiagnosticKind::UnsupportedPrecision, key.name, word).Emit();
   } else if (is_known) {
-    context.diags().Build(leaf.at, DiagnosticKind::UnsupportedValue, key.name, *leaf, Listed(accepted)).Emit();
+    context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, Listed(accepted)).Emit();
   } else {
-    auto builder = context.diags().Build(leaf.at, DiagnosticKind::UnknownChoice, key.name, *leaf, Listed(accepted));
-    if (const std::string closest = ClosestWord(*leaf, accepted); !closest.empty()) {
+    auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key.name, word, Listed(accepted));
+    if (const std::string closest = ClosestWord(word, accepted); !closest.empty()) {
       builder.Help(fmt::format("did you mean \"{}\"?", closest));
     }
     builder.Emit();
+  }
+  return false;
+}
+
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
+                      const Located<std::string>& leaf) -> void {
+  if (!CheckWord(context, key, path, leaf.at, *leaf)) {
+    context.MarkFaulty(leaf);
+  }
+}
+
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
+                      const Located<std::vector<std::string>>& leaf) -> void {
+  for (const std::string& word : *leaf) {
+    if (!CheckWord(context, key, path, PlaceInList(context, leaf.at, word), word)) {
+      context.MarkFaulty(leaf);
+    }
   }
 }
 

@@ -59,6 +59,7 @@ class Checker {
       case ExprNodeKind::Subtract:
       case ExprNodeKind::Multiply:
       case ExprNodeKind::Divide:
+      case ExprNodeKind::Modulo:
       case ExprNodeKind::Power: RequireAll(node, ExprType::Number); return ExprType::Number;
       case ExprNodeKind::Less:
       case ExprNodeKind::LessEqual:

@@ -25,6 +25,12 @@ struct Slot {
   ExprNodeId fault;
 };
 
+/// What floor division leaves: of the sign of b.
+auto Remainder(double a, double b) -> double {
+  const double remainder = std::fmod(a, b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
 class Evaluator {
  public:
   Evaluator(const Expr& expr, const ExprVariables& variables)
@@ -90,6 +96,7 @@ class Evaluator {
       case ExprNodeKind::Subtract:
       case ExprNodeKind::Multiply:
       case ExprNodeKind::Divide:
+      case ExprNodeKind::Modulo:
       case ExprNodeKind::Power:
       case ExprNodeKind::Less:
       case ExprNodeKind::LessEqual:
@@ -137,6 +144,7 @@ class Evaluator {
       case ExprNodeKind::Subtract: return a - b;
       case ExprNodeKind::Multiply: return a * b;
       case ExprNodeKind::Divide: return b == 0 ? std::nullopt : std::optional(a / b);
+      case ExprNodeKind::Modulo: return b == 0 ? std::nullopt : std::optional(Remainder(a, b));
       case ExprNodeKind::Power: return std::pow(a, b);
       case ExprNodeKind::Less: return a < b;
       case ExprNodeKind::LessEqual: return a <= b;
@@ -166,7 +174,7 @@ class Evaluator {
     }
     const double a = Operand(node, 0).number;
     const double b = Operand(node, 1).number;
-    if (node.kind == ExprNodeKind::Divide && b == 0) {
+    if ((node.kind == ExprNodeKind::Divide || node.kind == ExprNodeKind::Modulo) && b == 0) {
       return fmt::format("division by zero: {} is 0", Quoted(TextOf(tree_.nodes[node.operands[1]], text_)));
     }
     if (node.kind == ExprNodeKind::Power && a == 0) {

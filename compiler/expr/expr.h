@@ -5,10 +5,11 @@
 //   expr    := 'if' expr 'then' expr 'else' expr | or
 //   or      := and ('or' and)*          and := not ('and' not)*          not := 'not' not | compare
 //   compare := sum (('<' | '<=' | '>' | '>=' | '==' | '!=') sum)?
-//   sum     := product (('+' | '-') product)*        product := unary (('*' | '/') unary)*
+//   sum     := product (('+' | '-') product)*        product := unary (('*' | '/' | '%') unary)*
 //   unary   := '-' unary | power        power := atom ('^' unary)?        (right-associative; -2^2 is -4)
 //   atom    := number | name | name '(' expr (',' expr)* ')' | '(' expr ')'
-// Numbers are decimal (12, 0.5, .5, 3e-4). Names are the rows of schemas/expr_names.def and schemas/init_functions.def.
+// Numbers are decimal (12, 0.5, .5, 3e-4). a % b is what floor division leaves, of the sign of b. Names are the rows of
+// schemas/expr_names.def and schemas/init_functions.def.
 //
 // `and`, `or` and `if` look only at the operands that they need: `layer > 0 and 1 / layer < 0.5` holds nowhere, but has
 // a value everywhere. Values are doubles, computed in the order written, so the same text gives the same bits.

@@ -41,6 +41,7 @@ constexpr Spelling Symbols[] = {
     {"-", TokenKind::Minus},
     {"*", TokenKind::Times},
     {"/", TokenKind::Divide},
+    {"%", TokenKind::Modulo},
     {"^", TokenKind::Power},
     {"(", TokenKind::Open},
     {")", TokenKind::Close},

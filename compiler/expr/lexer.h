@@ -23,6 +23,7 @@ enum class TokenKind {
   Minus,
   Times,
   Divide,
+  Modulo,
   Power,
   Less,
   LessEqual,

@@ -35,7 +35,8 @@ constexpr std::initializer_list<BinaryOperator> Comparisons = {
 constexpr std::initializer_list<BinaryOperator> SumOperators = {{TokenKind::Plus, ExprNodeKind::Add},
                                                                 {TokenKind::Minus, ExprNodeKind::Subtract}};
 constexpr std::initializer_list<BinaryOperator> ProductOperators = {{TokenKind::Times, ExprNodeKind::Multiply},
-                                                                    {TokenKind::Divide, ExprNodeKind::Divide}};
+                                                                    {TokenKind::Divide, ExprNodeKind::Divide},
+                                                                    {TokenKind::Modulo, ExprNodeKind::Modulo}};
 
 auto WithArticle(ExprKind kind) -> std::string_view {
   switch (kind) {

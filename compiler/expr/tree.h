@@ -19,6 +19,7 @@ enum class ExprNodeKind {
   Subtract,
   Multiply,
   Divide,
+  Modulo,
   Power,
   Less,
   LessEqual,

@@ -1,4 +1,5 @@
-// residual_add. C1: x and y are f32, of one shape. C2: branch is bf16, of that shape.
+// residual_add. C1: x and y are of one type. C2: branch has the shape of x. C3: it is of x's element type, or bf16
+// where x is f32.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -6,10 +7,13 @@ namespace shardc {
 auto Shape(const op::ResidualAdd& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 auto Verify(const op::ResidualAdd& op, const Plan& plan, OpCheck& check) -> void {
-  const Dims& shape = ShapeOf(plan, op.x);
-  ExpectType(check, plan, op.x, {DType::F32, shape}, "x", "residual_add-c1");
-  ExpectType(check, plan, op.y, {DType::F32, shape}, "y", "residual_add-c1");
-  ExpectType(check, plan, op.branch, {DType::BF16, shape}, "branch", "residual_add-c2");
+  const ValueType x = TypeOf(plan, op.x);
+  const ValueType branch = TypeOf(plan, op.branch);
+  ExpectType(check, plan, op.y, x, "y", "residual_add-c1");
+  check.Expect(branch.shape == x.shape, "residual_add-c2", "x is {}, branch is {}", ToText(x.shape),
+               ToText(branch.shape));
+  check.Expect(branch.dtype == x.dtype || (x.dtype == DType::F32 && branch.dtype == DType::BF16), "residual_add-c3",
+               "x is {}, branch is {}", ToText(x.dtype), ToText(branch.dtype));
 }
 
 auto Cost(const op::ResidualAdd& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 1); }

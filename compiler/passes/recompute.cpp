@@ -1,19 +1,23 @@
 // Activation checkpointing: what forward keeps, and what backward computes again.
 //
 // Needs: forward and backward ops in `step`, tagged with their block. Gives: where the policy says so, a block whose
-// inner activations are read by recomputed copies only.
-//   1. of the values that a block's forward writes, keep those that other blocks read: the block's result
+// inner activations, but for those that the policy saves, are read by recomputed copies only.
+//   1. of the values that a block's forward writes, keep those that other blocks read, which is the block's result, and
+//      those saved. What forward writes over the bytes of a saved value is kept in its place: that is what is left
 //   2. the rest that backward reads, and what it takes to compute them from what is kept, is emitted again, in forward
 //      order and with buffers of its own, before the first backward op of the block
 //   3. backward ops read the copies
+//   4. where the policy stands for another program's memory, what is saved stays until the block's backward, read or
+//      not: sums that would overwrite it get bytes of their own, and it is released behind the recomputed ops
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/expr/layer_choice.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/rewrite.h"
-#include "compiler/passes/pass.h"
+#include "compiler/passes/saved_results.h"
 
 namespace shardc {
 
@@ -21,12 +25,13 @@ namespace {
 
 class BlockRecomputer {
  public:
-  BlockRecomputer(Plan* plan, std::vector<Op>* ops, int32_t layer, Origin origin)
-      : plan_(*plan), ops_(*ops), layer_(layer), origin_(std::move(origin)) {}
+  BlockRecomputer(Plan* plan, std::vector<Op>* ops, int32_t layer, std::vector<ValueId> saved, Origin origin)
+      : plan_(*plan), ops_(*ops), layer_(layer), saved_(std::move(saved)), origin_(std::move(origin)) {}
 
   /// The ops of the block to emit again; backward ops are redirected to what they write.
   auto Run() -> std::vector<Op> {
     FindProduced();
+    KeepSaved();
     std::vector<Op> again = Wanted();
     for (Op& op : again) {
       Copy(op);
@@ -39,6 +44,52 @@ class BlockRecomputer {
     return again;
   }
 
+  /// Before Run: a sum in place over a saved value is computed out of place.
+  auto GiveSumsOwnBytes() -> void {
+    for (Op& op : ops_) {
+      const auto* sum = op.As<op::Add>();
+      if (sum == nullptr || !InBlock(op) || std::find(saved_.begin(), saved_.end(), sum->b) == saved_.end()) {
+        continue;
+      }
+      const BufferId taken = plan_.values[sum->b].buffer;
+      Buffer own = plan_.buffers[taken];
+      own.name = plan_.values[sum->y].name;
+      const BufferId bytes = plan_.buffers.Add(std::move(own));
+      for (const ValueId id : plan_.values.ids()) {
+        if (plan_.values[id].buffer == taken && id != sum->b) {
+          plan_.values[id].buffer = bytes;
+        }
+      }
+      op.body = op::ResidualAdd{.x = sum->a, .branch = sum->b, .y = sum->y};
+    }
+  }
+
+  /// After Run, with the ops that it returned: releases what nothing in backward reads, and schedule would release in
+  /// forward.
+  auto ReleaseDeadSaves(std::vector<Op>& again) -> void {
+    std::unordered_set<BufferId> read;
+    const auto collect = [&](const Op& op) {
+      for (const Access& access : AccessesOf(op.body)) {
+        read.insert(plan_.values[access.value].buffer);
+      }
+    };
+    std::for_each(again.begin(), again.end(), collect);
+    for (const Op& op : ops_) {
+      if (op.phase == Phase::Backward) {
+        collect(op);
+      }
+    }
+    Emitter emitter(&plan_, &again, PassKind::Recompute);
+    emitter.set_layer(layer_);
+    emitter.set_phase(Phase::Recompute);
+    emitter.set_origin(origin_);
+    for (const ValueId id : saved_) {
+      if (const BufferId buffer = plan_.values[id].buffer; !read.contains(buffer)) {
+        emitter.Emit(op::Release{.buffer = buffer});
+      }
+    }
+  }
+
  private:
   auto InBlock(const Op& op) const -> bool { return op.phase == Phase::Forward && op.layer == layer_; }
 
@@ -47,10 +98,17 @@ class BlockRecomputer {
       for (const Access& access : AccessesOf(op.body)) {
         if (InBlock(op) && access.kind != AccessKind::Read) {
           produced_.insert(access.value);
+          last_written_[plan_.values[access.value].buffer] = access.value;
         } else if (op.phase == Phase::Forward && !InBlock(op) && produced_.contains(access.value)) {
           kept_.insert(access.value);
         }
       }
+    }
+  }
+
+  auto KeepSaved() -> void {
+    for (const ValueId id : saved_) {
+      kept_.insert(last_written_.at(plan_.values[id].buffer));
     }
   }
 
@@ -129,9 +187,12 @@ class BlockRecomputer {
   Plan& plan_;
   std::vector<Op>& ops_;
   int32_t layer_;
+  std::vector<ValueId> saved_;
   Origin origin_;
   std::unordered_set<ValueId> produced_;
   std::unordered_set<ValueId> kept_;
+  /// On each buffer that the block's forward writes, what it leaves there.
+  std::unordered_map<BufferId, ValueId> last_written_;
   std::unordered_map<ValueId, ValueId> value_copies_;
   std::unordered_map<BufferId, BufferId> buffer_copies_;
 };
@@ -139,26 +200,37 @@ class BlockRecomputer {
 }  // namespace
 
 auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
-  if (*context.recipe->recompute.policy == "none") {
+  const RecomputeSection& recompute = context.recipe->recompute;
+  if (*recompute.policy == "none") {
     return plan;
   }
+  const auto chosen =
+      ChooseLayers(recompute.layers->text, *context.recipe->model.layers, *context.recipe->model.hidden);
+  CHECK(chosen.ok(), "check let the blocks `{}` pass", recompute.layers->text);
   std::vector<Op> ops = std::move(plan.section(SectionKind::Step).ops);
   std::map<int32_t, std::vector<Op>> again;
   for (const Op& op : ops) {
-    if (op.layer >= 0) {
+    if (op.layer >= 0 && chosen.value.at(static_cast<size_t>(op.layer))) {
       again[op.layer];
     }
   }
   for (auto& [layer, copies] : again) {
-    copies = BlockRecomputer(&plan, &ops, layer, OriginOf(context.recipe->recompute.policy, "recompute.policy")).Run();
+    BlockRecomputer recomputer(&plan, &ops, layer, SavedResults(plan, ops, layer, recompute),
+                               OriginOf(recompute.policy, "recompute.policy"));
+    if (*recompute.policy == "torchtitan-sac") {
+      recomputer.GiveSumsOwnBytes();
+      copies = recomputer.Run();
+      recomputer.ReleaseDeadSaves(copies);
+    } else {
+      copies = recomputer.Run();
+    }
   }
   std::vector<Op>& result = plan.section(SectionKind::Step).ops;
   result.clear();
   for (Op& op : ops) {
-    if (op.phase == Phase::Backward && op.layer >= 0) {
-      std::vector<Op>& copies = again[op.layer];
-      result.insert(result.end(), copies.begin(), copies.end());
-      copies.clear();
+    if (const auto copies = again.find(op.layer); op.phase == Phase::Backward && copies != again.end()) {
+      result.insert(result.end(), copies->second.begin(), copies->second.end());
+      again.erase(copies);
     }
     result.push_back(std::move(op));
   }

@@ -4,10 +4,12 @@
 //   1. move each gather ahead of its use by the prefetch depth, counted in gathered units
 //   2. give each op with a SCRATCH field a buffer of its own
 //   3. put collectives of slices on the stream of their axis, host work on the host's
-//   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it
+//   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it.
+//      What another pass releases is left to it
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/pass.h"
@@ -132,11 +134,15 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
   size_t loop_begin = 0;
   bool in_loop = false;
   std::vector<BufferId> held_by_loop;
+  std::unordered_set<BufferId> released;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const Op& op = section.ops[i];
     if (op.As<op::Repeat>()) {
       in_loop = true;
       loop_begin = i;
+    }
+    if (const auto* release = op.As<op::Release>()) {
+      released.insert(release->buffer);
     }
     for (const Access& access : AccessesOf(op.body)) {
       const BufferId buffer = plan.values[access.value].buffer;
@@ -162,6 +168,9 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
 
   std::unordered_map<size_t, std::vector<BufferId>> released_at;
   for (const BufferId buffer : order) {
+    if (released.contains(buffer)) {
+      continue;
+    }
     released_at[last_touch.at(buffer)].push_back(buffer);
   }
   std::vector<Op> ops;

@@ -3,7 +3,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "compiler/expr/expr.h"
+#include "compiler/expr/layer_choice.h"
 #include "compiler/plan/local_parameter.h"
 
 namespace shardc {
@@ -48,26 +48,30 @@ auto UnitNameOf(const Parameter& parameter, const std::unordered_map<std::string
 
 /// A predicate decides for blocks; units outside keep what they gathered, as backward wants it at once. A plain bool
 /// decides for all.
-auto Reshards(const Condition& condition, int64_t layer, const Plan& plan) -> bool {
-  if (condition.text == "true" || condition.text == "false") {
-    return condition.text == "true";
+class ReshardRule {
+ public:
+  ReshardRule(const Condition& condition, const ModelSection& model) : for_others_(condition.text == "true") {
+    const auto predicate = ParseExpr(condition.text, ExprKind::Predicate);
+    CHECK(predicate.ok(), "check let the predicate `{}` pass", condition.text);
+    auto blocks = LayersWhere(predicate.value, *model.layers, *model.hidden);
+    CHECK(blocks.ok(), "check let the predicate `{}` pass", condition.text);
+    for_blocks_ = std::move(blocks.value);
   }
-  if (layer < 0) {
-    return false;
+
+  auto Holds(int64_t layer) const -> bool {
+    return layer < 0 ? for_others_ : for_blocks_.at(static_cast<size_t>(layer));
   }
-  const auto parsed = ParseExpr(condition.text, ExprKind::Predicate);
-  CHECK(parsed.ok(), "check let the predicate `{}` pass", condition.text);
-  const auto result = EvaluateBool(parsed.value, {{"layer", static_cast<double>(layer)},
-                                                  {"layers", std::stod(plan.model.at("layers"))},
-                                                  {"hidden", std::stod(plan.model.at("hidden"))}});
-  CHECK(result.ok(), "check let the predicate `{}` pass", condition.text);
-  return result.value;
-}
+
+ private:
+  bool for_others_;
+  std::vector<bool> for_blocks_;
+};
 
 }  // namespace
 
 auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterHome> {
   const ShardSection& shard = context.recipe->shard;
+  const ReshardRule reshards(*shard.reshard_after_forward, context.recipe->model);
   const auto sides = SidesOf(plan);
   bool any_both = false;
   for (const auto& [name, side] : sides) {
@@ -83,13 +87,13 @@ auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterH
     const std::string name = UnitNameOf(parameter, sides, any_both);
     auto unit = units.find(name);
     if (unit == units.end()) {
-      unit = units
-                 .emplace(name,
-                          plan.units.Add(
-                              {.name = name,
-                               .reshard_after_forward = Reshards(*shard.reshard_after_forward, parameter.layer, plan),
-                               .origin = OriginOf(shard.reshard_after_forward, "shard.reshard_after_forward")}))
-                 .first;
+      unit =
+          units
+              .emplace(name,
+                       plan.units.Add({.name = name,
+                                       .reshard_after_forward = reshards.Holds(parameter.layer),
+                                       .origin = OriginOf(shard.reshard_after_forward, "shard.reshard_after_forward")}))
+              .first;
     }
     const bool tp_replicated = plan.mesh.size(Axis::Tp) > 1 && parameter.tp_dim < 0;
     const auto [place, fresh] = sub_vectors.try_emplace({unit->second, tp_replicated});

@@ -49,9 +49,10 @@ static auto KeySchema(const RecipeKeyRow& row) -> Json {
     schema["minimum"] = Json::parse(range->low_text);
     schema["maximum"] = Json::parse(range->high_text);
   }
+  Json& of_words = row.type == "Texts" ? schema["items"] : schema;
   for (const Choice& choice : ChoicesOf(row.path())) {
     if (choice.accepted) {
-      schema["enum"].push_back(choice.word);
+      of_words["enum"].push_back(choice.word);
     }
   }
   return schema;

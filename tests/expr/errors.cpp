@@ -147,10 +147,10 @@ constexpr ErrorCase Cases[] = {
      "pi, true, false\n"
      "25:1 expr-syntax: `2` stands where an operator, `,` or `)` comes\n"
      "33:6 expr-argument-count: `normal` takes 2 arguments (mean, std), here 1 is given\n"},
-    {"layer % 2 == 0", "7:1 expr-syntax: `%` is not part of the language\n", Predicate},
-    {"if layer % 2 == 0 then 1 else 2", "10:1 expr-syntax: `%` is not part of the language\n"},
-    {"(layer % 2) == 0 and layr > 1",
-     "8:1 expr-syntax: `%` is not part of the language\n"
+    {"layer ? 2 == 0", "7:1 expr-syntax: `?` is not part of the language\n", Predicate},
+    {"if layer ? 2 == 0 then 1 else 2", "10:1 expr-syntax: `?` is not part of the language\n"},
+    {"(layer ? 2) == 0 and layr > 1",
+     "8:1 expr-syntax: `?` is not part of the language\n"
      "22:4 expr-unknown-name: `layr` is not known in a predicate [layer]\n",
      Predicate},
 };

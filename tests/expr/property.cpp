@@ -60,7 +60,7 @@ class Generator {
   explicit Generator(unsigned seed) : random_(seed) {}
 
   auto Number(int depth) -> SamplePointer {
-    switch (depth == 0 ? Pick(2) : Pick(9)) {
+    switch (depth == 0 ? Pick(2) : Pick(10)) {
       case 0: return Literal();
       case 1: return VariableOf();
       case 2:
@@ -79,6 +79,11 @@ class Generator {
         return Strict({"", "^", ""}, PowerBinding, {AtomBinding, UnaryBinding}, depth,
                       [](double a, double b) { return std::pow(a, b); });
       case 7: return Negate(depth);
+      case 8:
+        return Strict({"", " % ", ""}, ProductBinding, {ProductBinding, UnaryBinding}, depth, [](double a, double b) {
+          const double rest = b == 0 ? NAN : std::fmod(a, b);
+          return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+        });
       default: return If(depth, [&](int inner) { return Number(inner); });
     }
   }

@@ -103,6 +103,10 @@ TEST(ClosedForms, Flops) {
     EXPECT_EQ(again.model_flops.value, 3 * m.accumulate * forward);
     EXPECT_EQ(again.recompute_flops.value,
               m.accumulate * m.L * (2 * m.T() * (m.block_matrices() - m.F * m.H) + attention));
+    // Every second product: k, o and up.
+    const Report second = Explain(PlanOf(m, {"recompute.policy=torchtitan-sac"}));
+    EXPECT_EQ(second.model_flops.value, 3 * m.accumulate * forward);
+    EXPECT_EQ(second.recompute_flops.value, m.accumulate * m.L * 2 * m.T() * m.H * (m.K * m.D + m.A * m.D + m.F));
   }
 }
 
@@ -154,6 +158,8 @@ TEST(ClosedForms, Memory) {
         {"none", "false", block, m.L * lengths.block + lengths.head},
         {"none", "true", block, 0},
         {"full", "true", T * m.H, 0},
+        // Input; q, v, attention and its lse; gate; the result of down, which nothing reads.
+        {"torchtitan-sac", "true", T * (m.H + (2 * m.A + m.K) * m.D + m.A + m.F + m.H), 0},
     };
     for (const Case& c : cases) {
       SCOPED_TRACE(fmt::format("{} blocks, recompute {}, reshard {}", m.L, c.policy, c.reshard));

@@ -40,6 +40,7 @@ static constexpr Tolerance Tolerances[] = {
     {OpKind::Add, DType::BF16, 0, 0.00392, "rounded once"},
     {OpKind::CrossEntropyBackward, DType::BF16, 2e-8, 0.00392, "rounded once"},
     {OpKind::ResidualAdd, DType::F32, 0, 6e-8, "rounded once"},
+    {OpKind::ResidualAdd, DType::BF16, 0, 0.00392, "rounded once"},
 };
 
 auto ToleranceOf(OpKind op, DType dtype) -> const Tolerance& {

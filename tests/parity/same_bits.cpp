@@ -16,6 +16,19 @@ static auto ExpectSameBits(const std::string& name, const TrainingRun& a, const 
   EXPECT_TRUE(SameBits(a.exp_avg_sq, b.exp_avg_sq)) << name;
 }
 
+/// Of [recompute], besides all or nothing.
+static const std::vector<std::vector<std::string>> RecomputeVariants{
+    {"recompute.policy=full", "recompute.layers=\"1/3\""},
+    {"recompute.policy=full", "recompute.layers=\"layer % 2 == 0\"", "shard.reshard_after_forward=true"},
+    {"recompute.policy=selective", "recompute.save=[\"attention\"]"},
+    {"recompute.policy=selective", "recompute.save=[\"q_proj\"]"},
+    {"recompute.policy=selective", "recompute.save=[\"q_proj\", \"k_proj\", \"v_proj\", \"attention\"]"},
+    {"recompute.policy=selective", "recompute.save=[\"o_proj\", \"gate_proj\"]", "recompute.layers=\"2/3\""},
+    {"recompute.policy=selective", "recompute.save=[\"up_proj\", \"down_proj\"]", "shard.reshard_after_forward=true"},
+    {"recompute.policy=torchtitan-sac"},
+    {"recompute.policy=torchtitan-sac", "recompute.layers=\"0.7\"", "shard.reshard_after_forward=true"},
+};
+
 struct MeshRow {
   const char* name;
   bool tied;
@@ -52,6 +65,26 @@ TEST(SameBits, OfRecomputeReshardAndASecondRun) {
                        .steps = 3};
       row.sets.insert(row.sets.end(), variant.begin(), variant.end());
       ExpectSameBits(row.name, first, RunTraining(row));
+    }
+  }
+}
+
+TEST(SameBits, OfEachPolicyOfRecomputation) {
+  const std::vector<MeshRow> meshes{
+      {"dp 2, accumulate 3", false, {"mesh.dp=2", "batch.accumulate=3"}},
+      {"dp 2, bf16", true, {"mesh.dp=2", "precision.compute=bf16"}},
+      {"dp 1, bf16, residual fp32", false, {"precision.compute=bf16", "precision.residual=fp32"}},
+  };
+  for (const MeshRow& mesh : meshes) {
+    const TrainingRun kept = RunTraining({.name = mesh.name, .tied = mesh.tied, .sets = mesh.sets, .steps = 2});
+    EXPECT_FALSE(SameBits(kept.initial, kept.parameters)) << mesh.name << ": nothing was trained";
+    for (const std::vector<std::string>& variant : RecomputeVariants) {
+      TrainingCase row{.name = fmt::format("{}, {}", mesh.name, fmt::join(variant, ", ")),
+                       .tied = mesh.tied,
+                       .sets = mesh.sets,
+                       .steps = 2};
+      row.sets.insert(row.sets.end(), variant.begin(), variant.end());
+      ExpectSameBits(row.name, kept, RunTraining(row));
     }
   }
 }

@@ -47,7 +47,7 @@ static const std::vector<ModelRow> Models{
       "model.seq=128", "batch.micro=1", "batch.global=2"}},
 };
 static const std::vector<std::vector<std::string>> Variants{
-    {}, {"recompute.policy=full"}, {"precision.compute=bf16"}, {"loss.chunks=8"}};
+    {}, {"recompute.policy=full"}, {"recompute.policy=torchtitan-sac"}, {"precision.compute=bf16"}, {"loss.chunks=8"}};
 
 TEST(ArenaBound, TransientArenasAreWithinTwoPerCentOfIt) {
   for (const ModelRow& model : Models) {

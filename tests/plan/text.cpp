@@ -18,6 +18,8 @@ const std::vector<std::vector<std::string>> RecipeVariants{
     {"mesh.dp=3"},
     {"batch.global=4"},
     {"recompute.policy=\"full\""},
+    {"recompute.policy=\"selective\"", "recompute.save=[\"q_proj\", \"attention\"]", "recompute.layers=\"1/2\""},
+    {"recompute.policy=\"torchtitan-sac\""},
     {"shard.reshard_after_forward=true", "recompute.policy=\"full\"", "batch.global=4"},
     {"shard.reshard_after_forward=false"},
     {"optimizer.clip_norm=0", "train.on_nonfinite=\"skip\"", "data.eval_tokens=0", "train.eval_every=0"},

@@ -25,6 +25,7 @@ TEST(Guard, GivesTheSameBits) {
       {"mesh.dp=1"},
       {"mesh.dp=2", "batch.accumulate=3", "shard.prefetch_forward=1", "shard.prefetch_backward=1"},
       {"mesh.dp=3", "recompute.policy=full"},
+      {"mesh.dp=2", "recompute.policy=torchtitan-sac"},
       {"mesh.dp=2", "precision.compute=bf16"},
       {"mesh.dp=2", "model.tied=true", "init.rule=[{match = \"*\", value = \"normal(0, 0.1)\"}]"},
   };

@@ -26,11 +26,13 @@ auto Add(const T* a_N, int64_t n, T* y_N) -> void {
 }
 INSTANTIATE_ELEMENT_LOOP(Add)
 
-auto ResidualAdd(const float* x_N, const BFloat16* branch_N, int64_t n, float* y_N) -> void {
+template <class T, class R>
+auto ResidualAdd(const R* x_N, const T* branch_N, int64_t n, R* y_N) -> void {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    y_N[i] = x_N[i] + Load(branch_N[i]);
+    Store(y_N[i], Load(x_N[i]) + Load(branch_N[i]));
   }
 }
+INSTANTIATE_RESIDUAL_LOOP(ResidualAdd)
 
 }  // namespace shardc::SHARDC_LOOPS
