@@ -25,11 +25,11 @@ auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 
 class Sharder {
  public:
-  Sharder(Plan* plan, const PassContext& context)
+  Sharder(Plan* plan, const PassContext& context, const std::vector<UnitChoice>& units)
       : plan_(*plan),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
-    homes_ = MakeUnits(plan_, context);
+    homes_ = MakeUnits(plan_, context, units);
     for (const ParameterId id : plan_.parameters.ids()) {
       parameter_of_name_[plan_.parameters[id].name] = id;
     }
@@ -334,7 +334,11 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
 }  // namespace
 
 auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
-  Sharder sharder(&plan, context);
+  const auto units = ChooseUnits(plan, context);
+  if (!units) {
+    return units.error();
+  }
+  Sharder sharder(&plan, context, *units);
   sharder.MakeState();
   sharder.GatherParameters(plan.section(SectionKind::Step));
   sharder.GatherParameters(plan.section(SectionKind::Eval));

@@ -1,99 +1,32 @@
 #include "compiler/passes/shard_units.h"
 
 #include <map>
-#include <unordered_map>
-
-#include "compiler/expr/expr.h"
 
 namespace shardc {
 
-namespace {
-
-enum class Side { Before, After, Both };
-
-/// For each parameter outside the blocks: is it read before the first block op of `step`, after it, or both?
-auto SidesOf(const Plan& plan) -> std::unordered_map<std::string, Side> {
-  std::unordered_map<std::string, Side> sides;
-  bool after = false;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (op.phase != Phase::Forward) {
-      continue;
-    }
-    after |= op.layer >= 0;
-    for (const Access& access : AccessesOf(op.body)) {
-      const Value& value = plan.values[access.value];
-      if (op.layer >= 0 || plan.buffers[value.buffer].category != Category::Parameters) {
-        continue;
-      }
-      const Side side = after ? Side::After : Side::Before;
-      const auto [found, fresh] = sides.try_emplace(value.name, side);
-      found->second = fresh || found->second == side ? side : Side::Both;
+auto MakeUnits(Plan& plan, const PassContext& context, const std::vector<UnitChoice>& choices)
+    -> std::vector<ParameterHome> {
+  std::map<ParameterId, UnitId> units;
+  for (const UnitChoice& choice : choices) {
+    const UnitId unit = plan.units.Add(
+        {.name = choice.name, .reshard_after_forward = choice.reshard_after_forward, .origin = choice.origin});
+    for (const ParameterId id : choice.parameters) {
+      units[id] = unit;
     }
   }
-  return sides;
-}
 
-auto UnitNameOf(const Parameter& parameter, const std::unordered_map<std::string, Side>& sides, bool any_both)
-    -> std::string {
-  if (parameter.layer >= 0) {
-    return fmt::format("layers.{}", parameter.layer);
-  }
-  if (any_both) {
-    return "root";
-  }
-  const auto side = sides.find(parameter.name);
-  return side != sides.end() && side->second == Side::Before ? "embed" : "head";
-}
-
-/// A predicate decides for blocks; units outside keep what they gathered, as backward wants it at once. A plain bool
-/// decides for all.
-auto Reshards(const Condition& condition, int64_t layer, const Plan& plan) -> bool {
-  if (condition.text == "true" || condition.text == "false") {
-    return condition.text == "true";
-  }
-  if (layer < 0) {
-    return false;
-  }
-  const auto parsed = ParseExpr(condition.text, ExprKind::Predicate);
-  CHECK(parsed.ok(), "check let the predicate `{}` pass", condition.text);
-  const auto result = EvaluateBool(parsed.value, {{"layer", static_cast<double>(layer)},
-                                                  {"layers", std::stod(plan.model.at("layers"))},
-                                                  {"hidden", std::stod(plan.model.at("hidden"))}});
-  CHECK(result.ok(), "check let the predicate `{}` pass", condition.text);
-  return result.value;
-}
-
-}  // namespace
-
-auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterHome> {
-  const ShardSection& shard = context.recipe->shard;
-  const auto sides = SidesOf(plan);
-  bool any_both = false;
-  for (const auto& [name, side] : sides) {
-    any_both |= side == Side::Both;
-  }
-
-  std::map<std::string, UnitId> units;
   std::map<UnitId, SubVectorId> sub_vectors;
   std::vector<ParameterHome> homes;
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
-    const std::string name = UnitNameOf(parameter, sides, any_both);
-    auto unit = units.find(name);
-    if (unit == units.end()) {
-      unit = units
-                 .emplace(name,
-                          plan.units.Add(
-                              {.name = name,
-                               .reshard_after_forward = Reshards(*shard.reshard_after_forward, parameter.layer, plan),
-                               .origin = OriginOf(shard.reshard_after_forward, "shard.reshard_after_forward")}))
-                 .first;
+    const UnitId unit = units.at(id);
+    if (!sub_vectors.contains(unit)) {
       SubVector sub_vector;
-      sub_vector.unit = unit->second;
+      sub_vector.unit = unit;
       sub_vector.compute = ComputeType(*context.recipe);
-      sub_vectors[unit->second] = plan.sub_vectors.Add(std::move(sub_vector));
+      sub_vectors[unit] = plan.sub_vectors.Add(std::move(sub_vector));
     }
-    const SubVectorId home = sub_vectors.at(unit->second);
+    const SubVectorId home = sub_vectors.at(unit);
     SubVector& sub_vector = plan.sub_vectors[home];
     const int64_t begin = RoundUp(sub_vector.length, SubVectorAlignment);
     sub_vector.length = begin + parameter.num_elements();
