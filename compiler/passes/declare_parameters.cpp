@@ -50,6 +50,27 @@ static auto InitTextOf(const Expr& expr, const InitRule& rule, const ParameterSp
   return ToText(result.value);
 }
 
+/// Which parameters `optimizer.frozen` matches.
+static auto MatchFrozen(const OptimizerSection& optimizer, const std::vector<std::string_view>& names,
+                        Diagnostics& diags) -> std::vector<bool> {
+  std::vector<NamePattern> patterns;
+  for (const std::string& glob : *optimizer.frozen) {
+    patterns.push_back({glob, optimizer.frozen.at, 0});
+  }
+  // One rule has all the patterns: nothing is matched twice.
+  const auto rules = MatchNames(
+      patterns, names,
+      {.duplicate = DiagnosticKind::FrozenUnused, .unused = DiagnosticKind::FrozenUnused, .noun = "parameter"}, diags);
+  std::vector<bool> frozen;
+  for (const size_t rule : rules) {
+    frozen.push_back(rule != NoRule);
+  }
+  if (std::count(frozen.begin(), frozen.end(), false) == 0) {
+    diags.Build(optimizer.frozen.at, DiagnosticKind::FrozenAll, names.size()).Emit();
+  }
+  return frozen;
+}
+
 auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
     -> ErrorOr<std::unordered_map<std::string, ValueId>> {
   const Recipe& recipe = *context.recipe;
@@ -68,6 +89,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   const auto group_of = MatchNames(
       PatternsOf(recipe.optimizer.group), names,
       {.duplicate = DiagnosticKind::GroupDuplicate, .unused = DiagnosticKind::GroupUnused, .noun = "parameter"}, diags);
+  const auto frozen = MatchFrozen(recipe.optimizer, names, diags);
   if (diags.has_errors()) {
     return Rejected();
   }
@@ -98,7 +120,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
          .shape = spec.shape,
          .dtype = DType::F32,
          .layer = spec.layer,
-         .trainable = true,
+         .trainable = !frozen[s],
          .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
          .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
          .init_origin = OriginOf(rule.value, "init.rule")});

@@ -56,7 +56,7 @@ class Sharder {
       -> ValueId {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const ValueId value = emitter.New({dtype, {sub_vector.length / Degree(sub_vector)}}, category,
-                                      fmt::format("{}.{}", plan_.units[sub_vector.unit].name, suffix), arena);
+                                      fmt::format("{}.{}", NameOf(plan_, sub_vector), suffix), arena);
     if (Degree(sub_vector) > 1) {
       plan_.values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
     }
@@ -90,6 +90,9 @@ auto Sharder::MakeState() -> void {
     if (copied) {
       sub_vector.compute_copy = slice(sub_vector.compute, Category::Parameters, "copy", Arena::SharedPersistent);
     }
+    if (!sub_vector.trainable) {
+      continue;
+    }
     sub_vector.exp_avg = slice(DType::F32, Category::Moments, "exp_avg", Arena::Persistent);
     sub_vector.exp_avg_sq = slice(DType::F32, Category::Moments, "exp_avg_sq", Arena::Persistent);
   }
@@ -119,7 +122,7 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
   const AxisSet axes = sub_vector.axes;
   const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered,
-                                   unit.name + ".gathered", gathered_arena_);
+                                   NameOf(plan_, sub_vector) + ".gathered", gathered_arena_);
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }
@@ -176,10 +179,14 @@ auto Sharder::ReduceGradients(Section& section) -> void {
   std::unordered_map<BufferId, SubVectorId> vector_of_buffer;
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
+    if (!sub_vector.trainable) {
+      vectors.emplace_back();
+      continue;
+    }
     // Peers read it in a reduce-scatter, where there are any.
     const Arena arena = Degree(sub_vector) > 1 ? Arena::SharedTransient : Arena::Transient;
     vectors.push_back({.full = tables.New({DType::F32, {sub_vector.length}}, Category::Gradients,
-                                          plan_.units[sub_vector.unit].name + ".gradients", arena),
+                                          NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
     if (Degree(sub_vector) > 1) {
@@ -309,6 +316,9 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
     });
   }
   for (SubVector& sub_vector : plan_.sub_vectors) {
+    if (!sub_vector.trainable) {
+      continue;
+    }
     sub_vector.gradient = sums.at(sub_vector.gradient);
   }
   for (Op& op : after) {

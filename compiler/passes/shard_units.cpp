@@ -15,18 +15,20 @@ auto MakeUnits(Plan& plan, const PassContext& context, const std::vector<UnitCho
     }
   }
 
-  std::map<UnitId, SubVectorId> sub_vectors;
+  // By unit, and whether it is trained.
+  std::map<std::pair<UnitId, bool>, SubVectorId> sub_vectors;
   std::vector<ParameterHome> homes;
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
-    const UnitId unit = units.at(id);
-    if (!sub_vectors.contains(unit)) {
+    const std::pair key{units.at(id), parameter.trainable};
+    if (!sub_vectors.contains(key)) {
       SubVector sub_vector;
-      sub_vector.unit = unit;
+      sub_vector.unit = key.first;
       sub_vector.compute = ComputeType(*context.recipe);
-      sub_vectors[unit] = plan.sub_vectors.Add(std::move(sub_vector));
+      sub_vector.trainable = key.second;
+      sub_vectors[key] = plan.sub_vectors.Add(std::move(sub_vector));
     }
-    const SubVectorId home = sub_vectors.at(unit);
+    const SubVectorId home = sub_vectors.at(key);
     SubVector& sub_vector = plan.sub_vectors[home];
     const int64_t begin = RoundUp(sub_vector.length, SubVectorAlignment);
     sub_vector.length = begin + parameter.num_elements();

@@ -21,6 +21,9 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   ValueId sum;
   ValueId bad;
   for (const SubVectorId id : plan.sub_vectors.ids()) {
+    if (!plan.sub_vectors[id].trainable) {
+      continue;
+    }
     const ValueId next_sum =
         sum.valid() ? emitter.Alias(sum, sum_type, "squares") : emitter.New(sum_type, Category::Workspace, "squares");
     const ValueId next_bad =
@@ -67,6 +70,9 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Predicate finite{.scalar = nonfinite, .negated = true};
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     const SubVector& sub_vector = plan.sub_vectors[id];
+    if (!sub_vector.trainable) {
+      continue;
+    }
     emitter
         .Emit(op::Adamw{.gradient = sub_vector.gradient,
                         .factor = factor,

@@ -115,6 +115,11 @@ inline constexpr std::array StateRoles{StateRole::Parameter, StateRole::ExpAvg, 
 /// The slice that has this role.
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId;
 
+/// The moments exist for what is trained.
+inline auto HasRole(const SubVector& sub_vector, StateRole role) -> bool {
+  return role == StateRole::Parameter || sub_vector.trainable;
+}
+
 /// Parameters start at multiples of this many elements, slices too.
 constexpr int64_t SubVectorAlignment = 128;
 
@@ -240,6 +245,8 @@ struct Plan {
   friend auto operator==(const Plan&, const Plan&) -> bool = default;
 };
 
+/// "layers.0", and "layers.0.frozen" where a unit keeps its frozen parameters.
+auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
 /// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector.
 auto OwnedSegment(const SubVector& sub_vector, const Segment& segment, const Mesh& mesh, int64_t rank) -> Interval;
 /// The slice of a sub-vector that a rank owns.

@@ -162,6 +162,10 @@ class Trainer {
  private:
   auto Collect(RankRunner& runner, int64_t rank, ValueId SubVector::*member, NamedNumbers& tensors) const -> void {
     for (const SubVector& sub_vector : plan_.sub_vectors) {
+      // Frozen parameters have no gradients and moments.
+      if (!(sub_vector.*member).valid()) {
+        continue;
+      }
       const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
       const Interval mine = OwnedSliceOf(sub_vector, plan_.mesh, rank);
       for (const Segment& segment : sub_vector.segments) {
