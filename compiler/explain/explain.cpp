@@ -223,7 +223,7 @@ auto Explain(const Plan& plan) -> Report {
       elements += segment.end - segment.begin;
     }
     const Unit& unit = plan.units[sub_vector.unit];
-    report.units.push_back({.name = unit.name,
+    report.units.push_back({.name = NameOf(plan, sub_vector),
                             .num_elements = elements,
                             .gathered = Bytes{sub_vector.length * SizeOf(sub_vector.compute)},
                             .reshard_after_forward = unit.reshard_after_forward,

@@ -210,7 +210,10 @@ auto RenderReportText(const Report& report) -> std::string {
   const int64_t replicas = sequences / (plan.run.micro_batch * plan.run.accumulate);
   return fmt::format("plan        {}\n", report.plan_hash) + fmt::format("model       {}\n", ModelText(plan)) +
          fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
-         fmt::format("parameters  {} in all, {} a rank (padding included)\n", Grouped(report.parameters_total),
+         fmt::format("parameters  {} in all{}, {} a rank (padding included)\n", Grouped(report.parameters_total),
+                     report.parameters_trainable == report.parameters_total
+                         ? ""
+                         : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
                      Grouped(report.parameters_per_rank)) +
          fmt::format("precision   {}\n", PrecisionText(plan)) + fmt::format("loss        {}\n", LossText(report.loss)) +
          fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n\n",

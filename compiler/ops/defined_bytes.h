@@ -16,6 +16,8 @@ struct DefinedPiece {
   int64_t killed_at = 0;
   Interval killed;
   size_t killed_by = 0;
+  /// When the bytes `killed` were last written as nothing but themselves: names in use before mean nothing since.
+  int64_t fresh_at = 0;
 };
 
 class DefinedBytes {

@@ -155,7 +155,8 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
     const bool established = state.used >= buffer_state.born && state.used >= 0;
     for (size_t i = first; established && i < last; ++i) {
       const DefinedPiece& piece = buffer_state.defined.pieces()[i];
-      if (piece.killed_at > state.used && piece.killed.begin <= range.begin && piece.killed.end >= range.end) {
+      if (piece.killed_at > state.used && piece.fresh_at <= state.used && piece.killed.begin <= range.begin &&
+          piece.killed.end >= range.end) {
         Report("read-after-overwrite", "reads {}, which op {} overwrote in place", Name(id), piece.killed_by);
         break;
       }
@@ -210,6 +211,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   }
   Touch(value.buffer);
   DefinedPiece piece{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
+  At(access.value).fresh = access.kills.valid() ? At(access.kills).fresh : now_ + 1;
   if (access.kills.valid()) {
     if (plan_.values[access.kills].buffer != value.buffer || Range(access.kills) != range) {
       Report("overwrite-mismatch", "{} is written over {}, which lies in other bytes", Name(access.value),
@@ -218,6 +220,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
     piece.killed_at = now_ + 1;
     piece.killed = range;
     piece.killed_by = index_;
+    piece.fresh_at = At(access.value).fresh;
   } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
     Report("overwrite-defined", "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value),
            held->begin, held->end, value.buffer.index, buffer.name);

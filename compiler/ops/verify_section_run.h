@@ -64,6 +64,8 @@ class SectionRun {
     /// When it was last read or written under this name; when written. -1: never.
     int64_t used = -1;
     int64_t written = -1;
+    /// When the bytes got the value that in-place ops made it of. 0: not known.
+    int64_t fresh = 0;
   };
   using Journal = std::unordered_map<BufferId, std::vector<Interval>>;
 

@@ -26,10 +26,6 @@ class StateVerifier {
   auto NameOf(SubVectorId id) const -> std::string {
     return fmt::format("sub-vector v{} of unit {}", id.index, plan_.units[plan_.sub_vectors[id].unit].name);
   }
-  /// The moments exist for what is trained.
-  auto HasRole(const SubVector& sub_vector, StateRole role) const -> bool {
-    return role == StateRole::Parameter || sub_vector.trainable;
-  }
   auto SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void;
   auto SliceValues(SubVectorId id) -> void;
   /// Calls `function(index, op, in_loop)` for the ops of a section.

@@ -5,54 +5,9 @@
 
 #include "compiler/expr/expr.h"
 #include "compiler/ops/emitter.h"
-#include "compiler/recipe/glob.h"
+#include "compiler/passes/match_names.h"
 
 namespace shardc {
-
-static constexpr size_t NoRule = static_cast<size_t>(-1);
-
-/// The rule that applies to each parameter, or NoRule. An exact name beats patterns; two rules of equal rank that both
-/// match are `duplicate`, a rule that decides nothing is `unused`.
-template <class Rule>
-static auto MatchRules(const std::vector<Rule>& rules, const std::vector<ParameterSpec>& specs,
-                       DiagnosticKind duplicate, DiagnosticKind unused, Diagnostics& diags) -> std::vector<size_t> {
-  std::vector<size_t> chosen(specs.size(), NoRule);
-  std::vector<bool> used(rules.size(), false);
-  std::vector<std::pair<size_t, size_t>> reported;
-  for (size_t s = 0; s < specs.size(); ++s) {
-    for (size_t r = 0; r < rules.size(); ++r) {
-      if (!GlobMatches(*rules[r].match, specs[s].name)) {
-        continue;
-      }
-      used[r] = true;
-      const size_t other = chosen[s];
-      const bool exact = IsExactName(*rules[r].match);
-      if (other == NoRule || (exact && !IsExactName(*rules[other].match))) {
-        chosen[s] = r;
-      } else if (exact == IsExactName(*rules[other].match) &&
-                 std::find(reported.begin(), reported.end(), std::pair{other, r}) == reported.end()) {
-        reported.emplace_back(other, r);
-        diags.Build(rules[r].match.at, duplicate, specs[s].name, *rules[other].match, *rules[r].match)
-            .Note(rules[other].match.at, "the other match is here")
-            .Emit();
-      }
-    }
-  }
-  for (size_t r = 0; r < rules.size(); ++r) {
-    if (!used[r]) {
-      std::vector<std::string_view> names;
-      for (const ParameterSpec& spec : specs) {
-        names.push_back(spec.name);
-      }
-      auto builder = diags.Build(rules[r].match.at, unused, *rules[r].match);
-      if (const std::string closest = ClosestWord(*rules[r].match, names); !closest.empty()) {
-        builder.Help(fmt::format("the nearest parameter is {}", closest));
-      }
-      builder.Emit();
-    }
-  }
-  return chosen;
-}
 
 /// Parameters without a rule, in one diagnostic: the first few names and how many there are.
 static auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<ParameterSpec>& specs,
@@ -95,17 +50,46 @@ static auto InitTextOf(const Expr& expr, const InitRule& rule, const ParameterSp
   return ToText(result.value);
 }
 
+/// Which parameters `optimizer.frozen` matches.
+static auto MatchFrozen(const OptimizerSection& optimizer, const std::vector<std::string_view>& names,
+                        Diagnostics& diags) -> std::vector<bool> {
+  std::vector<NamePattern> patterns;
+  for (const std::string& glob : *optimizer.frozen) {
+    patterns.push_back({glob, optimizer.frozen.at, 0});
+  }
+  // One rule has all the patterns: nothing is matched twice.
+  const auto rules = MatchNames(
+      patterns, names,
+      {.duplicate = DiagnosticKind::FrozenUnused, .unused = DiagnosticKind::FrozenUnused, .noun = "parameter"}, diags);
+  std::vector<bool> frozen;
+  for (const size_t rule : rules) {
+    frozen.push_back(rule != NoRule);
+  }
+  if (std::count(frozen.begin(), frozen.end(), false) == 0) {
+    diags.Build(optimizer.frozen.at, DiagnosticKind::FrozenAll, names.size()).Emit();
+  }
+  return frozen;
+}
+
 auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
     -> ErrorOr<std::unordered_map<std::string, ValueId>> {
   const Recipe& recipe = *context.recipe;
   Diagnostics& diags = *context.diags;
   const std::vector<ParameterSpec> specs = family.parameters(sizes);
 
-  const auto rule_of = MatchRules(recipe.init.rule, specs, DiagnosticKind::InitRuleDuplicate,
-                                  DiagnosticKind::InitRuleUnused, diags);
+  std::vector<std::string_view> names;
+  for (const ParameterSpec& spec : specs) {
+    names.push_back(spec.name);
+  }
+  const auto rule_of = MatchNames(
+      PatternsOf(recipe.init.rule), names,
+      {.duplicate = DiagnosticKind::InitRuleDuplicate, .unused = DiagnosticKind::InitRuleUnused, .noun = "parameter"},
+      diags);
   ReportMissing(rule_of, specs, recipe.init.at, diags);
-  const auto group_of = MatchRules(recipe.optimizer.group, specs, DiagnosticKind::GroupDuplicate,
-                                   DiagnosticKind::GroupUnused, diags);
+  const auto group_of = MatchNames(
+      PatternsOf(recipe.optimizer.group), names,
+      {.duplicate = DiagnosticKind::GroupDuplicate, .unused = DiagnosticKind::GroupUnused, .noun = "parameter"}, diags);
+  const auto frozen = MatchFrozen(recipe.optimizer, names, diags);
   if (diags.has_errors()) {
     return Rejected();
   }
@@ -136,7 +120,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
          .shape = spec.shape,
          .dtype = DType::F32,
          .layer = spec.layer,
-         .trainable = true,
+         .trainable = !frozen[s],
          .tp_dim = plan.mesh.size(Axis::Tp) > 1 ? spec.tp_dim : -1,
          .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
          .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),

@@ -5,6 +5,8 @@
 //   2. behind each chunk of the loss, its backward and that of its logits: they die before those of the next chunk live
 //   3. behind the last forward op, walk the others backward, calling each op's VJP; contributions to one gradient
 //      accumulate in its bytes. What reads the metrics comes last.
+//   4. what depends on no trainable parameter gets no gradient: ops that would only serve one are left out, and where
+//      an op writes one beside others (that of a frozen norm's weight), it goes to workspace that nothing reads
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -98,6 +100,13 @@ class Differentiator : public VjpContext {
     const Value like = plan_.values[value];
     const bool parameter = plan_.buffers[like.buffer].category == Category::Parameters;
     const ValueType type{parameter ? DType::F32 : like.dtype, like.shape};
+    if (!NeedsGradient(value)) {
+      // The op writes it whatever is asked for: room that no later op reads.
+      const ValueId unread =
+          emitter_.New(type, Category::Workspace, like.name + std::string(GradientSuffix) + ".unread");
+      plan_.values[unread].placement = like.placement;
+      return {unread, {}};
+    }
     if (const auto whole = whole_of_.find(value); whole != whole_of_.end()) {
       return {PartOfGradient(value, whole->second), {}};
     }
@@ -136,7 +145,9 @@ class Differentiator : public VjpContext {
     const ValueId gradient =
         emitter_.Alias(over, {value.dtype, value.shape}, value.name + std::string(GradientSuffix));
     plan_.values[gradient].placement = value.placement;
-    gradient_[like] = gradient;
+    if (NeedsGradient(like)) {
+      gradient_[like] = gradient;
+    }
     return gradient;
   }
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }

@@ -1,6 +1,8 @@
 // The sections round the step: how state begins, comes back and is kept; and when each section runs.
 //
 // Needs: units and their state. Gives: `init`, `restore` and `save`, and the trigger table.
+#include <algorithm>
+
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/pass.h"
 
@@ -13,12 +15,19 @@ static auto MakeCopy(const SubVector& sub_vector, Emitter& emitter) -> void {
   }
 }
 
+static auto RolesOf(const SubVector& sub_vector) -> std::vector<StateRole> {
+  std::vector<StateRole> roles;
+  std::copy_if(StateRoles.begin(), StateRoles.end(), std::back_inserter(roles),
+               [&](StateRole role) { return HasRole(sub_vector, role); });
+  return roles;
+}
+
 /// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn.
 static auto MakeInit(Plan& plan) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Init).ops, PassKind::Lifecycle);
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     const SubVector& sub_vector = plan.sub_vectors[id];
-    for (const StateRole role : StateRoles) {
+    for (const StateRole role : RolesOf(sub_vector)) {
       emitter.set_origin({});
       emitter.Emit(op::Fill{.out = StateOf(sub_vector, role), .value = 0});
     }
@@ -34,7 +43,7 @@ static auto MakeRestore(Plan& plan, const Origin& origin) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Restore).ops, PassKind::Lifecycle);
   emitter.set_origin(origin);
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    for (const StateRole role : StateRoles) {
+    for (const StateRole role : RolesOf(plan.sub_vectors[id])) {
       emitter.Emit(op::RestoreShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
     }
     MakeCopy(plan.sub_vectors[id], emitter);
@@ -47,7 +56,7 @@ static auto MakeSave(Plan& plan, const Origin& origin) -> void {
   emitter.set_origin(origin);
   emitter.Emit(op::SaveBegin{});
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    for (const StateRole role : StateRoles) {
+    for (const StateRole role : RolesOf(plan.sub_vectors[id])) {
       emitter.Emit(op::SaveShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});
     }
   }

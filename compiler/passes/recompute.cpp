@@ -11,6 +11,8 @@
 //      not: sums that would overwrite it get bytes of their own, and it is released behind the recomputed ops
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -23,10 +25,39 @@ namespace shardc {
 
 namespace {
 
+/// Where to look in the list of ops, so that a block costs what it has, and not what the model has.
+struct OpIndex {
+  OpIndex(const Plan& plan, const std::vector<Op>& ops) {
+    for (const ValueId id : plan.values.ids()) {
+      values_on[plan.values[id].buffer].push_back(id);
+    }
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].phase == Phase::Forward) {
+        forward[ops[i].layer].push_back(i);
+      }
+      for (const Access& access : AccessesOf(ops[i].body)) {
+        touches[access.value].push_back(i);
+      }
+    }
+  }
+
+  /// The forward ops of each block, in order.
+  std::unordered_map<int32_t, std::vector<size_t>> forward;
+  /// The ops that read or write each value, in order.
+  std::unordered_map<ValueId, std::vector<size_t>> touches;
+  std::unordered_map<BufferId, std::vector<ValueId>> values_on;
+};
+
 class BlockRecomputer {
  public:
-  BlockRecomputer(Plan* plan, std::vector<Op>* ops, int32_t layer, std::vector<ValueId> saved, Origin origin)
-      : plan_(*plan), ops_(*ops), layer_(layer), saved_(std::move(saved)), origin_(std::move(origin)) {}
+  BlockRecomputer(Plan* plan, std::vector<Op>* ops, const OpIndex* index, int32_t layer, std::vector<ValueId> saved,
+                  Origin origin)
+      : plan_(*plan),
+        ops_(*ops),
+        index_(*index),
+        layer_(layer),
+        saved_(std::move(saved)),
+        origin_(std::move(origin)) {}
 
   /// The ops of the block to emit again; backward ops are redirected to what they write.
   auto Run() -> std::vector<Op> {
@@ -36,27 +67,26 @@ class BlockRecomputer {
     for (Op& op : again) {
       Copy(op);
     }
-    for (Op& op : ops_) {
-      if (op.phase == Phase::Backward) {
-        Redirect(op);
-      }
+    for (const size_t i : BackwardReaders()) {
+      Redirect(ops_[i]);
     }
     return again;
   }
 
   /// Before Run: a sum in place over a saved value is computed out of place.
   auto GiveSumsOwnBytes() -> void {
-    for (Op& op : ops_) {
+    for (const size_t i : index_.forward.at(layer_)) {
+      Op& op = ops_[i];
       const auto* sum = op.As<op::Add>();
-      if (sum == nullptr || !InBlock(op) || std::find(saved_.begin(), saved_.end(), sum->b) == saved_.end()) {
+      if (sum == nullptr || std::find(saved_.begin(), saved_.end(), sum->b) == saved_.end()) {
         continue;
       }
       const BufferId taken = plan_.values[sum->b].buffer;
       Buffer own = plan_.buffers[taken];
       own.name = plan_.values[sum->y].name;
       const BufferId bytes = plan_.buffers.Add(std::move(own));
-      for (const ValueId id : plan_.values.ids()) {
-        if (plan_.values[id].buffer == taken && id != sum->b) {
+      for (const ValueId id : index_.values_on.at(taken)) {
+        if (id != sum->b) {
           plan_.values[id].buffer = bytes;
         }
       }
@@ -68,15 +98,18 @@ class BlockRecomputer {
   /// forward.
   auto ReleaseDeadSaves(std::vector<Op>& again) -> void {
     std::unordered_set<BufferId> read;
-    const auto collect = [&](const Op& op) {
+    for (const Op& op : again) {
       for (const Access& access : AccessesOf(op.body)) {
         read.insert(plan_.values[access.value].buffer);
       }
-    };
-    std::for_each(again.begin(), again.end(), collect);
-    for (const Op& op : ops_) {
-      if (op.phase == Phase::Backward) {
-        collect(op);
+    }
+    for (const ValueId id : saved_) {
+      const BufferId buffer = plan_.values[id].buffer;
+      const std::vector<ValueId>& values = index_.values_on.at(buffer);
+      if (std::any_of(values.begin(), values.end(), [&](ValueId value) {
+            return plan_.values[value].buffer == buffer && !BackwardOpsOn(value).empty();
+          })) {
+        read.insert(buffer);
       }
     }
     Emitter emitter(&plan_, &again, PassKind::Recompute);
@@ -91,16 +124,48 @@ class BlockRecomputer {
   }
 
  private:
-  auto InBlock(const Op& op) const -> bool { return op.phase == Phase::Forward && op.layer == layer_; }
+  auto OpsOn(ValueId id) const -> std::span<const size_t> {
+    const auto found = index_.touches.find(id);
+    return found == index_.touches.end() ? std::span<const size_t>{} : found->second;
+  }
+  auto BackwardOpsOn(ValueId id) const -> std::vector<size_t> {
+    std::vector<size_t> found;
+    for (const size_t i : OpsOn(id)) {
+      if (ops_[i].phase == Phase::Backward) {
+        found.push_back(i);
+      }
+    }
+    return found;
+  }
+  auto IsReadBy(ValueId id, const Op& op) const -> bool {
+    const auto accesses = AccessesOf(op.body);
+    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      return access.value == id && access.kind != AccessKind::Write;
+    });
+  }
+  /// Backward ops that read, or write over, what is computed again.
+  auto BackwardReaders() const -> std::set<size_t> {
+    std::set<size_t> readers;
+    for (const auto& [original, copy] : value_copies_) {
+      const std::vector<size_t> found = BackwardOpsOn(original);
+      readers.insert(found.begin(), found.end());
+    }
+    return readers;
+  }
 
   auto FindProduced() -> void {
-    for (const Op& op : ops_) {
-      for (const Access& access : AccessesOf(op.body)) {
-        if (InBlock(op) && access.kind != AccessKind::Read) {
+    for (const size_t i : index_.forward.at(layer_)) {
+      for (const Access& access : AccessesOf(ops_[i].body)) {
+        if (access.kind != AccessKind::Read) {
           produced_.insert(access.value);
           last_written_[plan_.values[access.value].buffer] = access.value;
-        } else if (op.phase == Phase::Forward && !InBlock(op) && produced_.contains(access.value)) {
-          kept_.insert(access.value);
+        }
+      }
+    }
+    for (const ValueId id : produced_) {
+      for (const size_t i : OpsOn(id)) {
+        if (ops_[i].phase == Phase::Forward && ops_[i].layer != layer_) {
+          kept_.insert(id);
         }
       }
     }
@@ -117,22 +182,18 @@ class BlockRecomputer {
   /// Walks the block backward from what backward reads.
   auto Wanted() const -> std::vector<Op> {
     std::unordered_set<ValueId> wanted;
-    for (const Op& op : ops_) {
-      if (op.phase != Phase::Backward) {
-        continue;
-      }
-      for (const Access& access : AccessesOf(op.body)) {
-        if (access.kind != AccessKind::Write && IsRecomputed(access.value)) {
-          wanted.insert(access.value);
-        }
+    for (const ValueId id : produced_) {
+      const std::vector<size_t> users = BackwardOpsOn(id);
+      if (IsRecomputed(id) &&
+          std::any_of(users.begin(), users.end(), [&](size_t user) { return IsReadBy(id, ops_[user]); })) {
+        wanted.insert(id);
       }
     }
     std::vector<Op> again;
-    for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
-      if (!InBlock(*op)) {
-        continue;
-      }
-      const auto accesses = AccessesOf(op->body);
+    const std::vector<size_t>& block = index_.forward.at(layer_);
+    for (auto i = block.rbegin(); i != block.rend(); ++i) {
+      const Op& op = ops_[*i];
+      const auto accesses = AccessesOf(op.body);
       if (std::none_of(accesses.begin(), accesses.end(), [&](const Access& access) {
             return access.kind != AccessKind::Read && wanted.contains(access.value);
           })) {
@@ -143,7 +204,7 @@ class BlockRecomputer {
           wanted.insert(access.value);
         }
       }
-      again.push_back(*op);
+      again.push_back(op);
     }
     std::reverse(again.begin(), again.end());
     return again;
@@ -186,6 +247,7 @@ class BlockRecomputer {
 
   Plan& plan_;
   std::vector<Op>& ops_;
+  const OpIndex& index_;
   int32_t layer_;
   std::vector<ValueId> saved_;
   Origin origin_;
@@ -214,8 +276,13 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
       again[op.layer];
     }
   }
+  const OpIndex index(plan, ops);
   for (auto& [layer, copies] : again) {
-    BlockRecomputer recomputer(&plan, &ops, layer, SavedResults(plan, ops, layer, recompute),
+    std::vector<const Op*> block;
+    for (const size_t i : index.forward.at(layer)) {
+      block.push_back(&ops[i]);
+    }
+    BlockRecomputer recomputer(&plan, &ops, &index, layer, SavedResults(plan, block, recompute),
                                OriginOf(recompute.policy, "recompute.policy"));
     if (*recompute.policy == "torchtitan-sac") {
       recomputer.GiveSumsOwnBytes();

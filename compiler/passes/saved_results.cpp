@@ -16,7 +16,7 @@ static auto ProjectionOf(const op::Matmul& product, const Plan& plan) -> std::st
   return module.substr(module.rfind('.') + 1);
 }
 
-auto SavedResults(const Plan& plan, const std::vector<Op>& ops, int32_t layer, const RecomputeSection& recompute)
+auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const RecomputeSection& recompute)
     -> std::vector<ValueId> {
   const bool is_torchtitan = *recompute.policy == "torchtitan-sac";
   const auto is_named = [&](std::string_view name) {
@@ -28,17 +28,14 @@ auto SavedResults(const Plan& plan, const std::vector<Op>& ops, int32_t layer, c
   }
   // Where partial sums are made whole behind a product, the result is what they are made to.
   std::unordered_map<ValueId, ValueId> whole_of;
-  for (const Op& op : ops) {
-    if (const auto* scatter = op.As<op::ReduceScatter>(); scatter != nullptr && op.layer == layer) {
+  for (const Op* op : block) {
+    if (const auto* scatter = op->As<op::ReduceScatter>()) {
       whole_of[scatter->full] = scatter->shard;
     }
   }
   int num_products = 0;
-  for (const Op& op : ops) {
-    if (op.phase != Phase::Forward || op.layer != layer) {
-      continue;
-    }
-    if (const auto* product = op.As<op::Matmul>()) {
+  for (const Op* op : block) {
+    if (const auto* product = op->As<op::Matmul>()) {
       ++num_products;
       const auto whole = whole_of.find(product->out);
       if (is_torchtitan) {
@@ -51,7 +48,7 @@ auto SavedResults(const Plan& plan, const std::vector<Op>& ops, int32_t layer, c
       } else if (is_named(ProjectionOf(*product, plan))) {
         saved.push_back(whole == whole_of.end() ? product->out : whole->second);
       }
-    } else if (const auto* attention = op.As<op::Attention>(); attention && (is_torchtitan || is_named("attention"))) {
+    } else if (const auto* attention = op->As<op::Attention>(); attention && (is_torchtitan || is_named("attention"))) {
       saved.push_back(attention->y);
       saved.push_back(attention->lse);
     }

@@ -5,14 +5,14 @@
 
 namespace shardc {
 
-/// Results of forward ops of block `layer`, in the order of the ops. None for "full".
-///   "selective": what `save` names; a projection is known by the parameter that it reads.
-///   "torchtitan-sac": attention, and the first, third, ... matrix product of the block. Their reduce-scatters inside a
-///     block come with tensor parallelism only.
+/// Results of the forward ops of a block, in their order. None for "full".
+///   "selective": what `save` names; a projection is known by the parameter that it reads. Where its sums are partial over
+///     tp, what is kept is what they are made to.
+///   "torchtitan-sac": attention, the first, third, ... matrix product of the block, and what reduce-scatters give.
 /// Requires: a checked recipe.
 /// Source: pytorch/torchtitan, torchtitan/distributed/activation_checkpoint.py, _custom_policy: of the products,
 ///   counted from 1, the even ones are computed again.
-auto SavedResults(const Plan& plan, const std::vector<Op>& ops, int32_t layer, const RecomputeSection& recompute)
+auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const RecomputeSection& recompute)
     -> std::vector<ValueId>;
 
 }  // namespace shardc

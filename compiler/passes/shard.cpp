@@ -32,11 +32,11 @@ auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 
 class Sharder {
  public:
-  Sharder(Plan* plan, const PassContext& context)
+  Sharder(Plan* plan, const PassContext& context, const std::vector<UnitChoice>& units)
       : plan_(*plan),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
-    homes_ = MakeUnits(plan_, context);
+    homes_ = MakeUnits(plan_, context, units);
     for (const ParameterId id : plan_.parameters.ids()) {
       parameter_of_name_[plan_.parameters[id].name] = id;
     }
@@ -64,16 +64,11 @@ class Sharder {
       -> ValueId {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const ValueId value = emitter.New({dtype, {sub_vector.length / Degree(sub_vector)}}, category,
-                                      fmt::format("{}.{}", NameOf(id), suffix), arena);
+                                      fmt::format("{}.{}", NameOf(plan_, sub_vector), suffix), arena);
     if (Degree(sub_vector) > 1) {
       plan_.values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
     }
     return value;
-  }
-  /// Names of values: a unit's, and where it has two sub-vectors, which.
-  auto NameOf(SubVectorId id) const -> std::string {
-    const SubVector& sub_vector = plan_.sub_vectors[id];
-    return plan_.units[sub_vector.unit].name + (sub_vector.tp_replicated ? ".replicated" : "");
   }
   /// The sub-vectors whose parameters an op reads.
   auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
@@ -81,6 +76,8 @@ class Sharder {
   /// is gathered together.
   auto GatherGroups(const Section& section, bool in_backward) const
       -> std::unordered_map<SubVectorId, std::vector<SubVectorId>>;
+  auto ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void;
+  auto Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void;
   /// Moves the gradients of these sub-vectors into one buffer; the value of the whole.
   auto SideBySide(const std::vector<SubVectorId>& ids, Emitter& emitter) -> ValueId;
   /// The whole vector of a unit, gathered by an op appended to `ops`; or the slice itself, where it is the whole.
@@ -108,6 +105,9 @@ auto Sharder::MakeState() -> void {
         slice(DType::F32, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
     if (copied) {
       sub_vector.compute_copy = slice(sub_vector.compute, Category::Parameters, "copy", Arena::SharedPersistent);
+    }
+    if (!sub_vector.trainable) {
+      continue;
     }
     sub_vector.exp_avg = slice(DType::F32, Category::Moments, "exp_avg", Arena::Persistent);
     sub_vector.exp_avg_sq = slice(DType::F32, Category::Moments, "exp_avg_sq", Arena::Persistent);
@@ -157,7 +157,7 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
   const AxisSet axes = sub_vector.axes;
   const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered,
-                                   NameOf(id) + ".gathered", gathered_arena_);
+                                   NameOf(plan_, sub_vector) + ".gathered", gathered_arena_);
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }
@@ -217,10 +217,14 @@ auto Sharder::ReduceGradients(Section& section) -> void {
   std::unordered_map<BufferId, SubVectorId> vector_of_buffer;
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
+    if (!sub_vector.trainable) {
+      vectors.emplace_back();
+      continue;
+    }
     // Peers read it in a reduce-scatter, where there are any.
     const Arena arena = Degree(sub_vector) > 1 ? Arena::SharedTransient : Arena::Transient;
     vectors.push_back({.full = tables.New({DType::F32, {sub_vector.length}}, Category::Gradients,
-                                          NameOf(id) + ".gradients", arena),
+                                          NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
     if (Degree(sub_vector) > 1) {
@@ -250,6 +254,14 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     }
   }
 
+  std::unordered_map<size_t, std::vector<SubVectorId>> begins;
+  std::unordered_map<size_t, std::vector<SubVectorId>> completes;
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    if (const Vector& vector = vectors[static_cast<size_t>(id.index)]; vector.first_write) {
+      begins[*vector.first_write].push_back(id);
+      completes[vector.last_write].push_back(id);
+    }
+  }
   std::vector<Op> ops;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const Op& op = section.ops[i];
@@ -257,49 +269,58 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     emitter.set_phase(op.phase);
     emitter.set_layer(op.layer);
     emitter.set_origin(units_origin_);
-    for (const SubVectorId id : plan_.sub_vectors.ids()) {
-      const Vector& vector = vectors[static_cast<size_t>(id.index)];
-      const SubVector sub_vector = plan_.sub_vectors[id];
-      if (vector.first_write == i && IsSummed(sub_vector)) {
-        // Padding goes through the sum like the rest: it has to hold numbers.
-        int64_t end = 0;
-        const auto clear = [&](int64_t from, int64_t to) {
-          if (from < to) {
-            emitter.Emit(op::Fill{
-                .out = emitter.View(plan_.values[vector.full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)),
-                                    {DType::F32, {to - from}}, "padding"),
-                .value = 0});
-          }
-        };
-        for (const Segment& segment : sub_vector.segments) {
-          clear(end, segment.begin);
-          end = segment.end;
-        }
-        clear(end, sub_vector.length);
+    if (const auto found = begins.find(i); found != begins.end()) {
+      for (const SubVectorId id : found->second) {
+        ClearPadding(id, vectors[static_cast<size_t>(id.index)].full, emitter);
       }
     }
     ops.push_back(op);
-    for (const SubVectorId id : plan_.sub_vectors.ids()) {
-      const Vector& vector = vectors[static_cast<size_t>(id.index)];
-      if (!vector.first_write || vector.last_write != i) {
-        continue;
+    if (const auto found = completes.find(i); found != completes.end()) {
+      for (const SubVectorId id : found->second) {
+        Reduce(id, vectors[static_cast<size_t>(id.index)].full, emitter);
       }
-      if (Degree(plan_.sub_vectors[id]) == 1 && plan_.run.accumulate == 1) {
-        plan_.sub_vectors[id].gradient = vector.full;
-        continue;
-      }
-      const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
-      plan_.sub_vectors[id].gradient = slice;
-      if (Degree(plan_.sub_vectors[id]) == 1) {
-        // Nobody to reduce with, only microbatches to sum: the loop says onto what.
-        emitter.Emit(op::Add{.a = vector.full, .b = {}, .y = slice});
-        continue;
-      }
-      emitter.Emit(
-          op::ReduceScatter{.full = vector.full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
     }
   }
   section.ops = std::move(ops);
+}
+
+/// Padding goes through sums like the rest: it has to hold numbers.
+auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void {
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  if (!IsSummed(sub_vector)) {
+    return;
+  }
+  int64_t end = 0;
+  const auto clear = [&](int64_t from, int64_t to) {
+    if (from < to) {
+      const ValueId padding = emitter.View(
+          plan_.values[full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)), {DType::F32, {to - from}}, "padding");
+      emitter.Emit(op::Fill{.out = padding, .value = 0});
+    }
+  };
+  for (const Segment& segment : sub_vector.segments) {
+    clear(end, segment.begin);
+    end = segment.end;
+  }
+  clear(end, sub_vector.length);
+}
+
+/// Sums the vector over the ranks that each own a slice of it.
+auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
+  const int64_t degree = Degree(plan_.sub_vectors[id]);
+  if (degree == 1 && plan_.run.accumulate == 1) {
+    plan_.sub_vectors[id].gradient = full;
+    return;
+  }
+  const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+  plan_.sub_vectors[id].gradient = slice;
+  if (degree == 1) {
+    // Nobody to reduce with, only microbatches to sum: the loop says onto what.
+    emitter.Emit(op::Add{.a = full, .b = {}, .y = slice});
+  } else {
+    emitter.Emit(
+        op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
+  }
 }
 
 /// Sums what the microbatches leave: `sum` is cleared before the loop, added to in it, and carried.
@@ -355,6 +376,9 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
     });
   }
   for (SubVector& sub_vector : plan_.sub_vectors) {
+    if (!sub_vector.trainable) {
+      continue;
+    }
     sub_vector.gradient = sums.at(sub_vector.gradient);
   }
   for (Op& op : after) {
@@ -432,7 +456,11 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
 }  // namespace
 
 auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
-  Sharder sharder(&plan, context);
+  const auto units = ChooseUnits(plan, context);
+  if (!units) {
+    return units.error();
+  }
+  Sharder sharder(&plan, context, *units);
   sharder.MakeState();
   sharder.GatherParameters(plan.section(SectionKind::Step));
   sharder.GatherParameters(plan.section(SectionKind::Eval));

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "compiler/passes/pass.h"
+#include "compiler/passes/choose_units.h"
 
 namespace shardc {
 
@@ -14,11 +14,9 @@ struct ParameterHome {
   int64_t begin = 0;
 };
 
-/// Fills plan.units and plan.sub_vectors (segments and lengths, no values yet) by `shard.units`; the home of each
+/// Fills plan.units and plan.sub_vectors (segments and lengths, no values yet) as `choices` say; the home of each
 /// parameter, by id.
-///
-/// Preset "block": each block is a unit; the parameters outside the blocks form one unit before them and one after, by
-/// where they are first read, or a single unit if one of them is read on both sides (a tied embedding).
-auto MakeUnits(Plan& plan, const PassContext& context) -> std::vector<ParameterHome>;
+auto MakeUnits(Plan& plan, const PassContext& context, const std::vector<UnitChoice>& choices)
+    -> std::vector<ParameterHome>;
 
 }  // namespace shardc

@@ -36,7 +36,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     bad = next_bad;
   };
   const auto sum_over = [&](Axis axis) {
-    if (plan.mesh.size(axis) > 1) {
+    if (sum.valid() && plan.mesh.size(axis) > 1) {
       plan.values[sum].placement[static_cast<size_t>(axis)] = Placement::Partial();
       const ValueId whole = emitter.Alias(sum, sum_type, fmt::format("squares.over_{}", ToText(axis)));
       emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = AxisSet::Of(axis)});
@@ -45,7 +45,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   };
   for (const bool tp_replicated : {false, true}) {
     for (const SubVectorId id : plan.sub_vectors.ids()) {
-      if (plan.sub_vectors[id].tp_replicated == tp_replicated) {
+      if (plan.sub_vectors[id].trainable && plan.sub_vectors[id].tp_replicated == tp_replicated) {
         add_squares(id);
       }
     }
@@ -77,6 +77,9 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Predicate finite{.scalar = nonfinite, .negated = true};
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     const SubVector& sub_vector = plan.sub_vectors[id];
+    if (!sub_vector.trainable) {
+      continue;
+    }
     emitter
         .Emit(op::Adamw{.gradient = sub_vector.gradient,
                         .factor = factor,

@@ -28,6 +28,11 @@ auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
   CHECK(false, "role {}", static_cast<int>(role));
 }
 
+auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string {
+  return plan.units[sub_vector.unit].name + (sub_vector.trainable ? "" : ".frozen") +
+         (sub_vector.tp_replicated ? ".replicated" : "");
+}
+
 auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
   const Coordinates own = mesh.CoordinatesOf(rank);
   int64_t index = 0;

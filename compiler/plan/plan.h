@@ -117,6 +117,11 @@ inline constexpr std::array StateRoles{StateRole::Parameter, StateRole::ExpAvg, 
 /// The slice that has this role.
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId;
 
+/// The moments exist for what is trained.
+inline auto HasRole(const SubVector& sub_vector, StateRole role) -> bool {
+  return role == StateRole::Parameter || sub_vector.trainable;
+}
+
 /// Parameters start at multiples of this many elements, slices too.
 constexpr int64_t SubVectorAlignment = 128;
 
@@ -242,6 +247,8 @@ struct Plan {
   friend auto operator==(const Plan&, const Plan&) -> bool = default;
 };
 
+/// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.
+auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
 /// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector; without what is room only.
 auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
 /// The slice of a sub-vector that a rank owns.

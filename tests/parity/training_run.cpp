@@ -169,6 +169,10 @@ class Trainer {
       if (!is_last(Axis::Replicate) || (sub_vector.tp_replicated && !is_last(Axis::Tp))) {
         continue;
       }
+      // Frozen parameters have no gradients and moments.
+      if (!(sub_vector.*member).valid()) {
+        continue;
+      }
       const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
       const Interval mine = OwnedSliceOf(sub_vector, plan_.mesh, rank);
       for (const Segment& segment : sub_vector.segments) {

@@ -59,6 +59,19 @@ TEST(Resume, LongerRunGoesOnFromTheEndOfTheShorter) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+TEST(Resume, FrozenParametersAreSavedWithoutMoments) {
+  const Training training({"optimizer.frozen=[\"model.embed_tokens.weight\", \"*norm.weight\"]"});
+  ASSERT_EQ(training.Run("whole").status, 0);
+  ASSERT_EQ(training.Run("run", {"train.steps=20"}).status, 0);
+  // Whoever trains them after all would begin with moments that nobody has.
+  const Outcome thawed = training.Run("run", {"optimizer.frozen=[]"});
+  EXPECT_EQ(thawed.status, 5);
+  EXPECT_THAT(thawed.err, HasSubstr("model.embed_tokens.weight.exp_avg"));
+  const Outcome rest = training.Run();
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  ExpectSameRun(training / "run", training / "whole");
+}
+
 TEST(Resume, KeepsTheNewestCheckpoints) {
   for (const auto& [keep, names] : std::vector<std::pair<int, std::vector<std::string>>>{
            {1, {"step-00000010"}},

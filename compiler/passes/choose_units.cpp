@@ -1,0 +1,216 @@
+#include "compiler/passes/choose_units.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/expr/layer_choice.h"
+#include "compiler/passes/match_names.h"
+#include "compiler/plan/local_parameter.h"
+#include "compiler/recipe/unit_preset.h"
+
+namespace shardc {
+
+namespace {
+
+enum class Side { Before, After, Both };
+
+/// For each parameter outside the blocks: is it read before the first block op of `step`, after it, or both?
+auto SidesOf(const Plan& plan) -> std::unordered_map<std::string, Side> {
+  std::unordered_map<std::string, Side> sides;
+  bool after = false;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (op.phase != Phase::Forward) {
+      continue;
+    }
+    after |= op.layer >= 0;
+    for (const Access& access : AccessesOf(op.body)) {
+      const Value& value = plan.values[access.value];
+      if (op.layer >= 0 || plan.buffers[value.buffer].category != Category::Parameters) {
+        continue;
+      }
+      const Side side = after ? Side::After : Side::Before;
+      const auto [found, fresh] = sides.try_emplace(value.name, side);
+      found->second = fresh || found->second == side ? side : Side::Both;
+    }
+  }
+  return sides;
+}
+
+class UnitChooser {
+ public:
+  UnitChooser(const Plan& plan, PassContext& context)
+      : plan_(plan),
+        recipe_(*context.recipe),
+        shard_(context.recipe->shard),
+        diags_(*context.diags),
+        preset_(*ParseUnitPreset(*context.recipe->shard.units)),
+        sides_(SidesOf(plan)) {}
+
+  auto Run() -> ErrorOr<std::vector<UnitChoice>> {
+    MatchTables();
+    Group();
+    if (!diags_.has_errors()) {
+      Reshard();
+    }
+    if (diags_.has_errors()) {
+      return Rejected();
+    }
+    return std::move(units_);
+  }
+
+ private:
+  auto MatchTables() -> void;
+  auto Group() -> void;
+  auto Reshard() -> void;
+  auto PresetNameOf(ParameterId id) -> std::string;
+  auto PartOf(const Parameter& parameter) -> std::string;
+  /// By `shard.reshard_after_forward`, before overrides.
+  auto Reshards(const UnitChoice& unit) const -> bool;
+  auto LastBlockOf(const UnitChoice& unit) const -> int64_t;
+  auto TableOf(ParameterId id) const -> size_t { return tables_[static_cast<size_t>(id.index)]; }
+
+  const Plan& plan_;
+  const Recipe& recipe_;
+  const ShardSection& shard_;
+  Diagnostics& diags_;
+  UnitPreset preset_;
+  std::unordered_map<std::string, Side> sides_;
+  /// Index of the table that matches each parameter, or NoRule.
+  std::vector<size_t> tables_;
+  /// Is a parameter outside the blocks and the tables read on both sides of the blocks?
+  bool any_both_ = false;
+  /// Of UnitPreset::Kind::Size: the unit that is being filled.
+  int64_t part_ = -1;
+  Bytes part_bytes_;
+  std::vector<UnitChoice> units_;
+  /// For each block, what shard.reshard_after_forward says.
+  std::vector<bool> resharded_blocks_;
+};
+
+auto UnitChooser::MatchTables() -> void {
+  std::vector<NamePattern> patterns;
+  for (size_t t = 0; t < shard_.unit.size(); ++t) {
+    for (const std::string& glob : *shard_.unit[t].match) {
+      patterns.push_back({glob, shard_.unit[t].match.at, t});
+    }
+  }
+  std::vector<std::string_view> names;
+  for (const Parameter& parameter : plan_.parameters) {
+    names.push_back(parameter.name);
+  }
+  tables_ = MatchNames(
+      patterns, names,
+      {.duplicate = DiagnosticKind::UnitDuplicate, .unused = DiagnosticKind::UnitUnused, .noun = "parameter"}, diags_);
+  for (const ParameterId id : plan_.parameters.ids()) {
+    const auto side = sides_.find(plan_.parameters[id].name);
+    any_both_ |= TableOf(id) == NoRule && side != sides_.end() && side->second == Side::Both;
+  }
+}
+
+/// A parameter that does not fit begins the next unit.
+auto UnitChooser::PartOf(const Parameter& parameter) -> std::string {
+  const Bytes bytes{NumElements(LocalShape(parameter, plan_.mesh)) * SizeOf(ComputeType(recipe_))};
+  if (part_ < 0 || part_bytes_ + bytes > preset_.most) {
+    ++part_;
+    part_bytes_ = {};
+  }
+  part_bytes_ += bytes;
+  return fmt::format("part.{}", part_);
+}
+
+auto UnitChooser::PresetNameOf(ParameterId id) -> std::string {
+  const Parameter& parameter = plan_.parameters[id];
+  if (preset_.kind == UnitPreset::Kind::Size) {
+    return PartOf(parameter);
+  }
+  if (parameter.layer >= 0) {
+    const int64_t layers = std::stoll(plan_.model.at("layers"));
+    const int64_t first = parameter.layer / preset_.num_blocks * preset_.num_blocks;
+    const int64_t last = std::min(first + preset_.num_blocks, layers) - 1;
+    return first == last ? fmt::format("layers.{}", first) : fmt::format("layers.{}-{}", first, last);
+  }
+  if (any_both_) {
+    return "root";
+  }
+  const auto side = sides_.find(parameter.name);
+  return side != sides_.end() && side->second == Side::Before ? "embed" : "head";
+}
+
+auto UnitChooser::Group() -> void {
+  std::unordered_map<std::string, size_t> index_of;
+  for (const ParameterId id : plan_.parameters.ids()) {
+    const size_t table = TableOf(id);
+    const std::string name = table == NoRule ? PresetNameOf(id) : UnitNameOf(shard_, table);
+    const auto [found, fresh] = index_of.try_emplace(name, units_.size());
+    if (fresh) {
+      units_.push_back({.name = name, .reshard_after_forward = true, .origin = {}, .parameters = {}});
+    }
+    UnitChoice& unit = units_[found->second];
+    if (!fresh && TableOf(unit.parameters.front()) != table) {
+      const UnitRule& rule = shard_.unit[table == NoRule ? TableOf(unit.parameters.front()) : table];
+      diags_.Build(rule.name.is_set ? rule.name.at : rule.at, DiagnosticKind::UnitNameTaken, name, *shard_.units)
+          .Emit();
+      return;
+    }
+    unit.parameters.push_back(id);
+  }
+}
+
+auto UnitChooser::LastBlockOf(const UnitChoice& unit) const -> int64_t {
+  int64_t last = -1;
+  for (const ParameterId id : unit.parameters) {
+    last = std::max(last, plan_.parameters[id].layer);
+  }
+  return last;
+}
+
+/// A predicate decides for blocks; units outside keep what they gathered, as backward wants it at once. A plain bool
+/// decides for all.
+auto UnitChooser::Reshards(const UnitChoice& unit) const -> bool {
+  const std::string& text = shard_.reshard_after_forward->text;
+  const bool from_preset = TableOf(unit.parameters.front()) == NoRule;
+  if (from_preset && preset_.kind == UnitPreset::Kind::Torchtitan && (unit.name == "head" || unit.name == "root")) {
+    return false;
+  }
+  const int64_t layer = LastBlockOf(unit);
+  if (layer < 0) {
+    return text == "true";
+  }
+  return resharded_blocks_.at(static_cast<size_t>(layer));
+}
+
+auto UnitChooser::Reshard() -> void {
+  const auto predicate = ParseExpr(shard_.reshard_after_forward->text, ExprKind::Predicate);
+  CHECK(predicate.ok(), "check let the predicate `{}` pass", shard_.reshard_after_forward->text);
+  auto blocks = LayersWhere(predicate.value, *recipe_.model.layers, *recipe_.model.hidden);
+  CHECK(blocks.ok(), "check let the predicate `{}` pass", shard_.reshard_after_forward->text);
+  resharded_blocks_ = std::move(blocks.value);
+  std::vector<std::string_view> names;
+  for (const UnitChoice& unit : units_) {
+    names.push_back(unit.name);
+  }
+  const auto overrides = MatchNames(PatternsOf(shard_.override), names,
+                                    {.duplicate = DiagnosticKind::OverrideDuplicate,
+                                     .unused = DiagnosticKind::OverrideUnused,
+                                     .noun = "unit",
+                                     .lists_names = true},
+                                    diags_);
+  for (size_t u = 0; u < units_.size(); ++u) {
+    if (overrides[u] == NoRule) {
+      units_[u].reshard_after_forward = Reshards(units_[u]);
+      units_[u].origin = OriginOf(shard_.reshard_after_forward, "shard.reshard_after_forward");
+    } else {
+      const auto& reshard = shard_.override[overrides[u]].reshard_after_forward;
+      units_[u].reshard_after_forward = *reshard;
+      units_[u].origin = OriginOf(reshard, "shard.override");
+    }
+  }
+}
+
+}  // namespace
+
+auto ChooseUnits(const Plan& plan, PassContext& context) -> ErrorOr<std::vector<UnitChoice>> {
+  return UnitChooser(plan, context).Run();
+}
+
+}  // namespace shardc

@@ -1,0 +1,34 @@
+// What a recipe says of units: which parameters are gathered together, and whether they are given back after forward.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+struct UnitChoice {
+  std::string name;
+  bool reshard_after_forward = true;
+  /// The key that decided on resharding.
+  Origin origin;
+  /// In the order of their use, which is that of the model's parameters.
+  std::vector<ParameterId> parameters;
+};
+
+/// The units in the order of their first use; each parameter lies in one of them.
+///   1. what a table [[shard.unit]] matches forms a unit of its own; the rest follow the preset of `shard.units`:
+///      block       each block; the parameters outside the blocks before them, and after, by where they are first read;
+///                  or all of these as one unit, if one is read on both sides (a tied embedding)
+///      torchtitan  the same, but what lies behind the blocks is never given back: backward begins with it
+///      blocks:K    the same as block, but K consecutive blocks a unit
+///      size:N      parameters in their order, as many a unit as fit N bytes of the compute type
+///   2. `shard.reshard_after_forward` decides for each unit, for several blocks by the last of them
+///   3. [[shard.override]] decides for the units that it names
+/// Requires: forward ops in `step`.
+/// Errors: unit-duplicate, unit-unused, unit-name-taken, override-duplicate, override-unused.
+/// Source: torchtitan, torchtitan/models/llama3/infra/parallelize.py, apply_fsdp.
+auto ChooseUnits(const Plan& plan, PassContext& context) -> ErrorOr<std::vector<UnitChoice>>;
+
+}  // namespace shardc
