@@ -38,7 +38,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const auto sum_over = [&](Axis axis) {
     if (sum.valid() && plan.mesh.size(axis) > 1) {
       plan.values[sum].placement[static_cast<size_t>(axis)] = Placement::Partial();
-      const ValueId whole = emitter.Alias(sum, sum_type, fmt::format("squares.over_{}", ToText(axis)));
+      const ValueId whole = emitter.Alias(sum, sum_type, axis == Axis::Dp ? "squares.whole" : "squares.over_tp");
       emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = AxisSet::Of(axis)});
       sum = whole;
     }
