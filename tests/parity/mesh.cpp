@@ -44,19 +44,26 @@ static auto ExpectNorm(const std::string& name, const TrainingRun& run, double t
   EXPECT_GT(run.grad_norms[0], 0.5) << name << ": nothing is clipped";
 }
 
+/// Policies of recomputation.
+static const std::vector<Sets> Policies{
+    {"recompute.policy=none"},
+    {"recompute.policy=full"},
+    {"recompute.policy=selective", "recompute.save=[\"q_proj\", \"o_proj\", \"attention\"]"},
+};
+
 TEST(Meshes, GradientsEqualAutograd) {
   bool tied = false;
   for (const MeshCase& mesh : Meshes) {
-    for (const char* recompute : {"recompute.policy=none", "recompute.policy=full"}) {
+    for (const Sets& policy : Policies) {
       for (const char* reshard : {"shard.reshard_after_forward=true", "shard.reshard_after_forward=false"}) {
         for (const char* accumulate : {"batch.accumulate=1", "batch.accumulate=3"}) {
           tied = !tied;
           const std::string name =
-              fmt::format("{}, {}, {}, {}, {}", mesh.name, recompute, reshard, accumulate, tied ? "tied" : "untied");
+              fmt::format("{}, {}, {}, {}, {}", mesh.name, policy[0], reshard, accumulate, tied ? "tied" : "untied");
           const TrainingRun run =
               RunTraining({.name = name,
                            .tied = tied,
-                           .sets = With(With(Divisible, mesh.sets), {recompute, reshard, accumulate})});
+                           .sets = With(With(With(Divisible, mesh.sets), policy), {reshard, accumulate})});
           ExpectAutograd(name, run);
           ExpectNorm(name, run, 1e-9);
         }
@@ -67,14 +74,16 @@ TEST(Meshes, GradientsEqualAutograd) {
 
 TEST(Meshes, GradientsInBf16AreAsCloseAsLibTorchs) {
   for (const MeshCase& mesh : Meshes) {
-    for (const char* recompute : {"recompute.policy=none", "recompute.policy=full"}) {
+    for (const Sets& policy : Policies) {
       for (const bool tied : {false, true}) {
-        const std::string name = fmt::format("bf16, {}, {}, {}", mesh.name, recompute, tied ? "tied" : "untied");
+        const char* const accumulate = tied ? "batch.accumulate=3" : "batch.accumulate=1";
+        const std::string name = fmt::format("bf16, {}, {}, {}", mesh.name, policy[0], accumulate);
         const TrainingRun run =
             RunTraining({.name = name,
                          .tied = tied,
-                         .sets = With(With(Divisible, mesh.sets),
-                                      {recompute, "precision.compute=bf16", "batch.accumulate=3"})});
+                         .sets = With(With(With(Divisible, mesh.sets), policy),
+                                      {"precision.compute=bf16", accumulate,
+                                       tied ? "precision.residual=fp32" : "precision.residual=compute"})});
         const LossAndGradients f64 = TorchGradients(Precision::F64, run.shape, run.initial, run.batches[0]);
         const LossAndGradients bf16 = TorchGradients(Precision::BF16, run.shape, run.initial, run.batches[0]);
         ExpectClose(name, run.gradients, f64.gradients, bf16.gradients, f64.gradients, {.floor = 0, .times = 2});
@@ -92,6 +101,12 @@ static const std::vector<MeshCase> OtherMeshes{
     {"dp 3 x tp 2, 17 chunks of the loss", {"mesh.dp=3", "mesh.tp=2", "loss.chunks=17"}},
     {"dp 2 x tp 2, prefetch", {"mesh.dp=2", "mesh.tp=2", "shard.prefetch_forward=1", "shard.prefetch_backward=2"}},
     {"dp 2 x tp 2, two threads", {"mesh.dp=2", "mesh.tp=2", "run.threads=2"}},
+    {"dp 2 x tp 2, torchtitan's units and recomputation",
+     {"mesh.dp=2", "mesh.tp=2", "shard.units=torchtitan", "recompute.policy=torchtitan-sac"}},
+    {"dp 2 x tp 2, two blocks a unit, half of the blocks recomputed",
+     {"mesh.dp=2", "mesh.tp=2", "shard.units=blocks:2", "recompute.policy=full", "recompute.layers=1/2"}},
+    {"dp 2 x tp 2, norms apart",
+     {"mesh.dp=2", "mesh.tp=2", "shard.unit=[{match = [\"*norm.weight\"], name = \"norms\"}]"}},
     {"dp 2 x tp 2, reference kernels", {"mesh.dp=2", "mesh.tp=2", "run.kernels=reference"}},
 };
 
@@ -118,6 +133,37 @@ TEST(Meshes, MaskedTargetsCountOverAllReplicas) {
   }
 }
 
+// What is frozen keeps its bits and has no gradient; the others have those of training all.
+TEST(Meshes, FrozenParametersChangeNothingElse) {
+  for (const MeshCase& mesh : Meshes) {
+    for (const char* frozen : {"optimizer.frozen=[\"*norm.weight\"]", "optimizer.frozen=[\"*embed*\", \"*.0.*\"]",
+                               "optimizer.frozen=[\"*_proj.weight\", \"*embed*\", \"lm_head.weight\"]"}) {
+      const auto run = [&](const Sets& sets) {
+        return RunTraining({.name = mesh.name, .sets = With(With(Divisible, mesh.sets), sets)});
+      };
+      const TrainingRun all = run({});
+      const TrainingRun some = run({frozen});
+      const std::string name = fmt::format("{}, {}", mesh.name, frozen);
+      size_t num_frozen = 0;
+      double squares = 0;
+      for (const auto& [parameter, gradient] : some.gradients) {
+        if (std::isnan(gradient.front())) {
+          ++num_frozen;
+          EXPECT_TRUE(SameBits(some.initial.at(parameter), some.parameters.at(parameter))) << name << ": " << parameter;
+          continue;
+        }
+        EXPECT_TRUE(SameBits(gradient, all.gradients.at(parameter))) << name << ": " << parameter;
+        for (const double number : gradient) {
+          squares += number * number;
+        }
+      }
+      EXPECT_GT(num_frozen, 0U) << name;
+      EXPECT_LT(num_frozen, some.gradients.size()) << name;
+      EXPECT_NEAR(some.grad_norms[0], std::sqrt(squares), 1e-9 * std::sqrt(squares)) << name;
+    }
+  }
+}
+
 TEST(Meshes, InitialParametersAreTheSameBits) {
   for (const bool tied : {false, true}) {
     const TrainingRun one = RunTraining({.name = "1 rank", .tied = tied, .sets = Divisible});
@@ -138,8 +184,9 @@ TEST(Meshes, SameBitsWhateverIsGatheredOrComputedAgain) {
                             .steps = 3});
       };
       const TrainingRun first = run({});
-      for (const Sets& sets : {Sets{}, Sets{"recompute.policy=full"}, Sets{"shard.reshard_after_forward=true"},
-                               Sets{"shard.reshard_after_forward=false", "recompute.policy=full"}}) {
+      for (const Sets& sets :
+           {Sets{}, Policies[1], Policies[2], Sets{"recompute.policy=torchtitan-sac"},
+            Sets{"shard.reshard_after_forward=true"}, Sets{"shard.reshard_after_forward=false", "recompute.policy=full"}}) {
         const TrainingRun other = run(sets);
         const std::string name = fmt::format("{}, {}, {}", mesh.name, compute, fmt::join(sets, ", "));
         EXPECT_TRUE(SameBits(first.losses, other.losses)) << name;
