@@ -207,6 +207,25 @@ static auto AddRingsAndLoss(const Plan& plan, Report& report) -> void {
   report.reduce_ring = RingOf(plan, reduced);
 }
 
+static auto GradientSumsOf(const Plan& plan) -> GradientSums {
+  GradientSums sums;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    if (sub_vector.trainable) {
+      const Bytes whole{sub_vector.length * SizeOf(DType::F32)};
+      sums.whole += whole;
+      sums.slices += whole / plan.mesh.size(sub_vector.axes);
+    }
+  }
+  bool in_loop = false;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    in_loop = (in_loop || op.As<op::Repeat>() != nullptr) && op.As<op::EndRepeat>() == nullptr;
+    const auto* scatter = op.As<op::ReduceScatter>();
+    sums.are_whole |= scatter != nullptr && !in_loop && plan.run.accumulate > 1 &&
+                      plan.buffers[plan.values[scatter->full].buffer].category == Category::Gradients;
+  }
+  return sums;
+}
+
 auto Explain(const Plan& plan) -> Report {
   CHECK(plan.Established(PassKind::Allocate), "explain needs an allocated plan");
   Report report;
@@ -248,6 +267,7 @@ auto Explain(const Plan& plan) -> Report {
   }
   AddStepCosts(plan, report);
   AddRingsAndLoss(plan, report);
+  report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);
   return report;
 }

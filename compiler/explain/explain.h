@@ -68,6 +68,14 @@ struct LossUse {
   Bytes logits;
 };
 
+/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced last.
+struct GradientSums {
+  Bytes slices;
+  Bytes whole;
+  /// Which of the two the plan does.
+  bool are_whole = false;
+};
+
 struct Report {
   const Plan* plan = nullptr;
   std::string plan_hash;
@@ -89,6 +97,7 @@ struct Report {
   /// Gathered sub-vectors; inputs of reduce-scatters.
   RingUse gather_ring;
   RingUse reduce_ring;
+  GradientSums gradient_sums;
   LossUse loss;
 };
 

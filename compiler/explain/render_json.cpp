@@ -27,7 +27,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.1";
+  json["format_version"] = "1.2";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumAxes; ++i) {
@@ -83,6 +83,9 @@ auto RenderReportJson(const Report& report) -> std::string {
   }
   json["rings"] = {{"gathered", {{"depth", report.gather_ring.depth}, {"bytes", report.gather_ring.bytes.value}}},
                    {"reduced", {{"depth", report.reduce_ring.depth}, {"bytes", report.reduce_ring.bytes.value}}}};
+  json["gradient_sums"] = {{"slices_bytes", report.gradient_sums.slices.value},
+                           {"whole_bytes", report.gradient_sums.whole.value},
+                           {"whole", report.gradient_sums.are_whole}};
   json["loss"] = {{"chunks", report.loss.chunks}, {"logits_bytes", report.loss.logits.value}};
   json["init"] = Json::array();
   for (const InitUse& use : report.init) {

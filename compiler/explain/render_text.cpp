@@ -175,6 +175,19 @@ auto PrecisionText(const Plan& plan) -> std::string {
   return fmt::format("{} compute; parameters, moments and sums of gradients in f32", fmt::join(computes, ", "));
 }
 
+/// Nothing where there is one microbatch, or nobody to reduce with.
+auto GradientSumsText(const Report& report) -> std::string {
+  const auto& [slices, whole, are_whole] = report.gradient_sums;
+  if (report.plan->run.accumulate == 1 || slices == whole) {
+    return "";
+  }
+  return are_whole ? fmt::format("gradients   summed whole over microbatches, {}, reduced on the last; reduced on each, "
+                                 "{}\n",
+                                 FormatMemory(whole), FormatMemory(slices))
+                   : fmt::format("gradients   reduced on each microbatch, {}; summed whole and reduced on the last, {}\n",
+                                 FormatMemory(slices), FormatMemory(whole));
+}
+
 auto LossText(const LossUse& loss) -> std::string {
   return fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
                      FormatMemory(loss.logits));
@@ -216,10 +229,12 @@ auto RenderReportText(const Report& report) -> std::string {
                          : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
                      Grouped(report.parameters_per_rank)) +
          fmt::format("precision   {}\n", PrecisionText(plan)) + fmt::format("loss        {}\n", LossText(report.loss)) +
-         fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n\n",
+         fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n",
                      Counted(sequences, "sequence"), plan.run.micro_batch,
                      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
-                     Counted(replicas, "rank"), Counted(plan.run.tokens_per_step, "token")) +
+                     Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
+                     Counted(plan.run.tokens_per_step, "token")) +
+         GradientSumsText(report) + "\n" +
          MemoryText(report) + "\n" + CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) +
          "\n" + InitText(report);
 }

@@ -6,7 +6,8 @@
 //   2. in `step` and `eval`, gather a unit before its first use; in `step` gather it again before its first use in
 //      backward, if it is resharded after forward. With one rank on the axis the slice is the whole: views, no gather.
 //   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
-//   4. with more than one microbatch, loop over them, summing gradient slices and the loss in carried values
+//   4. with more than one microbatch, loop over them, summing gradient slices and the loss in carried values; or whole
+//      gradients, which are then reduced behind the loop
 //   5. sum the slices over the ranks that hold the same: the replicas, and for what is replicated over tp its ranks, these
 //      slices lying side by side for one all_reduce of all units
 //
@@ -17,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/loss.h"
@@ -30,10 +32,59 @@ namespace {
 
 auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 
+/// Makes the first contributions to gradients add to what the microbatch before left there.
+class GradientCarrier {
+ public:
+  /// `vectors`: the buffers that hold gradients.
+  GradientCarrier(Emitter* names, const std::unordered_set<BufferId>* vectors) : names_(*names), vectors_(*vectors) {}
+
+  auto Add(Op& op) -> void {
+    VisitBody(op.body, [&](auto& body) { VisitFields(body, *this); });
+  }
+  auto EmitCarries(Emitter& emitter) const -> void {
+    for (const auto& [place, ends] : ends_) {
+      emitter.Emit(op::Carry{.last = ends.last, .first = ends.first});
+    }
+  }
+
+  auto In(std::string_view, ValueId) -> void {}
+  auto Out(std::string_view, ValueId) -> void {}
+  auto Over(std::string_view, ValueId, ValueId) -> void {}
+  auto Acc(std::string_view, ValueId id, ValueId& onto) -> void {
+    const Value gradient = names_.plan().values[id];
+    if (!vectors_.contains(gradient.buffer)) {
+      return;
+    }
+    Ends& ends = ends_[{gradient.buffer, gradient.offset.base}];
+    if (!onto.valid()) {
+      onto = names_.Alias(id, {gradient.dtype, gradient.shape}, gradient.name + ".sum");
+      ends.first = onto;
+    }
+    ends.last = id;
+  }
+  auto InOut(std::string_view, ValueId) -> void {}
+  auto Scratch(std::string_view, ValueId) -> void {}
+  auto Whole(std::string_view, BufferId) -> void {}
+  template <class T>
+  auto Attr(std::string_view, const T&) -> void {}
+
+ private:
+  struct Ends {
+    ValueId first;
+    ValueId last;
+  };
+
+  Emitter& names_;
+  const std::unordered_set<BufferId>& vectors_;
+  /// Of the contributions to the gradient at each place, in a microbatch.
+  std::map<std::pair<BufferId, int64_t>, Ends> ends_;
+};
+
 class Sharder {
  public:
   Sharder(Plan* plan, const PassContext& context, const std::vector<UnitChoice>& units)
       : plan_(*plan),
+        reduces_last_(plan->run.accumulate > 1 && *context.recipe->batch.reduce == "last"),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
     homes_ = MakeUnits(plan_, context, units);
@@ -84,6 +135,8 @@ class Sharder {
   auto Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId;
 
   Plan& plan_;
+  /// Whole gradients are summed over the microbatches, and reduced behind their loop.
+  bool reduces_last_;
   Origin units_origin_;
   Arena gathered_arena_;
   std::vector<ParameterHome> homes_;
@@ -287,7 +340,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
 /// Padding goes through sums like the rest: it has to hold numbers.
 auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void {
   const SubVector& sub_vector = plan_.sub_vectors[id];
-  if (!IsSummed(sub_vector)) {
+  if (!IsSummed(sub_vector) || reduces_last_) {
     return;
   }
   int64_t end = 0;
@@ -308,7 +361,7 @@ auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> vo
 /// Sums the vector over the ranks that each own a slice of it.
 auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
   const int64_t degree = Degree(plan_.sub_vectors[id]);
-  if (degree == 1 && plan_.run.accumulate == 1) {
+  if ((degree == 1 && plan_.run.accumulate == 1) || reduces_last_) {
     plan_.sub_vectors[id].gradient = full;
     return;
   }
@@ -375,6 +428,26 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
       }
     });
   }
+  if (reduces_last_) {
+    std::unordered_set<BufferId> vectors;
+    for (const SubVector& sub_vector : plan_.sub_vectors) {
+      if (sub_vector.trainable) {
+        const Value whole = plan_.values[sub_vector.gradient];
+        vectors.insert(whole.buffer);
+        // Two names: what the loop leaves is not what it began with, though no op writes the whole at once.
+        const auto named = [&](std::string_view suffix) {
+          return outside.Alias(sub_vector.gradient, {whole.dtype, whole.shape}, whole.name + std::string(suffix));
+        };
+        outside.Emit(op::Fill{.out = named(".cleared"), .value = 0});
+        sums[sub_vector.gradient] = named(".sum");
+      }
+    }
+    GradientCarrier carrier(&outside, &vectors);
+    for (Op& op : body) {
+      carrier.Add(op);
+    }
+    carrier.EmitCarries(carry);
+  }
   for (SubVector& sub_vector : plan_.sub_vectors) {
     if (!sub_vector.trainable) {
       continue;
@@ -399,6 +472,15 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
   ops.insert(ops.end(), carries.begin(), carries.end());
   emitter.Emit(op::EndRepeat{});
   ops.insert(ops.end(), after.begin(), after.end());
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const SubVector sub_vector = plan_.sub_vectors[id];
+    if (reduces_last_ && sub_vector.trainable && Degree(sub_vector) > 1) {
+      const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+      emitter.Emit(op::ReduceScatter{
+          .full = sub_vector.gradient, .shard = slice, .shard_onto = {}, .axes = sub_vector.axes});
+      plan_.sub_vectors[id].gradient = slice;
+    }
+  }
 }
 
 auto Sharder::SideBySide(const std::vector<SubVectorId>& ids, Emitter& emitter) -> ValueId {
