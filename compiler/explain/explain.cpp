@@ -247,9 +247,15 @@ auto Explain(const Plan& plan) -> Report {
                             .gathered = Bytes{sub_vector.length * SizeOf(sub_vector.compute)},
                             .reshard_after_forward = unit.reshard_after_forward,
                             .num_gathers = 0,
-                            .kept_for_backward = false});
+                            .kept_for_backward = false,
+                            .trainable = sub_vector.trainable,
+                            .tp_replicated = sub_vector.tp_replicated});
   }
   AddGathers(plan, report.units);
+  // One kind after another, so that what is alike is together.
+  std::stable_sort(report.units.begin(), report.units.end(), [](const UnitUse& a, const UnitUse& b) {
+    return std::pair(!a.trainable, a.tp_replicated) < std::pair(!b.trainable, b.tp_replicated);
+  });
   const MemoryUse persistent = PersistentUse(plan);
   for (int i = 0; i < NumSections; ++i) {
     const auto kind = static_cast<SectionKind>(i);

@@ -54,6 +54,8 @@ struct UnitUse {
   int64_t num_gathers = 0;
   /// Does a gather of forward last into backward?
   bool kept_for_backward = false;
+  bool trainable = true;
+  bool tp_replicated = false;
 };
 
 /// Buffers of one kind that are alive at once in a step, at most: a ring of that depth would hold them.

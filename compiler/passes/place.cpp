@@ -169,10 +169,11 @@ class Placer {
 
 }  // namespace
 
-auto Place(Plan plan, PassContext&) -> ErrorOr<Plan> {
+auto Place(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   if (plan.mesh.size(Axis::Tp) > 1) {
-    SpreadOverTp(plan, plan.section(SectionKind::Step));
-    SpreadOverTp(plan, plan.section(SectionKind::Eval));
+    for (const SectionKind section : {SectionKind::Step, SectionKind::Eval}) {
+      SpreadOverTp(plan, plan.section(section), OriginOf(context.recipe->mesh.tp, "mesh.tp"));
+    }
   }
   Placer placer(&plan);
   placer.Run(plan.section(SectionKind::Data));

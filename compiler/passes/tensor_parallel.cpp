@@ -16,7 +16,8 @@ constexpr AxisSet Tp = AxisSet::Of(Axis::Tp);
 /// The placement over tp of every value is kept where it belongs, in the plan; what is replicated there is whole.
 class Spreader {
  public:
-  Spreader(Plan* plan, std::vector<Op>* ops) : plan_(*plan), ops_(*ops), emitter_(plan, ops, PassKind::Place) {
+  Spreader(Plan* plan, std::vector<Op>* ops, Origin origin)
+      : plan_(*plan), ops_(*ops), emitter_(plan, ops, PassKind::Place), origin_(std::move(origin)) {
     CutParameters();
   }
 
@@ -57,6 +58,8 @@ class Spreader {
     }
   }
 
+  auto EmitCollective(OpBody body) -> void { emitter_.Emit(std::move(body)).origin = origin_; }
+
   auto Resize(ValueId id, const Dims& shape) -> void {
     plan_.values[id].shape = shape;
     plan_.buffers[plan_.values[id].buffer].bytes = plan_.values[id].bytes();
@@ -90,7 +93,7 @@ class Spreader {
     Dims shape = shard.shape;
     shape[0] *= plan_.mesh.size(Axis::Tp);
     const ValueId full = emitter_.New({shard.dtype, shape}, Category::Activations, shard.name + ".gathered");
-    emitter_.Emit(op::AllGather{.shard = id, .full = full, .axes = Tp});
+    EmitCollective(op::AllGather{.shard = id, .full = full, .axes = Tp});
     return gathered_[id] = full;
   }
 
@@ -153,7 +156,7 @@ class Spreader {
     shape[0] /= plan_.mesh.size(Axis::Tp);
     const ValueId shard = emitter_.New({full.dtype, shape}, Category::Activations, full.name);
     TpOf(shard) = Placement::Shard(0);
-    emitter_.Emit(op::ReduceScatter{.full = partial, .shard = shard, .shard_onto = {}, .axes = Tp});
+    EmitCollective(op::ReduceScatter{.full = partial, .shard = shard, .shard_onto = {}, .axes = Tp});
     current_[partial] = shard;
   }
 
@@ -166,7 +169,7 @@ class Spreader {
     Dims shape = lse.shape;
     shape.insert(shape.begin(), plan_.mesh.size(Axis::Tp));
     const ValueId parts = emitter_.New({lse.dtype, shape}, Category::Activations, name + ".parts");
-    emitter_.Emit(op::AllGather{.shard = own.lse, .full = parts, .axes = Tp});
+    EmitCollective(op::AllGather{.shard = own.lse, .full = parts, .axes = Tp});
     emitter_.Emit(op::ShardedCrossEntropy{.logits = whole.logits,
                                           .targets = whole.targets,
                                           .parts = parts,
@@ -179,6 +182,7 @@ class Spreader {
   Plan& plan_;
   std::vector<Op>& ops_;
   Emitter emitter_;
+  Origin origin_;
   /// For values that collectives replaced.
   std::unordered_map<ValueId, ValueId> current_;
   std::unordered_map<ValueId, ValueId> gathered_;
@@ -188,10 +192,10 @@ class Spreader {
 
 }  // namespace
 
-auto SpreadOverTp(Plan& plan, Section& section) -> void {
+auto SpreadOverTp(Plan& plan, Section& section, const Origin& origin) -> void {
   const std::vector<Op> whole = std::move(section.ops);
   section.ops.clear();
-  Spreader spreader(&plan, &section.ops);
+  Spreader spreader(&plan, &section.ops, origin);
   for (const Op& op : whole) {
     spreader.Add(op);
   }

@@ -13,6 +13,7 @@ namespace shardc {
 /// too, partial sums are reduce-scattered over the sequence. Activations are sequence-major, so neither copies. Logits
 /// stay cut over the vocabulary: only each row's log_sum_exp is gathered.
 /// Source: Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", sec. 4.2.2.
-auto SpreadOverTp(Plan& plan, Section& section) -> void;
+/// `origin`: what made the collectives.
+auto SpreadOverTp(Plan& plan, Section& section, const Origin& origin) -> void;
 
 }  // namespace shardc
