@@ -8,6 +8,8 @@
 #include <xxhash.h>
 
 #include "compiler/base/check.h"
+#include "runtime/init/blocks.h"
+#include "runtime/init/normal_quantile.h"
 
 namespace shardc {
 
@@ -23,28 +25,7 @@ auto InitUniform(PhiloxKey key, int64_t element) -> double {
   return (static_cast<double>(bits) + 0.5) * 0x1p-53;
 }
 
-/// c[0] + c[1] x + c[2] x^2 + ...
-template <size_t N>
-static auto Polynomial(const double (&c)[N], double x) -> double {
-  double sum = c[N - 1];
-  for (size_t i = N - 1; i-- > 0;) {
-    sum = sum * x + c[i];
-  }
-  return sum;
-}
-
 auto NormalQuantile(double p) -> double {
-  static constexpr double A[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
-                                 1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
-                                 3.3430575583588128105e+4, 2.5090809287301226727e+3};
-  static constexpr double B[] = {1.0,
-                                 4.2313330701600911252e+1,
-                                 6.8718700749205790830e+2,
-                                 5.3941960214247511077e+3,
-                                 2.1213794301586595867e+4,
-                                 3.9307895800092710610e+4,
-                                 2.8729085735721942674e+4,
-                                 5.2264952788528545610e+3};
   static constexpr double C[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
                                  3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
                                  2.27238449892691845833e-2, 7.74545014278341407640e-4};
@@ -68,9 +49,8 @@ auto NormalQuantile(double p) -> double {
                                  1.42151175831644588870e-7,
                                  2.04426310338993978564e-15};
   const double q = p - 0.5;
-  if (std::abs(q) <= 0.425) {
-    const double r = 0.180625 - q * q;
-    return q * Polynomial(A, r) / Polynomial(B, r);
+  if (IsCentral(q)) {
+    return CentralQuantile(q);
   }
   const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p));
   const double tail =
@@ -91,6 +71,16 @@ static auto RoundInto(double value, double low, double high) -> float {
   return rounded;
 }
 
+/// Calls draw(u, n) for the elements in order, n <= InitBlock at a time: the first n of u are theirs.
+template <class Draw>
+static auto ForEachUniform(PhiloxKey key, Interval elements, const Draw& draw) -> void {
+  BlockOfDoubles u;
+  for (int64_t first = elements.begin; first < elements.end; first += InitBlock) {
+    UniformBlock(key, first, u);
+    draw(u, std::min(InitBlock, elements.end - first));
+  }
+}
+
 auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, float* out) -> void {
   const PhiloxKey key = InitKey(seed, name);
   const auto argument = [&](size_t i) {
@@ -105,9 +95,13 @@ auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, In
     case DistributionKind::Normal: {
       const double mean = argument(0);
       const double std = argument(1);
-      for (int64_t i = elements.begin; i < elements.end; ++i) {
-        *out++ = static_cast<float>(mean + std * NormalQuantile(InitUniform(key, i)));
-      }
+      ForEachUniform(key, elements, [&](const BlockOfDoubles& u, int64_t n) {
+        BlockOfDoubles z;
+        NormalQuantileBlock(u, z);
+        for (int64_t i = 0; i < n; ++i) {
+          *out++ = static_cast<float>(mean + std * z[static_cast<size_t>(i)]);
+        }
+      });
       return;
     }
     case DistributionKind::TruncNormal: {
@@ -125,19 +119,31 @@ auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, In
       const double high = NormalCdf(mirrored ? (mean - a) / std : (b - mean) / std);
       // So far out that no probability is left: the bound next to the mean.
       const double nearest = mirrored ? a : b;
-      for (int64_t i = elements.begin; i < elements.end; ++i) {
-        const double p = low + (high - low) * InitUniform(key, i);
-        const double z = p > 0 && p < 1 ? NormalQuantile(p) : (nearest - mean) / std * (mirrored ? -1 : 1);
-        *out++ = RoundInto(mean + std * (mirrored ? -z : z), a, b);
-      }
+      const auto is_probability = [](double p) { return p > 0 && p < 1; };
+      ForEachUniform(key, elements, [&](const BlockOfDoubles& u, int64_t n) {
+        BlockOfDoubles p;
+        BlockOfDoubles inside;
+        BlockOfDoubles z;
+        for (size_t i = 0; i < p.size(); ++i) {
+          p[i] = low + (high - low) * u[i];
+          inside[i] = is_probability(p[i]) ? p[i] : 0.5;
+        }
+        NormalQuantileBlock(inside, z);
+        for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+          const double here = is_probability(p[i]) ? z[i] : (nearest - mean) / std * (mirrored ? -1 : 1);
+          *out++ = RoundInto(mean + std * (mirrored ? -here : here), a, b);
+        }
+      });
       return;
     }
     case DistributionKind::Uniform: {
       const double a = argument(0);
       const double b = argument(1);
-      for (int64_t i = elements.begin; i < elements.end; ++i) {
-        *out++ = RoundInto(a + (b - a) * InitUniform(key, i), a, b);
-      }
+      ForEachUniform(key, elements, [&](const BlockOfDoubles& u, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) {
+          *out++ = RoundInto(a + (b - a) * u[static_cast<size_t>(i)], a, b);
+        }
+      });
       return;
     }
   }

@@ -39,6 +39,20 @@ TEST(FillRule, ElementsDoNotDependOnTheInterval) {
   }
 }
 
+// Blocks of elements are drawn at once; one by one they are the same, to the bit.
+TEST(FillRule, IsItsFormulaElementByElement) {
+  constexpr int64_t Begin = (int64_t{1} << 32) - 100'000;
+  constexpr int64_t Count = 200'001;
+  const PhiloxKey key = InitKey(1, "w");
+  const std::vector<float> normal = Fill({DistributionKind::Normal, {0.25, 2}}, Count, 1, "w", Begin);
+  const std::vector<float> uniform = Fill({DistributionKind::Uniform, {-1, 3}}, Count, 1, "w", Begin);
+  for (int64_t i = 0; i < Count; ++i) {
+    const double u = InitUniform(key, Begin + i);
+    ASSERT_EQ(normal[static_cast<size_t>(i)], static_cast<float>(0.25 + 2 * NormalQuantile(u))) << i;
+    ASSERT_EQ(uniform[static_cast<size_t>(i)], static_cast<float>(-1 + 4 * u)) << i;
+  }
+}
+
 TEST(FillRule, DependsOnSeedNameAndIndex) {
   const Distribution rule{DistributionKind::Uniform, {0, 1}};
   const std::vector<float> values = Fill(rule, 1000);
