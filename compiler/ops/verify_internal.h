@@ -130,6 +130,7 @@ auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOps(const Plan& plan, Findings& findings) -> void;
 auto VerifyState(const Plan& plan, Findings& findings) -> void;
 auto VerifyTokens(const Plan& plan, Findings& findings) -> void;
+auto VerifyPlacements(const Plan& plan, Findings& findings) -> void;
 auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
 auto VerifyLives(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;

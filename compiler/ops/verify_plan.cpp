@@ -114,6 +114,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
     VerifyOps(plan, findings);
     VerifyState(plan, findings);
     VerifyTokens(plan, findings);
+    VerifyPlacements(plan, findings);
     VerifyTriggers(plan, findings);
     VerifyLives(plan, findings);
     VerifyOrder(plan, findings);

@@ -120,7 +120,7 @@ class Differentiator : public VjpContext {
     }
     const ValueId fresh = emitter_.New(type, parameter ? Category::Gradients : Category::Activations,
                                        like.name + std::string(GradientSuffix));
-    plan_.values[fresh].placement = like.placement;
+    plan_.values[fresh].placement = GradientPlacement(like);
     gradient_[value] = fresh;
     return {fresh, {}};
   }
@@ -153,6 +153,13 @@ class Differentiator : public VjpContext {
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
 
  private:
+  /// The gradient of a term of a sum is the sum's, which every rank has.
+  static auto GradientPlacement(const Value& like) -> Placements {
+    Placements placements = like.placement;
+    std::replace(placements.begin(), placements.end(), Placement::Partial(), Placement{});
+    return placements;
+  }
+
   /// What an op wrote on the buffer of `value`, where that is a stretch of it under a name of its own; invalid else.
   auto WholeOf(ValueId value) const -> ValueId {
     const auto found = written_.find(plan_.values[value].buffer);

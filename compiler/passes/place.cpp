@@ -18,14 +18,6 @@ namespace shardc {
 
 namespace {
 
-auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
-  for (size_t i = 0; i < NumAxes; ++i) {
-    if (axes.Has(static_cast<Axis>(i))) {
-      placements[i] = placement;
-    }
-  }
-}
-
 class Placer {
  public:
   explicit Placer(Plan* plan)

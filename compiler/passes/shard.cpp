@@ -436,7 +436,10 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
         vectors.insert(whole.buffer);
         // Two names: what the loop leaves is not what it began with, though no op writes the whole at once.
         const auto named = [&](std::string_view suffix) {
-          return outside.Alias(sub_vector.gradient, {whole.dtype, whole.shape}, whole.name + std::string(suffix));
+          const ValueId id =
+              outside.Alias(sub_vector.gradient, {whole.dtype, whole.shape}, whole.name + std::string(suffix));
+          plan_.values[id].placement = whole.placement;
+          return id;
         };
         outside.Emit(op::Fill{.out = named(".cleared"), .value = 0});
         sums[sub_vector.gradient] = named(".sum");
@@ -516,8 +519,10 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
     }
     emitter.set_origin({0, "mesh.replicate"});
     const Value gradient = plan_.values[sub_vector.gradient];
+    PlaceOver(axes, Placement::Partial(), plan_.values[sub_vector.gradient].placement);
     const ValueId sum = emitter.Alias(sub_vector.gradient, {gradient.dtype, gradient.shape}, gradient.name + ".whole");
-    emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
+    plan_.values[sum].placement = gradient.placement;
+    emitter.Emit(op::AllReduce{.x = plan_.sub_vectors[id].gradient, .y = sum, .axes = axes});
     plan_.sub_vectors[id].gradient = sum;
   }
   if (tp_replicated.empty()) {
@@ -526,12 +531,14 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
   emitter.set_origin({0, "mesh.tp"});
   const AxisSet axes = LaterSumAxes(plan_.sub_vectors[tp_replicated.front()], plan_.mesh);
   const ValueId all = SideBySide(tp_replicated, emitter);
+  PlaceOver(axes, Placement::Partial(), plan_.values[all].placement);
   const ValueId sum = emitter.Alias(all, {DType::F32, plan_.values[all].shape}, "gradients.replicated.whole");
   emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
   for (const SubVectorId id : tp_replicated) {
     const Value own = plan_.values[plan_.sub_vectors[id].gradient];
-    plan_.sub_vectors[id].gradient =
-        emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
+    const ValueId part = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
+    plan_.values[part].placement = own.placement;
+    plan_.sub_vectors[id].gradient = part;
   }
 }
 

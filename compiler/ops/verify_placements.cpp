@@ -1,0 +1,61 @@
+// Placements: what is one rank's term of a sum is read by the collective that makes it whole and by nothing else, and that
+// collective sums nothing that its ranks have whole.
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+/// The axes, of more than one rank, along which a value is a term of a sum.
+static auto PartialAxes(const Plan& plan, ValueId id) -> AxisSet {
+  AxisSet axes;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (plan.values[id].placement[static_cast<size_t>(i)].kind == PlacementKind::Partial && plan.mesh.size(axis) > 1) {
+      axes = axes | AxisSet::Of(axis);
+    }
+  }
+  return axes;
+}
+
+/// The axes, of more than one rank, over which an op sums a value of its.
+static auto SummedAxes(const Plan& plan, const Op& op) -> AxisSet {
+  AxisSet named;
+  if (const auto* scatter = op.As<op::ReduceScatter>()) {
+    named = scatter->axes;
+  } else if (const auto* reduce = op.As<op::AllReduce>()) {
+    named = reduce->axes;
+  }
+  AxisSet axes;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    axes = named.Has(axis) && plan.mesh.size(axis) > 1 ? axes | AxisSet::Of(axis) : axes;
+  }
+  return axes;
+}
+
+auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
+  if (!plan.Established(PassKind::Place)) {
+    return;
+  }
+  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    // Terms may go on from pass to pass of a loop as they are.
+    if (op.As<op::Carry>() != nullptr) {
+      return;
+    }
+    const AxisSet summed = SummedAxes(plan, op);
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind != AccessKind::Read) {
+        continue;
+      }
+      const AxisSet partial = PartialAxes(plan, access.value);
+      if ((partial | summed) != summed) {
+        findings.AddOp(section, index, "partial-read", "reads {}, which is a term of a sum over {}", access.field,
+                       ToText(partial));
+      } else if (partial != summed) {
+        findings.AddOp(section, index, "whole-summed", "sums {} over {}, of which it is a term over {} only",
+                       access.field, ToText(summed), ToText(partial));
+      }
+    }
+  });
+}
+
+}  // namespace shardc
