@@ -7,7 +7,8 @@
 //      backward, if it is resharded after forward. With one rank on the axis the slice is the whole: views, no gather.
 //   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
 //   4. with more than one microbatch, loop over them, summing gradient slices and the loss in carried values
-//   5. sum the slices over the ranks that hold the same: the replicas, and for what is replicated over tp its ranks, these
+//   5. sum the slices over the ranks that hold the same: the replicas, and for what is replicated over tp its ranks,
+//   these
 //      slices lying side by side for one all_reduce of all units
 //
 // Where buffers end is not said here: schedule releases each behind its last use.
@@ -196,6 +197,10 @@ auto Sharder::GatherParameters(Section& section) -> void {
         const DType compute = plan_.sub_vectors[home.sub_vector].compute;
         view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(compute)),
                                     {compute, LocalShape(logical, plan_.mesh)}, logical.name);
+        if (plan_.mesh.size(Axis::Tp) > 1 && logical.tp_dim >= 0) {
+          PlaceOver(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(logical.tp_dim)),
+                    plan_.values[view->second].placement);
+        }
       }
       value = view->second;
     });
@@ -227,9 +232,8 @@ auto Sharder::ReduceGradients(Section& section) -> void {
                                           NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
-    if (Degree(sub_vector) > 1) {
-      plan_.values[vectors.back().full].placement[static_cast<size_t>(Axis::Dp)] = Placement::Partial();
-    }
+    PlaceOver(Spread(plan_.mesh, sub_vector.axes) | LaterSumAxes(sub_vector, plan_.mesh), Placement::Partial(),
+              plan_.values[vectors.back().full].placement);
     vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;
   }
   for (Value& value : plan_.values) {
@@ -293,8 +297,8 @@ auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> vo
   int64_t end = 0;
   const auto clear = [&](int64_t from, int64_t to) {
     if (from < to) {
-      const ValueId padding = emitter.View(
-          plan_.values[full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)), {DType::F32, {to - from}}, "padding");
+      const ValueId padding = emitter.View(plan_.values[full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)),
+                                           {DType::F32, {to - from}}, "padding");
       emitter.Emit(op::Fill{.out = padding, .value = 0});
     }
   };
@@ -314,12 +318,12 @@ auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
   }
   const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
   plan_.sub_vectors[id].gradient = slice;
+  PlaceOver(LaterSumAxes(plan_.sub_vectors[id], plan_.mesh), Placement::Partial(), plan_.values[slice].placement);
   if (degree == 1) {
     // Nobody to reduce with, only microbatches to sum: the loop says onto what.
     emitter.Emit(op::Add{.a = full, .b = {}, .y = slice});
   } else {
-    emitter.Emit(
-        op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
+    emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
   }
 }
 
@@ -435,6 +439,8 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
     emitter.set_origin({0, "mesh.replicate"});
     const Value gradient = plan_.values[sub_vector.gradient];
     const ValueId sum = emitter.Alias(sub_vector.gradient, {gradient.dtype, gradient.shape}, gradient.name + ".whole");
+    plan_.values[sum].placement = gradient.placement;
+    PlaceOver(axes, {}, plan_.values[sum].placement);
     emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
     plan_.sub_vectors[id].gradient = sum;
   }
@@ -446,10 +452,15 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
   const ValueId all = SideBySide(tp_replicated, emitter);
   const ValueId sum = emitter.Alias(all, {DType::F32, plan_.values[all].shape}, "gradients.replicated.whole");
   emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
+  Placements whole = plan_.values[all].placement =
+      plan_.values[plan_.sub_vectors[tp_replicated.front()].gradient].placement;
+  PlaceOver(axes, {}, whole);
+  plan_.values[sum].placement = whole;
   for (const SubVectorId id : tp_replicated) {
     const Value own = plan_.values[plan_.sub_vectors[id].gradient];
-    plan_.sub_vectors[id].gradient =
-        emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
+    const ValueId view = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
+    plan_.values[view].placement = whole;
+    plan_.sub_vectors[id].gradient = view;
   }
 }
 

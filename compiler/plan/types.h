@@ -85,6 +85,14 @@ struct Placement {
 };
 /// One per mesh axis.
 using Placements = std::array<Placement, NumAxes>;
+/// Sets the placement over each of `axes`.
+inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
+  for (size_t i = 0; i < NumAxes; ++i) {
+    if (axes.Has(static_cast<Axis>(i))) {
+      placements[i] = placement;
+    }
+  }
+}
 /// "{dp: shard(0), tp: partial(sum)}"; replicated axes are left out, so all-replicate prints "".
 auto ToText(const Placements& placements) -> std::string;
 auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements>;
