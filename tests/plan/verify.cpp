@@ -65,7 +65,7 @@ class Editor {
   Plan plan;
 };
 
-/// A plan over two axes more than the sample's, of one microbatch.
+/// The sample over one axis more: over tp with one microbatch, over replicas with a loop over two.
 using Sets = std::vector<std::string>;
 const Sets OverTp{"mesh.tp=2", "batch.global=4"};
 const Sets OverReplicas{"mesh.replicate=2", "batch.global=16"};
