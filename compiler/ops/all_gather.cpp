@@ -35,7 +35,6 @@ auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
 /// Each rank's gradient of the whole holds what its own later ops add to it: their sum, cut.
 auto Vjp(const op::AllGather& op, VjpContext& context) -> void {
   const ValueId dfull = context.GradientOf(op.full);
-  PlaceOver(op.axes, Placement::Partial(), context.plan().values[dfull].placement);
   const auto target = context.GradientTarget(op.shard);
   context.Emit(
       op::ReduceScatter{.full = dfull, .shard = target.value, .shard_onto = target.onto, .axes = op.axes});

@@ -1,5 +1,5 @@
-// Placements: what is one rank's term of a sum is read by the collective that makes it whole and by nothing else, and that
-// collective sums nothing that its ranks have whole.
+// Placements: what is one rank's term of a sum is read by the collective that makes it whole, or added to other terms, and
+// by nothing else; and no collective sums what its ranks have whole.
 #include "compiler/ops/verify_internal.h"
 
 namespace shardc {
@@ -42,17 +42,25 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
       return;
     }
     const AxisSet summed = SummedAxes(plan, op);
-    for (const Access& access : AccessesOf(op.body)) {
+    const std::vector<Access> accesses = AccessesOf(op.body);
+    // The result of a collective, or of an addition, may be a term of a sum over more axes.
+    AxisSet left = summed;
+    if (summed != AxisSet{} || op.As<op::Add>() != nullptr) {
+      for (const Access& access : accesses) {
+        left = access.kind == AccessKind::Read ? left : left | PartialAxes(plan, access.value);
+      }
+    }
+    for (const Access& access : accesses) {
       if (access.kind != AccessKind::Read) {
         continue;
       }
       const AxisSet partial = PartialAxes(plan, access.value);
-      if ((partial | summed) != summed) {
+      if ((partial | left) != left) {
         findings.AddOp(section, index, "partial-read", "reads {}, which is a term of a sum over {}", access.field,
                        ToText(partial));
-      } else if (partial != summed) {
-        findings.AddOp(section, index, "whole-summed", "sums {} over {}, of which it is a term over {} only",
-                       access.field, ToText(summed), ToText(partial));
+      } else if ((partial | summed) != partial) {
+        findings.AddOp(section, index, "whole-summed", "sums {} over {}; it is a term over {}", access.field,
+                       ToText(summed), ToText(partial));
       }
     }
   });

@@ -3,6 +3,9 @@
 // state is cleared, saved and restored once.
 #include <array>
 #include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "compiler/ops/verify_internal.h"
 #include "compiler/plan/local_parameter.h"
@@ -43,12 +46,26 @@ class StateVerifier {
   template <class Body>
   auto EachOnce(SectionKind section, std::string_view what) -> void;
   auto Count(SectionKind section, OpKind kind) -> int;
-  /// Is op `index` of the step the sum over these axes of all that a gradient's slice holds?
-  auto SumsOver(size_t index, AxisSet axes, const Value& gradient) const -> bool {
-    const auto* op = plan_.section(SectionKind::Step).ops[index].As<op::AllReduce>();
-    const Value& sum = plan_.values[op->y];
-    return op->axes == axes && sum.offset.base <= gradient.offset.base &&
-           gradient.offset.base + gradient.bytes().value <= sum.offset.base + sum.bytes().value;
+  /// The one op, of these all_reduces of the step, that touches a gradient's slice; behind op `reduced`, outside of
+  /// loops, over these axes and all of the slice. None where there is no such op, or another beside it.
+  auto SummedOnce(const std::vector<std::pair<size_t, bool>>& all_reduces, size_t reduced, AxisSet axes,
+                  const Value& gradient) const -> std::optional<size_t> {
+    const int64_t begin = gradient.offset.base;
+    const int64_t end = begin + gradient.bytes().value;
+    std::optional<size_t> found;
+    for (const auto& [index, in_loop] : all_reduces) {
+      const auto& op = *plan_.section(SectionKind::Step).ops[index].As<op::AllReduce>();
+      const Value& sum = plan_.values[op.y];
+      const int64_t sum_end = sum.offset.base + sum.bytes().value;
+      if (sum.offset.base >= end || sum_end <= begin) {
+        continue;
+      }
+      if (found || in_loop || index < reduced || op.axes != axes || sum.offset.base > begin || sum_end < end) {
+        return std::nullopt;
+      }
+      found = index;
+    }
+    return found;
   }
 
   const Plan& plan_;
@@ -170,8 +187,8 @@ auto StateVerifier::Init() -> void {
 auto StateVerifier::Step() -> void {
   // By the bytes of the gradient: where it was last reduced, and by which op it is used.
   std::map<std::pair<BufferId, int64_t>, size_t> reduced;
-  // The all_reduce that comes last on each buffer.
-  std::map<BufferId, size_t> all_reduced;
+  // On each buffer: the all_reduces, and whether a loop has them.
+  std::map<BufferId, std::vector<std::pair<size_t, bool>>> all_reduced;
   std::map<BufferId, size_t> written;
   std::vector<int> updates(static_cast<size_t>(plan_.sub_vectors.size()), 0);
   std::vector<size_t> updated_at(updates.size(), 0);
@@ -186,7 +203,7 @@ auto StateVerifier::Step() -> void {
       reduced[{shard.buffer, shard.offset.base}] = i;
     }
     if (const auto* whole = op.As<op::AllReduce>()) {
-      all_reduced[plan_.values[whole->y].buffer] = i;
+      all_reduced[plan_.values[whole->y].buffer].emplace_back(i, in_loop);
     }
     const auto* adamw = op.As<op::Adamw>();
     if (adamw == nullptr) {
@@ -242,10 +259,7 @@ auto StateVerifier::Step() -> void {
         complete = found->second;
       }
       if (const AxisSet axes = LaterSumAxes(sub_vector, plan_.mesh); complete && axes != AxisSet{}) {
-        const auto found = all_reduced.find(gradient.buffer);
-        complete = found != all_reduced.end() && found->second >= *complete && SumsOver(found->second, axes, gradient)
-                       ? std::optional(found->second)
-                       : std::nullopt;
+        complete = SummedOnce(all_reduced[gradient.buffer], *complete, axes, gradient);
       }
     }
     if (!complete) {

@@ -32,7 +32,8 @@ constexpr bool HasVjp = false;
 
 class Differentiator : public VjpContext {
  public:
-  Differentiator(Plan* plan, std::vector<Op>* backward) : plan_(*plan), emitter_(plan, backward, PassKind::Differentiate) {
+  Differentiator(Plan* plan, std::vector<Op>* backward)
+      : plan_(*plan), emitter_(plan, backward, PassKind::Differentiate) {
     for (const Parameter& parameter : plan->parameters) {
       if (parameter.trainable) {
         trainable_.insert(parameter.name);
@@ -104,7 +105,7 @@ class Differentiator : public VjpContext {
       // The op writes it whatever is asked for: room that no later op reads.
       const ValueId unread =
           emitter_.New(type, Category::Workspace, like.name + std::string(GradientSuffix) + ".unread");
-      plan_.values[unread].placement = like.placement;
+      plan_.values[unread].placement = DualOf(like.placement);
       return {unread, {}};
     }
     if (const auto whole = whole_of_.find(value); whole != whole_of_.end()) {
@@ -120,7 +121,7 @@ class Differentiator : public VjpContext {
     }
     const ValueId fresh = emitter_.New(type, parameter ? Category::Gradients : Category::Activations,
                                        like.name + std::string(GradientSuffix));
-    plan_.values[fresh].placement = GradientPlacement(like);
+    plan_.values[fresh].placement = DualOf(like.placement);
     gradient_[value] = fresh;
     return {fresh, {}};
   }
@@ -142,9 +143,8 @@ class Differentiator : public VjpContext {
   auto GradientOver(ValueId like, ValueId over) -> ValueId override {
     CHECK(!gradient_.contains(like), "%{} has a gradient already", like.index);
     const Value value = plan_.values[like];
-    const ValueId gradient =
-        emitter_.Alias(over, {value.dtype, value.shape}, value.name + std::string(GradientSuffix));
-    plan_.values[gradient].placement = value.placement;
+    const ValueId gradient = emitter_.Alias(over, {value.dtype, value.shape}, value.name + std::string(GradientSuffix));
+    plan_.values[gradient].placement = DualOf(value.placement);
     if (NeedsGradient(like)) {
       gradient_[like] = gradient;
     }
@@ -153,13 +153,15 @@ class Differentiator : public VjpContext {
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
 
  private:
-  /// The gradient of a term of a sum is the sum's, which every rank has.
-  static auto GradientPlacement(const Value& like) -> Placements {
-    Placements placements = like.placement;
-    std::replace(placements.begin(), placements.end(), Placement::Partial(), Placement{});
+  /// Where a gradient lies: cut as its value. Of what the ranks of tp each have whole, they each have a term; and what
+  /// is a sum of terms hands its gradient to each of them. Over the data axes the vectors of units say that: shard.cpp.
+  auto DualOf(Placements placements) const -> Placements {
+    Placement& over_tp = placements[static_cast<size_t>(Axis::Tp)];
+    if (plan_.mesh.size(Axis::Tp) > 1 && over_tp.kind != PlacementKind::Shard) {
+      over_tp = over_tp == Placement::Partial() ? Placement{} : Placement::Partial();
+    }
     return placements;
   }
-
   /// What an op wrote on the buffer of `value`, where that is a stretch of it under a name of its own; invalid else.
   auto WholeOf(ValueId value) const -> ValueId {
     const auto found = written_.find(plan_.values[value].buffer);
@@ -174,14 +176,14 @@ class Differentiator : public VjpContext {
     if (!gradient_.contains(whole)) {
       const ValueId fresh =
           emitter_.New({all.dtype, all.shape}, Category::Activations, all.name + std::string(GradientSuffix));
-      plan_.values[fresh].placement = all.placement;
+      plan_.values[fresh].placement = DualOf(all.placement);
       gradient_[whole] = fresh;
     }
     RankExpr offset = plan_.values[gradient_.at(whole)].offset;
     offset.base += like.offset.base - all.offset.base;
     const ValueId gradient = emitter_.View(plan_.values[gradient_.at(whole)].buffer, offset, {like.dtype, like.shape},
                                            like.name + std::string(GradientSuffix));
-    plan_.values[gradient].placement = like.placement;
+    plan_.values[gradient].placement = DualOf(like.placement);
     CHECK(gradient_.emplace(part, gradient).second, "%{} has a gradient already", part.index);
     return gradient;
   }
@@ -211,9 +213,8 @@ auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
 
 auto Writes(const Op& op, ValueId value) -> bool {
   const std::vector<Access> accesses = AccessesOf(op.body);
-  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-    return access.kind != AccessKind::Read && access.value == value;
-  });
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [&](const Access& access) { return access.kind != AccessKind::Read && access.value == value; });
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ class Placer {
         continue;
       }
       Emitter emitter(&plan_, &ops, PassKind::Place);
-      emitter.set_origin(Origin{0, "mesh.dp"});
+      emitter.set_origin(Origin{0, AxisKeyOf(sum.axes)});
       const Value& value = plan_.values[sum.value];
       const ValueId whole = emitter.Alias(sum.value, {value.dtype, value.shape}, value.name + ".whole");
       emitter.Emit(op::AllReduce{.x = sum.value, .y = whole, .axes = sum.axes});
@@ -142,6 +142,10 @@ class Placer {
     pending_ = std::move(open);
   }
 
+  /// The key that makes such a sum necessary: the first of several.
+  static auto AxisKeyOf(AxisSet axes) -> const char* {
+    return axes.Has(Axis::Dp) ? "mesh.dp" : axes.Has(Axis::Replicate) ? "mesh.replicate" : "mesh.tp";
+  }
   auto BufferOf(ValueId id) const -> BufferId { return plan_.values[id].buffer; }
   auto WholeOf(ValueId id) const -> ValueId {
     const auto found = whole_of_.find(id);

@@ -121,6 +121,12 @@ class Sharder {
     }
     return value;
   }
+  /// The slice of the gradient that a rank owns, before it is summed over those that own the same.
+  auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId {
+    const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+    PlaceOver(LaterSumAxes(plan_.sub_vectors[id], plan_.mesh), Placement::Partial(), plan_.values[slice].placement);
+    return slice;
+  }
   /// The sub-vectors whose parameters an op reads.
   auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
   /// For each sub-vector that ops of a half of the section read, those of its unit that are read in that half too: what
@@ -249,6 +255,10 @@ auto Sharder::GatherParameters(Section& section) -> void {
         const DType compute = plan_.sub_vectors[home.sub_vector].compute;
         view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(compute)),
                                     {compute, LocalShape(logical, plan_.mesh)}, logical.name);
+        if (plan_.mesh.size(Axis::Tp) > 1 && logical.tp_dim >= 0) {
+          PlaceOver(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(logical.tp_dim)),
+                    plan_.values[view->second].placement);
+        }
       }
       value = view->second;
     });
@@ -280,9 +290,8 @@ auto Sharder::ReduceGradients(Section& section) -> void {
                                           NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
-    if (Degree(sub_vector) > 1) {
-      plan_.values[vectors.back().full].placement[static_cast<size_t>(Axis::Dp)] = Placement::Partial();
-    }
+    PlaceOver(Spread(plan_.mesh, sub_vector.axes) | LaterSumAxes(sub_vector, plan_.mesh), Placement::Partial(),
+              plan_.values[vectors.back().full].placement);
     vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;
   }
   for (Value& value : plan_.values) {
@@ -346,8 +355,8 @@ auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> vo
   int64_t end = 0;
   const auto clear = [&](int64_t from, int64_t to) {
     if (from < to) {
-      const ValueId padding = emitter.View(
-          plan_.values[full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)), {DType::F32, {to - from}}, "padding");
+      const ValueId padding = emitter.View(plan_.values[full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)),
+                                           {DType::F32, {to - from}}, "padding");
       emitter.Emit(op::Fill{.out = padding, .value = 0});
     }
   };
@@ -365,14 +374,13 @@ auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
     plan_.sub_vectors[id].gradient = full;
     return;
   }
-  const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+  const ValueId slice = GradientSlice(id, emitter);
   plan_.sub_vectors[id].gradient = slice;
   if (degree == 1) {
     // Nobody to reduce with, only microbatches to sum: the loop says onto what.
     emitter.Emit(op::Add{.a = full, .b = {}, .y = slice});
   } else {
-    emitter.Emit(
-        op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
+    emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
   }
 }
 
@@ -478,7 +486,7 @@ auto Sharder::LoopOverMicrobatches(Section& section) -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector sub_vector = plan_.sub_vectors[id];
     if (reduces_last_ && sub_vector.trainable && Degree(sub_vector) > 1) {
-      const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+      const ValueId slice = GradientSlice(id, emitter);
       emitter.Emit(op::ReduceScatter{
           .full = sub_vector.gradient, .shard = slice, .shard_onto = {}, .axes = sub_vector.axes});
       plan_.sub_vectors[id].gradient = slice;
@@ -519,10 +527,10 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
     }
     emitter.set_origin({0, "mesh.replicate"});
     const Value gradient = plan_.values[sub_vector.gradient];
-    PlaceOver(axes, Placement::Partial(), plan_.values[sub_vector.gradient].placement);
     const ValueId sum = emitter.Alias(sub_vector.gradient, {gradient.dtype, gradient.shape}, gradient.name + ".whole");
     plan_.values[sum].placement = gradient.placement;
-    emitter.Emit(op::AllReduce{.x = plan_.sub_vectors[id].gradient, .y = sum, .axes = axes});
+    PlaceOver(axes, {}, plan_.values[sum].placement);
+    emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
     plan_.sub_vectors[id].gradient = sum;
   }
   if (tp_replicated.empty()) {
@@ -531,14 +539,17 @@ auto Sharder::SumOverReplicas(Section& section) -> void {
   emitter.set_origin({0, "mesh.tp"});
   const AxisSet axes = LaterSumAxes(plan_.sub_vectors[tp_replicated.front()], plan_.mesh);
   const ValueId all = SideBySide(tp_replicated, emitter);
-  PlaceOver(axes, Placement::Partial(), plan_.values[all].placement);
   const ValueId sum = emitter.Alias(all, {DType::F32, plan_.values[all].shape}, "gradients.replicated.whole");
   emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
+  Placements whole = plan_.values[all].placement =
+      plan_.values[plan_.sub_vectors[tp_replicated.front()].gradient].placement;
+  PlaceOver(axes, {}, whole);
+  plan_.values[sum].placement = whole;
   for (const SubVectorId id : tp_replicated) {
     const Value own = plan_.values[plan_.sub_vectors[id].gradient];
-    const ValueId part = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
-    plan_.values[part].placement = own.placement;
-    plan_.sub_vectors[id].gradient = part;
+    const ValueId view = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
+    plan_.values[view].placement = whole;
+    plan_.sub_vectors[id].gradient = view;
   }
 }
 

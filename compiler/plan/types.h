@@ -85,7 +85,7 @@ struct Placement {
 };
 /// One per mesh axis.
 using Placements = std::array<Placement, NumAxes>;
-/// Sets the placement along some axes.
+/// Sets the placement over each of `axes`.
 inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
   for (size_t i = 0; i < NumAxes; ++i) {
     if (axes.Has(static_cast<Axis>(i))) {

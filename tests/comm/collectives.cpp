@@ -5,6 +5,7 @@
 #include <chrono>
 #include <random>
 
+#include "compiler/base/bfloat16.h"
 #include "tests/comm/world.h"
 
 namespace shardc {
@@ -116,6 +117,60 @@ auto TryReduceScatter(const World& world, HostCommunicator& comm, AxisSet axes, 
   return "";
 }
 
+/// bf16 numbers, as f32.
+auto ContributionInBFloat16(int64_t rank, uint64_t round, int64_t count) -> Floats {
+  Floats values = Contribution<float>(rank, round, count);
+  for (float& value : values) {
+    BFloat16 rounded{};
+    Store(rounded, value);
+    value = Load(rounded);
+  }
+  return values;
+}
+
+/// bf16 is summed in f32, what it adds to included, and rounded once.
+auto TryReduceScatterOfBFloat16(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
+                                bool accumulate, bool in_place) -> std::string {
+  const int64_t rank = comm.rank();
+  const auto ranks = comm.mesh().Group(axes, rank);
+  const auto size = static_cast<int64_t>(ranks.size());
+  const int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  const auto bytes = count * static_cast<int64_t>(sizeof(BFloat16));
+  const CommSpan full = world.SpanOf(rank, 0, bytes * size);
+  const CommSpan shard = world.SpanOf(rank, in_place ? index * bytes : 512 << 10, bytes);
+  const auto put = [](const CommSpan& span, const Floats& values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      Store(reinterpret_cast<BFloat16*>(span.data)[i], values[i]);
+    }
+  };
+  const auto before = ContributionInBFloat16(rank, round + 77, count);
+  if (!in_place) {
+    put(shard, before);
+  }
+  put(full, ContributionInBFloat16(rank, round, count * size));
+  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, DType::BF16, accumulate));
+  Floats sum(static_cast<size_t>(count), 0.0F);
+  for (const int64_t peer : ranks) {
+    const auto theirs = ContributionInBFloat16(peer, round, count * size);
+    for (size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += theirs[static_cast<size_t>(index * count) + i];
+    }
+  }
+  std::vector<BFloat16> want(sum.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    Store(want[i], accumulate ? before[i] + sum[i] : sum[i]);
+  }
+  for (size_t i = 0; i < want.size(); ++i) {
+    const BFloat16 got = reinterpret_cast<const BFloat16*>(shard.data)[i];
+    if (std::memcmp(&got, &want[i], sizeof(BFloat16)) != 0) {
+      return fmt::format("reduce_scatter of bf16 over {}: element {} of {} is {}, not {}", ToText(axes), i, want.size(),
+                         Load(got), Load(want[i]));
+    }
+  }
+  std::memset(full.data, 0xff, static_cast<size_t>(full.bytes));
+  return "";
+}
+
 template <class T>
 auto TryAllReduce(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count, DType dtype, ReduceOp op)
     -> std::string {
@@ -146,10 +201,12 @@ auto TryGatherSmall(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_
   return Difference("gather_small", axes, all.data(), want);
 }
 
+constexpr uint64_t NumKinds = 17;
+
 /// One of the collectives, chosen by `kind`; all ranks choose alike.
 auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t kind, uint64_t round, int64_t count)
     -> std::string {
-  switch (kind % 14) {
+  switch (kind % NumKinds) {
     case 0: return TryAllGather(world, comm, axes, round, count, false);
     case 1: return TryAllGather(world, comm, axes, round, count, true);
     case 2: return TryReduceScatter<float>(world, comm, axes, round, count, false, false, DType::F32);
@@ -163,6 +220,9 @@ auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t k
     case 10: return TryAllReduce<int64_t>(comm, axes, round, count, DType::I64, ReduceOp::Min);
     case 11: return TryBroadcast(comm, axes, round, count);
     case 12: return TryGatherSmall(comm, axes, round, count);
+    case 13: return TryReduceScatterOfBFloat16(world, comm, axes, round, count, false, false);
+    case 14: return TryReduceScatterOfBFloat16(world, comm, axes, round, count, true, false);
+    case 15: return TryReduceScatterOfBFloat16(world, comm, axes, round, count, false, true);
     default: {
       RETURN_IF_FAILED(comm.Barrier(axes));
       return "";
@@ -183,7 +243,7 @@ TEST_P(Collectives, EqualSerialSumsInRankOrder) {
     uint64_t round = 0;
     for (const int64_t count : {1, 1024, 1500}) {
       for (uint8_t bits = 0; bits < 8; ++bits) {
-        for (uint64_t kind = 0; kind < 14; ++kind) {
+        for (uint64_t kind = 0; kind < NumKinds; ++kind) {
           RETURN_IF_TEXT(TryOne(world, comm, AxisSet{bits}, kind, ++round, count));
         }
       }

@@ -51,6 +51,31 @@ TEST(RankDeath, AtAnyMoment) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+// Its group over one axis waits for it, and they are waited for over the other.
+TEST(RankDeath, EachRankOfTwoAxes) {
+  const Training training(
+      {"mesh.dp=2", "mesh.tp=2", "train.steps=100000", "train.eval_every=0", "checkpoint.every=10"});
+  for (size_t victim = 0; victim < 4; ++victim) {
+    Process process(training.RunCommand());
+    const auto ranks = process.AwaitChildren(4);
+    ASSERT_EQ(ranks.size(), 4U) << process.err();
+    const int64_t begun = ReadMetrics(training / "run").last_step();
+    ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= begun + 12; }))
+        << process.err();
+    kill(ranks[victim], SIGKILL);
+    const Outcome outcome = process.Wait(Longest);
+    ExpectNamed(outcome, victim);
+    EXPECT_LT(outcome.waited.value, 3);
+    EXPECT_THAT(outcome.err, HasSubstr("last seen at op"));
+  }
+  const std::string steps = fmt::format("train.steps={}", ReadMetrics(training / "run").last_step() + 5);
+  const Outcome last = training.Run("run", {steps});
+  ASSERT_EQ(last.status, 0) << last.err;
+  EXPECT_THAT(last.err, HasSubstr("resumed from"));
+  ASSERT_EQ(training.Run("whole", {steps}).status, 0);
+  ExpectSameRun(training / "run", training / "whole");
+}
+
 // A stopped rank arrives at no collective, so the others wait in one.
 TEST(RankDeath, InACollective) {
   const Training training({"train.steps=100000", "train.eval_every=0", "checkpoint.every=0"});

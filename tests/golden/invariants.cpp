@@ -66,8 +66,10 @@ TEST_P(Invariants, TheReportCountsParameters) {
     per_rank += plan.values[sub_vector.shard].num_elements();
     EXPECT_EQ(sub_vector.length, plan.values[sub_vector.shard].num_elements() * plan.mesh.size(sub_vector.axes));
     for (const Segment& segment : sub_vector.segments) {
-      total += segment.end - segment.begin;
-      trainable += sub_vector.trainable ? segment.end - segment.begin : 0;
+      // Of the logical tensor, however little of it lies on a rank of tp.
+      const int64_t elements = plan.parameters[segment.parameter].num_elements();
+      total += elements;
+      trainable += sub_vector.trainable ? elements : 0;
       ++homes[static_cast<size_t>(segment.parameter.index)];
     }
   }

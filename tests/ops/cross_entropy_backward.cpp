@@ -4,7 +4,7 @@
 
 #include "tests/ops/tolerance.h"
 #include "tests/ops/torch_oracle.h"
-#include "tests/support/kernel_fixture.h"
+#include "tests/ops/vocab_case.h"
 
 namespace shardc {
 
@@ -54,6 +54,41 @@ TEST(CrossEntropyBackward, NoValidTargetAnywhereIsZero) {
     const ValueId dlogits =
         RunBackward(fixture, dtype, 4, 9, RandomNumbers(4 * 9, 1), {-1, -1, -1, -1}, {3, 3, 3, 3}, 0);
     EXPECT_EQ(std::ranges::count(fixture.Numbers(dlogits), 0.0), 36);
+  });
+}
+
+// Side by side the ranks' columns are the whole gradient; those behind the vocabulary are 0.
+TEST(CrossEntropyBackward, GivesTheColumnsOfThisRank) {
+  ForVocabRanks([](const Backend& backend, DType dtype, const VocabCase& test, int64_t rank) {
+    constexpr int64_t Rows = 51;
+    for (const int64_t count : {51, 1000, 0}) {
+      const auto logits = RandomNumbers(dtype, Rows * test.vocabulary, 1, 2);
+      auto targets = RandomTokens(Rows, 2, test.vocabulary);
+      for (size_t i = 0; i < targets.size(); i += 4) {
+        targets[i] = -1;
+      }
+      const CrossEntropyResult whole =
+          TorchCrossEntropy(Rows, test.vocabulary, static_cast<double>(std::max<int64_t>(count, 1)), logits, targets);
+      std::vector<double> expected = test.Columns(whole.dlogits, rank, 0);
+      if (count == 0) {
+        std::ranges::fill(expected, 0.0);
+      }
+      VocabFixture fixture(backend, test, rank);
+      const ValueId value = fixture.Floats(dtype, {Rows, 1, test.room()}, test.Columns(logits, rank, Unread));
+      const ValueId dlogits = fixture.Over(value);
+      fixture.Run(op::CrossEntropyBackward{.logits = value,
+                                           .targets = fixture.I32({Rows, 1}, targets),
+                                           .lse = fixture.F32({Rows, 1}, whole.lse),
+                                           .count = fixture.F64({static_cast<double>(count)}),
+                                           .dlogits = dlogits,
+                                           .vocab_axes = VocabAxes});
+      ExpectClose(OpKind::CrossEntropyBackward, "dlogits", fixture, dlogits, expected);
+      const auto numbers = fixture.Numbers(dlogits);
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        const int64_t id = rank * test.room() + static_cast<int64_t>(i) % test.room();
+        EXPECT_TRUE(test.Has(rank, id) || numbers[i] == 0) << i;
+      }
+    }
   });
 }
 

@@ -65,6 +65,10 @@ auto TorchCrossEntropy(int64_t rows, int64_t vocabulary, double count, const Num
           .dlogits = ToNumbers(logits_NV.grad())};
 }
 
+auto TorchLogSumExp(int64_t rows, int64_t columns, const Numbers& logits) -> Numbers {
+  return ToNumbers(at::logsumexp(ToTensor(logits, {rows, columns}), -1));
+}
+
 auto TorchAdamw(const AdamwSettings& settings, const Numbers& parameter, const std::vector<Numbers>& gradients)
     -> AdamwResult {
   const auto size = static_cast<int64_t>(parameter.size());

@@ -44,6 +44,9 @@ struct CrossEntropyResult {
 auto TorchCrossEntropy(int64_t rows, int64_t vocabulary, double count, const Numbers& logits,
                        const std::vector<int32_t>& targets) -> CrossEntropyResult;
 
+/// Of each row.
+auto TorchLogSumExp(int64_t rows, int64_t columns, const Numbers& logits) -> Numbers;
+
 struct AdamwSettings {
   double lr = 0;
   double beta1 = 0;

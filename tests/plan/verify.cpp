@@ -65,6 +65,38 @@ class Editor {
   Plan plan;
 };
 
+/// The sample over one axis more: over tp with one microbatch, over replicas with a loop over two.
+using Sets = std::vector<std::string>;
+const Sets OverTp{"mesh.tp=2", "batch.global=4"};
+const Sets OverReplicas{"mesh.replicate=2", "batch.global=16"};
+
+/// The first vector that each rank of tp has whole, or that it has a part of.
+auto FindSubVector(const Editor& e, bool tp_replicated) -> SubVectorId {
+  for (const SubVectorId id : e.plan.sub_vectors.ids()) {
+    if (e.plan.sub_vectors[id].tp_replicated == tp_replicated) {
+      return id;
+    }
+  }
+  CHECK(false, "no sub-vector");
+}
+
+/// The step's first sum of gradients over axes other than dp.
+auto FindGradientSum(Editor& e) -> size_t {
+  for (size_t i = 0; i < e.Ops().size(); ++i) {
+    const auto* sum = e.Ops()[i].As<op::AllReduce>();
+    if (sum != nullptr && e.BufferOf(sum->y).category == Category::Gradients) {
+      return i;
+    }
+  }
+  CHECK(false, "no sum of gradients");
+}
+
+auto MoveOp(Editor& e, size_t from, size_t to) -> void {
+  Op op = e.Ops()[from];
+  e.Erase(from);
+  e.Insert(to, std::move(op));
+}
+
 struct BrokenPlan {
   const char* what;
   const char* rule;
@@ -73,6 +105,8 @@ struct BrokenPlan {
   std::optional<PassKind> after = {};
   /// Computes in bf16.
   bool bf16 = false;
+  /// What else the sample is compiled with.
+  Sets sets = {};
 };
 
 /// Lets the buffer that ends where another living one begins grow by one byte.
@@ -344,6 +378,87 @@ const BrokenPlan BrokenPlans[] = {
     {"a slice of another size", "state-slice",
      [](Editor& e) { e.plan.values[e.plan.sub_vectors[SubVectorId{1}].exp_avg].shape[0] -= 1; }},
 
+    // More axes than dp.
+    {.what = "gradients that the ranks of tp do not sum",
+     .rule = "unreduced-parameter",
+     .edit = [](Editor& e) { e.Erase(FindGradientSum(e)); },
+     .sets = OverTp},
+    {.what = "gradients of what tp replicates, summed over the wrong axes",
+     .rule = "unreduced-parameter",
+     .edit = [](Editor& e) { std::get<op::AllReduce>(e.Ops()[FindGradientSum(e)].body).axes = AxisSet::Of(Axis::Dp); },
+     .sets = OverTp},
+    {.what = "gradients summed over tp before the last of them is reduced over dp",
+     .rule = "unreduced-parameter",
+     .edit =
+         [](Editor& e) {
+           const size_t sum = FindGradientSum(e);
+           const BufferId summed = e.plan.values[std::get<op::AllReduce>(e.Ops()[sum].body).y].buffer;
+           size_t last = 0;
+           for (size_t i = 0; i < sum; ++i) {
+             const auto* scatter = e.Ops()[i].As<op::ReduceScatter>();
+             last = scatter != nullptr && e.plan.values[scatter->shard].buffer == summed ? i : last;
+           }
+           CHECK(last != 0, "no reduce_scatter");
+           MoveOp(e, sum, last);
+         },
+     .sets = OverTp},
+    {.what = "gradients that the ranks of tp sum twice",
+     .rule = "unreduced-parameter",
+     .edit =
+         [](Editor& e) {
+           const size_t sum = FindGradientSum(e);
+           e.Repeat(sum);
+           auto& again = std::get<op::AllReduce>(e.Ops()[sum + 1].body);
+           again.x = again.y;
+           again.y = e.Copy(again.y);
+         },
+     .sets = OverTp},
+    {.what = "gradients of which tp sums but a part",
+     .rule = "unreduced-parameter",
+     .edit =
+         [](Editor& e) {
+           const auto& sum = std::get<op::AllReduce>(e.Ops()[FindGradientSum(e)].body);
+           e.plan.values[sum.x].shape[0] -= 128;
+           e.plan.values[sum.y].shape[0] -= 128;
+         },
+     .sets = OverTp},
+    {.what = "a matrix that tp cuts, with room for the whole",
+     .rule = "segment-size",
+     .edit = [](Editor& e) { e.plan.parameters[ParameterId{0}].tp_dim = -1; },
+     .sets = OverTp},
+    {.what = "a matrix that tp replicates among those that it cuts",
+     .rule = "tp-mismatch",
+     .edit = [](Editor& e) { e.plan.parameters[ParameterId{0}].tp_dim = -1; },
+     .sets = OverTp},
+    {.what = "norms that are said to be cut, and are not summed over tp",
+     .rule = "tp-mismatch",
+     .edit = [](Editor& e) { e.plan.sub_vectors[FindSubVector(e, true)].tp_replicated = false; },
+     .sets = OverTp},
+    {.what = "fewer rows on the ranks of tp together than there are ids",
+     .rule = "vocab-rows",
+     .edit = [](Editor& e) { e.plan.data.vocab += 1; },
+     .sets = OverTp},
+    {.what = "an embedding that takes its part of the rows for all",
+     .rule = "vocab-rows",
+     .edit = [](Editor& e) { e.Get<op::Embedding>().vocab_axes = {}; },
+     .sets = OverTp},
+    {.what = "a loss over parts of the ranks' log_sum_exp",
+     .rule = "sharded_cross_entropy-c2",
+     .edit = [](Editor& e) { e.plan.values[e.Get<op::ShardedCrossEntropy>().parts].shape[0] = 1; },
+     .sets = OverTp},
+    {.what = "partial products that nobody sums",
+     .rule = "read-undefined",
+     .edit = [](Editor& e) { e.Erase(e.Find<op::ReduceScatter>()); },
+     .sets = OverTp},
+    {.what = "gradients that the replicas do not sum",
+     .rule = "unreduced-parameter",
+     .edit = [](Editor& e) { e.Erase(FindGradientSum(e)); },
+     .sets = OverReplicas},
+    {.what = "gradients that are summed over the replicas in each pass of the loop",
+     .rule = "unreduced-parameter",
+     .edit = [](Editor& e) { MoveOp(e, FindGradientSum(e), e.Find<op::EndRepeat>()); },
+     .sets = OverReplicas},
+
     // Memory.
     {"a buffer behind the end of its arena", "outside-arena",
      [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = e.plan.arena_bytes[1] / 256 * 256; }},
@@ -488,9 +603,10 @@ TEST(VerifyPlan, RejectsEachBrokenPlanByName) {
   ASSERT_EQ(VerifyPlan(valid), std::vector<std::string>{});
   for (const BrokenPlan& broken : BrokenPlans) {
     SCOPED_TRACE(broken.what);
-    Editor editor(broken.bf16    ? CompileSample({"precision.compute=bf16"})
-                  : broken.after ? CompileSample({}, broken.after)
-                                 : valid);
+    Editor editor(!broken.sets.empty() ? CompileSample(broken.sets)
+                  : broken.bf16        ? CompileSample({"precision.compute=bf16"})
+                  : broken.after       ? CompileSample({}, broken.after)
+                                       : valid);
     broken.edit(editor);
     const auto read = ParsePlan(PrintPlan(editor.plan));
     ASSERT_TRUE(read.ok()) << read.error().message;

@@ -26,6 +26,8 @@ const std::vector<AllocationCase> Cases{
     {"dp 2, accumulate 3, prefetch 1",
      {"mesh.dp=2", "batch.accumulate=3", "shard.prefetch_forward=1", "shard.prefetch_backward=1"}},
     {"dp 3, recompute full", {"mesh.dp=3", "recompute.policy=full"}},
+    {"dp 2 x tp 2, accumulate 2", {"mesh.dp=2", "mesh.tp=2", "batch.accumulate=2"}},
+    {"replicate 2 x tp 2", {"mesh.replicate=2", "mesh.dp=1", "mesh.tp=2"}},
     {"dp 1, two threads", {"mesh.dp=1", "run.threads=2", "model.hidden=128", "model.heads=4", "model.ffn=384"}, true},
 };
 

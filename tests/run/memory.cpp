@@ -42,18 +42,18 @@ auto ReadReport(const std::string& log) -> MemoryReport {
 
 TEST(Memory, TouchedPagesAreThosePlanned) {
   const int64_t page = sysconf(_SC_PAGESIZE);
-  for (const char* compute : {"fp32", "bf16"}) {
-    const Training training({fmt::format("precision.compute={}", compute)});
+  for (const auto& [compute, tp] : {std::pair{"fp32", 1}, std::pair{"bf16", 1}, std::pair{"fp32", 2}}) {
+    const Training training({fmt::format("precision.compute={}", compute), fmt::format("mesh.tp={}", tp)});
     const Outcome outcome = training.Run();
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     std::vector<std::string> arenas;
     for (const ArenaLine& line : ReadReport(outcome.err).arenas) {
       arenas.push_back(line.arena);
-      EXPECT_LE(line.touched, RoundUp(line.planned, page)) << compute << ", " << line.arena;
+      EXPECT_LE(line.touched, RoundUp(line.planned, page)) << compute << ", tp " << tp << ", " << line.arena;
       // In bf16 products have scratch for processors that multiply f32 alone too; in a plan of 0.6 MiB that counts.
       const bool has_wide_scratch = line.arena == "transient" && std::string_view(compute) == "bf16";
       EXPECT_GE(line.touched, has_wide_scratch ? line.planned * 85 / 100 : line.planned)
-          << compute << ", " << line.arena;
+          << compute << ", tp " << tp << ", " << line.arena;
     }
     EXPECT_THAT(arenas, ElementsAre("persistent", "transient", "shared-persistent", "shared-transient", "host"));
   }

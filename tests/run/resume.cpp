@@ -118,12 +118,20 @@ TEST(Resume, CheckpointHasTheSameLossOnEveryMesh) {
   const Training training({"train.steps=20"});
   ASSERT_EQ(training.Run().status, 0);
   const double loss = ReadMetrics(training / "run").evals.at(0).second;
-  for (const int dp : {1, 3, 4}) {
-    const Outcome outcome =
-        RunProcess(training.Command("eval", {"--checkpoint", training / "run/checkpoints/step-00000020", "--set",
-                                             fmt::format("mesh.dp={}", dp), "--format", "json"}));
+  for (const Sets& mesh : std::vector<Sets>{{"mesh.dp=1"},
+                                            {"mesh.dp=3"},
+                                            {"mesh.dp=4"},
+                                            {"mesh.dp=1", "mesh.tp=2"},
+                                            {"mesh.dp=1", "mesh.replicate=2"},
+                                            {"mesh.dp=2", "mesh.tp=2"}}) {
+    std::vector<std::string> arguments{"--checkpoint", training / "run/checkpoints/step-00000020", "--format", "json"};
+    for (const std::string& set : mesh) {
+      arguments.insert(arguments.end(), {"--set", set});
+    }
+    const Outcome outcome = RunProcess(training.Command("eval", arguments));
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_NEAR(nlohmann::json::parse(outcome.out).at("eval_loss").get<double>(), loss, 1e-6 * loss) << "dp " << dp;
+    EXPECT_NEAR(nlohmann::json::parse(outcome.out).at("eval_loss").get<double>(), loss, 1e-6 * loss)
+        << fmt::format("{}", fmt::join(mesh, " "));
   }
 }
 

@@ -157,6 +157,8 @@ const std::vector<ShuffleCase> MutationCases{
     {"dp 3, recompute full", {"mesh.dp=3", "recompute.policy=full"}},
     {"dp 2, recompute as torchtitan, accumulate 2",
      {"mesh.dp=2", "recompute.policy=torchtitan-sac", "batch.accumulate=2"}},
+    {"dp 2 x tp 2, accumulate 2, prefetch 1",
+     {"mesh.dp=2", "mesh.tp=2", "batch.accumulate=2", "shard.prefetch_forward=1", "shard.prefetch_backward=1"}},
 };
 const ShuffleCase Bf16Case{"dp 2, bf16, chunks of the loss",
                            {"mesh.dp=2", "precision.compute=bf16", "loss.chunks=2", "batch.accumulate=2"}};

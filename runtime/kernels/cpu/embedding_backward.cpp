@@ -15,7 +15,8 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
   const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
   return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
           dweight = Resolve<float>(binder, op.dweight), rows = table.rows, hidden = table.columns, num_tokens,
-          stretch = VocabStretchOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds, backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
+          stretch = VocabStretchOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds,
+          backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
     const int32_t* const tokens_N = tokens.At(moment);
     RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, stretch.total));
     const T* const dy_NH = dy.At(moment);

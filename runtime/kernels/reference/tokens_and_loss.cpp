@@ -5,10 +5,10 @@
 
 namespace shardc::reference {
 
-/// The rows of this rank that ids name, 0 for those of other ranks; and 1 or 0 for each, whether it is here.
+/// The rows of this rank that ids name, 0 for those of other ranks; and where that is so.
 static auto RowsHere(const at::Tensor& ids_N, const VocabStretch& stretch) -> std::pair<at::Tensor, at::Tensor> {
-  const at::Tensor here_N = ids_N.ge(stretch.first).logical_and(ids_N.lt(stretch.first + stretch.size));
-  return {(ids_N - stretch.first).masked_fill(here_N.logical_not(), 0), here_N.to(at::kDouble).unsqueeze(1)};
+  const at::Tensor elsewhere_N = ids_N.lt(stretch.first).logical_or(ids_N.ge(stretch.first + stretch.size));
+  return {(ids_N - stretch.first).masked_fill(elsewhere_N, 0), elsewhere_N};
 }
 
 auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
@@ -17,8 +17,8 @@ auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
                      weight = Elements(binder, op.weight), y = Elements(binder, op.y),
                      stretch = VocabStretchOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, stretch.total));
-    const auto [rows_N, here_N1] = RowsHere(tokens.ReadIndices(moment), stretch);
-    y.Write(moment, weight.Read(moment).index_select(0, rows_N) * here_N1);
+    const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), stretch);
+    y.Write(moment, weight.Read(moment).index_select(0, rows_N).masked_fill(elsewhere_N.unsqueeze(1), 0));
     return Success{};
   });
 }
@@ -30,9 +30,10 @@ auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
                      adds = AddsOnto(binder, op.dweight, op.dweight_onto), table,
                      stretch = VocabStretchOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, stretch.total));
-    const auto [rows_N, here_N1] = RowsHere(tokens.ReadIndices(moment), stretch);
+    const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), stretch);
     const at::Tensor sums_VH = at::zeros({table.rows, table.columns}, at::kDouble);
-    dweight.Write(moment, sums_VH.index_add(0, rows_N, dy.ReadRows(moment) * here_N1), adds);
+    const at::Tensor dy_NH = dy.ReadRows(moment).masked_fill(elsewhere_N.unsqueeze(1), 0);
+    dweight.Write(moment, sums_VH.index_add(0, rows_N, dy_NH), adds);
     return Success{};
   });
 }
@@ -79,11 +80,11 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
                      stretch = VocabStretchOf(binder, op.vocab_axes, size.columns), size,
                      ranks = binder.plan().mesh.size(op.vocab_axes)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
-    const auto [columns_N, here_N1] = RowsHere(targets.ReadIndices(moment), stretch);
+    const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
     const at::Tensor lse_N = parts.Read(moment).reshape({ranks, size.rows}).logsumexp(0);
     const at::Tensor picked_N = logits.ReadRows(moment).gather(1, columns_N.unsqueeze(1)).squeeze(1);
     lse.Write(moment, lse_N);
-    loss.Write(moment, ((lse_N - picked_N) * here_N1.squeeze(1)).sum(), adds);
+    loss.Write(moment, (lse_N - picked_N).masked_fill(elsewhere_N, 0).sum(), adds);
     return Success{};
   });
 }
@@ -98,9 +99,10 @@ auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
     const double valid = *count.At(moment);
     const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);
-    const auto [columns_N, here_N1] = RowsHere(targets.ReadIndices(moment), stretch);
+    const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
     at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
     p_NV.narrow(1, stretch.size, size.columns - stretch.size).zero_();
+    const at::Tensor here_N1 = elsewhere_N.logical_not().to(at::kDouble).unsqueeze(1);
     const at::Tensor onehot_NV =
         at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);
     const at::Tensor gradient_NV = (p_NV - onehot_NV) / (valid > 0 ? valid : 1);

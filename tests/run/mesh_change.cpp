@@ -1,0 +1,204 @@
+// State over meshes: ranks that hold the same have the same bits, and what one mesh saves another goes on from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "compiler/plan/local_parameter.h"
+#include "runtime/core/runner.h"
+#include "runtime/launch/launch.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+/// Parameters and moments as whole tensors, put together from what the ranks own, bit for bit.
+class WholeState {
+ public:
+  auto Take(const Plan& plan, RankRunner& runner, int64_t rank) -> void {
+    const std::lock_guard lock(mutex_);
+    const int64_t tp = plan.mesh.CoordinatesOf(rank)[static_cast<size_t>(Axis::Tp)];
+    for (const SubVector& sub_vector : plan.sub_vectors) {
+      const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
+      for (const StateRole role : StateRoles) {
+        const auto* const bits = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
+        for (const Segment& segment : sub_vector.segments) {
+          const Parameter& parameter = plan.parameters[segment.parameter];
+          auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
+          tensor.resize(static_cast<size_t>(parameter.num_elements()));
+          const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+          const BoxRange range =
+              LogicalRange(parameter, plan.mesh, tp, {owned.begin - segment.begin, owned.end - segment.begin});
+          ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
+            for (int64_t i = begin; i < end; ++i) {
+              Put(tensor[static_cast<size_t>(i)], bits[owned.begin - slice.begin + offset + (i - begin)]);
+            }
+          });
+        }
+      }
+    }
+  }
+
+  /// Elements that several ranks hold, and those of them that are not the same on all.
+  auto num_shared() const -> int64_t { return num_shared_; }
+  auto num_different() const -> int64_t { return num_different_; }
+  /// Elements that no rank owns.
+  auto num_missing() const -> int64_t {
+    int64_t missing = 0;
+    for (const auto& [name, tensor] : tensors_) {
+      missing += std::ranges::count_if(tensor, [](const auto& element) { return !element.has_value(); });
+    }
+    return missing;
+  }
+  /// The first tensor that differs from that of `other`; empty where none does.
+  auto DifferenceFrom(const WholeState& other) const -> std::string {
+    for (const auto& [name, tensor] : tensors_) {
+      if (!other.tensors_.contains(name) || other.tensors_.at(name) != tensor) {
+        return name;
+      }
+    }
+    return tensors_.size() == other.tensors_.size() ? "" : "more tensors there";
+  }
+
+ private:
+  auto Put(std::optional<uint32_t>& element, uint32_t bits) -> void {
+    num_shared_ += element ? 1 : 0;
+    num_different_ += element && *element != bits ? 1 : 0;
+    element = bits;
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::optional<uint32_t>>> tensors_;
+  int64_t num_shared_ = 0;
+  int64_t num_different_ = 0;
+};
+
+struct Stretch {
+  /// Completed steps at its begin.
+  int64_t begun = -1;
+  WholeState at_begin;
+  WholeState at_end;
+  std::vector<double> losses;
+  std::string error;
+};
+
+/// Begins or comes back in a run directory, takes `steps` steps and saves.
+auto RunStretch(const Plan& plan, const std::string& run_dir, int64_t steps, Stretch& stretch) -> void {
+  const auto run = [&](RankContext& context) -> Status {
+    auto made = RankRunner::Create(context);
+    if (!made) {
+      return made.error();
+    }
+    RankRunner& runner = **made;
+    const auto begun = runner.Begin();
+    if (!begun) {
+      return begun.error();
+    }
+    stretch.at_begin.Take(plan, runner, context.rank);
+    for (int64_t step = 0; step < steps; ++step) {
+      const auto halt = runner.Step();
+      if (!halt) {
+        return halt.error();
+      }
+      if (context.rank == 0) {
+        stretch.begun = *begun;
+        stretch.losses.push_back(runner.scalars()[plan.ScalarNamed("loss")]);
+      }
+    }
+    stretch.at_end.Take(plan, runner, context.rank);
+    return runner.RunSection(SectionKind::Save);
+  };
+  std::mutex mutex;
+  const auto code = LaunchThreads(plan, {.run_dir = run_dir}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+    const Status status = run(context);
+    if (!status) {
+      const std::lock_guard lock(mutex);
+      stretch.error = status.error().message;
+      return status.error();
+    }
+    return ExitCode::Ok;
+  });
+  ASSERT_TRUE(code.ok()) << code.error().message;
+  ASSERT_EQ(stretch.error, "");
+}
+
+auto NameOf(const Sets& sets) -> std::string { return fmt::format("{}", fmt::join(sets, " ")); }
+
+// Of each replica, and on each rank of tp: after init and after steps.
+TEST(MeshChange, RanksThatHoldTheSameHaveTheSameBits) {
+  // 257 ids are dealt out 129 and 128.
+  const Training training({"model.vocab=257", "data.eval_tokens=0", "train.eval_every=0"});
+  const std::vector<Sets> meshes{
+      {"mesh.dp=1", "mesh.tp=2"},
+      {"mesh.dp=2", "mesh.tp=2"},
+      {"mesh.replicate=2", "mesh.dp=2"},
+      {"mesh.replicate=3", "mesh.dp=1", "optimizer.clip_norm=0.1"},
+      {"mesh.replicate=2", "mesh.dp=1", "mesh.tp=2", "precision.compute=bf16", "batch.accumulate=2"},
+      {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2"},
+  };
+  std::optional<Stretch> one;
+  RunStretch(training.Compile({"mesh.dp=1"}), training / "one", 3, one.emplace());
+  EXPECT_EQ(one->at_begin.num_missing(), 0);
+  EXPECT_EQ(one->at_begin.num_shared(), 0);
+  int number = 0;
+  for (const Sets& sets : meshes) {
+    Stretch stretch;
+    RunStretch(training.Compile(sets), training / fmt::format("run{}", ++number), 3, stretch);
+    for (const WholeState* state : {&stretch.at_begin, &stretch.at_end}) {
+      EXPECT_EQ(state->num_missing(), 0) << NameOf(sets);
+      EXPECT_GT(state->num_shared(), 0) << NameOf(sets);
+      EXPECT_EQ(state->num_different(), 0) << NameOf(sets);
+    }
+    EXPECT_EQ(stretch.at_begin.DifferenceFrom(one->at_begin), "") << NameOf(sets);
+    EXPECT_NE(stretch.at_end.DifferenceFrom(stretch.at_begin), "") << NameOf(sets);
+  }
+}
+
+// Parameters and moments come back bit for bit; what follows are the same steps, with sums in another order.
+TEST(MeshChange, AnotherMeshGoesOn) {
+  for (const char* compute : {"precision.compute=fp32", "precision.compute=bf16"}) {
+    // Sums in another order; and in bf16 each part of a product is rounded before tp sums them, by 2^-9 at most.
+    const double tolerance = std::string_view(compute).ends_with("bf16") ? 0x1p-9 : 1e-7;
+    double greatest = 0;
+    const Training training({compute, "model.vocab=257", "data.eval_tokens=0", "train.eval_every=0"});
+    const Sets dp2{"mesh.dp=2"};
+    Stretch whole;
+    RunStretch(training.Compile(dp2), training / "whole", 6, whole);
+    ASSERT_EQ(whole.losses.size(), 6U);
+    const std::vector<Sets> others{
+        {"mesh.dp=1", "mesh.tp=2"}, {"mesh.replicate=2", "mesh.dp=1"}, {"mesh.dp=2", "mesh.tp=2"}};
+    int number = 0;
+    for (const Sets& other : others) {
+      for (const auto& [from, to] : {std::pair{dp2, other}, std::pair{other, dp2}}) {
+        const std::string name = fmt::format("{}, {} to {}", compute, NameOf(from), NameOf(to));
+        const std::string run_dir = training / fmt::format("run{}", ++number);
+        Stretch first;
+        RunStretch(training.Compile(from), run_dir, 3, first);
+        Stretch second;
+        RunStretch(training.Compile(to), run_dir, 3, second);
+        EXPECT_EQ(first.begun, 0) << name;
+        EXPECT_EQ(second.begun, 3) << name;
+        EXPECT_EQ(second.at_begin.num_missing(), 0) << name;
+        EXPECT_EQ(second.at_begin.num_different(), 0) << name;
+        EXPECT_EQ(second.at_begin.DifferenceFrom(first.at_end), "") << name;
+        std::vector<double> losses = first.losses;
+        losses.insert(losses.end(), second.losses.begin(), second.losses.end());
+        ASSERT_EQ(losses.size(), 6U) << name;
+        for (size_t i = 0; i < 6; ++i) {
+          const double relative = std::abs(losses[i] / whole.losses[i] - 1);
+          EXPECT_LE(relative, tolerance) << name << ", step " << i + 1;
+          greatest = std::max(greatest, relative);
+        }
+      }
+    }
+    std::printf("%s: losses differ by %.2g of themselves at most\n", compute, greatest);
+  }
+}
+
+}  // namespace
+}  // namespace shardc
