@@ -1,5 +1,8 @@
 // Placements: what is one rank's term of a sum is read by the collective that makes it whole, or added to other terms, and
-// by nothing else; and no collective sums what its ranks have whole.
+// by nothing else; no collective sums what its ranks have whole; and ops on a stretch of the vocabulary name the axes that
+// it is cut over.
+#include <optional>
+
 #include "compiler/ops/verify_internal.h"
 
 namespace shardc {
@@ -32,11 +35,57 @@ static auto SummedAxes(const Plan& plan, const Op& op) -> AxisSet {
   return axes;
 }
 
+/// The matrix of an op whose rows or columns are the vocabulary, the dim of it that is, and the axes that the op names.
+struct VocabUse {
+  ValueId matrix;
+  bool rows = false;
+  AxisSet axes;
+};
+
+static auto VocabUseOf(const Op& op) -> std::optional<VocabUse> {
+  if (const auto* own = op.As<op::Embedding>()) {
+    return VocabUse{own->weight, true, own->vocab_axes};
+  }
+  if (const auto* own = op.As<op::EmbeddingBackward>()) {
+    return VocabUse{own->dweight, true, own->vocab_axes};
+  }
+  if (const auto* own = op.As<op::LogSumExp>()) {
+    return VocabUse{own->logits, false, own->vocab_axes};
+  }
+  if (const auto* own = op.As<op::ShardedCrossEntropy>()) {
+    return VocabUse{own->logits, false, own->vocab_axes};
+  }
+  if (const auto* own = op.As<op::CrossEntropyBackward>()) {
+    return VocabUse{own->logits, false, own->vocab_axes};
+  }
+  return std::nullopt;
+}
+
+/// The axes, of more than one rank, over which a dim of a value is cut.
+static auto CutAxes(const Plan& plan, ValueId id, bool rows) -> AxisSet {
+  const auto last = static_cast<int>(plan.values[id].shape.size()) - 1;
+  AxisSet axes;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (plan.values[id].placement[static_cast<size_t>(i)] == Placement::Shard(rows ? 0 : last) &&
+        plan.mesh.size(axis) > 1) {
+      axes = axes | AxisSet::Of(axis);
+    }
+  }
+  return axes;
+}
+
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   if (!plan.Established(PassKind::Place)) {
     return;
   }
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    if (const auto use = VocabUseOf(op)) {
+      if (const AxisSet cut = CutAxes(plan, use->matrix, use->rows); cut != use->axes) {
+        findings.AddOp(section, index, "vocab-axes", "takes the vocabulary as cut over {}, %{} is over {}",
+                       ToText(use->axes), use->matrix.index, ToText(cut));
+      }
+    }
     // Terms may go on from pass to pass of a loop as they are.
     if (op.As<op::Carry>() != nullptr) {
       return;

@@ -450,6 +450,21 @@ const BrokenPlan BrokenPlans[] = {
      .rule = "read-undefined",
      .edit = [](Editor& e) { e.Erase(e.Find<op::ReduceScatter>()); },
      .sets = OverTp},
+    {.what = "a norm of terms of a sum",
+     .rule = "partial-read",
+     .edit =
+         [](Editor& e) {
+           PlaceOver(AxisSet::Of(Axis::Tp), Placement::Partial(), e.plan.values[e.Get<op::RmsNorm>().x].placement);
+         },
+     .sets = OverTp},
+    {.what = "a sum over tp of what each of its ranks has whole",
+     .rule = "whole-summed",
+     .edit = [](Editor& e) { e.plan.values[e.Get<op::ReduceScatter>().full].placement = {}; },
+     .sets = OverTp},
+    {.what = "a log_sum_exp that takes its part of the vocabulary for all",
+     .rule = "vocab-axes",
+     .edit = [](Editor& e) { e.Get<op::LogSumExp>().vocab_axes = {}; },
+     .sets = OverTp},
     {.what = "gradients that the replicas do not sum",
      .rule = "unreduced-parameter",
      .edit = [](Editor& e) { e.Erase(FindGradientSum(e)); },
