@@ -18,6 +18,25 @@ struct Id {
   friend constexpr auto operator<=>(const Id&, const Id&) = default;
 };
 
+/// The ids 0 ... count - 1, to loop over.
+template <class IdType>
+struct IdRange {
+  struct Iterator {
+    IdType id;
+
+    auto operator*() const -> IdType { return id; }
+    auto operator++() -> Iterator& {
+      ++id.index;
+      return *this;
+    }
+    friend auto operator==(const Iterator&, const Iterator&) -> bool = default;
+  };
+  int32_t count = 0;
+
+  auto begin() const -> Iterator { return {IdType{0}}; }
+  auto end() const -> Iterator { return {IdType{count}}; }
+};
+
 /// A vector indexed by one kind of id only.
 template <class IdType, class T>
 class IdVector {
@@ -41,15 +60,8 @@ class IdVector {
   auto end() { return items_.end(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
-  /// Every id, in order: `for (auto id : buffers.ids())`.
-  auto ids() const -> std::vector<IdType> {
-    std::vector<IdType> result;
-    result.reserve(items_.size());
-    for (int32_t i = 0; i < size(); ++i) {
-      result.push_back(IdType{i});
-    }
-    return result;
-  }
+  /// Every id that there is now, in order: `for (auto id : buffers.ids())`.
+  auto ids() const -> IdRange<IdType> { return {size()}; }
   friend auto operator==(const IdVector&, const IdVector&) -> bool = default;
 
  private:

@@ -91,7 +91,7 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
       return;
     }
     const AxisSet summed = SummedAxes(plan, op);
-    const std::vector<Access> accesses = AccessesOf(op.body);
+    const auto accesses = AccessesOf(op.body);
     // The result of a collective, or of an addition, may be a term of a sum over more axes.
     AxisSet left = summed;
     if (summed != AxisSet{} || op.As<op::Add>() != nullptr) {

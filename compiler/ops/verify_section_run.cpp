@@ -241,7 +241,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
 
 /// What one op writes meets nothing else that it reads or writes: the value that it overwrites apart, and the own slot
 /// of a gather in place.
-auto SectionRun::CheckOverlaps(const std::vector<Access>& accesses, bool gather) -> void {
+auto SectionRun::CheckOverlaps(const AccessList& accesses, bool gather) -> void {
   for (const Access& a : accesses) {
     if (a.kind == AccessKind::Read) {
       continue;
@@ -279,7 +279,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
     Release(release->buffer);
     return !findings_.full() && findings_.Spend(1);
   }
-  const std::vector<Access> accesses = AccessesOf(op.body);
+  const AccessList accesses = AccessesOf(op.body);
   TouchFields fields;
   VisitBody(op.body, [&](const auto& body) { VisitFields(body, fields); });
   const auto is_scratch = [&](ValueId id) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -302,33 +303,53 @@ auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void
 }
 
 auto StateVerifier::Copies(SectionKind section) -> void {
+  struct Copy {
+    int made = 0;
+    bool stale = true;
+  };
+  std::vector<Copy> copies(static_cast<size_t>(plan_.sub_vectors.size()));
+  // The sub-vectors by the buffers of their copies, and of the slices that these are made of.
+  using ByBuffer = std::unordered_map<BufferId, std::vector<SubVectorId>>;
+  ByBuffer by_copy;
+  ByBuffer by_shard;
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
+    if (sub_vector.compute_copy.valid() && sub_vector.shard.valid()) {
+      by_copy[plan_.values[sub_vector.compute_copy].buffer].push_back(id);
+      by_shard[plan_.values[sub_vector.shard].buffer].push_back(id);
+    }
+  }
+  const auto for_each_at = [&](const ByBuffer& by_buffer, ValueId value, auto&& function) {
+    if (const auto found = by_buffer.find(plan_.values[value].buffer); found != by_buffer.end()) {
+      for (const SubVectorId id : found->second) {
+        function(plan_.sub_vectors[id], copies[static_cast<size_t>(id.index)]);
+      }
+    }
+  };
+  ForOps(section, [&](size_t, const Op& op, bool in_loop) {
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind != AccessKind::Read) {
+        for_each_at(by_shard, access.value, [&](const SubVector&, Copy& copy) { copy.stale = true; });
+      }
+    }
+    if (const auto* cast = op.As<op::Cast>()) {
+      for_each_at(by_copy, cast->y, [&](const SubVector& sub_vector, Copy& copy) {
+        if (SameBytes(plan_, cast->y, sub_vector.compute_copy)) {
+          ++copy.made;
+          copy.stale = in_loop || !op.when.always() || !SameBytes(plan_, cast->x, sub_vector.shard);
+        }
+      });
+    }
+  });
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    const Copy& copy = copies[static_cast<size_t>(id.index)];
     if ((sub_vector.compute != DType::F32) != sub_vector.compute_copy.valid()) {
       findings_.Add("copy-unset", "{} computes in {} and has {} copy in it", NameOf(id), ToText(sub_vector.compute),
                     sub_vector.compute_copy.valid() ? "a" : "no");
-      continue;
-    }
-    if (!sub_vector.compute_copy.valid() || !sub_vector.shard.valid()) {
-      continue;
-    }
-    int made = 0;
-    bool stale = true;
-    ForOps(section, [&](size_t, const Op& op, bool in_loop) {
-      const auto* cast = op.As<op::Cast>();
-      if (cast != nullptr && SameBytes(plan_, cast->y, sub_vector.compute_copy)) {
-        ++made;
-        stale = in_loop || !op.when.always() || !SameBytes(plan_, cast->x, sub_vector.shard);
-        return;
-      }
-      for (const Access& access : AccessesOf(op.body)) {
-        stale |= access.kind != AccessKind::Read &&
-                 plan_.values[access.value].buffer == plan_.values[sub_vector.shard].buffer;
-      }
-    });
-    if (made != 1 || stale) {
+    } else if (sub_vector.compute_copy.valid() && sub_vector.shard.valid() && (copy.made != 1 || copy.stale)) {
       findings_.Add("copy-stale", "section {} makes the {} copy of {} {} times{}", ToText(section),
-                    ToText(sub_vector.compute), NameOf(id), made, stale ? ", not of what it leaves" : "");
+                    ToText(sub_vector.compute), NameOf(id), copy.made, copy.stale ? ", not of what it leaves" : "");
     }
   }
 }

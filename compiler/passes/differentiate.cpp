@@ -212,9 +212,10 @@ auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
 }
 
 auto Writes(const Op& op, ValueId value) -> bool {
-  const std::vector<Access> accesses = AccessesOf(op.body);
-  return std::any_of(accesses.begin(), accesses.end(),
-                     [&](const Access& access) { return access.kind != AccessKind::Read && access.value == value; });
+  const AccessList accesses = AccessesOf(op.body);
+  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+    return access.kind != AccessKind::Read && access.value == value;
+  });
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ class Spreader {
       body.a = TpOf(body.b) == Placement::Shard(0) ? Whole(body.a) : body.a;
     }
     const std::vector<ValueType> types = Shape(body, plan_);
-    const std::vector<Access> accesses = AccessesOf(body);
+    const AccessList accesses = AccessesOf(body);
     emitter_.Emit(body);
     size_t result = 0;
     for (const Access& access : accesses) {
@@ -133,7 +133,7 @@ class Spreader {
   }
 
   template <class Body>
-  auto PlacementOf(const Body& body, const std::vector<Access>& accesses, std::string_view field) -> Placement {
+  auto PlacementOf(const Body& body, const AccessList& accesses, std::string_view field) -> Placement {
     if constexpr (std::is_same_v<Body, op::Embedding>) {
       return Placement::Partial();
     } else if constexpr (std::is_same_v<Body, op::Matmul>) {

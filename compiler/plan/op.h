@@ -1,6 +1,7 @@
 // One op of a plan: its body (a struct made from its row in schemas/ops.def) and what every op carries.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -148,8 +149,32 @@ struct Access {
   std::string_view field;
 };
 
+/// The accesses of one op, in place: every pass and every part of the verifier asks for those of every op.
+class AccessList {
+ public:
+  static constexpr size_t Most = 12;
+
+  AccessList() {}
+  auto Add(const Access& access) -> void {
+    CHECK(size_ < Most, "an op with more than {} values", Most);
+    std::construct_at(&items_[size_++], access);
+  }
+  auto size() const -> size_t { return size_; }
+  auto front() const -> const Access& { return *begin(); }
+  auto begin() const -> const Access* { return &items_[0]; }
+  auto end() const -> const Access* { return begin() + size_; }
+
+ private:
+  size_t size_ = 0;
+  /// Only the first size_ of them live.
+  union {
+    Access items_[Most];
+  };
+};
+static_assert(std::is_trivially_destructible_v<Access> && std::is_trivially_copyable_v<Access>);
+
 /// Every value an op touches, in row order. An OVER operand appears as its read and as `kills` of the write.
-auto AccessesOf(const OpBody& body) -> std::vector<Access>;
+auto AccessesOf(const OpBody& body) -> AccessList;
 
 /// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { ... })`.
 template <class Variant, class Function>

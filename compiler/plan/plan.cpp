@@ -65,20 +65,20 @@ auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
 namespace {
 
 struct AccessCollector {
-  std::vector<Access> accesses;
+  AccessList& accesses;
 
-  auto In(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Read, {}, name}); }
-  auto Out(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Write, {}, name}); }
+  auto In(std::string_view name, ValueId id) -> void { accesses.Add({id, AccessKind::Read, {}, name}); }
+  auto Out(std::string_view name, ValueId id) -> void { accesses.Add({id, AccessKind::Write, {}, name}); }
   auto Over(std::string_view name, ValueId id, ValueId operand) -> void {
-    accesses.push_back({id, AccessKind::Write, operand, name});
+    accesses.Add({id, AccessKind::Write, operand, name});
   }
   auto Acc(std::string_view name, ValueId id, ValueId onto) -> void {
-    accesses.push_back({id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto, name});
+    accesses.Add({id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto, name});
   }
-  auto InOut(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::ReadWrite, {}, name}); }
+  auto InOut(std::string_view name, ValueId id) -> void { accesses.Add({id, AccessKind::ReadWrite, {}, name}); }
   auto Scratch(std::string_view name, ValueId id) -> void {
     if (id.valid()) {
-      accesses.push_back({id, AccessKind::Write, {}, name});
+      accesses.Add({id, AccessKind::Write, {}, name});
     }
   }
   auto Whole(std::string_view, BufferId) -> void {}
@@ -88,10 +88,10 @@ struct AccessCollector {
 
 }  // namespace
 
-auto AccessesOf(const OpBody& body) -> std::vector<Access> {
-  AccessCollector collector;
-  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, collector); });
-  return std::move(collector.accesses);
+auto AccessesOf(const OpBody& body) -> AccessList {
+  AccessList accesses;
+  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, AccessCollector{accesses}); });
+  return accesses;
 }
 
 }  // namespace shardc

@@ -30,7 +30,11 @@ TEST(IdVector, HandsOutIdsInOrder) {
   EXPECT_EQ(apple, FruitId{0});
   EXPECT_EQ(fruits[pear], "pear");
   EXPECT_EQ(fruits.size(), 2);
-  EXPECT_EQ(fruits.ids(), (std::vector<FruitId>{apple, pear}));
+  std::vector<FruitId> ids;
+  for (const FruitId id : fruits.ids()) {
+    ids.push_back(id);
+  }
+  EXPECT_EQ(ids, (std::vector<FruitId>{apple, pear}));
   EXPECT_TRUE(fruits.Has(pear));
   EXPECT_FALSE(fruits.Has(FruitId{2}));
   EXPECT_FALSE(fruits.Has(FruitId{}));

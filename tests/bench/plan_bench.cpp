@@ -1,5 +1,11 @@
-// Plan time: recipe text to verified plan, for a small model and a very large one.
+// Plan time: recipe text to verified plan and its text, for a small model and a very large one; and how it grows with
+// blocks and with ranks.
 #include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
@@ -8,20 +14,20 @@
 namespace shardc {
 namespace {
 
-/// Llama 3 405B's sizes where `large`; else those of the quickstart.
-auto RecipeText(bool large, int64_t dp) -> std::string {
-  return fmt::format(
-      "[model]\nfamily = \"llama\"\nlayers = {}\nhidden = {}\nheads = {}\nkv_heads = {}\nffn = {}\nvocab = {}\nseq = {}\n"
-      "[mesh]\ndp = {}\n[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n[optimizer]\nlr = 1e-4\n"
-      "[data]\ntokens = [\"tokens.bin\"]\n[batch]\nmicro = 1\n[train]\nsteps = 100\n",
-      large ? 126 : 4, large ? 16384 : 128, large ? 128 : 4, large ? 8 : 2, large ? 53248 : 384, large ? 128256 : 256,
-      large ? 8192 : 256, dp);
+using Sets = std::vector<std::string>;
+
+auto RecipeText(const std::string& name) -> std::string {
+  const std::ifstream file(std::string(SHARDC_SOURCE_DIR "/recipes/") + name + ".toml");
+  CHECK(file.good(), "no recipe {}", name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
-auto PlanOf(const std::string& text) -> Plan {
+auto PlanOf(const std::string& text, const Sets& sets = {}) -> Plan {
   SourceSet sources;
   Diagnostics diags(&sources);
-  const auto recipe = ReadRecipe("bench.toml", text, {}, sources, diags);
+  const auto recipe = ReadRecipe("bench.toml", text, sets, sources, diags);
   CHECK(recipe.ok(), "{}", RenderText(diags, {}));
   CheckRecipe(*recipe, diags);
   CHECK(!diags.has_errors(), "{}", RenderText(diags, {}));
@@ -30,25 +36,63 @@ auto PlanOf(const std::string& text) -> Plan {
   return *std::move(plan);
 }
 
-auto Compiles(benchmark::State& state) -> void {
-  const std::string text = RecipeText(state.range(0) != 0, state.range(1));
+constexpr const char* Quickstart = "quickstart";
+/// On 16,384 ranks.
+constexpr const char* Llama405B = "published/llama3_405b";
+
+auto PlansAndPrints(benchmark::State& state, const char* recipe) -> void {
+  const std::string text = RecipeText(recipe);
   int64_t ops = 0;
   for (auto _ : state) {
-    ops = std::ssize(PlanOf(text).section(SectionKind::Step).ops);
+    const Plan plan = PlanOf(text);
+    ops = std::ssize(plan.section(SectionKind::Step).ops);
+    benchmark::DoNotOptimize(PrintPlan(plan));
   }
   state.counters["step_ops"] = static_cast<double>(ops);
 }
-BENCHMARK(Compiles)->ArgNames({"large", "dp"})->Args({0, 2})->Args({1, 512})->Args({1, 16384})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(PlansAndPrints, quickstart, Quickstart)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(PlansAndPrints, llama3_405b, Llama405B)->Unit(benchmark::kMillisecond);
 
-auto Prints(benchmark::State& state) -> void {
-  const Plan plan = PlanOf(RecipeText(state.range(0) != 0, 512));
+auto Prints(benchmark::State& state, const char* recipe) -> void {
+  const Plan plan = PlanOf(RecipeText(recipe));
   size_t bytes = 0;
   for (auto _ : state) {
     bytes = PrintPlan(plan).size();
   }
   state.SetBytesProcessed(static_cast<int64_t>(bytes) * state.iterations());
 }
-BENCHMARK(Prints)->ArgName("large")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Prints, quickstart, Quickstart)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Prints, llama3_405b, Llama405B)->Unit(benchmark::kMillisecond);
+
+auto MedianOf(std::vector<double> figures) -> double {
+  std::nth_element(figures.begin(), figures.begin() + std::ssize(figures) / 2, figures.end());
+  return figures[figures.size() / 2];
+}
+
+/// The time of the recipe with `large` over that with `small`, taken in turn: `ratio` is the median of the pairs.
+auto Grows(benchmark::State& state, const Sets& small, const Sets& large) -> void {
+  const std::string text = RecipeText(Llama405B);
+  const auto milliseconds = [&](const Sets& sets) {
+    const auto begin = std::chrono::steady_clock::now();
+    benchmark::DoNotOptimize(PrintPlan(PlanOf(text, sets)));
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  };
+  milliseconds(small);
+  std::vector<double> small_ms;
+  std::vector<double> ratios;
+  for (auto _ : state) {
+    small_ms.push_back(milliseconds(small));
+    ratios.push_back(milliseconds(large) / small_ms.back());
+  }
+  state.counters["small_ms"] = MedianOf(small_ms);
+  state.counters["ratio"] = MedianOf(ratios);
+}
+BENCHMARK_CAPTURE(Grows, ten_times_the_layers, {}, {"model.layers=1260"})
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(5);
+BENCHMARK_CAPTURE(Grows, to_65536_ranks_from_2, {"mesh.dp=2", "mesh.tp=1"}, {"mesh.dp=65536", "mesh.tp=1"})
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(25);
 
 }  // namespace
 }  // namespace shardc

@@ -89,7 +89,9 @@ static auto AddCasesOf(const std::string& folder, std::optional<PassKind> pass, 
 
 auto GoldenCases() -> std::vector<GoldenCase> {
   std::vector<GoldenCase> cases;
-  AddCasesOf("tests/plan", std::nullopt, cases);
+  for (const char* folder : PlanCaseFolders) {
+    AddCasesOf(folder, std::nullopt, cases);
+  }
   for (const PassRow& row : PassRows()) {
     AddCasesOf(fmt::format("tests/passes/{}", row.name), row.kind, cases);
   }

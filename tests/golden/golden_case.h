@@ -1,6 +1,6 @@
 // A golden case: a recipe whose comments say what of its plan is recorded, in files beside it.
 //
-//   # run: plan --emit=plan,explain --section=step --stop-after=schedule --set mesh.dp=3     in tests/plan
+//   # run: plan --emit=plan,explain --section=step --stop-after=schedule --set mesh.dp=3     in PlanCaseFolders
 //   # run: pass --section=step                                                             in tests/passes/PASS
 //   # same-plan-as: other.toml
 //
@@ -9,6 +9,7 @@
 // of the folder's name changes in the plan, values and buffers called by their names.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -20,6 +21,9 @@
 #include "compiler/plan/text.h"
 
 namespace shardc {
+
+/// Where cases lie that `plan` prints: those made for tests, and published recipes.
+inline constexpr std::array PlanCaseFolders{"tests/plan", "recipes/published"};
 
 struct GoldenCase {
   /// "plan_fsdp_two_ranks", "schedule_one_block": what `tools/dev goldens` takes.

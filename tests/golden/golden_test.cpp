@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(GoldenCases()),
 
 TEST(GoldenFiles, AreAllUsed) {
   std::set<std::string> known;
-  std::set<std::string> folders{"tests/plan"};
+  std::set<std::string> folders;
   for (const GoldenCase& golden : GoldenCases()) {
     known.insert(golden.recipe_path());
     folders.insert(golden.folder);
@@ -64,7 +64,9 @@ TEST(GoldenFiles, AreAllUsed) {
     }
   }
   const std::filesystem::path root = SHARDC_SOURCE_DIR;
-  for (const char* top : {"tests/plan", "tests/passes"}) {
+  std::vector<std::string> tops(PlanCaseFolders.begin(), PlanCaseFolders.end());
+  tops.push_back("tests/passes");
+  for (const std::string& top : tops) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
       const std::string path = entry.path().lexically_relative(root).string();
       const std::string extension = entry.path().extension().string();

@@ -9,6 +9,7 @@
 
 #include "compiler/explain/explain.h"
 #include "compiler/ops/verify_plan.h"
+#include "compiler/plan/local_parameter.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 #include "tests/golden/recipe_shuffle.h"
@@ -66,8 +67,12 @@ TEST_P(Invariants, TheReportCountsParameters) {
     per_rank += plan.values[sub_vector.shard].num_elements();
     EXPECT_EQ(sub_vector.length, plan.values[sub_vector.shard].num_elements() * plan.mesh.size(sub_vector.axes));
     for (const Segment& segment : sub_vector.segments) {
-      // Of the logical tensor, however little of it lies on a rank of tp.
-      const int64_t elements = plan.parameters[segment.parameter].num_elements();
+      // Of a parameter that is cut over tp, each coordinate has its own part.
+      const Parameter& parameter = plan.parameters[segment.parameter];
+      int64_t elements = 0;
+      for (int64_t tp = 0; tp < (sub_vector.tp_replicated ? 1 : plan.mesh.size(Axis::Tp)); ++tp) {
+        elements += LocalElements(parameter, plan.mesh, tp);
+      }
       total += elements;
       trainable += sub_vector.trainable ? elements : 0;
       ++homes[static_cast<size_t>(segment.parameter.index)];
