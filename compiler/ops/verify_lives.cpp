@@ -15,23 +15,16 @@ namespace {
 /// What both states hold.
 auto Common(const HeldState& a, const HeldState& b) -> HeldState {
   HeldState common;
-  for (const auto& [buffer, ranges] : a) {
-    const auto other = b.find(buffer);
-    if (other == b.end()) {
-      continue;
+  const auto is_before = [](const HeldBytes& x, const HeldBytes& y) {
+    return x.buffer < y.buffer || (x.buffer == y.buffer && x.bytes.end <= y.bytes.begin);
+  };
+  auto other = b.begin();
+  for (const HeldBytes& held : a) {
+    while (other != b.end() && is_before(*other, held)) {
+      ++other;
     }
-    std::vector<Interval> both;
-    size_t j = 0;
-    for (const Interval& range : ranges) {
-      while (j < other->second.size() && other->second[j].end <= range.begin) {
-        ++j;
-      }
-      for (size_t k = j; k < other->second.size() && other->second[k].begin < range.end; ++k) {
-        both.push_back(Intersect(range, other->second[k]));
-      }
-    }
-    if (!both.empty()) {
-      common[buffer] = std::move(both);
+    for (auto meets = other; meets != b.end() && !is_before(held, *meets); ++meets) {
+      common.push_back({held.buffer, Intersect(held.bytes, meets->bytes)});
     }
   }
   return common;
@@ -41,6 +34,7 @@ auto CollectUses(const Plan& plan) -> BufferUses {
   BufferUses uses;
   const auto num_buffers = static_cast<size_t>(plan.buffers.size());
   uses.written.assign(num_buffers, false);
+  uses.viewed.assign(num_buffers, false);
   uses.result.assign(static_cast<size_t>(plan.values.size()), false);
   uses.written_in.fill(uses.written);
   uses.released_in.fill(uses.written);
@@ -63,12 +57,22 @@ auto CollectUses(const Plan& plan) -> BufferUses {
       uses.released_in[s][static_cast<size_t>(release->buffer.index)] = true;
     }
   });
+  ForEachOp(plan, [&](SectionKind, size_t, const Op& op) {
+    for (const Access& access : AccessesOf(op.body)) {
+      for (const ValueId id : {access.value, access.kills}) {
+        if (id.valid() && !uses.result[static_cast<size_t>(id.index)]) {
+          uses.viewed[static_cast<size_t>(plan.values[id].buffer.index)] = true;
+        }
+      }
+    }
+  });
   return uses;
 }
 
 class LivesVerifier {
  public:
-  LivesVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings), uses_(CollectUses(plan)) {}
+  LivesVerifier(const Plan& plan, Findings& findings)
+      : plan_(plan), findings_(findings), uses_(CollectUses(plan)), states_(plan) {}
 
   auto OnRank(const Coordinates& coordinates) -> void {
     coordinates_ = coordinates;
@@ -78,25 +82,32 @@ class LivesVerifier {
     const bool restores = !plan_.section(SectionKind::Restore).ops.empty();
     const HeldState ready = restores ? Common(fresh, restored) : fresh;
     const HeldState loaded = Follow(SectionKind::Data, ready);
-    Follow(SectionKind::Step, loaded);
-    Follow(SectionKind::Eval, ready);
-    Follow(SectionKind::Save, ready);
+    // Nothing follows from what these leave.
+    Run(SectionKind::Step, loaded);
+    Run(SectionKind::Eval, ready);
+    Run(SectionKind::Save, ready);
   }
 
  private:
-  auto Follow(SectionKind section, const HeldState& before) -> HeldState {
-    if (plan_.section(section).ops.empty() || findings_.full()) {
-      return before;
+  auto Run(SectionKind section, const HeldState& before) -> SectionRun {
+    SectionRun run(plan_, uses_, section, coordinates_, states_, findings_);
+    if (!plan_.section(section).ops.empty() && !findings_.full()) {
+      run.Start(before);
+      WalkSection(plan_.section(section).ops, run);
+      run.Finish();
     }
-    SectionRun run(plan_, uses_, section, coordinates_, findings_);
-    run.Start(before);
-    WalkSection(plan_.section(section).ops, run);
-    return run.Finish();
+    return run;
+  }
+  /// What is held behind a section that found `before`.
+  auto Follow(SectionKind section, const HeldState& before) -> HeldState {
+    const bool runs = !plan_.section(section).ops.empty() && !findings_.full();
+    return runs ? Run(section, before).Held() : before;
   }
 
   const Plan& plan_;
   Findings& findings_;
   BufferUses uses_;
+  RunStates states_;
   Coordinates coordinates_{};
 };
 

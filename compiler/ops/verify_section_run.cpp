@@ -30,11 +30,9 @@ struct TouchFields : IgnoreFields {
 }  // namespace
 
 auto SectionRun::Start(const HeldState& state) -> void {
-  for (const auto& [buffer, ranges] : state) {
-    for (const Interval& range : ranges) {
-      At(buffer).defined.Write({.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0});
-    }
-    At(buffer).alive = true;
+  for (const HeldBytes& held : state) {
+    At(held.buffer).defined.Write({.bytes = held.bytes, .killed_at = 0, .killed = {}, .killed_by = 0});
+    At(held.buffer).alive = true;
   }
   if (plan_.Established(PassKind::Lifecycle)) {
     return;
@@ -234,7 +232,9 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
     piece.bytes = {std::min(range.begin, second.begin), std::max(range.end, second.end)};
     state.defined.Write(piece);
   }
-  last_written_[{value.buffer, range.begin}] = access.value;
+  if (uses_.viewed[static_cast<size_t>(value.buffer.index)]) {
+    last_written_[{value.buffer, range.begin}] = access.value;
+  }
   At(access.value).used = now_ + 1;
   At(access.value).written = now_ + 1;
 }
@@ -345,17 +345,26 @@ auto SectionRun::End(size_t) -> bool {
   return !findings_.full();
 }
 
-auto SectionRun::Finish() -> HeldState {
-  HeldState state;
-  for (const BufferId id : plan_.buffers.ids()) {
+auto SectionRun::Finish() -> void {
+  if (!strict_ || !plan_.Established(PassKind::Lifecycle)) {
+    return;
+  }
+  for (const BufferId id : states_.buffers.Touched()) {
     const Buffer& buffer = plan_.buffers[id];
-    if (IsPersistent(buffer.arena)) {
-      if (!At(id).defined.empty()) {
-        state[id] = At(id).defined.Ranges();
-      }
-    } else if (At(id).alive && strict_ && plan_.Established(PassKind::Lifecycle)) {
+    if (!IsPersistent(buffer.arena) && At(id).alive) {
       findings_.Add("not-released", "${} {} is not released at the end of section {}", id.index, buffer.name,
                     ToText(section_));
+    }
+  }
+}
+
+auto SectionRun::Held() -> HeldState {
+  HeldState state;
+  for (const BufferId id : states_.buffers.Touched()) {
+    if (IsPersistent(plan_.buffers[id].arena)) {
+      for (const Interval& range : At(id).defined.Ranges()) {
+        state.push_back({id, range});
+      }
     }
   }
   return state;

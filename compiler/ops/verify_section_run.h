@@ -1,6 +1,7 @@
 // One section as it runs on one rank: which bytes hold something at each op, and which buffers live.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -13,8 +14,79 @@
 
 namespace shardc {
 
-/// Held bytes per buffer, as one section leaves them to the next.
-using HeldState = std::unordered_map<BufferId, std::vector<Interval>>;
+/// A stretch of a buffer that holds something. One section leaves these to the next, ordered by buffer and place, apart
+/// from each other.
+struct HeldBytes {
+  BufferId buffer;
+  Interval bytes;
+};
+using HeldState = std::vector<HeldBytes>;
+
+/// A state for each id, as it begins until it is asked for. Serves run after run, as most sections touch little.
+template <class IdType, class State>
+class StateTable {
+ public:
+  explicit StateTable(int32_t size) : entries_(static_cast<size_t>(size)) {}
+
+  auto operator[](IdType id) -> State& {
+    Entry& entry = entries_[static_cast<size_t>(id.index)];
+    if (!entry.touched) {
+      entry.touched = true;
+      touched_.push_back(id);
+    }
+    return entry.state;
+  }
+  /// What was asked for, in order of ids.
+  auto Touched() -> const std::vector<IdType>& {
+    std::sort(touched_.begin(), touched_.end());
+    return touched_;
+  }
+  auto Clear() -> void {
+    for (const IdType id : touched_) {
+      Entry& entry = entries_[static_cast<size_t>(id.index)];
+      entry.state.Reset();
+      entry.touched = false;
+    }
+    touched_.clear();
+  }
+
+ private:
+  struct Entry {
+    State state;
+    bool touched = false;
+  };
+  std::vector<Entry> entries_;
+  std::vector<IdType> touched_;
+};
+
+/// What is known of a buffer and of a value where a run is.
+struct BufferState {
+  DefinedBytes defined;
+  /// When this life began; 0 for what the section found.
+  int64_t born = 0;
+  bool alive = false;
+
+  auto Reset() -> void {
+    defined.Clear();
+    born = 0;
+    alive = false;
+  }
+};
+struct ValueState {
+  /// When it was last read or written under this name; when written. -1: never.
+  int64_t used = -1;
+  int64_t written = -1;
+  /// When the bytes got the value that in-place ops made it of. 0: not known.
+  int64_t fresh = 0;
+
+  auto Reset() -> void { *this = {}; }
+};
+struct RunStates {
+  explicit RunStates(const Plan& plan) : buffers(plan.buffers.size()), values(plan.values.size()) {}
+
+  StateTable<BufferId, BufferState> buffers;
+  StateTable<ValueId, ValueState> values;
+};
 
 /// Facts of the whole plan that every section's run needs.
 struct BufferUses {
@@ -23,6 +95,8 @@ struct BufferUses {
   std::array<std::vector<bool>, NumSections> written_in;
   /// Is the value the result of an op?
   std::vector<bool> result;
+  /// Does an op read the buffer under a name that no op writes?
+  std::vector<bool> viewed;
   /// Is the buffer released in each section?
   std::array<std::vector<bool>, NumSections> released_in;
   /// The unit of each parameter, by the parameter's name, which views of it carry.
@@ -33,17 +107,19 @@ struct BufferUses {
 class SectionRun {
  public:
   SectionRun(const Plan& plan, const BufferUses& uses, SectionKind section, const Coordinates& coordinates,
-             Findings& findings)
+             RunStates& states, Findings& findings)
       : plan_(plan),
         uses_(uses),
+        states_(states),
         section_(section),
         point_{.coordinates = coordinates, .repeat = 0, .step = 0},
         findings_(findings),
         strict_(plan.Established(PassKind::Schedule)),
         allocated_(plan.Established(PassKind::Allocate)),
-        apart_(BytesBetweenBuffers(plan)),
-        buffers_(static_cast<size_t>(plan.buffers.size())),
-        values_(static_cast<size_t>(plan.values.size())) {}
+        apart_(BytesBetweenBuffers(plan)) {
+    states_.buffers.Clear();
+    states_.values.Clear();
+  }
 
   auto Start(const HeldState& state) -> void;
   auto Run(size_t index, int64_t repeat, int64_t count) -> bool;
@@ -51,22 +127,12 @@ class SectionRun {
   auto Begin(size_t index) -> void { begins_.push_back(index); }
   auto End(size_t) -> bool;
   auto Exit() -> void { journals_.pop_back(); }
-  auto Finish() -> HeldState;
+  /// Behind the last op: what should be over is.
+  auto Finish() -> void;
+  /// What the section leaves to others.
+  auto Held() -> HeldState;
 
  private:
-  struct BufferState {
-    DefinedBytes defined;
-    /// When this life began; 0 for what the section found.
-    int64_t born = 0;
-    bool alive = false;
-  };
-  struct ValueState {
-    /// When it was last read or written under this name; when written. -1: never.
-    int64_t used = -1;
-    int64_t written = -1;
-    /// When the bytes got the value that in-place ops made it of. 0: not known.
-    int64_t fresh = 0;
-  };
   using Journal = std::unordered_map<BufferId, std::vector<Interval>>;
 
   template <class... Args>
@@ -76,8 +142,8 @@ class SectionRun {
   auto Name(ValueId id) const -> std::string {
     return fmt::format("%{}{}{}", id.index, plan_.values[id].name.empty() ? "" : " ", plan_.values[id].name);
   }
-  auto At(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }
-  auto At(ValueId id) -> ValueState& { return values_[static_cast<size_t>(id.index)]; }
+  auto At(BufferId id) -> BufferState& { return states_.buffers[id]; }
+  auto At(ValueId id) -> ValueState& { return states_.values[id]; }
   auto Range(ValueId id) const -> Interval { return RangeOf(plan_.values[id], point_); }
 
   auto Touch(BufferId id) -> void;
@@ -93,6 +159,7 @@ class SectionRun {
 
   const Plan& plan_;
   const BufferUses& uses_;
+  RunStates& states_;
   SectionKind section_;
   RankPoint point_;
   Findings& findings_;
@@ -101,11 +168,9 @@ class SectionRun {
   bool allocated_;
   /// Bytes between buffers that are alive together.
   int64_t apart_;
-  std::vector<BufferState> buffers_;
-  std::vector<ValueState> values_;
   /// Per open loop: what each touched buffer held when its body began.
   std::vector<Journal> journals_;
-  /// The value that was last written at each place: buffer and first byte.
+  /// The value that was last written at each place of what is read as a view: buffer and first byte.
   std::map<std::pair<BufferId, int64_t>, ValueId> last_written_;
   std::vector<size_t> begins_;
   /// Living buffers of the arenas that end with the section, by offset.

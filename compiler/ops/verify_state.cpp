@@ -188,15 +188,15 @@ auto StateVerifier::Init() -> void {
 auto StateVerifier::Step() -> void {
   // By the bytes of the gradient: where it was last reduced, and by which op it is used.
   std::map<std::pair<BufferId, int64_t>, size_t> reduced;
-  // On each buffer: the all_reduces, and whether a loop has them.
-  std::map<BufferId, std::vector<std::pair<size_t, bool>>> all_reduced;
-  std::map<BufferId, size_t> written;
+  // On each buffer: the all_reduces, and whether a loop has them; and the last write of any op.
+  std::unordered_map<BufferId, std::vector<std::pair<size_t, bool>>> all_reduced;
+  std::vector<std::optional<size_t>> written(static_cast<size_t>(plan_.buffers.size()));
   std::vector<int> updates(static_cast<size_t>(plan_.sub_vectors.size()), 0);
   std::vector<size_t> updated_at(updates.size(), 0);
   ForOps(SectionKind::Step, [&](size_t i, const Op& op, bool in_loop) {
     for (const Access& access : AccessesOf(op.body)) {
       if (access.kind != AccessKind::Read) {
-        written[plan_.values[access.value].buffer] = i;
+        written[static_cast<size_t>(plan_.values[access.value].buffer.index)] = i;
       }
     }
     if (const auto* scatter = op.As<op::ReduceScatter>()) {
@@ -256,8 +256,8 @@ auto StateVerifier::Step() -> void {
             SameBytes(plan_, scatter->shard, sub_vector.gradient)) {
           complete = found->second;
         }
-      } else if (const auto found = written.find(gradient.buffer); found != written.end()) {
-        complete = found->second;
+      } else {
+        complete = written[static_cast<size_t>(gradient.buffer.index)];
       }
       if (const AxisSet axes = LaterSumAxes(sub_vector, plan_.mesh); complete && axes != AxisSet{}) {
         complete = SummedOnce(all_reduced[gradient.buffer], *complete, axes, gradient);

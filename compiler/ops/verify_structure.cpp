@@ -80,10 +80,11 @@ class StructureVerifier {
   auto Predicates() -> void;
 
  private:
-  template <class IdType, class T>
-  auto ExpectId(const std::string& owner, IdType id, const IdVector<IdType, T>& table) -> void {
+  /// `owner()` says whose id it is.
+  template <class Owner, class IdType, class T>
+  auto ExpectId(const Owner& owner, IdType id, const IdVector<IdType, T>& table) -> void {
     if (!table.Has(id)) {
-      findings_.Add("id-out-of-range", "{} names {} of {}", owner, id.index, table.size());
+      findings_.Add("id-out-of-range", "{} names {} of {}", owner(), id.index, table.size());
     }
   }
 
@@ -144,6 +145,9 @@ auto StructureVerifier::Tables() -> void {
     }
   }
   std::unordered_set<std::string_view> names;
+  // Many parameters share a few rules: each text is read once.
+  std::unordered_set<std::string_view> rules;
+  names.reserve(static_cast<size_t>(plan_.parameters.size()));
   constexpr int64_t MostLayers = int64_t{1} << 20;
   for (const ParameterId id : plan_.parameters.ids()) {
     const Parameter& parameter = plan_.parameters[id];
@@ -155,14 +159,19 @@ auto StructureVerifier::Tables() -> void {
     } else {
       num_layers_ = std::max(num_layers_, parameter.layer + 1);
     }
-    ExpectId(fmt::format("the group of parameter {}", parameter.name), parameter.group, plan_.groups);
-    if (!ParseExpr(parameter.init, ExprKind::Rule).ok()) {
+    ExpectId([&] { return fmt::format("the group of parameter {}", parameter.name); }, parameter.group, plan_.groups);
+    if (rules.contains(parameter.init)) {
+      continue;
+    }
+    if (ParseExpr(parameter.init, ExprKind::Rule).ok()) {
+      rules.insert(parameter.init);
+    } else {
       findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);
     }
   }
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
-    const std::string owner = fmt::format("sub-vector v{}", id.index);
+    const auto owner = [&] { return fmt::format("sub-vector v{}", id.index); };
     ExpectId(owner, sub_vector.unit, plan_.units);
     for (const ValueId value :
          {sub_vector.shard, sub_vector.compute_copy, sub_vector.gradient, sub_vector.exp_avg, sub_vector.exp_avg_sq}) {
@@ -174,7 +183,7 @@ auto StructureVerifier::Tables() -> void {
       ExpectId(owner, segment.parameter, plan_.parameters);
     }
     if (sub_vector.axes == AxisSet{} && plan_.mesh.num_ranks() > 1) {
-      findings_.Add("axes-empty", "{} names no axis", owner);
+      findings_.Add("axes-empty", "{} names no axis", owner());
     }
   }
   std::unordered_set<std::string_view> scalar_names;
@@ -187,7 +196,7 @@ auto StructureVerifier::Tables() -> void {
     }
   }
   for (const ValueId id : plan_.values.ids()) {
-    ExpectId(fmt::format("value %{}", id.index), plan_.values[id].buffer, plan_.buffers);
+    ExpectId([&] { return fmt::format("value %{}", id.index); }, plan_.values[id].buffer, plan_.buffers);
   }
   for (const Trigger& trigger : plan_.triggers) {
     if ((trigger.kind == TriggerKind::EverySteps) != (trigger.every > 0)) {
@@ -199,7 +208,7 @@ auto StructureVerifier::Tables() -> void {
     }
   }
   for (const Halt& halt : plan_.halts) {
-    ExpectId("a halt", halt.scalar, plan_.scalars);
+    ExpectId([] { return "a halt"; }, halt.scalar, plan_.scalars);
   }
 }
 

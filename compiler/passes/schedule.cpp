@@ -7,9 +7,8 @@
 //   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it.
 //      What another pass releases is left to it
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/pass.h"
@@ -127,14 +126,19 @@ static auto PickStreams(Section& section) -> void {
 }
 
 static auto AddReleases(Plan& plan, Section& section) -> void {
-  // Last touch of each transient buffer; a buffer from before a loop is last touched at the loop's end.
-  std::unordered_map<BufferId, size_t> last_touch;
-  std::unordered_map<BufferId, size_t> first_touch;
+  // First and last touch of each transient buffer; one from before a loop is last touched at the loop's end.
+  constexpr size_t Never = std::numeric_limits<size_t>::max();
+  struct Touches {
+    size_t first = Never;
+    size_t last = 0;
+    bool released = false;
+  };
+  std::vector<Touches> touches(static_cast<size_t>(plan.buffers.size()));
+  const auto at = [&](BufferId id) -> Touches& { return touches[static_cast<size_t>(id.index)]; };
   std::vector<BufferId> order;
   size_t loop_begin = 0;
   bool in_loop = false;
   std::vector<BufferId> held_by_loop;
-  std::unordered_set<BufferId> released;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const Op& op = section.ops[i];
     if (op.As<op::Repeat>()) {
@@ -142,50 +146,47 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
       loop_begin = i;
     }
     if (const auto* release = op.As<op::Release>()) {
-      released.insert(release->buffer);
+      at(release->buffer).released = true;
     }
     for (const Access& access : AccessesOf(op.body)) {
       const BufferId buffer = plan.values[access.value].buffer;
       if (IsPersistent(plan.buffers[buffer].arena)) {
         continue;
       }
-      if (first_touch.try_emplace(buffer, i).second) {
+      Touches& touch = at(buffer);
+      if (touch.first == Never) {
+        touch.first = i;
         order.push_back(buffer);
       }
-      last_touch[buffer] = i;
-      if (in_loop && first_touch.at(buffer) < loop_begin) {
+      touch.last = i;
+      if (in_loop && touch.first < loop_begin) {
         held_by_loop.push_back(buffer);
       }
     }
     if (op.As<op::EndRepeat>()) {
       in_loop = false;
       for (const BufferId buffer : held_by_loop) {
-        last_touch[buffer] = i;
+        at(buffer).last = i;
       }
       held_by_loop.clear();
     }
   }
 
-  std::unordered_map<size_t, std::vector<BufferId>> released_at;
-  for (const BufferId buffer : order) {
-    if (released.contains(buffer)) {
-      continue;
-    }
-    released_at[last_touch.at(buffer)].push_back(buffer);
-  }
+  // Buffers by where they end, in the order in which they began.
+  std::erase_if(order, [&](BufferId buffer) { return at(buffer).released; });
+  std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) { return at(a).last < at(b).last; });
   std::vector<Op> ops;
+  ops.reserve(section.ops.size() + order.size());
+  auto next = order.begin();
   for (size_t i = 0; i < section.ops.size(); ++i) {
-    const Op& op = section.ops[i];
-    ops.push_back(op);
-    const auto released = released_at.find(i);
-    if (released == released_at.end()) {
-      continue;
-    }
+    const int32_t layer = section.ops[i].layer;
+    const Phase phase = section.ops[i].phase;
+    ops.push_back(std::move(section.ops[i]));
     Emitter emitter(&plan, &ops, PassKind::Schedule);
-    emitter.set_layer(op.layer);
-    emitter.set_phase(op.phase);
-    for (const BufferId buffer : released->second) {
-      emitter.Emit(op::Release{.buffer = buffer});
+    emitter.set_layer(layer);
+    emitter.set_phase(phase);
+    for (; next != order.end() && at(*next).last == i; ++next) {
+      emitter.Emit(op::Release{.buffer = *next});
     }
   }
   section.ops = std::move(ops);

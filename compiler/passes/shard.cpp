@@ -325,8 +325,9 @@ auto Sharder::ReduceGradients(Section& section) -> void {
     }
   }
   std::vector<Op> ops;
+  ops.reserve(section.ops.size() + 4 * vectors.size());
   for (size_t i = 0; i < section.ops.size(); ++i) {
-    const Op& op = section.ops[i];
+    Op& op = section.ops[i];
     Emitter emitter(&plan_, &ops, PassKind::Shard);
     emitter.set_phase(op.phase);
     emitter.set_layer(op.layer);
@@ -336,7 +337,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
         ClearPadding(id, vectors[static_cast<size_t>(id.index)].full, emitter);
       }
     }
-    ops.push_back(op);
+    ops.push_back(std::move(op));
     if (const auto found = completes.find(i); found != completes.end()) {
       for (const SubVectorId id : found->second) {
         Reduce(id, vectors[static_cast<size_t>(id.index)].full, emitter);
