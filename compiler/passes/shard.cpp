@@ -6,10 +6,8 @@
 //   2. in `step` and `eval`, gather a unit before its first use; in `step` gather it again before its first use in
 //      backward, if it is resharded after forward. With one rank on the axis the slice is the whole: views, no gather.
 //   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
-//   4. with more than one microbatch, loop over them, summing gradient slices and the loss in carried values; or whole
-//      gradients, which are then reduced behind the loop
-//   5. sum the slices over the ranks that hold the same: the replicas, and for what is replicated over tp its ranks, these
-//      slices lying side by side for one all_reduce of all units
+//   4. with more than one microbatch, loop over them (microbatch_loop.cpp)
+//   5. sum the slices over the ranks that hold the same (sum_over_replicas.cpp)
 //
 // Where buffers end is not said here: schedule releases each behind its last use.
 #include <algorithm>
@@ -18,67 +16,18 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ops/emitter.h"
-#include "compiler/ops/loss.h"
 #include "compiler/ops/rewrite.h"
+#include "compiler/passes/gradient_slice.h"
+#include "compiler/passes/microbatch_loop.h"
 #include "compiler/passes/shard_units.h"
+#include "compiler/passes/sum_over_replicas.h"
 #include "compiler/plan/local_parameter.h"
 
 namespace shardc {
 
 namespace {
-
-auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
-
-/// Makes the first contributions to gradients add to what the microbatch before left there.
-class GradientCarrier {
- public:
-  /// `vectors`: the buffers that hold gradients.
-  GradientCarrier(Emitter* names, const std::unordered_set<BufferId>* vectors) : names_(*names), vectors_(*vectors) {}
-
-  auto Add(Op& op) -> void {
-    VisitBody(op.body, [&](auto& body) { VisitFields(body, *this); });
-  }
-  auto EmitCarries(Emitter& emitter) const -> void {
-    for (const auto& [place, ends] : ends_) {
-      emitter.Emit(op::Carry{.last = ends.last, .first = ends.first});
-    }
-  }
-
-  auto In(std::string_view, ValueId) -> void {}
-  auto Out(std::string_view, ValueId) -> void {}
-  auto Over(std::string_view, ValueId, ValueId) -> void {}
-  auto Acc(std::string_view, ValueId id, ValueId& onto) -> void {
-    const Value gradient = names_.plan().values[id];
-    if (!vectors_.contains(gradient.buffer)) {
-      return;
-    }
-    Ends& ends = ends_[{gradient.buffer, gradient.offset.base}];
-    if (!onto.valid()) {
-      onto = names_.Alias(id, {gradient.dtype, gradient.shape}, gradient.name + ".sum");
-      ends.first = onto;
-    }
-    ends.last = id;
-  }
-  auto InOut(std::string_view, ValueId) -> void {}
-  auto Scratch(std::string_view, ValueId) -> void {}
-  auto Whole(std::string_view, BufferId) -> void {}
-  template <class T>
-  auto Attr(std::string_view, const T&) -> void {}
-
- private:
-  struct Ends {
-    ValueId first;
-    ValueId last;
-  };
-
-  Emitter& names_;
-  const std::unordered_set<BufferId>& vectors_;
-  /// Of the contributions to the gradient at each place, in a microbatch.
-  std::map<std::pair<BufferId, int64_t>, Ends> ends_;
-};
 
 class Sharder {
  public:
@@ -101,31 +50,13 @@ class Sharder {
   auto MakeState() -> void;
   auto GatherParameters(Section& section) -> void;
   auto ReduceGradients(Section& section) -> void;
-  auto LoopOverMicrobatches(Section& section) -> void;
-  auto SumOverReplicas(Section& section) -> void;
+  auto reduces_last() const -> bool { return reduces_last_; }
 
  private:
   auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
   /// Is the gradient that backward writes one of several, over ranks or microbatches?
   auto IsSummed(const SubVector& sub_vector) const -> bool {
     return Degree(sub_vector) > 1 || plan_.run.accumulate > 1 || LaterSumAxes(sub_vector, plan_.mesh) != AxisSet{};
-  }
-  /// A value as long as the slice that a rank owns.
-  auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
-      -> ValueId {
-    const SubVector& sub_vector = plan_.sub_vectors[id];
-    const ValueId value = emitter.New({dtype, {sub_vector.length / Degree(sub_vector)}}, category,
-                                      fmt::format("{}.{}", NameOf(plan_, sub_vector), suffix), arena);
-    if (Degree(sub_vector) > 1) {
-      plan_.values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
-    }
-    return value;
-  }
-  /// The slice of the gradient that a rank owns, before it is summed over those that own the same.
-  auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId {
-    const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
-    PlaceOver(LaterSumAxes(plan_.sub_vectors[id], plan_.mesh), Placement::Partial(), plan_.values[slice].placement);
-    return slice;
   }
   /// The sub-vectors whose parameters an op reads.
   auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
@@ -135,8 +66,6 @@ class Sharder {
       -> std::unordered_map<SubVectorId, std::vector<SubVectorId>>;
   auto ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void;
   auto Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void;
-  /// Moves the gradients of these sub-vectors into one buffer; the value of the whole.
-  auto SideBySide(const std::vector<SubVectorId>& ids, Emitter& emitter) -> ValueId;
   /// The whole vector of a unit, gathered by an op appended to `ops`; or the slice itself, where it is the whole.
   auto Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId;
 
@@ -156,7 +85,7 @@ auto Sharder::MakeState() -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     SubVector& sub_vector = plan_.sub_vectors[id];
     const auto slice = [&](DType dtype, Category category, std::string_view suffix, Arena arena) {
-      return SliceOf(id, dtype, emitter, category, suffix, arena);
+      return SliceOf(plan_, id, dtype, emitter, category, suffix, arena);
     };
     // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
     const bool copied = sub_vector.compute != DType::F32;
@@ -375,182 +304,13 @@ auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
     plan_.sub_vectors[id].gradient = full;
     return;
   }
-  const ValueId slice = GradientSlice(id, emitter);
+  const ValueId slice = GradientSlice(plan_, id, emitter);
   plan_.sub_vectors[id].gradient = slice;
   if (degree == 1) {
     // Nobody to reduce with, only microbatches to sum: the loop says onto what.
     emitter.Emit(op::Add{.a = full, .b = {}, .y = slice});
   } else {
     emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
-  }
-}
-
-/// Sums what the microbatches leave: `sum` is cleared before the loop, added to in it, and carried.
-auto Sharder::LoopOverMicrobatches(Section& section) -> void {
-  if (plan_.run.accumulate == 1) {
-    return;
-  }
-  std::vector<Op> before;
-  std::vector<Op> body;
-  std::vector<Op> after;
-  for (Op& op : section.ops) {
-    (IsMicrobatch(op) ? body : body.empty() ? before : after).push_back(std::move(op));
-  }
-  const Origin origin{0, "batch.accumulate"};
-  Emitter outside(&plan_, &before, PassKind::Shard);
-  outside.set_origin(origin);
-  std::vector<Op> carries;
-  Emitter carry(&plan_, &carries, PassKind::Shard);
-  carry.set_origin(origin);
-  const auto accumulate = [&](ValueId next, std::string_view name) {
-    const Value like = plan_.values[next];
-    const ValueId sum = outside.Alias(next, {like.dtype, like.shape}, fmt::format("{}.sum", name));
-    plan_.values[sum].placement = like.placement;
-    outside.Emit(op::Fill{.out = sum, .value = 0});
-    carry.Emit(op::Carry{.last = next, .first = sum});
-    return sum;
-  };
-  std::unordered_map<ValueId, ValueId> sums;
-  // The chunks of the loss add onto each other: the first adds onto what is carried, and what the last leaves is.
-  ValueId loss;
-  for (const Op& op : body) {
-    if (const auto found = LossOf(op)) {
-      loss = found->loss;
-    }
-  }
-  for (Op& op : body) {
-    VisitBody(op.body, [&](auto& concrete) {
-      using Body = std::remove_cvref_t<decltype(concrete)>;
-      if constexpr (IsLoss<Body>) {
-        if (!concrete.loss_onto.valid()) {
-          sums[loss] = concrete.loss_onto = accumulate(loss, "loss");
-        }
-      } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
-        if (plan_.buffers[plan_.values[concrete.shard].buffer].category != Category::Gradients) {
-          return;
-        }
-        sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan_.values[concrete.shard].name);
-      } else if constexpr (std::is_same_v<Body, op::Add>) {
-        if (!concrete.b.valid()) {
-          sums[concrete.y] = concrete.b = accumulate(concrete.y, plan_.values[concrete.y].name);
-        }
-      }
-    });
-  }
-  if (reduces_last_) {
-    std::unordered_set<BufferId> vectors;
-    for (const SubVector& sub_vector : plan_.sub_vectors) {
-      if (sub_vector.trainable) {
-        const Value whole = plan_.values[sub_vector.gradient];
-        vectors.insert(whole.buffer);
-        // Two names: what the loop leaves is not what it began with, though no op writes the whole at once.
-        const auto named = [&](std::string_view suffix) {
-          const ValueId id =
-              outside.Alias(sub_vector.gradient, {whole.dtype, whole.shape}, whole.name + std::string(suffix));
-          plan_.values[id].placement = whole.placement;
-          return id;
-        };
-        outside.Emit(op::Fill{.out = named(".cleared"), .value = 0});
-        sums[sub_vector.gradient] = named(".sum");
-      }
-    }
-    GradientCarrier carrier(&outside, &vectors);
-    for (Op& op : body) {
-      carrier.Add(op);
-    }
-    carrier.EmitCarries(carry);
-  }
-  for (SubVector& sub_vector : plan_.sub_vectors) {
-    if (!sub_vector.trainable) {
-      continue;
-    }
-    sub_vector.gradient = sums.at(sub_vector.gradient);
-  }
-  for (Op& op : after) {
-    ReplaceReads(op.body, [&](ValueId& id) { id = sums.contains(id) ? sums.at(id) : id; });
-    for (const Access& access : AccessesOf(op.body)) {
-      if (access.kills.valid()) {
-        CHECK(plan_.values[access.value].buffer == plan_.values[access.kills].buffer, "a sum moved");
-      }
-    }
-  }
-
-  std::vector<Op>& ops = section.ops;
-  ops = std::move(before);
-  Emitter emitter(&plan_, &ops, PassKind::Shard);
-  emitter.set_origin(origin);
-  emitter.Emit(op::Repeat{.count = plan_.run.accumulate});
-  ops.insert(ops.end(), body.begin(), body.end());
-  ops.insert(ops.end(), carries.begin(), carries.end());
-  emitter.Emit(op::EndRepeat{});
-  ops.insert(ops.end(), after.begin(), after.end());
-  for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    const SubVector sub_vector = plan_.sub_vectors[id];
-    if (reduces_last_ && sub_vector.trainable && Degree(sub_vector) > 1) {
-      const ValueId slice = GradientSlice(id, emitter);
-      emitter.Emit(op::ReduceScatter{
-          .full = sub_vector.gradient, .shard = slice, .shard_onto = {}, .axes = sub_vector.axes});
-      plan_.sub_vectors[id].gradient = slice;
-    }
-  }
-}
-
-auto Sharder::SideBySide(const std::vector<SubVectorId>& ids, Emitter& emitter) -> ValueId {
-  int64_t length = 0;
-  std::unordered_map<BufferId, int64_t> begin_of;
-  for (const SubVectorId id : ids) {
-    const Value& gradient = plan_.values[plan_.sub_vectors[id].gradient];
-    begin_of[gradient.buffer] = length * SizeOf(DType::F32);
-    length += gradient.num_elements();
-  }
-  const ValueId all = emitter.New({DType::F32, {length}}, Category::Gradients, "gradients.replicated");
-  for (Value& value : plan_.values) {
-    if (const auto found = begin_of.find(value.buffer); found != begin_of.end()) {
-      value.buffer = plan_.values[all].buffer;
-      value.offset.base += found->second;
-    }
-  }
-  return all;
-}
-
-auto Sharder::SumOverReplicas(Section& section) -> void {
-  Emitter emitter(&plan_, &section.ops, PassKind::Shard);
-  std::vector<SubVectorId> tp_replicated;
-  for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    SubVector& sub_vector = plan_.sub_vectors[id];
-    const AxisSet axes = LaterSumAxes(sub_vector, plan_.mesh);
-    if (!sub_vector.gradient.valid() || axes == AxisSet{}) {
-      continue;
-    }
-    if (sub_vector.tp_replicated) {
-      tp_replicated.push_back(id);
-      continue;
-    }
-    emitter.set_origin({0, "mesh.replicate"});
-    const Value gradient = plan_.values[sub_vector.gradient];
-    const ValueId sum = emitter.Alias(sub_vector.gradient, {gradient.dtype, gradient.shape}, gradient.name + ".whole");
-    plan_.values[sum].placement = gradient.placement;
-    PlaceOver(axes, {}, plan_.values[sum].placement);
-    emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
-    plan_.sub_vectors[id].gradient = sum;
-  }
-  if (tp_replicated.empty()) {
-    return;
-  }
-  emitter.set_origin({0, "mesh.tp"});
-  const AxisSet axes = LaterSumAxes(plan_.sub_vectors[tp_replicated.front()], plan_.mesh);
-  const ValueId all = SideBySide(tp_replicated, emitter);
-  const ValueId sum = emitter.Alias(all, {DType::F32, plan_.values[all].shape}, "gradients.replicated.whole");
-  emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
-  Placements whole = plan_.values[all].placement =
-      plan_.values[plan_.sub_vectors[tp_replicated.front()].gradient].placement;
-  PlaceOver(axes, {}, whole);
-  plan_.values[sum].placement = whole;
-  for (const SubVectorId id : tp_replicated) {
-    const Value own = plan_.values[plan_.sub_vectors[id].gradient];
-    const ValueId view = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
-    plan_.values[view].placement = whole;
-    plan_.sub_vectors[id].gradient = view;
   }
 }
 
@@ -566,8 +326,8 @@ auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   sharder.GatherParameters(plan.section(SectionKind::Step));
   sharder.GatherParameters(plan.section(SectionKind::Eval));
   sharder.ReduceGradients(plan.section(SectionKind::Step));
-  sharder.LoopOverMicrobatches(plan.section(SectionKind::Step));
-  sharder.SumOverReplicas(plan.section(SectionKind::Step));
+  LoopOverMicrobatches(plan, plan.section(SectionKind::Step), sharder.reduces_last());
+  SumOverReplicas(plan, plan.section(SectionKind::Step));
   RemoveUnused(plan);
   return plan;
 }
