@@ -29,8 +29,8 @@ auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType
   if (actual.dtype == expected.dtype && actual.shape == expected.shape) {
     return true;
   }
-  return check.Expect(false, constraint, "{} is {}{}, expected {}{}", field, ToText(actual.dtype),
-                      ToText(actual.shape), ToText(expected.dtype), ToText(expected.shape));
+  return check.Expect(false, constraint, "{} is {}{}, expected {}{}", field, ToText(actual.dtype), ToText(actual.shape),
+                      ToText(expected.dtype), ToText(expected.shape));
 }
 
 auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint)

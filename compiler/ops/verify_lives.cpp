@@ -36,6 +36,8 @@ auto CollectUses(const Plan& plan) -> BufferUses {
   uses.written.assign(num_buffers, false);
   uses.viewed.assign(num_buffers, false);
   uses.result.assign(static_cast<size_t>(plan.values.size()), false);
+  // Values that an op reads or writes.
+  std::vector<bool> named = uses.result;
   uses.written_in.fill(uses.written);
   uses.released_in.fill(uses.written);
   for (const SubVector& sub_vector : plan.sub_vectors) {
@@ -46,6 +48,10 @@ auto CollectUses(const Plan& plan) -> BufferUses {
   ForEachOp(plan, [&](SectionKind section, size_t, const Op& op) {
     const auto s = static_cast<size_t>(section);
     for (const Access& access : AccessesOf(op.body)) {
+      named[static_cast<size_t>(access.value.index)] = true;
+      if (access.kills.valid()) {
+        named[static_cast<size_t>(access.kills.index)] = true;
+      }
       if (access.kind == AccessKind::Write || access.kills.valid()) {
         const auto buffer = static_cast<size_t>(plan.values[access.value].buffer.index);
         uses.result[static_cast<size_t>(access.value.index)] = true;
@@ -57,15 +63,11 @@ auto CollectUses(const Plan& plan) -> BufferUses {
       uses.released_in[s][static_cast<size_t>(release->buffer.index)] = true;
     }
   });
-  ForEachOp(plan, [&](SectionKind, size_t, const Op& op) {
-    for (const Access& access : AccessesOf(op.body)) {
-      for (const ValueId id : {access.value, access.kills}) {
-        if (id.valid() && !uses.result[static_cast<size_t>(id.index)]) {
-          uses.viewed[static_cast<size_t>(plan.values[id].buffer.index)] = true;
-        }
-      }
+  for (const ValueId id : plan.values.ids()) {
+    if (named[static_cast<size_t>(id.index)] && !uses.result[static_cast<size_t>(id.index)]) {
+      uses.viewed[static_cast<size_t>(plan.values[id].buffer.index)] = true;
     }
-  });
+  }
   return uses;
 }
 

@@ -233,6 +233,10 @@ auto MemoryVerifier::PersistentOverlap() -> void {
 
 /// Peers read the gathered arena too, and all_gather alone meets them before it writes.
 auto MemoryVerifier::GatheredWrites() -> void {
+  if (std::none_of(plan_.buffers.begin(), plan_.buffers.end(),
+                   [](const Buffer& buffer) { return buffer.arena == Arena::Gathered; })) {
+    return;
+  }
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     for (const Access& access : AccessesOf(op.body)) {
       if (access.kind != AccessKind::Read && op.As<op::AllGather>() == nullptr &&

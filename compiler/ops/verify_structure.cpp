@@ -285,21 +285,27 @@ auto StructureVerifier::Events() -> void {
 /// if a control op writes them.
 auto StructureVerifier::Predicates() -> void {
   std::vector<bool> local(static_cast<size_t>(plan_.scalars.size()), false);
-  ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+  struct Predicated {
+    SectionKind section;
+    size_t index;
+  };
+  std::vector<Predicated> predicated;
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     if (const auto* read = op.As<op::ReadScalar>()) {
       local[static_cast<size_t>(read->to.index)] = true;
     }
-  });
-  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
-    if (op.when.always()) {
-      return;
+    if (!op.when.always()) {
+      predicated.push_back({section, index});
     }
+  });
+  for (const auto& [section, index] : predicated) {
+    const Op& op = plan_.section(section).ops[index];
     const Scalar& scalar = plan_.scalars[op.when.scalar];
     if (scalar.kind == ScalarKind::Metric || local[static_cast<size_t>(op.when.scalar.index)]) {
       findings_.AddOp(section, index, IsCollective(op) ? "collective-predicate" : "predicate-not-agreed",
                       "the ranks do not agree on {} {}", ToText(scalar.kind), scalar.name);
     }
-  });
+  }
 }
 
 }  // namespace

@@ -55,32 +55,39 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
   };
   std::vector<Source> sources(static_cast<size_t>(plan.buffers.size()));
   const auto at = [&](ValueId id) -> Source& { return sources[static_cast<size_t>(plan.values[id].buffer.index)]; };
-  ForEachOp(plan, [&](SectionKind, size_t, const Op& op) {
+  struct Taker {
+    SectionKind section;
+    size_t index;
+    IdUse use;
+  };
+  std::vector<Taker> takers;
+  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
     if (const auto* load = op.As<op::LoadTokens>()) {
       at(load->tokens).tokens = true;
       at(load->targets).targets = true;
       return;
     }
     for (const Access& access : AccessesOf(op.body)) {
-      at(access.value).others |= access.kind != AccessKind::Read;
+      if (access.kind != AccessKind::Read) {
+        at(access.value).others = true;
+      }
+    }
+    if (const auto use = IdUseOf(plan, op)) {
+      takers.push_back({section, index, *use});
     }
   });
-  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    const auto use = IdUseOf(plan, op);
-    if (!use) {
-      return;
-    }
-    const Source& source = at(use->ids);
-    if (source.others || (!source.tokens && !source.targets) || (use->as_tokens && source.targets)) {
+  for (const auto& [section, index, use] : takers) {
+    const Source& source = at(use.ids);
+    if (source.others || (!source.tokens && !source.targets) || (use.as_tokens && source.targets)) {
       findings.AddOp(section, index, "token-source", "{} lies in ${}, which load_tokens alone does not fill with {}",
-                     use->field, plan.values[use->ids].buffer.index, use->field);
+                     use.field, plan.values[use.ids].buffer.index, use.field);
     }
-    const int64_t ranks = plan.mesh.size(use->axes);
-    if (use->rows < CeilDiv(plan.data.vocab, ranks)) {
-      findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}", use->rows,
+    const int64_t ranks = plan.mesh.size(use.axes);
+    if (use.rows < CeilDiv(plan.data.vocab, ranks)) {
+      findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}", use.rows,
                      ranks, plan.data.vocab - 1);
     }
-  });
+  }
 }
 
 }  // namespace shardc

@@ -123,7 +123,8 @@ class Stretches {
 /// buffer is compared with what its nodes have taken together, and not with each that was placed.
 class TreePacker {
  public:
-  explicit TreePacker(size_t num_ops) : num_leaves_(std::bit_ceil(std::max<size_t>(1, num_ops))), nodes_(2 * num_leaves_) {}
+  explicit TreePacker(size_t num_ops)
+      : num_leaves_(std::bit_ceil(std::max<size_t>(1, num_ops))), nodes_(2 * num_leaves_) {}
 
   auto Place(const Lifetime& lifetime) -> int64_t {
     met_.clear();
@@ -146,8 +147,8 @@ class TreePacker {
  private:
   /// A node stands for the ops [begin, end).
   struct Node {
-    /// Of buffers that live through all of these ops, and not through all of the parent's. For one op the same as `any`,
-    /// and left out.
+    /// Of buffers that live through all of these ops, and not through all of the parent's. For one op the same as
+    /// `any`, and left out.
     Stretches through;
     /// Of buffers that live at any of them.
     Stretches any;

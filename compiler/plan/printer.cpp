@@ -1,5 +1,6 @@
 // Plan to text. Order of lines: header, tables, triggers, sections; every table in id order. Nothing is aligned, so
 // that a change of one line shows as one line.
+#include <iterator>
 #include <set>
 
 #include "compiler/plan/field_text.h"
@@ -36,31 +37,38 @@ struct FieldWriter {
   }
 };
 
-/// `  // recipe:21 shard.reshard_after_forward, shard`; either part may be missing.
-auto OriginComment(const Origin& origin, std::string_view made_by) -> std::string {
-  std::string text;
-  if (origin.line != 0 || !origin.key.empty()) {
-    text += origin.line != 0 ? fmt::format("recipe:{}", origin.line) : "recipe";
-    text += origin.key.empty() ? "" : " " + QuoteIfNeeded(origin.key);
-    text += made_by.empty() ? "" : ", ";
+/// Appends `  // recipe:21 shard.reshard_after_forward, shard`; either part may be missing.
+auto AppendOrigin(const Origin& origin, std::string_view made_by, std::string& out) -> void {
+  const bool known = origin.line != 0 || !origin.key.empty();
+  if (!known && made_by.empty()) {
+    return;
   }
-  text += made_by;
-  return text.empty() ? text : "  // " + text;
+  out += "  // ";
+  if (known) {
+    out += "recipe";
+    out += origin.line != 0 ? ":" + std::to_string(origin.line) : "";
+    out += origin.key.empty() ? "" : " " + QuoteIfNeeded(origin.key);
+    out += made_by.empty() ? "" : ", ";
+  }
+  out += made_by;
 }
 
-auto OpText(const Op& op, const Plan& plan, const PrintOptions& options) -> std::string {
-  std::string text;
-  FieldWriter writer{plan, options, text};
+auto AppendOp(const Op& op, const Plan& plan, const PrintOptions& options, std::string& out) -> void {
+  FieldWriter writer{plan, options, out};
   if (op.As<op::EndRepeat>() != nullptr) {
-    text = "}";
+    out += '}';
     writer.Default("stream", op.stream, Stream::Compute);
   } else {
-    text = fmt::format("{} {}", ToText(op.stream), ToText(op.kind()));
+    out += ToText(op.stream);
+    out += ' ';
+    out += ToText(op.kind());
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, RowFields<FieldWriter>{writer}); });
   }
   VisitLine(op, writer);
-  text += op.As<op::Repeat>() != nullptr ? " {" : "";
-  return text + (options.origins ? OriginComment(op.origin, ToText(op.made_by)) : "");
+  out += op.As<op::Repeat>() != nullptr ? " {" : "";
+  if (options.origins) {
+    AppendOrigin(op.origin, ToText(op.made_by), out);
+  }
 }
 
 /// Which buffers and values to print.
@@ -113,9 +121,11 @@ class Printer {
  private:
   /// The fields of one line, its comment and its end.
   template <class T>
-  auto FinishLine(const T& item, const std::string& comment = {}) -> void {
+  auto FinishLine(const T& item, const Origin& origin = {}) -> void {
     VisitLine(item, FieldWriter{plan_, options_, out_});
-    out_ += options_.origins ? comment : "";
+    if (options_.origins) {
+      AppendOrigin(origin, {}, out_);
+    }
     out_ += '\n';
   }
 
@@ -177,11 +187,11 @@ class Printer {
       const Parameter& parameter = plan_.parameters[id];
       out_ += fmt::format("parameter {} {} {}{}", FieldText(plan_, id), QuoteIfNeeded(parameter.name),
                           ToText(parameter.dtype), ToText(parameter.shape));
-      FinishLine(parameter, OriginComment(parameter.init_origin, {}));
+      FinishLine(parameter, parameter.init_origin);
     }
     for (const UnitId id : plan_.units.ids()) {
       out_ += fmt::format("unit {} {}", FieldText(plan_, id), QuoteIfNeeded(plan_.units[id].name));
-      FinishLine(plan_.units[id], OriginComment(plan_.units[id].origin, {}));
+      FinishLine(plan_.units[id], plan_.units[id].origin);
     }
     for (const SubVectorId id : plan_.sub_vectors.ids()) {
       out_ += "sub_vector " + FieldText(plan_, id);
@@ -207,7 +217,8 @@ class Printer {
     for (const BufferId id : plan_.buffers.ids()) {
       if (selection.all || selection.buffers.contains(id)) {
         const Buffer& buffer = plan_.buffers[id];
-        out_ += fmt::format("buffer {} {} {}", FieldText(plan_, id), ToText(buffer.arena), QuoteIfNeeded(buffer.name));
+        fmt::format_to(std::back_inserter(out_), "buffer ${} {} {}", id.index, ToText(buffer.arena),
+                       QuoteIfNeeded(buffer.name));
         FinishLine(buffer);
       }
     }
@@ -220,13 +231,15 @@ class Printer {
 
   auto PrintValue(ValueId id) -> void {
     const Value& value = plan_.values[id];
-    out_ += fmt::format("value {} = {}[{}] {}{}", FieldText(plan_, id), FieldText(plan_, value.buffer),
-                        ToText(value.offset), ToText(value.dtype), ToText(value.shape));
+    fmt::format_to(std::back_inserter(out_), "value %{} = ${}[{}] {}[{}]", id.index, value.buffer.index,
+                   ToText(value.offset), ToText(value.dtype), fmt::join(value.shape, ", "));
     if (const std::string placement = ToText(value.placement); !placement.empty()) {
-      out_ += ' ' + placement;
+      out_ += ' ';
+      out_ += placement;
     }
     if (!value.name.empty()) {
-      out_ += ' ' + QuoteIfNeeded(value.name);
+      out_ += ' ';
+      out_ += QuoteIfNeeded(value.name);
     }
     out_ += '\n';
   }
@@ -251,7 +264,7 @@ class Printer {
     for (const Op& op : plan_.section(kind).ops) {
       depth -= op.As<op::EndRepeat>() != nullptr && depth > 1 ? 1 : 0;
       out_.append(static_cast<size_t>(2 * depth), ' ');
-      out_ += OpText(op, plan_, options_);
+      AppendOp(op, plan_, options_, out_);
       out_ += '\n';
       depth += op.As<op::Repeat>() != nullptr ? 1 : 0;
     }
@@ -268,7 +281,9 @@ class Printer {
 auto PrintPlan(const Plan& plan, const PrintOptions& options) -> std::string { return Printer(plan, options).Print(); }
 
 auto PrintOp(const Op& op, const Plan& plan, bool origin) -> std::string {
-  return OpText(op, plan, PrintOptions{.origins = origin});
+  std::string text;
+  AppendOp(op, plan, PrintOptions{.origins = origin}, text);
+  return text;
 }
 
 }  // namespace shardc

@@ -87,9 +87,7 @@ auto Grows(benchmark::State& state, const Sets& small, const Sets& large) -> voi
   state.counters["small_ms"] = MedianOf(small_ms);
   state.counters["ratio"] = MedianOf(ratios);
 }
-BENCHMARK_CAPTURE(Grows, ten_times_the_layers, {}, {"model.layers=1260"})
-    ->Unit(benchmark::kMillisecond)
-    ->Iterations(5);
+BENCHMARK_CAPTURE(Grows, ten_times_the_layers, {}, {"model.layers=1260"})->Unit(benchmark::kMillisecond)->Iterations(5);
 BENCHMARK_CAPTURE(Grows, to_65536_ranks_from_2, {"mesh.dp=2", "mesh.tp=1"}, {"mesh.dp=65536", "mesh.tp=1"})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(25);

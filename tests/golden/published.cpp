@@ -1,7 +1,7 @@
 // Plans of recipes/published against figures that others published of these runs. Absolute ones cannot hold, as the
 // loss, the precision of logits and the allocator differ; what one setting costs can, and so can what a formula gives.
-// Source: torchtrain #165 (March 2024: Llama 2 7B on 8 H100 of 95.0396 GiB) and torchtitan #822 (February 2025: Llama 3 8B,
-// sequence 8192, on 8 H100).
+// Source: torchtrain #165 (March 2024: Llama 2 7B on 8 H100 of 95.0396 GiB) and torchtitan #822 (February 2025: Llama 3
+// 8B, sequence 8192, on 8 H100).
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ auto PlanOf(const std::string& recipe, const std::vector<std::string>& sets = {}
 /// times over.
 auto AliveAtTheLoss(const Plan& plan) -> AliveBytes {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
-  const auto op = std::find_if(ops.begin(), ops.end(),
-                               [](const Op& one) { return one.kind() == OpKind::CrossEntropyBackward; });
+  const auto op =
+      std::find_if(ops.begin(), ops.end(), [](const Op& one) { return one.kind() == OpKind::CrossEntropyBackward; });
   CHECK(op != ops.end(), "no loss");
   return SweepMemory(plan, SectionKind::Step).at(static_cast<size_t>(op - ops.begin()));
 }
@@ -48,8 +48,8 @@ TEST(Published, Parameters) {
   }
 }
 
-/// 52.13 % of 95.0396 GiB active at the peak against 23.92 %. Of 16,384 tokens and each of 32 blocks, in bf16: input, q,
-/// v, attention and gate, the result of down, and the lse of 32 heads in fp32, against the input alone. torchtitan's
+/// 52.13 % of 95.0396 GiB active at the peak against 23.92 %. Of 16,384 tokens and each of 32 blocks, in bf16: input,
+/// q, v, attention and gate, the result of down, and the lse of 32 heads in fp32, against the input alone. torchtitan's
 /// policy keeps the result of down too, as every second product, though nothing reads it; so does ours by that name.
 TEST(Published, SelectiveLessFullOfLlama2) {
   const Plan full = PlanOf("llama2_7b_full");
