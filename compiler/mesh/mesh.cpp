@@ -52,6 +52,17 @@ auto Mesh::RankOf(const Coordinates& coordinates) const -> int64_t {
   return (coordinates[0] * sizes[1] + coordinates[1]) * sizes[2] + coordinates[2];
 }
 
+auto Mesh::IndexIn(AxisSet axes, int64_t rank) const -> int64_t {
+  const Coordinates own = CoordinatesOf(rank);
+  int64_t index = 0;
+  for (int i = 0; i < NumAxes; ++i) {
+    if (axes.Has(static_cast<Axis>(i))) {
+      index = index * sizes[static_cast<size_t>(i)] + own[static_cast<size_t>(i)];
+    }
+  }
+  return index;
+}
+
 auto Mesh::Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t> {
   const Coordinates own = CoordinatesOf(rank);
   std::vector<int64_t> ranks;
@@ -68,6 +79,17 @@ auto Mesh::Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t> {
     }
   }
   return ranks;
+}
+
+auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
+  AxisSet spread;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (axes.Has(axis) && mesh.size(axis) > 1) {
+      spread = spread | AxisSet::Of(axis);
+    }
+  }
+  return spread;
 }
 
 auto Intersect(const Interval& a, const Interval& b) -> Interval {

@@ -27,6 +27,7 @@ struct AxisSet {
   static constexpr auto Of(Axis axis) -> AxisSet { return {static_cast<uint8_t>(1U << static_cast<unsigned>(axis))}; }
   static constexpr auto All() -> AxisSet { return {7}; }
   constexpr auto Has(Axis axis) const -> bool { return (bits & Of(axis).bits) != 0; }
+  constexpr auto Without(AxisSet other) const -> AxisSet { return {static_cast<uint8_t>(bits & ~other.bits)}; }
   friend constexpr auto operator|(AxisSet a, AxisSet b) -> AxisSet { return {static_cast<uint8_t>(a.bits | b.bits)}; }
   friend constexpr auto operator==(AxisSet, AxisSet) -> bool = default;
 };
@@ -44,10 +45,15 @@ struct Mesh {
   auto num_ranks() const -> int64_t { return sizes[0] * sizes[1] * sizes[2]; }
   auto CoordinatesOf(int64_t rank) const -> Coordinates;
   auto RankOf(const Coordinates& coordinates) const -> int64_t;
+  /// The place of `rank` in its group over `axes`.
+  auto IndexIn(AxisSet axes, int64_t rank) const -> int64_t;
   /// The ranks of the group over `axes` that `rank` belongs to, in rank order.
   auto Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t>;
   friend auto operator==(const Mesh&, const Mesh&) -> bool = default;
 };
+
+/// Those of `axes` that have more than one rank: an axis of one rank takes part in nothing.
+auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet;
 
 /// A half-open stretch of elements.
 struct Interval {

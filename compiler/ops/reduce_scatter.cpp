@@ -1,5 +1,5 @@
-// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16. C3: full lies in a
-// shared arena, where the peers read it. C4: shard_onto is the same bytes as shard.
+// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16.
+// C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the same bytes as shard.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -54,19 +54,6 @@ auto IsCollective(const Op& op) -> bool;
 /// Are both values the same bytes of the same buffer?
 auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool;
 
-/// A visitor of VisitFields that ignores every field; derive and hide what matters.
-struct IgnoreFields {
-  auto In(std::string_view, ValueId) -> void {}
-  auto Out(std::string_view, ValueId) -> void {}
-  auto Over(std::string_view, ValueId, ValueId) -> void {}
-  auto Acc(std::string_view, ValueId, ValueId) -> void {}
-  auto InOut(std::string_view, ValueId) -> void {}
-  auto Scratch(std::string_view, ValueId) -> void {}
-  auto Whole(std::string_view, BufferId) -> void {}
-  template <class T>
-  auto Attr(std::string_view, const T&) -> void {}
-};
-
 /// The byte range of a value at one point; [begin, end) from the start of its buffer.
 auto RangeOf(const Value& value, const RankPoint& point) -> Interval;
 

@@ -1,5 +1,6 @@
 // Token ids are the one kind of data that becomes an address: what takes them as row numbers has a row for each id that
-// the loader lets through, and reads nothing but what the loader wrote.
+// the loader lets through, and reads nothing but what the loader wrote. Ops on a stretch of the vocabulary name the
+// axes that it is cut over.
 #include <optional>
 
 #include "compiler/ops/verify_internal.h"
@@ -8,39 +9,43 @@ namespace shardc {
 
 namespace {
 
-/// Where an op takes ids: the value that holds them, and how many rows it may pick from.
-struct IdUse {
-  ValueId ids;
-  std::string_view field;
-  int64_t rows = 0;
+/// A matrix whose rows or columns are the vocabulary, or a rank's stretch of it.
+struct VocabUse {
+  ValueId matrix;
+  bool by_rows = false;
+  /// Each rank of these has as many rows or columns of its own.
+  AxisSet axes;
+  /// The value that holds ids, which pick from them; unset where none do.
+  ValueId ids = {};
+  std::string_view field = {};
   /// Targets may be -1, which says that there is none; as tokens they would be an address.
   bool as_tokens = false;
-  /// Each rank of these has as many rows of its own.
-  AxisSet axes;
+
+  auto dim(const Plan& plan) const -> size_t { return by_rows ? 0 : plan.values[matrix].shape.size() - 1; }
+  auto num_ids(const Plan& plan) const -> int64_t {
+    const Dims& shape = plan.values[matrix].shape;
+    return shape.empty() ? 0 : shape[dim(plan)];
+  }
 };
 
-auto FirstDim(const Plan& plan, ValueId id) -> int64_t {
-  return plan.values[id].shape.empty() ? 0 : plan.values[id].shape.front();
-}
-auto LastDim(const Plan& plan, ValueId id) -> int64_t {
-  return plan.values[id].shape.empty() ? 0 : plan.values[id].shape.back();
-}
-
-auto IdUseOf(const Plan& plan, const Op& op) -> std::optional<IdUse> {
+auto VocabUseOf(const Op& op) -> std::optional<VocabUse> {
   if (const auto* own = op.As<op::Embedding>()) {
-    return IdUse{own->tokens, "tokens", FirstDim(plan, own->weight), true, own->vocab_axes};
+    return VocabUse{own->weight, true, own->vocab_axes, own->tokens, "tokens", true};
   }
   if (const auto* own = op.As<op::EmbeddingBackward>()) {
-    return IdUse{own->tokens, "tokens", FirstDim(plan, own->dweight), true, own->vocab_axes};
+    return VocabUse{own->dweight, true, own->vocab_axes, own->tokens, "tokens", true};
+  }
+  if (const auto* own = op.As<op::LogSumExp>()) {
+    return VocabUse{own->logits, false, own->vocab_axes};
   }
   if (const auto* own = op.As<op::CrossEntropy>()) {
-    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false, {}};
+    return VocabUse{own->logits, false, {}, own->targets, "targets"};
   }
   if (const auto* own = op.As<op::ShardedCrossEntropy>()) {
-    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false, own->vocab_axes};
+    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets"};
   }
   if (const auto* own = op.As<op::CrossEntropyBackward>()) {
-    return IdUse{own->targets, "targets", LastDim(plan, own->logits), false, own->vocab_axes};
+    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets"};
   }
   return std::nullopt;
 }
@@ -58,7 +63,7 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
   struct Taker {
     SectionKind section;
     size_t index;
-    IdUse use;
+    VocabUse use;
   };
   std::vector<Taker> takers;
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
@@ -72,20 +77,31 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
         at(access.value).others = true;
       }
     }
-    if (const auto use = IdUseOf(plan, op)) {
+    if (const auto use = VocabUseOf(op)) {
       takers.push_back({section, index, *use});
     }
   });
   for (const auto& [section, index, use] : takers) {
+    if (plan.Established(PassKind::Place)) {
+      const Placement cut = Placement::Shard(static_cast<int>(use.dim(plan)));
+      if (const AxisSet axes = Spread(plan.mesh, AxesPlaced(plan.values[use.matrix].placement, cut));
+          axes != use.axes) {
+        findings.AddOp(section, index, "vocab-axes", "takes the vocabulary as cut over {}, %{} is over {}",
+                       ToText(use.axes), use.matrix.index, ToText(axes));
+      }
+    }
+    if (!use.ids.valid()) {
+      continue;
+    }
     const Source& source = at(use.ids);
     if (source.others || (!source.tokens && !source.targets) || (use.as_tokens && source.targets)) {
       findings.AddOp(section, index, "token-source", "{} lies in ${}, which load_tokens alone does not fill with {}",
                      use.field, plan.values[use.ids].buffer.index, use.field);
     }
     const int64_t ranks = plan.mesh.size(use.axes);
-    if (use.rows < CeilDiv(plan.data.vocab, ranks)) {
-      findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}", use.rows,
-                     ranks, plan.data.vocab - 1);
+    if (use.num_ids(plan) < CeilDiv(plan.data.vocab, ranks)) {
+      findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}",
+                     use.num_ids(plan), ranks, plan.data.vocab - 1);
     }
   }
 }

@@ -15,7 +15,7 @@ namespace {
 auto IsMicrobatch(const Op& op) -> bool { return op.phase != Phase::None; }
 
 /// Makes the first contributions to gradients add to what the microbatch before left there.
-class GradientCarrier {
+class GradientCarrier : public IgnoreFields {
  public:
   /// `vectors`: the buffers that hold gradients.
   GradientCarrier(Emitter* names, const std::unordered_set<BufferId>* vectors) : names_(*names), vectors_(*vectors) {}
@@ -29,9 +29,6 @@ class GradientCarrier {
     }
   }
 
-  auto In(std::string_view, ValueId) -> void {}
-  auto Out(std::string_view, ValueId) -> void {}
-  auto Over(std::string_view, ValueId, ValueId) -> void {}
   auto Acc(std::string_view, ValueId id, ValueId& onto) -> void {
     const Value gradient = names_.plan().values[id];
     if (!vectors_.contains(gradient.buffer)) {
@@ -44,11 +41,6 @@ class GradientCarrier {
     }
     ends.last = id;
   }
-  auto InOut(std::string_view, ValueId) -> void {}
-  auto Scratch(std::string_view, ValueId) -> void {}
-  auto Whole(std::string_view, BufferId) -> void {}
-  template <class T>
-  auto Attr(std::string_view, const T&) -> void {}
 
  private:
   struct Ends {

@@ -36,18 +36,6 @@ inline auto ResidualType(const Recipe& recipe) -> DType {
   return *recipe.precision.residual == "fp32" ? DType::F32 : ComputeType(recipe);
 }
 
-/// Those of `axes` that have more than one rank: an axis of one rank takes part in nothing.
-inline auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
-  AxisSet spread;
-  for (int i = 0; i < NumAxes; ++i) {
-    const auto axis = static_cast<Axis>(i);
-    if (axes.Has(axis) && mesh.size(axis) > 1) {
-      spread = spread | AxisSet::Of(axis);
-    }
-  }
-  return spread;
-}
-
 /// Belongs to the second half of a step: backward, or computed again for it.
 inline auto IsBackward(const Op& op) -> bool { return op.phase == Phase::Backward || op.phase == Phase::Recompute; }
 

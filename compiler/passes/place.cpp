@@ -167,9 +167,7 @@ class Placer {
 
 auto Place(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   if (plan.mesh.size(Axis::Tp) > 1) {
-    for (const SectionKind section : {SectionKind::Step, SectionKind::Eval}) {
-      SpreadOverTp(plan, plan.section(section), OriginOf(context.recipe->mesh.tp, "mesh.tp"));
-    }
+    SpreadOverTp(plan, OriginOf(context.recipe->mesh.tp, "mesh.tp"));
   }
   Placer placer(&plan);
   placer.Run(plan.section(SectionKind::Data));

@@ -13,13 +13,32 @@ namespace {
 
 constexpr AxisSet Tp = AxisSet::Of(Axis::Tp);
 
+auto Resize(Plan& plan, ValueId id, const Dims& shape) -> void {
+  plan.values[id].shape = shape;
+  plan.buffers[plan.values[id].buffer].bytes = plan.values[id].bytes();
+}
+
+auto CutParameters(Plan& plan) -> void {
+  std::unordered_map<std::string_view, const Parameter*> by_name;
+  for (const Parameter& parameter : plan.parameters) {
+    by_name[parameter.name] = &parameter;
+  }
+  for (const ValueId id : plan.values.ids()) {
+    const auto found = by_name.find(plan.values[id].name);
+    if (plan.buffers[plan.values[id].buffer].category == Category::Parameters && found != by_name.end()) {
+      const Parameter& parameter = *found->second;
+      Resize(plan, id, LocalShape(parameter, plan.mesh));
+      plan.values[id].placement[static_cast<size_t>(Axis::Tp)] =
+          parameter.tp_dim < 0 ? Placement{} : Placement::Shard(static_cast<int>(parameter.tp_dim));
+    }
+  }
+}
+
 /// The placement over tp of every value is kept where it belongs, in the plan; what is replicated there is whole.
 class Spreader {
  public:
   Spreader(Plan* plan, std::vector<Op>* ops, Origin origin)
-      : plan_(*plan), ops_(*ops), emitter_(plan, ops, PassKind::Place), origin_(std::move(origin)) {
-    CutParameters();
-  }
+      : plan_(*plan), ops_(*ops), emitter_(plan, ops, PassKind::Place), origin_(std::move(origin)) {}
 
   auto Add(Op op) -> void {
     if (op.phase != Phase::Forward) {
@@ -44,26 +63,7 @@ class Spreader {
   auto TpOf(ValueId id) -> Placement& { return plan_.values[id].placement[static_cast<size_t>(Axis::Tp)]; }
   auto IsSequence(ValueId id) -> bool { return TpOf(id) == Placement::Shard(0); }
 
-  auto CutParameters() -> void {
-    std::unordered_map<std::string, const Parameter*> by_name;
-    for (const Parameter& parameter : plan_.parameters) {
-      by_name[parameter.name] = &parameter;
-    }
-    for (const ValueId id : plan_.values.ids()) {
-      const auto found = by_name.find(plan_.values[id].name);
-      if (plan_.buffers[plan_.values[id].buffer].category == Category::Parameters && found != by_name.end()) {
-        Resize(id, LocalShape(*found->second, plan_.mesh));
-        TpOf(id) = found->second->tp_dim < 0 ? Placement{} : Placement::Shard(static_cast<int>(found->second->tp_dim));
-      }
-    }
-  }
-
   auto EmitCollective(OpBody body) -> void { emitter_.Emit(std::move(body)).origin = origin_; }
-
-  auto Resize(ValueId id, const Dims& shape) -> void {
-    plan_.values[id].shape = shape;
-    plan_.buffers[plan_.values[id].buffer].bytes = plan_.values[id].bytes();
-  }
 
   /// What stands for a value now. A stretch of what an op wrote, under a name of its own, is one of the whole.
   auto Current(ValueId id) -> ValueId {
@@ -120,7 +120,7 @@ class Spreader {
         plan_.values[id].offset = over.offset;
         plan_.values[id].shape = types[result].shape;
       } else {
-        Resize(id, types[result].shape);
+        Resize(plan_, id, types[result].shape);
       }
       TpOf(id) = PlacementOf(body, accesses, access.field);
       ++result;
@@ -192,12 +192,15 @@ class Spreader {
 
 }  // namespace
 
-auto SpreadOverTp(Plan& plan, Section& section, const Origin& origin) -> void {
-  const std::vector<Op> whole = std::move(section.ops);
-  section.ops.clear();
-  Spreader spreader(&plan, &section.ops, origin);
-  for (const Op& op : whole) {
-    spreader.Add(op);
+auto SpreadOverTp(Plan& plan, const Origin& origin) -> void {
+  CutParameters(plan);
+  for (const SectionKind kind : {SectionKind::Step, SectionKind::Eval}) {
+    const std::vector<Op> whole = std::move(plan.section(kind).ops);
+    plan.section(kind).ops.clear();
+    Spreader spreader(&plan, &plan.section(kind).ops, origin);
+    for (const Op& op : whole) {
+      spreader.Add(op);
+    }
   }
 }
 

@@ -5,15 +5,14 @@
 
 namespace shardc {
 
-/// Rewrites the forward ops of a section, built for whole matrices, to what one coordinate of tp computes, with the
-/// collectives that takes. Requires: mesh.tp > 1; the parameters' tp_dim are set.
+/// Rewrites the forward ops of `step` and `eval`, built for whole matrices, to what one coordinate of tp computes, with
+/// the collectives that takes. Requires: mesh.tp > 1; the parameters' tp_dim are set.
 ///
-/// Residuals and norms are cut along the sequence. In front of a matrix cut along its rows (q, k, v, gate, up, head) the
-/// sequence is gathered; behind one cut along its columns (o, down), and behind the embedding, whose rows are dealt out
-/// too, partial sums are reduce-scattered over the sequence. Activations are sequence-major, so neither copies. Logits
-/// stay cut over the vocabulary: only each row's log_sum_exp is gathered.
-/// Source: Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", sec. 4.2.2.
-/// `origin`: what made the collectives.
-auto SpreadOverTp(Plan& plan, Section& section, const Origin& origin) -> void;
+/// Residuals and norms are cut along the sequence. In front of a matrix cut along its rows (q, k, v, gate, up, head)
+/// the sequence is gathered; behind one cut along its columns (o, down), and behind the embedding, whose rows are dealt
+/// out too, partial sums are reduce-scattered over the sequence. Activations are sequence-major, so neither copies.
+/// Logits stay cut over the vocabulary: only each row's log_sum_exp is gathered. Source: Korthikanti et al. 2022,
+/// "Reducing Activation Recomputation in Large Transformer Models", sec. 4.2.2. `origin`: what made the collectives.
+auto SpreadOverTp(Plan& plan, const Origin& origin) -> void;
 
 }  // namespace shardc

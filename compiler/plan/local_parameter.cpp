@@ -42,4 +42,9 @@ auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Inte
   return {.elements = elements, .row = parameter.shape[1], .columns = {tp * shape[1], (tp + 1) * shape[1]}};
 }
 
+auto LogicalRange(const Plan& plan, const Segment& segment, Interval owned, int64_t rank) -> BoxRange {
+  return LogicalRange(plan.parameters[segment.parameter], plan.mesh, plan.mesh.IndexIn(AxisSet::Of(Axis::Tp), rank),
+                      {owned.begin - segment.begin, owned.end - segment.begin});
+}
+
 }  // namespace shardc

@@ -1,7 +1,7 @@
 // What one coordinate of the tp axis holds of a parameter: a stretch of its rows or of its columns, or all of it.
 //
-// Rows are dealt out in equal stretches of ceil(rows / tp), so that the last coordinates may hold fewer than their room, or
-// none: padding, which no rule initialises, no update touches and no checkpoint holds. Columns divide evenly.
+// Rows are dealt out in equal stretches of ceil(rows / tp), so that the last coordinates may hold fewer than their
+// room, or none: padding, which no rule initialises, no update touches and no checkpoint holds. Columns divide evenly.
 #pragma once
 
 #include "compiler/mesh/box_range.h"
@@ -16,5 +16,7 @@ auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t tp) -> 
 /// Where elements [begin, end) of what lies at a coordinate belong in the logical tensor.
 /// Requires: end <= LocalElements.
 auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Interval elements) -> BoxRange;
+/// The same of what a rank owns of a segment, in elements of the sub-vector as OwnedSegment gives it.
+auto LogicalRange(const Plan& plan, const Segment& segment, Interval owned, int64_t rank) -> BoxRange;
 
 }  // namespace shardc

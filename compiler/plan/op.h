@@ -28,9 +28,9 @@ namespace op {
 #define MAYBE(y) ValueId y;
 #define BUFFER(b) BufferId b;
 #define ATTR(Type, name) Type name{};
-#define OP(Type, mnemonic, differentiable, fields, doc)             \
-  struct Type {                                                     \
-    static constexpr std::string_view Mnemonic = #mnemonic;         \
+#define OP(Type, mnemonic, differentiable, fields, doc)                        \
+  struct Type {                                                                \
+    static constexpr std::string_view Mnemonic = #mnemonic;                    \
     fields friend auto operator==(const Type&, const Type&) -> bool = default; \
   };
 #include "schemas/ops.def"
@@ -78,8 +78,8 @@ auto VisitMaybe(Visitor& visitor, std::string_view name, Id& id) -> void {
 
 /// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
 /// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),
-/// Scratch(name, id), Whole(name, buffer), Attr(name, value). A MAYBE field comes as InOut where it is set; a visitor with
-/// Maybe(name, id) sees it always.
+/// Scratch(name, id), Whole(name, buffer), Attr(name, value). A MAYBE field comes as InOut where it is set; a visitor
+/// with Maybe(name, id) sees it always.
 template <class Body, class Visitor>
 auto VisitFields(Body& body, Visitor&& visitor) -> void {
   using Plain = std::remove_const_t<Body>;
@@ -109,6 +109,19 @@ auto VisitFields(Body& body, Visitor&& visitor) -> void {
   static_cast<void>(body);
   static_cast<void>(visitor);
 }
+
+/// A visitor of VisitFields that ignores every field; derive and hide what matters.
+struct IgnoreFields {
+  auto In(std::string_view, ValueId) -> void {}
+  auto Out(std::string_view, ValueId) -> void {}
+  auto Over(std::string_view, ValueId, ValueId) -> void {}
+  auto Acc(std::string_view, ValueId, ValueId) -> void {}
+  auto InOut(std::string_view, ValueId) -> void {}
+  auto Scratch(std::string_view, ValueId) -> void {}
+  auto Whole(std::string_view, BufferId) -> void {}
+  template <class T>
+  auto Attr(std::string_view, const T&) -> void {}
+};
 
 /// Run only where the scalar is not 0 (or is 0, if negated).
 struct Predicate {
@@ -181,8 +194,10 @@ template <class Variant, class Function>
 auto VisitBody(Variant& body, Function&& function) -> decltype(auto) {
   return std::visit(
       [&](auto& concrete) -> decltype(auto) {
-        if constexpr (std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(concrete)>>, std::monostate>) {
-          using Result = decltype(function(std::declval<std::conditional_t<std::is_const_v<Variant>, const op::EndRepeat&, op::EndRepeat&>>()));
+        if constexpr (std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(concrete)>>,
+                                     std::monostate>) {
+          using Result = decltype(function(
+              std::declval<std::conditional_t<std::is_const_v<Variant>, const op::EndRepeat&, op::EndRepeat&>>()));
           CHECK(false, "an op without a body");
           if constexpr (!std::is_void_v<Result>) {
             return Result{};

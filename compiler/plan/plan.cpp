@@ -34,32 +34,19 @@ auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string {
 }
 
 auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
-  const Coordinates own = mesh.CoordinatesOf(rank);
-  int64_t index = 0;
-  for (int i = 0; i < NumAxes; ++i) {
-    if (sub_vector.axes.Has(static_cast<Axis>(i))) {
-      index = index * mesh.sizes[static_cast<size_t>(i)] + own[static_cast<size_t>(i)];
-    }
-  }
-  return OwnedSlice(sub_vector.length, mesh.size(sub_vector.axes), index);
+  return OwnedSlice(sub_vector.length, mesh.size(sub_vector.axes), mesh.IndexIn(sub_vector.axes, rank));
 }
 
 auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
-  const int64_t tp = plan.mesh.CoordinatesOf(rank)[static_cast<size_t>(Axis::Tp)];
+  const int64_t tp = plan.mesh.IndexIn(AxisSet::Of(Axis::Tp), rank);
   const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, tp);
   return Intersect({segment.begin, std::min(segment.end, segment.begin + elements)},
                    OwnedSliceOf(sub_vector, plan.mesh, rank));
 }
 
 auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
-  AxisSet axes;
-  for (const Axis axis : {Axis::Replicate, Axis::Tp}) {
-    const bool summed = axis == Axis::Replicate || sub_vector.tp_replicated;
-    if (summed && !sub_vector.axes.Has(axis) && mesh.size(axis) > 1) {
-      axes = axes | AxisSet::Of(axis);
-    }
-  }
-  return axes;
+  const AxisSet same = AxisSet::Of(Axis::Replicate) | (sub_vector.tp_replicated ? AxisSet::Of(Axis::Tp) : AxisSet{});
+  return Spread(mesh, same.Without(sub_vector.axes));
 }
 
 namespace {

@@ -47,8 +47,8 @@ enum class Arena : uint8_t { Persistent, Transient, SharedPersistent, SharedTran
 constexpr int NumArenas = 6;
 template <>
 struct EnumNames<Arena> {
-  static constexpr std::array<std::string_view, NumArenas> names{"persistent", "transient", "shared-persistent",
-                                                                 "shared-transient", "host", "gathered"};
+  static constexpr std::array<std::string_view, NumArenas> names{"persistent",       "transient", "shared-persistent",
+                                                                 "shared-transient", "host",      "gathered"};
 };
 /// True for arenas whose contents outlive a section.
 constexpr auto IsPersistent(Arena arena) -> bool {
@@ -85,6 +85,14 @@ struct Placement {
 };
 /// One per mesh axis.
 using Placements = std::array<Placement, NumAxes>;
+/// The axes over which a value is placed so.
+inline auto AxesPlaced(const Placements& placements, Placement placement) -> AxisSet {
+  AxisSet axes;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    axes = placements[i] == placement ? axes | AxisSet::Of(static_cast<Axis>(i)) : axes;
+  }
+  return axes;
+}
 /// Sets the placement over each of `axes`.
 inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
   for (size_t i = 0; i < NumAxes; ++i) {

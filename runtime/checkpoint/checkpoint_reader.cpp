@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/cover.h"
 #include "runtime/checkpoint/digest.h"
 #include "runtime/checkpoint/safetensors.h"
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/cover.h"
 #include "runtime/checkpoint/digest.h"
 #include "runtime/checkpoint/safetensors.h"
 
@@ -149,9 +150,9 @@ auto CheckpointWriter::CreateFile() -> Status {
     tensors.push_back({.name = name, .dtype = "F32", .shape = {piece.range.elements.size()}});
     metadata["elements of " + name] =
         fmt::format("[{}, {}){} of {}", piece.range.elements.begin, piece.range.elements.end,
-                    piece.range.is_whole_rows() ? ""
-                                                : fmt::format(" of columns [{}, {})", piece.range.columns.begin,
-                                                              piece.range.columns.end),
+                    piece.range.is_whole_rows()
+                        ? ""
+                        : fmt::format(" of columns [{}, {})", piece.range.columns.begin, piece.range.columns.end),
                     ToText(parameter.shape));
   }
   auto header = SafetensorsHeaderText(tensors, metadata);

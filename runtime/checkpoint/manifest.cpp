@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "compiler/plan/local_parameter.h"
 #include "runtime/checkpoint/digest.h"
@@ -318,9 +317,7 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
         pieces.push_back({.sub_vector = save->sub_vector,
                           .role = save->role,
                           .parameter = segment.parameter,
-                          .range = LogicalRange(plan.parameters[segment.parameter], plan.mesh,
-                                                coordinates[static_cast<size_t>(Axis::Tp)],
-                                                {owned.begin - segment.begin, owned.end - segment.begin}),
+                          .range = LogicalRange(plan, segment, owned, rank),
                           .slice_begin = owned.begin - slice_begin});
       }
     }
@@ -331,84 +328,6 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
 auto ManifestTensor::RangeOf(const Piece& piece) const -> BoxRange {
   return piece.columns.empty() ? BoxRange::Of(piece.elements)
                                : BoxRange{.elements = piece.elements, .row = shape[1], .columns = piece.columns};
-}
-
-/// That the pieces of one role and one box of columns tile it. Requires: sorted by their elements.
-static auto CheckBox(const std::string& name, const std::vector<const Piece*>& pieces, int64_t size) -> Status {
-  const std::string of_columns =
-      pieces.front()->columns.empty()
-          ? ""
-          : fmt::format(" of columns [{}, {})", pieces.front()->columns.begin, pieces.front()->columns.end);
-  int64_t covered = 0;
-  for (const Piece* piece : pieces) {
-    if (piece->elements.begin != covered) {
-      return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name,
-                  std::min(covered, piece->elements.begin), std::max(covered, piece->elements.begin), of_columns,
-                  covered < piece->elements.begin ? "in no file" : "there twice");
-    }
-    covered = piece->elements.end;
-  }
-  if (covered != size) {
-    return Fail(ExitCode::Checkpoint, "{}: elements [{}, {}){} are {}", name, std::min(covered, size),
-                std::max(covered, size), of_columns, covered < size ? "in no file" : "outside of it");
-  }
-  return Success{};
-}
-
-/// That the pieces of one role tile the tensor.
-static auto CheckRole(const std::string& name, const ManifestTensor& tensor, const std::vector<const Piece*>& pieces)
-    -> Status {
-  const int64_t size = NumElements(tensor.shape);
-  std::map<std::pair<int64_t, int64_t>, std::vector<const Piece*>> boxes;
-  for (const Piece* piece : pieces) {
-    boxes[{piece->columns.begin, piece->columns.end}].push_back(piece);
-  }
-  const bool whole_rows = boxes.begin()->second.front()->columns.empty();
-  const int64_t row = whole_rows ? 1 : tensor.shape[1];
-  int64_t covered = 0;
-  for (const auto& [columns, of_box] : boxes) {
-    const auto& [begin, end] = columns;
-    if (!whole_rows && begin != covered) {
-      return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are {}", name, std::min(covered, begin),
-                  std::max(covered, begin), covered < begin ? "in no file" : "there twice");
-    }
-    if (whole_rows && boxes.size() > 1) {
-      return Fail(ExitCode::Checkpoint, "{}: some pieces are of whole rows, and some of columns", name);
-    }
-    covered = end;
-  }
-  if (!whole_rows && covered != row) {
-    return Fail(ExitCode::Checkpoint, "{}: columns [{}, {}) are in no file", name, covered, row);
-  }
-  std::set<std::string_view> files;
-  for (auto& [columns, of_box] : boxes) {
-    std::sort(of_box.begin(), of_box.end(), [](const Piece* a, const Piece* b) {
-      return std::pair(a->elements.begin, a->elements.end) < std::pair(b->elements.begin, b->elements.end);
-    });
-    RETURN_IF_ERROR(CheckBox(name, of_box, whole_rows ? size : size / row * (columns.second - columns.first)));
-    for (const Piece* piece : of_box) {
-      if (!files.insert(piece->file).second) {
-        return Fail(ExitCode::Checkpoint, "{}: two pieces in {}", name, piece->file);
-      }
-    }
-  }
-  return Success{};
-}
-
-auto CheckCover(const Manifest& manifest) -> Status {
-  for (const auto& [name, tensor] : manifest.tensors) {
-    std::map<StateRole, std::vector<const Piece*>> roles;
-    for (const Piece& piece : tensor.pieces) {
-      roles[piece.role].push_back(&piece);
-    }
-    if (const int64_t size = NumElements(tensor.shape); size > 0 && !roles.contains(StateRole::Parameter)) {
-      return Fail(ExitCode::Checkpoint, "{}: elements [0, {}) are in no file", name, size);
-    }
-    for (const auto& [role, pieces] : roles) {
-      RETURN_IF_ERROR(CheckRole(StoredName(name, role), tensor, pieces));
-    }
-  }
-  return Success{};
 }
 
 }  // namespace shardc

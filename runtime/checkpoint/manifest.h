@@ -17,8 +17,8 @@
 
 namespace shardc {
 
-/// A stretch [begin, end) of a logical tensor, flat and row-major, and the file that holds it. With columns, the stretch is
-/// one of these columns of the matrix.
+/// A stretch [begin, end) of a logical tensor, flat and row-major, and the file that holds it. With columns, the
+/// stretch is one of these columns of the matrix.
 struct Piece {
   StateRole role = StateRole::Parameter;
   Interval elements;
@@ -111,8 +111,5 @@ struct StoredPiece {
   int64_t slice_begin = 0;
 };
 auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece>;
-
-/// Proves that each role's pieces cover each tensor exactly once. Errors: names the tensor, the role and the elements.
-auto CheckCover(const Manifest& manifest) -> Status;
 
 }  // namespace shardc

@@ -94,10 +94,11 @@ static auto SumSlicesOfBFloat16(const std::vector<const std::byte*>& slices, con
   alignas(64) float sum[Piece];
   for (int64_t begin = 0; begin < count; begin += Piece) {
     const int64_t length = std::min(Piece, count - begin);
-    for (size_t k = 0; k < slices.size(); ++k) {
-      const auto* const source = reinterpret_cast<const BFloat16*>(slices[k]) + begin;
+    std::fill_n(sum, length, 0.0F);
+    for (const std::byte* slice : slices) {
+      const auto* const source = reinterpret_cast<const BFloat16*>(slice) + begin;
       for (int64_t i = 0; i < length; ++i) {
-        sum[i] = (k == 0 ? 0.0F : sum[i]) + Load(source[i]);
+        sum[i] += Load(source[i]);
       }
     }
     for (int64_t i = 0; i < length; ++i) {

@@ -14,6 +14,7 @@
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/checkpoint/cover.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {
@@ -101,8 +102,8 @@ inline auto OnRanks(const Plan& plan, const std::function<void(Communicator&)>& 
   }
 }
 
-/// Two units of odd sizes, one of them with a parameter smaller than a slice, and a frozen sub-vector without moments. Over
-/// tp, rows are dealt out with padding, columns evenly, and vectors not at all.
+/// Two units of odd sizes, one of them with a parameter smaller than a slice, and a frozen sub-vector without moments.
+/// Over tp, rows are dealt out with padding, columns evenly, and vectors not at all.
 inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool with_frozen = true) -> Plan {
   Plan plan;
   plan.mesh = mesh;
@@ -143,8 +144,10 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
           continue;
         }
         const int64_t begin = RoundUp(end, SubVectorAlignment);
-        const ParameterId id = plan.parameters.Add(
-            {.name = tensor.name, .shape = tensor.shape, .trainable = trainable, .tp_dim = has_tp ? tensor.tp_dim : -1});
+        const ParameterId id = plan.parameters.Add({.name = tensor.name,
+                                                    .shape = tensor.shape,
+                                                    .trainable = trainable,
+                                                    .tp_dim = has_tp ? tensor.tp_dim : -1});
         end = begin + NumElements(LocalShape(plan.parameters[id], mesh));
         sub_vector.segments.push_back({.begin = begin, .end = end, .parameter = id});
       }
@@ -196,8 +199,7 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
   for (const Segment& segment : sub_vector.segments) {
     const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
     const Parameter& parameter = plan.parameters[segment.parameter];
-    const BoxRange range = LogicalRange(parameter, plan.mesh, plan.mesh.CoordinatesOf(rank)[2],
-                                        {owned.begin - segment.begin, owned.end - segment.begin});
+    const BoxRange range = LogicalRange(plan, segment, owned, rank);
     ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
       for (int64_t i = begin; i < end; ++i) {
         values[static_cast<size_t>(owned.begin - slice.begin + offset + i - begin)] =

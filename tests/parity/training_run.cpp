@@ -179,8 +179,7 @@ class Trainer {
         const Interval owned = OwnedSegment(plan_, sub_vector, segment, rank);
         const Parameter& parameter = plan_.parameters[segment.parameter];
         Numbers& tensor = tensors.at(parameter.name);
-        const BoxRange range = LogicalRange(parameter, plan_.mesh, at[static_cast<size_t>(Axis::Tp)],
-                                            {owned.begin - segment.begin, owned.end - segment.begin});
+        const BoxRange range = LogicalRange(plan_, segment, owned, rank);
         ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
           const float* const from = slice + owned.begin - mine.begin + offset;
           std::copy(from, from + (end - begin), tensor.begin() + begin);

@@ -22,7 +22,6 @@ class WholeState {
  public:
   auto Take(const Plan& plan, RankRunner& runner, int64_t rank) -> void {
     const std::lock_guard lock(mutex_);
-    const int64_t tp = plan.mesh.CoordinatesOf(rank)[static_cast<size_t>(Axis::Tp)];
     for (const SubVector& sub_vector : plan.sub_vectors) {
       const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
       for (const StateRole role : StateRoles) {
@@ -32,8 +31,7 @@ class WholeState {
           auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
           tensor.resize(static_cast<size_t>(parameter.num_elements()));
           const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
-          const BoxRange range =
-              LogicalRange(parameter, plan.mesh, tp, {owned.begin - segment.begin, owned.end - segment.begin});
+          const BoxRange range = LogicalRange(plan, segment, owned, rank);
           ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
             for (int64_t i = begin; i < end; ++i) {
               Put(tensor[static_cast<size_t>(i)], bits[owned.begin - slice.begin + offset + (i - begin)]);

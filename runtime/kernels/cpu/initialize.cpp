@@ -26,9 +26,7 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const auto rule = EvaluateRule(parsed.value, {});
   CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
 
-  const int64_t tp = plan.mesh.CoordinatesOf(binder.rank())[static_cast<size_t>(Axis::Tp)];
-  const BoxRange elements =
-      LogicalRange(parameter, plan.mesh, tp, {owned.begin - segment->begin, owned.end - segment->begin});
+  const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
   return [shard, at = owned.begin - slice_begin, elements, rule = rule.value, seed = plan.run.init_seed,
           name = parameter.name](const Moment& moment) -> Status {
     ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {

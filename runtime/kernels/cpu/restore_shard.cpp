@@ -20,16 +20,12 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
-  const int64_t tp = plan.mesh.CoordinatesOf(binder.rank())[static_cast<size_t>(Axis::Tp)];
   std::vector<Part> parts;
   for (const Segment& segment : sub_vector.segments) {
     const Interval owned = OwnedSegment(plan, sub_vector, segment, binder.rank());
     if (!owned.empty()) {
-      const Parameter& parameter = plan.parameters[segment.parameter];
-      parts.push_back(
-          {parameter.name,
-           LogicalRange(parameter, plan.mesh, tp, {owned.begin - segment.begin, owned.end - segment.begin}),
-           owned.begin - slice_begin});
+      parts.push_back({plan.parameters[segment.parameter].name, LogicalRange(plan, segment, owned, binder.rank()),
+                       owned.begin - slice_begin});
     }
   }
   const View shard = binder.ViewOf(op.shard);

@@ -40,11 +40,8 @@ inline auto VocabStretchOf(Binder& binder, AxisSet axes, int64_t rows) -> VocabS
     return {.first = 0, .size = rows, .total = rows};
   }
   const Plan& plan = binder.plan();
-  const auto group = plan.mesh.Group(axes, binder.rank());
-  const int64_t index = std::find(group.begin(), group.end(), binder.rank()) - group.begin();
-  return {.first = index * rows,
-          .size = std::clamp<int64_t>(plan.data.vocab - index * rows, 0, rows),
-          .total = plan.data.vocab};
+  const int64_t first = plan.mesh.IndexIn(axes, binder.rank()) * rows;
+  return {.first = first, .size = std::clamp<int64_t>(plan.data.vocab - first, 0, rows), .total = plan.data.vocab};
 }
 
 }  // namespace shardc
