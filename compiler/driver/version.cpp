@@ -2,7 +2,7 @@
 
 #include "compiler/driver/version.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include "compiler/plan/plan.h"
 
@@ -14,9 +14,9 @@ auto VersionText(bool as_json) -> std::string {
   if (!as_json) {
     return fmt::format("shardc {}\n", Version);
   }
-  const nlohmann::ordered_json json{
-      {"name", "shardc"}, {"version", Version}, {"plan_format", Plan::Version}, {"compiler", "g++ " __VERSION__}};
-  return json.dump() + "\n";
+  return fmt::format(R"({{"name":"shardc","version":"{}","plan_format":{},"compiler":"g++ {}"}})"
+                     "\n",
+                     Version, Plan::Version, __VERSION__);
 }
 
 }  // namespace shardc

@@ -198,7 +198,6 @@ auto FieldParser::Read(std::string_view text, Predicate& value) const -> std::st
 }
 
 auto ReadDims(std::string_view text, Dims& dims) -> bool {
-  constexpr size_t MaxDims = 8;
   if (!text.starts_with('[') || !text.ends_with(']') || text.size() < 2) {
     return false;
   }
@@ -207,7 +206,7 @@ auto ReadDims(std::string_view text, Dims& dims) -> bool {
   while (!text.empty()) {
     const size_t comma = text.find(", ");
     int64_t size = 0;
-    if (dims.size() == MaxDims || !ReadNumber(text.substr(0, comma), size)) {
+    if (dims.size() == Dims::max_size() || !ReadNumber(text.substr(0, comma), size)) {
       return false;
     }
     dims.push_back(size);

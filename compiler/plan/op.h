@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/base/check.h"
+#include "compiler/base/in_place_vector.h"
 #include "compiler/mesh/rank_expr.h"
 #include "compiler/plan/types.h"
 
@@ -76,13 +77,9 @@ auto VisitMaybe(Visitor& visitor, std::string_view name, Id& id) -> void {
   }
 }
 
-/// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
-/// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),
-/// Scratch(name, id), Whole(name, buffer), Attr(name, value). A MAYBE field comes as InOut where it is set; a visitor
-/// with Maybe(name, id) sees it always.
-template <class Body, class Visitor>
-auto VisitFields(Body& body, Visitor&& visitor) -> void {
-  using Plain = std::remove_const_t<Body>;
+/// The fields of one op's body, one specialisation per row.
+template <class Body>
+struct FieldsOf;
 #define IN(x) visitor.In(#x, body.x);
 #define OUT(y) visitor.Out(#y, body.y);
 #define OVER(y, x) visitor.Over(#y, body.y, body.x);
@@ -92,10 +89,14 @@ auto VisitFields(Body& body, Visitor&& visitor) -> void {
 #define MAYBE(y) VisitMaybe(visitor, #y, body.y);
 #define BUFFER(b) visitor.Whole(#b, body.b);
 #define ATTR(Type, name) visitor.Attr(#name, body.name);
-#define OP(Type, mnemonic, differentiable, fields, doc) \
-  if constexpr (std::is_same_v<Plain, op::Type>) {      \
-    fields                                              \
-  }
+#define OP(Type, mnemonic, differentiable, fields, doc)                                         \
+  template <>                                                                                   \
+  struct FieldsOf<op::Type> {                                                                   \
+    template <class Body, class Visitor>                                                        \
+    static auto Visit([[maybe_unused]] Body& body, [[maybe_unused]] Visitor& visitor) -> void { \
+      fields                                                                                    \
+    }                                                                                           \
+  };
 #include "schemas/ops.def"
 #undef IN
 #undef OUT
@@ -106,8 +107,14 @@ auto VisitFields(Body& body, Visitor&& visitor) -> void {
 #undef MAYBE
 #undef BUFFER
 #undef ATTR
-  static_cast<void>(body);
-  static_cast<void>(visitor);
+
+/// Calls one method of `visitor` per field, in row order. The visitor has, with ids by value or by reference as `Body`
+/// is const or not: In(name, id), Out(name, id), Over(name, id, operand), Acc(name, id, onto), InOut(name, id),
+/// Scratch(name, id), Whole(name, buffer), Attr(name, value). A MAYBE field comes as InOut where it is set; a visitor
+/// with Maybe(name, id) sees it always.
+template <class Body, class Visitor>
+auto VisitFields(Body& body, Visitor&& visitor) -> void {
+  FieldsOf<std::remove_const_t<Body>>::Visit(body, visitor);
 }
 
 /// A visitor of VisitFields that ignores every field; derive and hide what matters.
@@ -162,29 +169,8 @@ struct Access {
   std::string_view field;
 };
 
-/// The accesses of one op, in place: every pass and every part of the verifier asks for those of every op.
-class AccessList {
- public:
-  static constexpr size_t Most = 12;
-
-  AccessList() {}
-  auto Add(const Access& access) -> void {
-    CHECK(size_ < Most, "an op with more than {} values", Most);
-    std::construct_at(&items_[size_++], access);
-  }
-  auto size() const -> size_t { return size_; }
-  auto front() const -> const Access& { return *begin(); }
-  auto begin() const -> const Access* { return &items_[0]; }
-  auto end() const -> const Access* { return begin() + size_; }
-
- private:
-  size_t size_ = 0;
-  /// Only the first size_ of them live.
-  union {
-    Access items_[Most];
-  };
-};
-static_assert(std::is_trivially_destructible_v<Access> && std::is_trivially_copyable_v<Access>);
+/// The accesses of one op; every pass and every part of the verifier asks for those of every op.
+using AccessList = InPlaceVector<Access, 12>;
 
 /// Every value an op touches, in row order. An OVER operand appears as its read and as `kills` of the write.
 auto AccessesOf(const OpBody& body) -> AccessList;

@@ -6,6 +6,14 @@
 
 namespace shardc {
 
+Plan::Plan() = default;
+Plan::Plan(const Plan& other) = default;
+Plan::Plan(Plan&& other) noexcept = default;
+Plan::~Plan() = default;
+auto Plan::operator=(const Plan& other) -> Plan& = default;
+auto Plan::operator=(Plan&& other) noexcept -> Plan& = default;
+auto operator==(const Plan& a, const Plan& b) -> bool = default;
+
 auto Plan::Established(PassKind pass) const -> bool {
   return std::find(passes.begin(), passes.end(), pass) != passes.end();
 }
@@ -54,18 +62,18 @@ namespace {
 struct AccessCollector {
   AccessList& accesses;
 
-  auto In(std::string_view name, ValueId id) -> void { accesses.Add({id, AccessKind::Read, {}, name}); }
-  auto Out(std::string_view name, ValueId id) -> void { accesses.Add({id, AccessKind::Write, {}, name}); }
+  auto In(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Read, {}, name}); }
+  auto Out(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Write, {}, name}); }
   auto Over(std::string_view name, ValueId id, ValueId operand) -> void {
-    accesses.Add({id, AccessKind::Write, operand, name});
+    accesses.push_back({id, AccessKind::Write, operand, name});
   }
   auto Acc(std::string_view name, ValueId id, ValueId onto) -> void {
-    accesses.Add({id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto, name});
+    accesses.push_back({id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto, name});
   }
-  auto InOut(std::string_view name, ValueId id) -> void { accesses.Add({id, AccessKind::ReadWrite, {}, name}); }
+  auto InOut(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::ReadWrite, {}, name}); }
   auto Scratch(std::string_view name, ValueId id) -> void {
     if (id.valid()) {
-      accesses.Add({id, AccessKind::Write, {}, name});
+      accesses.push_back({id, AccessKind::Write, {}, name});
     }
   }
   auto Whole(std::string_view, BufferId) -> void {}

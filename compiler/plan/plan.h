@@ -210,6 +210,14 @@ struct Section {
 struct Plan {
   static constexpr int Version = 1;
 
+  // In one file for all: they are those of every table.
+  Plan();
+  Plan(const Plan& other);
+  Plan(Plan&& other) noexcept;
+  ~Plan();
+  auto operator=(const Plan& other) -> Plan&;
+  auto operator=(Plan&& other) noexcept -> Plan&;
+
   Mesh mesh;
   std::string device = "cpu";
   std::string kernels = "fused";
@@ -244,7 +252,7 @@ struct Plan {
   auto Established(PassKind pass) const -> bool;
   /// The first scalar of that name. Requires: there is one.
   auto ScalarNamed(std::string_view name) const -> ScalarId;
-  friend auto operator==(const Plan&, const Plan&) -> bool = default;
+  friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 
 /// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.

@@ -7,6 +7,7 @@
 
 #include "compiler/base/enum.h"
 #include "compiler/base/ids.h"
+#include "compiler/base/in_place_vector.h"
 #include "compiler/mesh/mesh.h"
 
 namespace shardc {
@@ -36,7 +37,8 @@ constexpr auto SizeOf(DType dtype) -> int64_t {
   return 0;
 }
 
-using Dims = std::vector<int64_t>;
+/// At most 8: more than any tensor here has.
+using Dims = InPlaceVector<int64_t, 8>;
 auto NumElements(const Dims& shape) -> int64_t;
 /// "[512, 128]".
 auto ToText(const Dims& shape) -> std::string;

@@ -66,6 +66,9 @@ auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<Manifest
   READ(tensor.dtype, JsonEnum<DType>(entry, "dtype"));
   const json* shape = nullptr;
   READ(shape, JsonArray(entry, "shape"));
+  if (shape->size() > Dims::max_size()) {
+    return Fail(ExitCode::Checkpoint, "\"shape\" has more than {} numbers", Dims::max_size());
+  }
   int64_t size = 1;
   for (const json& item : *shape) {
     int64_t dim = 0;

@@ -33,9 +33,6 @@ constexpr std::array<StoredDType, 15> StoredDTypes{{{"BOOL", 1},
                                                     {"I64", 8},
                                                     {"U64", 8}}};
 
-/// Far above any tensor's.
-constexpr size_t MaxNumDims = 64;
-
 auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<SafetensorsTensor> {
   SafetensorsTensor tensor{.name = name};
   auto dtype = JsonString(entry, "dtype");
@@ -53,8 +50,8 @@ auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<Safetenso
   if (!shape) {
     return shape.error();
   }
-  if (!(*shape)->is_array() || (*shape)->size() > MaxNumDims) {
-    return Fail(ExitCode::Checkpoint, "\"shape\" is no list of at most {} numbers", MaxNumDims);
+  if (!(*shape)->is_array() || (*shape)->size() > Dims::max_size()) {
+    return Fail(ExitCode::Checkpoint, "\"shape\" is no list of at most {} numbers", Dims::max_size());
   }
   int64_t bytes = known->bytes;
   for (const json& item : **shape) {

@@ -162,6 +162,11 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
          m["tensors"][tensor]["shape"] = {4294967296, 4294967296};
        },
        "more than 2^63 - 1"},
+      {"nine dims",
+       [&](json& m) {
+         m["tensors"][tensor]["shape"] = {1, 1, 1, 1, 1, 1, 1, 1, 305};
+       },
+       "more than 8 numbers"},
       {"tensor name", [](json& m) { m["tensors"]["a/b"] = m["tensors"]["model.norm.weight"]; }, "no plain name"},
   };
   for (const ManifestCase& row : cases) {

@@ -76,6 +76,7 @@ TEST(Safetensors, CraftedHeadersAreRefused) {
       {FileText("{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4), "\"shape\" is missing"},
       {FileText("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", 4), "\"data_offsets\" is missing"},
       {FileText(One("3", "[0,4]"), 4), "\"shape\" is no list"},
+      {FileText(One("[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4), "\"shape\" is no list of at most 8"},
       {FileText(One("[-1]", "[0,4]"), 4), "\"shape\": a whole number"},
       {FileText(One("[1.0]", "[0,4]"), 4), "\"shape\": a whole number"},
       {FileText(One("[18446744073709551615]", "[0,4]"), 4), "\"shape\": a whole number"},
