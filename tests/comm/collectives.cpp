@@ -301,8 +301,6 @@ TEST_P(Collectives, BarrierKeepsRanksTogether) {
   }
 }
 
-constexpr auto Threads = HostGroup::Members::Threads;
-constexpr auto Processes = HostGroup::Members::Processes;
 
 INSTANTIATE_TEST_SUITE_P(Meshes, Collectives,
                          testing::Values(Case{Threads, {1, 1, 1}}, Case{Threads, {1, 2, 1}}, Case{Threads, {1, 3, 1}},

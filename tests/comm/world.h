@@ -17,6 +17,9 @@
 
 namespace shardc {
 
+constexpr auto Threads = HostGroup::Members::Threads;
+constexpr auto Processes = HostGroup::Members::Processes;
+
 class World {
  public:
   static constexpr Arena SharedArena = Arena::SharedTransient;

@@ -23,10 +23,7 @@ struct ErrorCase {
   ExprKind kind = ExprKind::Rule;
 };
 
-constexpr ExprKind Predicate = ExprKind::Predicate;
-constexpr ExprKind Schedule = ExprKind::Schedule;
-
-constexpr ErrorCase Cases[] = {
+constexpr ErrorCase ErrorCases[] = {
     // Single tokens.
     {"1_000", "1:5 expr-syntax: `1_000` is not a number\n"},
     {"2x", "1:2 expr-syntax: `2x` is not a number\n"},
@@ -156,7 +153,7 @@ constexpr ErrorCase Cases[] = {
 };
 
 TEST(ExprErrors, ListsEveryFaultWithItsPlace) {
-  for (const ErrorCase& row : Cases) {
+  for (const ErrorCase& row : ErrorCases) {
     EXPECT_EQ(ListErrors(row.text, row.kind), row.errors) << row.text;
   }
 }

@@ -15,10 +15,7 @@ struct ValueCase {
   ExprKind kind = ExprKind::Rule;
 };
 
-constexpr ExprKind Predicate = ExprKind::Predicate;
-constexpr ExprKind Schedule = ExprKind::Schedule;
-
-constexpr ValueCase Cases[] = {
+constexpr ValueCase ValueCases[] = {
     // Numbers.
     {.text = "0", .value = "0"},
     {.text = "12", .value = "12"},
@@ -113,7 +110,7 @@ constexpr ValueCase Cases[] = {
 };
 
 TEST(ExprEvaluate, Values) {
-  for (const ValueCase& row : Cases) {
+  for (const ValueCase& row : ValueCases) {
     EXPECT_EQ(ValueOrErrors(row.text, row.kind), row.value) << row.text;
   }
 }

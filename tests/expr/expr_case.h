@@ -11,6 +11,9 @@
 
 namespace shardc {
 
+constexpr ExprKind Predicate = ExprKind::Predicate;
+constexpr ExprKind Schedule = ExprKind::Schedule;
+
 inline auto TestVariables() -> ExprVariables {
   return {{"layer", 3},     {"layers", 32}, {"hidden", 64}, {"fan_in", 128},
           {"fan_out", 256}, {"step", 10},   {"steps", 100}};

@@ -19,7 +19,7 @@ struct FunctionCase {
 
 constexpr std::string_view Domain = "expr-domain";
 
-constexpr FunctionCase Cases[] = {
+constexpr FunctionCase FunctionCases[] = {
     {"min", "2, 3", "2"},
     {"min", "3, 2", "2"},
     {"min", "-1, 1", "-1"},
@@ -50,7 +50,7 @@ constexpr FunctionCase Cases[] = {
 };
 
 TEST(ExprFunctions, Values) {
-  for (const FunctionCase& row : Cases) {
+  for (const FunctionCase& row : FunctionCases) {
     const std::string text = fmt::format("{}({})", row.function, row.arguments);
     const std::string value = ValueOrErrors(text, ExprKind::Rule);
     const std::string expected =
@@ -63,11 +63,11 @@ TEST(ExprFunctions, EveryRowHasACaseWithAValueAndOneOutsideItsDomain) {
   for (const ExprFunctionRow& function : ExprFunctionRows()) {
     bool has_value = false;
     bool has_fault = false;
-    for (const FunctionCase& row : Cases) {
+    for (const FunctionCase& row : FunctionCases) {
       has_value = has_value || (row.function == function.name && row.value != Domain);
       has_fault = has_fault || (row.function == function.name && row.value == Domain);
     }
-    EXPECT_TRUE(has_value) << function.name << " has no case in Cases";
+    EXPECT_TRUE(has_value) << function.name << " has no case in FunctionCases";
     EXPECT_TRUE(has_fault || function.domain.empty()) << function.name << " has no case outside its domain";
     EXPECT_FALSE(function.doc.empty()) << function.name;
   }

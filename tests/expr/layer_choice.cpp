@@ -35,7 +35,7 @@ constexpr std::string_view EvenOf80 =
     "0 2 4 6 8 10 12 14 16 18 20 22 24 26 28 30 32 34 36 38 40 42 44 46 48 50 52 54 56 58 60 62 64 66 68 70 72 74 76 "
     "78";
 
-constexpr ChoiceCase Cases[] = {
+constexpr ChoiceCase ChoiceCases[] = {
     // Fractions, as foundation-model-stack/fms-fsdp spreads them.
     {"1/5", 15, "2 7 12"},
     {"1/3", 15, "1 4 7 10 13"},
@@ -84,7 +84,7 @@ constexpr ChoiceCase Cases[] = {
 };
 
 TEST(LayerChoice, OfFractionsAndPredicates) {
-  for (const ChoiceCase& row : Cases) {
+  for (const ChoiceCase& row : ChoiceCases) {
     EXPECT_EQ(Chosen(row.text, row.layers), row.chosen) << row.text << " of " << row.layers;
   }
 }

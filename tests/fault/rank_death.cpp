@@ -23,8 +23,6 @@ auto ExpectNamed(const Outcome& outcome, size_t rank) -> void {
   EXPECT_TRUE(outcome.all_gone);
 }
 
-auto Sleep(int milliseconds) -> void { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
-
 TEST(RankDeath, AtAnyMoment) {
   constexpr size_t NumRanks = 3;
   const Training training({"mesh.dp=3", "train.steps=4000", "train.eval_every=30", "checkpoint.every=10"});

@@ -17,8 +17,6 @@ using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-auto Sleep(int milliseconds) -> void { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
-
 auto Has(const std::string& text, const std::string& part) -> bool { return text.find(part) != std::string::npos; }
 
 /// A stop as it should be: the newest checkpoint is that of the last step, and the log says so.

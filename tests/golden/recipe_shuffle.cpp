@@ -11,7 +11,7 @@ namespace shardc {
 
 namespace {
 
-struct Section {
+struct TextSection {
   /// As written, brackets included.
   std::string header;
   std::vector<std::string> keys;
@@ -25,8 +25,8 @@ auto Shuffle(std::vector<T>& items, std::mt19937_64& random) -> void {
   }
 }
 
-auto SectionsOf(const std::string& text) -> std::vector<Section> {
-  std::vector<Section> sections;
+auto SectionsOf(const std::string& text) -> std::vector<TextSection> {
+  std::vector<TextSection> sections;
   for (const std::string& line : LinesOf(text)) {
     if (line.empty() || line[0] == '#') {
       continue;
@@ -44,17 +44,17 @@ auto SectionsOf(const std::string& text) -> std::vector<Section> {
 
 auto ShuffledRecipe(const std::string& text, uint64_t seed) -> std::string {
   std::mt19937_64 random(seed);
-  std::vector<Section> sections = SectionsOf(text);
+  std::vector<TextSection> sections = SectionsOf(text);
   Shuffle(sections, random);
   // Tables of one array take the places that fell to their array, in their old order.
-  std::map<std::string, std::vector<Section>> arrays;
-  for (Section& section : SectionsOf(text)) {
+  std::map<std::string, std::vector<TextSection>> arrays;
+  for (TextSection& section : SectionsOf(text)) {
     arrays[section.header].push_back(std::move(section));
   }
   std::map<std::string, size_t> next;
   std::string out = "# shuffled\n";
-  for (const Section& place : sections) {
-    Section section = arrays[place.header][next[place.header]++];
+  for (const TextSection& place : sections) {
+    TextSection section = arrays[place.header][next[place.header]++];
     Shuffle(section.keys, random);
     out += "\n" + section.header + (random() % 2 == 0 ? "  # a comment" : "") + "\n";
     for (const std::string& key : section.keys) {

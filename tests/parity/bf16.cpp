@@ -20,7 +20,7 @@ struct Row {
   bool tied;
   std::vector<std::string> sets;
 };
-static const std::vector<Row> Rows{
+static const std::vector<Row> Bf16Rows{
     {"bf16, dp 1", false, {}},
     {"bf16, dp 2", false, {"mesh.dp=2"}},
     {"bf16, dp 3, accumulate 3, tied", true, {"mesh.dp=3", "batch.accumulate=3"}},
@@ -32,7 +32,7 @@ static const std::vector<Row> Rows{
 };
 
 TEST(Bf16, IsAsCloseAsLibTorchInBf16) {
-  for (const Row& row : Rows) {
+  for (const Row& row : Bf16Rows) {
     TrainingCase training_case{.name = row.name, .tied = row.tied, .sets = row.sets};
     training_case.sets.emplace_back("precision.compute=bf16");
     const TrainingRun run = RunTraining(training_case);

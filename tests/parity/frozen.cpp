@@ -18,7 +18,7 @@ struct FrozenRow {
   bool tied;
   std::vector<std::string> sets;
 };
-static const std::vector<FrozenRow> Rows{
+static const std::vector<FrozenRow> FrozenRows{
     {"embedding and first block", {"model.embed_tokens.weight", "model.layers.0.*"}, false, {}},
     {"embedding and first block, dp 2, recompute",
      {"model.embed_tokens.weight", "model.layers.0.*"},
@@ -64,7 +64,7 @@ static auto Trained(const FrozenRow& row, NamedNumbers tensors) -> NamedNumbers 
 }
 
 TEST(Frozen, TheOthersHaveTheGradientsOfAutograd) {
-  for (const FrozenRow& row : Rows) {
+  for (const FrozenRow& row : FrozenRows) {
     const TrainingRun run = Train(row, 1);
     const LossAndGradients f64 = TorchGradients(Precision::F64, run.shape, run.initial, run.batches[0]);
     const LossAndGradients f32 = TorchGradients(Precision::F32, run.shape, run.initial, run.batches[0]);
@@ -83,7 +83,7 @@ TEST(Frozen, TheOthersHaveTheGradientsOfAutograd) {
 }
 
 TEST(Frozen, KeepTheirBitsWhileTheOthersMove) {
-  for (const FrozenRow& row : Rows) {
+  for (const FrozenRow& row : FrozenRows) {
     for (const char* compute : {"precision.compute=fp32", "precision.compute=bf16"}) {
       const TrainingRun run = Train(row, 3, {compute});
       for (const auto& [name, numbers] : run.parameters) {
@@ -96,7 +96,7 @@ TEST(Frozen, KeepTheirBitsWhileTheOthersMove) {
 
 // A gradient does not depend on who else gets one.
 TEST(Frozen, GradientsAreTheBitsOfTrainingAll) {
-  for (const FrozenRow& row : Rows) {
+  for (const FrozenRow& row : FrozenRows) {
     const TrainingCase everything{.name = row.name, .tied = row.tied, .sets = row.sets};
     const NamedNumbers expected = Trained(row, RunTraining(everything).gradients);
     EXPECT_TRUE(SameBits(Trained(row, Train(row, 1).gradients), expected)) << row.name;

@@ -31,7 +31,7 @@ struct MaskedRow {
   std::vector<std::string> sets;
   Mask mask;
 };
-static const std::vector<MaskedRow> Rows{
+static const std::vector<MaskedRow> MaskedRows{
     {"a third masked", {"batch.accumulate=3"}, MaskThird},
     {"a third masked, dp 3", {"mesh.dp=3"}, MaskThird},
     {"rank 0 of 2 without a target",
@@ -56,7 +56,7 @@ static const std::vector<MaskedRow> Rows{
 };
 
 TEST(Masked, GradientsEqualAutograd) {
-  for (const MaskedRow& row : Rows) {
+  for (const MaskedRow& row : MaskedRows) {
     ExpectAutograd(row.name, RunTraining({.name = row.name, .sets = row.sets, .mask = row.mask}));
   }
 }

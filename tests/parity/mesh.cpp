@@ -19,7 +19,7 @@ struct MeshCase {
   const char* name;
   Sets sets;
 };
-static const std::vector<MeshCase> Meshes{
+static const std::vector<MeshCase> MeshCases{
     {"dp 2", {"mesh.dp=2"}},
     {"tp 2", {"mesh.tp=2"}},
     {"dp 2 x tp 2", {"mesh.dp=2", "mesh.tp=2"}},
@@ -53,7 +53,7 @@ static const std::vector<Sets> Policies{
 
 TEST(Meshes, GradientsEqualAutograd) {
   bool tied = false;
-  for (const MeshCase& mesh : Meshes) {
+  for (const MeshCase& mesh : MeshCases) {
     for (const Sets& policy : Policies) {
       for (const char* reshard : {"shard.reshard_after_forward=true", "shard.reshard_after_forward=false"}) {
         for (const char* accumulate : {"batch.accumulate=1", "batch.accumulate=3"}) {
@@ -73,7 +73,7 @@ TEST(Meshes, GradientsEqualAutograd) {
 }
 
 TEST(Meshes, GradientsInBf16AreAsCloseAsLibTorchs) {
-  for (const MeshCase& mesh : Meshes) {
+  for (const MeshCase& mesh : MeshCases) {
     for (const Sets& policy : Policies) {
       for (const bool tied : {false, true}) {
         const char* const accumulate = tied ? "batch.accumulate=3" : "batch.accumulate=1";
@@ -127,7 +127,7 @@ TEST(Meshes, OthersEqualAutograd) {
 }
 
 TEST(Meshes, MaskedTargetsCountOverAllReplicas) {
-  for (const MeshCase& mesh : Meshes) {
+  for (const MeshCase& mesh : MeshCases) {
     ExpectAutograd(mesh.name, RunTraining({.name = mesh.name,
                                            .sets = With(Divisible, mesh.sets),
                                            .mask = [](int64_t replica, std::span<int32_t> targets) {
@@ -140,7 +140,7 @@ TEST(Meshes, MaskedTargetsCountOverAllReplicas) {
 
 // What is frozen keeps its bits and has no gradient; the others have those of training all.
 TEST(Meshes, FrozenParametersChangeNothingElse) {
-  for (const MeshCase& mesh : Meshes) {
+  for (const MeshCase& mesh : MeshCases) {
     for (const char* frozen : {"optimizer.frozen=[\"*norm.weight\"]", "optimizer.frozen=[\"*embed*\", \"*.0.*\"]",
                                "optimizer.frozen=[\"*_proj.weight\", \"*embed*\", \"lm_head.weight\"]"}) {
       const auto run = [&](const Sets& sets) {
@@ -172,7 +172,7 @@ TEST(Meshes, FrozenParametersChangeNothingElse) {
 TEST(Meshes, InitialParametersAreTheSameBits) {
   for (const bool tied : {false, true}) {
     const TrainingRun one = RunTraining({.name = "1 rank", .tied = tied, .sets = Divisible});
-    for (const MeshCase& mesh : Meshes) {
+    for (const MeshCase& mesh : MeshCases) {
       const TrainingRun run = RunTraining({.name = mesh.name, .tied = tied, .sets = With(Divisible, mesh.sets)});
       EXPECT_TRUE(SameBits(one.initial, run.initial)) << mesh.name;
     }
@@ -181,7 +181,7 @@ TEST(Meshes, InitialParametersAreTheSameBits) {
 
 // Recomputation, resharding and prefetching change no bit on any mesh.
 TEST(Meshes, SameBitsWhateverIsGatheredOrComputedAgain) {
-  for (const MeshCase& mesh : Meshes) {
+  for (const MeshCase& mesh : MeshCases) {
     for (const char* compute : {"precision.compute=fp32", "precision.compute=bf16"}) {
       const auto run = [&](const Sets& sets) {
         return RunTraining({.name = mesh.name,

@@ -34,7 +34,7 @@ struct MeshRow {
   bool tied;
   std::vector<std::string> sets;
 };
-static const std::vector<MeshRow> Meshes{
+static const std::vector<MeshRow> MeshRows{
     {"dp 1", false, {}},
     {"dp 2, accumulate 2", false, {"mesh.dp=2", "batch.accumulate=2"}},
     {"dp 3, tied", true, {"mesh.dp=3"}},
@@ -55,7 +55,7 @@ static const std::vector<std::vector<std::string>> Variants{
 };
 
 TEST(SameBits, OfRecomputeReshardAndASecondRun) {
-  for (const MeshRow& mesh : Meshes) {
+  for (const MeshRow& mesh : MeshRows) {
     const TrainingRun first = RunTraining({.name = mesh.name, .tied = mesh.tied, .sets = mesh.sets, .steps = 3});
     EXPECT_FALSE(SameBits(first.initial, first.parameters)) << mesh.name << ": nothing was trained";
     for (const std::vector<std::string>& variant : Variants) {
@@ -105,7 +105,7 @@ static const std::vector<std::vector<std::string>> Units{
 
 // Squares are added up in another order, so the norm may differ in its last bits, and with it what is clipped by it.
 TEST(SameBits, OfUnits) {
-  for (const MeshRow& mesh : Meshes) {
+  for (const MeshRow& mesh : MeshRows) {
     const auto train = [&](const std::vector<std::string>& units) {
       TrainingCase row{.name = fmt::format("{}, {}", mesh.name, fmt::join(units, ", ")),
                        .tied = mesh.tied,

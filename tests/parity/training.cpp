@@ -54,7 +54,7 @@ struct TrainingRow {
   bool tied;
   std::vector<std::string> sets;
 };
-static const std::vector<TrainingRow> Rows{
+static const std::vector<TrainingRow> TrainingRows{
     {"dp 1", false, {}},
     {"dp 2, accumulate 2, tied", true, {"mesh.dp=2", "batch.accumulate=2"}},
     {"dp 3, recompute", false, {"mesh.dp=3", "recompute.policy=full"}},
@@ -89,7 +89,7 @@ static auto Minus(const NamedNumbers& a, const NamedNumbers& b) -> NamedNumbers 
 }
 
 TEST(Training, EqualsLibTorchAdamw) {
-  for (const TrainingRow& row : Rows) {
+  for (const TrainingRow& row : TrainingRows) {
     TrainingCase training_case{.name = row.name,
                                .tied = row.tied,
                                .sets = row.sets,

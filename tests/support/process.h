@@ -3,14 +3,18 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "compiler/base/units.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
+
+inline auto Sleep(int milliseconds) -> void { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 struct Outcome {
   /// As a shell shows it: 128 + n for signal n. -1: it had not ended in time, and was killed.

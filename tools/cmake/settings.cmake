@@ -19,7 +19,7 @@ if(CMAKE_BUILD_TYPE STREQUAL Debug)
   set(unity OFF)
 endif()
 option(CMAKE_UNITY_BUILD "Compile several files as one" ${unity})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 
 # missing-field-initializers: g++ 12 reports designated initialisers whose other members have defaults.
 # restrict: false reports from std::string in g++ 12 (GCC PR 105651).
