@@ -79,41 +79,38 @@ struct AttentionParts {
 
 /// The same of a backward slot.
 struct AttentionBackwardParts {
-  explicit AttentionBackwardParts(const AttentionSizes& sizes) {
-    const int64_t tile = AttentionBackwardQueryTile * sizes.tile_stride();
-    const int64_t queries_of_tile = AttentionBackwardQueryTile * sizes.head_stride();
+  explicit AttentionBackwardParts(const AttentionSizes& sizes)
+      : tile(AttentionBackwardQueryTile * sizes.tile_stride()) {
     value_columns = key_columns + sizes.key_columns_floats();
     key_rows = value_columns + sizes.key_columns_floats();
     dk = key_rows + sizes.key_rows_floats();
-    dv = dk + sizes.key_rows_floats();
-    q_left = dv + sizes.key_rows_floats();
-    dy_left = q_left + queries_of_tile;
-    q_right = dy_left + queries_of_tile;
-    dy_right = q_right + queries_of_tile;
-    scores = dy_right + queries_of_tile;
+    dv = dk + sizes.key_columns_floats();
+    queries = dv + sizes.key_columns_floats();
+    query_columns = queries + AttentionBackwardQueryTile * sizes.head_stride();
+    scores = query_columns + sizes.head_dim * sizes.queries_stride();
     dp = scores + tile;
-    p = dp + tile;
-    ds = p + tile;
-    transposed = ds + tile;
-    delta = transposed + sizes.keys() * sizes.queries_stride();
+    gradients = dp + tile;
+    pairs = gradients + tile;
+    delta = pairs + tile / 2;
     dq = delta + RoundUp(sizes.heads_per_kv() * sizes.sequence, 16);
     total = dq + sizes.heads_per_kv() * sizes.sequence * RoundUp(sizes.head_dim, 16);
   }
+
+  /// Elements of a tile of scores.
+  int64_t tile = 0;
 
   int64_t key_columns = 0;
   int64_t value_columns = 0;
   int64_t key_rows = 0;
   int64_t dk = 0;
   int64_t dv = 0;
-  int64_t q_left = 0;
-  int64_t dy_left = 0;
-  int64_t q_right = 0;
-  int64_t dy_right = 0;
+  int64_t queries = 0;
+  int64_t query_columns = 0;
   int64_t scores = 0;
   int64_t dp = 0;
-  int64_t p = 0;
-  int64_t ds = 0;
-  int64_t transposed = 0;
+  /// p and ds in bf16, and one of them in pairs of rows.
+  int64_t gradients = 0;
+  int64_t pairs = 0;
   int64_t delta = 0;
   int64_t dq = 0;
   int64_t total = 0;

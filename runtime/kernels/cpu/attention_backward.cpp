@@ -2,9 +2,10 @@
 //
 // With p = e^(scale q k^T - lse) and delta = rowsum(dy * y): dv = p^T dy, ds = scale p (dy v^T - delta), dq = ds k,
 // dk = ds^T q. An item of work is one (batch, kv head): for each tile of keys its query heads in order, for each of
-// those the tiles of queries from the diagonal on. dk and dv of a key tile are done in one go; dq gathers over the key
-// tiles; all gather in f32. The work is cut into slots by the plan, so neither bits nor scratch depend on the number of
-// threads. Source: Dao 2023, "FlashAttention-2", alg. 2.
+// those the tiles of queries from the diagonal on. dk and dv of a key tile are done in one go, as dk^T = q^T ds and
+// dv^T = dy^T p: so the few queries are transposed instead of p and ds, and rows of sums are long. dq gathers over the
+// key tiles; all gather in f32. The work is cut into slots by the plan, so neither bits nor scratch depend on the
+// number of threads. Source: Dao 2023, "FlashAttention-2", alg. 2.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/attention_view.h"
@@ -35,19 +36,16 @@ class AttentionBackwardItem {
     key_columns_ = elements(parts.key_columns);
     value_columns_ = elements(parts.value_columns);
     key_rows_ = elements(parts.key_rows);
-    q_left_ = elements(parts.q_left);
-    dy_left_ = elements(parts.dy_left);
-    // Without pairs, rows serve on either side of a product.
-    q_right_ = std::is_same_v<E, float> ? q_left_ : elements(parts.q_right);
-    dy_right_ = std::is_same_v<E, float> ? dy_left_ : elements(parts.dy_right);
-    // Of one type, they take the places of scores and dp.
-    p_ = elements(std::is_same_v<E, float> ? parts.scores : parts.p);
-    ds_ = elements(std::is_same_v<E, float> ? parts.dp : parts.ds);
-    transposed_ = elements(parts.transposed);
+    queries_ = elements(parts.queries);
+    query_columns_ = elements(parts.query_columns);
     dk_ = scratch + parts.dk;
     dv_ = scratch + parts.dv;
     scores_ = scratch + parts.scores;
     dp_ = scratch + parts.dp;
+    // Of one type, they take the places of scores and dp.
+    p_ = elements(std::is_same_v<E, float> ? parts.scores : parts.gradients);
+    ds_ = std::is_same_v<E, float> ? elements(parts.dp) : p_ + parts.tile;
+    pairs_ = elements(parts.pairs);
     delta_ = scratch + parts.delta;
     dq_ = scratch + parts.dq;
   }
@@ -84,8 +82,8 @@ class AttentionBackwardItem {
     pack.PackRightTransposed(all_.v + at_key, view_.key_stride, sizes_.head_dim, keys, value_columns_,
                              sizes_.tile_stride());
     pack.PackRight(all_.k + at_key, view_.key_stride, keys, sizes_.head_dim, key_rows_, sizes_.head_stride());
-    std::fill_n(dk_, keys * sizes_.head_stride(), 0.0F);
-    std::fill_n(dv_, keys * sizes_.head_stride(), 0.0F);
+    std::fill_n(dk_, sizes_.head_dim * sizes_.tile_stride(), 0.0F);
+    std::fill_n(dv_, sizes_.head_dim * sizes_.tile_stride(), 0.0F);
     for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
       // Tiles of queries begin where tiles of keys do.
       static_assert(AttentionKeyTile % AttentionBackwardQueryTile == 0);
@@ -94,29 +92,34 @@ class AttentionBackwardItem {
         RunTile(head, query, rows, key, std::min(keys, query + rows - key));
       }
     }
-    path_.loops->Of<T>().StoreBlock(dk_, sizes_.head_stride(), keys, sizes_.head_dim, false, all_.dk + at_key,
-                                    view_.key_stride);
-    path_.loops->Of<T>().StoreBlock(dv_, sizes_.head_stride(), keys, sizes_.head_dim, false, all_.dv + at_key,
-                                    view_.key_stride);
+    const auto& store = path_.loops->Of<T>();
+    store.StoreBlockTransposed(dk_, sizes_.tile_stride(), sizes_.head_dim, keys, false, all_.dk + at_key,
+                               view_.key_stride);
+    store.StoreBlockTransposed(dv_, sizes_.tile_stride(), sizes_.head_dim, keys, false, all_.dv + at_key,
+                               view_.key_stride);
   }
 
   auto RunTile(int64_t head, int64_t query, int64_t rows, int64_t key, int64_t columns) -> void {
-    PackQueries(all_.q + view_.QueryHead(batch_, Head(head)) + query * view_.query_stride, rows, q_left_, q_right_);
-    PackQueries(all_.dy + view_.QueryHead(batch_, Head(head)) + query * view_.query_stride, rows, dy_left_, dy_right_);
+    const int64_t at_query = view_.QueryHead(batch_, Head(head)) + query * view_.query_stride;
+    const T* const q = all_.q + at_query;
+    const T* const dy = all_.dy + at_query;
     const BlockProduct by_keys{.m = rows,
                                .n = columns,
                                .k = sizes_.head_dim,
                                .stride_a = sizes_.head_stride(),
                                .stride_b = sizes_.tile_stride(),
                                .stride_c = sizes_.tile_stride()};
-    Multiply(path_, by_keys, q_left_, key_columns_, scores_);
-    Multiply(path_, by_keys, dy_left_, value_columns_, dp_);
+    const auto& pack = path_.loops->Of<T, E>();
+    pack.PackLeft(q, view_.query_stride, rows, sizes_.head_dim, queries_, sizes_.head_stride());
+    Multiply(path_, by_keys, queries_, key_columns_, scores_);
+    pack.PackLeft(dy, view_.query_stride, rows, sizes_.head_dim, queries_, sizes_.head_stride());
+    Multiply(path_, by_keys, queries_, value_columns_, dp_);
     path_.loops->Of<E>().AttentionGradients(scores_, dp_, sizes_.tile_stride(), rows, columns, query - key + 1,
                                             view_.scale,
                                             all_.lse + (batch_ * sizes_.heads + Head(head)) * sizes_.sequence + query,
                                             delta_ + head * sizes_.sequence + query, p_, ds_, sizes_.tile_stride());
-    AddToKeys(p_, dy_right_, rows, columns, dv_);
-    AddToKeys(ds_, q_right_, rows, columns, dk_);
+    AddToKeys(dy, p_, rows, columns, dv_);
+    AddToKeys(q, ds_, rows, columns, dk_);
     Multiply(path_,
              {.m = rows,
               .n = sizes_.head_dim,
@@ -128,27 +131,23 @@ class AttentionBackwardItem {
              ds_, key_rows_, DqOf(head, query));
   }
 
-  auto PackQueries(const T* from, int64_t rows, E* left, E* right) -> void {
-    const auto& pack = path_.loops->Of<T, E>();
-    pack.PackLeft(from, view_.query_stride, rows, sizes_.head_dim, left, sizes_.head_stride());
-    if (right != left) {
-      pack.PackRight(from, view_.query_stride, rows, sizes_.head_dim, right, sizes_.head_stride());
-    }
-  }
-
-  /// sums += tile^T right.
-  auto AddToKeys(const E* tile, const E* right, int64_t rows, int64_t columns, float* sums) -> void {
-    path_.loops->Of<E, E>().PackLeftTransposed(tile, sizes_.tile_stride(), columns, rows, transposed_,
+  /// sums += queries^T tile.
+  auto AddToKeys(const T* queries, const E* tile, int64_t rows, int64_t columns, float* sums) -> void {
+    path_.loops->Of<T, E>().PackLeftTransposed(queries, view_.query_stride, sizes_.head_dim, rows, query_columns_,
                                                sizes_.queries_stride());
+    if constexpr (!std::is_same_v<E, float>) {
+      path_.loops->Of<E, E>().PackRight(tile, sizes_.tile_stride(), rows, columns, pairs_, sizes_.tile_stride());
+      tile = pairs_;
+    }
     Multiply(path_,
-             {.m = columns,
-              .n = sizes_.head_dim,
+             {.m = sizes_.head_dim,
+              .n = columns,
               .k = rows,
               .stride_a = sizes_.queries_stride(),
-              .stride_b = sizes_.head_stride(),
-              .stride_c = sizes_.head_stride(),
+              .stride_b = sizes_.tile_stride(),
+              .stride_c = sizes_.tile_stride(),
               .adds = true},
-             transposed_, right, sums);
+             query_columns_, tile, sums);
   }
 
   const AttentionView& view_;
@@ -158,13 +157,11 @@ class AttentionBackwardItem {
   E* key_columns_ = nullptr;
   E* value_columns_ = nullptr;
   E* key_rows_ = nullptr;
-  E* q_left_ = nullptr;
-  E* dy_left_ = nullptr;
-  E* q_right_ = nullptr;
-  E* dy_right_ = nullptr;
+  E* queries_ = nullptr;
+  E* query_columns_ = nullptr;
   E* p_ = nullptr;
   E* ds_ = nullptr;
-  E* transposed_ = nullptr;
+  E* pairs_ = nullptr;
   float* dk_ = nullptr;
   float* dv_ = nullptr;
   float* scores_ = nullptr;
