@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <random>
 #include <string>
 #include <vector>
+
+#include "runtime/init/blocks.h"
+#include "runtime/init/normal_quantile.h"
 
 namespace shardc {
 namespace {
@@ -152,6 +157,37 @@ TEST(FillRule, BoundsAreKept) {
     for (const float value : Fill(rule, 20'000)) {
       ASSERT_TRUE(a <= value && value <= b) << ToText(rule) << ": " << value;
     }
+  }
+}
+
+TEST(LogOf, IsWithinTwoUlp) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 200000; ++i) {
+    const double x =
+        std::ldexp(0.5 + static_cast<double>(random() >> 12) * 0x1p-53, -static_cast<int>(random() % 1000));
+    const double expected = std::log(x);
+    const double ulp = std::abs(std::nextafter(expected, -std::numeric_limits<double>::infinity()) - expected);
+    // The library's own is within one.
+    if (x <= 0.5) {
+      ASSERT_LE(std::abs(LogOf(x) - expected), 3 * ulp) << x;
+    }
+  }
+}
+
+/// Blocks and single elements, out into the tails and beyond where a double's exponent is at its end.
+TEST(NormalQuantileBlock, IsNormalQuantile) {
+  BlockOfDoubles p;
+  BlockOfDoubles z;
+  for (int i = 0; i < InitBlock; ++i) {
+    p[static_cast<size_t>(i)] = i % 2 == 0 ? std::ldexp(0.9, -4 * i - i / 8) : 1 - std::ldexp(0.4, -(i % 50));
+  }
+  p[0] = 0.075;
+  p[2] = FarTail;
+  p[4] = std::nextafter(FarTail, 0);
+  p[6] = 4.9e-324;
+  NormalQuantileBlock(p, z);
+  for (size_t i = 0; i < p.size(); ++i) {
+    ASSERT_EQ(z[i], NormalQuantile(p[i])) << p[i];
   }
 }
 
