@@ -39,6 +39,22 @@ static auto CheckUnits(CheckContext& context) -> void {
   }
 }
 
+static auto CheckRing(CheckContext& context) -> void {
+  const ShardSection& shard = context.recipe().shard;
+  if (!shard.gather_ring.is_set) {
+    return;
+  }
+  for (const auto& [name, depth] : {std::pair("prefetch_forward", &shard.prefetch_forward),
+                                    std::pair("prefetch_backward", &shard.prefetch_backward)}) {
+    if (context.IsSound(shard.gather_ring, *depth) && *shard.gather_ring <= **depth) {
+      context.diags()
+          .Build(shard.gather_ring.at, DiagnosticKind::RingTooShort, *shard.gather_ring, name, **depth)
+          .Note(depth->at, fmt::format("`{}` set here", name))
+          .Emit();
+    }
+  }
+}
+
 auto CheckShard(CheckContext& context) -> void {
   CheckUnits(context);
   const Recipe& recipe = context.recipe();
@@ -57,6 +73,7 @@ auto CheckShard(CheckContext& context) -> void {
           .Emit();
     }
   }
+  CheckRing(context);
   const Located<Condition>& reshard = recipe.shard.reshard_after_forward;
   const ExprResult<Expr> expr = ParseExpr(reshard->text, ExprKind::Predicate);
   if (!expr.ok()) {

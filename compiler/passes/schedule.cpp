@@ -4,8 +4,8 @@
 //   1. move each gather ahead of its use by the prefetch depth, counted in gathered units
 //   2. give each op with a SCRATCH field a buffer of its own
 //   3. put collectives of slices on the stream of their axis, host work on the host's
-//   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it.
-//      What another pass releases is left to it
+//   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it;
+//      of a ring, only when the buffer that takes its turn begins. What another pass releases is left to it
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -125,14 +125,62 @@ static auto PickStreams(Section& section) -> void {
   }
 }
 
-static auto AddReleases(Plan& plan, Section& section) -> void {
-  // First and last touch of each transient buffer; one from before a loop is last touched at the loop's end.
-  constexpr size_t Never = std::numeric_limits<size_t>::max();
-  struct Touches {
-    size_t first = Never;
-    size_t last = 0;
-    bool released = false;
+/// The ops at which a buffer is touched first and last.
+struct Touches {
+  static constexpr size_t Never = std::numeric_limits<size_t>::max();
+
+  size_t first = Never;
+  size_t last = 0;
+  bool released = false;
+};
+
+/// Buffers of a kind and of one size take turns, in each stretch of ops that no loop cuts: each lasts until the one
+/// that is the ring's depth behind it begins.
+static auto HoldInRings(const Plan& plan, const Section& section, const ShardSection& shard,
+                        std::vector<Touches>& touches) -> void {
+  if (!shard.gather_ring.is_set && !shard.reduce_ring.is_set) {
+    return;
+  }
+  const auto at = [&](BufferId id) -> Touches& { return touches[static_cast<size_t>(id.index)]; };
+  std::vector<size_t> stretch_of(section.ops.size());
+  std::vector<BufferId> gathered;
+  std::vector<BufferId> reduced;
+  size_t stretch = 0;
+  for (size_t i = 0; i < section.ops.size(); ++i) {
+    const Op& op = section.ops[i];
+    stretch += op.As<op::Repeat>() != nullptr || op.As<op::EndRepeat>() != nullptr ? 1 : 0;
+    stretch_of[i] = stretch;
+    if (GathersParameters(plan, op)) {
+      gathered.push_back(plan.values[op.As<op::AllGather>()->full].buffer);
+    } else if (const auto* scatter = op.As<op::ReduceScatter>()) {
+      const BufferId buffer = plan.values[scatter->full].buffer;
+      if (plan.buffers[buffer].category == Category::Gradients) {
+        reduced.push_back(buffer);
+      }
+    }
+  }
+  const auto hold = [&](std::vector<BufferId> buffers, const Located<int64_t>& depth) {
+    if (!depth.is_set) {
+      return;
+    }
+    std::stable_sort(buffers.begin(), buffers.end(), [&](BufferId a, BufferId b) { return at(a).first < at(b).first; });
+    std::map<std::pair<size_t, Bytes>, std::vector<BufferId>> turns;
+    for (const BufferId buffer : buffers) {
+      turns[{stretch_of[at(buffer).first], plan.buffers[buffer].bytes}].push_back(buffer);
+    }
+    for (const auto& [of, ring] : turns) {
+      for (size_t i = 0; i + static_cast<size_t>(*depth) < ring.size(); ++i) {
+        const size_t next = at(ring[i + static_cast<size_t>(*depth)]).first;
+        at(ring[i]).last = std::max(at(ring[i]).last, next - 1);
+      }
+    }
   };
+  hold(gathered, shard.gather_ring);
+  hold(reduced, shard.reduce_ring);
+}
+
+static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
+  // One from before a loop is last touched at the loop's end.
   std::vector<Touches> touches(static_cast<size_t>(plan.buffers.size()));
   const auto at = [&](BufferId id) -> Touches& { return touches[static_cast<size_t>(id.index)]; };
   std::vector<BufferId> order;
@@ -154,7 +202,7 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
         continue;
       }
       Touches& touch = at(buffer);
-      if (touch.first == Never) {
+      if (touch.first == Touches::Never) {
         touch.first = i;
         order.push_back(buffer);
       }
@@ -171,6 +219,8 @@ static auto AddReleases(Plan& plan, Section& section) -> void {
       held_by_loop.clear();
     }
   }
+
+  HoldInRings(plan, section, shard, touches);
 
   // Buffers by where they end, in the order in which they began.
   std::erase_if(order, [&](BufferId buffer) { return at(buffer).released; });
@@ -198,7 +248,7 @@ auto Schedule(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     Prefetch(plan, section, *shard.prefetch_forward, *shard.prefetch_backward);
     AddScratch(plan, section);
     PickStreams(section);
-    AddReleases(plan, section);
+    AddReleases(plan, section, shard);
   }
   return plan;
 }

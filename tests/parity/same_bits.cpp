@@ -50,6 +50,7 @@ static const std::vector<std::vector<std::string>> Variants{
     {"shard.reshard_after_forward=true"},
     {"shard.reshard_after_forward=false"},
     {"shard.prefetch_forward=1", "shard.prefetch_backward=2", "shard.reshard_after_forward=true"},
+    {"shard.gather_ring=2", "shard.reduce_ring=2", "shard.reshard_after_forward=true"},
     {"recompute.policy=full", "shard.reshard_after_forward=true"},
     {"recompute.policy=full", "shard.reshard_after_forward=false"},
 };
