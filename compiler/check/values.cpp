@@ -54,9 +54,7 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
   if (choices.empty()) {
     return true;
   }
-  if (is_known && key.section == "precision") {
-    context.diags().Build(at, DiagnosticKind::UnsupportedPrecision, key.name, word).Emit();
-  } else if (is_known) {
+  if (is_known) {
     context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, Listed(accepted)).Emit();
   } else {
     auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key.name, word, Listed(accepted));

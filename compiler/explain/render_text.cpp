@@ -172,7 +172,15 @@ auto PrecisionText(const Plan& plan) -> std::string {
   for (const SubVector& sub_vector : plan.sub_vectors) {
     computes.insert(ToText(sub_vector.compute));
   }
-  return fmt::format("{} compute; parameters, moments and sums of gradients in f32", fmt::join(computes, ", "));
+  std::set<std::string_view> terms;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (const auto* scatter = op.As<op::ReduceScatter>();
+        scatter != nullptr && plan.buffers[plan.values[scatter->full].buffer].category == Category::Gradients) {
+      terms.insert(ToText(plan.values[scatter->full].dtype));
+    }
+  }
+  return fmt::format("{} compute; parameters, moments and sums of gradients in f32{}", fmt::join(computes, ", "),
+                     terms.contains("bf16") ? fmt::format(", terms of sums in {}", fmt::join(terms, " and ")) : "");
 }
 
 /// Nothing where there is one microbatch, or nobody to reduce with.
@@ -181,11 +189,13 @@ auto GradientSumsText(const Report& report) -> std::string {
   if (report.plan->run.accumulate == 1 || slices == whole) {
     return "";
   }
-  return are_whole ? fmt::format("gradients   summed whole over microbatches, {}, reduced on the last; reduced on each, "
-                                 "{}\n",
-                                 FormatMemory(whole), FormatMemory(slices))
-                   : fmt::format("gradients   reduced on each microbatch, {}; summed whole and reduced on the last, {}\n",
-                                 FormatMemory(slices), FormatMemory(whole));
+  return are_whole
+             ? fmt::format(
+                   "gradients   summed whole over microbatches, {}, reduced on the last; reduced on each, "
+                   "{}\n",
+                   FormatMemory(whole), FormatMemory(slices))
+             : fmt::format("gradients   reduced on each microbatch, {}; summed whole and reduced on the last, {}\n",
+                           FormatMemory(slices), FormatMemory(whole));
 }
 
 auto LossText(const LossUse& loss) -> std::string {
@@ -234,9 +244,8 @@ auto RenderReportText(const Report& report) -> std::string {
                      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
                      Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
                      Counted(plan.run.tokens_per_step, "token")) +
-         GradientSumsText(report) + "\n" +
-         MemoryText(report) + "\n" + CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) +
-         "\n" + InitText(report);
+         GradientSumsText(report) + "\n" + MemoryText(report) + "\n" + CommunicationText(report) + "\n" +
+         FlopsText(report) + "\n" + UnitsText(report) + "\n" + InitText(report);
 }
 
 }  // namespace shardc

@@ -1,5 +1,6 @@
-// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16.
-// C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the same bytes as shard.
+// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16; or
+// full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the same
+// bytes as shard.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -13,10 +14,11 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
   check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "reduce_scatter-c1",
                "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
                ElementsOf(plan, op.shard), ranks);
-  const DType dtype = plan.values[op.full].dtype;
-  check.Expect(dtype == plan.values[op.shard].dtype && (dtype == DType::F32 || dtype == DType::BF16),
-               "reduce_scatter-c2", "{} to {}, expected f32 or bf16 of both", ToText(dtype),
-               ToText(plan.values[op.shard].dtype));
+  const DType terms = plan.values[op.full].dtype;
+  const DType sum = plan.values[op.shard].dtype;
+  check.Expect(
+      (terms == DType::F32 && sum == DType::F32) || (terms == DType::BF16 && (sum == DType::BF16 || sum == DType::F32)),
+      "reduce_scatter-c2", "{} to {}, expected f32 or bf16 to the same, or bf16 to f32", ToText(terms), ToText(sum));
   const Arena arena = plan.buffers[plan.values[op.full].buffer].arena;
   check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "reduce_scatter-c3",
                "full lies in the {} arena", ToText(arena));

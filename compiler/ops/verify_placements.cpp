@@ -1,5 +1,5 @@
-// Placements: what is one rank's term of a sum is read by the collective that makes it whole, or added to other terms,
-// and by nothing else; and no collective sums what its ranks have whole.
+// Placements: what is one rank's term of a sum is read by the collective that makes it whole, or goes on as a term,
+// added to others or in another type, and by nothing else; and no collective sums what its ranks have whole.
 #include "compiler/ops/verify_internal.h"
 
 namespace shardc {
@@ -29,9 +29,9 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
     }
     const AxisSet summed = SummedAxes(plan, op);
     const auto accesses = AccessesOf(op.body);
-    // The result of a collective, or of an addition, may be a term of a sum over more axes.
+    // The result of a collective, of an addition or of a cast may be a term of a sum over more axes.
     AxisSet left = summed;
-    if (summed != AxisSet{} || op.As<op::Add>() != nullptr) {
+    if (summed != AxisSet{} || op.As<op::Add>() != nullptr || op.As<op::Cast>() != nullptr) {
       for (const Access& access : accesses) {
         left = access.kind == AccessKind::Read ? left : left | PartialAxes(plan, access.value);
       }

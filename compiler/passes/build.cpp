@@ -44,7 +44,8 @@ class PlanBuilder {
   auto SampleExpr(int64_t per_step) const -> RankExpr;
   auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
   /// Logits and loss sum over all chunks of the sequence, added onto `onto` if it is valid; the last sum.
-  auto Loss(Emitter& emitter, const ModelOutput& output, ValueId targets, ValueId onto, std::string_view name) -> ValueId;
+  auto Loss(Emitter& emitter, const ModelOutput& output, ValueId targets, ValueId onto, std::string_view name)
+      -> ValueId;
   auto ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void;
 
   Plan& plan_;
@@ -148,11 +149,17 @@ auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, ValueId targ
   ValueId sum = onto;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::string suffix = chunks == 1 ? "" : fmt::format(".chunk{}", chunk);
-    op::Matmul head{.a = chunk_of(output.hidden, chunk), .b = output.head, .out = {}, .out_onto = {}, .scratch = {},
-                    .transpose_a = false, .transpose_b = true};
+    op::Matmul head{.a = chunk_of(output.hidden, chunk),
+                    .b = output.head,
+                    .out = {},
+                    .out_onto = {},
+                    .scratch = {},
+                    .transpose_a = false,
+                    .transpose_b = true};
     head.out = emitter.New(Shape(head, plan_)[0], Category::Activations, fmt::format("{}logits{}", name, suffix));
     emitter.Emit(head);
-    op::CrossEntropy loss{.logits = head.out, .targets = chunk_of(targets, chunk), .loss = {}, .loss_onto = sum, .lse = {}};
+    op::CrossEntropy loss{
+        .logits = head.out, .targets = chunk_of(targets, chunk), .loss = {}, .loss_onto = sum, .lse = {}};
     const auto types = Shape(loss, plan_);
     loss.loss = sum.valid() ? emitter.Alias(sum, types[0], fmt::format("{}loss{}", name, suffix))
                             : emitter.New(types[0], Category::Workspace, fmt::format("{}loss{}", name, suffix));
@@ -179,8 +186,8 @@ auto PlanBuilder::Step() -> void {
   }
   const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
   const ValueId targets = emitter.View(targets_buffer_, offset, TokenType(), "targets");
-  const ValueId all_targets = emitter.View(
-      targets_buffer_, {}, {DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}}, "targets.all");
+  const ValueId all_targets =
+      emitter.View(targets_buffer_, {}, {DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}}, "targets.all");
 
   const Origin data = OriginOf(recipe_.data.tokens, "data.tokens");
   emitter.set_origin(data);

@@ -51,6 +51,7 @@ class UnitChooser {
     Group();
     if (!diags_.has_errors()) {
       Reshard();
+      ChooseReduceTypes();
     }
     if (diags_.has_errors()) {
       return Rejected();
@@ -62,6 +63,10 @@ class UnitChooser {
   auto MatchTables() -> void;
   auto Group() -> void;
   auto Reshard() -> void;
+  auto ChooseReduceTypes() -> void;
+  /// For each unit the rule that names it, or NoRule.
+  template <class Rule>
+  auto MatchUnits(const std::vector<Rule>& rules) const -> std::vector<size_t>;
   auto PresetNameOf(ParameterId id) -> std::string;
   auto PartOf(const Parameter& parameter) -> std::string;
   /// By `shard.reshard_after_forward`, before overrides.
@@ -179,22 +184,36 @@ auto UnitChooser::Reshards(const UnitChoice& unit) const -> bool {
   return resharded_blocks_.at(static_cast<size_t>(layer));
 }
 
+template <class Rule>
+auto UnitChooser::MatchUnits(const std::vector<Rule>& rules) const -> std::vector<size_t> {
+  std::vector<std::string_view> names;
+  for (const UnitChoice& unit : units_) {
+    names.push_back(unit.name);
+  }
+  return MatchNames(PatternsOf(rules), names,
+                    {.duplicate = DiagnosticKind::OverrideDuplicate,
+                     .unused = DiagnosticKind::OverrideUnused,
+                     .noun = "unit",
+                     .lists_names = true},
+                    diags_);
+}
+
+auto UnitChooser::ChooseReduceTypes() -> void {
+  const PrecisionSection& precision = recipe_.precision;
+  const auto overrides = MatchUnits(precision.override);
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const auto& reduce = overrides[u] == NoRule ? precision.reduce : precision.override[overrides[u]].reduce;
+    units_[u].reduce = *reduce == "bf16" ? DType::BF16 : DType::F32;
+  }
+}
+
 auto UnitChooser::Reshard() -> void {
   const auto predicate = ParseExpr(shard_.reshard_after_forward->text, ExprKind::Predicate);
   CHECK(predicate.ok(), "check let the predicate `{}` pass", shard_.reshard_after_forward->text);
   auto blocks = LayersWhere(predicate.value, *recipe_.model.layers, *recipe_.model.hidden);
   CHECK(blocks.ok(), "check let the predicate `{}` pass", shard_.reshard_after_forward->text);
   resharded_blocks_ = std::move(blocks.value);
-  std::vector<std::string_view> names;
-  for (const UnitChoice& unit : units_) {
-    names.push_back(unit.name);
-  }
-  const auto overrides = MatchNames(PatternsOf(shard_.override), names,
-                                    {.duplicate = DiagnosticKind::OverrideDuplicate,
-                                     .unused = DiagnosticKind::OverrideUnused,
-                                     .noun = "unit",
-                                     .lists_names = true},
-                                    diags_);
+  const auto overrides = MatchUnits(shard_.override);
   for (size_t u = 0; u < units_.size(); ++u) {
     if (overrides[u] == NoRule) {
       units_[u].reshard_after_forward = Reshards(units_[u]);

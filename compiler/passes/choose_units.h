@@ -13,6 +13,8 @@ struct UnitChoice {
   bool reshard_after_forward = true;
   /// The key that decided on resharding.
   Origin origin;
+  /// In which gradients go to those that sum them.
+  DType reduce = DType::F32;
   /// In the order of their use, which is that of the model's parameters.
   std::vector<ParameterId> parameters;
 };
@@ -26,6 +28,7 @@ struct UnitChoice {
 ///      size:N      parameters in their order, as many a unit as fit N bytes of the compute type
 ///   2. `shard.reshard_after_forward` decides for each unit, for several blocks by the last of them
 ///   3. [[shard.override]] decides for the units that it names
+///   4. `precision.reduce` holds for each unit, but for those that [[precision.override]] names
 /// Requires: forward ops in `step`.
 /// Errors: unit-duplicate, unit-unused, unit-name-taken, override-duplicate, override-unused.
 /// Source: torchtitan, torchtitan/models/llama3/infra/parallelize.py, apply_fsdp.

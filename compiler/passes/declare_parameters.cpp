@@ -29,8 +29,8 @@ static auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<P
 }
 
 /// A rule with everything known of one parameter put in: "normal(0, 0.02)". Fans are those of the logical matrix
-/// [out, in]; a vector has its length for both. A rule that has no value somewhere is reported for the first such parameter:
-/// `failed` remembers.
+/// [out, in]; a vector has its length for both. A rule that has no value somewhere is reported for the first such
+/// parameter: `failed` remembers.
 static auto InitTextOf(const Expr& expr, const InitRule& rule, const ParameterSpec& spec, const ModelSizes& sizes,
                        std::set<const InitRule*>& failed, Diagnostics& diags) -> std::string {
   const auto as_double = [](int64_t n) { return static_cast<double>(n); };
@@ -115,16 +115,15 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   for (size_t s = 0; s < specs.size(); ++s) {
     const ParameterSpec& spec = specs[s];
     const InitRule& rule = recipe.init.rule[rule_of[s]];
-    plan.parameters.Add(
-        {.name = spec.name,
-         .shape = spec.shape,
-         .dtype = DType::F32,
-         .layer = spec.layer,
-         .trainable = !frozen[s],
-         .tp_dim = plan.mesh.size(Axis::Tp) > 1 ? spec.tp_dim : -1,
-         .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
-         .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
-         .init_origin = OriginOf(rule.value, "init.rule")});
+    plan.parameters.Add({.name = spec.name,
+                         .shape = spec.shape,
+                         .dtype = DType::F32,
+                         .layer = spec.layer,
+                         .trainable = !frozen[s],
+                         .tp_dim = plan.mesh.size(Axis::Tp) > 1 ? spec.tp_dim : -1,
+                         .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
+                         .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
+                         .init_origin = OriginOf(rule.value, "init.rule")});
     full_values[spec.name] =
         emitter.New({ComputeType(recipe), spec.shape}, Category::Parameters, spec.name, Arena::Persistent);
   }

@@ -213,9 +213,8 @@ auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
 
 auto Writes(const Op& op, ValueId value) -> bool {
   const AccessList accesses = AccessesOf(op.body);
-  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-    return access.kind != AccessKind::Read && access.value == value;
-  });
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [&](const Access& access) { return access.kind != AccessKind::Read && access.value == value; });
 }
 
 }  // namespace

@@ -27,4 +27,21 @@ inline auto GradientSlice(const Plan& plan, SubVectorId id, Emitter& emitter) ->
   return slice;
 }
 
+/// Sums whole gradients over the ranks that each own a slice of them, in which they go as `terms`; the slice.
+inline auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter) -> ValueId {
+  Plan& plan = emitter.plan();
+  const AxisSet axes = plan.sub_vectors[id].axes;
+  const Value whole = plan.values[full];
+  if (terms != whole.dtype) {
+    const ValueId narrow = emitter.New({terms, whole.shape}, Category::Gradients,
+                                       NameOf(plan, plan.sub_vectors[id]) + ".terms", Arena::SharedTransient);
+    plan.values[narrow].placement = whole.placement;
+    emitter.Emit(op::Cast{.x = full, .y = narrow});
+    full = narrow;
+  }
+  const ValueId slice = GradientSlice(plan, id, emitter);
+  emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = axes});
+  return slice;
+}
+
 }  // namespace shardc

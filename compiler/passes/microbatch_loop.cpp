@@ -83,7 +83,8 @@ auto CarryWhole(Plan& plan, std::vector<Op>& body, Emitter& outside, Emitter& ca
 
 }  // namespace
 
-auto LoopOverMicrobatches(Plan& plan, Section& section, bool reduces_last) -> void {
+auto LoopOverMicrobatches(Plan& plan, Section& section, bool reduces_last, const std::vector<DType>& reduce_types)
+    -> void {
   if (plan.run.accumulate == 1) {
     return;
   }
@@ -165,10 +166,8 @@ auto LoopOverMicrobatches(Plan& plan, Section& section, bool reduces_last) -> vo
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     const SubVector sub_vector = plan.sub_vectors[id];
     if (reduces_last && sub_vector.trainable && plan.mesh.size(sub_vector.axes) > 1) {
-      const ValueId slice = GradientSlice(plan, id, emitter);
-      emitter.Emit(
-          op::ReduceScatter{.full = sub_vector.gradient, .shard = slice, .shard_onto = {}, .axes = sub_vector.axes});
-      plan.sub_vectors[id].gradient = slice;
+      plan.sub_vectors[id].gradient =
+          ReduceGradient(id, sub_vector.gradient, reduce_types[static_cast<size_t>(id.index)], emitter);
     }
   }
 }

@@ -14,7 +14,7 @@ auto PassRows() -> const std::vector<PassRow>& {
   return rows;
 }
 
-using PassFunction = auto (*)(Plan, PassContext&) -> ErrorOr<Plan>;
+using PassFunction = auto(*)(Plan, PassContext&) -> ErrorOr<Plan>;
 
 static constexpr std::array<PassFunction, NumPasses> PassFunctions{
 #define PASS(Name, stem, doc) Name,
@@ -24,7 +24,8 @@ static constexpr std::array<PassFunction, NumPasses> PassFunctions{
 /// The first findings of the verifier, as one internal fault.
 static auto Faults(PassKind pass, const std::vector<std::string>& findings) -> Error {
   constexpr size_t MostShown = 10;
-  std::string text = fmt::format("the plan after pass `{}` does not verify ({} findings)", ToText(pass), findings.size());
+  std::string text =
+      fmt::format("the plan after pass `{}` does not verify ({} findings)", ToText(pass), findings.size());
   for (size_t i = 0; i < std::min(MostShown, findings.size()); ++i) {
     text += "\n  " + findings[i];
   }
@@ -37,7 +38,8 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
   plan.disabled = options.disabled;
   for (const PassRow& row : PassRows()) {
     SetCheckContext(fmt::format("running pass {}", row.name));
-    const bool disabled = std::find(options.disabled.begin(), options.disabled.end(), row.kind) != options.disabled.end();
+    const bool disabled =
+        std::find(options.disabled.begin(), options.disabled.end(), row.kind) != options.disabled.end();
     if (!disabled) {
       ErrorOr<Plan> next = PassFunctions[static_cast<size_t>(row.kind)](std::move(plan), context);
       if (!next) {

@@ -52,12 +52,7 @@ class BlockRecomputer {
  public:
   BlockRecomputer(Plan* plan, std::vector<Op>* ops, const OpIndex* index, int32_t layer, std::vector<ValueId> saved,
                   Origin origin)
-      : plan_(*plan),
-        ops_(*ops),
-        index_(*index),
-        layer_(layer),
-        saved_(std::move(saved)),
-        origin_(std::move(origin)) {}
+      : plan_(*plan), ops_(*ops), index_(*index), layer_(layer), saved_(std::move(saved)), origin_(std::move(origin)) {}
 
   /// The ops of the block to emit again; backward ops are redirected to what they write.
   auto Run() -> std::vector<Op> {
@@ -139,9 +134,8 @@ class BlockRecomputer {
   }
   auto IsReadBy(ValueId id, const Op& op) const -> bool {
     const auto accesses = AccessesOf(op.body);
-    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-      return access.value == id && access.kind != AccessKind::Write;
-    });
+    return std::any_of(accesses.begin(), accesses.end(),
+                       [&](const Access& access) { return access.value == id && access.kind != AccessKind::Write; });
   }
   /// Backward ops that read, or write over, what is computed again.
   auto BackwardReaders() const -> std::set<size_t> {

@@ -6,7 +6,8 @@
 namespace shardc {
 
 /// Results of the forward ops of a block, in their order. None for "full".
-///   "selective": what `save` names; a projection is known by the parameter that it reads. Where its sums are partial over
+///   "selective": what `save` names; a projection is known by the parameter that it reads. Where its sums are partial
+///   over
 ///     tp, what is kept is what they are made to.
 ///   "torchtitan-sac": attention, the first, third, ... matrix product of the block, and what reduce-scatters give.
 /// Requires: a checked recipe.

@@ -37,6 +37,9 @@ class Sharder {
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
     homes_ = MakeUnits(plan_, context, units);
+    for (const SubVector& sub_vector : plan_.sub_vectors) {
+      reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);
+    }
     for (const ParameterId id : plan_.parameters.ids()) {
       parameter_of_name_[plan_.parameters[id].name] = id;
     }
@@ -51,6 +54,8 @@ class Sharder {
   auto GatherParameters(Section& section) -> void;
   auto ReduceGradients(Section& section) -> void;
   auto reduces_last() const -> bool { return reduces_last_; }
+  /// Of each sub-vector.
+  auto reduce_types() const -> const std::vector<DType>& { return reduce_types_; }
 
  private:
   auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
@@ -74,6 +79,7 @@ class Sharder {
   bool reduces_last_;
   Origin units_origin_;
   Arena gathered_arena_;
+  std::vector<DType> reduce_types_;
   std::vector<ParameterHome> homes_;
   std::unordered_map<std::string, ParameterId> parameter_of_name_;
   std::unordered_map<ValueId, ParameterId> parameter_of_value_;
@@ -213,8 +219,9 @@ auto Sharder::ReduceGradients(Section& section) -> void {
       vectors.emplace_back();
       continue;
     }
-    // Peers read it in a reduce-scatter, where there are any.
-    const Arena arena = Degree(sub_vector) > 1 ? Arena::SharedTransient : Arena::Transient;
+    // Peers read it in a reduce-scatter, where there are any and it goes there as it is.
+    const bool is_read = Degree(sub_vector) > 1 && reduce_types_[static_cast<size_t>(id.index)] == DType::F32;
+    const Arena arena = is_read ? Arena::SharedTransient : Arena::Transient;
     vectors.push_back({.full = tables.New({DType::F32, {sub_vector.length}}, Category::Gradients,
                                           NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
@@ -304,13 +311,13 @@ auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
     plan_.sub_vectors[id].gradient = full;
     return;
   }
-  const ValueId slice = GradientSlice(plan_, id, emitter);
-  plan_.sub_vectors[id].gradient = slice;
   if (degree == 1) {
     // Nobody to reduce with, only microbatches to sum: the loop says onto what.
+    const ValueId slice = GradientSlice(plan_, id, emitter);
     emitter.Emit(op::Add{.a = full, .b = {}, .y = slice});
+    plan_.sub_vectors[id].gradient = slice;
   } else {
-    emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan_.sub_vectors[id].axes});
+    plan_.sub_vectors[id].gradient = ReduceGradient(id, full, reduce_types_[static_cast<size_t>(id.index)], emitter);
   }
 }
 
@@ -326,7 +333,7 @@ auto Shard(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   sharder.GatherParameters(plan.section(SectionKind::Step));
   sharder.GatherParameters(plan.section(SectionKind::Eval));
   sharder.ReduceGradients(plan.section(SectionKind::Step));
-  LoopOverMicrobatches(plan, plan.section(SectionKind::Step), sharder.reduces_last());
+  LoopOverMicrobatches(plan, plan.section(SectionKind::Step), sharder.reduces_last(), sharder.reduce_types());
   SumOverReplicas(plan, plan.section(SectionKind::Step));
   RemoveUnused(plan);
   return plan;

@@ -1,7 +1,8 @@
 // The end of a step: norm, clipping, agreement, optimizer, metrics.
 //
 // Needs: gradient slices in `step`. Gives: every trainable sub-vector updated once a step, on all ranks or on none.
-//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. What each
+//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. What
+//   each
 //      rank of tp has is added behind the sum over tp: it counts once
 //   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed
 //   3. clip factor, then AdamW on every sub-vector unless something was not finite

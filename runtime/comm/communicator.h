@@ -24,6 +24,12 @@ struct CommSpan {
 
 enum class ReduceOp : uint8_t { Sum, Min, Max };
 
+/// Of what is summed, and of the sum.
+struct ReduceTypes {
+  DType terms = DType::F32;
+  DType sum = DType::F32;
+};
+
 /// Every call is collective over the group of `axes`: the ranks that share the other coordinates. On return this rank
 /// may reuse its operands and no peer reads or writes them any more.
 /// Errors: ExitCode::Environment with the peer's rank, when a peer died or did not come within the timeout.
@@ -38,13 +44,14 @@ class Communicator {
     static_cast<void>(op_index);
   }
 
-  /// full = the group's shards in group order. Requires: shard lies in a shared arena; full.bytes = shard.bytes * group.
+  /// full = the group's shards in group order. Requires: shard lies in a shared arena; full.bytes = shard.bytes *
+  /// group.
   virtual auto AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status = 0;
-  /// shard (+)= own slice of the sum of the group's full vectors; with `accumulate`, shard + that sum. `shard` is the own
-  /// slice of `full` or apart from it. Requires: full lies in a shared arena; dtype F32, F64 or BF16
-  /// (summed in f32, rounded once).
-  virtual auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, DType dtype, bool accumulate)
-      -> Status = 0;
+  /// shard (+)= own slice of the sum of the group's full vectors; with `accumulate`, shard + that sum. `shard` is the
+  /// own slice of `full` or apart from it. Requires: full lies in a shared arena; both are F32, F64 or BF16 (summed in
+  /// f32, rounded once), or full is BF16 and shard F32.
+  virtual auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
+                             bool accumulate) -> Status = 0;
   /// In place, for small vectors: at most MaxSmallBytes. Dtypes F32, F64, I64.
   virtual auto AllReduce(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype, ReduceOp op) -> Status = 0;
   /// `data` of group member 0 goes to all. At most MaxSmallBytes a call.

@@ -85,11 +85,12 @@ static auto SumSlices(const std::vector<const std::byte*>& slices, const CommSpa
   }
 }
 
-/// The same in f32, rounded once.
+/// The same of bf16 in f32, rounded once if the sum is bf16 too.
+template <class Sum>
 static auto SumSlicesOfBFloat16(const std::vector<const std::byte*>& slices, const CommSpan& shard, bool accumulate)
     -> void {
-  auto* const out = reinterpret_cast<BFloat16*>(shard.data);
-  const int64_t count = shard.bytes / static_cast<int64_t>(sizeof(BFloat16));
+  auto* const out = reinterpret_cast<Sum*>(shard.data);
+  const int64_t count = shard.bytes / static_cast<int64_t>(sizeof(Sum));
   constexpr int64_t Piece = 1024;
   alignas(64) float sum[Piece];
   for (int64_t begin = 0; begin < count; begin += Piece) {
@@ -107,23 +108,29 @@ static auto SumSlicesOfBFloat16(const std::vector<const std::byte*>& slices, con
   }
 }
 
-auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, DType dtype,
+auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
                                      bool accumulate) -> Status {
+  const auto& [terms, sum] = types;
   const Group& group = GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
-  CHECK(full.bytes == shard.bytes * size, "reduce_scatter of {} bytes into {} x {}", full.bytes, size, shard.bytes);
+  const int64_t slice_bytes = shard.bytes / SizeOf(sum) * SizeOf(terms);
+  CHECK(full.bytes == slice_bytes * size, "reduce_scatter of {} bytes into {} x {}", full.bytes, size, slice_bytes);
   sources_.clear();
   for (const int64_t peer : group.ranks) {
     const std::byte* base = peer == rank_ ? full.data : PeerSpan(peer, full);
-    sources_.push_back(base + group.index * shard.bytes);
+    sources_.push_back(base + group.index * slice_bytes);
   }
   RETURN_IF_ERROR(Meet(group));
-  switch (dtype) {
-    case DType::F32: SumSlices<float>(sources_, shard, accumulate); break;
-    case DType::F64: SumSlices<double>(sources_, shard, accumulate); break;
-    case DType::BF16: SumSlicesOfBFloat16(sources_, shard, accumulate); break;
-    case DType::I32:
-    case DType::I64: CHECK(false, "reduce_scatter of {}", ToText(dtype));
+  if (terms == DType::F32 && sum == DType::F32) {
+    SumSlices<float>(sources_, shard, accumulate);
+  } else if (terms == DType::F64 && sum == DType::F64) {
+    SumSlices<double>(sources_, shard, accumulate);
+  } else if (terms == DType::BF16 && sum == DType::BF16) {
+    SumSlicesOfBFloat16<BFloat16>(sources_, shard, accumulate);
+  } else if (terms == DType::BF16 && sum == DType::F32) {
+    SumSlicesOfBFloat16<float>(sources_, shard, accumulate);
+  } else {
+    CHECK(false, "reduce_scatter of {} into {}", ToText(terms), ToText(sum));
   }
   return Meet(group);
 }

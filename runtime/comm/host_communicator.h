@@ -25,7 +25,7 @@ class HostCommunicator final : public Communicator {
   auto mesh() const -> const Mesh& override { return group_->mesh(); }
   auto SetPosition(int64_t step, int64_t op_index) -> void override { group_->SetPosition(rank_, step, op_index); }
   auto AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status override;
-  auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, DType dtype, bool accumulate)
+  auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types, bool accumulate)
       -> Status override;
   auto AllReduce(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype, ReduceOp op) -> Status override;
   auto Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> Status override;

@@ -121,7 +121,7 @@ auto ReduceScatter(benchmark::State& state) -> void {
   const int64_t full = state.range(0);
   Ranks ranks(2, full, [full](HostCommunicator& comm, const ArenaSet& arenas) {
     return comm.ReduceScatter(AxisSet::All(), SpanOf(arenas, Arena::SharedTransient, full),
-                              SpanOf(arenas, Arena::Transient, full / 2), DType::F32, false);
+                              SpanOf(arenas, Arena::Transient, full / 2), {DType::F32, DType::F32}, false);
   });
   RunBatches(state, ranks, full);
 }

@@ -53,7 +53,9 @@ class ThreadCommunicator final : public Communicator {
   auto rank() const -> int64_t override { return rank_; }
   auto mesh() const -> const Mesh& override { return mesh_; }
   auto AllGather(AxisSet, const CommSpan&, const CommSpan&) -> Status override { return Unused(); }
-  auto ReduceScatter(AxisSet, const CommSpan&, const CommSpan&, DType, bool) -> Status override { return Unused(); }
+  auto ReduceScatter(AxisSet, const CommSpan&, const CommSpan&, ReduceTypes, bool) -> Status override {
+    return Unused();
+  }
   auto AllReduce(AxisSet, std::byte*, int64_t, DType, ReduceOp) -> Status override { return Unused(); }
   auto Broadcast(AxisSet, std::byte* data, int64_t bytes) -> Status override {
     group_.mine(rank_) = data;

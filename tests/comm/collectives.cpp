@@ -105,7 +105,7 @@ auto TryReduceScatter(const World& world, HostCommunicator& comm, AxisSet axes, 
   if (!in_place) {
     std::memcpy(shard.data, before.data(), static_cast<size_t>(bytes));
   }
-  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, dtype, accumulate));
+  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, {dtype, dtype}, accumulate));
   const auto sum = Combined<T>(ranks, round, count * size, ReduceOp::Sum);
   std::vector<T> want(sum.begin() + index * count, sum.begin() + (index + 1) * count);
   for (size_t i = 0; accumulate && i < want.size(); ++i) {
@@ -128,27 +128,28 @@ auto ContributionInBFloat16(int64_t rank, uint64_t round, int64_t count) -> Floa
   return values;
 }
 
-/// bf16 is summed in f32, what it adds to included, and rounded once.
+/// bf16 is summed in f32, what it adds to included, and rounded once, if the sum is bf16 too.
+template <class Sum>
 auto TryReduceScatterOfBFloat16(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
                                 bool accumulate, bool in_place) -> std::string {
   const int64_t rank = comm.rank();
   const auto ranks = comm.mesh().Group(axes, rank);
   const auto size = static_cast<int64_t>(ranks.size());
   const int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-  const auto bytes = count * static_cast<int64_t>(sizeof(BFloat16));
-  const CommSpan full = world.SpanOf(rank, 0, bytes * size);
-  const CommSpan shard = world.SpanOf(rank, in_place ? index * bytes : 512 << 10, bytes);
-  const auto put = [](const CommSpan& span, const Floats& values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      Store(reinterpret_cast<BFloat16*>(span.data)[i], values[i]);
-    }
-  };
+  const auto slice_bytes = count * static_cast<int64_t>(sizeof(BFloat16));
+  const CommSpan full = world.SpanOf(rank, 0, slice_bytes * size);
+  const CommSpan shard =
+      world.SpanOf(rank, in_place ? index * slice_bytes : 512 << 10, count * static_cast<int64_t>(sizeof(Sum)));
   const auto before = ContributionInBFloat16(rank, round + 77, count);
-  if (!in_place) {
-    put(shard, before);
+  for (size_t i = 0; !in_place && i < before.size(); ++i) {
+    Store(reinterpret_cast<Sum*>(shard.data)[i], before[i]);
   }
-  put(full, ContributionInBFloat16(rank, round, count * size));
-  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, DType::BF16, accumulate));
+  const auto mine = ContributionInBFloat16(rank, round, count * size);
+  for (size_t i = 0; i < mine.size(); ++i) {
+    Store(reinterpret_cast<BFloat16*>(full.data)[i], mine[i]);
+  }
+  constexpr DType SumType = std::is_same_v<Sum, float> ? DType::F32 : DType::BF16;
+  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, {DType::BF16, SumType}, accumulate));
   Floats sum(static_cast<size_t>(count), 0.0F);
   for (const int64_t peer : ranks) {
     const auto theirs = ContributionInBFloat16(peer, round, count * size);
@@ -156,15 +157,13 @@ auto TryReduceScatterOfBFloat16(const World& world, HostCommunicator& comm, Axis
       sum[i] += theirs[static_cast<size_t>(index * count) + i];
     }
   }
-  std::vector<BFloat16> want(sum.size());
-  for (size_t i = 0; i < want.size(); ++i) {
-    Store(want[i], accumulate ? before[i] + sum[i] : sum[i]);
-  }
-  for (size_t i = 0; i < want.size(); ++i) {
-    const BFloat16 got = reinterpret_cast<const BFloat16*>(shard.data)[i];
-    if (std::memcmp(&got, &want[i], sizeof(BFloat16)) != 0) {
-      return fmt::format("reduce_scatter of bf16 over {}: element {} of {} is {}, not {}", ToText(axes), i, want.size(),
-                         Load(got), Load(want[i]));
+  for (size_t i = 0; i < sum.size(); ++i) {
+    Sum want{};
+    Store(want, accumulate ? before[i] + sum[i] : sum[i]);
+    const Sum got = reinterpret_cast<const Sum*>(shard.data)[i];
+    if (std::memcmp(&got, &want, sizeof(Sum)) != 0) {
+      return fmt::format("reduce_scatter of bf16 over {}: element {} of {} is {}, not {}", ToText(axes), i, sum.size(),
+                         Load(got), Load(want));
     }
   }
   std::memset(full.data, 0xff, static_cast<size_t>(full.bytes));
@@ -201,7 +200,7 @@ auto TryGatherSmall(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_
   return Difference("gather_small", axes, all.data(), want);
 }
 
-constexpr uint64_t NumKinds = 17;
+constexpr uint64_t NumKinds = 19;
 
 /// One of the collectives, chosen by `kind`; all ranks choose alike.
 auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t kind, uint64_t round, int64_t count)
@@ -220,9 +219,11 @@ auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t k
     case 10: return TryAllReduce<int64_t>(comm, axes, round, count, DType::I64, ReduceOp::Min);
     case 11: return TryBroadcast(comm, axes, round, count);
     case 12: return TryGatherSmall(comm, axes, round, count);
-    case 13: return TryReduceScatterOfBFloat16(world, comm, axes, round, count, false, false);
-    case 14: return TryReduceScatterOfBFloat16(world, comm, axes, round, count, true, false);
-    case 15: return TryReduceScatterOfBFloat16(world, comm, axes, round, count, false, true);
+    case 13: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, false, false);
+    case 14: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, true, false);
+    case 15: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, false, true);
+    case 16: return TryReduceScatterOfBFloat16<float>(world, comm, axes, round, count, false, false);
+    case 17: return TryReduceScatterOfBFloat16<float>(world, comm, axes, round, count, true, false);
     default: {
       RETURN_IF_FAILED(comm.Barrier(axes));
       return "";
@@ -300,7 +301,6 @@ TEST_P(Collectives, BarrierKeepsRanksTogether) {
     EXPECT_EQ(texts[rank], "") << "rank " << rank;
   }
 }
-
 
 INSTANTIATE_TEST_SUITE_P(Meshes, Collectives,
                          testing::Values(Case{Threads, {1, 1, 1}}, Case{Threads, {1, 2, 1}}, Case{Threads, {1, 3, 1}},

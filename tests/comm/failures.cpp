@@ -15,7 +15,6 @@ using Clock = std::chrono::steady_clock;
 using testing::AllOf;
 using testing::HasSubstr;
 
-
 auto SecondsSince(Clock::time_point begin) -> double {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }

@@ -1,5 +1,5 @@
-// Gradients of one step computed in bf16, against LibTorch's autograd in float64: at most twice as far off as LibTorch is
-// when the whole model runs in bf16.
+// Gradients of one step computed in bf16, against LibTorch's autograd in float64: at most twice as far off as LibTorch
+// is when the whole model runs in bf16.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,9 +25,26 @@ static const std::vector<Row> Bf16Rows{
     {"bf16, dp 2", false, {"mesh.dp=2"}},
     {"bf16, dp 3, accumulate 3, tied", true, {"mesh.dp=3", "batch.accumulate=3"}},
     {"bf16, residual fp32, dp 2", false, {"mesh.dp=2", "precision.residual=fp32"}},
-    {"bf16, residual fp32, recompute, dp 2, tied", true, {"mesh.dp=2", "precision.residual=fp32", "recompute.policy=full"}},
+    {"bf16, residual fp32, recompute, dp 2, tied",
+     true,
+     {"mesh.dp=2", "precision.residual=fp32", "recompute.policy=full"}},
     {"bf16, 11 chunks of the loss, dp 2", false, {"mesh.dp=2", "loss.chunks=11"}},
-    {"bf16, hidden 77, heads of 20, one kv head", false, {"mesh.dp=2", "model.hidden=77", "model.head_dim=20", "model.kv_heads=1"}},
+    {"bf16, hidden 77, heads of 20, one kv head",
+     false,
+     {"mesh.dp=2", "model.hidden=77", "model.head_dim=20", "model.kv_heads=1"}},
+    {"bf16, reduced in it, dp 3, accumulate 3, tied",
+     true,
+     {"mesh.dp=3", "batch.accumulate=3", "precision.reduce=bf16"}},
+    {"bf16, reduced in it on the last, dp 2",
+     false,
+     {"mesh.dp=2", "batch.accumulate=3", "batch.reduce=last", "precision.reduce=bf16"}},
+    {"bf16, blocks reduced in it, replicate 2 x dp 2",
+     false,
+     {"mesh.replicate=2", "mesh.dp=2", "precision.override=[{match = \"layers.*\", reduce = \"bf16\"}]"}},
+    {"bf16, reduced in it, dp 2 x tp 2",
+     false,
+     {"mesh.dp=2", "mesh.tp=2", "model.ffn=102", "model.seq=34", "precision.reduce=bf16",
+      "precision.override=[{match = \"embed\", reduce = \"fp32\"}]"}},
     {"bf16, seq 131", false, {"mesh.dp=2", "model.seq=131"}},
 };
 
@@ -39,7 +56,8 @@ TEST(Bf16, IsAsCloseAsLibTorchInBf16) {
     const LossAndGradients f64 = TorchGradients(Precision::F64, run.shape, run.initial, run.batches[0]);
     const LossAndGradients bf16 = TorchGradients(Precision::BF16, run.shape, run.initial, run.batches[0]);
     EXPECT_NEAR(run.losses[0], f64.loss, Bf16LossTolerance * f64.loss) << row.name;
-    const Worst worst = ExpectClose(row.name, run.gradients, f64.gradients, bf16.gradients, f64.gradients, Bf16Tolerance);
+    const Worst worst =
+        ExpectClose(row.name, run.gradients, f64.gradients, bf16.gradients, f64.gradients, Bf16Tolerance);
     // An error as small as that of f32 would say that nothing was computed in bf16.
     EXPECT_GT(worst.error, 1e-4) << row.name;
   }
@@ -51,13 +69,14 @@ TEST(LossChunks, EqualAutograd) {
     for (const char* accumulate : {"batch.accumulate=1", "batch.accumulate=2"}) {
       const std::string name = fmt::format("{}, {}", chunks, accumulate);
       ExpectAutograd(name, RunTraining({.name = name, .sets = {"mesh.dp=2", chunks, accumulate}}));
-      ExpectAutograd(name + ", tied", RunTraining({.name = name, .tied = true, .sets = {"mesh.dp=2", chunks, accumulate}}));
+      ExpectAutograd(name + ", tied",
+                     RunTraining({.name = name, .tied = true, .sets = {"mesh.dp=2", chunks, accumulate}}));
     }
   }
 }
 
-// Twenty steps in bf16 go where those in f32 go. How far they stray is up to how the compiler orders sums: under 2 % in a
-// Release build, 2.3 % in one with sanitizers.
+// Twenty steps in bf16 go where those in f32 go. How far they stray is up to how the compiler orders sums: under 2 % in
+// a Release build, 2.3 % in one with sanitizers.
 TEST(Bf16, LearnsAsF32Does) {
   const auto train = [](std::vector<std::string> sets) {
     sets.insert(sets.end(), {"mesh.dp=2", "train.steps=20"});

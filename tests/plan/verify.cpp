@@ -457,6 +457,10 @@ const BrokenPlan BrokenPlans[] = {
            PlaceOver(AxisSet::Of(Axis::Tp), Placement::Partial(), e.plan.values[e.Get<op::RmsNorm>().x].placement);
          },
      .sets = OverTp},
+    {.what = "a cast that makes a whole of a term",
+     .rule = "partial-read",
+     .edit = [](Editor& e) { e.plan.values[e.Get<op::ReduceScatter>().full].placement = {}; },
+     .sets = {"precision.reduce=bf16"}},
     {.what = "a sum over tp of what each of its ranks has whole",
      .rule = "whole-summed",
      .edit = [](Editor& e) { e.plan.values[e.Get<op::ReduceScatter>().full].placement = {}; },

@@ -5,9 +5,11 @@ namespace shardc {
 
 auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel {
   const View full = binder.ViewOf(op.full);
-  return [&comm = binder.communicator(), full, shard = binder.ViewOf(op.shard), axes = op.axes,
+  const View shard = binder.ViewOf(op.shard);
+  return [&comm = binder.communicator(), full, shard, axes = op.axes,
           accumulate = op.shard_onto.valid()](const Moment& moment) -> Status {
-    return comm.ReduceScatter(axes, CommSpanOf(full, moment), CommSpanOf(shard, moment), full.dtype, accumulate);
+    return comm.ReduceScatter(axes, CommSpanOf(full, moment), CommSpanOf(shard, moment), {full.dtype, shard.dtype},
+                              accumulate);
   };
 }
 
