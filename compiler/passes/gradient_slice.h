@@ -1,4 +1,4 @@
-// Values as long as the slice of a sub-vector that a rank owns.
+// Values as long as the slice of a sub-vector that a rank owns, and how gradients come into them.
 #pragma once
 
 #include <string_view>
@@ -7,41 +7,13 @@
 
 namespace shardc {
 
-inline auto SliceOf(const Plan& plan, SubVectorId id, DType dtype, Emitter& emitter, Category category,
-                    std::string_view suffix, Arena arena) -> ValueId {
-  const SubVector& sub_vector = plan.sub_vectors[id];
-  const int64_t degree = plan.mesh.size(sub_vector.axes);
-  const ValueId value = emitter.New({dtype, {sub_vector.length / degree}}, category,
-                                    fmt::format("{}.{}", NameOf(plan, sub_vector), suffix), arena);
-  if (degree > 1) {
-    emitter.plan().values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
-  }
-  return value;
-}
+auto SliceOf(const Plan& plan, SubVectorId id, DType dtype, Emitter& emitter, Category category,
+             std::string_view suffix, Arena arena) -> ValueId;
 
 /// Of the gradient, before it is summed over those that own the same.
-inline auto GradientSlice(const Plan& plan, SubVectorId id, Emitter& emitter) -> ValueId {
-  const ValueId slice = SliceOf(plan, id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
-  PlaceOver(LaterSumAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(),
-            emitter.plan().values[slice].placement);
-  return slice;
-}
+auto GradientSlice(const Plan& plan, SubVectorId id, Emitter& emitter) -> ValueId;
 
-/// Sums whole gradients over the ranks that each own a slice of them, in which they go as `terms`; the slice.
-inline auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter) -> ValueId {
-  Plan& plan = emitter.plan();
-  const AxisSet axes = plan.sub_vectors[id].axes;
-  const Value whole = plan.values[full];
-  if (terms != whole.dtype) {
-    const ValueId narrow = emitter.New({terms, whole.shape}, Category::Gradients,
-                                       NameOf(plan, plan.sub_vectors[id]) + ".terms", Arena::SharedTransient);
-    plan.values[narrow].placement = whole.placement;
-    emitter.Emit(op::Cast{.x = full, .y = narrow});
-    full = narrow;
-  }
-  const ValueId slice = GradientSlice(plan, id, emitter);
-  emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = axes});
-  return slice;
-}
+/// Sums whole gradients over the ranks that each own a slice of them, to whom they go as `terms`; the slice.
+auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter) -> ValueId;
 
 }  // namespace shardc
