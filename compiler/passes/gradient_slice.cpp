@@ -28,7 +28,7 @@ auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter)
     const ValueId narrow = emitter.New({terms, whole.shape}, Category::Gradients,
                                        NameOf(plan, plan.sub_vectors[id]) + ".terms", Arena::SharedTransient);
     plan.values[narrow].placement = whole.placement;
-    emitter.Emit(op::Cast{.x = full, .y = narrow});
+    emitter.Emit(op::Cast{.x = full, .y = narrow}).origin = {0, "precision.reduce"};
     full = narrow;
   }
   const ValueId slice = GradientSlice(plan, id, emitter);
