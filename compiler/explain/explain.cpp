@@ -1,13 +1,14 @@
 // Adds up a plan.
 //   memory: walk each section with the set of live buffers; persistent arenas are always alive
 //   communication and FLOPs: Cost of each op, times the repeats round it
-#include "compiler/ops/loss.h"
 #include "compiler/explain/explain.h"
 
 #include <algorithm>
 #include <map>
 #include <unordered_set>
 
+#include "compiler/ops/loss.h"
+#include "compiler/ops/unit_collectives.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -187,17 +188,11 @@ static auto RingOf(const Plan& plan, const std::unordered_set<BufferId>& buffers
 static auto AddRingsAndLoss(const Plan& plan, Report& report) -> void {
   std::unordered_set<BufferId> gathered;
   std::unordered_set<BufferId> reduced;
-  // Not those of activations.
-  const auto add_to = [&](std::unordered_set<BufferId>& ring, ValueId full, Category category) {
-    if (const BufferId buffer = plan.values[full].buffer; plan.buffers[buffer].category == category) {
-      ring.insert(buffer);
-    }
-  };
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (const auto* gather = op.As<op::AllGather>()) {
-      add_to(gathered, gather->full, Category::Gathered);
-    } else if (const auto* scatter = op.As<op::ReduceScatter>()) {
-      add_to(reduced, scatter->full, Category::Gradients);
+    if (const auto* gather = ParameterGatherOf(plan, op)) {
+      gathered.insert(plan.values[gather->full].buffer);
+    } else if (const auto* scatter = GradientScatterOf(plan, op)) {
+      reduced.insert(plan.values[scatter->full].buffer);
     } else if (const auto loss = LossOf(op)) {
       ++report.loss.chunks;
       report.loss.logits = std::max(report.loss.logits, plan.values[loss->logits].bytes());
@@ -219,9 +214,7 @@ static auto GradientSumsOf(const Plan& plan) -> GradientSums {
   bool in_loop = false;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
     in_loop = (in_loop || op.As<op::Repeat>() != nullptr) && op.As<op::EndRepeat>() == nullptr;
-    const auto* scatter = op.As<op::ReduceScatter>();
-    sums.are_whole |= scatter != nullptr && !in_loop && plan.run.accumulate > 1 &&
-                      plan.buffers[plan.values[scatter->full].buffer].category == Category::Gradients;
+    sums.are_whole |= !in_loop && plan.run.accumulate > 1 && GradientScatterOf(plan, op) != nullptr;
   }
   return sums;
 }

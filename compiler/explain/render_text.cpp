@@ -166,17 +166,16 @@ auto UnitsText(const Report& report) -> std::string {
   return out;
 }
 
-/// "bf16, kept in f32", by what the sub-vectors say.
-auto PrecisionText(const Plan& plan) -> std::string {
+/// What units compute in, and what goes to the ranks that sum it, each over dp, where activations do not go.
+auto PrecisionText(const Report& report) -> std::string {
   std::set<std::string_view> computes;
-  for (const SubVector& sub_vector : plan.sub_vectors) {
+  for (const SubVector& sub_vector : report.plan->sub_vectors) {
     computes.insert(ToText(sub_vector.compute));
   }
   std::set<std::string_view> terms;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (const auto* scatter = op.As<op::ReduceScatter>();
-        scatter != nullptr && plan.buffers[plan.values[scatter->full].buffer].category == Category::Gradients) {
-      terms.insert(ToText(plan.values[scatter->full].dtype));
+  for (const Communication& row : report.step_communication) {
+    if (row.op == OpKind::ReduceScatter && row.axes.Has(Axis::Dp)) {
+      terms.insert(ToText(row.dtype));
     }
   }
   return fmt::format("{} compute; parameters, moments and sums of gradients in f32{}", fmt::join(computes, ", "),
@@ -238,7 +237,8 @@ auto RenderReportText(const Report& report) -> std::string {
                          ? ""
                          : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
                      Grouped(report.parameters_per_rank)) +
-         fmt::format("precision   {}\n", PrecisionText(plan)) + fmt::format("loss        {}\n", LossText(report.loss)) +
+         fmt::format("precision   {}\n", PrecisionText(report)) +
+         fmt::format("loss        {}\n", LossText(report.loss)) +
          fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n",
                      Counted(sequences, "sequence"), plan.run.micro_batch,
                      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),

@@ -2,22 +2,20 @@
 
 namespace shardc {
 
-auto SliceOf(const Plan& plan, SubVectorId id, DType dtype, Emitter& emitter, Category category,
-             std::string_view suffix, Arena arena) -> ValueId {
+auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
+    -> ValueId {
+  Plan& plan = emitter.plan();
   const SubVector& sub_vector = plan.sub_vectors[id];
-  const int64_t degree = plan.mesh.size(sub_vector.axes);
-  const ValueId value = emitter.New({dtype, {sub_vector.length / degree}}, category,
+  const ValueId value = emitter.New({dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, category,
                                     fmt::format("{}.{}", NameOf(plan, sub_vector), suffix), arena);
-  if (degree > 1) {
-    emitter.plan().values[value].placement[static_cast<size_t>(Axis::Dp)] = Placement::Shard(0);
-  }
+  PlaceOver(Spread(plan.mesh, sub_vector.axes), Placement::Shard(0), plan.values[value].placement);
   return value;
 }
 
-auto GradientSlice(const Plan& plan, SubVectorId id, Emitter& emitter) -> ValueId {
-  const ValueId slice = SliceOf(plan, id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
-  PlaceOver(LaterSumAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(),
-            emitter.plan().values[slice].placement);
+auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId {
+  Plan& plan = emitter.plan();
+  const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+  PlaceOver(LaterSumAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(), plan.values[slice].placement);
   return slice;
 }
 
@@ -31,7 +29,7 @@ auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter)
     emitter.Emit(op::Cast{.x = full, .y = narrow}).origin = {0, "precision.reduce"};
     full = narrow;
   }
-  const ValueId slice = GradientSlice(plan, id, emitter);
+  const ValueId slice = GradientSlice(id, emitter);
   emitter.Emit(op::ReduceScatter{.full = full, .shard = slice, .shard_onto = {}, .axes = plan.sub_vectors[id].axes});
   return slice;
 }

@@ -7,11 +7,11 @@
 
 namespace shardc {
 
-auto SliceOf(const Plan& plan, SubVectorId id, DType dtype, Emitter& emitter, Category category,
-             std::string_view suffix, Arena arena) -> ValueId;
+auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
+    -> ValueId;
 
 /// Of the gradient, before it is summed over those that own the same.
-auto GradientSlice(const Plan& plan, SubVectorId id, Emitter& emitter) -> ValueId;
+auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId;
 
 /// Sums whole gradients over the ranks that each own a slice of them, to whom they go as `terms`; the slice.
 auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter) -> ValueId;

@@ -6,6 +6,7 @@
 
 #include "compiler/ops/loss.h"
 #include "compiler/ops/rewrite.h"
+#include "compiler/ops/unit_collectives.h"
 #include "compiler/passes/gradient_slice.h"
 
 namespace shardc {
@@ -125,7 +126,7 @@ auto LoopOverMicrobatches(Plan& plan, Section& section, bool reduces_last, const
           sums[loss] = concrete.loss_onto = accumulate(loss, "loss");
         }
       } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
-        if (plan.buffers[plan.values[concrete.shard].buffer].category != Category::Gradients) {
+        if (GradientScatterOf(plan, op) == nullptr) {
           return;
         }
         sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan.values[concrete.shard].name);

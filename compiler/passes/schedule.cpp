@@ -11,6 +11,7 @@
 #include <map>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/unit_collectives.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
@@ -21,11 +22,6 @@ struct GatherGroup {
   size_t end = 0;
   bool in_backward = false;
 };
-
-static auto GathersParameters(const Plan& plan, const Op& op) -> bool {
-  const auto* gather = op.As<op::AllGather>();
-  return gather != nullptr && plan.buffers[plan.values[gather->full].buffer].category == Category::Gathered;
-}
 
 /// A gather goes behind the one that is `depth` units before it in the same half of the step and the same loop body, or
 /// behind the first of these: while a unit is in use, the next `depth` are on their way.
@@ -40,7 +36,7 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
     if (ops[i].As<op::Repeat>() != nullptr || ops[i].As<op::EndRepeat>() != nullptr) {
       runs.emplace_back();
     }
-    if (!GathersParameters(plan, ops[i])) {
+    if (ParameterGatherOf(plan, ops[i]) == nullptr) {
       continue;
     }
     const bool in_backward = IsBackward(ops[i]);
@@ -150,13 +146,10 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
     const Op& op = section.ops[i];
     stretch += op.As<op::Repeat>() != nullptr || op.As<op::EndRepeat>() != nullptr ? 1 : 0;
     stretch_of[i] = stretch;
-    if (GathersParameters(plan, op)) {
-      gathered.push_back(plan.values[op.As<op::AllGather>()->full].buffer);
-    } else if (const auto* scatter = op.As<op::ReduceScatter>()) {
-      const BufferId buffer = plan.values[scatter->full].buffer;
-      if (plan.buffers[buffer].category == Category::Gradients) {
-        reduced.push_back(buffer);
-      }
+    if (const auto* gather = ParameterGatherOf(plan, op)) {
+      gathered.push_back(plan.values[gather->full].buffer);
+    } else if (const auto* scatter = GradientScatterOf(plan, op)) {
+      reduced.push_back(plan.values[scatter->full].buffer);
     }
   }
   const auto hold = [&](std::vector<BufferId> buffers, const Located<int64_t>& depth) {

@@ -91,7 +91,7 @@ auto Sharder::MakeState() -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     SubVector& sub_vector = plan_.sub_vectors[id];
     const auto slice = [&](DType dtype, Category category, std::string_view suffix, Arena arena) {
-      return SliceOf(plan_, id, dtype, emitter, category, suffix, arena);
+      return SliceOf(id, dtype, emitter, category, suffix, arena);
     };
     // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
     const bool copied = sub_vector.compute != DType::F32;
@@ -313,7 +313,7 @@ auto Sharder::Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void {
   }
   if (degree == 1) {
     // Nobody to reduce with, only microbatches to sum: the loop says onto what.
-    const ValueId slice = GradientSlice(plan_, id, emitter);
+    const ValueId slice = GradientSlice(id, emitter);
     emitter.Emit(op::Add{.a = full, .b = {}, .y = slice});
     plan_.sub_vectors[id].gradient = slice;
   } else {

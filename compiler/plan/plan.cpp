@@ -59,7 +59,7 @@ auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
 
 namespace {
 
-struct AccessCollector {
+struct AccessCollector : IgnoreFields {
   AccessList& accesses;
 
   auto In(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Read, {}, name}); }
@@ -76,16 +76,13 @@ struct AccessCollector {
       accesses.push_back({id, AccessKind::Write, {}, name});
     }
   }
-  auto Whole(std::string_view, BufferId) -> void {}
-  template <class T>
-  auto Attr(std::string_view, const T&) -> void {}
 };
 
 }  // namespace
 
 auto AccessesOf(const OpBody& body) -> AccessList {
   AccessList accesses;
-  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, AccessCollector{accesses}); });
+  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, AccessCollector{{}, accesses}); });
   return accesses;
 }
 

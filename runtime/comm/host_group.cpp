@@ -143,11 +143,7 @@ HostGroup::HostGroup(const Mesh& mesh, Members members) : mesh_(mesh), members_(
   first_barrier_.fill(-1);
   axes_index_.fill(-1);
   for (uint8_t bits = 1; bits < 8; ++bits) {
-    bool plain = true;
-    for (int i = 0; i < NumAxes; ++i) {
-      plain = plain && (!AxisSet{bits}.Has(static_cast<Axis>(i)) || mesh.sizes[static_cast<size_t>(i)] > 1);
-    }
-    if (plain) {
+    if (Spread(mesh, AxisSet{bits}) == AxisSet{bits}) {
       first_barrier_[bits] = static_cast<int64_t>(num_barriers_);
       axes_index_[bits] = static_cast<int64_t>(num_axes_sets_++);
       num_barriers_ += static_cast<size_t>(mesh.num_ranks() / mesh.size(AxisSet{bits}));
@@ -270,28 +266,16 @@ auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {
 auto HostGroup::stop_flag() -> std::atomic<bool>& { return block_->stop; }
 
 auto HostGroup::GroupOf(AxisSet axes, int64_t rank) const -> Group {
-  AxisSet plain;
-  for (int i = 0; i < NumAxes; ++i) {
-    const auto axis = static_cast<Axis>(i);
-    if (axes.Has(axis) && mesh_.size(axis) > 1) {
-      plain = plain | AxisSet::Of(axis);
-    }
-  }
+  const AxisSet plain = Spread(mesh_, axes);
   Group group;
   group.ranks = mesh_.Group(axes, rank);
-  group.index = std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin();
+  group.index = mesh_.IndexIn(axes, rank);
   group.name = ToText(plain);
   if (plain.bits == 0) {
     return group;
   }
   // The group's number among those over these axes: its place by the other coordinates.
-  const Coordinates coordinates = mesh_.CoordinatesOf(rank);
-  int64_t number = 0;
-  for (size_t i = 0; i < NumAxes; ++i) {
-    if (!plain.Has(static_cast<Axis>(i))) {
-      number = number * mesh_.sizes[i] + coordinates[i];
-    }
-  }
+  const int64_t number = mesh_.IndexIn(AxisSet::All().Without(plain), rank);
   group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + number);
   group.axes_index = static_cast<size_t>(axes_index_[plain.bits]);
   return group;
