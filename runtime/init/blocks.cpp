@@ -4,18 +4,13 @@
 
 #include <cmath>
 
+#include "compiler/base/processor.h"
 #include "runtime/init/fill.h"
 #include "runtime/init/normal_quantile.h"
 
 namespace shardc {
 
 #define AVX512 [[gnu::target("avx512f,avx512dq,avx512vl,prefer-vector-width=512")]]
-
-static auto HasAvx512() -> bool {
-  static const bool has =
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return has;
-}
 
 [[gnu::always_inline]] static inline auto Uniforms(PhiloxKey key, int64_t first, BlockOfDoubles& u) -> void {
   for (int64_t i = 0; i < InitBlock; ++i) {

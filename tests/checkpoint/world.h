@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/cover.h"
 #include "runtime/comm/communicator.h"
+#include "tests/support/owned_runs.h"
 
 namespace shardc {
 
@@ -198,17 +199,11 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
   const SubVector& sub_vector = plan.sub_vectors[id];
   const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
   std::vector<float> values(static_cast<size_t>(slice.size()), -77.0F);
-  for (const Segment& segment : sub_vector.segments) {
-    const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
-    const Parameter& parameter = plan.parameters[segment.parameter];
-    const BoxRange range = LogicalRange(plan, segment, owned, rank);
-    ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
-      for (int64_t i = begin; i < end; ++i) {
-        values[static_cast<size_t>(owned.begin - slice.begin + offset + i - begin)] =
-            StateValue(parameter.name, role, i, step);
-      }
-    });
-  }
+  ForEachOwnedRun(plan, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+    for (int64_t i = begin; i < end; ++i) {
+      values[static_cast<size_t>(at + i - begin)] = StateValue(parameter.name, role, i, step);
+    }
+  });
   return values;
 }
 

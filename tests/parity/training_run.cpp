@@ -4,10 +4,10 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
-#include "compiler/plan/local_parameter.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/kernel_fixture.h"
+#include "tests/support/owned_runs.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -174,17 +174,9 @@ class Trainer {
         continue;
       }
       const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
-      const Interval mine = OwnedSliceOf(sub_vector, plan_.mesh, rank);
-      for (const Segment& segment : sub_vector.segments) {
-        const Interval owned = OwnedSegment(plan_, sub_vector, segment, rank);
-        const Parameter& parameter = plan_.parameters[segment.parameter];
-        Numbers& tensor = tensors.at(parameter.name);
-        const BoxRange range = LogicalRange(plan_, segment, owned, rank);
-        ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
-          const float* const from = slice + owned.begin - mine.begin + offset;
-          std::copy(from, from + (end - begin), tensor.begin() + begin);
-        });
-      }
+      ForEachOwnedRun(plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+        std::copy_n(slice + at, end - begin, tensors.at(parameter.name).begin() + begin);
+      });
     }
   }
 

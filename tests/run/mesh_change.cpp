@@ -9,9 +9,9 @@
 #include <mutex>
 #include <optional>
 
-#include "compiler/plan/local_parameter.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
+#include "tests/support/owned_runs.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -23,21 +23,16 @@ class WholeState {
   auto Take(const Plan& plan, RankRunner& runner, int64_t rank) -> void {
     const std::lock_guard lock(mutex_);
     for (const SubVector& sub_vector : plan.sub_vectors) {
-      const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
       for (const StateRole role : StateRoles) {
         const auto* const bits = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
-        for (const Segment& segment : sub_vector.segments) {
-          const Parameter& parameter = plan.parameters[segment.parameter];
-          auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
-          tensor.resize(static_cast<size_t>(parameter.num_elements()));
-          const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
-          const BoxRange range = LogicalRange(plan, segment, owned, rank);
-          ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
-            for (int64_t i = begin; i < end; ++i) {
-              Put(tensor[static_cast<size_t>(i)], bits[owned.begin - slice.begin + offset + (i - begin)]);
-            }
-          });
-        }
+        ForEachOwnedRun(plan, sub_vector, rank,
+                        [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+                          auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
+                          tensor.resize(static_cast<size_t>(parameter.num_elements()));
+                          for (int64_t i = begin; i < end; ++i) {
+                            Put(tensor[static_cast<size_t>(i)], bits[at + (i - begin)]);
+                          }
+                        });
       }
     }
   }

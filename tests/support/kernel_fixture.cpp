@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "compiler/base/processor.h"
 #include "runtime/kernels/cpu/device.h"
 
 namespace shardc {

@@ -1,15 +1,10 @@
 #include "runtime/kernels/cpu/device.h"
 
 #include "compiler/base/check.h"
+#include "compiler/base/processor.h"
 #include "runtime/kernels/kernel.h"
 
 namespace shardc {
-
-auto HasAvx512() -> bool {
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-         __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-         __builtin_cpu_supports("avx512vl") != 0;
-}
 
 static auto BestDevice() -> std::string_view { return HasAvx512() ? Avx512Device : PortableDevice; }
 

@@ -10,9 +10,6 @@ constexpr std::string_view UndecidedDevice = "cpu";
 constexpr std::string_view Avx512Device = "cpu-avx512";
 constexpr std::string_view PortableDevice = "cpu-portable";
 
-/// Whether this machine can run the loops of Avx512Device.
-auto HasAvx512() -> bool;
-
 /// The loops of plan.device; for UndecidedDevice the best that this machine can run. Requires: ResolveDevice let it
 /// pass.
 auto LoopsOf(const Plan& plan) -> const Loops&;
