@@ -87,6 +87,9 @@ auto RenderReportJson(const Report& report) -> std::string {
                            {"whole_bytes", report.gradient_sums.whole.value},
                            {"whole", report.gradient_sums.are_whole}};
   json["loss"] = {{"chunks", report.loss.chunks}, {"logits_bytes", report.loss.logits.value}};
+  for (const TargetHead& head : report.loss.heads) {
+    json["loss"]["heads"].push_back({{"name", head.name}, {"vocab", head.vocab}});
+  }
   json["init"] = Json::array();
   for (const InitUse& use : report.init) {
     json["init"].push_back({{"rule", use.rule},

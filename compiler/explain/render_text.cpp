@@ -198,8 +198,14 @@ auto GradientSumsText(const Report& report) -> std::string {
 }
 
 auto LossText(const LossUse& loss) -> std::string {
-  return fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
-                     FormatMemory(loss.logits));
+  std::string text =
+      fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
+                  FormatMemory(loss.logits));
+  for (size_t i = 0; i < loss.heads.size(); ++i) {
+    text += fmt::format("{}{} of {} ids", i == 0 ? "; targets from files for " : ", ", loss.heads[i].name,
+                        loss.heads[i].vocab);
+  }
+  return text;
 }
 
 auto InitText(const Report& report) -> std::string {

@@ -55,17 +55,18 @@ struct ParameterSpec {
   int64_t tp_dim = -1;
 };
 
-/// What a model's forward ends with: logits are hidden [S, B, H] by head [V, H] transposed.
+/// What a model's forward ends with: logits are hidden [S, B, H] by a head [V, H] transposed. First the model's own
+/// head, then those of ModelSizes::loss_heads.
 struct ModelOutput {
   ValueId hidden;
-  ValueId head;
+  std::vector<ValueId> heads;
 };
 
 struct ModelFamily {
   std::string_view name;
-  auto (*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
+  auto(*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
   /// Of the builder's tokens.
-  auto (*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
+  auto(*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
 };
 
 /// The family of that name, or nullptr.

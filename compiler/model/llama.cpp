@@ -7,6 +7,8 @@ namespace shardc {
 
 static auto LayerPrefix(int64_t layer) -> std::string { return fmt::format("model.layers.{}.", layer); }
 
+static auto HeadParameter(const LossHeadSize& head) -> std::string { return fmt::format("heads.{}.weight", head.name); }
+
 static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
   const int64_t q_width = m.heads * m.head_dim;
   const int64_t kv_width = m.kv_heads * m.head_dim;
@@ -28,6 +30,9 @@ static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
   specs.push_back({"model.norm.weight", {m.hidden}, -1});
   if (!m.tied) {
     specs.push_back({"lm_head.weight", {m.vocab, m.hidden}, -1, 0});
+  }
+  for (const LossHeadSize& head : m.loss_heads) {
+    specs.push_back({HeadParameter(head), {head.vocab, m.hidden}, -1, 0});
   }
   return specs;
 }
@@ -60,7 +65,11 @@ static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ModelOutput 
   }
   f.EnterLayer(-1, "model.");
   x = f.RmsNorm(x, f.Parameter("model.norm.weight"), m.norm_eps, "norm");
-  return {.hidden = x, .head = m.tied ? embedding : f.Parameter("lm_head.weight")};
+  std::vector<ValueId> heads{m.tied ? embedding : f.Parameter("lm_head.weight")};
+  for (const LossHeadSize& head : m.loss_heads) {
+    heads.push_back(f.Parameter(HeadParameter(head)));
+  }
+  return {.hidden = x, .heads = std::move(heads)};
 }
 
 const ModelFamily LlamaFamily{.name = "llama", .parameters = LlamaParameters, .forward = LlamaForward};

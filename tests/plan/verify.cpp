@@ -600,6 +600,23 @@ const BrokenPlan BrokenPlans[] = {
        e.Insert(0, Op{.body = op::Fill{.out = ids, .value = 1e6}}, SectionKind::Data);
      }},
 
+    {"a loss of one head by the targets of another", "token-source",
+     [](Editor& e) { e.Get<op::CrossEntropy>().head = e.plan.heads.Add({"image", 8, {}}); }},
+    {"two heads of one name", "duplicate-head",
+     [](Editor& e) {
+       e.plan.heads.Add({"image", 8, {}});
+       e.plan.heads.Add({"image", 8, {}});
+     }},
+    {"targets of two heads in one place", "token-source",
+     [](Editor& e) {
+       const op::LoadTokens load = e.Get<op::LoadTokens>(0, SectionKind::Data);
+       const HeadId head = e.plan.heads.Add({"image", 8, {}});
+       e.Insert(e.Find<op::LoadTokens>(0, SectionKind::Data) + 1,
+                Op{.body = op::LoadTargets{
+                       .targets = e.Copy(load.targets), .split = load.split, .sample = load.sample, .head = head}},
+                SectionKind::Data);
+     }},
+
     // Constraints of single ops are tested in tests/ops.
     {"a product of matrices that do not fit", "matmul-c2",
      [](Editor& e) {
