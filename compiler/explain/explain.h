@@ -72,7 +72,8 @@ struct LossUse {
   std::vector<TargetHead> heads;
 };
 
-/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced last.
+/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced
+/// last.
 struct GradientSums {
   Bytes slices;
   Bytes whole;

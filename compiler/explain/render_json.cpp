@@ -44,7 +44,8 @@ auto RenderReportJson(const Report& report) -> std::string {
   Json& memory = json["memory"];
   memory["peak_bytes"] = report.peak.use.total().value;
   memory["peak_section"] = ToText(report.peak.section);
-  memory["peak_op"] = {{"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
+  memory["peak_op"] = {
+      {"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
   memory["by_category"] = UseJson(report.peak.use);
   memory["sections"] = Json::array();
   for (const MemoryPeak& peak : report.section_peaks) {

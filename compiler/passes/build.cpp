@@ -8,6 +8,8 @@
 //   4. step: for each term of the loss count the valid targets of all microbatches; forward, loss sums, means for the
 //      metrics
 //   5. eval: the same over the held-out samples, summed in a loop
+#include <algorithm>
+
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/declare_parameters.h"
 #include "compiler/passes/plan_header.h"
@@ -196,7 +198,7 @@ auto PlanBuilder::LoadTargets(Emitter& emitter, const std::vector<ValueId>& targ
 auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ModelOutput {
   emitter.set_phase(Phase::Forward);
   emitter.set_origin(OriginOf(recipe_.model.family, "model.family"));
-  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, ResidualType(recipe_));
+  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, *recipe_.precision.residual == "fp32");
   return family_.forward(forward, sizes_);
 }
 
@@ -216,11 +218,16 @@ auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, const std::v
   };
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::string suffix = chunks == 1 ? "" : fmt::format(".chunk{}", chunk);
-    const ValueId hidden = chunk_of(output.hidden, chunk);
+    std::vector<ValueId> hidden;
     for (size_t i = 0; i < terms_.size(); ++i) {
+      // A stretch of what several heads read is one value.
+      const auto same = std::find_if(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(i),
+                                     [&](const HeadOperands& head) { return head.hidden == output[i].hidden; });
+      const auto first = static_cast<size_t>(same - output.begin());
+      hidden.push_back(first < i ? hidden[first] : chunk_of(output[i].hidden, chunk));
       const std::string prefix = std::string(name) + terms_[i].prefix;
-      op::Matmul head{.a = hidden,
-                      .b = output.heads[i],
+      op::Matmul head{.a = hidden[i],
+                      .b = output[i].matrix,
                       .out = {},
                       .out_onto = {},
                       .scratch = {},

@@ -150,6 +150,13 @@ class Differentiator : public VjpContext {
     }
     return gradient;
   }
+  auto NewTerm(ValueId value) -> ValueId override {
+    const Value like = plan_.values[value];
+    const ValueId term = emitter_.New({like.dtype, like.shape}, Category::Activations,
+                                      like.name + std::string(GradientSuffix) + ".term");
+    plan_.values[term].placement = DualOf(like.placement);
+    return term;
+  }
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
 
  private:

@@ -36,7 +36,7 @@ class Sharder {
         reduces_last_(plan->run.accumulate > 1 && *context.recipe->batch.reduce == "last"),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
-    homes_ = MakeUnits(plan_, context, units);
+    homes_ = MakeUnits(plan_, units);
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);
     }
