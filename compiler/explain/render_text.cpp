@@ -178,7 +178,12 @@ auto PrecisionText(const Report& report) -> std::string {
       terms.insert(ToText(row.dtype));
     }
   }
-  return fmt::format("{} compute; parameters, moments and sums of gradients in f32{}", fmt::join(computes, ", "),
+  std::set<std::string_view> masters;
+  for (const Parameter& parameter : report.plan->parameters) {
+    masters.insert(ToText(parameter.dtype));
+  }
+  return fmt::format("{} compute; parameters{} moments and sums of gradients in f32{}", fmt::join(computes, ", "),
+                     masters.contains("bf16") ? fmt::format(" in {},", fmt::join(masters, " and ")) : ",",
                      terms.contains("bf16") ? fmt::format(", terms of sums in {}", fmt::join(terms, " and ")) : "");
 }
 

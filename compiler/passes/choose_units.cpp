@@ -194,10 +194,12 @@ auto UnitChooser::ChooseTypes() -> void {
   const auto type = [](const Located<std::string>& text) { return *text == "bf16" ? DType::BF16 : DType::F32; };
   for (size_t u = 0; u < units_.size(); ++u) {
     units_[u].compute = type(precision.compute);
+    units_[u].master = type(precision.master);
     units_[u].reduce = type(precision.reduce);
     if (overrides[u] != NoRule) {
       const PrecisionOverride& own = precision.override[overrides[u]];
       units_[u].compute = own.compute.is_set ? type(own.compute) : units_[u].compute;
+      units_[u].master = own.master.is_set ? type(own.master) : units_[u].master;
       units_[u].reduce = own.reduce.is_set ? type(own.reduce) : units_[u].reduce;
     }
   }

@@ -134,6 +134,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   for (const UnitChoice& unit : *units) {
     for (const ParameterId id : unit.parameters) {
       computes[id] = unit.compute;
+      plan.parameters[id].dtype = unit.master;
     }
   }
   std::vector<Op> none;

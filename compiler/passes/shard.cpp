@@ -94,9 +94,10 @@ auto Sharder::MakeState() -> void {
       return SliceOf(id, dtype, emitter, category, suffix, arena);
     };
     // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
-    const bool copied = sub_vector.compute != DType::F32;
+    const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
+    const bool copied = sub_vector.compute != master;
     sub_vector.shard =
-        slice(DType::F32, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
+        slice(master, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
     if (copied) {
       sub_vector.compute_copy = slice(sub_vector.compute, Category::Parameters, "copy", Arena::SharedPersistent);
     }

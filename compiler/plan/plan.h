@@ -270,6 +270,8 @@ struct Plan {
 
 /// Targets run from 0 to this, exclusive: those of a head, or the next tokens where there is none.
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
+/// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for the moments.
+auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType;
 /// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
 /// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector; without what is room only.

@@ -1,7 +1,9 @@
 #include "tests/parity/training_run.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "compiler/base/bfloat16.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/model_sizes.h"
@@ -197,9 +199,15 @@ class Trainer {
       if (!(sub_vector.*member).valid()) {
         continue;
       }
-      const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
+      const View slice = runner.ViewOf(sub_vector.*member);
       ForEachOwnedRun(plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-        std::copy_n(slice + at, end - begin, tensors.at(parameter.name).begin() + begin);
+        const auto out = tensors.at(parameter.name).begin() + begin;
+        if (slice.dtype == DType::BF16) {
+          const auto* numbers = slice.At<const BFloat16>({}) + at;
+          std::transform(numbers, numbers + (end - begin), out, [](BFloat16 number) { return Load(number); });
+        } else {
+          std::copy_n(slice.At<const float>({}) + at, end - begin, out);
+        }
       });
     }
   }

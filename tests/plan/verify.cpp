@@ -585,6 +585,8 @@ const BrokenPlan BrokenPlans[] = {
     {"an update that some ranks may leave out", "predicate-not-agreed",
      [](Editor& e) { e.Ops()[e.Find<op::Adamw>()].when.scalar = e.plan.ScalarNamed("loss"); }},
 
+    {"parameters of two types in one vector", "parameter-type",
+     [](Editor& e) { e.plan.parameters[e.plan.sub_vectors[SubVectorId{1}].segments[1].parameter].dtype = DType::BF16; }},
     {"an op of a layer that is not there", "layer-range", [](Editor& e) { e.Ops()[e.Find<op::Rope>()].layer = 2; }},
 
     // Token ids.
