@@ -86,7 +86,7 @@ auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
   RankExpr sample;
   sample.axis[static_cast<size_t>(Axis::Replicate)] = batch_.micro * plan_.mesh.size(Axis::Dp);
   sample.axis[static_cast<size_t>(Axis::Dp)] = batch_.micro;
-  for (size_t i = 0; i < NumAxes; ++i) {
+  for (size_t i = 0; i < NumMeshAxes; ++i) {
     // An axis of one rank has the one coordinate 0: left out, so that the text says only what matters.
     sample.axis[i] = plan_.mesh.sizes[i] > 1 ? sample.axis[i] : 0;
   }
@@ -235,6 +235,7 @@ auto Header(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
   plan.mesh.sizes = {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp};
+  plan.mesh.dp_inner = recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1;
   plan.device = *recipe.run.device;
   plan.kernels = *recipe.run.kernels;
   plan.model = {{"family", sizes.family},
