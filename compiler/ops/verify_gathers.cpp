@@ -117,11 +117,15 @@ class GatherVerifier {
         kept_.erase(value.buffer);
       } else if (const auto whole = whole_.find(value.buffer); whole != whole_.end()) {
         SubVectorId& read_from = read_from_[static_cast<size_t>(access.value.index)];
-        if (read_from != whole->second && !IsParameterOf(plan_.sub_vectors[whole->second], value)) {
+        const SubVector& sub_vector = plan_.sub_vectors[whole->second];
+        if (read_from == whole->second || !findings_.Spend(sub_vector.segments.size())) {
+          continue;
+        }
+        read_from = whole->second;
+        if (!IsParameterOf(sub_vector, value)) {
           findings_.AddOp(section, index, "gather-view", "reads {} as {}, which is no place of it in {}", access.field,
                           value.name, NameOf(whole->second));
         }
-        read_from = whole->second;
       }
     }
   }
