@@ -40,6 +40,7 @@ auto CheckValues(CheckContext& context) -> void;
 auto CheckModel(CheckContext& context) -> void;
 auto CheckMesh(CheckContext& context) -> void;
 auto CheckShard(CheckContext& context) -> void;
+auto CheckPrecision(CheckContext& context) -> void;
 auto CheckRecompute(CheckContext& context) -> void;
 auto CheckInit(CheckContext& context) -> void;
 auto CheckOptimizer(CheckContext& context) -> void;

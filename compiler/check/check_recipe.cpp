@@ -12,6 +12,7 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
   CheckModel(context);
   CheckMesh(context);
   CheckShard(context);
+  CheckPrecision(context);
   CheckRecompute(context);
   CheckLoss(context);
   CheckInit(context);

@@ -1,11 +1,14 @@
-// Rules of [loss]: the chunks divide the sequence.
+// Rules of [loss]: the chunks divide the sequence; heads have names of their own, and targets that their files can
+// hold.
 #include <algorithm>
+#include <map>
 
 #include "compiler/check/check_context.h"
+#include "compiler/recipe/model_sizes.h"
 
 namespace shardc {
 
-auto CheckLoss(CheckContext& context) -> void {
+static auto CheckChunks(CheckContext& context) -> void {
   const Located<int64_t>& chunks = context.recipe().loss.chunks;
   const Located<int64_t>& seq = context.recipe().model.seq;
   if (!context.IsSound(chunks, seq) || *seq % *chunks == 0) {
@@ -21,6 +24,66 @@ auto CheckLoss(CheckContext& context) -> void {
       .Note(seq.at, "`seq` set here")
       .Help(fmt::format("use chunks = {}", below))
       .Emit();
+}
+
+static auto IsHeadName(std::string_view name) -> bool {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+/// The greatest number that an id of a file can be.
+static auto GreatestId(std::string_view format) -> int64_t {
+  return format == "u8" ? 255 : format == "u32" ? 4294967295 : 65535;
+}
+
+static auto CheckTargets(CheckContext& context, const Located<std::vector<std::string>>& files,
+                         const Located<int64_t>& vocab) -> void {
+  if (files->empty()) {
+    context.diags().Build(files.at, DiagnosticKind::PathInvalid, "targets", "an empty list", "file").Emit();
+  }
+  for (const std::string& path : *files) {
+    if (!CheckPath(context, files.at, "targets", path, "file")) {
+      break;
+    }
+  }
+  const Located<std::string>& format = context.recipe().data.format;
+  if (!context.IsSound(vocab) || !context.IsSound(format)) {
+    return;
+  }
+  const int64_t none = GreatestId(*format);
+  if (*vocab > none) {
+    context.diags()
+        .Build(vocab.at, DiagnosticKind::TargetVocabTooLarge, *vocab, *format, none - 1, none)
+        .Note(files.at, "`targets` set here")
+        .Emit();
+  }
+}
+
+auto CheckLoss(CheckContext& context) -> void {
+  CheckChunks(context);
+  const Recipe& recipe = context.recipe();
+  if (recipe.data.targets.is_set) {
+    CheckTargets(context, recipe.data.targets, recipe.model.vocab);
+  }
+  std::map<std::string, SourceRange> named;
+  for (const LossHead& head : recipe.loss.head) {
+    const auto [other, fresh] = named.try_emplace(*head.name, head.name.at);
+    if (!IsHeadName(*head.name)) {
+      context.diags()
+          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "letters a to z, digits and _ serve")
+          .Emit();
+    } else if (*head.name == OwnHead) {
+      context.diags().Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "it is the model's own").Emit();
+    } else if (!fresh) {
+      context.diags()
+          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "another has it")
+          .Note(other->second, "the other is here")
+          .Emit();
+    }
+    CheckTargets(context, head.targets, head.vocab);
+  }
 }
 
 }  // namespace shardc

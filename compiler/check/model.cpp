@@ -30,7 +30,11 @@ auto EstimateParameters(const Recipe& recipe) -> double {
   const double q_width = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
   const double kv_width = static_cast<double>(m.kv_heads) * static_cast<double>(m.head_dim);
   const double block = hidden * (2 * q_width + 2 * kv_width + 3 * static_cast<double>(m.ffn) + 2);
-  return static_cast<double>(m.layers) * block + static_cast<double>(m.vocab) * hidden * (m.tied ? 1 : 2) + hidden;
+  double vocabularies = static_cast<double>(m.vocab) * (m.tied ? 1 : 2);
+  for (const LossHeadSize& head : m.loss_heads) {
+    vocabularies += static_cast<double>(head.vocab);
+  }
+  return static_cast<double>(m.layers) * block + vocabularies * hidden + hidden;
 }
 
 static auto CheckHeads(CheckContext& context) -> void {

@@ -28,6 +28,11 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
   for (std::string& file : plan.data.files) {
     make_absolute(file);
   }
+  for (TargetHead& head : plan.heads) {
+    for (std::string& file : head.files) {
+      make_absolute(file);
+    }
+  }
   make_absolute(plan.run.run_dir);
   make_absolute(plan.run.checkpoint_dir);
 }

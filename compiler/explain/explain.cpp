@@ -193,16 +193,20 @@ static auto RingOf(const Plan& plan, const std::unordered_set<BufferId>& buffers
 static auto AddRingsAndLoss(const Plan& plan, Report& report) -> void {
   std::unordered_set<BufferId> gathered;
   std::unordered_set<BufferId> reduced;
+  std::optional<HeadId> first_head;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
     if (const auto* gather = ParameterGatherOf(plan, op)) {
       gathered.insert(plan.values[gather->full].buffer);
     } else if (const auto* scatter = GradientScatterOf(plan, op)) {
       reduced.insert(plan.values[scatter->full].buffer);
     } else if (const auto loss = LossOf(op)) {
-      ++report.loss.chunks;
+      // Every head has as many.
+      first_head = first_head.value_or(loss->head);
+      report.loss.chunks += loss->head == *first_head ? 1 : 0;
       report.loss.logits = std::max(report.loss.logits, plan.values[loss->logits].bytes());
     }
   }
+  report.loss.heads.assign(plan.heads.begin(), plan.heads.end());
   report.gather_ring = RingOf(plan, gathered);
   report.reduce_ring = RingOf(plan, reduced);
 }

@@ -70,9 +70,12 @@ struct RingUse {
 struct LossUse {
   int64_t chunks = 0;
   Bytes logits;
+  /// Those whose targets are read from files.
+  std::vector<TargetHead> heads;
 };
 
-/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced last.
+/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced
+/// last.
 struct GradientSums {
   Bytes slices;
   Bytes whole;

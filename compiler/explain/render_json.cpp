@@ -47,7 +47,8 @@ auto RenderReportJson(const Report& report) -> std::string {
   Json& memory = json["memory"];
   memory["peak_bytes"] = report.peak.use.total().value;
   memory["peak_section"] = ToText(report.peak.section);
-  memory["peak_op"] = {{"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
+  memory["peak_op"] = {
+      {"index", report.peak.op_index}, {"summary", report.peak.op_summary}, {"text", report.peak.op_text}};
   memory["by_category"] = UseJson(report.peak.use);
   memory["sections"] = Json::array();
   for (const MemoryPeak& peak : report.section_peaks) {
@@ -93,6 +94,9 @@ auto RenderReportJson(const Report& report) -> std::string {
                            {"whole_bytes", report.gradient_sums.whole.value},
                            {"whole", report.gradient_sums.are_whole}};
   json["loss"] = {{"chunks", report.loss.chunks}, {"logits_bytes", report.loss.logits.value}};
+  for (const TargetHead& head : report.loss.heads) {
+    json["loss"]["heads"].push_back({{"name", head.name}, {"vocab", head.vocab}});
+  }
   json["init"] = Json::array();
   for (const InitUse& use : report.init) {
     json["init"].push_back({{"rule", use.rule},

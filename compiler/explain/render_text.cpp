@@ -184,7 +184,12 @@ auto PrecisionText(const Report& report) -> std::string {
       terms.insert(ToText(row.dtype));
     }
   }
-  return fmt::format("{} compute; parameters, moments and sums of gradients in f32{}", fmt::join(computes, ", "),
+  std::set<std::string_view> masters;
+  for (const Parameter& parameter : report.plan->parameters) {
+    masters.insert(ToText(parameter.dtype));
+  }
+  return fmt::format("{} compute; parameters{} moments and sums of gradients in f32{}", fmt::join(computes, ", "),
+                     masters.contains("bf16") ? fmt::format(" in {},", fmt::join(masters, " and ")) : ",",
                      terms.contains("bf16") ? fmt::format(", terms of sums in {}", fmt::join(terms, " and ")) : "");
 }
 
@@ -204,8 +209,14 @@ auto GradientSumsText(const Report& report) -> std::string {
 }
 
 auto LossText(const LossUse& loss) -> std::string {
-  return fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
-                     FormatMemory(loss.logits));
+  std::string text =
+      fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
+                  FormatMemory(loss.logits));
+  for (size_t i = 0; i < loss.heads.size(); ++i) {
+    text += fmt::format("{}{} of {} ids", i == 0 ? "; targets from files for " : ", ", loss.heads[i].name,
+                        loss.heads[i].vocab);
+  }
+  return text;
 }
 
 auto InitText(const Report& report) -> std::string {

@@ -19,17 +19,37 @@ auto ForwardBuilder::NewActivation(const ValueType& type, const std::string& nam
   return emitter_->New(type, Category::Activations, prefix_ + name);
 }
 
+auto ForwardBuilder::InType(ValueId x, DType dtype) -> ValueId {
+  if (TypeOf(x) == dtype) {
+    return x;
+  }
+  const auto [cast, fresh] = casts_.try_emplace(x);
+  if (fresh) {
+    const Value& value = emitter_->plan().values[x];
+    cast->second =
+        emitter_->New({dtype, value.shape}, Category::Activations, fmt::format("{}.{}", value.name, ToText(dtype)));
+    emitter_->Emit(op::Cast{.x = x, .y = cast->second});
+  }
+  return cast->second;
+}
+
+auto ForwardBuilder::Enter(ValueId x, ValueId weight) -> ValueId {
+  return wide_residual_ ? x : InType(x, TypeOf(weight));
+}
+
 auto ForwardBuilder::Embedding(ValueId tokens, ValueId weight) -> ValueId {
   op::Embedding body{.tokens = tokens, .weight = weight, .y = {}};
   ValueType type = Shape(body, emitter_->plan())[0];
-  type.dtype = residual_;
+  type.dtype = wide_residual_ ? DType::F32 : type.dtype;
   body.y = NewActivation(type, "embedding");
   emitter_->Emit(body);
   return body.y;
 }
 
 auto ForwardBuilder::RmsNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId {
-  op::RmsNorm body{.x = x, .weight = weight, .y = {}, .rstd = {}, .eps = eps};
+  // What it reads is of weight's type or wider.
+  op::RmsNorm body{
+      .x = TypeOf(weight) == DType::F32 ? InType(x, DType::F32) : x, .weight = weight, .y = {}, .rstd = {}, .eps = eps};
   const auto types = Shape(body, emitter_->plan());
   body.y = NewActivation(types[0], name);
   body.rstd = NewActivation(types[1], name + ".rstd");
@@ -38,7 +58,12 @@ auto ForwardBuilder::RmsNorm(ValueId x, ValueId weight, double eps, const std::s
 }
 
 auto ForwardBuilder::Linear(ValueId x, ValueId weight, const std::string& name) -> ValueId {
-  op::Matmul body{.a = x, .b = weight, .out = {}, .out_onto = {}, .transpose_a = false, .transpose_b = true};
+  op::Matmul body{.a = InType(x, TypeOf(weight)),
+                  .b = weight,
+                  .out = {},
+                  .out_onto = {},
+                  .transpose_a = false,
+                  .transpose_b = true};
   body.out = NewActivation(Shape(body, emitter_->plan())[0], name);
   emitter_->Emit(body);
   return body.out;
@@ -52,7 +77,9 @@ auto ForwardBuilder::Rope(ValueId x, int64_t head_dim) -> ValueId {
 }
 
 auto ForwardBuilder::Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim) -> ValueId {
-  op::Attention body{.q = q, .k = k, .v = v, .y = {}, .lse = {}, .scratch = {}, .head_dim = head_dim};
+  const DType dtype = TypeOf(q);
+  op::Attention body{
+      .q = q, .k = InType(k, dtype), .v = InType(v, dtype), .y = {}, .lse = {}, .scratch = {}, .head_dim = head_dim};
   const auto types = Shape(body, emitter_->plan());
   body.y = NewActivation(types[0], "attention");
   body.lse = NewActivation(types[1], "attention.lse");
@@ -61,7 +88,7 @@ auto ForwardBuilder::Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim
 }
 
 auto ForwardBuilder::Swiglu(ValueId gate, ValueId up) -> ValueId {
-  op::Swiglu body{.gate = gate, .up = up, .y = {}};
+  op::Swiglu body{.gate = gate, .up = InType(up, TypeOf(gate)), .y = {}};
   body.y = NewActivation(Shape(body, emitter_->plan())[0], "swiglu");
   emitter_->Emit(body);
   return body.y;
@@ -69,6 +96,9 @@ auto ForwardBuilder::Swiglu(ValueId gate, ValueId up) -> ValueId {
 
 auto ForwardBuilder::AddResidual(ValueId x, ValueId branch) -> ValueId {
   const Plan& plan = emitter_->plan();
+  if (TypeOf(x) != DType::F32) {
+    branch = InType(branch, TypeOf(x));
+  }
   const std::string name = plan.values[branch].name + ".sum";
   if (plan.values[x].dtype != plan.values[branch].dtype) {
     op::ResidualAdd body{.x = x, .branch = branch, .y = {}};

@@ -10,12 +10,25 @@
 
 namespace shardc {
 
+/// Logits are hidden [S, B, H] by a head's matrix [V, H] transposed.
+struct HeadOperands {
+  ValueId hidden;
+  ValueId matrix;
+};
+/// What a model's forward ends with: the model's own head, then those of ModelSizes::loss_heads.
+using ModelOutput = std::vector<HeadOperands>;
+
 class ForwardBuilder {
  public:
-  /// `parameters`: the full value of each declared parameter, by name. `residual`: element type of the residual stream.
+  /// `parameters`: the full value of each declared parameter, by name, in the type that its unit computes in.
+  /// `wide_residual`: the residual stream is f32 whatever units compute in.
   ForwardBuilder(Emitter* emitter, const std::unordered_map<std::string, ValueId>* parameters, ValueId tokens,
-                 ValueId rope_table, DType residual)
-      : emitter_(emitter), parameters_(parameters), tokens_(tokens), rope_table_(rope_table), residual_(residual) {}
+                 ValueId rope_table, bool wide_residual)
+      : emitter_(emitter),
+        parameters_(parameters),
+        tokens_(tokens),
+        rope_table_(rope_table),
+        wide_residual_(wide_residual) {}
 
   auto tokens() const -> ValueId { return tokens_; }
   /// Ops from here on belong to block `layer`, or to none for -1; its name prefixes theirs.
@@ -23,27 +36,39 @@ class ForwardBuilder {
   /// The whole, unsharded matrix of a declared parameter. Requires: the family's parameters name it.
   auto Parameter(const std::string& name) -> ValueId;
 
+  /// The residual stream x on its way into a block that adds what `weight` [H, K] makes: in that type.
+  auto Enter(ValueId x, ValueId weight) -> ValueId;
   /// Rows in the residual stream's type.
   auto Embedding(ValueId tokens, ValueId weight) -> ValueId;
   auto RmsNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId;
-  /// x [S, B, K] by weight [N, K], transposed: [S, B, N].
+  /// x [S, B, K] by weight [N, K], transposed: [S, B, N], computed in weight's type.
   auto Linear(ValueId x, ValueId weight, const std::string& name) -> ValueId;
   auto Rope(ValueId x, int64_t head_dim) -> ValueId;
   auto Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim) -> ValueId;
   auto Swiglu(ValueId gate, ValueId up) -> ValueId;
   /// The residual stream x with a branch added; over the bytes of the branch, if it is of x's type.
   auto AddResidual(ValueId x, ValueId branch) -> ValueId;
+  /// The last hidden state as a head takes it.
+  auto Head(ValueId x, ValueId matrix) -> HeadOperands { return {InType(x, TypeOf(matrix)), matrix}; }
 
  private:
+  /// x, or a cast of it that is made once.
+  auto InType(ValueId x, DType dtype) -> ValueId;
+  auto TypeOf(ValueId value) const -> DType { return emitter_->plan().values[value].dtype; }
   auto NewActivation(const ValueType& type, const std::string& name) -> ValueId;
 
   Emitter* emitter_;
   const std::unordered_map<std::string, ValueId>* parameters_;
   ValueId tokens_;
   ValueId rope_table_;
-  DType residual_;
+  bool wide_residual_;
   std::string prefix_;
+  /// By what was cast: there are two types, so one cast of each.
+  std::unordered_map<ValueId, ValueId> casts_;
 };
+
+/// Where parameters outside the blocks are read.
+enum class Side { Before, After, Both };
 
 /// The parameters of a family in the order of their use, with logical shapes. `layer` is -1 outside the blocks.
 struct ParameterSpec {
@@ -53,19 +78,14 @@ struct ParameterSpec {
   /// The dim that tensor parallelism cuts, or -1: every rank has the whole. A matrix cut along dim 0 takes whole inputs
   /// and gives a stretch of the outputs; along dim 1, the other way round.
   int64_t tp_dim = -1;
-};
-
-/// What a model's forward ends with: logits are hidden [S, B, H] by head [V, H] transposed.
-struct ModelOutput {
-  ValueId hidden;
-  ValueId head;
+  Side side = Side::Before;
 };
 
 struct ModelFamily {
   std::string_view name;
-  auto (*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
+  auto(*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
   /// Of the builder's tokens.
-  auto (*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
+  auto(*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
 };
 
 /// The family of that name, or nullptr.

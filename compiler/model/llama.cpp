@@ -7,10 +7,13 @@ namespace shardc {
 
 static auto LayerPrefix(int64_t layer) -> std::string { return fmt::format("model.layers.{}.", layer); }
 
+static auto HeadParameter(const LossHeadSize& head) -> std::string { return fmt::format("heads.{}.weight", head.name); }
+
 static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
   const int64_t q_width = m.heads * m.head_dim;
   const int64_t kv_width = m.kv_heads * m.head_dim;
-  std::vector<ParameterSpec> specs{{"model.embed_tokens.weight", {m.vocab, m.hidden}, -1, 0}};
+  std::vector<ParameterSpec> specs{
+      {"model.embed_tokens.weight", {m.vocab, m.hidden}, -1, 0, m.tied ? Side::Both : Side::Before}};
   for (int64_t layer = 0; layer < m.layers; ++layer) {
     const auto add = [&](std::string_view name, Dims shape, int64_t tp_dim = -1) {
       specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer, tp_dim});
@@ -25,9 +28,12 @@ static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
     add("mlp.up_proj", {m.ffn, m.hidden}, 0);
     add("mlp.down_proj", {m.hidden, m.ffn}, 1);
   }
-  specs.push_back({"model.norm.weight", {m.hidden}, -1});
+  specs.push_back({"model.norm.weight", {m.hidden}, -1, -1, Side::After});
   if (!m.tied) {
-    specs.push_back({"lm_head.weight", {m.vocab, m.hidden}, -1, 0});
+    specs.push_back({"lm_head.weight", {m.vocab, m.hidden}, -1, 0, Side::After});
+  }
+  for (const LossHeadSize& head : m.loss_heads) {
+    specs.push_back({HeadParameter(head), {head.vocab, m.hidden}, -1, 0, Side::After});
   }
   return specs;
 }
@@ -36,6 +42,7 @@ static auto Block(ForwardBuilder& f, const ModelSizes& m, ValueId x, const std::
   const auto linear = [&](ValueId input, std::string_view name) {
     return f.Linear(input, f.Parameter(fmt::format("{}{}.weight", prefix, name)), std::string(name));
   };
+  x = f.Enter(x, f.Parameter(prefix + "self_attn.o_proj.weight"));
   const ValueId a = f.RmsNorm(x, f.Parameter(prefix + "input_layernorm.weight"), m.norm_eps, "input_layernorm");
   const ValueId q = f.Rope(linear(a, "self_attn.q_proj"), m.head_dim);
   const ValueId k = f.Rope(linear(a, "self_attn.k_proj"), m.head_dim);
@@ -60,7 +67,11 @@ static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ModelOutput 
   }
   f.EnterLayer(-1, "model.");
   x = f.RmsNorm(x, f.Parameter("model.norm.weight"), m.norm_eps, "norm");
-  return {.hidden = x, .head = m.tied ? embedding : f.Parameter("lm_head.weight")};
+  ModelOutput output{f.Head(x, m.tied ? embedding : f.Parameter("lm_head.weight"))};
+  for (const LossHeadSize& head : m.loss_heads) {
+    output.push_back(f.Head(x, f.Parameter(HeadParameter(head))));
+  }
+  return output;
 }
 
 const ModelFamily LlamaFamily{.name = "llama", .parameters = LlamaParameters, .forward = LlamaForward};

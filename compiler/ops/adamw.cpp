@@ -1,6 +1,6 @@
-// adamw. C1: gradient, parameter, exp_avg and exp_avg_sq are f32 slices of the sub-vector. C2: factor is f64[1].
-// C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0. C5: copy is a bf16
-// slice.
+// adamw. C1: gradient, parameter, exp_avg and exp_avg_sq are slices of the sub-vector, of f32 and of the state's types.
+// C2: factor is f64[1]. C3: lr is a schedule scalar, updates a state scalar. C4: betas lie in [0, 1), eps is over 0.
+// C5: copy is a slice in the type that the sub-vector computes in, which is not the parameters' own.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -10,13 +10,16 @@ auto Shape(const op::Adamw&, const Plan&) -> std::vector<ValueType> { return {};
 auto Verify(const op::Adamw& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const ValueType slice{DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}};
-  for (const auto& [field, value] : {std::pair{"gradient", op.gradient}, std::pair{"parameter", op.parameter},
-                                     std::pair{"exp_avg", op.exp_avg}, std::pair{"exp_avg_sq", op.exp_avg_sq}}) {
+  const DType master = StateTypeOf(plan, sub_vector, StateRole::Parameter);
+  ExpectType(check, plan, op.parameter, {master, slice.shape}, "parameter", "adamw-c1");
+  for (const auto& [field, value] :
+       {std::pair{"gradient", op.gradient}, std::pair{"exp_avg", op.exp_avg}, std::pair{"exp_avg_sq", op.exp_avg_sq}}) {
     ExpectType(check, plan, value, slice, field, "adamw-c1");
   }
   ExpectType(check, plan, op.factor, {DType::F64, {1}}, "factor", "adamw-c2");
   if (op.copy.valid()) {
-    ExpectType(check, plan, op.copy, {DType::BF16, slice.shape}, "copy", "adamw-c5");
+    const DType other = master == DType::F32 ? DType::BF16 : DType::F32;
+    ExpectType(check, plan, op.copy, {other, slice.shape}, "copy", "adamw-c5");
   }
   check.Expect(plan.scalars[op.lr].kind == ScalarKind::Schedule, "adamw-c3", "{} is no schedule",
                plan.scalars[op.lr].name);

@@ -26,8 +26,11 @@ auto Vjp(const op::Cast& op, VjpContext& context) -> void {
     return;
   }
   const auto target = context.GradientTarget(op.x);
-  CHECK(!target.onto.valid(), "the operand %{} of a cast has another use that wants its gradient", op.x.index);
-  context.Emit(op::Cast{.x = context.GradientOf(op.y), .y = target.value});
+  const ValueId term = target.onto.valid() ? context.NewTerm(op.x) : target.value;
+  context.Emit(op::Cast{.x = context.GradientOf(op.y), .y = term});
+  if (target.onto.valid()) {
+    context.Emit(op::Add{.a = term, .b = target.onto, .y = target.value});
+  }
 }
 
 }  // namespace shardc

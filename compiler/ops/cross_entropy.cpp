@@ -30,7 +30,9 @@ auto Vjp(const op::CrossEntropy& op, VjpContext& context) -> void {
                                         .targets = op.targets,
                                         .lse = op.lse,
                                         .count = count,
-                                        .dlogits = context.GradientOver(op.logits, op.logits)});
+                                        .dlogits = context.GradientOver(op.logits, op.logits),
+                                        .vocab_axes = {},
+                                        .head = op.head});
 }
 
 }  // namespace shardc

@@ -1,4 +1,4 @@
-// divide. C1: a, b and y are f64[1].
+// divide. C1: a, b and y are f64[1]. C2: y_onto is the same bytes as y.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -8,6 +8,9 @@ auto Shape(const op::Divide&, const Plan&) -> std::vector<ValueType> { return {{
 auto Verify(const op::Divide& op, const Plan& plan, OpCheck& check) -> void {
   for (const auto& [field, value] : {std::pair{"a", op.a}, std::pair{"b", op.b}, std::pair{"y", op.y}}) {
     ExpectType(check, plan, value, {DType::F64, {1}}, field, "divide-c1");
+  }
+  if (op.y_onto.valid()) {
+    ExpectSameBytes(check, plan, op.y, op.y_onto, "divide-c2");
   }
 }
 

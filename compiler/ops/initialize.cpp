@@ -1,4 +1,4 @@
-// initialize. C1: shard is the f32 slice of the sub-vector. C2: the parameter lies in the sub-vector.
+// initialize. C1: shard is the slice of the sub-vector's parameters. C2: the parameter lies in the sub-vector.
 #include <algorithm>
 
 #include "compiler/ops/op_support.h"
@@ -9,7 +9,8 @@ auto Shape(const op::Initialize&, const Plan&) -> std::vector<ValueType> { retur
 
 auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
-  ExpectType(check, plan, op.shard, {DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
+  ExpectType(check, plan, op.shard,
+             {plan.parameters[op.parameter].dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
              "initialize-c1");
   check.Expect(std::any_of(sub_vector.segments.begin(), sub_vector.segments.end(),
                            [&](const Segment& segment) { return segment.parameter == op.parameter; }),
@@ -18,7 +19,7 @@ auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void 
 
 auto Cost(const op::Initialize& op, const Plan& plan) -> OpCost {
   OpCost cost;
-  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(DType::F32)} /
+  cost.written = Bytes{plan.parameters[op.parameter].num_elements() * SizeOf(plan.parameters[op.parameter].dtype)} /
                  plan.mesh.size(plan.sub_vectors[op.sub_vector].axes);
   return cost;
 }

@@ -84,6 +84,8 @@ class VjpContext {
   /// A gradient value of `like`'s type over the bytes of `over`, which the emitted op overwrites: becomes the gradient
   /// of `like`. Requires: `like` has none yet.
   virtual auto GradientOver(ValueId like, ValueId over) -> ValueId = 0;
+  /// Room for a term of a value's gradient that is added by an op of its own.
+  virtual auto NewTerm(ValueId value) -> ValueId = 0;
   /// Appends a backward op.
   virtual auto Emit(OpBody body) -> void = 0;
 };

@@ -1,11 +1,11 @@
-// restore_shard. C1: shard is the f32 slice of the sub-vector.
+// restore_shard. C1: shard is the slice of the sub-vector, in the type that its role is kept in.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 auto Shape(const op::RestoreShard& op, const Plan& plan) -> std::vector<ValueType> {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
-  return {{DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}};
+  return {{StateTypeOf(plan, sub_vector, op.role), {sub_vector.length / plan.mesh.size(sub_vector.axes)}}};
 }
 
 auto Verify(const op::RestoreShard& op, const Plan& plan, OpCheck& check) -> void {

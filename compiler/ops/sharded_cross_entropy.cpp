@@ -41,7 +41,8 @@ auto Vjp(const op::ShardedCrossEntropy& op, VjpContext& context) -> void {
                                         .lse = op.lse,
                                         .count = count,
                                         .dlogits = context.GradientOver(op.logits, op.logits),
-                                        .vocab_axes = op.vocab_axes});
+                                        .vocab_axes = op.vocab_axes,
+                                        .head = op.head});
 }
 
 }  // namespace shardc

@@ -104,6 +104,11 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
       findings_.Add("tp-mismatch", "{} is {} over tp, {} is not", parameter.name, replicated ? "replicated" : "cut",
                     NameOf(id));
     }
+    if (parameter.dtype != StateTypeOf(plan_, sub_vector, StateRole::Parameter) ||
+        (parameter.dtype != DType::F32 && parameter.dtype != DType::BF16)) {
+      findings_.Add("parameter-type", "{} is kept in {}, the first of {} in {}", parameter.name,
+                    ToText(parameter.dtype), NameOf(id), ToText(StateTypeOf(plan_, sub_vector, StateRole::Parameter)));
+    }
     if (parameter.trainable != sub_vector.trainable) {
       findings_.Add("trainable-mismatch", "{} is {}, {} is not", parameter.name,
                     parameter.trainable ? "trainable" : "frozen", NameOf(id));
@@ -344,9 +349,10 @@ auto StateVerifier::Copies(SectionKind section) -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const Copy& copy = copies[static_cast<size_t>(id.index)];
-    if ((sub_vector.compute != DType::F32) != sub_vector.compute_copy.valid()) {
-      findings_.Add("copy-unset", "{} computes in {} and has {} copy in it", NameOf(id), ToText(sub_vector.compute),
-                    sub_vector.compute_copy.valid() ? "a" : "no");
+    const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
+    if ((sub_vector.compute != master) != sub_vector.compute_copy.valid()) {
+      findings_.Add("copy-unset", "{} is kept in {}, computes in {} and has {} copy in it", NameOf(id), ToText(master),
+                    ToText(sub_vector.compute), sub_vector.compute_copy.valid() ? "a" : "no");
     } else if (sub_vector.compute_copy.valid() && sub_vector.shard.valid() && (copy.made != 1 || copy.stale)) {
       findings_.Add("copy-stale", "section {} makes the {} copy of {} {} times{}", ToText(section),
                     ToText(sub_vector.compute), NameOf(id), copy.made, copy.stale ? ", not of what it leaves" : "");

@@ -55,6 +55,10 @@ struct FieldChecker {
       Expect(name, value, plan.sub_vectors);
     } else if constexpr (std::same_as<T, ParameterId>) {
       Expect(name, value, plan.parameters);
+    } else if constexpr (std::same_as<T, HeadId>) {
+      if (value != HeadId{}) {
+        Expect(name, value, plan.heads);
+      }
     } else if constexpr (std::same_as<T, double>) {
       if (!std::isfinite(value)) {
         findings.AddOp(section, index, "not-finite", "{} is {}", name, value);
@@ -138,11 +142,20 @@ auto StructureVerifier::Header() -> bool {
     expect("data.eval_tokens", plan_.data.eval_tokens, 0);
     expect("data.vocab", plan_.data.vocab, 1);
     expect("data.seq", plan_.data.seq, 1);
+    for (const TargetHead& head : plan_.heads) {
+      expect(fmt::format("vocab of head {}", head.name), head.vocab, 1);
+    }
   }
   return true;
 }
 
 auto StructureVerifier::Tables() -> void {
+  std::unordered_set<std::string_view> heads;
+  for (const TargetHead& head : plan_.heads) {
+    if (!heads.insert(head.name).second) {
+      findings_.Add("duplicate-head", "two heads are named {}", head.name);
+    }
+  }
   for (const OptimizerGroup& group : plan_.groups) {
     if (!std::isfinite(group.weight_decay) || !std::isfinite(group.lr_scale)) {
       findings_.Add("not-finite", "group {} has weight decay {} and scale {}", group.name, group.weight_decay,

@@ -18,6 +18,8 @@ struct VocabUse {
   /// The value that holds ids, which pick from them; unset where none do.
   ValueId ids = {};
   std::string_view field = {};
+  /// Whose targets and vocabulary.
+  HeadId head = {};
   /// Targets may be -1, which says that there is none; as tokens they would be an address.
   bool as_tokens = false;
 
@@ -30,22 +32,22 @@ struct VocabUse {
 
 auto VocabUseOf(const Op& op) -> std::optional<VocabUse> {
   if (const auto* own = op.As<op::Embedding>()) {
-    return VocabUse{own->weight, true, own->vocab_axes, own->tokens, "tokens", true};
+    return VocabUse{own->weight, true, own->vocab_axes, own->tokens, "tokens", {}, true};
   }
   if (const auto* own = op.As<op::EmbeddingBackward>()) {
-    return VocabUse{own->dweight, true, own->vocab_axes, own->tokens, "tokens", true};
+    return VocabUse{own->dweight, true, own->vocab_axes, own->tokens, "tokens", {}, true};
   }
   if (const auto* own = op.As<op::LogSumExp>()) {
-    return VocabUse{own->logits, false, own->vocab_axes};
+    return VocabUse{own->logits, false, own->vocab_axes, {}, {}, own->head};
   }
   if (const auto* own = op.As<op::CrossEntropy>()) {
-    return VocabUse{own->logits, false, {}, own->targets, "targets"};
+    return VocabUse{own->logits, false, {}, own->targets, "targets", own->head};
   }
   if (const auto* own = op.As<op::ShardedCrossEntropy>()) {
-    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets"};
+    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets", own->head};
   }
   if (const auto* own = op.As<op::CrossEntropyBackward>()) {
-    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets"};
+    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets", own->head};
   }
   return std::nullopt;
 }
@@ -57,9 +59,18 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
     bool tokens = false;
     bool targets = false;
     bool others = false;
+    /// Of the targets.
+    HeadId head;
   };
   std::vector<Source> sources(static_cast<size_t>(plan.buffers.size()));
   const auto at = [&](ValueId id) -> Source& { return sources[static_cast<size_t>(plan.values[id].buffer.index)]; };
+  const auto fills_with_targets = [&](ValueId targets, HeadId head) {
+    Source& source = at(targets);
+    // Of two heads, each would take the other's for its own.
+    source.others = source.others || (source.targets && source.head != head);
+    source.targets = true;
+    source.head = head;
+  };
   struct Taker {
     SectionKind section;
     size_t index;
@@ -69,7 +80,11 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
     if (const auto* load = op.As<op::LoadTokens>()) {
       at(load->tokens).tokens = true;
-      at(load->targets).targets = true;
+      fills_with_targets(load->targets, load->head);
+      return;
+    }
+    if (const auto* load = op.As<op::LoadTargets>()) {
+      fills_with_targets(load->targets, load->head);
       return;
     }
     for (const Access& access : AccessesOf(op.body)) {
@@ -94,14 +109,16 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       continue;
     }
     const Source& source = at(use.ids);
-    if (source.others || (!source.tokens && !source.targets) || (use.as_tokens && source.targets)) {
-      findings.AddOp(section, index, "token-source", "{} lies in ${}, which load_tokens alone does not fill with {}",
-                     use.field, plan.values[use.ids].buffer.index, use.field);
+    if (source.others || (!source.tokens && !source.targets) || (use.as_tokens && source.targets) ||
+        (source.targets && source.head != use.head)) {
+      findings.AddOp(section, index, "token-source", "{} lies in ${}, which the loader alone does not fill with {}{}",
+                     use.field, plan.values[use.ids].buffer.index, use.field,
+                     use.head.valid() ? " of " + plan.heads[use.head].name : "");
     }
     const int64_t ranks = plan.mesh.size(use.axes);
-    if (use.num_ids(plan) < CeilDiv(plan.data.vocab, ranks)) {
+    if (use.num_ids(plan) < CeilDiv(VocabOf(plan, use.head), ranks)) {
       findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}",
-                     use.num_ids(plan), ranks, plan.data.vocab - 1);
+                     use.num_ids(plan), ranks, VocabOf(plan, use.head) - 1);
     }
   }
 }

@@ -5,17 +5,31 @@
 //   1. declare parameters, groups and scalars
 //   2. constants: the rotary table
 //   3. data: the samples of every microbatch of a step, into host memory
-//   4. step: count the valid targets of all microbatches, forward, loss sum, mean for the metrics
+//   4. step: for each term of the loss count the valid targets of all microbatches; forward, loss sums, means for the
+//      metrics
 //   5. eval: the same over the held-out samples, summed in a loop
-#include <filesystem>
+#include <algorithm>
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/declare_parameters.h"
-#include "compiler/recipe/run_id.h"
+#include "compiler/passes/plan_header.h"
 
 namespace shardc {
 
 namespace {
+
+/// One term of the loss: the mean over its targets in the whole global batch, times its weight.
+struct Term {
+  /// Of the targets; unset where the next token is predicted.
+  HeadId head;
+  std::string name;
+  /// Of its values: nothing for the model's own head.
+  std::string prefix;
+  double weight = 1;
+  Origin origin;
+  /// Host memory for the targets of a step.
+  BufferId buffer;
+};
 
 class PlanBuilder {
  public:
@@ -28,6 +42,7 @@ class PlanBuilder {
         batch_(ResolveBatch(*recipe)),
         parameters_(*parameters) {}
 
+  auto Terms() -> void;
   auto Scalars() -> void;
   auto Constants() -> void;
   auto Data() -> void;
@@ -43,9 +58,16 @@ class PlanBuilder {
   /// Number of the first sample of a rank and repeat, for `per_step` samples a step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
   auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
-  /// Logits and loss sum over all chunks of the sequence, added onto `onto` if it is valid; the last sum.
-  auto Loss(Emitter& emitter, const ModelOutput& output, ValueId targets, ValueId onto, std::string_view name)
-      -> ValueId;
+  auto LoadTargets(Emitter& emitter, const std::vector<ValueId>& targets, Split split, const RankExpr& sample) -> void;
+  /// Logits and loss sum of each term over all chunks of the sequence, added onto `sums` where these are valid; the
+  /// last sums.
+  auto Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets, std::vector<ValueId> sums,
+            std::string_view name) -> std::vector<ValueId>;
+  /// What the sum of a term is divided by to be its share of the loss.
+  auto Divisor(Emitter& emitter, const Term& term, ValueId count) -> ValueId;
+  /// The loss that is trained on, and the mean of each term by itself where there are several.
+  auto ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, const std::vector<ValueId>& counts,
+                 const std::vector<ValueId>& divisors, const std::string& metric) -> void;
   auto ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void;
 
   Plan& plan_;
@@ -56,10 +78,36 @@ class PlanBuilder {
   const std::unordered_map<std::string, ValueId>& parameters_;
   ValueId rope_table_;
   BufferId tokens_buffer_;
-  BufferId targets_buffer_;
+  /// The model's own head first.
+  std::vector<Term> terms_;
 };
 
 const ValueType Sum{DType::F64, {1}};
+
+auto PlanBuilder::Terms() -> void {
+  const auto find = [&](std::string_view name) {
+    for (const HeadId id : plan_.heads.ids()) {
+      if (plan_.heads[id].name == name) {
+        return id;
+      }
+    }
+    return HeadId{};
+  };
+  terms_.push_back({.head = find(OwnHead),
+                    .name = std::string(OwnHead),
+                    .prefix = "",
+                    .weight = 1,
+                    .origin = OriginOf(recipe_.data.tokens, "data.tokens"),
+                    .buffer = {}});
+  for (const LossHead& head : recipe_.loss.head) {
+    terms_.push_back({.head = find(*head.name),
+                      .name = *head.name,
+                      .prefix = *head.name + ".",
+                      .weight = *head.weight,
+                      .origin = OriginOf(head.name, "loss.head"),
+                      .buffer = {}});
+  }
+}
 
 auto PlanBuilder::Scalars() -> void {
   plan_.scalars.Add({"step", ScalarKind::State, ""});
@@ -70,6 +118,11 @@ auto PlanBuilder::Scalars() -> void {
   }
   for (const char* metric : {"loss", "grad_norm", "eval_loss"}) {
     plan_.scalars.Add({metric, ScalarKind::Metric, ""});
+  }
+  for (size_t i = 0; terms_.size() > 1 && i < terms_.size(); ++i) {
+    for (const char* metric : {"loss", "eval_loss"}) {
+      plan_.scalars.Add({fmt::format("{}_{}", metric, terms_[i].name), ScalarKind::Metric, ""});
+    }
   }
 }
 
@@ -99,7 +152,7 @@ auto PlanBuilder::Data() -> void {
   Emitter emitter = EmitterFor(SectionKind::Data);
   emitter.set_origin(OriginOf(recipe_.data.tokens, "data.tokens"));
   const ValueType all{DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}};
-  const auto host_buffer = [&](const char* name) {
+  const auto host_buffer = [&](const std::string& name) {
     return plan_.buffers.Add({.name = name,
                               .arena = Arena::Host,
                               .category = Category::Data,
@@ -107,7 +160,9 @@ auto PlanBuilder::Data() -> void {
                               .offset = -1});
   };
   tokens_buffer_ = host_buffer("tokens");
-  targets_buffer_ = host_buffer("targets");
+  for (Term& term : terms_) {
+    term.buffer = host_buffer(term.prefix + "targets");
+  }
   RankExpr offset;
   RankExpr sample = SampleExpr(batch_.global);
   if (batch_.accumulate > 1) {
@@ -116,24 +171,39 @@ auto PlanBuilder::Data() -> void {
   } else {
     sample.repeat = 0;
   }
-  emitter.Emit(op::LoadTokens{.tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens"),
-                              .targets = emitter.View(targets_buffer_, offset, TokenType(), "targets"),
+  const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
+  std::vector<ValueId> targets;
+  for (const Term& term : terms_) {
+    targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
+  }
+  emitter.Emit(op::LoadTokens{.tokens = tokens,
+                              .targets = targets.front(),
                               .split = Split::Train,
-                              .sample = sample});
+                              .sample = sample,
+                              .head = terms_.front().head});
+  LoadTargets(emitter, targets, Split::Train, sample);
   if (batch_.accumulate > 1) {
     emitter.Emit(op::EndRepeat{});
+  }
+}
+
+/// Those of further heads.
+auto PlanBuilder::LoadTargets(Emitter& emitter, const std::vector<ValueId>& targets, Split split,
+                              const RankExpr& sample) -> void {
+  for (size_t i = 1; i < terms_.size(); ++i) {
+    emitter.Emit(op::LoadTargets{.targets = targets[i], .split = split, .sample = sample, .head = terms_[i].head});
   }
 }
 
 auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ModelOutput {
   emitter.set_phase(Phase::Forward);
   emitter.set_origin(OriginOf(recipe_.model.family, "model.family"));
-  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, ResidualType(recipe_));
+  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, *recipe_.precision.residual == "fp32");
   return family_.forward(forward, sizes_);
 }
 
-auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, ValueId targets, ValueId onto,
-                       std::string_view name) -> ValueId {
+auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets,
+                       std::vector<ValueId> sums, std::string_view name) -> std::vector<ValueId> {
   const int64_t chunks = *recipe_.loss.chunks;
   const auto chunk_of = [&](ValueId whole, int64_t chunk) {
     if (chunks == 1) {
@@ -146,36 +216,79 @@ auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, ValueId targ
     offset.base += chunk * NumElements(shape) * SizeOf(value.dtype);
     return emitter.View(value.buffer, offset, {value.dtype, shape}, fmt::format("{}.chunk{}", value.name, chunk));
   };
-  ValueId sum = onto;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::string suffix = chunks == 1 ? "" : fmt::format(".chunk{}", chunk);
-    op::Matmul head{.a = chunk_of(output.hidden, chunk),
-                    .b = output.head,
-                    .out = {},
-                    .out_onto = {},
-                    .scratch = {},
-                    .transpose_a = false,
-                    .transpose_b = true};
-    head.out = emitter.New(Shape(head, plan_)[0], Category::Activations, fmt::format("{}logits{}", name, suffix));
-    emitter.Emit(head);
-    op::CrossEntropy loss{
-        .logits = head.out, .targets = chunk_of(targets, chunk), .loss = {}, .loss_onto = sum, .lse = {}};
-    const auto types = Shape(loss, plan_);
-    loss.loss = sum.valid() ? emitter.Alias(sum, types[0], fmt::format("{}loss{}", name, suffix))
-                            : emitter.New(types[0], Category::Workspace, fmt::format("{}loss{}", name, suffix));
-    loss.lse = emitter.New(types[1], Category::Activations, fmt::format("{}loss.lse{}", name, suffix));
-    emitter.Emit(loss);
-    sum = loss.loss;
+    std::vector<ValueId> hidden;
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      // A stretch of what several heads read is one value.
+      const auto same = std::find_if(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(i),
+                                     [&](const HeadOperands& head) { return head.hidden == output[i].hidden; });
+      const auto first = static_cast<size_t>(same - output.begin());
+      hidden.push_back(first < i ? hidden[first] : chunk_of(output[i].hidden, chunk));
+      const std::string prefix = std::string(name) + terms_[i].prefix;
+      op::Matmul head{.a = hidden[i],
+                      .b = output[i].matrix,
+                      .out = {},
+                      .out_onto = {},
+                      .scratch = {},
+                      .transpose_a = false,
+                      .transpose_b = true};
+      head.out = emitter.New(Shape(head, plan_)[0], Category::Activations, fmt::format("{}logits{}", prefix, suffix));
+      emitter.Emit(head);
+      op::CrossEntropy loss{.logits = head.out,
+                            .targets = chunk_of(targets[i], chunk),
+                            .loss = {},
+                            .loss_onto = sums[i],
+                            .lse = {},
+                            .head = terms_[i].head};
+      const auto types = Shape(loss, plan_);
+      const std::string loss_name = fmt::format("{}loss{}", prefix, suffix);
+      loss.loss = sums[i].valid() ? emitter.Alias(sums[i], types[0], loss_name)
+                                  : emitter.New(types[0], Category::Workspace, loss_name);
+      loss.lse = emitter.New(types[1], Category::Activations, fmt::format("{}loss.lse{}", prefix, suffix));
+      emitter.Emit(loss);
+      sums[i] = loss.loss;
+    }
   }
-  return sum;
+  return sums;
+}
+
+auto PlanBuilder::Divisor(Emitter& emitter, const Term& term, ValueId count) -> ValueId {
+  if (term.weight == 1) {
+    return count;
+  }
+  const ValueId weight = emitter.New(Sum, Category::Workspace, term.prefix + "weight");
+  emitter.Emit(op::Fill{.out = weight, .value = term.weight});
+  const ValueId divisor = emitter.New(Sum, Category::Workspace, term.prefix + "divisor");
+  emitter.Emit(op::Divide{.a = count, .b = weight, .y = divisor, .y_onto = {}});
+  return divisor;
 }
 
 auto PlanBuilder::ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void {
+  const ValueId mean = emitter.New(Sum, Category::Workspace, fmt::format("{}.mean", metric));
+  emitter.Emit(op::Divide{.a = sum, .b = count, .y = mean, .y_onto = {}});
+  emitter.Emit(op::ReadScalar{.value = mean, .to = plan_.ScalarNamed(metric)});
+}
+
+auto PlanBuilder::ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, const std::vector<ValueId>& counts,
+                            const std::vector<ValueId>& divisors, const std::string& metric) -> void {
   emitter.set_phase(Phase::None);
   emitter.set_layer(-1);
-  const ValueId mean = emitter.New(Sum, Category::Workspace, fmt::format("{}.mean", metric));
-  emitter.Emit(op::Divide{.a = sum, .b = count, .y = mean});
-  emitter.Emit(op::ReadScalar{.value = mean, .to = plan_.ScalarNamed(metric)});
+  if (terms_.size() == 1) {
+    ReadMean(emitter, sums[0], divisors[0], metric);
+    return;
+  }
+  ValueId total = emitter.New(Sum, Category::Workspace, metric + ".none");
+  emitter.Emit(op::Fill{.out = total, .value = 0});
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const ValueId next = emitter.Alias(total, Sum, fmt::format("{}.with_{}", metric, terms_[i].name));
+    emitter.Emit(op::Divide{.a = sums[i], .b = divisors[i], .y = next, .y_onto = total});
+    total = next;
+  }
+  emitter.Emit(op::ReadScalar{.value = total, .to = plan_.ScalarNamed(metric)});
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    ReadMean(emitter, sums[i], counts[i], fmt::format("{}_{}", metric, terms_[i].name));
+  }
 }
 
 auto PlanBuilder::Step() -> void {
@@ -185,17 +298,24 @@ auto PlanBuilder::Step() -> void {
     offset.repeat = NumElements(TokenType().shape) * SizeOf(DType::I32);
   }
   const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
-  const ValueId targets = emitter.View(targets_buffer_, offset, TokenType(), "targets");
-  const ValueId all_targets =
-      emitter.View(targets_buffer_, {}, {DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}}, "targets.all");
-
-  const Origin data = OriginOf(recipe_.data.tokens, "data.tokens");
-  emitter.set_origin(data);
-  const ValueId count = emitter.New(Sum, Category::Workspace, "count");
-  emitter.Emit(op::CountValid{.targets = all_targets, .count = count, .count_onto = {}});
-  const ValueId loss = Loss(emitter, Forward(emitter, tokens), targets, {}, "");
-  emitter.set_origin(data);
-  ReadMean(emitter, loss, count, "loss");
+  std::vector<ValueId> targets;
+  for (const Term& term : terms_) {
+    targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
+  }
+  std::vector<ValueId> counts;
+  std::vector<ValueId> divisors;
+  for (const Term& term : terms_) {
+    const ValueId all_targets = emitter.View(
+        term.buffer, {}, {DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}}, term.prefix + "targets.all");
+    emitter.set_origin(term.origin);
+    counts.push_back(emitter.New(Sum, Category::Workspace, term.prefix + "count"));
+    emitter.Emit(op::CountValid{.targets = all_targets, .count = counts.back(), .count_onto = {}});
+    divisors.push_back(Divisor(emitter, term, counts.back()));
+  }
+  const std::vector<ValueId> none(terms_.size());
+  const std::vector<ValueId> sums = Loss(emitter, Forward(emitter, tokens), targets, none, "");
+  emitter.set_origin(terms_.front().origin);
+  ReadMeans(emitter, sums, counts, divisors, "loss");
 }
 
 auto PlanBuilder::Eval() -> void {
@@ -209,82 +329,53 @@ auto PlanBuilder::Eval() -> void {
   const Origin held_out = OriginOf(recipe_.data.eval_tokens, "data.eval_tokens");
   emitter.set_origin(held_out);
 
-  const auto zero = [&](const char* name) {
-    const ValueId value = emitter.New(Sum, Category::Workspace, name);
-    emitter.Emit(op::Fill{.out = value, .value = 0});
-    return value;
+  const auto zeros = [&](const char* name) {
+    std::vector<ValueId> values;
+    for (const Term& term : terms_) {
+      values.push_back(emitter.New(Sum, Category::Workspace, fmt::format("eval.{}{}", term.prefix, name)));
+      emitter.Emit(op::Fill{.out = values.back(), .value = 0});
+    }
+    return values;
   };
-  const ValueId loss_sum = zero("eval.loss");
-  const ValueId count_sum = zero("eval.count");
+  const std::vector<ValueId> loss_sums = zeros("loss");
+  const std::vector<ValueId> count_sums = zeros("count");
   emitter.Emit(op::Repeat{.count = plan_.run.eval_batches});
   const ValueId tokens = emitter.New(TokenType(), Category::Data, "eval.tokens");
-  const ValueId targets = emitter.New(TokenType(), Category::Data, "eval.targets");
-  emitter.Emit(op::LoadTokens{.tokens = tokens, .targets = targets, .split = Split::Eval, .sample = SampleExpr(0)});
-  const ValueId loss = Loss(emitter, Forward(emitter, tokens), targets, loss_sum, "eval.");
+  std::vector<ValueId> targets;
+  for (const Term& term : terms_) {
+    targets.push_back(emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix)));
+  }
+  emitter.Emit(op::LoadTokens{.tokens = tokens,
+                              .targets = targets.front(),
+                              .split = Split::Eval,
+                              .sample = SampleExpr(0),
+                              .head = terms_.front().head});
+  LoadTargets(emitter, targets, Split::Eval, SampleExpr(0));
+  const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, tokens), targets, loss_sums, "eval.");
   emitter.set_phase(Phase::None);
   emitter.set_origin(held_out);
-  const ValueId count = emitter.Alias(count_sum, Sum, "eval.count.next");
-  emitter.Emit(op::CountValid{.targets = targets, .count = count, .count_onto = count_sum});
-  emitter.Emit(op::Carry{.last = loss, .first = loss_sum});
-  emitter.Emit(op::Carry{.last = count, .first = count_sum});
-  emitter.Emit(op::EndRepeat{});
-  ReadMean(emitter, loss_sum, count_sum, "eval_loss");
-}
-
-auto Header(Plan& plan, const Recipe& recipe) -> void {
-  const ModelSizes sizes = ResolveModel(recipe);
-  const BatchSizes batch = ResolveBatch(recipe);
-  plan.mesh.sizes = {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp};
-  plan.mesh.dp_inner = recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1;
-  plan.device = *recipe.run.device;
-  plan.kernels = *recipe.run.kernels;
-  plan.model = {{"family", sizes.family},
-                {"layers", std::to_string(sizes.layers)},
-                {"hidden", std::to_string(sizes.hidden)},
-                {"heads", std::to_string(sizes.heads)},
-                {"kv_heads", std::to_string(sizes.kv_heads)},
-                {"head_dim", std::to_string(sizes.head_dim)},
-                {"ffn", std::to_string(sizes.ffn)},
-                {"vocab", std::to_string(sizes.vocab)},
-                {"seq", std::to_string(sizes.seq)},
-                {"rope_theta", fmt::format("{}", sizes.rope_theta)},
-                {"norm_eps", fmt::format("{}", sizes.norm_eps)},
-                {"tied", sizes.tied ? "true" : "false"}};
-  plan.overrides = recipe.overrides;
-
-  const std::filesystem::path folder = std::filesystem::path(recipe.path).parent_path();
-  const auto resolve = [&](const std::string& path) { return (folder / path).lexically_normal().string(); };
-  for (const std::string& file : *recipe.data.tokens) {
-    plan.data.files.push_back(resolve(file));
+  std::vector<ValueId> counts;
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    counts.push_back(emitter.Alias(count_sums[i], Sum, fmt::format("eval.{}count.next", terms_[i].prefix)));
+    emitter.Emit(op::CountValid{.targets = targets[i], .count = counts.back(), .count_onto = count_sums[i]});
   }
-  plan.data.format = *FromText<TokenFormat>(*recipe.data.format);
-  plan.data.order = *FromText<SampleOrder>(*recipe.data.order);
-  plan.data.seed = static_cast<uint64_t>(*recipe.data.seed);
-  plan.data.eval_tokens = *recipe.data.eval_tokens;
-  plan.data.vocab = sizes.vocab;
-  plan.data.seq = sizes.seq;
-
-  RunSettings& run = plan.run;
-  run.run_id = RunIdOf(recipe);
-  run.run_dir = resolve("runs/" + run.run_id);
-  run.checkpoint_dir = recipe.checkpoint.dir.is_set ? resolve(*recipe.checkpoint.dir) : "";
-  run.checkpoint_keep = *recipe.checkpoint.keep;
-  run.steps = *recipe.train.steps;
-  run.log_every = *recipe.train.log_every;
-  run.tokens_per_step = batch.global * sizes.seq;
-  run.micro_batch = batch.micro;
-  run.accumulate = batch.accumulate;
-  run.threads = *recipe.run.threads;
-  run.guard = *recipe.run.guard;
-  run.comm = *recipe.run.comm;
-  run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    emitter.Emit(op::Carry{.last = losses[i], .first = loss_sums[i]});
+    emitter.Emit(op::Carry{.last = counts[i], .first = count_sums[i]});
+  }
+  emitter.Emit(op::EndRepeat{});
+  std::vector<ValueId> divisors;
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    divisors.push_back(Divisor(emitter, terms_[i], count_sums[i]));
+  }
+  ReadMeans(emitter, loss_sums, count_sums, divisors, "eval_loss");
 }
 
 }  // namespace
 
 auto Build(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Recipe& recipe = *context.recipe;
-  Header(plan, recipe);
+  WriteHeader(plan, recipe);
   const ModelFamily* family = FindModelFamily(*recipe.model.family);
   CHECK(family != nullptr, "check let family {} pass", *recipe.model.family);
   const auto parameters = DeclareParameters(plan, *family, ResolveModel(recipe), context);
@@ -292,6 +383,7 @@ auto Build(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     return parameters.error();
   }
   PlanBuilder builder(&plan, &recipe, family, &*parameters);
+  builder.Terms();
   builder.Scalars();
   builder.Constants();
   builder.Data();

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/expr/layer_choice.h"
+#include "compiler/model/forward_builder.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/recipe/unit_preset.h"
@@ -12,25 +13,14 @@ namespace shardc {
 
 namespace {
 
-enum class Side { Before, After, Both };
-
-/// For each parameter outside the blocks: is it read before the first block op of `step`, after it, or both?
-auto SidesOf(const Plan& plan) -> std::unordered_map<std::string, Side> {
+/// For each parameter outside the blocks: is it read before them, after, or both?
+auto SidesOf(const Recipe& recipe) -> std::unordered_map<std::string, Side> {
+  const ModelFamily* family = FindModelFamily(*recipe.model.family);
+  CHECK(family != nullptr, "check let family {} pass", *recipe.model.family);
   std::unordered_map<std::string, Side> sides;
-  bool after = false;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (op.phase != Phase::Forward) {
-      continue;
-    }
-    after |= op.layer >= 0;
-    for (const Access& access : AccessesOf(op.body)) {
-      const Value& value = plan.values[access.value];
-      if (op.layer >= 0 || plan.buffers[value.buffer].category != Category::Parameters) {
-        continue;
-      }
-      const Side side = after ? Side::After : Side::Before;
-      const auto [found, fresh] = sides.try_emplace(value.name, side);
-      found->second = fresh || found->second == side ? side : Side::Both;
+  for (const ParameterSpec& spec : family->parameters(ResolveModel(recipe))) {
+    if (spec.layer < 0) {
+      sides[spec.name] = spec.side;
     }
   }
   return sides;
@@ -44,14 +34,14 @@ class UnitChooser {
         shard_(context.recipe->shard),
         diags_(*context.diags),
         preset_(*ParseUnitPreset(*context.recipe->shard.units)),
-        sides_(SidesOf(plan)) {}
+        sides_(SidesOf(*context.recipe)) {}
 
   auto Run() -> ErrorOr<std::vector<UnitChoice>> {
     MatchTables();
     Group();
     if (!diags_.has_errors()) {
       Reshard();
-      ChooseReduceTypes();
+      ChooseTypes();
     }
     if (diags_.has_errors()) {
       return Rejected();
@@ -63,7 +53,7 @@ class UnitChooser {
   auto MatchTables() -> void;
   auto Group() -> void;
   auto Reshard() -> void;
-  auto ChooseReduceTypes() -> void;
+  auto ChooseTypes() -> void;
   /// For each unit the rule that names it, or NoRule.
   template <class Rule>
   auto MatchUnits(const std::vector<Rule>& rules) const -> std::vector<size_t>;
@@ -198,12 +188,20 @@ auto UnitChooser::MatchUnits(const std::vector<Rule>& rules) const -> std::vecto
                     diags_);
 }
 
-auto UnitChooser::ChooseReduceTypes() -> void {
+auto UnitChooser::ChooseTypes() -> void {
   const PrecisionSection& precision = recipe_.precision;
   const auto overrides = MatchUnits(precision.override);
+  const auto type = [](const Located<std::string>& text) { return *text == "bf16" ? DType::BF16 : DType::F32; };
   for (size_t u = 0; u < units_.size(); ++u) {
-    const auto& reduce = overrides[u] == NoRule ? precision.reduce : precision.override[overrides[u]].reduce;
-    units_[u].reduce = *reduce == "bf16" ? DType::BF16 : DType::F32;
+    units_[u].compute = type(precision.compute);
+    units_[u].master = type(precision.master);
+    units_[u].reduce = type(precision.reduce);
+    if (overrides[u] != NoRule) {
+      const PrecisionOverride& own = precision.override[overrides[u]];
+      units_[u].compute = own.compute.is_set ? type(own.compute) : units_[u].compute;
+      units_[u].master = own.master.is_set ? type(own.master) : units_[u].master;
+      units_[u].reduce = own.reduce.is_set ? type(own.reduce) : units_[u].reduce;
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "compiler/expr/expr.h"
 #include "compiler/ops/emitter.h"
+#include "compiler/passes/choose_units.h"
 #include "compiler/passes/match_names.h"
 
 namespace shardc {
@@ -108,10 +109,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
     CHECK(parsed.ok(), "check let the rule `{}` pass", rule.value->text);
     exprs.push_back(std::move(parsed.value));
   }
-  std::vector<Op> none;
-  Emitter emitter(&plan, &none, PassKind::Build);
   std::set<const InitRule*> failed;
-  std::unordered_map<std::string, ValueId> full_values;
   for (size_t s = 0; s < specs.size(); ++s) {
     const ParameterSpec& spec = specs[s];
     const InitRule& rule = recipe.init.rule[rule_of[s]];
@@ -124,11 +122,28 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
                          .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
                          .init = InitTextOf(exprs[rule_of[s]], rule, spec, sizes, failed, diags),
                          .init_origin = OriginOf(rule.value, "init.rule")});
-    full_values[spec.name] =
-        emitter.New({ComputeType(recipe), spec.shape}, Category::Parameters, spec.name, Arena::Persistent);
   }
   if (diags.has_errors()) {
     return Rejected();
+  }
+  const auto units = ChooseUnits(plan, context);
+  if (!units) {
+    return units.error();
+  }
+  std::unordered_map<ParameterId, DType> computes;
+  for (const UnitChoice& unit : *units) {
+    for (const ParameterId id : unit.parameters) {
+      computes[id] = unit.compute;
+      plan.parameters[id].dtype = unit.master;
+    }
+  }
+  std::vector<Op> none;
+  Emitter emitter(&plan, &none, PassKind::Build);
+  std::unordered_map<std::string, ValueId> full_values;
+  for (const ParameterId id : plan.parameters.ids()) {
+    const Parameter& parameter = plan.parameters[id];
+    full_values[parameter.name] =
+        emitter.New({computes.at(id), parameter.shape}, Category::Parameters, parameter.name, Arena::Persistent);
   }
   return full_values;
 }

@@ -1,6 +1,6 @@
 // Emits the backward ops.
 //
-// Needs: forward ops in `step`, whose loss sum is divided by a count. Gives: a gradient for every trainable parameter.
+// Needs: forward ops in `step`, whose loss sums are divided by counts. Gives: a gradient for every trainable parameter.
 //   1. walk forward: which values depend on a trainable parameter
 //   2. behind each chunk of the loss, its backward and that of its logits: they die before those of the next chunk live
 //   3. behind the last forward op, walk the others backward, calling each op's VJP; contributions to one gradient
@@ -108,10 +108,10 @@ class Differentiator : public VjpContext {
       plan_.values[unread].placement = DualOf(like.placement);
       return {unread, {}};
     }
-    if (const auto whole = whole_of_.find(value); whole != whole_of_.end()) {
+    const auto found = gradient_.find(value);
+    if (const auto whole = whole_of_.find(value); found == gradient_.end() && whole != whole_of_.end()) {
       return {PartOfGradient(value, whole->second), {}};
     }
-    const auto found = gradient_.find(value);
     if (found != gradient_.end()) {
       const ValueId onto = found->second;
       const ValueId sum = emitter_.Alias(onto, type, like.name + std::string(GradientSuffix));
@@ -150,6 +150,13 @@ class Differentiator : public VjpContext {
     }
     return gradient;
   }
+  auto NewTerm(ValueId value) -> ValueId override {
+    const Value like = plan_.values[value];
+    const ValueId term = emitter_.New({like.dtype, like.shape}, Category::Activations,
+                                      like.name + std::string(GradientSuffix) + ".term");
+    plan_.values[term].placement = DualOf(like.placement);
+    return term;
+  }
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
 
  private:
@@ -169,7 +176,7 @@ class Differentiator : public VjpContext {
                          plan_.values[found->second].bytes() > plan_.values[value].bytes();
     return stretch ? found->second : ValueId{};
   }
-  /// The same stretch of the gradient of the whole. Requires: each stretch asks once, and they make up the whole.
+  /// The same stretch of the gradient of the whole. Requires: the stretches make up the whole.
   auto PartOfGradient(ValueId part, ValueId whole) -> ValueId {
     const Value like = plan_.values[part];
     const Value all = plan_.values[whole];
@@ -198,7 +205,8 @@ class Differentiator : public VjpContext {
   std::unordered_map<ValueId, ValueId> whole_of_;
 };
 
-/// The count that the loss sum is divided by. The sum may have been made whole by an all_reduce on the way.
+/// What the loss sum is divided by for the loss that is trained on, which is computed before other means of the sum.
+/// The sum may have been made whole by an all_reduce on the way.
 auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
   for (const Op& op : ops) {
     if (const auto* whole = op.As<op::AllReduce>(); whole != nullptr && whole->x == sum) {
@@ -224,16 +232,12 @@ auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
   std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   ops.clear();
   Differentiator differentiator(&plan, &ops);
-  ValueId loss_sum;
   size_t end_of_forward = 0;
   for (size_t i = 0; i < forward.size(); ++i) {
     differentiator.MarkForward(forward[i]);
-    if (const auto loss = LossOf(forward[i])) {
-      loss_sum = loss->loss;
-    }
     end_of_forward = forward[i].phase == Phase::Forward ? i + 1 : end_of_forward;
   }
-  const ValueId divisor = DivisorOf(forward, loss_sum);
+  const auto last_sums = LastLossSums(forward);
 
   std::vector<const Op*> pending;
   for (size_t i = 0; i < end_of_forward; ++i) {
@@ -244,7 +248,7 @@ auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
     }
     pending.push_back(&op);
     if (const auto loss = LossOf(op)) {
-      differentiator.Seed(loss->loss, divisor);
+      differentiator.Seed(loss->loss, DivisorOf(forward, last_sums.at(loss->loss)));
       // Back to the product that made the logits.
       for (bool at_logits = false; !at_logits; pending.pop_back()) {
         differentiator.Backward(*pending.back());

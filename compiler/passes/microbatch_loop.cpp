@@ -111,19 +111,16 @@ auto LoopOverMicrobatches(Plan& plan, Section& section, bool reduces_last, const
     return sum;
   };
   std::unordered_map<ValueId, ValueId> sums;
-  // The chunks of the loss add onto each other: the first adds onto what is carried, and what the last leaves is.
-  ValueId loss;
-  for (const Op& op : body) {
-    if (const auto found = LossOf(op)) {
-      loss = found->loss;
-    }
-  }
+  // The chunks of a loss add onto each other: the first adds onto what is carried, and what the last leaves is.
+  const auto last_losses = LastLossSums(body);
   for (Op& op : body) {
     VisitBody(op.body, [&](auto& concrete) {
       using Body = std::remove_cvref_t<decltype(concrete)>;
       if constexpr (IsLoss<Body>) {
         if (!concrete.loss_onto.valid()) {
-          sums[loss] = concrete.loss_onto = accumulate(loss, "loss");
+          const ValueId loss = last_losses.at(concrete.loss);
+          sums[loss] = concrete.loss_onto =
+              accumulate(loss, concrete.head.valid() ? plan.heads[concrete.head].name + ".loss" : "loss");
         }
       } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
         if (GradientScatterOf(plan, op) == nullptr) {

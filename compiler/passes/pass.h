@@ -28,12 +28,9 @@ auto OriginOf(const Leaf& leaf, std::string key) -> Origin {
   return Origin{leaf.at.source == 0 ? leaf.at.line : 0, std::move(key)};
 }
 
-/// The element type that the model computes in, and that of its residual stream. Requires: a checked recipe.
+/// The element type that units compute in where no override says otherwise. Requires: a checked recipe.
 inline auto ComputeType(const Recipe& recipe) -> DType {
   return *recipe.precision.compute == "bf16" ? DType::BF16 : DType::F32;
-}
-inline auto ResidualType(const Recipe& recipe) -> DType {
-  return *recipe.precision.residual == "fp32" ? DType::F32 : ComputeType(recipe);
 }
 
 /// Belongs to the second half of a step: backward, or computed again for it.

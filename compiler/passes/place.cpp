@@ -67,6 +67,7 @@ class Placer {
   auto PlaceResults(const OpBody& body) -> void {
     const AccessList accesses = AccessesOf(body);
     const bool sharded = std::holds_alternative<op::LoadTokens>(body) ||
+                         std::holds_alternative<op::LoadTargets>(body) ||
                          std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
                            return access.kind == AccessKind::Read && placements_.contains(BufferOf(access.value));
                          });

@@ -108,7 +108,7 @@ static auto StreamOf(const OpBody& body) -> Stream {
   if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
     return of_axes(scatter->axes);
   }
-  if (std::holds_alternative<op::LoadTokens>(body)) {
+  if (std::holds_alternative<op::LoadTokens>(body) || std::holds_alternative<op::LoadTargets>(body)) {
     return Stream::Host;
   }
   return Stream::Compute;

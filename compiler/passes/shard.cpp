@@ -39,7 +39,7 @@ class Sharder {
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         kept_origin_(OriginOf(context.recipe->shard.reshard_size, "shard.reshard_size")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
-    homes_ = MakeUnits(plan_, context, units);
+    homes_ = MakeUnits(plan_, units);
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);
     }
@@ -102,9 +102,10 @@ auto Sharder::MakeState() -> void {
       return SliceOf(id, dtype, emitter, category, suffix, arena);
     };
     // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
-    const bool copied = sub_vector.compute != DType::F32;
+    const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
+    const bool copied = sub_vector.compute != master;
     sub_vector.shard =
-        slice(DType::F32, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
+        slice(master, Category::Parameters, "shard", copied ? Arena::Persistent : Arena::SharedPersistent);
     if (copied) {
       sub_vector.compute_copy = slice(sub_vector.compute, Category::Parameters, "copy", Arena::SharedPersistent);
     }

@@ -7,12 +7,13 @@
 
 namespace shardc {
 
-auto MakeUnits(Plan& plan, const PassContext& context, const std::vector<UnitChoice>& choices)
-    -> std::vector<ParameterHome> {
+auto MakeUnits(Plan& plan, const std::vector<UnitChoice>& choices) -> std::vector<ParameterHome> {
   std::map<ParameterId, UnitId> units;
+  std::map<UnitId, DType> computes;
   for (const UnitChoice& choice : choices) {
     const UnitId unit = plan.units.Add(
         {.name = choice.name, .reshard_after_forward = choice.reshard_after_forward, .origin = choice.origin});
+    computes[unit] = choice.compute;
     for (const ParameterId id : choice.parameters) {
       units[id] = unit;
     }
@@ -29,7 +30,7 @@ auto MakeUnits(Plan& plan, const PassContext& context, const std::vector<UnitCho
     if (fresh) {
       SubVector sub_vector;
       sub_vector.unit = units.at(id);
-      sub_vector.compute = ComputeType(*context.recipe);
+      sub_vector.compute = computes.at(units.at(id));
       sub_vector.trainable = parameter.trainable;
       sub_vector.tp_replicated = tp_replicated;
       place->second = plan.sub_vectors.Add(std::move(sub_vector));

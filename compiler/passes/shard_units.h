@@ -16,7 +16,6 @@ struct ParameterHome {
 
 /// Fills plan.units and plan.sub_vectors (segments and lengths, no values yet) as `choices` say; the home of each
 /// parameter, by id.
-auto MakeUnits(Plan& plan, const PassContext& context, const std::vector<UnitChoice>& choices)
-    -> std::vector<ParameterHome>;
+auto MakeUnits(Plan& plan, const std::vector<UnitChoice>& choices) -> std::vector<ParameterHome>;
 
 }  // namespace shardc

@@ -163,7 +163,7 @@ class Spreader {
   auto AddLoss(const op::CrossEntropy& whole) -> void {
     const std::string name = plan_.values[whole.lse].name;
     const Value lse = plan_.values[whole.lse];
-    op::LogSumExp own{.logits = whole.logits, .lse = {}, .vocab_axes = Tp};
+    op::LogSumExp own{.logits = whole.logits, .lse = {}, .vocab_axes = Tp, .head = whole.head};
     own.lse = emitter_.New({lse.dtype, lse.shape}, Category::Activations, name + ".own");
     emitter_.Emit(own);
     Dims shape = lse.shape;
@@ -176,7 +176,8 @@ class Spreader {
                                           .loss = whole.loss,
                                           .loss_onto = whole.loss_onto,
                                           .lse = whole.lse,
-                                          .vocab_axes = Tp});
+                                          .vocab_axes = Tp,
+                                          .head = whole.head});
   }
 
   Plan& plan_;

@@ -25,6 +25,8 @@ template <>
 inline constexpr char IdPrefix<SubVectorId> = 'v';
 template <>
 inline constexpr char IdPrefix<EventId> = 'e';
+template <>
+inline constexpr char IdPrefix<HeadId> = 'h';
 
 /// As a bare word where all characters are on the allow-list, else quoted.
 auto QuoteIfNeeded(std::string_view text) -> std::string;

@@ -40,6 +40,11 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("guard", run.guard, false);
 }
 
+template <MaybeConst<TargetHead> T, class Visitor>
+auto VisitLine(T& head, Visitor&& visitor) -> void {
+  visitor.Field("vocab", head.vocab);
+}
+
 template <MaybeConst<OptimizerGroup> T, class Visitor>
 auto VisitLine(T& group, Visitor&& visitor) -> void {
   visitor.Field("weight_decay", group.weight_decay);

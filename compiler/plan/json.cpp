@@ -110,6 +110,10 @@ class JsonPrinter {
   }
 
   auto AddTables(Json& root) -> void {
+    Json& heads = root["heads"] = Json::array();
+    for (const TargetHead& head : plan_.heads) {
+      heads.push_back(Fields(head, {{"name", head.name}, {"files", head.files}}));
+    }
     Json& groups = root["groups"] = Json::array();
     for (const OptimizerGroup& group : plan_.groups) {
       groups.push_back(Fields(group, {{"name", group.name}}));

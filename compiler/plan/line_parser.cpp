@@ -168,6 +168,7 @@ auto LineParser::CheckReferences() -> bool {
       case IdPrefix<GroupId>: size = plan_.groups.size(); break;
       case IdPrefix<UnitId>: size = plan_.units.size(); break;
       case IdPrefix<SubVectorId>: size = plan_.sub_vectors.size(); break;
+      case IdPrefix<HeadId>: size = plan_.heads.size(); break;
       case IdPrefix<EventId>: size = plan_.num_events; break;
       case IdPrefix<ScalarId>: size = plan_.scalars.size(); break;
       default: CHECK(false, "id of kind {}", reference.prefix);

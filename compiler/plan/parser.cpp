@@ -151,6 +151,18 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
 
 auto Parser::ParseTableLine(std::string_view word) -> bool {
   // A line that is rejected leaves its row behind: the plan is thrown away with the first fault.
+  if (word == "head") {
+    TargetHead head;
+    const bool read = in_.TakeNewId(plan_.heads) && in_.Take("name", head.name) && in_.TakeItem(head);
+    plan_.heads.Add(std::move(head));
+    return read;
+  }
+  if (word == "targets") {
+    return plan_.heads.empty()
+               ? in_.Reject(1, "targets before the first head")
+               : in_.Take("file name", plan_.heads[HeadId{plan_.heads.size() - 1}].files.emplace_back()) &&
+                     in_.ExpectEnd();
+  }
   if (word == "group") {
     OptimizerGroup group;
     const bool read = in_.TakeNewId(plan_.groups) && in_.Take("name", group.name) && in_.TakeItem(group);

@@ -36,6 +36,16 @@ auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
   CHECK(false, "role {}", static_cast<int>(role));
 }
 
+auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType {
+  return role == StateRole::Parameter && !sub_vector.segments.empty()
+             ? plan.parameters[sub_vector.segments.front().parameter].dtype
+             : DType::F32;
+}
+
+auto VocabOf(const Plan& plan, HeadId head) -> int64_t {
+  return head.valid() ? plan.heads[head].vocab : plan.data.vocab;
+}
+
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string {
   return plan.units[sub_vector.unit].name + (sub_vector.trainable ? "" : ".frozen") +
          (sub_vector.tp_replicated ? ".replicated" : "");

@@ -177,6 +177,18 @@ struct DataSource {
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
 };
 
+/// What a term of the loss is predicted from: ids in files of their own, aligned with the tokens. At a place without a
+/// target stands the format's greatest number.
+struct TargetHead {
+  /// "tokens" where it is the model's own head, which otherwise predicts the next token.
+  std::string name;
+  int64_t vocab = 0;
+  /// As resolved against the recipe's folder.
+  std::vector<std::string> files;
+
+  friend auto operator==(const TargetHead&, const TargetHead&) -> bool = default;
+};
+
 /// What the run needs to know besides ops; nothing here changes what an op computes.
 struct RunSettings {
   std::string run_id;
@@ -230,6 +242,7 @@ struct Plan {
 
   IdVector<BufferId, Buffer> buffers;
   IdVector<ValueId, Value> values;
+  IdVector<HeadId, TargetHead> heads;
   IdVector<GroupId, OptimizerGroup> groups;
   IdVector<ParameterId, Parameter> parameters;
   IdVector<UnitId, Unit> units;
@@ -255,6 +268,10 @@ struct Plan {
   friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 
+/// Targets run from 0 to this, exclusive: those of a head, or the next tokens where there is none.
+auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
+/// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for the moments.
+auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType;
 /// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
 /// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector; without what is room only.

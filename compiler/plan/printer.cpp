@@ -179,6 +179,14 @@ class Printer {
   }
 
   auto PrintTables() -> void {
+    for (const HeadId id : plan_.heads.ids()) {
+      const TargetHead& head = plan_.heads[id];
+      out_ += fmt::format("head {} {}", FieldText(plan_, id), QuoteIfNeeded(head.name));
+      FinishLine(head);
+      for (size_t i = 0; options_.paths && i < head.files.size(); ++i) {
+        out_ += fmt::format("  targets {}\n", Quote(head.files[i]));
+      }
+    }
     for (const GroupId id : plan_.groups.ids()) {
       out_ += fmt::format("group {} {}", FieldText(plan_, id), QuoteIfNeeded(plan_.groups[id].name));
       FinishLine(plan_.groups[id]);

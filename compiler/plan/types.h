@@ -20,6 +20,7 @@ using UnitId = Id<struct UnitTag>;
 using SubVectorId = Id<struct SubVectorTag>;
 using ScalarId = Id<struct ScalarTag>;
 using EventId = Id<struct EventTag>;
+using HeadId = Id<struct HeadTag>;
 
 enum class DType : uint8_t { F32, F64, BF16, I32, I64 };
 template <>

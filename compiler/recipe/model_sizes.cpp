@@ -7,6 +7,10 @@ namespace shardc {
 auto ResolveModel(const Recipe& recipe) -> ModelSizes {
   const ModelSection& model = recipe.model;
   CHECK(*model.heads > 0, "heads {}", *model.heads);
+  std::vector<LossHeadSize> loss_heads;
+  for (const LossHead& head : recipe.loss.head) {
+    loss_heads.push_back({.name = *head.name, .vocab = *head.vocab});
+  }
   return {.family = *model.family,
           .layers = *model.layers,
           .hidden = *model.hidden,
@@ -18,7 +22,8 @@ auto ResolveModel(const Recipe& recipe) -> ModelSizes {
           .seq = *model.seq,
           .rope_theta = *model.rope_theta,
           .norm_eps = *model.norm_eps,
-          .tied = *model.tied};
+          .tied = *model.tied,
+          .loss_heads = std::move(loss_heads)};
 }
 
 }  // namespace shardc

@@ -2,10 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler/recipe/recipe.h"
 
 namespace shardc {
+
+/// The name of the model's own head among those of [[loss.head]].
+inline constexpr std::string_view OwnHead = "tokens";
+
+/// A further head on the last hidden state, with a loss of its own.
+struct LossHeadSize {
+  std::string name;
+  int64_t vocab = 0;
+};
 
 struct ModelSizes {
   std::string family;
@@ -20,6 +32,7 @@ struct ModelSizes {
   double rope_theta = 0;
   double norm_eps = 0;
   bool tied = false;
+  std::vector<LossHeadSize> loss_heads;
 };
 
 /// kv_heads defaults to heads, head_dim to hidden / heads. Requires: heads > 0.

@@ -285,7 +285,7 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
     const auto tensor = manifest_.tensors.find(parameter.name);
     if (tensor != manifest_.tensors.end()) {
       shapes.Compare(parameter.name, ToText(tensor->second.shape), ToText(parameter.shape));
-      shapes.Compare("dtype of " + parameter.name, ToText(tensor->second.dtype), ToText(DType::F32));
+      shapes.Compare("dtype of " + parameter.name, ToText(tensor->second.dtype), ToText(parameter.dtype));
     }
     std::set<StateRole> roles_there;
     if (tensor != manifest_.tensors.end()) {
@@ -415,8 +415,8 @@ auto CheckpointReader::ReadScalar(std::string_view name) const -> ErrorOr<double
   return found->second;
 }
 
-auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, float* out)
-    -> Status {
+auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype,
+                                   void* out) -> Status {
   const auto tensor = manifest_.tensors.find(std::string(name));
   if (tensor == manifest_.tensors.end()) {
     return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
@@ -431,7 +431,7 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const 
     Status status = Success{};
     ForEachCommonRun(wanted, tensor->second.RangeOf(piece), [&](int64_t at, int64_t in_piece, int64_t count) {
       if (status.ok()) {
-        status = ReadRun(stored, piece, in_piece, count, out + at);
+        status = ReadRun(stored, piece, in_piece, count, dtype, static_cast<std::byte*>(out) + at * SizeOf(dtype));
         covered += count;
       }
     });
@@ -444,20 +444,20 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const 
   return Success{};
 }
 
-auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, float* out)
-    -> Status {
+auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, DType dtype,
+                               void* out) -> Status {
   auto shard = FileNamed(piece.file);
   if (!shard) {
     return shard.error();
   }
   const auto entry = (*shard)->tensors.find(stored);
-  if (entry == (*shard)->tensors.end() || entry->second->dtype != "F32" ||
+  if (entry == (*shard)->tensors.end() || entry->second->dtype != SafetensorsTypeOf(dtype) ||
       entry->second->shape != Dims{piece.elements.size()}) {
-    return Fail(ExitCode::Checkpoint, "{}: no F32 tensor {} of {} elements, as the manifest says",
-                (*shard)->file.path(), stored, piece.elements.size());
+    return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", (*shard)->file.path(),
+                SafetensorsTypeOf(dtype), stored, piece.elements.size());
   }
-  const int64_t offset = (*shard)->header.data_begin + entry->second->data.begin + begin * SizeOf(DType::F32);
-  return ReadAll((*shard)->file, out, count * SizeOf(DType::F32), offset);
+  const int64_t offset = (*shard)->header.data_begin + entry->second->data.begin + begin * SizeOf(dtype);
+  return ReadAll((*shard)->file, out, count * SizeOf(dtype), offset);
 }
 
 }  // namespace shardc

@@ -73,7 +73,7 @@ class CheckpointReader {
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
   /// A stretch of a logical tensor, whatever pieces it was saved in.
-  auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, float* out) -> Status;
+  auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype, void* out) -> Status;
 
  private:
   struct ShardFile;
@@ -84,7 +84,8 @@ class CheckpointReader {
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
   /// Elements [begin, begin + count) of a piece.
-  auto ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, float* out) -> Status;
+  auto ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, DType dtype, void* out)
+      -> Status;
   auto FileNamed(const std::string& name) -> ErrorOr<ShardFile*>;
 
   CheckpointReaderOptions options_;

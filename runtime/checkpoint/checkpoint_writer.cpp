@@ -147,7 +147,10 @@ auto CheckpointWriter::CreateFile() -> Status {
   for (const StoredPiece& piece : save_->pieces) {
     const Parameter& parameter = plan.parameters[piece.parameter];
     const std::string name = StoredName(parameter.name, piece.role);
-    tensors.push_back({.name = name, .dtype = "F32", .shape = {piece.range.elements.size()}});
+    tensors.push_back(
+        {.name = name,
+         .dtype = std::string(SafetensorsTypeOf(StateTypeOf(plan, plan.sub_vectors[piece.sub_vector], piece.role))),
+         .shape = {piece.range.elements.size()}});
     metadata["elements of " + name] =
         fmt::format("[{}, {}){} of {}", piece.range.elements.begin, piece.range.elements.end,
                     piece.range.is_whole_rows()
@@ -175,7 +178,7 @@ auto CheckpointWriter::Write(const void* data, int64_t bytes) -> Status {
   return Success{};
 }
 
-auto CheckpointWriter::AddShard(SubVectorId sub_vector, StateRole role, const float* shard) -> void {
+auto CheckpointWriter::AddShard(SubVectorId sub_vector, StateRole role, const void* shard) -> void {
   CHECK(save_ != nullptr, "a shard outside a save");
   if (save_->skip || save_->failure) {
     return;
@@ -185,13 +188,15 @@ auto CheckpointWriter::AddShard(SubVectorId sub_vector, StateRole role, const fl
   }
 }
 
-auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const float* shard) -> Status {
+auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const void* shard) -> Status {
   for (; save_->num_written < save_->pieces.size(); ++save_->num_written) {
     const StoredPiece& piece = save_->pieces[save_->num_written];
     if (piece.sub_vector != sub_vector || piece.role != role) {
       break;
     }
-    RETURN_IF_ERROR(Write(shard + piece.slice_begin, piece.range.elements.size() * SizeOf(DType::F32)));
+    const int64_t element = SizeOf(StateTypeOf(*options_.plan, options_.plan->sub_vectors[sub_vector], role));
+    RETURN_IF_ERROR(Write(static_cast<const std::byte*>(shard) + piece.slice_begin * element,
+                          piece.range.elements.size() * element));
   }
   return Success{};
 }
@@ -268,7 +273,7 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
                    .eval_tokens = plan.data.eval_tokens,
                    .tokens_per_step = plan.run.tokens_per_step};
   for (const Parameter& parameter : plan.parameters) {
-    manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = DType::F32, .pieces = {}};
+    manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype, .pieces = {}};
   }
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
     const std::string file = RankFileName(rank);

@@ -46,7 +46,7 @@ class CheckpointWriter {
   /// Writes the owned segments of one state vector. `shard` is the rank's slice. In the order of the save section.
   /// A failure is kept for Commit, which tells all ranks, so that none is left waiting.
   /// Requires: between Begin and Commit.
-  auto AddShard(SubVectorId sub_vector, StateRole role, const float* shard) -> void;
+  auto AddShard(SubVectorId sub_vector, StateRole role, const void* shard) -> void;
 
   /// Errors: the same on all ranks, naming the rank and what failed: the checkpoint does not exist, older ones stand.
   /// (With "durability unknown" it exists, but may vanish with a power loss.)
@@ -70,7 +70,7 @@ class CheckpointWriter {
   auto MakeTemporary() -> Status;
   auto CreateFile() -> Status;
   auto Write(const void* data, int64_t bytes) -> Status;
-  auto WritePieces(SubVectorId sub_vector, StateRole role, const float* shard) -> Status;
+  auto WritePieces(SubVectorId sub_vector, StateRole role, const void* shard) -> Status;
   auto CloseFile() -> ErrorOr<Written>;
   auto MakeManifest(const std::vector<Written>& written) const -> Manifest;
   auto Publish(const std::vector<Written>& written) -> Status;

@@ -33,6 +33,12 @@ constexpr std::array<StoredDType, 15> StoredDTypes{{{"BOOL", 1},
                                                     {"I64", 8},
                                                     {"U64", 8}}};
 
+/// The row of a type that is known, or the end.
+auto FindStoredDType(std::string_view name) {
+  return std::find_if(StoredDTypes.begin(), StoredDTypes.end(),
+                      [&](const StoredDType& row) { return row.name == name; });
+}
+
 auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<SafetensorsTensor> {
   SafetensorsTensor tensor{.name = name};
   auto dtype = JsonString(entry, "dtype");
@@ -40,8 +46,7 @@ auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<Safetenso
     return dtype.error();
   }
   tensor.dtype = *dtype;
-  const auto known = std::find_if(StoredDTypes.begin(), StoredDTypes.end(),
-                                  [&](const StoredDType& row) { return row.name == tensor.dtype; });
+  const auto known = FindStoredDType(tensor.dtype);
   if (known == StoredDTypes.end()) {
     return Fail(ExitCode::Checkpoint, "dtype \"{}\" is not known", tensor.dtype);
   }
@@ -162,6 +167,17 @@ auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>
   return header;
 }
 
+auto SafetensorsTypeOf(DType dtype) -> std::string_view {
+  switch (dtype) {
+    case DType::F32: return "F32";
+    case DType::F64: return "F64";
+    case DType::BF16: return "BF16";
+    case DType::I32: return "I32";
+    case DType::I64: return "I64";
+  }
+  CHECK(false, "element type {}", static_cast<int>(dtype));
+}
+
 auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
     -> ErrorOr<std::string> {
   constexpr size_t Alignment = 8;
@@ -170,14 +186,15 @@ auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::m
   std::unordered_set<std::string_view> names;
   int64_t offset = 0;
   for (SafetensorsTensor& tensor : tensors) {
-    CHECK(tensor.dtype == "F32", "tensor {} of {}", tensor.name, tensor.dtype);
     if (!names.insert(tensor.name).second) {
       return Fail(ExitCode::Checkpoint, "two tensors would be stored as {}", tensor.name);
     }
-    tensor.data = {offset, offset + NumElements(tensor.shape) * SizeOf(DType::F32)};
+    const auto known = FindStoredDType(tensor.dtype);
+    CHECK(known != StoredDTypes.end(), "tensor {} of {}", tensor.name, tensor.dtype);
+    tensor.data = {offset, offset + NumElements(tensor.shape) * known->bytes};
     offset = tensor.data.end;
-    text += fmt::format(",\n{}:{{\"dtype\":\"F32\",\"shape\":{},\"data_offsets\":[{},{}]}}", json(tensor.name).dump(),
-                        json(tensor.shape).dump(), tensor.data.begin, tensor.data.end);
+    text += fmt::format(",\n{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", json(tensor.name).dump(),
+                        tensor.dtype, json(tensor.shape).dump(), tensor.data.begin, tensor.data.end);
   }
   text += '}';
   text.append((Alignment - text.size() % Alignment) % Alignment, ' ');

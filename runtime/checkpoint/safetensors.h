@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/base/error_or.h"
@@ -32,6 +33,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
+/// "F32" for f32.
+auto SafetensorsTypeOf(DType dtype) -> std::string_view;
+
 constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 
 /// Reads and checks the header of an open file: length within the file and the limit, begins with '{', depth,
@@ -40,7 +44,7 @@ constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 /// sort by offset.
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;
 
-/// Length field and header for f32 tensors that follow one another in this order; `data` of each is filled in. Padded
+/// Length field and header for tensors that follow one another in this order; `data` of each is filled in. Padded
 /// with blanks to a multiple of 8 bytes. Errors: a name twice, or a header beyond the limit.
 auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
     -> ErrorOr<std::string>;

@@ -68,7 +68,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
     runner->guard_ = *std::move(guard);
     runner->execution_.guard = runner->guard_.get();
   }
-  auto tokens = TokenReader::Open(plan.data);
+  auto tokens = TokenReader::Open(plan.data, plan.heads);
   if (!tokens) {
     return tokens.error();
   }
@@ -119,7 +119,7 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
       progress_->Eval(CompletedSteps(), loss);
     }
     if (metrics_) {
-      RETURN_IF_ERROR(metrics_->WriteEval(CompletedSteps(), loss));
+      RETURN_IF_ERROR(metrics_->WriteEval(CompletedSteps(), loss, TermsOf("eval_loss_")));
     }
   }
   if (section == SectionKind::Save && leads() && progress_) {
@@ -224,6 +224,16 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
   return std::optional<ExitCode>();
 }
 
+auto RankRunner::TermsOf(std::string_view prefix) const -> std::vector<LossTerm> {
+  std::vector<LossTerm> terms;
+  for (const ScalarId id : plan_.scalars.ids()) {
+    if (plan_.scalars[id].kind == ScalarKind::Metric && plan_.scalars[id].name.starts_with(prefix)) {
+      terms.push_back({plan_.scalars[id].name, scalars_[id]});
+    }
+  }
+  return terms;
+}
+
 auto RankRunner::Record(double seconds) -> Status {
   if (!leads()) {
     return Success{};
@@ -234,7 +244,8 @@ auto RankRunner::Record(double seconds) -> Status {
                             .grad_norm = scalar("grad_norm"),
                             .lr = scalar("lr"),
                             .step_ms = seconds * 1e3,
-                            .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds};
+                            .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
+                            .terms = TermsOf("loss_")};
   if (scalar("nonfinite") != 0) {
     const ParameterId bad{static_cast<int32_t>(scalar("bad_parameter"))};
     progress_->Note(fmt::format("step {}: the gradient of {} is not finite; no update was made", metrics.step,

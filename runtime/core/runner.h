@@ -54,6 +54,8 @@ class RankRunner {
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
   auto Restore(const std::string& path, ReadPurpose purpose) -> Status;
+  /// The metrics whose names begin so.
+  auto TermsOf(std::string_view prefix) const -> std::vector<LossTerm>;
   auto Record(double seconds) -> Status;
   auto ReportMemory() -> void;
   auto CompletedSteps() const -> int64_t;

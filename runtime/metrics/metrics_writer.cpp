@@ -24,6 +24,15 @@ auto SystemError(const char* what, const std::string& path) -> Error {
 /// Shortest text that reads back to the same double.
 auto Number(double value) -> std::string { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
+/// Further fields of an object. Names of heads need no escapes.
+auto Fields(const std::vector<LossTerm>& terms) -> std::string {
+  std::string text;
+  for (const LossTerm& term : terms) {
+    text += fmt::format(R"(,"{}":{})", term.name, Number(term.value));
+  }
+  return text;
+}
+
 /// The step of a line; none where it is no object with one.
 auto StepOf(const std::string& line) -> std::optional<int64_t> {
   const auto parsed = nlohmann::json::parse(line, nullptr, false);
@@ -58,13 +67,13 @@ auto MetricsWriter::Open(const std::string& path, int64_t restored_step) -> Erro
 MetricsWriter::~MetricsWriter() { close(descriptor_); }
 
 auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
-  return Append(fmt::format(R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"step_ms":{},"tokens_per_s":{}}})",
+  return Append(fmt::format(R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"step_ms":{},"tokens_per_s":{}{}}})",
                             metrics.step, Number(metrics.loss), Number(metrics.grad_norm), Number(metrics.lr),
-                            Number(metrics.step_ms), Number(metrics.tokens_per_s)));
+                            Number(metrics.step_ms), Number(metrics.tokens_per_s), Fields(metrics.terms)));
 }
 
-auto MetricsWriter::WriteEval(int64_t step, double eval_loss) -> Status {
-  return Append(fmt::format(R"({{"step":{},"eval_loss":{}}})", step, Number(eval_loss)));
+auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms) -> Status {
+  return Append(fmt::format(R"({{"step":{},"eval_loss":{}{}}})", step, Number(eval_loss), Fields(terms)));
 }
 
 auto MetricsWriter::Append(const std::string& line) -> Status {

@@ -4,10 +4,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 
 namespace shardc {
+
+/// The mean of one term of the loss by itself, as the metric is called: "loss_image".
+struct LossTerm {
+  std::string name;
+  double value = 0;
+};
 
 struct StepMetrics {
   /// Steps completed, this one included.
@@ -18,6 +25,8 @@ struct StepMetrics {
   double lr = 0;
   double step_ms = 0;
   double tokens_per_s = 0;
+  /// Where the loss has several.
+  std::vector<LossTerm> terms;
 };
 
 class MetricsWriter {
@@ -29,11 +38,11 @@ class MetricsWriter {
   MetricsWriter(const MetricsWriter&) = delete;
   auto operator=(const MetricsWriter&) -> MetricsWriter& = delete;
 
-  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}; a number that is not finite
-  /// becomes null.
+  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}, and the terms behind these; a
+  /// number that is not finite becomes null: the mean of a term without a target in this step.
   auto Write(const StepMetrics& metrics) -> Status;
-  /// {"step":...,"eval_loss":...}
-  auto WriteEval(int64_t step, double eval_loss) -> Status;
+  /// {"step":...,"eval_loss":...}, and the terms.
+  auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> Status;
 
   /// Drops lines of later steps, and lines that are no object with a step (a half-written last one). All or nothing:
   /// the new file takes the old one's place by a rename. A missing file is fine.

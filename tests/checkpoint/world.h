@@ -264,7 +264,7 @@ inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
       }
       const std::string& name = plan.parameters[piece.parameter].name;
       std::vector<float> values(static_cast<size_t>(piece.range.elements.size()));
-      const Status read = (*reader)->ReadSegment(name, piece.role, piece.range, values.data());
+      const Status read = (*reader)->ReadSegment(name, piece.role, piece.range, DType::F32, values.data());
       if (!read) {
         text = read.error().message;
         return;

@@ -158,6 +158,97 @@ TEST_F(TokenReaderTest, StrideMakesSequenceMajor) {
   EXPECT_EQ(targets_SB, (std::vector<int32_t>{1, 5, 2, 6, 3, 7, 4, 8}));
 }
 
+class TargetsTest : public TokenReaderTest {
+ protected:
+  /// A head whose targets are `ids`, written as u16.
+  auto Head(const std::string& name, int64_t vocab, const std::vector<int64_t>& ids) -> TargetHead {
+    const std::string path = folder_ / (name + ".targets");
+    WriteText(path, Raw<uint16_t>(ids));
+    return {.name = name, .vocab = vocab, .files = {path}};
+  }
+};
+
+// Aligned with the tokens: what stands in a token's place is what the position before it is to predict.
+TEST_F(TargetsTest, StandInTheTokensPlaces) {
+  std::vector<int64_t> targets;
+  for (int64_t i = 0; i < 21; ++i) {
+    targets.push_back(i % 3 == 0 ? 65535 : 100 + i);
+  }
+  TokenReader::Heads heads;
+  const HeadId head = heads.Add(Head("image", 121, targets));
+  DataSource source = Source({Raw<uint16_t>(Count(21))}, TokenFormat::U16);
+  source.eval_tokens = 5;
+  auto made = TokenReader::Open(source, heads);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  TokenReader& reader = **made;
+  std::vector<int32_t> tokens(8, -7);
+  std::vector<int32_t> read(8, -7);
+  ASSERT_TRUE(reader.ReadSample(Split::Train, 1, tokens.data(), read.data(), 2, head).ok());
+  EXPECT_EQ(tokens, (std::vector<int32_t>{4, -7, 5, -7, 6, -7, 7, -7}));
+  EXPECT_EQ(read, (std::vector<int32_t>{105, -7, -1, -7, 107, -7, 108, -7}));
+  std::vector<int32_t> alone(8, -7);
+  ASSERT_TRUE(reader.ReadTargets(Split::Train, 1, head, alone.data(), 2).ok());
+  EXPECT_EQ(alone, read);
+  ASSERT_TRUE(reader.ReadTargets(Split::Eval, 0, head, alone.data(), 2).ok());
+  EXPECT_EQ(alone, (std::vector<int32_t>{117, -7, -1, -7, 119, -7, 120, -7}));
+  ASSERT_TRUE(reader.ReadTargets(Split::Eval, 1, head, alone.data(), 2).ok());
+  EXPECT_EQ(alone, (std::vector<int32_t>{-1, -7, -1, -7, -1, -7, -1, -7}));
+}
+
+TEST_F(TargetsTest, AreCheckedAsTokensAre) {
+  const DataSource source = Source({Raw<uint16_t>(Count(21))}, TokenFormat::U16);
+  const auto open = [&](const TargetHead& head) {
+    TokenReader::Heads heads;
+    heads.Add(head);
+    return TokenReader::Open(source, heads);
+  };
+  const auto short_one = open(Head("short", 100, Count(20)));
+  ASSERT_FALSE(short_one.ok());
+  EXPECT_EQ(short_one.error().message,
+            "the target files of head short hold 20 ids, and the token files 21: there is one for each token");
+  const auto absent = open({.name = "absent", .vocab = 9, .files = {folder_ / "nowhere"}});
+  ASSERT_FALSE(absent.ok());
+  EXPECT_NE(absent.error().message.find("target file "), std::string::npos) << absent.error().message;
+  auto high = open(Head("high", 3, Count(21)));
+  ASSERT_TRUE(high.ok());
+  std::vector<int32_t> read(4);
+  const Status status = (*high)->ReadTargets(Split::Train, 0, HeadId{0}, read.data(), 1);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("id 3 at byte 6 (token 3 of the file), and the vocabulary of head high is 3"),
+            std::string::npos)
+      << status.error().message;
+}
+
+// Where the greatest number is none, the one below it is an id.
+TEST_F(TargetsTest, GreatestNumberIsNone) {
+  DataSource source = Source({Raw<uint8_t>(Count(21))});
+  const std::string path = folder_ / "bytes.targets";
+  std::vector<int64_t> ids(21, 254);
+  ids[2] = 255;
+  WriteText(path, Raw<uint8_t>(ids));
+  TokenReader::Heads heads;
+  const HeadId head = heads.Add({.name = "bytes", .vocab = 255, .files = {path}});
+  auto reader = TokenReader::Open(source, heads);
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  std::vector<int32_t> read(4);
+  ASSERT_TRUE((*reader)->ReadTargets(Split::Train, 0, head, read.data(), 1).ok());
+  EXPECT_EQ(read, (std::vector<int32_t>{254, -1, 254, 254}));
+}
+
+TEST_F(TargetsTest, FingerprintNamesThem) {
+  const auto fingerprint = [&](const std::string& name, int64_t last) {
+    std::vector<int64_t> ids = Count(21);
+    ids.back() = last;
+    TokenReader::Heads heads;
+    heads.Add(Head(name, 100, ids));
+    auto reader = TokenReader::Open(Source({Raw<uint16_t>(Count(21))}, TokenFormat::U16), heads);
+    return reader.ok() ? (*reader)->Fingerprint() : reader.error().message;
+  };
+  EXPECT_NE(fingerprint("image", 1).find("; targets of image: 1 file, 21 tokens, xxh3-128 "), std::string::npos);
+  EXPECT_NE(fingerprint("image", 1), fingerprint("image", 2));
+  EXPECT_EQ(fingerprint("image", 1), fingerprint("image", 1));
+}
+
 TEST_F(TokenReaderTest, IdOutsideTheVocabularyNamesFileOffsetValue) {
   struct Case {
     TokenFormat format;

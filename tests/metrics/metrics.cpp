@@ -41,6 +41,21 @@ TEST(MetricsWriter, WritesOneObjectALineWithFullPrecision) {
   EXPECT_EQ(text.substr(text.find('\n') + 1), "{\"step\":1,\"eval_loss\":2.5}\n");
 }
 
+// A step may have no target for a head: its mean is null, and its name is there all the same.
+TEST(MetricsWriter, TermsOfTheLossStandBehindTheRest) {
+  const TemporaryFolder folder;
+  auto writer = MetricsWriter::Open(folder / "m.jsonl", 0);
+  StepMetrics metrics = Metrics(1);
+  metrics.terms = {{"loss_tokens", 2.5}, {"loss_image", std::numeric_limits<double>::quiet_NaN()}};
+  EXPECT_TRUE((*writer)->Write(metrics).ok());
+  EXPECT_TRUE((*writer)->WriteEval(1, 3, {{"eval_loss_image", 0.5}}).ok());
+  const std::string text = ReadText(folder / "m.jsonl");
+  const auto line = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  EXPECT_EQ(line["loss_tokens"].get<double>(), 2.5);
+  EXPECT_TRUE(line["loss_image"].is_null());
+  EXPECT_EQ(text.substr(text.find('\n') + 1), "{\"step\":1,\"eval_loss\":3,\"eval_loss_image\":0.5}\n");
+}
+
 TEST(MetricsWriter, NumbersThatAreNotFiniteBecomeNull) {
   const TemporaryFolder folder;
   auto writer = MetricsWriter::Open(folder / "m.jsonl", 0);

@@ -181,4 +181,40 @@ TEST(Adamw, TheCopyIsTheRoundedParameter) {
   });
 }
 
+// Kept in bf16: the f32 update of the same numbers, rounded, and the copy is what was kept.
+TEST(Adamw, KeepsTheRoundedUpdate) {
+  ForBackends([](const Backend& backend) {
+    const auto start = RoundedTo(DType::BF16, RandomNumbers(UpdateSlice, 1));
+    std::vector<double> in_f32;
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      KernelFixture fixture(backend, 1);
+      const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
+      for (Parameter& parameter : fixture.mutable_plan().parameters) {
+        parameter.dtype = dtype;
+      }
+      const ValueId parameter = fixture.Floats(dtype, {UpdateSlice}, start);
+      const ValueId copy = fixture.Floats(dtype == DType::F32 ? DType::BF16 : DType::F32, {UpdateSlice}, start);
+      fixture.Run(op::Adamw{.gradient = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 2)),
+                            .factor = fixture.F64({0.5}),
+                            .parameter = parameter,
+                            .exp_avg = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 3)),
+                            .exp_avg_sq = fixture.F32({UpdateSlice}, std::vector<double>(UpdateSlice, 0.25)),
+                            .copy = copy,
+                            .sub_vector = id,
+                            .lr = fixture.AddScalar(ScalarKind::Schedule, Lr),
+                            .updates = fixture.AddScalar(ScalarKind::State, 5),
+                            .beta1 = 0.9,
+                            .beta2 = 0.95,
+                            .eps = 1e-8});
+      if (dtype == DType::F32) {
+        in_f32 = fixture.Numbers(parameter);
+      } else {
+        EXPECT_EQ(fixture.Numbers(parameter), RoundedTo(DType::BF16, in_f32));
+        EXPECT_EQ(fixture.Numbers(copy), fixture.Numbers(parameter));
+        EXPECT_NE(fixture.Numbers(parameter), start);
+      }
+    }
+  });
+}
+
 }  // namespace shardc

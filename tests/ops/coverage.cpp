@@ -21,7 +21,7 @@ constexpr std::string_view TypeNames[] = {
 /// with the executor, the communicators, the data, init and checkpoint folders.
 constexpr OpKind NotNumeric[] = {
     OpKind::Repeat,     OpKind::EndRepeat, OpKind::Carry,         OpKind::Release,      OpKind::Control,
-    OpKind::LoadTokens, OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllReduce,    OpKind::Initialize,
+    OpKind::LoadTokens, OpKind::LoadTargets, OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllReduce,    OpKind::Initialize,
     OpKind::SaveBegin,  OpKind::SaveShard, OpKind::SaveCommit,    OpKind::RestoreShard, OpKind::RestoreScalars,
 };
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "compiler/base/bfloat16.h"
 #include "tests/parity/compare.h"
 #include "tests/parity/training_run.h"
 
@@ -45,6 +46,24 @@ static const std::vector<Row> Bf16Rows{
      false,
      {"mesh.dp=2", "mesh.tp=2", "model.ffn=102", "model.seq=34", "precision.reduce=bf16",
       "precision.override=[{match = \"embed\", reduce = \"fp32\"}]"}},
+    {"bf16, a block and the head in f32, dp 2",
+     false,
+     {"mesh.dp=2",
+      "precision.override=[{match = \"layers.1\", compute = \"fp32\"}, {match = \"head\", compute = "
+      "\"fp32\"}]"}},
+    {"bf16, the first block in f32, residual fp32, recompute, dp 2 x tp 2",
+     false,
+     {"mesh.dp=2", "mesh.tp=2", "model.ffn=102", "model.seq=34", "precision.residual=fp32", "recompute.policy=full",
+      "precision.override=[{match = \"layers.0\", compute = \"fp32\"}]"}},
+    {"bf16, embedding and head in f32, 11 chunks, tied",
+     true,
+     {"mesh.dp=2", "loss.chunks=11", "batch.accumulate=3",
+      "precision.override=[{match = \"root\", compute = \"fp32\", reduce = \"bf16\"}]"}},
+    {"bf16, norms, keys and up projections in f32, dp 2",
+     false,
+     {"mesh.dp=2",
+      "shard.unit=[{match = [\"*norm.weight\", \"*.k_proj.weight\", \"*.up_proj.weight\"], name = \"wide\"}]",
+      "precision.override=[{match = \"wide\", compute = \"fp32\"}]"}},
     {"bf16, seq 131", false, {"mesh.dp=2", "model.seq=131"}},
 };
 
@@ -60,6 +79,55 @@ TEST(Bf16, IsAsCloseAsLibTorchInBf16) {
         ExpectClose(row.name, run.gradients, f64.gradients, bf16.gradients, f64.gradients, Bf16Tolerance);
     // An error as small as that of f32 would say that nothing was computed in bf16.
     EXPECT_GT(worst.error, 1e-4) << row.name;
+  }
+}
+
+struct MasterRow {
+  const char* name;
+  std::vector<std::string> sets;
+};
+static const std::vector<MasterRow> MasterRows{
+    {"kept in bf16, dp 2, accumulate 2", {"mesh.dp=2", "batch.accumulate=2"}},
+    {"kept in bf16, dp 3", {"mesh.dp=3"}},
+    {"kept in bf16, dp 2 x tp 2", {"mesh.dp=2", "mesh.tp=2", "model.ffn=102", "model.seq=34"}},
+    {"blocks kept in bf16, dp 2",
+     {"mesh.dp=2", "precision.master=fp32", "precision.override=[{match = \"layers.*\", master = \"bf16\"}]"}},
+};
+
+// Computed in f32 with parameters of 8 bits: the gradients are those of these parameters.
+TEST(Master, GradientsEqualAutograd) {
+  for (const MasterRow& row : MasterRows) {
+    std::vector<std::string> sets{"precision.master=bf16"};
+    sets.insert(sets.end(), row.sets.begin(), row.sets.end());
+    ExpectAutograd(row.name, RunTraining({.name = row.name, .sets = sets}));
+  }
+}
+
+static auto Rounded(Numbers numbers) -> Numbers {
+  for (double& number : numbers) {
+    BFloat16 rounded{};
+    Store(rounded, static_cast<float>(number));
+    number = static_cast<double>(Load(rounded));
+  }
+  return numbers;
+}
+
+// Where units compute in bf16, what is gathered is the same whether a copy of it is kept in f32 or not: one step's
+// gradients have the same bits. Then the parameters part: what is kept is the rounded update.
+TEST(Master, OnlyTheUpdateIsRounded) {
+  const auto train = [](const char* master) {
+    return RunTraining({.name = master, .sets = {"mesh.dp=2", "precision.compute=bf16", master}});
+  };
+  const TrainingRun f32 = train("precision.master=fp32");
+  const TrainingRun bf16 = train("precision.master=bf16");
+  EXPECT_TRUE(SameBits(f32.gradients, bf16.gradients));
+  EXPECT_TRUE(SameBits(f32.exp_avg_sq, bf16.exp_avg_sq));
+  for (const auto& [name, numbers] : bf16.initial) {
+    EXPECT_TRUE(SameBits(numbers, Rounded(f32.initial.at(name)))) << name;
+  }
+  for (const auto& [name, numbers] : bf16.parameters) {
+    EXPECT_TRUE(SameBits(numbers, Rounded(numbers))) << name;
+    EXPECT_FALSE(SameBits(numbers, bf16.initial.at(name))) << name << " did not move";
   }
 }
 

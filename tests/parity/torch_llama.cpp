@@ -1,8 +1,8 @@
 // x_BSH: B sequences, S positions, H hidden; A heads, K kv heads, D head dim, V vocabulary.
 #include "tests/parity/torch_llama.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
@@ -52,17 +52,33 @@ class TorchLlama {
   auto tensors() -> std::map<std::string, at::Tensor>& { return tensors_; }
 
   auto Loss(const TokenBatch& batch) const -> at::Tensor {
-    const at::Tensor tokens_BS = ToIds(batch.tokens, batch.num_sequences, batch.seq);
-    const at::Tensor targets_BS = ToIds(batch.targets, batch.num_sequences, batch.seq);
-    const at::ScalarType loss_type = type_ == at::kBFloat16 ? at::kFloat : type_;
-    const at::Tensor logits_NV = Logits(tokens_BS).reshape({-1, shape_.vocab}).to(loss_type);
-    const at::Tensor sum = torch::nn::functional::cross_entropy(
-        logits_NV, targets_BS.reshape({-1}),
-        torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
-    return sum / targets_BS.ge(0).sum().to(loss_type);
+    const at::Tensor x = Hidden(ToIds(batch.tokens, batch.num_sequences, batch.seq));
+    const std::string own = shape_.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    const auto ids = [&](const std::vector<int32_t>& targets) {
+      return ToIds(targets, batch.num_sequences, batch.seq).reshape({-1});
+    };
+    const at::Tensor own_targets_N = ids(batch.targets);
+    const at::ScalarType loss_type = LossType();
+    at::Tensor loss = LossSum(x, own, shape_.vocab, own_targets_N) / own_targets_N.ge(0).sum().to(loss_type);
+    for (const HeadShape& head : shape_.loss_heads) {
+      // One head alone may have a mean of nothing; as terms of a sum they count for nothing.
+      loss = at::nan_to_num(loss, 0.0);
+      const at::Tensor targets_N = ids(batch.head_targets.at(head.name));
+      const at::Tensor sum = LossSum(x, "heads." + head.name + ".weight", head.vocab, targets_N);
+      loss = loss + head.weight * sum / targets_N.ge(0).sum().clamp_min(1).to(loss_type);
+    }
+    return loss;
   }
 
  private:
+  auto LossType() const -> at::ScalarType { return type_ == at::kBFloat16 ? at::kFloat : type_; }
+  auto LossSum(const at::Tensor& x_BSH, const std::string& head, int64_t vocab, const at::Tensor& targets_N) const
+      -> at::Tensor {
+    const at::Tensor logits = at::matmul(x_BSH, Weight(head, {vocab, shape_.hidden}).t());
+    return torch::nn::functional::cross_entropy(
+        logits.reshape({-1, vocab}).to(LossType()), targets_N,
+        torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+  }
   auto Weight(const std::string& name, at::IntArrayRef dims) const -> at::Tensor {
     const auto tensor = tensors_.find(name);
     TORCH_CHECK(tensor != tensors_.end(), "no parameter ", name);
@@ -113,7 +129,8 @@ class TorchLlama {
     return Linear(gate * Linear(x, prefix + "up_proj", shape_.ffn), prefix + "down_proj", shape_.hidden);
   }
 
-  auto Logits(const at::Tensor& tokens_BS) const -> at::Tensor {
+  /// The last hidden state.
+  auto Hidden(const at::Tensor& tokens_BS) const -> at::Tensor {
     const at::Tensor embedding_VH = Weight("model.embed_tokens.weight", {shape_.vocab, shape_.hidden});
     at::Tensor x = at::embedding(embedding_VH, tokens_BS);
     for (int64_t layer = 0; layer < shape_.layers; ++layer) {
@@ -121,8 +138,7 @@ class TorchLlama {
       x = x + Attention(Norm(x, prefix + "input_layernorm"), prefix + "self_attn.");
       x = x + FeedForward(Norm(x, prefix + "post_attention_layernorm"), prefix + "mlp.");
     }
-    x = Norm(x, "model.norm");
-    return shape_.tied ? at::matmul(x, embedding_VH.t()) : Linear(x, "lm_head", shape_.vocab);
+    return Norm(x, "model.norm");
   }
 
   at::ScalarType type_;

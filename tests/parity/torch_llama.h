@@ -15,6 +15,13 @@ using Numbers = std::vector<double>;
 /// Whole tensors, row-major, by parameter name.
 using NamedNumbers = std::map<std::string, Numbers>;
 
+/// A further head: heads.NAME.weight [vocab, hidden], and its part in the loss.
+struct HeadShape {
+  std::string name;
+  int64_t vocab = 0;
+  double weight = 1;
+};
+
 struct LlamaShape {
   int64_t layers = 0;
   int64_t hidden = 0;
@@ -26,6 +33,7 @@ struct LlamaShape {
   double rope_theta = 0;
   double norm_eps = 0;
   bool tied = false;
+  std::vector<HeadShape> loss_heads;
 };
 
 /// All sequences of a step, one after another, in the order of their sample numbers.
@@ -35,12 +43,15 @@ struct TokenBatch {
   std::vector<int32_t> tokens;
   /// -1 where no loss is taken.
   std::vector<int32_t> targets;
+  /// Of further heads, by name.
+  std::map<std::string, std::vector<int32_t>> head_targets;
 };
 
 /// BF16: parameters, activations and gradients; the loss is taken of logits in f32.
 enum class Precision : uint8_t { F32, F64, BF16 };
 
-/// Mean loss over the valid targets, without gradients.
+/// Mean loss over the valid targets, and those of further heads by their weights, where these have any; without
+/// gradients.
 auto TorchLoss(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters, const TokenBatch& batch)
     -> double;
 
@@ -48,7 +59,7 @@ struct LossAndGradients {
   double loss = 0;
   NamedNumbers gradients;
 };
-/// Mean loss over the valid targets, and its gradients.
+/// The same, and its gradients.
 auto TorchGradients(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
                     const TokenBatch& batch) -> LossAndGradients;
 

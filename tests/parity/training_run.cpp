@@ -1,9 +1,12 @@
 #include "tests/parity/training_run.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "compiler/base/bfloat16.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/recipe/model_sizes.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/kernel_fixture.h"
@@ -55,7 +58,7 @@ match = "lm_head.weight"
 value = "normal(0, 2 / sqrt(hidden))"
 )toml";
 
-static auto CompileCase(const TrainingCase& training_case, const std::string& recipe_path) -> Plan {
+static auto CompileCase(const TrainingCase& training_case, const std::string& recipe_path) -> std::pair<Recipe, Plan> {
   SourceSet sources;
   Diagnostics diagnostics(&sources);
   std::vector<std::string> sets = training_case.sets;
@@ -68,7 +71,7 @@ static auto CompileCase(const TrainingCase& training_case, const std::string& re
   CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));
   auto plan = Compile(*recipe, {}, diagnostics);
   CHECK(plan.ok(), "{}\n{}", plan.error().message, RenderText(diagnostics, {}));
-  return *std::move(plan);
+  return {*recipe, *std::move(plan)};
 }
 
 static auto ShapeOf(const Plan& plan) -> LlamaShape {
@@ -82,7 +85,8 @@ static auto ShapeOf(const Plan& plan) -> LlamaShape {
           .vocab = size("vocab"),
           .rope_theta = std::stod(plan.model.at("rope_theta")),
           .norm_eps = std::stod(plan.model.at("norm_eps")),
-          .tied = plan.model.at("tied") == "true"};
+          .tied = plan.model.at("tied") == "true",
+          .loss_heads = {}};
 }
 
 static auto WriteStream(const std::string& path, const std::vector<int32_t>& stream) -> void {
@@ -92,6 +96,24 @@ static auto WriteStream(const std::string& path, const std::vector<int32_t>& str
     bytes.push_back(static_cast<char>(id >> 8));
   }
   WriteText(path, bytes);
+}
+
+/// Target files, -1 being u16's greatest number.
+static auto WriteTargets(const Plan& plan, const TrainingCase& training_case, const std::vector<int32_t>& tokens)
+    -> void {
+  for (const HeadId id : plan.heads.ids()) {
+    const TargetHead& head = plan.heads[id];
+    const bool own = head.name == OwnHead;
+    std::vector<int32_t> targets =
+        own ? tokens
+            : RandomTokens(static_cast<int64_t>(tokens.size()), 17 + static_cast<uint64_t>(id.index), head.vocab);
+    for (size_t i = 0; training_case.has_targets && i < targets.size(); ++i) {
+      // A sample predicts from its second token on.
+      const int64_t sample = (static_cast<int64_t>(i) - 1) / plan.data.seq;
+      targets[i] = training_case.has_targets(head.name, sample) ? targets[i] : -1;
+    }
+    WriteStream(head.files.front(), targets);
+  }
 }
 
 namespace {
@@ -115,7 +137,11 @@ class Trainer {
     const int64_t seq = plan_.data.seq;
     const int64_t sequences = plan_.run.tokens_per_step / seq;
     const auto size = static_cast<size_t>(sequences * seq);
-    run_.batches.assign(steps, {sequences, seq, std::vector<int32_t>(size), std::vector<int32_t>(size)});
+    TokenBatch empty{sequences, seq, std::vector<int32_t>(size), std::vector<int32_t>(size), {}};
+    for (const HeadShape& head : run_.shape.loss_heads) {
+      empty.head_targets[head.name] = empty.targets;
+    }
+    run_.batches.assign(steps, empty);
   }
 
   auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
@@ -173,9 +199,15 @@ class Trainer {
       if (!(sub_vector.*member).valid()) {
         continue;
       }
-      const auto* slice = runner.ViewOf(sub_vector.*member).At<const float>({});
+      const View slice = runner.ViewOf(sub_vector.*member);
       ForEachOwnedRun(plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-        std::copy_n(slice + at, end - begin, tensors.at(parameter.name).begin() + begin);
+        const auto out = tensors.at(parameter.name).begin() + begin;
+        if (slice.dtype == DType::BF16) {
+          const auto* numbers = slice.At<const BFloat16>({}) + at;
+          std::transform(numbers, numbers + (end - begin), out, [](BFloat16 number) { return Load(number); });
+        } else {
+          std::copy_n(slice.At<const float>({}) + at, end - begin, out);
+        }
       });
     }
   }
@@ -213,6 +245,9 @@ class Trainer {
           const auto to = static_cast<size_t>(sequence * batch.seq + position);
           batch.tokens[to] = tokens[from];
           batch.targets[to] = targets[from];
+          for (auto& [name, of_head] : batch.head_targets) {
+            of_head[to] = HostBuffer(runner, name + ".targets")[from];
+          }
         }
       }
     }
@@ -227,9 +262,13 @@ class Trainer {
 
 auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
   const TemporaryFolder folder;
-  const Plan plan = CompileCase(training_case, folder / "parity.toml");
+  const auto [recipe, plan] = CompileCase(training_case, folder / "parity.toml");
   TrainingRun run{.shape = ShapeOf(plan), .stream = RandomTokens(training_case.num_tokens, 11, plan.data.vocab)};
+  for (const LossHead& head : recipe.loss.head) {
+    run.shape.loss_heads.push_back({.name = *head.name, .vocab = *head.vocab, .weight = *head.weight});
+  }
   WriteStream(folder / "tokens.u16", run.stream);
+  WriteTargets(plan, training_case, run.stream);
   Trainer trainer(&plan, &training_case, &run);
   const auto code = LaunchThreads(plan, {}, [&](RankContext& context) { return trainer.RunRank(context); });
   CHECK(code.ok(), "{}: {}", training_case.name, code.error().message);

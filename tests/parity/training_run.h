@@ -25,6 +25,9 @@ struct TrainingCase {
   int64_t num_tokens = 4000;
   /// May overwrite the targets [accumulate, seq, micro] of a step that the ranks of a replica have.
   std::function<void(int64_t replica, std::span<int32_t> targets)> mask;
+  /// Of heads that read targets from files: has sample `sample` any? By default each has. Those of the model's own head
+  /// are the tokens, those of others random ids.
+  std::function<bool(std::string_view head, int64_t sample)> has_targets;
   /// Run the eval section at the end.
   bool evaluates = false;
 };

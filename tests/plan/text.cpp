@@ -54,6 +54,8 @@ auto OddPlan() -> Plan {
   plan.run.run_dir = "//share/run";
   plan.passes = {PassKind::Build, PassKind::Synchronize};
   plan.disabled = {PassKind::Recompute};
+  plan.heads.Add({.name = "odd \"head\"", .vocab = 1, .files = {"a b.bin", ""}});
+  plan.heads.Add({.name = "bare", .vocab = int64_t{1} << 40, .files = {}});
   plan.groups.Add({.name = "*.bias", .weight_decay = 5e-324, .lr_scale = 1.7976931348623157e308});
   plan.parameters.Add({.name = "w = 1",
                        .shape = {},

@@ -639,6 +639,8 @@ const BrokenPlan BrokenPlans[] = {
     {"an update that some ranks may leave out", "predicate-not-agreed",
      [](Editor& e) { e.Ops()[e.Find<op::Adamw>()].when.scalar = e.plan.ScalarNamed("loss"); }},
 
+    {"parameters of two types in one vector", "parameter-type",
+     [](Editor& e) { e.plan.parameters[e.plan.sub_vectors[SubVectorId{1}].segments[1].parameter].dtype = DType::BF16; }},
     {"an op of a layer that is not there", "layer-range", [](Editor& e) { e.Ops()[e.Find<op::Rope>()].layer = 2; }},
 
     // Token ids.
@@ -652,6 +654,23 @@ const BrokenPlan BrokenPlans[] = {
        const ValueId ids = e.Copy(e.Get<op::LoadTokens>(0, SectionKind::Data).tokens);
        e.plan.values[ids].offset = {};
        e.Insert(0, Op{.body = op::Fill{.out = ids, .value = 1e6}}, SectionKind::Data);
+     }},
+
+    {"a loss of one head by the targets of another", "token-source",
+     [](Editor& e) { e.Get<op::CrossEntropy>().head = e.plan.heads.Add({"image", 8, {}}); }},
+    {"two heads of one name", "duplicate-head",
+     [](Editor& e) {
+       e.plan.heads.Add({"image", 8, {}});
+       e.plan.heads.Add({"image", 8, {}});
+     }},
+    {"targets of two heads in one place", "token-source",
+     [](Editor& e) {
+       const op::LoadTokens load = e.Get<op::LoadTokens>(0, SectionKind::Data);
+       const HeadId head = e.plan.heads.Add({"image", 8, {}});
+       e.Insert(e.Find<op::LoadTokens>(0, SectionKind::Data) + 1,
+                Op{.body = op::LoadTargets{
+                       .targets = e.Copy(load.targets), .split = load.split, .sample = load.sample, .head = head}},
+                SectionKind::Data);
      }},
 
     // Constraints of single ops are tested in tests/ops.

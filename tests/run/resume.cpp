@@ -59,6 +59,23 @@ TEST(Resume, LongerRunGoesOnFromTheEndOfTheShorter) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+// Parameters kept in bf16 are saved as such; another type is another state.
+TEST(Resume, ParametersKeptInBFloat16) {
+  const Training training({"precision.master=bf16"});
+  ASSERT_EQ(training.Run("whole").status, 0);
+  ASSERT_EQ(training.Run("run", {"train.steps=20"}).status, 0);
+  const Outcome wider = training.Run("run", {"precision.master=fp32"});
+  EXPECT_EQ(wider.status, 5);
+  EXPECT_THAT(wider.err, HasSubstr("dtype of model.embed_tokens.weight is bf16 there, f32 here"));
+  const Outcome rest = training.Run();
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  ExpectSameRun(training / "run", training / "whole");
+  // On another mesh too.
+  ASSERT_EQ(training.Run("moved", {"train.steps=20", "mesh.dp=1"}).status, 0);
+  const Outcome moved = training.Run("moved", {"mesh.dp=3"});
+  EXPECT_EQ(moved.status, 0) << moved.err;
+}
+
 TEST(Resume, FrozenParametersAreSavedWithoutMoments) {
   const Training training({"optimizer.frozen=[\"model.embed_tokens.weight\", \"*norm.weight\"]"});
   ASSERT_EQ(training.Run("whole").status, 0);

@@ -1,7 +1,8 @@
 // adamw, on the stretches of the owned slice that hold parameters. Padding is neither read nor written.
 //
 // Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2, by the formulas and in the order of
-// torch/optim/adamw.py of PyTorch 2.11 (_single_tensor_adamw): factors in f64, elements in f32.
+// torch/optim/adamw.py of PyTorch 2.11 (_single_tensor_adamw): factors in f64, elements in f32; where parameters are
+// kept in bf16, they are rounded to it behind each update.
 #include <cmath>
 
 #include "runtime/kernels/cpu/operand.h"
@@ -10,7 +11,9 @@
 
 namespace shardc {
 
-auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
+/// T: what parameters are kept in.
+template <class T>
+static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   struct Share {
     Interval elements;
@@ -25,21 +28,21 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   for (const ValueId value : {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq}) {
     CheckSliceLength(plan, value, op.sub_vector, binder.rank());
   }
-  Operand<BFloat16> copy;
+  Operand<OtherElement<T>> copy;
   if (op.copy.valid()) {
     CheckSliceLength(plan, op.copy, op.sub_vector, binder.rank());
-    copy = Resolve<BFloat16>(binder, op.copy);
+    copy = Resolve<OtherElement<T>>(binder, op.copy);
   }
   return [gradient = Resolve<const float>(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
-          parameter = Resolve<float>(binder, op.parameter), exp_avg = Resolve<float>(binder, op.exp_avg),
+          parameter = Resolve<T>(binder, op.parameter), exp_avg = Resolve<float>(binder, op.exp_avg),
           exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), copy, copies = op.copy.valid(), shares,
           &scalars = std::as_const(binder.scalars()), lr_id = op.lr, updates = op.updates, beta1 = op.beta1,
-          beta2 = op.beta2, eps = op.eps, update = LoopsOf(plan).Adamw](const Moment& moment) -> Status {
+          beta2 = op.beta2, eps = op.eps, update = LoopsOf(plan).Of<T>().Adamw](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
-    float* const parameter_N = parameter.At(moment);
+    T* const parameter_N = parameter.At(moment);
     float* const exp_avg_N = exp_avg.At(moment);
     float* const exp_avg_sq_N = exp_avg_sq.At(moment);
-    BFloat16* const copy_N = copies ? copy.At(moment) : nullptr;
+    OtherElement<T>* const copy_N = copies ? copy.At(moment) : nullptr;
     // `updates` counts the updates before this one.
     const double t = scalars[updates] + 1;
     const double bias1 = 1 - std::pow(beta1, t);
@@ -62,6 +65,10 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
     }
     return Success{};
   };
+}
+
+auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
+  return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindAdamw<T>(op, binder); });
 }
 
 }  // namespace shardc

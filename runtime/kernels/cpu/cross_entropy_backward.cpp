@@ -13,7 +13,7 @@ static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder&
   CheckSamePlace(binder, op.dlogits, op.logits);
   return [dlogits = Resolve<T>(binder, op.dlogits), targets = Resolve<const int32_t>(binder, op.targets),
           lse = Resolve<const float>(binder, op.lse), count = Resolve<const double>(binder, op.count), rows = size.rows,
-          columns = size.columns, stretch = VocabStretchOf(binder, op.vocab_axes, size.columns),
+          columns = size.columns, stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head),
           backward = LoopsOf(binder.plan()).Of<T>().CrossEntropyBackward](const Moment& moment) -> Status {
     T* const logits_NV = dlogits.At(moment);
     const int32_t* const targets_N = targets.At(moment);

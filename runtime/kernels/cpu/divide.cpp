@@ -1,12 +1,20 @@
-// divide: one f64 by another, by the rules of IEEE 754 (0 / 0 is NaN: the mean of nothing).
+// divide: one f64 by another, by the rules of IEEE 754 (0 / 0 is NaN: the mean of nothing). Added onto a sum, the mean
+// of nothing is no term of it.
 #include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
 
 auto Bind(const op::Divide& op, Binder& binder) -> Kernel {
   return [a = Resolve<const double>(binder, op.a), b = Resolve<const double>(binder, op.b),
-          y = Resolve<double>(binder, op.y)](const Moment& moment) -> Status {
-    *y.At(moment) = *a.At(moment) / *b.At(moment);
+          y = Resolve<double>(binder, op.y), adds = AddsOnto(binder, op.y, op.y_onto)](const Moment& moment) -> Status {
+    const double over = *a.At(moment);
+    const double under = *b.At(moment);
+    double* const result = y.At(moment);
+    if (!adds) {
+      *result = over / under;
+    } else if (over != 0 || under != 0) {
+      *result += over / under;
+    }
     return Success{};
   };
 }

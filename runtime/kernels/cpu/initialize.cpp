@@ -1,12 +1,32 @@
 // initialize: the owned elements of one parameter, by its rule; the rest of the slice stays as it is.
 #include <algorithm>
+#include <array>
 
+#include "compiler/base/bfloat16.h"
 #include "compiler/expr/expr.h"
 #include "compiler/plan/local_parameter.h"
 #include "runtime/init/fill.h"
 #include "runtime/kernels/kernel.h"
 
 namespace shardc {
+
+/// Elements of a parameter by its rule, rounded once from f32 to what it is kept in.
+static auto Fill(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, float* out)
+    -> void {
+  FillRule(rule, seed, name, elements, out);
+}
+static auto Fill(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, BFloat16* out)
+    -> void {
+  constexpr int64_t BlockSize = 4096;
+  std::array<float, BlockSize> block;
+  for (int64_t begin = elements.begin; begin < elements.end; begin += BlockSize) {
+    const int64_t end = std::min(elements.end, begin + BlockSize);
+    FillRule(rule, seed, name, {begin, end}, block.data());
+    for (int64_t i = 0; i < end - begin; ++i) {
+      Store(out[begin - elements.begin + i], block[static_cast<size_t>(i)]);
+    }
+  }
+}
 
 auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -30,7 +50,11 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   return [shard, at = owned.begin - slice_begin, elements, rule = rule.value, seed = plan.run.init_seed,
           name = parameter.name](const Moment& moment) -> Status {
     ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
-      FillRule(rule, seed, name, {begin, end}, shard.At<float>(moment) + at + offset);
+      if (shard.dtype == DType::BF16) {
+        Fill(rule, seed, name, {begin, end}, shard.At<BFloat16>(moment) + at + offset);
+      } else {
+        Fill(rule, seed, name, {begin, end}, shard.At<float>(moment) + at + offset);
+      }
     });
     return Success{};
   };

@@ -17,7 +17,7 @@ auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel {
     auto* tokens = tokens_SB.At<int32_t>(moment);
     auto* targets = targets_SB.At<int32_t>(moment);
     for (int64_t b = 0; b < batch; ++b) {
-      RETURN_IF_ERROR(reader.ReadSample(op.split, sample + b, tokens + b, targets + b, batch));
+      RETURN_IF_ERROR(reader.ReadSample(op.split, sample + b, tokens + b, targets + b, batch, op.head));
     }
     return Success{};
   };

@@ -31,10 +31,11 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
   const View shard = binder.ViewOf(op.shard);
   // (The reader is asked for only now: a plan may be bound where no checkpoint was chosen.)
   return [op, shard, parts, &binder](const Moment& moment) -> Status {
-    auto* out = shard.At<float>(moment);
-    std::fill(out, out + shard.num_elements(), 0.0F);
+    auto* out = shard.At<std::byte>(moment);
+    std::fill_n(out, shard.num_elements() * SizeOf(shard.dtype), std::byte{0});
     for (const Part& part : parts) {
-      RETURN_IF_ERROR(binder.reader().ReadSegment(part.name, op.role, part.elements, out + part.begin));
+      RETURN_IF_ERROR(binder.reader().ReadSegment(part.name, op.role, part.elements, shard.dtype,
+                                                  out + part.begin * SizeOf(shard.dtype)));
     }
     return Success{};
   };

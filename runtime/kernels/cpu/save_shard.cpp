@@ -8,7 +8,7 @@ auto Bind(const op::SaveShard& op, Binder& binder) -> Kernel {
   const View shard = binder.ViewOf(op.shard);
   CheckpointWriter& writer = binder.writer();
   return [op, shard, &writer](const Moment& moment) -> Status {
-    writer.AddShard(op.sub_vector, op.role, shard.At<float>(moment));
+    writer.AddShard(op.sub_vector, op.role, shard.At<std::byte>(moment));
     return Success{};
   };
 }

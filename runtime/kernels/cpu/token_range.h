@@ -34,14 +34,15 @@ struct VocabStretch {
   auto Has(int64_t id) const -> bool { return id >= first && id < first + size; }
 };
 
-/// `rows`: room for it on each rank of `axes`; all of it where these are none.
-inline auto VocabStretchOf(Binder& binder, AxisSet axes, int64_t rows) -> VocabStretch {
+/// `rows`: room for it on each rank of `axes`; all of it where these are none. `head`: whose vocabulary it is.
+inline auto VocabStretchOf(Binder& binder, AxisSet axes, int64_t rows, HeadId head = {}) -> VocabStretch {
   if (axes == AxisSet{}) {
     return {.first = 0, .size = rows, .total = rows};
   }
   const Plan& plan = binder.plan();
   const int64_t first = plan.mesh.IndexIn(axes, binder.rank()) * rows;
-  return {.first = first, .size = std::clamp<int64_t>(plan.data.vocab - first, 0, rows), .total = plan.data.vocab};
+  const int64_t total = VocabOf(plan, head);
+  return {.first = first, .size = std::clamp<int64_t>(total - first, 0, rows), .total = total};
 }
 
 }  // namespace shardc

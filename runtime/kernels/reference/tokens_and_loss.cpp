@@ -64,11 +64,11 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
 
 auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
-  const int64_t vocabulary = VocabStretchOf(binder, op.vocab_axes, size.columns).size;
-  return MakeKernel([logits = Elements(binder, op.logits), lse = Elements(binder, op.lse),
-                     vocabulary](const Moment& moment) {
-    lse.Write(moment, logits.ReadRows(moment).narrow(1, 0, vocabulary).logsumexp(-1));
-  });
+  const int64_t vocabulary = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head).size;
+  return MakeKernel(
+      [logits = Elements(binder, op.logits), lse = Elements(binder, op.lse), vocabulary](const Moment& moment) {
+        lse.Write(moment, logits.ReadRows(moment).narrow(1, 0, vocabulary).logsumexp(-1));
+      });
 }
 
 auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
@@ -77,7 +77,7 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
                      ids = Resolve<const int32_t>(binder, op.targets), parts = Elements(binder, op.parts),
                      loss = Elements(binder, op.loss), lse = Elements(binder, op.lse),
                      adds = AddsOnto(binder, op.loss, op.loss_onto),
-                     stretch = VocabStretchOf(binder, op.vocab_axes, size.columns), size,
+                     stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head), size,
                      ranks = binder.plan().mesh.size(op.vocab_axes)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
     const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
@@ -92,23 +92,24 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
   CheckSamePlace(binder, op.dlogits, op.logits);
-  return MakeKernel([dlogits = Elements(binder, op.dlogits), targets = Elements(binder, op.targets),
-                     ids = Resolve<const int32_t>(binder, op.targets), lse = Elements(binder, op.lse),
-                     count = Resolve<const double>(binder, op.count), size,
-                     stretch = VocabStretchOf(binder, op.vocab_axes, size.columns)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
-    const double valid = *count.At(moment);
-    const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);
-    const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
-    at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
-    p_NV.narrow(1, stretch.size, size.columns - stretch.size).zero_();
-    const at::Tensor here_N1 = elsewhere_N.logical_not().to(at::kDouble).unsqueeze(1);
-    const at::Tensor onehot_NV =
-        at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);
-    const at::Tensor gradient_NV = (p_NV - onehot_NV) / (valid > 0 ? valid : 1);
-    dlogits.Write(moment, valid > 0 ? gradient_NV.masked_fill(targets_N1.lt(0), 0) : gradient_NV.mul(0));
-    return Success{};
-  });
+  return MakeKernel(
+      [dlogits = Elements(binder, op.dlogits), targets = Elements(binder, op.targets),
+       ids = Resolve<const int32_t>(binder, op.targets), lse = Elements(binder, op.lse),
+       count = Resolve<const double>(binder, op.count), size,
+       stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head)](const Moment& moment) -> Status {
+        RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
+        const double valid = *count.At(moment);
+        const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);
+        const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
+        at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
+        p_NV.narrow(1, stretch.size, size.columns - stretch.size).zero_();
+        const at::Tensor here_N1 = elsewhere_N.logical_not().to(at::kDouble).unsqueeze(1);
+        const at::Tensor onehot_NV =
+            at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);
+        const at::Tensor gradient_NV = (p_NV - onehot_NV) / (valid > 0 ? valid : 1);
+        dlogits.Write(moment, valid > 0 ? gradient_NV.masked_fill(targets_N1.lt(0), 0) : gradient_NV.mul(0));
+        return Success{};
+      });
 }
 
 }  // namespace shardc::reference

@@ -24,10 +24,14 @@ struct AdamwFactors {
   float eps = 0;
 };
 
+/// Of the two element types.
+template <class T>
+using OtherElement = std::conditional_t<std::is_same_v<T, float>, BFloat16, float>;
+
 template <class T>
 struct ElementLoops {
 #define LOOP(Result, name, parameters)
-#define ELEMENT_LOOP(Result, name, parameters) auto (*name) parameters->Result = nullptr;
+#define ELEMENT_LOOP(Result, name, parameters) auto(*name) parameters->Result = nullptr;
 #define RESIDUAL_LOOP(Result, name, parameters)
 #include "runtime/kernels/cpu/loops/loops.def"
 };
@@ -36,12 +40,12 @@ template <class T, class R>
 struct ResidualLoops {
 #define LOOP(Result, name, parameters)
 #define ELEMENT_LOOP(Result, name, parameters)
-#define RESIDUAL_LOOP(Result, name, parameters) auto (*name) parameters->Result = nullptr;
+#define RESIDUAL_LOOP(Result, name, parameters) auto(*name) parameters->Result = nullptr;
 #include "runtime/kernels/cpu/loops/loops.def"
 };
 
 struct Loops {
-#define LOOP(Result, name, parameters) auto (*name) parameters->Result = nullptr;
+#define LOOP(Result, name, parameters) auto(*name) parameters->Result = nullptr;
 #define ELEMENT_LOOP(Result, name, parameters)
 #define RESIDUAL_LOOP(Result, name, parameters)
 #include "runtime/kernels/cpu/loops/loops.def"

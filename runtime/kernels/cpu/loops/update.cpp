@@ -1,37 +1,42 @@
+#include "runtime/kernels/cpu/loops/instantiate.h"
 #include "runtime/kernels/cpu/loops/loops.h"
 
 namespace shardc::SHARDC_LOOPS {
 
 /// Source: torch/optim/adamw.py of PyTorch 2.11, _single_tensor_adamw, in its order of operations.
-template <bool Copies>
-[[gnu::always_inline]] inline auto Update(const AdamwFactors& f, const float* gradient_N, int64_t n, float* parameter_N,
-                                          float* exp_avg_N, float* exp_avg_sq_N, BFloat16* copy_N) -> void {
+template <bool Copies, class T>
+[[gnu::always_inline]] inline auto Update(const AdamwFactors& f, const float* gradient_N, int64_t n, T* parameter_N,
+                                          float* exp_avg_N, float* exp_avg_sq_N, OtherElement<T>* copy_N) -> void {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const float g = gradient_N[i] * f.gradient;
     const float m = exp_avg_N[i] + (g - exp_avg_N[i]) * f.take1;
     const float v = exp_avg_sq_N[i] * f.keep2 + g * g * f.take2;
     const float denominator = __builtin_sqrtf(v) / f.bias2_root + f.eps;
-    const float parameter = parameter_N[i] * f.decay - f.step_size * (m / denominator);
+    const float parameter = Load(parameter_N[i]) * f.decay - f.step_size * (m / denominator);
     exp_avg_N[i] = m;
     exp_avg_sq_N[i] = v;
-    parameter_N[i] = parameter;
+    Store(parameter_N[i], parameter);
     if constexpr (Copies) {
-      Store(copy_N[i], parameter);
+      // Of what is kept: where that was rounded, of the rounded.
+      Store(copy_N[i], Load(parameter_N[i]));
     }
   }
 }
 
-auto Adamw(const AdamwFactors& factors, const float* gradient_N, int64_t n, float* parameter_N, float* exp_avg_N,
-           float* exp_avg_sq_N, BFloat16* copy_N) -> void {
+template <class T>
+auto Adamw(const AdamwFactors& factors, const float* gradient_N, int64_t n, T* parameter_N, float* exp_avg_N,
+           float* exp_avg_sq_N, OtherElement<T>* copy_N) -> void {
   // A copy of its own: the loop's stores could write into the caller's.
   const AdamwFactors own = factors;
   if (copy_N != nullptr) {
     Update<true>(own, gradient_N, n, parameter_N, exp_avg_N, exp_avg_sq_N, copy_N);
   } else {
-    Update<false>(own, gradient_N, n, parameter_N, exp_avg_N, exp_avg_sq_N, nullptr);
+    Update<false>(own, gradient_N, n, parameter_N, exp_avg_N, exp_avg_sq_N, copy_N);
   }
 }
+
+INSTANTIATE_ELEMENT_LOOP(Adamw)
 
 auto SumSquares(const float* x_N, int64_t n) -> double {
   double sum = 0;

@@ -1,0 +1,21 @@
+// load_targets. C1: targets are i32 [S, B] with S the sequence length of the data. C2: they lie in memory that the host
+// can write. C3: they are of a head.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::LoadTargets&, const Plan& plan) -> std::vector<ValueType> {
+  return {{DType::I32, {plan.data.seq, plan.run.micro_batch}}};
+}
+
+auto Verify(const op::LoadTargets& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectType(check, plan, op.targets, Shape(op, plan)[0], "targets", "load_targets-c1");
+  const Arena arena = plan.buffers[plan.values[op.targets].buffer].arena;
+  check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_targets-c2", "%{} lies in the {} arena",
+               op.targets.index, ToText(arena));
+  check.Expect(op.head.valid(), "load_targets-c3", "no head is named");
+}
+
+auto Cost(const op::LoadTargets& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
+
+}  // namespace shardc

@@ -1,0 +1,75 @@
+#include "compiler/passes/plan_header.h"
+
+#include <filesystem>
+
+#include "compiler/check/check_recipe.h"
+#include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/run_id.h"
+
+namespace shardc {
+
+auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
+  const ModelSizes sizes = ResolveModel(recipe);
+  const BatchSizes batch = ResolveBatch(recipe);
+  plan.mesh.sizes = {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp};
+  plan.mesh.dp_inner = recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1;
+  plan.device = *recipe.run.device;
+  plan.kernels = *recipe.run.kernels;
+  plan.model = {{"family", sizes.family},
+                {"layers", std::to_string(sizes.layers)},
+                {"hidden", std::to_string(sizes.hidden)},
+                {"heads", std::to_string(sizes.heads)},
+                {"kv_heads", std::to_string(sizes.kv_heads)},
+                {"head_dim", std::to_string(sizes.head_dim)},
+                {"ffn", std::to_string(sizes.ffn)},
+                {"vocab", std::to_string(sizes.vocab)},
+                {"seq", std::to_string(sizes.seq)},
+                {"rope_theta", fmt::format("{}", sizes.rope_theta)},
+                {"norm_eps", fmt::format("{}", sizes.norm_eps)},
+                {"tied", sizes.tied ? "true" : "false"}};
+  plan.overrides = recipe.overrides;
+
+  const std::filesystem::path folder = std::filesystem::path(recipe.path).parent_path();
+  const auto resolve = [&](const std::string& path) { return (folder / path).lexically_normal().string(); };
+  for (const std::string& file : *recipe.data.tokens) {
+    plan.data.files.push_back(resolve(file));
+  }
+  const auto add_head = [&](std::string_view name, int64_t vocab, const std::vector<std::string>& targets) {
+    TargetHead head{.name = std::string(name), .vocab = vocab, .files = {}};
+    for (const std::string& file : targets) {
+      head.files.push_back(resolve(file));
+    }
+    plan.heads.Add(std::move(head));
+  };
+  if (recipe.data.targets.is_set) {
+    add_head(OwnHead, sizes.vocab, *recipe.data.targets);
+  }
+  for (const LossHead& head : recipe.loss.head) {
+    plan.model["loss_heads"] +=
+        fmt::format("{}{}:{}", plan.model["loss_heads"].empty() ? "" : ",", *head.name, *head.vocab);
+    add_head(*head.name, *head.vocab, *head.targets);
+  }
+  plan.data.format = *FromText<TokenFormat>(*recipe.data.format);
+  plan.data.order = *FromText<SampleOrder>(*recipe.data.order);
+  plan.data.seed = static_cast<uint64_t>(*recipe.data.seed);
+  plan.data.eval_tokens = *recipe.data.eval_tokens;
+  plan.data.vocab = sizes.vocab;
+  plan.data.seq = sizes.seq;
+
+  RunSettings& run = plan.run;
+  run.run_id = RunIdOf(recipe);
+  run.run_dir = resolve("runs/" + run.run_id);
+  run.checkpoint_dir = recipe.checkpoint.dir.is_set ? resolve(*recipe.checkpoint.dir) : "";
+  run.checkpoint_keep = *recipe.checkpoint.keep;
+  run.steps = *recipe.train.steps;
+  run.log_every = *recipe.train.log_every;
+  run.tokens_per_step = batch.global * sizes.seq;
+  run.micro_batch = batch.micro;
+  run.accumulate = batch.accumulate;
+  run.threads = *recipe.run.threads;
+  run.guard = *recipe.run.guard;
+  run.comm = *recipe.run.comm;
+  run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
+}
+
+}  // namespace shardc

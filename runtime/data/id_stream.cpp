@@ -1,0 +1,251 @@
+#include "runtime/data/id_stream.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "compiler/base/units.h"
+
+namespace shardc {
+
+static_assert(std::endian::native == std::endian::little, "token files are little-endian");
+
+namespace {
+
+/// llm.c's .bin: 256 int32 of header (magic, version, number of tokens), then u16 ids.
+/// Source: karpathy/llm.c, dev/data/data_common.py write_datafile.
+constexpr int64_t BinHeaderBytes = 256 * 4;
+constexpr int32_t BinMagic = 20240520;
+constexpr int32_t BinVersion = 1;
+
+auto TokenBytes(TokenFormat format) -> int64_t {
+  switch (format) {
+    case TokenFormat::Bin: return 2;
+    case TokenFormat::U8: return 1;
+    case TokenFormat::U16: return 2;
+    case TokenFormat::U32: return 4;
+  }
+  return 0;
+}
+
+/// Reads until `bytes` are there or the file ends. Returns how many, or -1 with errno set.
+auto PreadFully(int descriptor, void* data, int64_t bytes, int64_t offset) -> int64_t {
+  int64_t done = 0;
+  while (done < bytes) {
+    const ssize_t n =
+        pread(descriptor, static_cast<char*>(data) + done, static_cast<size_t>(bytes - done), offset + done);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return -1;
+    }
+    if (n == 0) {
+      break;
+    }
+    done += n;
+  }
+  return done;
+}
+
+}  // namespace
+
+IdStream::~IdStream() {
+  for (const File& file : files_) {
+    close(file.descriptor);
+  }
+}
+
+auto IdStream::Open(const std::vector<std::string>& files, TokenFormat format, int64_t vocab, const Use& use)
+    -> ErrorOr<std::unique_ptr<IdStream>> {
+  std::unique_ptr<IdStream> stream(new IdStream(format, vocab, use));
+  for (const std::string& path : files) {
+    RETURN_IF_ERROR(stream->AddFile(path));
+  }
+  RETURN_IF_ERROR(stream->TakeFingerprint());
+  return stream;
+}
+
+auto IdStream::AddFile(const std::string& path) -> Status {
+  // O_NONBLOCK: a FIFO opens at once, and is refused below.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    const int code = errno;
+    return Fail(ExitCode::RecipeRejected, "{} file {}: {}; `{}` is relative to the recipe's folder", use_.noun, path,
+                std::strerror(code), use_.key);
+  }
+  // Closed by the destructor from here on.
+  files_.push_back({.path = path, .descriptor = descriptor, .begin = num_ids_});
+  File& file = files_.back();
+
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) {
+    const int code = errno;
+    return Fail(ExitCode::RecipeRejected, "{} file {}: {}", use_.noun, path, std::strerror(code));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Fail(ExitCode::RecipeRejected, "{} file {} is {}, not a regular file", use_.noun, path,
+                S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
+  }
+  file.file_bytes = info.st_size;
+
+  const int64_t token_bytes = TokenBytes(format_);
+  if (format_ != TokenFormat::Bin) {
+    if (file.file_bytes % token_bytes != 0) {
+      return Fail(ExitCode::RecipeRejected, "{} file {} has {} bytes, which is no multiple of {} (`data.format` is {})",
+                  use_.noun, path, file.file_bytes, token_bytes, ToText(format_));
+    }
+  } else {
+    int32_t header[3] = {0, 0, 0};
+    if (file.file_bytes < BinHeaderBytes) {
+      return Fail(
+          ExitCode::RecipeRejected,
+          "{} file {} has {} bytes, fewer than the {} of a bin header; raw ids need `data.format` u8, u16 or u32",
+          use_.noun, path, file.file_bytes, BinHeaderBytes);
+    }
+    const int64_t got = PreadFully(descriptor, header, sizeof(header), 0);
+    if (got != sizeof(header)) {
+      const int code = errno;
+      return Fail(ExitCode::RecipeRejected, "{} file {}: cannot read its header: {}", use_.noun, path,
+                  got < 0 ? std::strerror(code) : "it is cut short");
+    }
+    if (header[0] != BinMagic) {
+      return Fail(ExitCode::RecipeRejected,
+                  "{} file {} begins with {}, a bin file with {}; raw ids need `data.format` u8, u16 or u32", use_.noun,
+                  path, header[0], BinMagic);
+    }
+    if (header[1] != BinVersion) {
+      return Fail(ExitCode::RecipeRejected, "{} file {} has bin version {}; this program reads version {} (u16 ids)",
+                  use_.noun, path, header[1], BinVersion);
+    }
+    const int64_t expected = BinHeaderBytes + int64_t{header[2]} * token_bytes;
+    if (header[2] < 0 || file.file_bytes != expected) {
+      return Fail(ExitCode::RecipeRejected,
+                  "{} file {} has {} bytes, its header says {} tokens, which is {} bytes; write it anew", use_.noun,
+                  path, file.file_bytes, header[2], expected);
+    }
+    file.header_bytes = BinHeaderBytes;
+  }
+  file.num_ids = (file.file_bytes - file.header_bytes) / token_bytes;
+  num_ids_ += file.num_ids;
+  return Success{};
+}
+
+auto IdStream::TakeFingerprint() -> Status {
+  constexpr int64_t EndBytes = 64 << 10;
+  constexpr int64_t BlockBytes = 4 << 10;
+  constexpr int64_t NumBlocks = 16;
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  std::vector<uint8_t> block(EndBytes);
+  for (const File& file : files_) {
+    XXH3_128bits_update(&state, &file.file_bytes, sizeof(file.file_bytes));
+    std::vector<Interval> stretches{{0, EndBytes}, {std::max<int64_t>(0, file.file_bytes - EndBytes), file.file_bytes}};
+    for (int64_t i = 0; i < NumBlocks; ++i) {
+      const int64_t begin = file.file_bytes / NumBlocks * i;
+      stretches.push_back({begin, begin + BlockBytes});
+    }
+    for (Interval stretch : stretches) {
+      stretch = Intersect(stretch, {0, file.file_bytes});
+      const int64_t got = PreadFully(file.descriptor, block.data(), stretch.size(), stretch.begin);
+      if (got != stretch.size()) {
+        const int code = errno;
+        return Fail(ExitCode::RecipeRejected, "{} file {}: cannot read {} bytes at offset {}: {}", use_.noun, file.path,
+                    stretch.size(), stretch.begin, got < 0 ? std::strerror(code) : "the file was cut short");
+      }
+      XXH3_128bits_update(&state, block.data(), static_cast<size_t>(got));
+    }
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  fingerprint_ = fmt::format("{} file{}, {} tokens, xxh3-128 {:016x}{:016x}", files_.size(),
+                             files_.size() == 1 ? "" : "s", num_ids_, hash.high64, hash.low64);
+  return Success{};
+}
+
+auto IdStream::Read(int64_t begin, int64_t count, int32_t* ids) -> Status {
+  // The last file that begins at or before `begin`; a sample may run on into the next ones.
+  auto file = std::upper_bound(files_.begin(), files_.end(), begin,
+                               [](int64_t token, const File& candidate) { return token < candidate.begin; });
+  CHECK(file != files_.begin() && begin + count <= num_ids_, "tokens [{}, {}) of {}", begin, begin + count, num_ids_);
+  --file;
+  int64_t done = 0;
+  for (; done < count; ++file) {
+    CHECK(file != files_.end(), "tokens [{}, {}) of {}", begin, begin + count, num_ids_);
+    const int64_t first = begin + done - file->begin;
+    const int64_t part = std::min(count - done, file->num_ids - first);
+    if (part > 0) {
+      RETURN_IF_ERROR(ReadOf(*file, first, part, ids + done));
+      done += part;
+    }
+  }
+  return Success{};
+}
+
+/// The place of the first id at or above `vocab`, or -1. `none`: 1 where the greatest number is no id but says that
+/// there is none, which becomes -1; else 0.
+template <class T>
+static auto Widen(const std::vector<uint8_t>& raw, int64_t count, int64_t vocab, T none, int32_t* ids) -> int64_t {
+  const auto number = [&](int64_t i) {
+    T id;
+    std::memcpy(&id, raw.data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+    // The greatest comes round to 0.
+    return static_cast<T>(id + none);
+  };
+  // The maximum is checked once for the whole stretch, so that the loop vectorises.
+  T largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const T id = number(i);
+    largest = std::max(largest, id);
+    ids[i] = static_cast<int32_t>(id - none);
+  }
+  const int64_t end = vocab + static_cast<int64_t>(none);
+  if (static_cast<int64_t>(largest) < end) {
+    return -1;
+  }
+  for (int64_t i = 0;; ++i) {
+    if (static_cast<int64_t>(number(i)) >= end) {
+      return i;
+    }
+  }
+}
+
+auto IdStream::ReadOf(const File& file, int64_t first, int64_t count, int32_t* ids) -> Status {
+  const int64_t token_bytes = TokenBytes(format_);
+  const int64_t offset = file.header_bytes + first * token_bytes;
+  raw_.resize(static_cast<size_t>(count * token_bytes));
+  const int64_t got = PreadFully(file.descriptor, raw_.data(), count * token_bytes, offset);
+  if (got < 0) {
+    const int code = errno;
+    return Fail(ExitCode::Environment, "{} file {}: cannot read {} bytes at offset {}: {}", use_.noun, file.path,
+                count * token_bytes, offset, std::strerror(code));
+  }
+  if (got != count * token_bytes) {
+    return Fail(ExitCode::Environment, "{} file {} ends at byte {}; it had {} bytes when the run began", use_.noun,
+                file.path, offset + got, file.file_bytes);
+  }
+  int64_t bad = -1;
+  switch (format_) {
+    case TokenFormat::U8: bad = Widen<uint8_t>(raw_, count, vocab_, use_.none, ids); break;
+    case TokenFormat::Bin:
+    case TokenFormat::U16: bad = Widen<uint16_t>(raw_, count, vocab_, use_.none, ids); break;
+    case TokenFormat::U32: bad = Widen<uint32_t>(raw_, count, vocab_, use_.none, ids); break;
+  }
+  if (bad >= 0) {
+    return Fail(ExitCode::RecipeRejected,
+                "{} file {}: id {} at byte {} (token {} of the file), and {} is {}; the file has another format "
+                "than `data.format` = {}, or the model's vocabulary is too small",
+                use_.noun, file.path, static_cast<uint32_t>(ids[bad]), offset + bad * token_bytes, first + bad,
+                use_.vocab, vocab_, ToText(format_));
+  }
+  return Success{};
+}
+
+}  // namespace shardc
