@@ -1,6 +1,8 @@
-// Rules of [shard]: the predicate holds or not for every block, without a fault; the guard has memory of its own; the
-// texts that form and name units. Which parameters and units a pattern matches is for the passes to judge.
+// Rules of [shard]: the predicate holds or not for every block, without a fault; groups of dp are of equal size; the
+// guard has memory of its own; the texts that form and name units. Which parameters and units a pattern matches is for
+// the passes to judge.
 
+#include <algorithm>
 #include <map>
 
 #include "compiler/check/check_context.h"
@@ -55,6 +57,71 @@ static auto CheckRing(CheckContext& context) -> void {
   }
 }
 
+/// Numbers above 1 and below `dp` that divide it, next to `size`: "2 or 4"; empty where there are none.
+static auto NearestGroupSizes(int64_t size, int64_t dp) -> std::string {
+  const auto is_one = [dp](int64_t candidate) { return candidate > 1 && candidate < dp && dp % candidate == 0; };
+  int64_t below = std::min(size, dp);
+  while (below > 1 && !is_one(below)) {
+    --below;
+  }
+  int64_t above = size + 1;
+  while (above < dp && !is_one(above)) {
+    ++above;
+  }
+  const bool has_above = above < dp;
+  return below > 1 ? fmt::format("{}{}", below, has_above ? fmt::format(" or {}", above) : "")
+                   : (has_above ? fmt::format("{}", above) : "");
+}
+
+static auto CheckReshardSize(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const Located<int64_t>& size = recipe.shard.reshard_size;
+  const Located<int64_t>& dp = recipe.mesh.dp;
+  if (!size.is_set || !context.IsSound(size, dp)) {
+    return;
+  }
+  const auto report = [&](Diagnostics::Builder builder, const std::string& help) {
+    if (dp.is_set) {
+      builder.Note(dp.at, fmt::format("`{}` set here", "dp"));
+    }
+    builder.Help(help).Emit();
+    context.MarkFaulty(size);
+  };
+  if (*size == 1) {
+    report(context.diags().Build(size.at, DiagnosticKind::ReshardSizeTrivial, *size, *dp,
+                                 "each rank keeps whole units, which so are not freed after forward"),
+           "leave out reshard_size, and set reshard_after_forward = false");
+  } else if (*size == *dp) {
+    report(context.diags().Build(size.at, DiagnosticKind::ReshardSizeTrivial, *size, *dp,
+                                 "a group of all ranks, which is what units are gathered from without it"),
+           "leave out reshard_size");
+  } else if (*dp % *size != 0) {
+    const std::string nearest = NearestGroupSizes(*size, *dp);
+    report(context.diags().Build(size.at, DiagnosticKind::ReshardSizeNotDivisor, *size, *dp),
+           nearest.empty() ? "leave out reshard_size" : fmt::format("use reshard_size = {}", nearest));
+  }
+  if (*recipe.shard.gather_into == "host") {
+    context.diags()
+        .Build(size.at, DiagnosticKind::HostGatherReshardSize, *size)
+        .Note(recipe.shard.gather_into.at, fmt::format("`{}` set here", "gather_into"))
+        .Emit();
+  }
+}
+
+/// A size for units that are freed after forward, where none is. `blocks`: what the predicate says of each block.
+static auto CheckReshardSizeHasEffect(CheckContext& context, const std::vector<bool>& blocks) -> void {
+  const ShardSection& shard = context.recipe().shard;
+  const bool by_predicate = shard.reshard_after_forward->text == "true" || std::ranges::count(blocks, true) > 0;
+  const bool by_override =
+      std::ranges::any_of(shard.override, [](const UnitOverride& override) { return *override.reshard_after_forward; });
+  if (shard.reshard_size.is_set && context.IsSound(shard.reshard_size) && !by_predicate && !by_override) {
+    context.diags()
+        .Build(shard.reshard_size.at, DiagnosticKind::KeyHasNoEffect, "reshard_size",
+               "`reshard_after_forward` frees no unit after forward")
+        .Emit();
+  }
+}
+
 auto CheckShard(CheckContext& context) -> void {
   CheckUnits(context);
   const Recipe& recipe = context.recipe();
@@ -74,6 +141,7 @@ auto CheckShard(CheckContext& context) -> void {
     }
   }
   CheckRing(context);
+  CheckReshardSize(context);
   const Located<Condition>& reshard = recipe.shard.reshard_after_forward;
   const ExprResult<Expr> expr = ParseExpr(reshard->text, ExprKind::Predicate);
   if (!expr.ok()) {
@@ -83,7 +151,11 @@ auto CheckShard(CheckContext& context) -> void {
   if (!context.IsSound(recipe.model.layers, recipe.model.hidden)) {
     return;
   }
-  ReportExprErrors(context, reshard.at, LayersWhere(expr.value, *recipe.model.layers, *recipe.model.hidden).errors);
+  const auto blocks = LayersWhere(expr.value, *recipe.model.layers, *recipe.model.hidden);
+  ReportExprErrors(context, reshard.at, blocks.errors);
+  if (blocks.ok()) {
+    CheckReshardSizeHasEffect(context, blocks.value);
+  }
 }
 
 }  // namespace shardc

@@ -137,7 +137,7 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
   return uses;
 }
 
-/// Fills in how often each unit is gathered in a step, and for how long.
+/// Fills in how often each unit is gathered in a step, for how long, and what is kept of it in between.
 static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
   std::map<ValueId, size_t> unit_of_shard;
   for (const SubVectorId id : plan.sub_vectors.ids()) {
@@ -156,6 +156,11 @@ static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
       units[unit].num_gathers += times;
       if (op.phase == Phase::Forward) {
         gathered_in_forward[plan.values[gather->full].buffer] = unit;
+      }
+    } else if (const auto* copy = op.As<op::Copy>(); copy != nullptr) {
+      if (const auto of = gathered_in_forward.find(plan.values[copy->x].buffer); of != gathered_in_forward.end()) {
+        unit_of_shard[copy->y] = of->second;
+        units[of->second].kept_slice = plan.values[copy->y].bytes();
       }
     } else if (const auto* release = op.As<op::Release>(); release != nullptr && op.phase != Phase::Forward) {
       if (const auto gathered = gathered_in_forward.find(release->buffer); gathered != gathered_in_forward.end()) {
@@ -245,6 +250,7 @@ auto Explain(const Plan& plan) -> Report {
                             .reshard_after_forward = unit.reshard_after_forward,
                             .num_gathers = 0,
                             .kept_for_backward = false,
+                            .kept_slice = {},
                             .trainable = sub_vector.trainable,
                             .tp_replicated = sub_vector.tp_replicated});
   }

@@ -54,6 +54,8 @@ struct UnitUse {
   int64_t num_gathers = 0;
   /// Does a gather of forward last into backward?
   bool kept_for_backward = false;
+  /// The part of a freed vector that this rank holds until backward, which gathers it from a few ranks. 0: none.
+  Bytes kept_slice;
   bool trainable = true;
   bool tp_replicated = false;
 };

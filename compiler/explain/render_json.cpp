@@ -30,8 +30,11 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["format_version"] = "1.2";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
-  for (int i = 0; i < NumAxes; ++i) {
+  for (int i = 0; i < NumMeshAxes; ++i) {
     json["mesh"][std::string(ToText(static_cast<Axis>(i)))] = plan.mesh.sizes[static_cast<size_t>(i)];
+  }
+  if (plan.mesh.dp_inner > 1) {
+    json["mesh"][std::string(ToText(Axis::DpInner))] = plan.mesh.dp_inner;
   }
   json["parameters"] = {{"total", report.parameters_total},
                         {"trainable", report.parameters_trainable},
@@ -81,6 +84,9 @@ auto RenderReportJson(const Report& report) -> std::string {
                              {"reshard_after_forward", unit.reshard_after_forward},
                              {"gathers_per_step", unit.num_gathers},
                              {"kept_for_backward", unit.kept_for_backward}});
+    if (unit.kept_slice > Bytes{}) {
+      json["units"].back()["kept_slice_bytes"] = unit.kept_slice.value;
+    }
   }
   json["rings"] = {{"gathered", {{"depth", report.gather_ring.depth}, {"bytes", report.gather_ring.bytes.value}}},
                    {"reduced", {{"depth", report.reduce_ring.depth}, {"bytes", report.reduce_ring.bytes.value}}}};

@@ -11,10 +11,13 @@ namespace {
 
 auto MeshText(const Mesh& mesh) -> std::string {
   std::string text;
-  for (int i = 0; i < NumAxes; ++i) {
+  for (int i = 0; i < NumMeshAxes; ++i) {
     const auto axis = static_cast<Axis>(i);
     if (mesh.size(axis) > 1) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", ToText(axis), mesh.size(axis));
+    }
+    if (axis == Axis::Dp && mesh.dp_inner > 1) {
+      text += fmt::format(" = {} x dp_inner {}", mesh.size(axis) / mesh.dp_inner, mesh.dp_inner);
     }
   }
   return text.empty() ? "1 rank" : fmt::format("{} ({} ranks)", text, mesh.num_ranks());
@@ -136,8 +139,11 @@ auto UnitText(const UnitUse& unit) -> std::string {
   const std::string times = unit.num_gathers == 1   ? "once"
                             : unit.num_gathers == 2 ? "twice"
                                                     : fmt::format("{} times", unit.num_gathers);
-  return fmt::format("gathered {} a step, {}", times,
-                     unit.kept_for_backward ? "kept from forward to backward" : "freed after use");
+  const std::string between = unit.kept_for_backward      ? "kept from forward to backward"
+                              : unit.kept_slice > Bytes{} ? fmt::format("a slice of {} kept from forward to backward",
+                                                                        FormatMemory(unit.kept_slice))
+                                                          : "freed after use";
+  return fmt::format("gathered {} a step, {}", times, between);
 }
 
 /// Units that are alike share a row: a model has many blocks.

@@ -6,7 +6,7 @@
 namespace shardc {
 
 auto RankExpr::is_constant() const -> bool {
-  return axis == std::array<int64_t, NumAxes>{0, 0, 0} && repeat == 0 && step == 0 && !clamp && !equals;
+  return axis == std::array<int64_t, NumAxes>{} && repeat == 0 && step == 0 && !clamp && !equals;
 }
 
 /// Sums wrap like unsigned ones: a hostile plan must not be undefined behaviour before the verifier, which bounds every

@@ -12,7 +12,7 @@ namespace shardc {
 
 /// Where and when an expression is evaluated.
 struct RankPoint {
-  Coordinates coordinates{0, 0, 0};
+  Coordinates coordinates{};
   int64_t repeat = 0;
   int64_t step = 0;
 };
@@ -22,13 +22,13 @@ struct RankPoint {
 /// "equal(..., 2)"; a constant prints as its number.
 struct RankExpr {
   int64_t base = 0;
-  std::array<int64_t, NumAxes> axis{0, 0, 0};
+  std::array<int64_t, NumAxes> axis{};
   int64_t repeat = 0;
   int64_t step = 0;
   std::optional<Interval> clamp;
   std::optional<int64_t> equals;
 
-  static auto Constant(int64_t value) -> RankExpr { return RankExpr{.base = value, .axis = {0, 0, 0}, .repeat = 0, .step = 0, .clamp = {}, .equals = {}}; }
+  static auto Constant(int64_t value) -> RankExpr { return RankExpr{.base = value, .axis = {}, .repeat = 0, .step = 0, .clamp = {}, .equals = {}}; }
   auto is_constant() const -> bool;
   /// True where neither repeat index nor step matter: then the value is known once the rank is.
   auto is_fixed() const -> bool { return repeat == 0 && step == 0; }

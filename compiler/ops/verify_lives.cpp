@@ -117,12 +117,12 @@ class LivesVerifier {
 
 auto VerifyLives(const Plan& plan, Findings& findings) -> void {
   LivesVerifier verifier(plan, findings);
-  verifier.OnRank({0, 0, 0});
+  verifier.OnRank(plan.mesh.CoordinatesOf(0));
   const bool differs = std::any_of(plan.values.begin(), plan.values.end(), [](const Value& value) {
     return std::any_of(value.offset.axis.begin(), value.offset.axis.end(), [](int64_t factor) { return factor != 0; });
   });
   if (differs && findings.empty()) {
-    verifier.OnRank({plan.mesh.sizes[0] - 1, plan.mesh.sizes[1] - 1, plan.mesh.sizes[2] - 1});
+    verifier.OnRank(plan.mesh.CoordinatesOf(plan.mesh.num_ranks() - 1));
   }
 }
 

@@ -101,7 +101,7 @@ class OrderRun {
     }
     // A carry only names.
     if (op.As<op::Carry>() == nullptr) {
-      const RankPoint point{.coordinates = {0, 0, 0}, .repeat = repeat, .step = 0};
+      const RankPoint point{.coordinates = {}, .repeat = repeat, .step = 0};
       for (const Access& access : AccessesOf(op.body)) {
         const Value& value = plan_.values[access.value];
         TouchBytes(value.buffer, RangeOf(value, point), access.kind != AccessKind::Read);

@@ -71,7 +71,7 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
   };
   bool fits = expr.base < Limit && expr.base > -Limit && add(expr.repeat, repeats - 1) && add(expr.step, steps);
   for (size_t i = 0; i < NumAxes; ++i) {
-    fits = fits && add(expr.axis[i], mesh.sizes[i] - 1);
+    fits = fits && add(expr.axis[i], mesh.size(static_cast<Axis>(i)) - 1);
   }
   if (!fits) {
     return std::nullopt;
@@ -113,6 +113,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
     VerifyEvents(plan, findings);
     VerifyOps(plan, findings);
     VerifyState(plan, findings);
+    VerifyGathers(plan, findings);
     VerifyTokens(plan, findings);
     VerifyPlacements(plan, findings);
     VerifyTriggers(plan, findings);

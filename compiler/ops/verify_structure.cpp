@@ -106,6 +106,11 @@ auto StructureVerifier::Header() -> bool {
       return false;
     }
   }
+  if (plan_.mesh.dp_inner < 1 || plan_.mesh.size(Axis::Dp) % plan_.mesh.dp_inner != 0) {
+    findings_.Add("mesh-size", "dp_inner is {}, which does not divide dp = {}", plan_.mesh.dp_inner,
+                  plan_.mesh.size(Axis::Dp));
+    return false;
+  }
   size_t ops = 0;
   for (const Section& section : plan_.sections) {
     ops += section.ops.size();

@@ -139,7 +139,7 @@ auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
   RankExpr sample;
   sample.axis[static_cast<size_t>(Axis::Replicate)] = batch_.micro * plan_.mesh.size(Axis::Dp);
   sample.axis[static_cast<size_t>(Axis::Dp)] = batch_.micro;
-  for (size_t i = 0; i < NumAxes; ++i) {
+  for (size_t i = 0; i < NumMeshAxes; ++i) {
     // An axis of one rank has the one coordinate 0: left out, so that the text says only what matters.
     sample.axis[i] = plan_.mesh.sizes[i] > 1 ? sample.axis[i] : 0;
   }

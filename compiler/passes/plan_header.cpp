@@ -12,6 +12,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
   plan.mesh.sizes = {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp};
+  plan.mesh.dp_inner = recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1;
   plan.device = *recipe.run.device;
   plan.kernels = *recipe.run.kernels;
   plan.model = {{"family", sizes.family},

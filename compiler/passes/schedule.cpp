@@ -21,10 +21,13 @@ struct GatherGroup {
   size_t begin = 0;
   size_t end = 0;
   bool in_backward = false;
+  /// The last op that writes what they gather: they are not moved in front of it.
+  size_t ready = 0;
 };
 
 /// A gather goes behind the one that is `depth` units before it in the same half of the step and the same loop body, or
-/// behind the first of these: while a unit is in use, the next `depth` are on their way.
+/// behind the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
+/// there before.
 static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
   if (forward_depth == 0 && backward_depth == 0) {
     return;
@@ -32,21 +35,29 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
   std::vector<Op> ops = std::move(section.ops);
   // Groups that may be reordered among each other.
   std::vector<std::vector<GatherGroup>> runs(1);
+  std::map<BufferId, size_t> kept;
   for (size_t i = 0; i < ops.size(); ++i) {
+    if (const auto* copy = ops[i].As<op::Copy>()) {
+      kept[plan.values[copy->y].buffer] = i;
+    }
     if (ops[i].As<op::Repeat>() != nullptr || ops[i].As<op::EndRepeat>() != nullptr) {
       runs.emplace_back();
     }
-    if (ParameterGatherOf(plan, ops[i]) == nullptr) {
+    const auto* gather = ParameterGatherOf(plan, ops[i]);
+    if (gather == nullptr) {
       continue;
     }
     const bool in_backward = IsBackward(ops[i]);
+    const auto source = kept.find(plan.values[gather->shard].buffer);
+    const size_t ready = source == kept.end() ? 0 : source->second;
     std::vector<GatherGroup>& run = runs.back();
     if (!run.empty() && run.back().end == i) {
       run.back().end = i + 1;
+      run.back().ready = std::max(run.back().ready, ready);
     } else if (!run.empty() && run.back().in_backward != in_backward) {
-      runs.push_back({{i, i + 1, in_backward}});
+      runs.push_back({{i, i + 1, in_backward, ready}});
     } else {
-      run.push_back({i, i + 1, in_backward});
+      run.push_back({i, i + 1, in_backward, ready});
     }
   }
 
@@ -56,7 +67,7 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
     for (size_t g = 1; g < run.size(); ++g) {
       const auto depth = static_cast<size_t>(run[g].in_backward ? backward_depth : forward_depth);
       if (depth > 0) {
-        behind[run[g < depth ? 0 : g - depth].end - 1].push_back(run[g]);
+        behind[std::max(run[g < depth ? 0 : g - depth].end - 1, run[g].ready)].push_back(run[g]);
         std::fill(moved.begin() + static_cast<std::ptrdiff_t>(run[g].begin),
                   moved.begin() + static_cast<std::ptrdiff_t>(run[g].end), true);
       }

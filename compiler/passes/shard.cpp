@@ -4,7 +4,9 @@
 // units; gradients as views of reduce-scatter inputs.
 //   1. make the units, and the slices of parameters and moments that each rank owns
 //   2. in `step` and `eval`, gather a unit before its first use; in `step` gather it again before its first use in
-//      backward, if it is resharded after forward. With one rank on the axis the slice is the whole: views, no gather.
+//      backward, if it is resharded after forward: from all of dp, or from the ranks of dp_inner, if there are groups
+//      of these. Then each rank keeps its part of the group's, by a copy behind the last use in forward. With one rank
+//      on the axis the slice is the whole: views, no gather
 //   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
 //   4. with more than one microbatch, loop over them (microbatch_loop.cpp)
 //   5. sum the slices over the ranks that hold the same (sum_over_replicas.cpp)
@@ -35,6 +37,7 @@ class Sharder {
       : plan_(*plan),
         reduces_last_(plan->run.accumulate > 1 && *context.recipe->batch.reduce == "last"),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
+        kept_origin_(OriginOf(context.recipe->shard.reshard_size, "shard.reshard_size")),
         gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
     homes_ = MakeUnits(plan_, units);
     for (const SubVector& sub_vector : plan_.sub_vectors) {
@@ -71,13 +74,18 @@ class Sharder {
       -> std::unordered_map<SubVectorId, std::vector<SubVectorId>>;
   auto ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> void;
   auto Reduce(SubVectorId id, ValueId full, Emitter& emitter) -> void;
-  /// The whole vector of a unit, gathered by an op appended to `ops`; or the slice itself, where it is the whole.
-  auto Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId;
+  /// The whole vector of a unit, gathered by an op appended to `ops`, from its slices or from what was kept of it; or
+  /// the slice itself, where it is the whole.
+  auto Gather(SubVectorId id, std::optional<ValueId> kept, std::vector<Op>& ops, const Op& before) -> ValueId;
+  /// This rank's part, among the ranks of dp_inner, of a vector that was gathered for forward: by an op put into `ops`,
+  /// for behind `last_use`.
+  auto Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector<Op>& ops) -> ValueId;
 
   Plan& plan_;
   /// Whole gradients are summed over the microbatches, and reduced behind their loop.
   bool reduces_last_;
   Origin units_origin_;
+  Origin kept_origin_;
   Arena gathered_arena_;
   std::vector<DType> reduce_types_;
   std::vector<ParameterHome> homes_;
@@ -139,9 +147,9 @@ auto Sharder::GatherGroups(const Section& section, bool in_backward) const
   return groups;
 }
 
-auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> ValueId {
+auto Sharder::Gather(SubVectorId id, std::optional<ValueId> kept, std::vector<Op>& ops, const Op& before) -> ValueId {
   const SubVector& sub_vector = plan_.sub_vectors[id];
-  const ValueId shard = GatheredSlice(sub_vector);
+  const ValueId shard = kept.value_or(GatheredSlice(sub_vector));
   if (Degree(sub_vector) == 1) {
     return shard;
   }
@@ -150,11 +158,30 @@ auto Sharder::Gather(SubVectorId id, std::vector<Op>& ops, const Op& before) -> 
   emitter.set_layer(before.layer);
   const Unit& unit = plan_.units[sub_vector.unit];
   emitter.set_origin(IsBackward(before) ? unit.origin : units_origin_);
-  const AxisSet axes = sub_vector.axes;
+  const AxisSet axes = kept ? AxisSet::Of(Axis::DpInner) : sub_vector.axes;
   const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered,
                                    NameOf(plan_, sub_vector) + ".gathered", gathered_arena_);
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
+}
+
+auto Sharder::Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector<Op>& ops) -> ValueId {
+  const SubVector& sub_vector = plan_.sub_vectors[id];
+  const std::string name = NameOf(plan_, sub_vector);
+  const ValueType type{sub_vector.compute, {sub_vector.length / plan_.mesh.dp_inner}};
+  Emitter emitter(&plan_, &ops, PassKind::Shard);
+  emitter.set_phase(last_use.phase);
+  emitter.set_layer(last_use.layer);
+  emitter.set_origin(kept_origin_);
+  RankExpr place;
+  place.axis[static_cast<size_t>(Axis::DpInner)] = NumElements(type.shape) * SizeOf(type.dtype);
+  const ValueId part = emitter.View(plan_.values[full].buffer, place, type, name + ".part");
+  const ValueId kept = emitter.New(type, Category::Gathered, name + ".kept");
+  for (const ValueId value : {part, kept}) {
+    PlaceOver(AxisSet::Of(Axis::DpInner), Placement::Shard(0), plan_.values[value].placement);
+  }
+  emitter.Emit(op::Copy{.x = part, .y = kept});
+  return kept;
 }
 
 auto Sharder::GatherParameters(Section& section) -> void {
@@ -163,18 +190,30 @@ auto Sharder::GatherParameters(Section& section) -> void {
     ValueId full;
     bool in_backward = false;
     std::unordered_map<int32_t, ValueId> views;
+    /// Index in `ops` of the last that has to do with it.
+    size_t last_use = 0;
   };
   std::unordered_map<SubVectorId, Gathered> gathered;
   std::vector<Op> ops;
+  // Copies of what is kept until backward, by the index of the op that they go behind.
+  std::map<size_t, std::vector<Op>> copies;
   const std::array groups{GatherGroups(section, false), GatherGroups(section, true)};
   for (Op& op : section.ops) {
     for (const SubVectorId read : HomesReadBy(op)) {
       const bool reshard = plan_.units[plan_.sub_vectors[read].unit].reshard_after_forward;
       for (const SubVectorId id : groups[IsBackward(op) ? 1 : 0].at(read)) {
         const auto found = gathered.find(id);
-        if (found == gathered.end() || (reshard && IsBackward(op) && !found->second.in_backward)) {
-          gathered[id] = {.full = Gather(id, ops, op), .in_backward = IsBackward(op), .views = {}};
+        const bool again = found != gathered.end() && reshard && IsBackward(op) && !found->second.in_backward;
+        if (found != gathered.end() && !again) {
+          continue;
         }
+        std::optional<ValueId> kept;
+        if (again && plan_.mesh.dp_inner > 1) {
+          const size_t last_use = found->second.last_use;
+          kept = Keep(id, found->second.full, ops[last_use], copies[last_use]);
+        }
+        const ValueId full = Gather(id, kept, ops, op);
+        gathered[id] = {.full = full, .in_backward = IsBackward(op), .views = {}, .last_use = ops.size() - 1};
       }
     }
     ReplaceReads(op.body, [&](ValueId& value) {
@@ -184,6 +223,7 @@ auto Sharder::GatherParameters(Section& section) -> void {
       }
       const ParameterHome& home = homes_[static_cast<size_t>(parameter->second.index)];
       Gathered& unit = gathered.at(home.sub_vector);
+      unit.last_use = ops.size();
       const auto [view, fresh] = unit.views.try_emplace(parameter->second.index);
       if (fresh) {
         Emitter emitter(&plan_, &ops, PassKind::Shard);
@@ -200,7 +240,13 @@ auto Sharder::GatherParameters(Section& section) -> void {
     });
     ops.push_back(std::move(op));
   }
-  section.ops = std::move(ops);
+  section.ops.clear();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    section.ops.push_back(std::move(ops[i]));
+    if (const auto found = copies.find(i); found != copies.end()) {
+      std::ranges::move(found->second, std::back_inserter(section.ops));
+    }
+  }
 }
 
 auto Sharder::ReduceGradients(Section& section) -> void {

@@ -55,8 +55,11 @@ class JsonPrinter {
     Json root;
     root["version"] = Plan::Version;
     Json& mesh = root["mesh"];
-    for (int i = 0; i < NumAxes; ++i) {
+    for (int i = 0; i < NumMeshAxes; ++i) {
       mesh[std::string(ToText(static_cast<Axis>(i)))] = plan_.mesh.sizes[static_cast<size_t>(i)];
+    }
+    if (plan_.mesh.dp_inner > 1) {
+      mesh[std::string(ToText(Axis::DpInner))] = plan_.mesh.dp_inner;
     }
     root["device"] = plan_.device;
     root["kernels"] = plan_.kernels;

@@ -87,7 +87,7 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
       return Reject(word.column, "`{}` stands where a mesh such as 1 or dp:2,tp:4 belongs", Shortened(word.value()));
     }
     seen = seen | AxisSet::Of(*axis);
-    mesh.sizes[static_cast<size_t>(*axis)] = size;
+    (*axis == Axis::DpInner ? mesh.dp_inner : mesh.sizes[static_cast<size_t>(*axis)]) = size;
     if (part.size() == text.size()) {
       return true;
     }

@@ -132,7 +132,7 @@ class Printer {
   auto FirstLine() -> void {
     std::string mesh;
     for (int i = 0; i < NumAxes; ++i) {
-      const int64_t size = plan_.mesh.sizes[static_cast<size_t>(i)];
+      const int64_t size = plan_.mesh.size(static_cast<Axis>(i));
       if (size != 1) {
         mesh += fmt::format("{}{}:{}", mesh.empty() ? "" : ",", ToText(static_cast<Axis>(i)), size);
       }

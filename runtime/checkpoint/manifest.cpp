@@ -133,7 +133,7 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
     READ(manifest.model[item.key()], JsonString(*object, item.key().c_str()));
   }
   READ(object, JsonObject(body, "mesh"));
-  for (int i = 0; i < NumAxes; ++i) {
+  for (int i = 0; i < NumMeshAxes; ++i) {
     int64_t& size = manifest.mesh.sizes[static_cast<size_t>(i)];
     READ(size, JsonCount(*object, std::string(ToText(static_cast<Axis>(i))).c_str()));
     if (size < 1) {
@@ -204,7 +204,8 @@ auto ToText(const Manifest& manifest) -> std::string {
   body["step"] = manifest.step;
   body["plan_hash"] = manifest.plan_hash;
   body["model"] = manifest.model;
-  for (int i = 0; i < NumAxes; ++i) {
+  // How dp is cut is left out: no element of the state lies elsewhere for it.
+  for (int i = 0; i < NumMeshAxes; ++i) {
     body["mesh"][std::string(ToText(static_cast<Axis>(i)))] = manifest.mesh.sizes[static_cast<size_t>(i)];
   }
   body["overrides"] = manifest.overrides;

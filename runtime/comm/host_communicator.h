@@ -46,7 +46,7 @@ class HostCommunicator final : public Communicator {
   std::vector<std::array<std::byte*, NumArenas>> peers_;
   WaitOptions options_;
   /// By AxisSet::bits.
-  std::array<Group, 8> groups_;
+  std::array<Group, 1U << NumAxes> groups_;
   /// By Group::axes_index: which of the two slots comes next.
   std::array<int, 8> turns_{};
   /// Where the group's operands of the collective under way lie; has room for all ranks, so that a step allocates

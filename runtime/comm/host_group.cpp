@@ -142,7 +142,7 @@ HostGroup::HostGroup(const Mesh& mesh, Members members) : mesh_(mesh), members_(
   spin_ = NumCores() >= mesh.num_ranks();
   first_barrier_.fill(-1);
   axes_index_.fill(-1);
-  for (uint8_t bits = 1; bits < 8; ++bits) {
+  for (uint8_t bits = 1; bits < first_barrier_.size(); ++bits) {
     if (Spread(mesh, AxisSet{bits}) == AxisSet{bits}) {
       first_barrier_[bits] = static_cast<int64_t>(num_barriers_);
       axes_index_[bits] = static_cast<int64_t>(num_axes_sets_++);
@@ -274,9 +274,7 @@ auto HostGroup::GroupOf(AxisSet axes, int64_t rank) const -> Group {
   if (plain.bits == 0) {
     return group;
   }
-  // The group's number among those over these axes: its place by the other coordinates.
-  const int64_t number = mesh_.IndexIn(AxisSet::All().Without(plain), rank);
-  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + number);
+  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + mesh_.GroupNumber(plain, rank));
   group.axes_index = static_cast<size_t>(axes_index_[plain.bits]);
   return group;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "compiler/mesh/mesh.h"
@@ -11,10 +12,18 @@ namespace shardc {
 namespace {
 
 constexpr Mesh Meshes[] = {
-    {.sizes = {1, 1, 1}}, {.sizes = {1, 4, 1}}, {.sizes = {2, 3, 1}}, {.sizes = {1, 2, 2}}, {.sizes = {2, 3, 4}},
+    {.sizes = {1, 1, 1}},
+    {.sizes = {1, 4, 1}},
+    {.sizes = {2, 3, 1}},
+    {.sizes = {1, 2, 2}},
+    {.sizes = {2, 3, 4}},
+    {.sizes = {1, 4, 1}, .dp_inner = 2},
+    {.sizes = {1, 4, 1}, .dp_inner = 4},
+    {.sizes = {2, 6, 3}, .dp_inner = 3},
 };
 
-constexpr AxisSet Sets[] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+constexpr AxisSet Sets[] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
+constexpr AxisSet DpInner = AxisSet::Of(Axis::DpInner);
 
 TEST(Mesh, RankOrderIsRowMajor) {
   const Mesh mesh{.sizes = {2, 3, 4}};
@@ -56,19 +65,66 @@ TEST(Mesh, GroupCases) {
   }
 }
 
+TEST(Mesh, PartsOfDp) {
+  // Ranks of the first replica, by coordinates along dp and tp: (0, 0) 0, (0, 1) 1, (1, 0) 2, ...
+  const Mesh mesh{.sizes = {2, 6, 2}, .dp_inner = 3};
+  EXPECT_EQ(mesh.num_ranks(), 24);
+  EXPECT_EQ(mesh.CoordinatesOf(9), (Coordinates{0, 4, 1, 1}));
+  const GroupCase cases[] = {
+      {DpInner, 0, {0, 2, 4}},
+      {DpInner, 9, {7, 9, 11}},
+      {DpInner, 21, {19, 21, 23}},
+      {DpInner | AxisSet::Of(Axis::Tp), 9, {6, 7, 8, 9, 10, 11}},
+      {DpInner | AxisSet::Of(Axis::Replicate), 9, {7, 9, 11, 19, 21, 23}},
+      {DpInner | AxisSet::Of(Axis::Dp), 9, {1, 3, 5, 7, 9, 11}},
+  };
+  for (const GroupCase& row : cases) {
+    EXPECT_EQ(mesh.Group(row.axes, row.rank), row.ranks) << ToText(row.axes);
+    EXPECT_EQ(mesh.size(row.axes), static_cast<int64_t>(row.ranks.size())) << ToText(row.axes);
+  }
+  EXPECT_EQ(Spread(mesh, DpInner | AxisSet::Of(Axis::Dp)), AxisSet::Of(Axis::Dp));
+  EXPECT_EQ(Spread(mesh, AxisSet::All()), AxisSet::All());
+}
+
+/// The part that a rank keeps of a vector is made of slices that its group's ranks own, and theirs are the whole.
+TEST(Mesh, SlicesOfDpLieInThoseOfItsParts) {
+  const AxisSet dp = AxisSet::Of(Axis::Dp);
+  for (const Mesh& mesh : Meshes) {
+    const int64_t length = 12 * mesh.size(dp);
+    for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+      int64_t kept = 0;
+      for (const int64_t peer : mesh.Group(DpInner, rank)) {
+        const Interval part = OwnedSlice(length, mesh.size(DpInner), mesh.IndexIn(DpInner, peer));
+        EXPECT_EQ(part.begin, kept);
+        kept = part.end;
+      }
+      EXPECT_EQ(kept, length);
+      EXPECT_EQ(mesh.IndexIn(DpInner, rank), mesh.IndexIn(dp, rank) % mesh.dp_inner);
+    }
+  }
+}
+
 TEST(Mesh, GroupsPartitionTheRanks) {
   for (const Mesh& mesh : Meshes) {
     for (const AxisSet axes : Sets) {
       std::set<std::vector<int64_t>> groups;
+      std::map<int64_t, int64_t> first_rank;
       size_t num_members = 0;
       for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
         const std::vector<int64_t> group = mesh.Group(axes, rank);
         EXPECT_EQ(static_cast<int64_t>(group.size()), mesh.size(axes));
         EXPECT_TRUE(std::is_sorted(group.begin(), group.end()));
         EXPECT_EQ(std::count(group.begin(), group.end(), rank), 1);
+        EXPECT_EQ(group.at(static_cast<size_t>(mesh.IndexIn(axes, rank))), rank);
+        first_rank.try_emplace(mesh.GroupNumber(axes, rank), group.front());
+        EXPECT_EQ(first_rank.at(mesh.GroupNumber(axes, rank)), group.front());
         num_members += groups.insert(group).second ? group.size() : 0;
       }
       EXPECT_EQ(num_members, static_cast<size_t>(mesh.num_ranks()));
+      // Numbers run from 0, in the order of first ranks.
+      EXPECT_EQ(first_rank.size(), groups.size());
+      EXPECT_EQ(first_rank.rbegin()->first, static_cast<int64_t>(groups.size()) - 1);
+      EXPECT_TRUE(std::ranges::is_sorted(first_rank, {}, [](const auto& row) { return row.second; }));
     }
   }
 }

@@ -31,6 +31,8 @@ TEST(RankExpr, TextReadsBack) {
       {{.base = Most, .axis = {Least, Least, Least}, .repeat = Least, .step = Most},
        "9223372036854775807-9223372036854775808*replicate-9223372036854775808*dp-9223372036854775808*tp"
        "-9223372036854775808*repeat+9223372036854775807*step"},
+      {{.axis = {0, 0, 0, 512}}, "512*dp_inner"},
+      {{.axis = {0, 1, 2, -3}, .repeat = 4}, "1*dp+2*tp-3*dp_inner+4*repeat"},
       {{.axis = {0, 1, 0}, .clamp = Interval{0, 9}}, "clamp(1*dp,0,9)"},
       {{.clamp = Interval{Least, Most}}, "clamp(0,-9223372036854775808,9223372036854775807)"},
       {{.axis = {0, 1, 0}, .equals = 2}, "equal(1*dp,2)"},
@@ -56,7 +58,8 @@ TEST(RankExpr, RandomTextReadsBack) {
     }
   };
   for (int i = 0; i < 10'000; ++i) {
-    RankExpr expr{.base = number(), .axis = {number(), number(), number()}, .repeat = number(), .step = number()};
+    RankExpr expr{
+        .base = number(), .axis = {number(), number(), number(), number()}, .repeat = number(), .step = number()};
     if (random() % 2 == 0) {
       const auto [low, high] = std::minmax({number(), number()});
       expr.clamp = Interval{low, high};
@@ -109,6 +112,7 @@ constexpr ValueCase ValueCases[] = {
     {"7", {}, 7},
     {"64+128*dp+3*repeat", {.coordinates = {0, 2, 0}, .repeat = 5}, 335},
     {"1*replicate+10*dp+100*tp+1000*repeat+10000*step", {.coordinates = {1, 2, 3}, .repeat = 4, .step = 5}, 54321},
+    {"8+512*dp_inner", {.coordinates = {0, 3, 0, 1}}, 520},
     {"clamp(10*dp,5,15)", {.coordinates = {0, 0, 0}}, 5},
     {"clamp(10*dp,5,15)", {.coordinates = {0, 1, 0}}, 10},
     {"clamp(10*dp,5,15)", {.coordinates = {0, 2, 0}}, 15},

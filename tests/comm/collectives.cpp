@@ -233,17 +233,20 @@ auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t k
 
 struct Case {
   HostGroup::Members members;
-  std::array<int64_t, NumAxes> mesh;
+  Mesh mesh;
 };
+
+/// Where dp is not cut, the sets with dp_inner are those without again.
+auto NumAxisSets(const Mesh& mesh) -> uint8_t { return mesh.dp_inner > 1 ? 1U << NumAxes : 1U << NumMeshAxes; }
 
 class Collectives : public testing::TestWithParam<Case> {};
 
 TEST_P(Collectives, EqualSerialSumsInRankOrder) {
-  World world(Mesh{GetParam().mesh}, GetParam().members);
+  World world(GetParam().mesh, GetParam().members);
   const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
     uint64_t round = 0;
     for (const int64_t count : {1, 1024, 1500}) {
-      for (uint8_t bits = 0; bits < 8; ++bits) {
+      for (uint8_t bits = 0; bits < NumAxisSets(comm.mesh()); ++bits) {
         for (uint64_t kind = 0; kind < NumKinds; ++kind) {
           RETURN_IF_TEXT(TryOne(world, comm, AxisSet{bits}, kind, ++round, count));
         }
@@ -257,12 +260,12 @@ TEST_P(Collectives, EqualSerialSumsInRankOrder) {
 }
 
 TEST_P(Collectives, RandomOrderAndUnequalArrival) {
-  World world(Mesh{GetParam().mesh}, GetParam().members);
+  World world(GetParam().mesh, GetParam().members);
   const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
     std::mt19937_64 same(5);
     std::mt19937_64 own(static_cast<uint64_t>(comm.rank()));
     for (uint64_t round = 1; round <= 200; ++round) {
-      const AxisSet axes{static_cast<uint8_t>(same() % 8)};
+      const AxisSet axes{static_cast<uint8_t>(same() % NumAxisSets(comm.mesh()))};
       const uint64_t kind = same();
       const auto count = static_cast<int64_t>(1 + same() % 64);
       if (own() % 20 == 0) {
@@ -278,7 +281,7 @@ TEST_P(Collectives, RandomOrderAndUnequalArrival) {
 }
 
 TEST_P(Collectives, BarrierKeepsRanksTogether) {
-  World world(Mesh{GetParam().mesh}, GetParam().members);
+  World world(GetParam().mesh, GetParam().members);
   // Where each rank has a core; beyond that each round costs task switches.
   const int64_t rounds = world.num_ranks() <= 2 ? 100'000 : 5'000;
   const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
@@ -302,17 +305,18 @@ TEST_P(Collectives, BarrierKeepsRanksTogether) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Meshes, Collectives,
-                         testing::Values(Case{Threads, {1, 1, 1}}, Case{Threads, {1, 2, 1}}, Case{Threads, {1, 3, 1}},
-                                         Case{Threads, {1, 4, 1}}, Case{Threads, {1, 2, 2}}, Case{Threads, {2, 2, 2}},
-                                         Case{Processes, {1, 1, 1}}, Case{Processes, {1, 2, 1}},
-                                         Case{Processes, {1, 3, 1}}, Case{Processes, {1, 4, 1}},
-                                         Case{Processes, {2, 2, 1}}, Case{Processes, {1, 2, 2}},
-                                         Case{Processes, {2, 1, 3}}),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           const auto& mesh = info.param.mesh;
-                           return fmt::format("{}_{}x{}x{}", ToText(info.param.members), mesh[0], mesh[1], mesh[2]);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, Collectives,
+    testing::Values(Case{Threads, {{1, 1, 1}}}, Case{Threads, {{1, 2, 1}}}, Case{Threads, {{1, 3, 1}}},
+                    Case{Threads, {{1, 4, 1}}}, Case{Threads, {{1, 2, 2}}}, Case{Threads, {{2, 2, 2}}},
+                    Case{Threads, {{1, 4, 2}, 2}}, Case{Processes, {{1, 1, 1}}}, Case{Processes, {{1, 2, 1}}},
+                    Case{Processes, {{1, 3, 1}}}, Case{Processes, {{1, 4, 1}}}, Case{Processes, {{2, 2, 1}}},
+                    Case{Processes, {{1, 2, 2}}}, Case{Processes, {{2, 1, 3}}}, Case{Processes, {{1, 4, 1}, 2}}),
+    [](const testing::TestParamInfo<Case>& info) {
+      const Mesh& mesh = info.param.mesh;
+      return fmt::format("{}_{}x{}x{}{}", ToText(info.param.members), mesh.sizes[0], mesh.sizes[1], mesh.sizes[2],
+                         mesh.dp_inner == 1 ? "" : fmt::format("_of_{}", mesh.dp_inner));
+    });
 
 }  // namespace
 }  // namespace shardc

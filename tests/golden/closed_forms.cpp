@@ -136,6 +136,36 @@ TEST(ClosedForms, Communication) {
   }
 }
 
+/// Groups of dp: what is freed after forward is gathered again by groups of ranks, each of which kept its part of the
+/// group's.
+TEST(ClosedForms, GroupsOfDp) {
+  const std::pair<Sizes, int64_t> cases[] = {{Small, 2}, {Llama8B, 2}, {Llama8B, 4}, {Llama405B, 8}};
+  for (const auto& [m, size] : cases) {
+    SCOPED_TRACE(fmt::format("{} blocks, dp {} in groups of {}", m.L, m.R, size));
+    const Lengths lengths(m);
+    const Plan plan = PlanOf(m, {"shard.reshard_after_forward=true", fmt::format("shard.reshard_size={}", size)});
+    const CommunicationSums sums = SumStepCommunication(plan);
+    const CommunicationSum forward = sums.at({OpKind::AllGather, AxisSet::Of(Axis::Dp).bits, DType::F32});
+    const CommunicationSum backward = sums.at({OpKind::AllGather, AxisSet::Of(Axis::DpInner).bits, DType::F32});
+    const int64_t again = m.L * lengths.block + lengths.head;
+    EXPECT_EQ(forward.payload_bytes, m.accumulate * 4 * (lengths.embed + again));
+    EXPECT_EQ(forward.wire_bytes, forward.payload_bytes / m.R * (m.R - 1));
+    EXPECT_EQ(backward.count, m.accumulate * (m.L + 1));
+    EXPECT_EQ(backward.payload_bytes, m.accumulate * 4 * again);
+    EXPECT_EQ(backward.wire_bytes, backward.payload_bytes / size * (size - 1));
+
+    const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+    const auto op =
+        std::find_if(ops.begin(), ops.end(), [](const Op& one) { return one.kind() == OpKind::CrossEntropyBackward; });
+    const AliveBytes alive = SweepMemory(plan, SectionKind::Step).at(static_cast<size_t>(op - ops.begin()));
+    EXPECT_EQ(alive.at(Category::Gathered), 4 * again / size);
+    for (const UnitUse& unit : Explain(plan).units) {
+      EXPECT_EQ(unit.kept_slice, unit.name == "embed" ? Bytes{} : unit.gathered / size) << unit.name;
+      EXPECT_FALSE(unit.kept_for_backward);
+    }
+  }
+}
+
 /// What is alive while the logits become their gradient: all state, all that forward keeps, and what is gathered.
 TEST(ClosedForms, Memory) {
   for (const Sizes& m : {Small, Quickstart, Llama8B, Llama405B}) {

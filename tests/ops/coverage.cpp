@@ -42,8 +42,9 @@ TEST(Coverage, EveryNumericOpHasCases) {
   }
 }
 
-/// Single numbers, with one way to compute them.
-constexpr OpKind NoReference[] = {OpKind::Increment, OpKind::ReadScalar, OpKind::ClipFactor, OpKind::Divide};
+/// Single numbers, and bytes that are moved, with one way to do it.
+constexpr OpKind NoReference[] = {OpKind::Copy, OpKind::Increment, OpKind::ReadScalar, OpKind::ClipFactor,
+                                  OpKind::Divide};
 
 constexpr bool HasReference[] = {
 #define OP(Type, mnemonic, differentiable, fields, doc) reference::HasKernel<op::Type>,

@@ -90,6 +90,57 @@ TEST(SameBits, OfEachPolicyOfRecomputation) {
   }
 }
 
+/// Of groups of dp, with what else decides when a unit is gathered.
+static const std::vector<std::vector<std::string>> GroupVariants{
+    {},
+    {"shard.reshard_after_forward=true"},
+    {"shard.reshard_after_forward=true", "recompute.policy=full", "shard.prefetch_backward=1"},
+    {"shard.reshard_after_forward=true", "recompute.policy=selective", "recompute.save=[\"attention\"]",
+     "shard.prefetch_forward=2", "shard.prefetch_backward=2"},
+    {"shard.reshard_after_forward=\"layer % 2 == 0\"", "shard.gather_ring=2", "shard.reduce_ring=2"},
+    {"shard.override=[{match = \"layers.1\", reshard_after_forward = false}, {match = \"head\", reshard_after_forward "
+     "= true}]",
+     "shard.prefetch_backward=2"},
+};
+
+TEST(SameBits, OfGroupsThatBackwardGathersFrom) {
+  const std::vector<MeshRow> meshes{
+      {"dp 4 in groups of 2, chunks", false, {"mesh.dp=4", "shard.reshard_size=2", "loss.chunks=3"}},
+      {"dp 6 in groups of 3, accumulate 2, norms frozen",
+       false,
+       {"mesh.dp=6", "shard.reshard_size=3", "batch.accumulate=2", "optimizer.frozen=[\"*norm.weight\"]"}},
+      {"dp 4 in groups of 2, bf16, accumulate 3, reduced last",
+       false,
+       {"mesh.dp=4", "shard.reshard_size=2", "precision.compute=bf16", "batch.accumulate=3", "batch.reduce=last"}},
+      {"dp 4 in groups of 2, kept in bf16, blocks in two types",
+       false,
+       {"mesh.dp=4", "shard.reshard_size=2", "precision.compute=bf16", "precision.master=bf16",
+        "precision.override=[{match = \"layers.1\", compute = \"fp32\", master = \"fp32\"}]"}},
+      {"replicate 2 x dp 4 in groups of 2", false, {"mesh.replicate=2", "mesh.dp=4", "shard.reshard_size=2"}},
+      {"dp 4 in groups of 2 x tp 2, bf16",
+       false,
+       {"mesh.dp=4", "mesh.tp=2", "model.ffn=102", "model.seq=36", "shard.reshard_size=2", "precision.compute=bf16"}},
+  };
+  for (const MeshRow& mesh : meshes) {
+    std::vector<std::string> ungrouped = mesh.sets;
+    std::erase_if(ungrouped, [](const std::string& set) { return set.starts_with("shard.reshard_size="); });
+    const TrainingRun kept = RunTraining({.name = mesh.name, .sets = ungrouped, .steps = 2});
+    EXPECT_FALSE(SameBits(kept.initial, kept.parameters)) << mesh.name << ": nothing was trained";
+    for (const std::vector<std::string>& variant : GroupVariants) {
+      TrainingCase row{
+          .name = fmt::format("{}, {}", mesh.name, fmt::join(variant, ", ")), .sets = mesh.sets, .steps = 2};
+      row.sets.insert(row.sets.end(), variant.begin(), variant.end());
+      ExpectSameBits(row.name, kept, RunTraining(row));
+    }
+  }
+  const TrainingRun tied = RunTraining({.name = "tied", .tied = true, .sets = {"mesh.dp=4"}, .steps = 2});
+  ExpectSameBits("tied, torchtitan's units in groups", tied,
+                 RunTraining({.name = "tied in groups",
+                              .tied = true,
+                              .sets = {"mesh.dp=4", "shard.reshard_size=2", "shard.units=\"torchtitan\""},
+                              .steps = 2}));
+}
+
 static const std::vector<std::vector<std::string>> Units{
     {"shard.units=\"torchtitan\""},
     {"shard.units=\"torchtitan\"", "shard.reshard_after_forward=true"},

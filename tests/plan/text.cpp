@@ -44,6 +44,7 @@ TEST(PlanText, CompiledPlansRoundTripAndVerifyAfterEveryPass) {
 auto OddPlan() -> Plan {
   Plan plan;
   plan.mesh.sizes = {2, 1, 4};
+  plan.mesh.dp_inner = 3;
   plan.device = "cpu avx-512";
   plan.model = {{"family", "a \"quoted\" one"}, {"layers", "2"}};
   plan.overrides = {"init.rule=\"x\\y\"", "train.steps=3 // no comment"};
@@ -77,12 +78,12 @@ auto OddPlan() -> Plan {
                     .category = Category::Collective,
                     .bytes = Bytes{-3},
                     .offset = 0});
-  RankExpr offset{.base = -64, .axis = {1, -2, 0}, .repeat = 3, .step = -4, .clamp = Interval{-5, 5}, .equals = 2};
+  RankExpr offset{.base = -64, .axis = {1, -2, 0, 7}, .repeat = 3, .step = -4, .clamp = Interval{-5, 5}, .equals = 2};
   plan.values.Add({.buffer = BufferId{0},
                    .offset = offset,
                    .dtype = DType::I64,
                    .shape = {1, 2, 3},
-                   .placement = {Placement::Shard(2), {}, Placement::Partial()},
+                   .placement = {Placement::Shard(2), {}, Placement::Partial(), Placement::Shard(0)},
                    .name = "{x}"});
   plan.triggers = {{SectionKind::Save, TriggerKind::EverySteps, 7}, {SectionKind::Save, TriggerKind::Stop, 0}};
   plan.halts = {{.scalar = ScalarId{1}, .code = ExitCode::Diverged},

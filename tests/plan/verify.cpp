@@ -69,6 +69,8 @@ class Editor {
 using Sets = std::vector<std::string>;
 const Sets OverTp{"mesh.tp=2", "batch.global=4"};
 const Sets OverReplicas{"mesh.replicate=2", "batch.global=16"};
+/// Units that backward gathers from two ranks of four.
+const Sets InGroups{"mesh.dp=4", "batch.global=24", "shard.reshard_after_forward=true", "shard.reshard_size=2"};
 
 /// The first vector that each rank of tp has whole, or that it has a part of.
 auto FindSubVector(const Editor& e, bool tp_replicated) -> SubVectorId {
@@ -89,6 +91,17 @@ auto FindGradientSum(Editor& e) -> size_t {
     }
   }
   CHECK(false, "no sum of gradients");
+}
+
+/// The step's n-th gather over dp_inner.
+auto GroupGather(Editor& e, int nth = 0) -> op::AllGather& {
+  for (Op& op : e.Ops()) {
+    auto* gather = std::get_if<op::AllGather>(&op.body);
+    if (gather != nullptr && gather->axes == AxisSet::Of(Axis::DpInner) && nth-- == 0) {
+      return *gather;
+    }
+  }
+  CHECK(false, "no gather over dp_inner");
 }
 
 auto MoveOp(Editor& e, size_t from, size_t to) -> void {
@@ -478,6 +491,46 @@ const BrokenPlan BrokenPlans[] = {
      .edit = [](Editor& e) { MoveOp(e, FindGradientSum(e), e.Find<op::EndRepeat>()); },
      .sets = OverReplicas},
 
+    // Gathers.
+    {"a unit is gathered in the place of another", "gather-view",
+     [](Editor& e) {
+       // Two blocks of the same sizes, in forward.
+       e.Get<op::AllGather>(2).shard = e.Get<op::AllGather>(1).shard;
+     }},
+    {"moments are gathered for parameters", "gather-source",
+     [](Editor& e) { e.Get<op::AllGather>(1).shard = e.plan.sub_vectors[SubVectorId{1}].exp_avg; }},
+    {"an owned slice is gathered from a group alone", "gather-axes",
+     [](Editor& e) { GroupGather(e).shard = e.Get<op::AllGather>().shard; }, {}, false, InGroups},
+    {"a kept slice is gathered from all of dp", "gather-axes",
+     [](Editor& e) { GroupGather(e).axes = AxisSet::Of(Axis::Dp); }, {}, false, InGroups},
+    {"what is kept of one block is gathered for another", "gather-view",
+     [](Editor& e) { GroupGather(e, 1).shard = GroupGather(e, 2).shard; }, {}, false, InGroups},
+    {"each rank keeps the first part", "kept-slice",
+     [](Editor& e) { e.plan.values[e.Get<op::Copy>().x].offset = {}; }, {}, false, InGroups},
+    {"parts are kept by the rank's place in tp", "kept-slice",
+     [](Editor& e) {
+       RankExpr& offset = e.plan.values[e.Get<op::Copy>().x].offset;
+       offset.axis[static_cast<size_t>(Axis::Tp)] = std::exchange(offset.axis[static_cast<size_t>(Axis::DpInner)], 0);
+     },
+     {}, false, InGroups},
+    {"a part is kept of what was released", "kept-slice",
+     [](Editor& e) {
+       const size_t copy = e.Find<op::Copy>();
+       MoveOp(e, copy, e.FindRelease(e.plan.values[e.Get<op::Copy>().x].buffer));
+     },
+     {}, false, InGroups},
+    {"half of a part is kept", "kept-slice",
+     [](Editor& e) {
+       for (const ValueId id : {e.Get<op::Copy>().x, e.Get<op::Copy>().y}) {
+         e.plan.values[id].shape = {e.plan.values[id].num_elements() / 2};
+       }
+     },
+     {}, false, InGroups},
+    {"a copy of another size", "copy-c1",
+     [](Editor& e) { e.plan.values[e.Get<op::Copy>().y].shape = {128}; }, {}, false, InGroups},
+    {"a slice that no rank keeps", "read-undefined",
+     [](Editor& e) { e.Erase(e.Find<op::Copy>()); }, {}, false, InGroups},
+
     // Memory.
     {"a buffer behind the end of its arena", "outside-arena",
      [](Editor& e) { e.BufferOf(e.Get<op::AllGather>().full).offset = e.plan.arena_bytes[1] / 256 * 256; }},
@@ -548,6 +601,7 @@ const BrokenPlan BrokenPlans[] = {
      [](Editor& e) {
        e.plan.mesh.sizes = {int64_t{1} << 32, int64_t{1} << 32, 1};
      }},
+    {"groups that do not fill dp", "mesh-size", [](Editor& e) { e.plan.mesh.dp_inner = 3; }},
     {"more events than ops", "too-many", [](Editor& e) { e.plan.num_events = INT32_MAX; }},
     {"a loop that never ends", "repeat-count", [](Editor& e) { e.Get<op::Repeat>().count = INT64_MAX; }},
     {"a loop that never begins", "repeat-count", [](Editor& e) { e.Get<op::Repeat>().count = 0; }},
@@ -641,7 +695,7 @@ TEST(VerifyPlan, RejectsEachBrokenPlanByName) {
   ASSERT_EQ(VerifyPlan(valid), std::vector<std::string>{});
   for (const BrokenPlan& broken : BrokenPlans) {
     SCOPED_TRACE(broken.what);
-    Editor editor(!broken.sets.empty() ? CompileSample(broken.sets)
+    Editor editor(!broken.sets.empty() ? CompileSample(broken.sets, broken.after)
                   : broken.bf16        ? CompileSample({"precision.compute=bf16"})
                   : broken.after       ? CompileSample({}, broken.after)
                                        : valid);

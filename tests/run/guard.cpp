@@ -27,6 +27,7 @@ TEST(Guard, GivesTheSameBits) {
       {"mesh.dp=3", "recompute.policy=full"},
       {"mesh.dp=2", "recompute.policy=torchtitan-sac"},
       {"mesh.dp=2", "precision.compute=bf16"},
+      {"mesh.dp=4", "shard.reshard_after_forward=true", "shard.reshard_size=2", "shard.prefetch_backward=1"},
       {"mesh.dp=2", "model.tied=true", "init.rule=[{match = \"*\", value = \"normal(0, 0.1)\"}]"},
   };
   for (Sets sets : rows) {

@@ -159,6 +159,9 @@ const std::vector<ShuffleCase> MutationCases{
      {"mesh.dp=2", "recompute.policy=torchtitan-sac", "batch.accumulate=2"}},
     {"dp 2 x tp 2, accumulate 2, prefetch 1",
      {"mesh.dp=2", "mesh.tp=2", "batch.accumulate=2", "shard.prefetch_forward=1", "shard.prefetch_backward=1"}},
+    {"dp 4 in groups of 2, prefetch 1, 3 blocks",
+     {"mesh.dp=4", "shard.reshard_size=2", "shard.reshard_after_forward=true", "shard.prefetch_forward=1",
+      "shard.prefetch_backward=1", "model.layers=3"}},
 };
 const ShuffleCase Bf16Case{"dp 2, bf16, chunks of the loss",
                            {"mesh.dp=2", "precision.compute=bf16", "loss.chunks=2", "batch.accumulate=2"}};

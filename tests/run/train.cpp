@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -88,26 +89,54 @@ TEST(Train, ReferenceKernelsGiveTheSameLosses) {
   }
 }
 
-TEST(Train, GatheringIntoMemoryOfTheHostChangesNoBit) {
+/// Trains 20 steps with `sets`, then with `more` besides, and expects the same numbers to the bit. What the second run
+/// said.
+auto ExpectSameNumbers(const Sets& sets, const Sets& more) -> std::string {
   const Training training({"train.steps=20"});
+  Sets all = sets;
+  all.insert(all.end(), more.begin(), more.end());
+  EXPECT_EQ(training.Run("without", sets).status, 0);
+  const Outcome outcome = training.Run("with", all);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const Metrics expected = ReadMetrics(training / "without");
+  const Metrics metrics = ReadMetrics(training / "with");
+  EXPECT_EQ(expected.steps.size(), 20U);
+  EXPECT_EQ(metrics.steps.size(), 20U);
+  for (size_t i = 0; i < std::min(metrics.steps.size(), expected.steps.size()); ++i) {
+    EXPECT_EQ(metrics.steps[i].loss, expected.steps[i].loss) << "step " << i + 1;
+    EXPECT_EQ(metrics.steps[i].grad_norm, expected.steps[i].grad_norm) << "step " << i + 1;
+  }
+  EXPECT_EQ(metrics.evals, expected.evals);
+  return outcome.err;
+}
+
+TEST(Train, GatheringIntoMemoryOfTheHostChangesNoBit) {
   for (const Sets& sets : {Sets{"mesh.dp=2"}, Sets{"mesh.dp=3", "precision.compute=bf16", "shard.prefetch_forward=2"},
                            Sets{"mesh.dp=2", "batch.accumulate=3", "shard.prefetch_backward=1"}}) {
-    Sets host = sets;
-    host.emplace_back("shard.gather_into=host");
-    ASSERT_EQ(training.Run("rank", sets).status, 0);
-    const Outcome outcome = training.Run("host", host);
-    ASSERT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("\n  gathered "));
-    const Metrics expected = ReadMetrics(training / "rank");
-    const Metrics metrics = ReadMetrics(training / "host");
-    ASSERT_EQ(metrics.steps.size(), 20U);
-    for (size_t i = 0; i < metrics.steps.size(); ++i) {
-      EXPECT_EQ(metrics.steps[i].loss, expected.steps[i].loss) << "step " << i + 1;
-      EXPECT_EQ(metrics.steps[i].grad_norm, expected.steps[i].grad_norm) << "step " << i + 1;
-    }
-    EXPECT_EQ(metrics.evals, expected.evals);
-    std::filesystem::remove_all(training / "rank");
-    std::filesystem::remove_all(training / "host");
+    EXPECT_THAT(ExpectSameNumbers(sets, {"shard.gather_into=host"}), HasSubstr("\n  gathered "));
+  }
+}
+
+TEST(Train, GatheringFromGroupsInBackwardChangesNoBit) {
+  for (const Sets& sets :
+       {Sets{"mesh.dp=4"}, Sets{"mesh.dp=4", "precision.compute=bf16", "shard.prefetch_backward=1"}}) {
+    ExpectSameNumbers(sets, {"shard.reshard_after_forward=true", "shard.reshard_size=2"});
+  }
+}
+
+// How dp is cut binds no checkpoint.
+TEST(Train, GroupsMayChangeAtARestart) {
+  const Training training({"checkpoint.every=10", "mesh.dp=4", "shard.reshard_after_forward=true"});
+  ASSERT_EQ(training.Run("whole", {"train.steps=20"}).status, 0);
+  ASSERT_EQ(training.Run("cut", {"train.steps=10", "shard.reshard_size=2"}).status, 0);
+  const Outcome outcome = training.Run("cut", {"train.steps=20"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Metrics expected = ReadMetrics(training / "whole");
+  const Metrics metrics = ReadMetrics(training / "cut");
+  ASSERT_EQ(expected.steps.size(), 20U);
+  ASSERT_EQ(metrics.steps.size(), 20U);
+  for (size_t i = 0; i < metrics.steps.size(); ++i) {
+    EXPECT_EQ(metrics.steps[i].loss, expected.steps[i].loss) << "step " << i + 1;
   }
 }
 

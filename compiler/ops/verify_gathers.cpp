@@ -1,0 +1,165 @@
+// Gathers of parameters: each puts together slices of one vector, over the axes that the vector is cut along. A slice
+// is what a rank owns, or what a copy kept of the gathered vector: this rank's part of it among those of dp_inner.
+// Ops read parameters where they lie in the vector that was gathered last.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "compiler/ops/unit_collectives.h"
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+class GatherVerifier {
+ public:
+  GatherVerifier(const Plan& plan, Findings& findings)
+      : plan_(plan), findings_(findings), read_from_(static_cast<size_t>(plan.values.size())) {
+    for (const SubVectorId id : plan.sub_vectors.ids()) {
+      if (const ValueId slice = GatheredSlice(plan.sub_vectors[id]); slice.valid()) {
+        owned_[PlaceOf(slice)] = {.sub_vector = id, .axes = plan.sub_vectors[id].axes, .value = slice};
+      }
+    }
+  }
+
+  auto Run(SectionKind section) -> void {
+    whole_.clear();
+    kept_.clear();
+    const std::vector<Op>& ops = plan_.section(section).ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (const auto* gather = ParameterGatherOf(plan_, ops[i])) {
+        Gather(section, i, *gather);
+      } else if (const auto* copy = ops[i].As<op::Copy>(); copy != nullptr && IsGathered(copy->x)) {
+        Keep(section, i, *copy);
+      } else if (const auto* release = ops[i].As<op::Release>()) {
+        whole_.erase(release->buffer);
+        kept_.erase(release->buffer);
+      } else {
+        Other(section, i, ops[i]);
+      }
+    }
+  }
+
+ private:
+  using Place = std::pair<BufferId, int64_t>;
+  struct Slice {
+    SubVectorId sub_vector;
+    AxisSet axes;
+    ValueId value;
+  };
+
+  auto PlaceOf(ValueId id) const -> Place { return {plan_.values[id].buffer, plan_.values[id].offset.base}; }
+  auto IsGathered(ValueId id) const -> bool {
+    return plan_.buffers[plan_.values[id].buffer].category == Category::Gathered;
+  }
+  auto NameOf(SubVectorId id) const -> std::string { return shardc::NameOf(plan_, plan_.sub_vectors[id]); }
+
+  /// The slice that lies in these very bytes; nullptr where none does.
+  auto SliceAt(ValueId id) const -> const Slice* {
+    const Slice* slice = nullptr;
+    if (const auto owned = owned_.find(PlaceOf(id)); owned != owned_.end()) {
+      slice = &owned->second;
+    } else if (const auto kept = kept_.find(plan_.values[id].buffer); kept != kept_.end()) {
+      slice = &kept->second;
+    }
+    return slice != nullptr && SameBytes(plan_, id, slice->value) ? slice : nullptr;
+  }
+
+  auto Gather(SectionKind section, size_t index, const op::AllGather& gather) -> void {
+    const BufferId full = plan_.values[gather.full].buffer;
+    whole_.erase(full);
+    const Slice* slice = SliceAt(gather.shard);
+    if (slice == nullptr) {
+      findings_.AddOp(section, index, "gather-source", "gathers {}, which is no slice of a unit's parameters here",
+                      plan_.values[gather.shard].name);
+      return;
+    }
+    if (Spread(plan_.mesh, gather.axes) != Spread(plan_.mesh, slice->axes)) {
+      findings_.AddOp(section, index, "gather-axes", "gathers over {} what is a slice of {} over {}",
+                      ToText(gather.axes), NameOf(slice->sub_vector), ToText(slice->axes));
+      return;
+    }
+    whole_[full] = slice->sub_vector;
+  }
+
+  auto Keep(SectionKind section, size_t index, const op::Copy& copy) -> void {
+    const Value& part = plan_.values[copy.x];
+    kept_.erase(plan_.values[copy.y].buffer);
+    const auto whole = whole_.find(part.buffer);
+    if (whole == whole_.end()) {
+      findings_.AddOp(section, index, "kept-slice", "keeps a part of ${} {}, which holds no gathered vector here",
+                      part.buffer.index, plan_.buffers[part.buffer].name);
+      return;
+    }
+    const SubVector& sub_vector = plan_.sub_vectors[whole->second];
+    RankExpr place;
+    place.axis[static_cast<size_t>(Axis::DpInner)] = part.bytes().value;
+    if (part.offset != place || part.num_elements() * plan_.mesh.dp_inner != sub_vector.length) {
+      findings_.AddOp(
+          section, index, "kept-slice", "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
+          part.num_elements(), ToText(part.offset), NameOf(whole->second), sub_vector.length, plan_.mesh.dp_inner);
+      return;
+    }
+    kept_[plan_.values[copy.y].buffer] = {
+        .sub_vector = whole->second, .axes = AxisSet::Of(Axis::DpInner), .value = copy.y};
+  }
+
+  /// Reads parameters where they are. What it writes over holds no slice, and no gathered vector, any more.
+  auto Other(SectionKind section, size_t index, const Op& op) -> void {
+    for (const Access& access : AccessesOf(op.body)) {
+      const Value& value = plan_.values[access.value];
+      if (!IsGathered(access.value)) {
+        continue;
+      }
+      if (access.kind != AccessKind::Read) {
+        whole_.erase(value.buffer);
+        kept_.erase(value.buffer);
+      } else if (const auto whole = whole_.find(value.buffer); whole != whole_.end()) {
+        SubVectorId& read_from = read_from_[static_cast<size_t>(access.value.index)];
+        const SubVector& sub_vector = plan_.sub_vectors[whole->second];
+        if (read_from == whole->second || !findings_.Spend(sub_vector.segments.size())) {
+          continue;
+        }
+        read_from = whole->second;
+        if (!IsParameterOf(sub_vector, value)) {
+          findings_.AddOp(section, index, "gather-view", "reads {} as {}, which is no place of it in {}", access.field,
+                          value.name, NameOf(whole->second));
+        }
+      }
+    }
+  }
+
+  /// Is the value one of the vector's parameters, in its place?
+  auto IsParameterOf(const SubVector& sub_vector, const Value& value) const -> bool {
+    return std::ranges::any_of(sub_vector.segments, [&](const Segment& segment) {
+      return value.offset == RankExpr::Constant(segment.begin * SizeOf(value.dtype)) &&
+             value.num_elements() == segment.end - segment.begin &&
+             value.name == plan_.parameters[segment.parameter].name;
+    });
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+  /// By their places: the slices that ranks own.
+  std::map<Place, Slice> owned_;
+  /// The vector that each buffer holds where the walk is, and the slices that copies kept.
+  std::unordered_map<BufferId, SubVectorId> whole_;
+  std::unordered_map<BufferId, Slice> kept_;
+  /// For each value, the vector that it was last read from, so that each is looked up once.
+  std::vector<SubVectorId> read_from_;
+};
+
+}  // namespace
+
+auto VerifyGathers(const Plan& plan, Findings& findings) -> void {
+  if (!plan.Established(PassKind::Shard)) {
+    return;
+  }
+  GatherVerifier verifier(plan, findings);
+  for (int section = 0; section < NumSections; ++section) {
+    verifier.Run(static_cast<SectionKind>(section));
+  }
+}
+
+}  // namespace shardc
