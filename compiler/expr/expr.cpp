@@ -34,7 +34,13 @@ auto ExprAccess::Tree(const Expr& expr) -> const ExprTree& {
 }
 
 auto TextOf(const ExprNode& node, std::string_view text) -> std::string_view {
-  return text.substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+  return (node.source.empty() ? text : node.source)
+      .substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+}
+
+auto SignOf(const ExprNode& node, std::string_view text) -> std::string_view {
+  return (node.source.empty() ? text : node.source)
+      .substr(static_cast<size_t>(node.operator_begin), static_cast<size_t>(node.operator_end - node.operator_begin));
 }
 
 auto Expr::type() const -> ExprType { return ExprAccess::Tree(*this).type; }

@@ -96,6 +96,21 @@ constexpr ValueCase ValueCases[] = {
     {.text = "false or 1 / 0 > 1", .value = "expr-domain 12:1", .kind = Predicate},
     {.text = "1 / 0 > 1 and false", .value = "expr-domain 3:1", .kind = Predicate},
     {.text = "if 1 / 0 > 1 then 1 else 2", .value = "expr-domain 6:1"},
+    // Names for values.
+    {.text = "let a = 2 in a + a * a", .value = "6"},
+    {.text = "let a = 2 in let b = a + 1 in a * b", .value = "6"},
+    {.text = "let a = let b = 3 in b * b in a + 1", .value = "10"},
+    {.text = "let a = 1 in a + 1 < 3", .value = "true", .kind = Predicate},
+    {.text = "(let a = 2 in a) + (let a = 3 in a)", .value = "5"},
+    {.text = "let sqrt = 9 in sqrt(sqrt)", .value = "3"},
+    {.text = "if layer == 3 then let a = 1 in a else 2", .value = "1"},
+    {.text = "let half = layer < layers / 2 in if half then 1 else 2", .value = "1"},
+    {.text = "let wide = normal(0, 2) in if layer == 3 then wide else 0", .value = "normal(0, 2)"},
+    {.text = "let a = 1 in -a^2", .value = "-1"},
+    // Looked at where it is needed, and reported where it is written.
+    {.text = "let a = 1 / 0 in 7", .value = "7"},
+    {.text = "let a = 1 / 0 in if layer == 3 then 7 else a", .value = "7"},
+    {.text = "let a = 1 / 0 in 7 + a", .value = "expr-domain 11:1"},
     // Distributions.
     {.text = "1", .value = "1"},
     {.text = "normal(0, 0.02 / sqrt(2 * layers))", .value = "normal(0, 0.0025)"},
