@@ -113,6 +113,9 @@ using ExprVariables = std::map<std::string, double, std::less<>>;
 /// expr-domain for a literal beyond the doubles: every fault found, in text order.
 auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr>;
 
+/// Does its value depend on this variable, somewhere?
+auto UsesVariable(const Expr& expr, std::string_view name) -> bool;
+
 /// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate, a distribution or a
 /// number (the constant distribution) for a rule.
 /// Requires: the type fits.

@@ -119,9 +119,7 @@ class Lexer {
   }
 
   /// Is there one token behind a `let`, where its name belongs?
-  auto IsBehindLet() const -> bool {
-    return tokens_.size() >= 2 && tokens_[tokens_.size() - 2].kind == TokenKind::Let;
-  }
+  auto IsBehindLet() const -> bool { return tokens_.size() >= 2 && tokens_[tokens_.size() - 2].kind == TokenKind::Let; }
 
   auto TakeSymbol(std::string_view rest) -> void {
     const auto symbol = std::find_if(std::begin(Symbols), std::end(Symbols),

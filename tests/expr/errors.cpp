@@ -89,12 +89,11 @@ constexpr ErrorCase ErrorCases[] = {
     {"let pi = 3 in pi", "5:2 expr-name-taken: `pi` is a constant\n"},
     {"let a = 1 in let a = 2 in a", "18:1 expr-name-taken: `a` is the name of a `let` around this one\n"},
     {"let a = a in a",
-     "9:1 expr-unknown-name: `a` is not known in an init rule; known here: layer, layers, hidden, fan_in, fan_out, pi, "
-     "true, false\n"},
+     "9:1 expr-unknown-name: `a` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"},
     {"(let width = 1 in width) + widht + (let height = 1 in heigth)",
      "28:5 expr-unknown-name: `widht` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
-     "fan_out, "
-     "pi, true, false\n"
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"
      "55:6 expr-unknown-name: `heigth` is not known in an init rule [height]\n"},
     {"let a = true in 1 + a", "21:1 expr-type: `+` takes numbers; `a` is a condition\n"},
     {"2 * (let a = normal(0, 1) in a)",
@@ -117,8 +116,8 @@ constexpr ErrorCase ErrorCases[] = {
     {"layr", "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
     {"Hidden", "1:6 expr-unknown-name: `Hidden` is not known in an init rule [hidden]\n"},
     {"width",
-     "1:5 expr-unknown-name: `width` is not known in an init rule; known here: layer, layers, hidden, fan_in, fan_out, "
-     "pi, true, false\n"},
+     "1:5 expr-unknown-name: `width` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"},
     {"layer",
      "1:5 expr-unknown-name: `layer` is not known in a schedule, but in a predicate and in an init rule; known "
      "here: step, steps, pi, true, false\n",
@@ -189,8 +188,7 @@ constexpr ErrorCase ErrorCases[] = {
     {"max(*, foo_bar) + min(1 2, 3) + normal(1)",
      "5:1 expr-syntax: `*` stands where a value comes\n"
      "8:7 expr-unknown-name: `foo_bar` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
-     "fan_out, "
-     "pi, true, false\n"
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"
      "25:1 expr-syntax: `2` stands where an operator, `,` or `)` comes\n"
      "33:6 expr-argument-count: `normal` takes 2 arguments (mean, std), here 1 is given\n"},
     {"layer ? 2 == 0", "7:1 expr-syntax: `?` is not part of the language\n", Predicate},
