@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/explain/schedule_chart.h"
 #include "compiler/ops/ops.h"
 
 namespace shardc {
@@ -70,7 +71,8 @@ struct LossUse {
   Bytes logits;
 };
 
-/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced last.
+/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced
+/// last.
 struct GradientSums {
   Bytes slices;
   Bytes whole;
@@ -101,6 +103,7 @@ struct Report {
   RingUse reduce_ring;
   GradientSums gradient_sums;
   LossUse loss;
+  std::vector<ScheduleUse> schedules;
 };
 
 /// Requires: every pass has run. The report points at the plan.

@@ -196,6 +196,14 @@ TEST(Cli, PlanEmitsWhatIsAsked) {
               HasSubstr("layers = 3  # --set\n"));
   EXPECT_THAT(RunShardc({"plan", recipe, "--emit=model"}).out,
               HasSubstr("model.norm.weight  f32[8]  normal(0, 0.02)  default\n"));
+  EXPECT_THAT(
+      RunShardc({"plan", recipe, "--print-init"}).out,
+      MatchesRegex("init, seed 0, 21 parameters.*model.norm.weight +\\[8\\] +normal\\(0, 0.02\\) +0 +0.02 +init.rule, "
+                   "recipe:[0-9]+\n.*"));
+  const auto init = nlohmann::json::parse(RunShardc({"plan", recipe, "--print-init", "--format=json"}).out);
+  EXPECT_EQ(init["parameters"].size(), 21U);
+  EXPECT_EQ(init["parameters"][0]["std"], 0.02);
+  EXPECT_EQ(RunShardc({"plan", recipe, "--print-init", "--emit=model"}).exit_code, 2);
   EXPECT_TRUE(nlohmann::json::accept(RunShardc({"plan", recipe, "--emit=json"}).out));
   EXPECT_TRUE(nlohmann::json::parse(RunShardc({"plan", recipe, "--explain", "--format=json"}).out).contains("memory"));
   EXPECT_NE(RunShardc({"plan", recipe, "--explain"}).out, "");
