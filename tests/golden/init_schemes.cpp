@@ -10,6 +10,7 @@
 #include "compiler/expr/moments.h"
 #include "compiler/passes/init_values.h"
 #include "compiler/recipe/glob.h"
+#include "tests/golden/golden_case.h"
 
 namespace shardc {
 namespace {
@@ -250,6 +251,28 @@ TEST(InitSchemes, RulesOfTheRecipeComeFirst) {
     }
   }
   EXPECT_EQ(values.at("lm_head.weight").kind, DistributionKind::Normal);
+}
+
+// Fans are those of the whole matrix: what a parameter is initialised with is the same text on every mesh.
+TEST(InitSchemes, DoNotDependOnTheMesh) {
+  const std::string recipe = "tests/plan/init_scheme.toml";
+  const auto values_on = [&](std::vector<std::string> mesh) {
+    mesh.emplace_back("init.scheme=core-fan-in");
+    mesh.emplace_back("batch.micro=2");
+    const auto plan = CompileText(recipe, ReadRepositoryFile(recipe), mesh);
+    CHECK(plan.ok(), "{}", plan.error().message);
+    std::vector<std::string> values;
+    for (const Parameter& parameter : plan->parameters) {
+      values.push_back(parameter.init);
+    }
+    return values;
+  };
+  const std::vector<std::string> alone = values_on({"mesh.dp=1"});
+  EXPECT_EQ(alone.size(), 30U);
+  for (const std::vector<std::string>& mesh : std::vector<std::vector<std::string>>{
+           {"mesh.dp=3"}, {"mesh.dp=1", "mesh.tp=2"}, {"mesh.dp=2", "mesh.tp=2", "mesh.replicate=2"}}) {
+    EXPECT_EQ(values_on(mesh), alone) << mesh.back();
+  }
 }
 
 /// Six digits, as published; of a uniform law its bound.
