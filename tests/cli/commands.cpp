@@ -60,6 +60,8 @@ TEST(Cli, ExitCodes) {
       {{"plan", sound, "--stop-after=nothing"}, 2},
       {{"plan", sound, "--disable=nothing"}, 2},
       {{"help", "model.layers"}, 0},
+      {{"help", "erfinv"}, 0},
+      {{"help", "init_std"}, 0},
       {{"help", "no-such-thing"}, 2},
       {{"tokenize", sound, "-o", folder / "x.bin"}, 2},
       {{"tokenize", "--bytes", missing, "-o", folder / "x.bin"}, 2},
@@ -212,6 +214,14 @@ TEST(Cli, PlanEmitsWhatIsAsked) {
   EXPECT_THAT(printed.err, HasSubstr("// after build\nplan version="));
   EXPECT_THAT(printed.err, HasSubstr("// after place\nplan version="));
   EXPECT_THAT(printed.err, Not(HasSubstr("// after differentiate\n")));
+}
+
+TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
+  EXPECT_EQ(RunShardc({"help", "warmup"}).out,
+            "warmup(n) (function of expressions): from 1 / n at step 0 to 1 at step n - 1, in equal parts, and 1 from "
+            "there; n in steps, 0 for none, n >= 0\n  = if step < n then (step + 1) / n else 1\n");
+  EXPECT_THAT(RunShardc({"help", "olmo-mitchell"}).out,
+              HasSubstr("  *.o_proj.weight: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
 }
 
 TEST(Cli, FullDiskIsAnError) {
