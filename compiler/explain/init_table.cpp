@@ -22,6 +22,7 @@ static auto PlaceText(const Origin& origin) -> std::string {
 
 auto RenderInitText(const Plan& plan) -> std::string {
   Table table("  ");
+  table.KeepLeft(2);
   table.Row({"parameter", "shape", "rule", "mean", "std", "from"});
   for (const Parameter& parameter : plan.parameters) {
     const Moments moments = InitMoments(parameter);

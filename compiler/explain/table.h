@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace shardc {
 class Table {
  public:
   explicit Table(std::string left) : left_(std::move(left)) {}
+
+  /// Text all the same where it looks like a number.
+  auto KeepLeft(size_t column) -> void { text_columns_.insert(column); }
 
   auto Row(std::vector<std::string> cells) -> void {
     widths_.resize(std::max(widths_.size(), cells.size()));
@@ -27,7 +31,8 @@ class Table {
     for (const auto& row : rows_) {
       std::string line;
       for (size_t i = 0; i < row.size(); ++i) {
-        const bool number = !row[i].empty() && (std::isdigit(static_cast<unsigned char>(row[i].front())) != 0);
+        const bool number = !text_columns_.contains(i) && !row[i].empty() &&
+                            std::isdigit(static_cast<unsigned char>(row[i].front())) != 0;
         line += i == 0 ? "" : "  ";
         line += number && i > 0 ? fmt::format("{:>{}}", row[i], widths_[i]) : fmt::format("{:<{}}", row[i], widths_[i]);
       }
@@ -39,6 +44,7 @@ class Table {
 
  private:
   std::string left_;
+  std::set<size_t> text_columns_;
   std::vector<size_t> widths_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -42,8 +42,7 @@ static auto MomentsBetween(double a, double b) -> Moments {
   const auto density = [&](double x) { return std::exp((top - x) * (top + x) / 2); };
   const double mass = Integral(low, high, density);
   // Measured from the likeliest value, or the difference would be lost far out.
-  const double shift =
-      low == -high ? 0 : Integral(low, high, [&](double x) { return (x - top) * density(x); }) / mass;
+  const double shift = low == -high ? 0 : Integral(low, high, [&](double x) { return (x - top) * density(x); }) / mass;
   const double variance =
       Integral(low, high, [&](double x) { return std::pow((x - top) - shift, 2) * density(x); }) / mass;
   return {.mean = top + shift, .std = std::sqrt(variance)};

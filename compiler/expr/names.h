@@ -33,7 +33,7 @@ struct ExprFunctionRow {
   /// "std >= 0"; empty: all numbers. Of a library function, a condition in the language.
   std::string_view domain;
   std::string_view doc;
-  /// Where the definition is from; empty where it needs no source.
+  /// Who computes it, or where its definition is from.
   std::string_view source;
   /// Number or Distribution.
   ExprType result;

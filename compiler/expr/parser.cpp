@@ -493,9 +493,13 @@ class Parser {
   }
 
   auto ReportCount(const Token& name, const ExprFunctionRow& function, int num_arguments) -> void {
+    if (function.num_parameters() == 0 && num_arguments == 0) {
+      Report(name, "expr-argument-count", fmt::format("`{0}` is a function without arguments: `{0}()`", function.name));
+      return;
+    }
     const std::string taken =
         function.num_parameters() == 0
-            ? "no arguments, and is called as a function all the same"
+            ? "no arguments"
             : fmt::format("{} ({})", Plural(function.num_parameters(), "argument"), function.parameters);
     Report(name, "expr-argument-count",
            fmt::format("`{}` takes {}, here {} given", function.name, taken,

@@ -64,8 +64,8 @@ static auto SchemesText() -> std::string {
 auto ExprReference() -> std::string {
   return fmt::format(
       "## Names\n\n{}\n"
-      "## Functions\n\nNumbers in, a number or a distribution out. Angles are in radians; what counts steps says so; "
-      "everything else is\na pure number.\n\n{}\n"
+      "## Functions\n\nNumbers in, a number or a distribution out. Angles are in radians; `n`, `begin` and `decay` of "
+      "schedules are\nnumbers of steps; everything else is a pure number.\n\n{}\n"
       "### Written in the language\n\n{}\n"
       "## Schemes of init rules\n{}",
       NamesText(), FunctionsText(false), FunctionsText(true), SchemesText());

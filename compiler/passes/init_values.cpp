@@ -4,6 +4,7 @@
 
 #include "compiler/passes/init_values.h"
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/check/expression_place.h"

@@ -102,9 +102,8 @@ constexpr ErrorCase ErrorCases[] = {
      "6:1 expr-syntax: `(` stands where `=` comes\n"
      "10:1 expr-syntax: `=` is not an operator; equality is `==` [==]\n"},
     // Functions that are written in the language.
-    {"zeros",
-     "1:5 expr-argument-count: `zeros` takes no arguments, and is called as a function all the same, here none is "
-     "given\n"},
+    {"zeros", "1:5 expr-argument-count: `zeros` is a function without arguments: `zeros()`\n"},
+    {"zeros(1)", "1:5 expr-argument-count: `zeros` takes no arguments, here 1 is given\n"},
     {"clamp(1, 2)", "1:5 expr-argument-count: `clamp` takes 3 arguments (x, low, high), here 2 are given\n"},
     {"clamp(true, normal(0, 1), 2)",
      "7:4 expr-type: `clamp` takes numbers; `true` is a condition\n"

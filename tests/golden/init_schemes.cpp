@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "compiler/expr/init_schemes.h"
 #include "compiler/expr/moments.h"
