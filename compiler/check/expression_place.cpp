@@ -1,6 +1,8 @@
 // Where a fault inside a value stands in the recipe: the column in an expression, seen through the quotes and escapes
 // of the TOML string that holds it; the item of a list.
 
+#include "compiler/check/expression_place.h"
+
 #include <algorithm>
 
 #include "compiler/check/check_context.h"
@@ -25,9 +27,7 @@ static auto SizeOfEscape(std::string_view text) -> EscapeSize {
   return {2 + digits, code < 0x80 ? 1U : code < 0x800 ? 2U : code < 0x10000 ? 3U : 4U};
 }
 
-/// The stretch of the value at `at` that holds bytes [column - 1, column - 1 + length) of its content. The whole value
-/// where the content spans lines.
-static auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int column, int length) -> SourceRange {
+auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int column, int length) -> SourceRange {
   if (!at.valid() || at.line < 1) {
     return at;
   }

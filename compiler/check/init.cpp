@@ -1,13 +1,31 @@
-// Rules of [init]: every value is an expression. Which parameters a pattern matches, and what the value is for each, is
-// for the passes to judge: they know the parameters.
+// Rules of [init]: every value is an expression, and what is set is used. Which parameters a pattern matches, and what
+// the value is for each, is for the passes to judge: they know the parameters.
 
 #include "compiler/check/check_context.h"
+#include "compiler/expr/init_schemes.h"
 
 namespace shardc {
 
 auto CheckInit(CheckContext& context) -> void {
-  for (const InitRule& rule : context.recipe().init.rule) {
-    ReportExprErrors(context, rule.value.at, ParseExpr(rule.value->text, ExprKind::Rule).errors);
+  constexpr std::string_view StdVariable = "init_std";
+  const InitSection& init = context.recipe().init;
+  bool uses_std = false;
+  for (const InitRule& rule : init.rule) {
+    const ExprResult<Expr> expr = ParseExpr(rule.value->text, ExprKind::Rule);
+    ReportExprErrors(context, rule.value.at, expr.errors);
+    // A rule with faults may have meant to.
+    uses_std = uses_std || !expr.ok() || UsesVariable(expr.value, StdVariable);
+  }
+  if (init.scheme.is_set && context.IsSound(init.scheme)) {
+    for (const InitSchemeRule& rule : InitSchemeNamed(*init.scheme).rules) {
+      uses_std = uses_std || UsesVariable(ParseExpr(rule.value, ExprKind::Rule).value, StdVariable);
+    }
+  }
+  if (init.std.is_set && !uses_std && context.IsSound(init.scheme)) {
+    context.diags()
+        .Build(init.std.at, DiagnosticKind::KeyHasNoEffect, "std",
+               fmt::format("no rule{} uses `{}`", init.scheme.is_set ? " and nothing in the scheme" : "", StdVariable))
+        .Emit();
   }
 }
 

@@ -1,5 +1,5 @@
-// shardc help NAME: the row behind a name, be it a diagnostic, a recipe key, an op, a pass, or a name of the expression
-// language. One name may be several of these; all are printed.
+// shardc help NAME: the row behind a name, be it a diagnostic, a recipe key, an op, a pass, a function or variable of
+// the expression language, or a scheme of init rules. One name may be several of these; all are printed.
 
 #include <array>
 #include <memory>
@@ -7,6 +7,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/error_reference.h"
 #include "compiler/driver/output.h"
+#include "compiler/expr/init_schemes.h"
 #include "compiler/expr/names.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/key_rows.h"
@@ -62,6 +63,20 @@ static auto AllTopics() -> std::vector<Topic> {
     const std::string domain = row.domain.empty() ? "" : fmt::format(", {}", row.domain);
     topics.push_back({std::string(row.name), fmt::format("{}({}) (function of expressions): {}{}\n", row.name,
                                                          row.parameters, row.doc, domain)});
+    if (row.is_library()) {
+      topics.back().text += fmt::format("  = {}\n", row.body);
+    }
+  }
+  for (const ExprVariableRow& row : ExprVariableRows()) {
+    topics.push_back({std::string(row.name), fmt::format("{} (variable of expressions): {}\n", row.name, row.doc)});
+  }
+  for (const InitScheme& scheme : InitSchemes()) {
+    std::string rules;
+    for (const InitSchemeRule& rule : scheme.rules) {
+      rules += fmt::format("  {}: {}\n", fmt::join(rule.globs, ", "), rule.value);
+    }
+    topics.push_back(
+        {std::string(scheme.name), fmt::format("{} (scheme of init rules): {}\n{}", scheme.name, scheme.doc, rules)});
   }
   return topics;
 }
@@ -80,15 +95,16 @@ static auto RunHelp(const std::string& name) -> ExitCode {
     return ExitCodeOf(WriteResult(text));
   }
   const std::string closest = ClosestWord(name, names);
-  return ReportError(Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass or function\n{}", name,
-                          closest.empty()
-                              ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md the names"
-                              : fmt::format("did you mean `{}`?", closest)));
+  return ReportError(
+      Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass, name of expressions or scheme\n{}", name,
+           closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md the names"
+                           : fmt::format("did you mean `{}`?", closest)));
 }
 
 auto DeclareHelp(CommandOptions& options) -> Action {
   const auto name = std::make_shared<std::string>();
-  options.Positional("NAME", *name, "a diagnostic, a recipe key (model.layers or layers), an op, a pass or a function");
+  options.Positional("NAME", *name,
+                     "a diagnostic, a recipe key (model.layers or layers), an op, a pass, a function, a scheme");
   return [name] { return RunHelp(*name); };
 }
 

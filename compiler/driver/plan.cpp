@@ -6,6 +6,7 @@
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
+#include "compiler/explain/init_table.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/write.h"
 
@@ -19,6 +20,7 @@ struct PlanOptions {
   bool explain = false;
   std::string format = "text";
   std::string emit;
+  bool print_init = false;
   std::string stop_after;
   std::string print_after;
   std::vector<std::string> disabled;
@@ -60,6 +62,9 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
 
 /// What the command prints or writes.
 static auto ResultText(const Plan& plan, const PlanOptions& options) -> std::string {
+  if (options.print_init) {
+    return options.format == "json" ? RenderInitJson(plan) : RenderInitText(plan);
+  }
   if (options.emit == "model") {
     return PrintModel(plan);
   }
@@ -118,6 +123,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   options.Choice("--format", values->format, {"text", "json"}, "of the result");
   options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},
                  "the recipe with its defaults, the parameters, the plan as text or JSON, or the report");
+  options.Flag("--print-init", values->print_init,
+               "print what initialises each parameter, with mean and standard deviation, instead of the plan");
   options.Choice("--section", values->section, NamesOf<SectionKind>(), "print this section of the plan only");
   options.Choice("--stop-after", values->stop_after, passes, "stop after this pass");
   for (const std::string& pass : passes) {
@@ -133,6 +140,9 @@ auto DeclarePlan(CommandOptions& options) -> Action {
         return ReportError(
             Fail(ExitCode::Usage, "--disable: `{}` is no pass; passes: {}", name, fmt::join(passes, ", ")));
       }
+    }
+    if (values->print_init && !values->emit.empty()) {
+      return ReportError(Fail(ExitCode::Usage, "--print-init and --emit={} both say what to print", values->emit));
     }
     RecipeSource source(values->recipe);
     return ExitCodeOf(MakePlan(source, *values));

@@ -278,6 +278,7 @@ auto Explain(const Plan& plan) -> Report {
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);
+  report.schedules = SchedulesOf(plan);
   return report;
 }
 

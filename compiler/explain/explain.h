@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/explain/schedule_chart.h"
 #include "compiler/ops/ops.h"
 
 namespace shardc {
@@ -106,6 +107,7 @@ struct Report {
   RingUse reduce_ring;
   GradientSums gradient_sums;
   LossUse loss;
+  std::vector<ScheduleUse> schedules;
 };
 
 /// Requires: every pass has run. The report points at the plan.

@@ -27,7 +27,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.2";
+  json["format_version"] = "1.3";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumMeshAxes; ++i) {
@@ -103,6 +103,19 @@ auto RenderReportJson(const Report& report) -> std::string {
                             {"recipe_line", use.recipe_line},
                             {"parameters", use.num_parameters},
                             {"elements", use.num_elements}});
+  }
+  json["schedules"] = Json::array();
+  for (const ScheduleUse& schedule : report.schedules) {
+    Json points = Json::array();
+    for (const SchedulePoint& point : schedule.points) {
+      points.push_back({point.step, point.value});
+    }
+    json["schedules"].push_back({{"name", schedule.name},
+                                 {"expression", schedule.text},
+                                 {"constant", schedule.is_constant},
+                                 {"most", {schedule.most.step, schedule.most.value}},
+                                 {"fault", schedule.fault},
+                                 {"points", std::move(points)}});
   }
   return json.dump(2) + "\n";
 }

@@ -1,9 +1,9 @@
 // The report for people: one screen, units with every number.
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "compiler/explain/explain.h"
+#include "compiler/explain/table.h"
 
 namespace shardc {
 
@@ -27,7 +27,7 @@ auto MeshText(const Mesh& mesh) -> std::string {
 auto Grouped(int64_t n) -> std::string {
   std::string digits = std::to_string(n);
   for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3) {
-    digits.insert(static_cast<size_t>(i), ",");
+    digits.insert(static_cast<size_t>(i), 1, ',');
   }
   return digits;
 }
@@ -43,39 +43,6 @@ auto ModelText(const Plan& plan) -> std::string {
 auto Counted(int64_t n, std::string_view noun) -> std::string {
   return fmt::format("{} {}{}", Grouped(n), noun, n == 1 ? "" : "s");
 }
-
-/// Columns as wide as their widest cell; the first is flush left, numbers flush right.
-class Table {
- public:
-  explicit Table(std::string left) : left_(std::move(left)) {}
-
-  auto Row(std::vector<std::string> cells) -> void {
-    widths_.resize(std::max(widths_.size(), cells.size()));
-    for (size_t i = 0; i < cells.size(); ++i) {
-      widths_[i] = std::max(widths_[i], cells[i].size());
-    }
-    rows_.push_back(std::move(cells));
-  }
-  auto Text() const -> std::string {
-    std::string out;
-    for (const auto& row : rows_) {
-      std::string line;
-      for (size_t i = 0; i < row.size(); ++i) {
-        const bool number = !row[i].empty() && (std::isdigit(static_cast<unsigned char>(row[i].front())) != 0);
-        line += i == 0 ? "" : "  ";
-        line += number && i > 0 ? fmt::format("{:>{}}", row[i], widths_[i]) : fmt::format("{:<{}}", row[i], widths_[i]);
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      out += left_ + line + "\n";
-    }
-    return out;
-  }
-
- private:
-  std::string left_;
-  std::vector<size_t> widths_;
-  std::vector<std::vector<std::string>> rows_;
-};
 
 auto BytesCell(Bytes bytes) -> std::string { return Grouped(bytes.value) + " B"; }
 
@@ -230,6 +197,27 @@ auto InitText(const Report& report) -> std::string {
   return fmt::format("init, seed {}\n", report.plan->run.init_seed) + table.Text();
 }
 
+/// Nothing of a schedule that is one number.
+auto SchedulesText(const Report& report) -> std::string {
+  std::string out;
+  for (const ScheduleUse& schedule : report.schedules) {
+    if (schedule.is_constant && schedule.fault.empty()) {
+      continue;
+    }
+    out += fmt::format("\nschedule of {}, {}\n", schedule.name, Counted(schedule.steps, "step"));
+    if (!schedule.points.empty()) {
+      out += ChartText(schedule);
+      out += fmt::format("  {:.4g} at step {}, most {:.4g} at step {}, {:.4g} at step {}\n",
+                         schedule.points.front().value, schedule.points.front().step, schedule.most.value,
+                         schedule.most.step, schedule.points.back().value, schedule.points.back().step);
+    }
+    if (!schedule.fault.empty()) {
+      out += fmt::format("  no learning rate {}\n", schedule.fault);
+    }
+  }
+  return out;
+}
+
 auto FlopsText(const Report& report) -> std::string {
   const auto ranks = static_cast<double>(report.plan->mesh.num_ranks());
   const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
@@ -262,7 +250,7 @@ auto RenderReportText(const Report& report) -> std::string {
                      Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
                      Counted(plan.run.tokens_per_step, "token")) +
          GradientSumsText(report) + "\n" + MemoryText(report) + "\n" + CommunicationText(report) + "\n" +
-         FlopsText(report) + "\n" + UnitsText(report) + "\n" + InitText(report);
+         FlopsText(report) + "\n" + UnitsText(report) + "\n" + InitText(report) + SchedulesText(report);
 }
 
 }  // namespace shardc

@@ -74,6 +74,13 @@ class Checker {
       case ExprNodeKind::Call:
         RequireAll(node, ExprType::Number);
         return ExprFunctionRows()[static_cast<size_t>(node.row)].result;
+      case ExprNodeKind::Local: return types_[node.operands[0]];
+      case ExprNodeKind::Parameter: return ExprType::Number;
+      case ExprNodeKind::Library:
+        for (size_t i = 2; i < node.operands.size(); ++i) {
+          Require(node, node.operands[i], ExprType::Number);
+        }
+        return ExprFunctionRows()[static_cast<size_t>(node.row)].result;
       case ExprNodeKind::Broken: return std::nullopt;
     }
     CHECK(false, "node kind {}", static_cast<int>(node.kind));
@@ -81,9 +88,8 @@ class Checker {
 
   auto Require(const ExprNode& node, ExprNodeId operand, ExprType type) -> void {
     if (types_[operand] && *types_[operand] != type) {
-      const std::string_view sign = text_.substr(static_cast<size_t>(node.operator_begin),
-                                                 static_cast<size_t>(node.operator_end - node.operator_begin));
-      Report(tree_.nodes[operand], fmt::format("`{}` takes {}s; {{}} is {{}}", sign, ToText(type)), *types_[operand]);
+      Report(tree_.nodes[operand], fmt::format("`{}` takes {}s; {{}} is {{}}", SignOf(node, text_), ToText(type)),
+             *types_[operand]);
     }
   }
 
@@ -122,6 +128,7 @@ class Checker {
 
   /// `message` with the node's text and type filled in.
   auto Report(const ExprNode& node, std::string_view message, ExprType type) -> void {
+    CHECK(node.source.empty(), "`{}`: {}", node.source, message);
     errors_.push_back(ErrorAt(node.begin, node.end, "expr-type",
                               fmt::format(fmt::runtime(message), Quoted(TextOf(node, text_)), WithArticle(type))));
   }

@@ -1,8 +1,7 @@
 // Evaluates every node in one loop, operands first. A node without a value keeps the fault that took it, and passes it
-// on to the nodes that need it; `if`, `and` and `or` drop the faults of operands that they do not need, so the result
-// is that of evaluating only what is needed.
+// on to the nodes that need it; `if`, `and`, `or` and functions drop the faults of operands that they do not need, so
+// the result is that of evaluating only what is needed.
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -47,7 +46,9 @@ class Evaluator {
       return {};
     }
     const ExprNode& node = tree_.nodes[root().fault];
-    return {ErrorAt(node.operator_begin, node.operator_end, "expr-domain", Describe(node))};
+    const std::string within =
+        node.library < 0 ? "" : fmt::format("in `{}`, ", ExprFunctionRows()[static_cast<size_t>(node.library)].name);
+    return {ErrorAt(node.place_begin, node.place_end, "expr-domain", within + Describe(node))};
   }
 
   auto Result() const -> Distribution {
@@ -65,11 +66,12 @@ class Evaluator {
 
   auto Operand(const ExprNode& node, size_t i) const -> const Slot& { return slots_[node.operands[i]]; }
 
-  auto Numbers(const ExprNode& node) const -> std::vector<double> {
+  /// Of its operands from `first` on.
+  auto Numbers(const ExprNode& node, size_t first = 0) const -> std::vector<double> {
     std::vector<double> numbers;
     numbers.reserve(node.operands.size());
-    for (const ExprNodeId operand : node.operands) {
-      numbers.push_back(slots_[operand].number);
+    for (size_t i = first; i < node.operands.size(); ++i) {
+      numbers.push_back(Operand(node, i).number);
     }
     return numbers;
   }
@@ -90,6 +92,14 @@ class Evaluator {
           return Operand(node, 0);
         }
         return Operand(node, 0).number != 0 ? Operand(node, 1) : Operand(node, 2);
+      case ExprNodeKind::Local:
+      case ExprNodeKind::Parameter: return Operand(node, 0);
+      case ExprNodeKind::Library:
+        if (Operand(node, 0).fault.valid()) {
+          return Operand(node, 0);
+        }
+        return Operand(node, 0).number != 0 ? Operand(node, 1)
+                                            : Slot{.number = 0, .distribution = {}, .fault = ExprNodeId{slots_.size()}};
       case ExprNodeKind::Variable:
       case ExprNodeKind::Negate:
       case ExprNodeKind::Add:
@@ -159,6 +169,9 @@ class Evaluator {
       case ExprNodeKind::And:
       case ExprNodeKind::Or:
       case ExprNodeKind::If:
+      case ExprNodeKind::Local:
+      case ExprNodeKind::Parameter:
+      case ExprNodeKind::Library:
       case ExprNodeKind::Broken: break;
     }
     CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
@@ -166,7 +179,7 @@ class Evaluator {
 
   /// Why an operation has no value: its rule, and its operands' values.
   auto Describe(const ExprNode& node) const -> std::string {
-    if (node.kind == ExprNodeKind::Call) {
+    if (node.kind == ExprNodeKind::Call || node.kind == ExprNodeKind::Library) {
       return DescribeCall(node);
     }
     if (node.kind == ExprNodeKind::Variable) {
@@ -183,22 +196,18 @@ class Evaluator {
     if (node.kind == ExprNodeKind::Power && a < 0 && b != std::trunc(b)) {
       return fmt::format("`^` of a negative number takes whole powers; here it is {} to the power {}", a, b);
     }
-    const std::string_view sign = text_.substr(static_cast<size_t>(node.operator_begin),
-                                               static_cast<size_t>(node.operator_end - node.operator_begin));
-    return fmt::format("`{}` of {} and {} is not finite", sign, a, b);
+    return fmt::format("`{}` of {} and {} is not finite", SignOf(node, text_), a, b);
   }
 
   auto DescribeCall(const ExprNode& node) const -> std::string {
     const ExprFunctionRow& function = Function(node);
-    const std::vector<double> numbers = Numbers(node);
+    const std::vector<double> numbers = Numbers(node, node.kind == ExprNodeKind::Library ? 2 : 0);
+    const std::vector<std::string_view> names = ParameterNames(function);
     std::string values;
-    std::string_view names = function.parameters;
-    for (const double number : numbers) {
-      const std::string_view name = names.substr(0, names.find(','));
-      values += fmt::format("{}{} is {}", values.empty() ? "" : ", ", name, number);
-      names.remove_prefix(std::min(names.size(), name.size() + 2));
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      values += fmt::format("{}{} is {}", i == 0 ? "" : ", ", names[i], numbers[i]);
     }
-    if (function.evaluate(numbers)) {
+    if (!function.is_library() && function.evaluate(numbers)) {
       return fmt::format("`{}` is not finite; {}", function.name, values);
     }
     return fmt::format("`{}` takes {}; {}", function.name, function.domain, values);

@@ -8,6 +8,7 @@
 #include "compiler/base/check.h"
 #include "compiler/expr/checker.h"
 #include "compiler/expr/lexer.h"
+#include "compiler/expr/names.h"
 #include "compiler/expr/parser.h"
 #include "compiler/expr/tree.h"
 
@@ -34,10 +35,23 @@ auto ExprAccess::Tree(const Expr& expr) -> const ExprTree& {
 }
 
 auto TextOf(const ExprNode& node, std::string_view text) -> std::string_view {
-  return text.substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+  return (node.source.empty() ? text : node.source)
+      .substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+}
+
+auto SignOf(const ExprNode& node, std::string_view text) -> std::string_view {
+  return (node.source.empty() ? text : node.source)
+      .substr(static_cast<size_t>(node.operator_begin), static_cast<size_t>(node.operator_end - node.operator_begin));
 }
 
 auto Expr::type() const -> ExprType { return ExprAccess::Tree(*this).type; }
+
+auto UsesVariable(const Expr& expr, std::string_view name) -> bool {
+  const auto& nodes = ExprAccess::Tree(expr).nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const ExprNode& node) {
+    return node.kind == ExprNodeKind::Variable && ExprVariableRows()[static_cast<size_t>(node.row)].name == name;
+  });
+}
 
 auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr> {
   ExprResult<Expr> result;

@@ -2,17 +2,20 @@
 // expressions; which names and which functions each may use is its ExprKind.
 //
 // Grammar, loosest first:
-//   expr    := 'if' expr 'then' expr 'else' expr | or
+//   expr    := 'let' name '=' expr 'in' expr | 'if' expr 'then' expr 'else' expr | or
 //   or      := and ('or' and)*          and := not ('and' not)*          not := 'not' not | compare
 //   compare := sum (('<' | '<=' | '>' | '>=' | '==' | '!=') sum)?
 //   sum     := product (('+' | '-') product)*        product := unary (('*' | '/' | '%') unary)*
 //   unary   := '-' unary | power        power := atom ('^' unary)?        (right-associative; -2^2 is -4)
-//   atom    := number | name | name '(' expr (',' expr)* ')' | '(' expr ')'
+//   atom    := number | name | name '(' (expr (',' expr)*)? ')' | '(' expr ')'
 // Numbers are decimal (12, 0.5, .5, 3e-4). a % b is what floor division leaves, of the sign of b. Names are the rows of
-// schemas/expr_names.def and schemas/init_functions.def.
+// schemas/expr_names.def, schemas/init_functions.def and schemas/expr_library.def; the functions of the last are texts
+// of this language, whose operations take the place of each call. A `let` names a value for the expression behind `in`;
+// a name has one meaning: it is no variable, constant or name of a `let` around it.
 //
 // `and`, `or` and `if` look only at the operands that they need: `layer > 0 and 1 / layer < 0.5` holds nowhere, but has
-// a value everywhere. Values are doubles, computed in the order written, so the same text gives the same bits.
+// a value everywhere. What a `let` names is looked at where the name is needed. Values are doubles, computed in the
+// order written, so the same text gives the same bits.
 #pragma once
 
 #include <array>
@@ -27,9 +30,10 @@
 namespace shardc {
 
 /// Longer texts, and texts with more levels of parentheses, calls, `if`, `not`, minus signs and powers inside one
-/// another, are refused (expr-syntax).
+/// another, are refused (expr-syntax), as are calls of library functions that take more operations together.
 constexpr size_t MaxExprBytes = 64 * 1024;
 constexpr int MaxExprDepth = 200;
+constexpr int MaxExprOperations = 200'000;
 
 /// Predicate: a condition over the sizes of the model. Schedule: a number over the step. Rule: a number or distribution
 /// over the sizes of a parameter. The variables of each are in schemas/expr_names.def.
@@ -47,14 +51,14 @@ struct EnumNames<ExprType> {
 
 enum class DistributionKind {
   Constant,
-#define DISTRIBUTION(Name, name, parameters, domain, doc) Name,
+#define DISTRIBUTION(Name, name, parameters, domain, doc, source) Name,
 #include "schemas/init_functions.def"
 };
 template <>
 struct EnumNames<DistributionKind> {
   static constexpr std::array names{
       std::string_view("constant"),
-#define DISTRIBUTION(Name, name, parameters, domain, doc) std::string_view(#name),
+#define DISTRIBUTION(Name, name, parameters, domain, doc, source) std::string_view(#name),
 #include "schemas/init_functions.def"
   };
 };
@@ -71,7 +75,7 @@ struct Distribution {
 auto ToText(const Distribution& distribution) -> std::string;
 
 /// A fault in an expression: `column` counts bytes from 1 in its text; `name` is the diagnostic's kebab-case name
-/// (expr-syntax, expr-unknown-name, expr-type, expr-argument-count, expr-domain).
+/// (expr-syntax, expr-unknown-name, expr-name-taken, expr-type, expr-argument-count, expr-domain).
 struct ExprError {
   std::string name;
   std::string message;
@@ -105,9 +109,12 @@ struct ExprResult {
 
 using ExprVariables = std::map<std::string, double, std::less<>>;
 
-/// Parses and type-checks. Errors: expr-syntax, expr-unknown-name, expr-argument-count, expr-type, and expr-domain for
-/// a literal beyond the doubles: every fault found, in text order.
+/// Parses and type-checks. Errors: expr-syntax, expr-unknown-name, expr-name-taken, expr-argument-count, expr-type, and
+/// expr-domain for a literal beyond the doubles: every fault found, in text order.
 auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr>;
+
+/// Does its value depend on this variable, somewhere?
+auto UsesVariable(const Expr& expr, std::string_view name) -> bool;
 
 /// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate, a distribution or a
 /// number (the constant distribution) for a rule.

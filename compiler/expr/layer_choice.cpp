@@ -156,7 +156,8 @@ auto ChooseLayers(std::string_view text, int64_t layers, int64_t hidden) -> Expr
   if (!fraction.ok()) {
     return {.value = {}, .errors = fraction.errors};
   }
-  const auto [numerator, denominator] = fraction.value;
+  const int64_t numerator = fraction.value.numerator;
+  const int64_t denominator = fraction.value.denominator;
   ExprResult<std::vector<bool>> chosen;
   // floor(k p + 1/2), over one denominator.
   const auto rounded = [&](int64_t k) { return (2 * k * numerator + denominator) / (2 * denominator); };

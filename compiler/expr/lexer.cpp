@@ -20,8 +20,8 @@ struct Spelling {
 };
 
 constexpr Spelling Keywords[] = {
-    {"if", TokenKind::If},   {"then", TokenKind::Then}, {"else", TokenKind::Else},
-    {"and", TokenKind::And}, {"or", TokenKind::Or},     {"not", TokenKind::Not},
+    {"if", TokenKind::If}, {"then", TokenKind::Then}, {"else", TokenKind::Else}, {"and", TokenKind::And},
+    {"or", TokenKind::Or}, {"not", TokenKind::Not},   {"let", TokenKind::Let},   {"in", TokenKind::In},
 };
 
 // Where one begins with another, the longer comes first.
@@ -118,9 +118,16 @@ class Lexer {
     Push(keyword == std::end(Keywords) ? TokenKind::Name : keyword->kind, word.size());
   }
 
+  /// Is there one token behind a `let`, where its name belongs?
+  auto IsBehindLet() const -> bool { return tokens_.size() >= 2 && tokens_[tokens_.size() - 2].kind == TokenKind::Let; }
+
   auto TakeSymbol(std::string_view rest) -> void {
     const auto symbol = std::find_if(std::begin(Symbols), std::end(Symbols),
                                      [&](const Spelling& spelling) { return rest.starts_with(spelling.text); });
+    if (symbol != std::end(Symbols) && symbol->text == "=" && IsBehindLet()) {
+      Push(TokenKind::Assign, 1);
+      return;
+    }
     if (symbol != std::end(Symbols)) {
       if (!symbol->fault.empty()) {
         Report(symbol->text.size(), "expr-syntax", std::string(symbol->fault), symbol->right);

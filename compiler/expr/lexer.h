@@ -13,6 +13,10 @@ namespace shardc {
 enum class TokenKind {
   Number,
   Name,
+  Let,
+  /// The `=` of a `let`.
+  Assign,
+  In,
   If,
   Then,
   Else,

@@ -1,4 +1,5 @@
-// The names that expressions know, from the rows of schemas/expr_names.def and schemas/init_functions.def.
+// The names that expressions know, from the rows of schemas/expr_names.def, schemas/init_functions.def and
+// schemas/expr_library.def.
 #pragma once
 
 #include <optional>
@@ -26,25 +27,34 @@ struct ExprConstantRow {
 
 struct ExprFunctionRow {
   std::string_view name;
+  std::vector<ExprKind> kinds;
   /// "mean, std".
   std::string_view parameters;
-  /// "std >= 0"; empty: all numbers.
+  /// "std >= 0"; empty: all numbers. Of a library function, a condition in the language.
   std::string_view domain;
   std::string_view doc;
+  /// Who computes it, or where its definition is from.
+  std::string_view source;
   /// Number or Distribution.
   ExprType result;
   /// Constant where the result is a number.
   DistributionKind distribution;
-  /// The value, or nothing outside the domain; of a distribution within it, 0.
+  /// Of a library function, its text.
+  std::string_view body;
+  /// Of the others: the value, or nothing outside the domain; of a distribution within it, 0.
   auto(*evaluate)(std::span<const double> arguments) -> std::optional<double>;
 
+  auto is_library() const -> bool { return evaluate == nullptr; }
   auto num_parameters() const -> int;
-  /// Distributions are known in init rules only.
-  auto IsKnownIn(ExprKind kind) const -> bool { return result == ExprType::Number || kind == ExprKind::Rule; }
+  auto IsKnownIn(ExprKind kind) const -> bool;
 };
+
+/// The texts between ", ": "mean", "std".
+auto ParameterNames(const ExprFunctionRow& function) -> std::vector<std::string_view>;
 
 auto ExprVariableRows() -> const std::vector<ExprVariableRow>&;
 auto ExprConstantRows() -> const std::vector<ExprConstantRow>&;
+/// Of both tables of functions, the library's last.
 auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>&;
 
 /// The index of the row called `name`, or nothing.

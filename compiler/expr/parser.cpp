@@ -1,7 +1,10 @@
 // Recursive descent over the grammar in expr.h, a function a line of it. A syntax fault is reported where it is found.
-// Then tokens are skipped to the next `,`, `)`, `then` or `else` of the same level, what fails until one of them is
-// taken is not reported, and the expression so cut short becomes Broken, as its type says nothing. Only texts nested
+// Then tokens are skipped to the next `,`, `)`, `in`, `then` or `else` of the same level, what fails until one of them
+// is taken is not reported, and the expression so cut short becomes Broken, as its type says nothing. Only texts nested
 // beyond MaxExprDepth are given up as a whole.
+//
+// A call of a function that is written in the language becomes the operations of its text, read by a parser of their
+// own that knows the arguments by the parameters' names. These texts are rows of a table and have no faults.
 
 #include "compiler/expr/parser.h"
 
@@ -51,24 +54,44 @@ auto Plural(int count, std::string_view word) -> std::string {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
+/// "a predicate and in a schedule".
+auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
+  std::string list;
+  for (const ExprKind kind : kinds) {
+    list += fmt::format("{}{}", list.empty() ? "" : " and in ", WithArticle(kind));
+  }
+  return list;
+}
+
+/// The call whose text a parser reads.
+struct Inlined {
+  int row = -1;
+  std::vector<std::string_view> parameters;
+  /// Nodes of the same tree.
+  std::vector<ExprNodeId> arguments;
+  /// Of the call in the expression's own text.
+  int place_begin = 0;
+  int place_end = 0;
+};
+
 class Parser {
  public:
-  Parser(std::string_view text, ExprKind kind, std::vector<ExprError>& errors)
-      : text_(text), kind_(kind), errors_(errors), tokens_(Lex(text, errors)) {}
+  Parser(std::string_view text, ExprKind kind, std::vector<ExprError>& errors, ExprTree& tree,
+         const Inlined* inlined = nullptr)
+      : text_(text), kind_(kind), errors_(errors), tokens_(Lex(text, errors)), tree_(tree), inlined_(inlined) {}
 
-  auto Run() -> ExprTree {
+  auto Run() -> void {
     if (token().kind == TokenKind::End) {
       errors_.push_back(
           ErrorAt(0, 1, "expr-syntax", fmt::format("the text is empty; {} stands here", WithArticle(kind_))));
       Broken(token());
-      return std::move(tree_);
+      return;
     }
     ParseExpression();
     if (token().kind != TokenKind::End) {
       ReportSyntax("an operator or the end", {"and", "or"});
       Broken(token());
     }
-    return std::move(tree_);
   }
 
  private:
@@ -125,8 +148,8 @@ class Parser {
     int num_open = 0;
     for (; token().kind != TokenKind::End; ++at_) {
       const TokenKind kind = token().kind;
-      const bool is_stop =
-          kind == TokenKind::Close || kind == TokenKind::Comma || kind == TokenKind::Then || kind == TokenKind::Else;
+      const bool is_stop = kind == TokenKind::Close || kind == TokenKind::Comma || kind == TokenKind::In ||
+                           kind == TokenKind::Then || kind == TokenKind::Else;
       if (num_open == 0 && is_stop) {
         return;
       }
@@ -146,28 +169,36 @@ class Parser {
 
   auto Node(ExprNodeId id) const -> const ExprNode& { return tree_.nodes[id]; }
 
-  auto Leaf(ExprNodeKind kind, const Token& token, double number = 0, int row = -1) -> ExprNodeId {
+  /// A node that spans its operator, `sign`.
+  auto Add(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
     return tree_.nodes.Add({.kind = kind,
-                            .operands = {},
-                            .number = number,
-                            .row = row,
-                            .begin = token.begin,
-                            .end = token.end,
-                            .operator_begin = token.begin,
-                            .operator_end = token.end});
+                            .operands = std::move(operands),
+                            .source = inlined_ == nullptr ? std::string_view() : text_,
+                            .library = inlined_ == nullptr ? -1 : inlined_->row,
+                            .begin = sign.begin,
+                            .end = sign.end,
+                            .operator_begin = sign.begin,
+                            .operator_end = sign.end,
+                            .place_begin = inlined_ == nullptr ? sign.begin : inlined_->place_begin,
+                            .place_end = inlined_ == nullptr ? sign.end : inlined_->place_end});
+  }
+
+  auto Leaf(ExprNodeKind kind, const Token& token, double number = 0, int row = -1) -> ExprNodeId {
+    const ExprNodeId leaf = Add(kind, token, {});
+    tree_.nodes[leaf].number = number;
+    tree_.nodes[leaf].row = row;
+    return leaf;
   }
 
   auto Broken(const Token& token) -> ExprNodeId { return Leaf(ExprNodeKind::Broken, token); }
 
   auto Operation(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
     const int begin = std::min(sign.begin, Node(operands.front()).begin);
-    const int end = Node(operands.back()).end;
-    return tree_.nodes.Add({.kind = kind,
-                            .operands = std::move(operands),
-                            .begin = begin,
-                            .end = std::max(end, sign.end),
-                            .operator_begin = sign.begin,
-                            .operator_end = sign.end});
+    const int end = std::max(sign.end, Node(operands.back()).end);
+    const ExprNodeId operation = Add(kind, sign, std::move(operands));
+    tree_.nodes[operation].begin = begin;
+    tree_.nodes[operation].end = end;
+    return operation;
   }
 
   static auto Find(std::initializer_list<BinaryOperator> operators, TokenKind token) -> std::optional<ExprNodeKind> {
@@ -191,9 +222,74 @@ class Parser {
   }
 
   auto ParseExpression() -> ExprNodeId {
-    if (token().kind != TokenKind::If) {
-      return ParseChain(OrOperators, &Parser::ParseAnd);
+    return token().kind == TokenKind::Let  ? ParseLet()
+           : token().kind == TokenKind::If ? ParseIf()
+                                           : ParseChain(OrOperators, &Parser::ParseAnd);
+  }
+
+  /// The body is what a `let` is: it only gives the name a meaning there.
+  auto ParseLet() -> ExprNodeId {
+    const Level level(*this);
+    if (level.TooDeep()) {
+      return Broken(token());
     }
+    const Token sign = Take();
+    const Token name = token();
+    bool is_named = Accept(TokenKind::Name);
+    if (!is_named) {
+      ReportSyntax("a name");
+      // A keyword in the name's place.
+      at_ += token().kind != TokenKind::End && tokens_[at_ + 1].kind == TokenKind::Assign ? 1 : 0;
+    } else if (token().kind != TokenKind::Assign) {
+      ReportSyntax("`=`");
+    } else {
+      is_named = !ReportTaken(name);
+    }
+    Accept(TokenKind::Assign);
+    const ExprNodeId value = ParseExpression();
+    if (!Accept(TokenKind::In)) {
+      ReportSyntax("an operator or `in`", {"in", "and", "or"});
+      if (!Accept(TokenKind::In)) {
+        return Broken(sign);
+      }
+    }
+    if (is_named) {
+      locals_.emplace_back(TextOfToken(name), value);
+    }
+    const ExprNodeId body = ParseExpression();
+    if (is_named) {
+      locals_.pop_back();
+    }
+    tree_.nodes[body].begin = sign.begin;
+    return body;
+  }
+
+  /// Whether the name of a `let` means something else already; that is reported.
+  auto ReportTaken(const Token& token) -> bool {
+    const std::string_view name = TextOfToken(token);
+    std::string meaning;
+    if (const auto row = FindRow(ExprVariableRows(), name)) {
+      meaning =
+          fmt::format("a variable, known in {}", ListedKinds(ExprVariableRows()[static_cast<size_t>(*row)].kinds));
+    } else if (FindRow(ExprConstantRows(), name)) {
+      meaning = "a constant";
+    } else if (FindLocal(name)) {
+      meaning = "the name of a `let` around this one";
+    }
+    CHECK(meaning.empty() || inlined_ == nullptr, "`{}`: `{}` is {}", text_, name, meaning);
+    if (!meaning.empty()) {
+      Report(token, "expr-name-taken", fmt::format("{} is {}", Quoted(name), meaning));
+    }
+    return !meaning.empty();
+  }
+
+  auto FindLocal(std::string_view name) const -> std::optional<ExprNodeId> {
+    const auto found =
+        std::find_if(locals_.begin(), locals_.end(), [&](const auto& local) { return local.first == name; });
+    return found == locals_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  auto ParseIf() -> ExprNodeId {
     const Level level(*this);
     if (level.TooDeep()) {
       return Broken(token());
@@ -292,7 +388,8 @@ class Parser {
       return token().kind == TokenKind::Open ? ParseCall(name) : ResolveName(name);
     }
     const Token place = token();
-    const bool needs_parentheses = place.kind == TokenKind::If || place.kind == TokenKind::Not;
+    const bool needs_parentheses =
+        place.kind == TokenKind::If || place.kind == TokenKind::Let || place.kind == TokenKind::Not;
     ReportSyntax("a value", {}, needs_parentheses ? "; parentheses make it one" : "");
     return Broken(place);
   }
@@ -358,16 +455,54 @@ class Parser {
       ReportCount(name, function, num_arguments);
       return Broken(name);
     }
-    const ExprNodeId call = Operation(ExprNodeKind::Call, name, std::move(arguments));
+    const int end = tokens_[at_ - 1].end;
+    const ExprNodeId call = function.is_library() ? Inline(*row, name, arguments)
+                                                  : Operation(ExprNodeKind::Call, name, std::move(arguments));
     tree_.nodes[call].row = *row;
-    tree_.nodes[call].end = tokens_[at_ - 1].end;
+    tree_.nodes[call].end = end;
     return call;
   }
 
+  /// The operations of a library function, and the node that stands for its call.
+  auto Inline(int row, const Token& name, const std::vector<ExprNodeId>& arguments) -> ExprNodeId {
+    if (tree_.nodes.size() > MaxExprOperations) {
+      if (!is_given_up_) {
+        Report(name, "expr-syntax",
+               fmt::format("the functions up to here take more than {} operations", MaxExprOperations));
+      }
+      is_given_up_ = true;
+      at_ = tokens_.size() - 1;
+      return Broken(name);
+    }
+    const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(row)];
+    const Inlined inlined{.row = row,
+                          .parameters = ParameterNames(function),
+                          .arguments = arguments,
+                          .place_begin = inlined_ == nullptr ? name.begin : inlined_->place_begin,
+                          .place_end = inlined_ == nullptr ? name.end : inlined_->place_end};
+    const auto parse = [&](std::string_view text) {
+      const size_t num_errors = errors_.size();
+      Parser(text, kind_, errors_, tree_, &inlined).Run();
+      CHECK(errors_.size() == num_errors, "`{}`: {}", text, errors_.back().message);
+      return tree_.root();
+    };
+    const ExprNodeId domain = function.domain.empty() ? Leaf(ExprNodeKind::Bool, name, 1) : parse(function.domain);
+    std::vector<ExprNodeId> operands{domain, parse(function.body)};
+    operands.insert(operands.end(), arguments.begin(), arguments.end());
+    return Add(ExprNodeKind::Library, name, std::move(operands));
+  }
+
   auto ReportCount(const Token& name, const ExprFunctionRow& function, int num_arguments) -> void {
+    if (function.num_parameters() == 0 && num_arguments == 0) {
+      Report(name, "expr-argument-count", fmt::format("`{0}` is a function without arguments: `{0}()`", function.name));
+      return;
+    }
+    const std::string taken =
+        function.num_parameters() == 0
+            ? "no arguments"
+            : fmt::format("{} ({})", Plural(function.num_parameters(), "argument"), function.parameters);
     Report(name, "expr-argument-count",
-           fmt::format("`{}` takes {} ({}), here {} given", function.name,
-                       Plural(function.num_parameters(), "argument"), function.parameters,
+           fmt::format("`{}` takes {}, here {} given", function.name, taken,
                        num_arguments == 0   ? "none is"
                        : num_arguments == 1 ? "1 is"
                                             : fmt::format("{} are", num_arguments)));
@@ -375,6 +510,12 @@ class Parser {
 
   auto ResolveName(const Token& token) -> ExprNodeId {
     const std::string_view name = TextOfToken(token);
+    if (const auto local = FindLocal(name)) {
+      return Add(ExprNodeKind::Local, token, {*local});
+    }
+    if (const auto argument = FindArgument(name)) {
+      return Add(ExprNodeKind::Parameter, token, {*argument});
+    }
     if (const auto row = FindRow(ExprConstantRows(), name)) {
       const ExprConstantRow& constant = ExprConstantRows()[static_cast<size_t>(*row)];
       return Leaf(constant.type == ExprType::Bool ? ExprNodeKind::Bool : ExprNodeKind::Number, token, constant.value);
@@ -395,10 +536,21 @@ class Parser {
     return Broken(token);
   }
 
+  auto FindArgument(std::string_view name) const -> std::optional<ExprNodeId> {
+    if (inlined_ == nullptr) {
+      return std::nullopt;
+    }
+    const auto found = std::find(inlined_->parameters.begin(), inlined_->parameters.end(), name);
+    return found == inlined_->parameters.end()
+               ? std::nullopt
+               : std::optional(inlined_->arguments[static_cast<size_t>(found - inlined_->parameters.begin())]);
+  }
+
   auto ResolveFunction(const Token& token) -> std::optional<int> {
     const std::string_view name = TextOfToken(token);
     const auto row = FindRow(ExprFunctionRows(), name);
     if (row && ExprFunctionRows()[static_cast<size_t>(*row)].IsKnownIn(kind_)) {
+      CHECK(inlined_ == nullptr || *row < inlined_->row, "`{}` calls `{}`, which does not come before it", text_, name);
       return row;
     }
     const std::vector<std::string_view> values = KnownValues();
@@ -418,6 +570,9 @@ class Parser {
 
   auto KnownValues() const -> std::vector<std::string_view> {
     std::vector<std::string_view> names;
+    for (const auto& [local, value] : locals_) {
+      names.push_back(local);
+    }
     for (const ExprVariableRow& variable : ExprVariableRows()) {
       if (std::find(variable.kinds.begin(), variable.kinds.end(), kind_) != variable.kinds.end()) {
         names.push_back(variable.name);
@@ -435,11 +590,9 @@ class Parser {
     std::string message = fmt::format("{} is not known in {}", Quoted(name), WithArticle(kind_));
     std::string elsewhere;
     if (const auto row = FindRow(ExprVariableRows(), name)) {
-      for (const ExprKind kind : ExprVariableRows()[static_cast<size_t>(*row)].kinds) {
-        elsewhere += fmt::format("{}{}", elsewhere.empty() ? "" : " and in ", WithArticle(kind));
-      }
-    } else if (FindRow(ExprFunctionRows(), name)) {
-      elsewhere = WithArticle(ExprKind::Rule);
+      elsewhere = ListedKinds(ExprVariableRows()[static_cast<size_t>(*row)].kinds);
+    } else if (const auto function = FindRow(ExprFunctionRows(), name)) {
+      elsewhere = ListedKinds(ExprFunctionRows()[static_cast<size_t>(*function)].kinds);
     }
     const std::string closest = elsewhere.empty() ? ClosestWord(name, known) : "";
     if (!elsewhere.empty()) {
@@ -455,7 +608,10 @@ class Parser {
   ExprKind kind_;
   std::vector<ExprError>& errors_;
   std::vector<Token> tokens_;
-  ExprTree tree_;
+  ExprTree& tree_;
+  /// The names of the `let`s around what is being read, and their values.
+  std::vector<std::pair<std::string_view, ExprNodeId>> locals_;
+  const Inlined* inlined_;
   size_t at_ = 0;
   int depth_ = 0;
   /// After a syntax fault, until a token is found in its place again.
@@ -466,7 +622,9 @@ class Parser {
 }  // namespace
 
 auto ParseTree(std::string_view text, ExprKind kind, std::vector<ExprError>& errors) -> ExprTree {
-  return Parser(text, kind, errors).Run();
+  ExprTree tree;
+  Parser(text, kind, errors, tree).Run();
+  return tree;
 }
 
 }  // namespace shardc

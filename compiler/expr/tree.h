@@ -1,8 +1,10 @@
 // A parsed expression: a flat list of nodes, operands before the operations on them, so that checking, evaluating and
-// compiling are loops over it, and no depth of nesting can exhaust the stack.
+// compiling are loops over it, and no depth of nesting can exhaust the stack. What a `let` names, and the arguments of
+// functions that are written in the language, are operands of every use: a node may have several users.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/base/ids.h"
@@ -32,6 +34,12 @@ enum class ExprNodeKind {
   Or,
   If,
   Call,
+  /// The use of a name that a `let` gave: operand 0 is its value.
+  Local,
+  /// The same of a parameter, inside a function that is written in the language; a number.
+  Parameter,
+  /// A call of such a function: its domain (a condition), its body, then its arguments.
+  Library,
   /// Stands for text that was reported; only in trees that are never evaluated.
   Broken,
 };
@@ -44,14 +52,20 @@ struct ExprNode {
   std::vector<ExprNodeId> operands;
   /// Number and Bool (1 or 0).
   double number = 0;
-  /// Variable and Call: the row in ExprVariableRows or ExprFunctionRows.
+  /// Variable, Call and Library: the row in ExprVariableRows or ExprFunctionRows.
   int row = -1;
-  /// Bytes [begin, end) of the text that the node spans.
+  /// The text that the node stands in, of the function in row `library`; or empty: the expression's own.
+  std::string_view source;
+  int library = -1;
+  /// Bytes [begin, end) of that text that the node spans.
   int begin = 0;
   int end = 0;
-  /// Bytes of its operator, function name or own token: where faults of the operation are reported.
+  /// Bytes of its operator, function name or own token.
   int operator_begin = 0;
   int operator_end = 0;
+  /// Where faults of the operation are reported, in the expression's own text: its operator, or the call that led here.
+  int place_begin = 0;
+  int place_end = 0;
 };
 
 /// The last node is the root.
@@ -68,7 +82,8 @@ struct ExprAccess {
   static auto Tree(const Expr& expr) -> const ExprTree&;
 };
 
-/// The text that a node spans.
+/// The text that a node spans, and its operator, function name or own token. `text` is the expression's own.
 auto TextOf(const ExprNode& node, std::string_view text) -> std::string_view;
+auto SignOf(const ExprNode& node, std::string_view text) -> std::string_view;
 
 }  // namespace shardc

@@ -181,7 +181,9 @@ auto StructureVerifier::Tables() -> void {
     if (rules.contains(parameter.init)) {
       continue;
     }
-    if (ParseExpr(parameter.init, ExprKind::Rule).ok()) {
+    const auto rule = ParseExpr(parameter.init, ExprKind::Rule);
+    // Everything known is put in: nothing is left to look up.
+    if (rule.ok() && EvaluateRule(rule.value, {}).ok()) {
       rules.insert(parameter.init);
     } else {
       findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);

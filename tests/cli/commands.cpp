@@ -60,6 +60,8 @@ TEST(Cli, ExitCodes) {
       {{"plan", sound, "--stop-after=nothing"}, 2},
       {{"plan", sound, "--disable=nothing"}, 2},
       {{"help", "model.layers"}, 0},
+      {{"help", "erfinv"}, 0},
+      {{"help", "init_std"}, 0},
       {{"help", "no-such-thing"}, 2},
       {{"tokenize", sound, "-o", folder / "x.bin"}, 2},
       {{"tokenize", "--bytes", missing, "-o", folder / "x.bin"}, 2},
@@ -196,6 +198,14 @@ TEST(Cli, PlanEmitsWhatIsAsked) {
               HasSubstr("layers = 3  # --set\n"));
   EXPECT_THAT(RunShardc({"plan", recipe, "--emit=model"}).out,
               HasSubstr("model.norm.weight  f32[8]  normal(0, 0.02)  default\n"));
+  EXPECT_THAT(
+      RunShardc({"plan", recipe, "--print-init"}).out,
+      MatchesRegex("init, seed 0, 21 parameters.*model.norm.weight +\\[8\\] +normal\\(0, 0.02\\) +0 +0.02 +init.rule, "
+                   "recipe:[0-9]+\n.*"));
+  const auto init = nlohmann::json::parse(RunShardc({"plan", recipe, "--print-init", "--format=json"}).out);
+  EXPECT_EQ(init["parameters"].size(), 21U);
+  EXPECT_EQ(init["parameters"][0]["std"], 0.02);
+  EXPECT_EQ(RunShardc({"plan", recipe, "--print-init", "--emit=model"}).exit_code, 2);
   EXPECT_TRUE(nlohmann::json::accept(RunShardc({"plan", recipe, "--emit=json"}).out));
   EXPECT_TRUE(nlohmann::json::parse(RunShardc({"plan", recipe, "--explain", "--format=json"}).out).contains("memory"));
   EXPECT_NE(RunShardc({"plan", recipe, "--explain"}).out, "");
@@ -204,6 +214,14 @@ TEST(Cli, PlanEmitsWhatIsAsked) {
   EXPECT_THAT(printed.err, HasSubstr("// after build\nplan version="));
   EXPECT_THAT(printed.err, HasSubstr("// after place\nplan version="));
   EXPECT_THAT(printed.err, Not(HasSubstr("// after differentiate\n")));
+}
+
+TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
+  EXPECT_EQ(RunShardc({"help", "warmup"}).out,
+            "warmup(n) (function of expressions): from 1 / n at step 0 to 1 at step n - 1, in equal parts, and 1 from "
+            "there; n in steps, 0 for none, n >= 0\n  = if step < n then (step + 1) / n else 1\n");
+  EXPECT_THAT(RunShardc({"help", "olmo-mitchell"}).out,
+              HasSubstr("  *.o_proj.weight: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
 }
 
 TEST(Cli, FullDiskIsAnError) {

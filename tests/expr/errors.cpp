@@ -66,12 +66,57 @@ constexpr ErrorCase ErrorCases[] = {
     {"1 + if true then 1 else 2", "5:2 expr-syntax: `if` stands where a value comes; parentheses make it one\n"},
     {"true == not true", "9:3 expr-syntax: `not` stands where a value comes; parentheses make it one\n", Predicate},
     {"then", "1:4 expr-syntax: `then` stands where a value comes\n"},
+    // Names for values.
+    {"let", "4:1 expr-syntax: the text ends where a name comes\n"},
+    {"let 3 = 4 in 5", "5:1 expr-syntax: `3` stands where a name comes\n"},
+    {"let in = 4 in 5", "5:2 expr-syntax: `in` stands where a name comes\n"},
+    {"let a 4 in a", "7:1 expr-syntax: `4` stands where `=` comes\n"},
+    {"let a == 4 in a", "7:2 expr-syntax: `==` stands where `=` comes\n"},
+    {"let a = in 2", "9:2 expr-syntax: `in` stands where a value comes\n"},
+    {"let a = 1", "10:1 expr-syntax: the text ends where an operator or `in` comes\n"},
+    {"let a = 1, b = 2 in a",
+     "10:1 expr-syntax: `,` stands where an operator or `in` comes\n"
+     "14:1 expr-syntax: `=` is not an operator; equality is `==` [==]\n"},
+    {"let a = 1 inn a", "11:3 expr-syntax: `inn` stands where an operator or `in` comes [in]\n"},
+    {"let a = 1 + in a + layr",
+     "13:2 expr-syntax: `in` stands where a value comes\n"
+     "20:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
+    {"1 + let a = 1 in a", "5:3 expr-syntax: `let` stands where a value comes; parentheses make it one\n"},
+    {"1 in 2", "3:2 expr-syntax: `in` stands where an operator or the end comes\n"},
+    {"let layers = 2 in layers",
+     "5:6 expr-name-taken: `layers` is a variable, known in a predicate and in an init rule\n"},
+    {"let step = 2 in 1", "5:4 expr-name-taken: `step` is a variable, known in a schedule\n"},
+    {"let pi = 3 in pi", "5:2 expr-name-taken: `pi` is a constant\n"},
+    {"let a = 1 in let a = 2 in a", "18:1 expr-name-taken: `a` is the name of a `let` around this one\n"},
+    {"let a = a in a",
+     "9:1 expr-unknown-name: `a` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"},
+    {"(let width = 1 in width) + widht + (let height = 1 in heigth)",
+     "28:5 expr-unknown-name: `widht` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"
+     "55:6 expr-unknown-name: `heigth` is not known in an init rule [height]\n"},
+    {"let a = true in 1 + a", "21:1 expr-type: `+` takes numbers; `a` is a condition\n"},
+    {"2 * (let a = normal(0, 1) in a)",
+     "5:27 expr-type: `*` takes numbers; `(let a = normal(0, 1) in a)` is a distribution\n"},
+    {"let a(x) = 2 in a",
+     "6:1 expr-syntax: `(` stands where `=` comes\n"
+     "10:1 expr-syntax: `=` is not an operator; equality is `==` [==]\n"},
+    // Functions that are written in the language.
+    {"zeros", "1:5 expr-argument-count: `zeros` is a function without arguments: `zeros()`\n"},
+    {"zeros(1)", "1:5 expr-argument-count: `zeros` takes no arguments, here 1 is given\n"},
+    {"clamp(1, 2)", "1:5 expr-argument-count: `clamp` takes 3 arguments (x, low, high), here 2 are given\n"},
+    {"clamp(true, normal(0, 1), 2)",
+     "7:4 expr-type: `clamp` takes numbers; `true` is a condition\n"
+     "13:12 expr-type: `clamp` takes numbers; `normal(0, 1)` is a distribution\n"},
+    {"2 * xavier_normal(1)", "5:16 expr-type: `*` takes numbers; `xavier_normal(1)` is a distribution\n"},
+    {"clamp(layr, 0, 1) + 1", "7:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
+    {"cosin(2, 3)", "1:5 expr-unknown-name: `cosin` is not known in a schedule [cosine]\n", Schedule},
     // Names.
     {"layr", "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
     {"Hidden", "1:6 expr-unknown-name: `Hidden` is not known in an init rule [hidden]\n"},
     {"width",
-     "1:5 expr-unknown-name: `width` is not known in an init rule; known here: layer, layers, hidden, fan_in, fan_out, "
-     "pi, true, false\n"},
+     "1:5 expr-unknown-name: `width` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"},
     {"layer",
      "1:5 expr-unknown-name: `layer` is not known in a schedule, but in a predicate and in an init rule; known "
      "here: step, steps, pi, true, false\n",
@@ -86,8 +131,10 @@ constexpr ErrorCase ErrorCases[] = {
      Predicate},
     {"sqr(2)", "1:3 expr-unknown-name: `sqr` is not known in an init rule [sqrt]\n"},
     {"normal(0, 1)",
-     "1:6 expr-unknown-name: `normal` is not known in a schedule, but in an init rule; known here: min, "
-     "max, sqrt, exp, log, cos\n",
+     "1:6 expr-unknown-name: `normal` is not known in a schedule, but in an init rule; known here: min, max, abs, "
+     "floor, "
+     "ceil, sqrt, pow, exp, log, sin, cos, tanh, erf, erfinv, clamp, trunc_factor, warmup, linear, cosine, wsd, "
+     "inverse_sqrt\n",
      Schedule},
     {"normal",
      "1:6 expr-unknown-name: `normal` is not known in a schedule, but in an init rule; known here: step, steps, "
@@ -140,8 +187,7 @@ constexpr ErrorCase ErrorCases[] = {
     {"max(*, foo_bar) + min(1 2, 3) + normal(1)",
      "5:1 expr-syntax: `*` stands where a value comes\n"
      "8:7 expr-unknown-name: `foo_bar` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
-     "fan_out, "
-     "pi, true, false\n"
+     "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"
      "25:1 expr-syntax: `2` stands where an operator, `,` or `)` comes\n"
      "33:6 expr-argument-count: `normal` takes 2 arguments (mean, std), here 1 is given\n"},
     {"layer ? 2 == 0", "7:1 expr-syntax: `?` is not part of the language\n", Predicate},

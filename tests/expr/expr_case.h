@@ -15,8 +15,9 @@ constexpr ExprKind Predicate = ExprKind::Predicate;
 constexpr ExprKind Schedule = ExprKind::Schedule;
 
 inline auto TestVariables() -> ExprVariables {
-  return {{"layer", 3},     {"layers", 32}, {"hidden", 64}, {"fan_in", 128},
-          {"fan_out", 256}, {"step", 10},   {"steps", 100}};
+  return {{"layer", 3},   {"layers", 32},   {"hidden", 64},  {"fan_in", 128},   {"fan_out", 256}, {"step", 10},
+          {"steps", 100}, {"numel", 32768}, {"num_dims", 2}, {"heads", 8},      {"kv_heads", 4},  {"head_dim", 16},
+          {"ffn", 192},   {"vocab", 512},   {"seq", 1024},   {"init_std", 0.02}};
 }
 
 /// The value of an expression as text ("true", "0.5", "normal(0, 0.02)"), or its errors, in order, each as

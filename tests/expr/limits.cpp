@@ -36,6 +36,8 @@ constexpr NestingCase NestingCases[] = {
     {"not ", "true", "", ExprKind::Predicate},
     {"1 + (", "1", ")"},
     {"max(1, ", "1", ")"},
+    {"let a = ", "1", " in a"},
+    {"clamp(", "1", ", 0, 1)"},
 };
 
 TEST(ExprLimits, NestingEndsAtTheLimitWithOneError) {
@@ -80,6 +82,16 @@ TEST(ExprLimits, LengthEndsAtTheLimit) {
   EXPECT_FALSE(ParseExpr(Repeat("x", 10'000'000), ExprKind::Rule).ok());
 }
 
+TEST(ExprLimits, CallsOfLibraryFunctionsEndAtTheLimit) {
+  const std::string call = "+trunc_factor(1)";
+  EXPECT_EQ(ValueOrErrors("0" + Repeat(call + "-trunc_factor(1)", 1000), ExprKind::Rule), "0");
+  const auto refused = ParseExpr("0" + Repeat(call, 4000), ExprKind::Rule);
+  ASSERT_EQ(refused.errors.size(), 1U);
+  EXPECT_EQ(refused.errors[0].name, "expr-syntax");
+  EXPECT_EQ(refused.errors[0].message, "the functions up to here take more than 200000 operations");
+  EXPECT_EQ(refused.errors[0].length, static_cast<int>(std::string_view("trunc_factor").size()));
+}
+
 /// Parses and evaluates; every error has a name and a place in the text.
 auto Exercise(std::string_view text, ExprKind kind) -> void {
   const auto parsed = ParseExpr(text, kind);
@@ -111,9 +123,54 @@ TEST(ExprLimits, RandomBytesNeverCrash) {
 
 TEST(ExprLimits, RandomTokensNeverCrash) {
   constexpr std::string_view Words[] = {
-      "1",  "0.5", "1e400", "layer", "step",   "foo", "pi", "true", "false", "if",   "then", "else",    "and",
-      "or", "not", "+",     "-",     "*",      "/",   "^",  "<",    "<=",    ">",    ">=",   "==",      "!=",
-      "=",  "(",   ")",     ",",     "normal", "max", "%",  "sqrt", "&&",    "\xc3", "",     "uniform",
+      "1",
+      "0.5",
+      "1e400",
+      "layer",
+      "step",
+      "foo",
+      "pi",
+      "true",
+      "false",
+      "if",
+      "then",
+      "else",
+      "and",
+      "or",
+      "not",
+      "+",
+      "-",
+      "*",
+      "/",
+      "^",
+      "<",
+      "<=",
+      ">",
+      ">=",
+      "==",
+      "!=",
+      "=",
+      "(",
+      ")",
+      ",",
+      "normal",
+      "max",
+      "%",
+      "sqrt",
+      "&&",
+      "\xc3",
+      "",
+      "uniform",
+      "let",
+      "in",
+      "a",
+      "b",
+      "let a =",
+      "let b =",
+      "clamp(",
+      "cosine(",
+      "kaiming_normal(",
+      "zeros()",
   };
   std::mt19937 random(2);
   for (int i = 0; i < 50'000; ++i) {

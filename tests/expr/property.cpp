@@ -60,7 +60,7 @@ class Generator {
   explicit Generator(unsigned seed) : random_(seed) {}
 
   auto Number(int depth) -> SamplePointer {
-    switch (depth == 0 ? Pick(2) : Pick(10)) {
+    switch (depth == 0 ? Pick(2) : Pick(11)) {
       case 0: return Literal();
       case 1: return VariableOf();
       case 2:
@@ -84,6 +84,7 @@ class Generator {
           const double rest = b == 0 ? NAN : std::fmod(a, b);
           return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
         });
+      case 9: return Let(depth);
       default: return If(depth, [&](int inner) { return Number(inner); });
     }
   }
@@ -118,6 +119,10 @@ class Generator {
   auto VariableOf() -> SamplePointer {
     static const ExprVariables variables = TestVariables();
     static constexpr std::string_view Names[] = {"layer", "layers", "hidden", "fan_in", "fan_out"};
+    if (!locals_.empty() && Pick(2) == 0) {
+      const auto& [local, sample] = locals_[Pick(static_cast<unsigned>(locals_.size()))];
+      return std::make_shared<Sample>(Sample{{local}, {}, AtomBinding, {}, sample->value});
+    }
     const std::string name(Names[Pick(std::size(Names))]);
     return std::make_shared<Sample>(Sample{{name}, {}, AtomBinding, {}, [name] { return variables.at(name); }});
   }
@@ -190,7 +195,21 @@ class Generator {
                                            }});
   }
 
+  /// Its name is known in its body only.
+  auto Let(int depth) -> SamplePointer {
+    const std::string name = fmt::format("v{}", locals_.size());
+    const SamplePointer a = Number(depth - 1);
+    locals_.emplace_back(name, a);
+    const SamplePointer body = Number(depth - 1);
+    locals_.pop_back();
+    return std::make_shared<Sample>(
+        Sample{{"let " + name + " = ", " in ", ""}, {a, body}, IfBinding, {IfBinding, IfBinding}, [body] {
+                 return body->value();
+               }});
+  }
+
   std::mt19937 random_;
+  std::vector<std::pair<std::string, SamplePointer>> locals_;
 };
 
 auto ValueOf(const std::string& text) -> std::optional<double> {

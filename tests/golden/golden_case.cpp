@@ -6,6 +6,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/explain/explain.h"
+#include "compiler/explain/init_table.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unified_diff.h"
 
@@ -26,6 +27,10 @@ static auto TakeOption(GoldenCase& golden, std::string_view word) -> bool {
       }
       golden.emit.push_back(item);
     }
+    return true;
+  }
+  if (word == "--print-init" && !golden.pass) {
+    golden.emit.emplace_back("init");
     return true;
   }
   if (option == "--stop-after" && !golden.pass) {
@@ -188,6 +193,8 @@ auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, st
       files[golden.stem + ".plan"] = golden.stop_after ? plan_text : PrintPlan(*plan, print);
     } else if (what == "explain") {
       files[golden.stem + ".explain"] = RenderReportText(Explain(*plan));
+    } else if (what == "init") {
+      files[golden.stem + ".init"] = RenderInitText(*plan);
     } else {
       files[golden.stem + ".explain.json"] = RenderReportJson(Explain(*plan));
     }

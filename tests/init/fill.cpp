@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/expr/moments.h"
 #include "runtime/init/blocks.h"
 #include "runtime/init/normal_quantile.h"
 
@@ -126,6 +127,31 @@ TEST(FillRule, FollowsTheLaw) {
           {distance, std::abs(law - static_cast<double>(i) / N), std::abs(law - static_cast<double>(i + 1) / N)});
     }
     EXPECT_LT(distance, 1.95 / std::sqrt(static_cast<double>(N))) << row.what;
+  }
+}
+
+// What --print-init says of a rule is what its values have.
+TEST(FillRule, HasTheMomentsThatAnalysisGives) {
+  constexpr int64_t N = 400'000;
+  for (const char* text :
+       {"normal(0.5, 0.02)", "uniform(-1, 3)", "trunc_normal_sigma(0, 0.03, 3)", "trunc_normal_realised(0, 0.03, 2)",
+        "trunc_normal_realised(1, 0.03, 0.5)", "trunc_normal(0, 0.02, 0.01, 2)", "trunc_normal(3, 1, -9, -1)",
+        "trunc_normal(0, 0.02, -2, 2)"}) {
+    const auto rule = EvaluateRule(ParseExpr(text, ExprKind::Rule).value, {});
+    ASSERT_TRUE(rule.ok()) << text;
+    const Moments moments = MomentsOf(rule.value);
+    double sum = 0;
+    double squares = 0;
+    for (const float value : Fill(rule.value, N, 5, text)) {
+      sum += value - moments.mean;
+      squares += (value - moments.mean) * (value - moments.mean);
+    }
+    // Six standard errors, of the deviation for the heaviest tail among them.
+    EXPECT_NEAR(sum / N / moments.std, 0, 6 / std::sqrt(static_cast<double>(N))) << text;
+    EXPECT_NEAR(std::sqrt(squares / N) / moments.std, 1, 0.01) << text;
+    if (std::string_view(text).starts_with("trunc_normal_realised")) {
+      EXPECT_NEAR(moments.std, 0.03, 1e-12) << text;
+    }
   }
 }
 

@@ -618,6 +618,8 @@ const BrokenPlan BrokenPlans[] = {
     {"two parameters of one name", "duplicate-parameter",
      [](Editor& e) { e.plan.parameters[ParameterId{1}].name = e.plan.parameters[ParameterId{0}].name; }},
     {"two scalars of one name", "duplicate-scalar", [](Editor& e) { e.plan.scalars[ScalarId{8}].name = "loss"; }},
+    {"an init rule with a size left in it", "init-rule",
+     [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "normal(0, init_std)"; }},
     {"an init rule that is none", "init-rule", [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "normal(0,"; }},
     {"a schedule that is none", "schedule-expression",
      [](Editor& e) { e.plan.scalars[e.plan.ScalarNamed("lr")].expression = "1 +"; }},

@@ -48,6 +48,18 @@ TEST(Train, MetricsHaveALineAStep) {
   EXPECT_THAT(UnfinishedSavesOf(training / "run"), IsEmpty());
 }
 
+TEST(Train, FollowsAScheduleOfTheLibrary) {
+  const Training training;
+  const Outcome outcome = training.Run("run", {"optimizer.lr=\"let peak = 1e-2 in peak * wsd(10, 16, 0.5)\""});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Metrics metrics = ReadMetrics(training / "run");
+  ASSERT_EQ(metrics.steps.size(), 40U);
+  for (int step = 0; step < 40; ++step) {
+    const double factor = step < 10 ? (step + 1) / 10.0 : step < 24 ? 1 : 1 - (step - 24) / 32.0;
+    EXPECT_DOUBLE_EQ(metrics.steps[static_cast<size_t>(step)].lr, 1e-2 * factor) << step;
+  }
+}
+
 TEST(Train, ProgressGoesToStderrAndNothingToStdout) {
   const Training training;
   const Outcome outcome = training.Run("run", {"train.log_every=15"});

@@ -1,0 +1,12 @@
+// Where a fault inside a value stands in the recipe.
+#pragma once
+
+#include "compiler/diag/source.h"
+
+namespace shardc {
+
+/// The stretch of the value at `at` that holds bytes [column - 1, column - 1 + length) of its content, seen through the
+/// quotes and escapes of the TOML string that holds it. The whole value where the content spans lines.
+auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int column, int length) -> SourceRange;
+
+}  // namespace shardc

@@ -1,0 +1,27 @@
+// Sets of init rules that a recipe may name, from the rows of schemas/init_schemes.def.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace shardc {
+
+struct InitSchemeRule {
+  /// Over names of parameters.
+  std::vector<std::string_view> globs;
+  /// An expression of the kind Rule.
+  std::string_view value;
+};
+
+struct InitScheme {
+  std::string_view name;
+  std::string_view doc;
+  std::vector<InitSchemeRule> rules;
+};
+
+auto InitSchemes() -> const std::vector<InitScheme>&;
+
+/// The scheme of that name. Requires: there is one.
+auto InitSchemeNamed(std::string_view name) -> const InitScheme&;
+
+}  // namespace shardc

@@ -1,0 +1,74 @@
+#include "compiler/expr/reference.h"
+
+#include <fmt/format.h>
+
+#include "compiler/base/check.h"
+#include "compiler/expr/init_schemes.h"
+#include "compiler/expr/names.h"
+
+namespace shardc {
+
+static auto KindsText(const std::vector<ExprKind>& kinds) -> std::string {
+  if (kinds.size() == EnumNames<ExprKind>::names.size()) {
+    return "all";
+  }
+  std::string text;
+  for (const ExprKind kind : kinds) {
+    text += fmt::format("{}{}s", text.empty() ? "" : ", ", ToText(kind));
+  }
+  return text;
+}
+
+static auto NamesText() -> std::string {
+  std::string text = "| name | in | is |\n|---|---|---|\n";
+  for (const ExprVariableRow& row : ExprVariableRows()) {
+    text += fmt::format("| `{}` | {} | {} |\n", row.name, KindsText(row.kinds), row.doc);
+  }
+  for (const ExprConstantRow& row : ExprConstantRows()) {
+    text += fmt::format("| `{}` | all | {} |\n", row.name, row.doc);
+  }
+  return text;
+}
+
+static auto FunctionsText(bool of_library) -> std::string {
+  std::string text = of_library
+                         ? "| function | in | domain | value | is written | source |\n|---|---|---|---|---|---|\n"
+                         : "| function | in | domain | value | source |\n|---|---|---|---|---|\n";
+  for (const ExprFunctionRow& row : ExprFunctionRows()) {
+    if (row.is_library() == of_library) {
+      text += fmt::format("| `{}({})` | {} | {} | {} |{} {} |\n", row.name, row.parameters, KindsText(row.kinds),
+                          row.parameters.empty() ? ""
+                          : row.domain.empty()   ? "numbers"
+                                                 : row.domain,
+                          row.doc, of_library ? fmt::format(" `{}` |", row.body) : "", row.source);
+    }
+  }
+  return text;
+}
+
+static auto SchemesText() -> std::string {
+  std::string text;
+  for (const InitScheme& scheme : InitSchemes()) {
+    text += fmt::format("\n**`{}`**: {}.\n\n| parameters | rule |\n|---|---|\n", scheme.name, scheme.doc);
+    for (const InitSchemeRule& rule : scheme.rules) {
+      std::string globs;
+      for (const std::string_view glob : rule.globs) {
+        globs += fmt::format("{}`{}`", globs.empty() ? "" : ", ", glob);
+      }
+      text += fmt::format("| {} | `{}` |\n", globs, rule.value);
+    }
+  }
+  return text;
+}
+
+auto ExprReference() -> std::string {
+  return fmt::format(
+      "## Names\n\n{}\n"
+      "## Functions\n\nNumbers in, a number or a distribution out. Angles are in radians; `n`, `begin` and `decay` of "
+      "schedules are\nnumbers of steps; everything else is a pure number.\n\n{}\n"
+      "### Written in the language\n\n{}\n"
+      "## Schemes of init rules\n{}",
+      NamesText(), FunctionsText(false), FunctionsText(true), SchemesText());
+}
+
+}  // namespace shardc

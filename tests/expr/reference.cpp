@@ -1,0 +1,50 @@
+// docs/expressions.md: its tables are those of schemas/, and its examples are sound.
+
+#include "compiler/expr/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+
+#include "tests/expr/expr_case.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shardc {
+namespace {
+
+const std::string Page = std::string(SHARDC_SOURCE_DIR) + "/docs/expressions.md";
+
+// SHARDC_UPDATE_GOLDENS=1 writes it anew.
+TEST(ExprReference, TablesOfThePageAreCurrent) {
+  const std::string page = ReadText(Page);
+  const std::string tables = ExprReference();
+  const size_t begin = page.find("## Names\n");
+  ASSERT_NE(begin, std::string::npos);
+  const char* update = std::getenv("SHARDC_UPDATE_GOLDENS");
+  if (update != nullptr && std::string_view(update) == "1") {
+    WriteText(Page, page.substr(0, begin) + tables);
+  } else {
+    EXPECT_EQ(page.substr(begin), tables) << "docs/expressions.md is stale; to rewrite: SHARDC_UPDATE_GOLDENS=1";
+  }
+}
+
+// Lines `    key = "expression"` of the page.
+TEST(ExprReference, ExamplesOfThePageHaveAValue) {
+  const std::string page = ReadText(Page);
+  const std::regex line("\n    ([a-z_]+) = \"([^\"]+)\"");
+  ExprVariables variables = TestVariables();
+  variables["steps"] = 10'000;
+  int num_examples = 0;
+  for (std::sregex_iterator match(page.begin(), page.end(), line); match != std::sregex_iterator(); ++match) {
+    const std::string key = (*match)[1];
+    const ExprKind kind = key == "lr" ? Schedule : key == "value" ? ExprKind::Rule : Predicate;
+    EXPECT_EQ(ValueOrErrors((*match)[2].str(), kind, variables).find("expr-"), std::string::npos)
+        << key << " = " << (*match)[2];
+    ++num_examples;
+  }
+  EXPECT_GE(num_examples, 10);
+}
+
+}  // namespace
+}  // namespace shardc
