@@ -41,6 +41,12 @@ static auto RecordPlan(const Plan& plan, const std::string& run_dir) -> Status {
   return RenameAt(*directory, temporary, name);
 }
 
+using Clock = std::chrono::steady_clock;
+
+static auto SecondsSince(Clock::time_point begin) -> double {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 RankRunner::RankRunner(RankContext& context)
     : context_(context),
       plan_(*context.plan),
@@ -53,6 +59,7 @@ RankRunner::RankRunner(RankContext& context)
 }
 
 auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>> {
+  const auto begin = Clock::now();
   std::unique_ptr<RankRunner> runner(new RankRunner(context));
   const Plan& plan = *context.plan;
   // All ranks run on this host and share its cores.
@@ -97,6 +104,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_, runner->execution_);
     }
   }
+  runner->bind_seconds_ = SecondsSince(begin);
   return runner;
 }
 
@@ -165,6 +173,7 @@ auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status
 }
 
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
+  const auto begin = Clock::now();
   auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
   if (!newest) {
     return newest.error();
@@ -187,6 +196,10 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     if (leads()) {
       PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
     }
+  }
+  if (leads()) {
+    PrintLog(stderr, fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}\n", bind_seconds_,
+                                 SecondsSince(begin), *newest ? "load" : "initialise"));
   }
   return CompletedSteps();
 }
@@ -301,12 +314,12 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   }
   const ScalarId stop = plan_.ScalarNamed("stop");
   while (CompletedSteps() < plan_.run.steps) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     const auto halt = Step();
     if (!halt) {
       return halt.error();
     }
-    RETURN_IF_ERROR(Record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
+    RETURN_IF_ERROR(Record(SecondsSince(start)));
     if (*halt) {
       return **halt;
     }

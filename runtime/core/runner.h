@@ -69,6 +69,7 @@ class RankRunner {
   ScalarTable scalars_;
   RankServices services_;
   RankBinder binder_;
+  double bind_seconds_ = 0;
   std::unique_ptr<TokenReader> tokens_;
   std::unique_ptr<CheckpointReader> reader_;
   std::unique_ptr<CheckpointWriter> writer_;
