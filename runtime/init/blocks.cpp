@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/base/processor.h"
@@ -85,17 +86,20 @@ auto UniformBlock(PhiloxKey key, int64_t first, BlockOfDoubles& u) -> void {
   }
 }
 
-AVX512 static auto CentralQuantilesAvx512(const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
+/// Those for which the first formula of a tail does not hold: hardly ever one.
+[[gnu::always_inline]] static inline auto PutFarTails(size_t n, const BlockOfDoubles& tails, BlockOfDoubles& quantiles)
+    -> void {
+  for (size_t j = 0; j < n; ++j) {
+    if (tails[j] < FarTail) [[unlikely]] {
+      quantiles[j] = TailQuantile(tails[j]);
+    }
+  }
+}
+
+// Three elements in twenty lie in a tail: these are put next to each other, computed, and put back.
+
+static auto QuantilesPortable(const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
   CentralQuantiles(p, z);
-}
-
-AVX512 static auto NearTailQuantilesAvx512(size_t n, const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
-  NearTailQuantiles(n, p, z);
-}
-
-auto NormalQuantileBlock(const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
-  HasAvx512() ? CentralQuantilesAvx512(p, z) : CentralQuantiles(p, z);
-  // Three in twenty lie in a tail: these next to each other, and once more.
   std::array<uint16_t, InitBlock> places;
   size_t n = 0;
   for (size_t i = 0; i < p.size(); ++i) {
@@ -107,11 +111,49 @@ auto NormalQuantileBlock(const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
   for (size_t j = 0; j < n; ++j) {
     tails[j] = p[places[j]] < 0.5 ? p[places[j]] : 1 - p[places[j]];
   }
-  HasAvx512() ? NearTailQuantilesAvx512(n, tails, quantiles) : NearTailQuantiles(n, tails, quantiles);
+  NearTailQuantiles(n, tails, quantiles);
+  PutFarTails(n, tails, quantiles);
   for (size_t j = 0; j < n; ++j) {
-    const double tail = tails[j] >= FarTail ? quantiles[j] : TailQuantile(tails[j]);
-    z[places[j]] = p[places[j]] < 0.5 ? -tail : tail;
+    z[places[j]] = p[places[j]] < 0.5 ? -quantiles[j] : quantiles[j];
   }
+}
+
+AVX512 static auto QuantilesAvx512(const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
+  CentralQuantiles(p, z);
+  constexpr size_t Lanes = 8;
+  std::array<__mmask8, InitBlock / Lanes> in_tail;
+  // Whole vectors are stored behind what counts.
+  std::array<double, InitBlock + Lanes> gathered;
+  size_t n = 0;
+  for (size_t i = 0; i < p.size(); i += Lanes) {
+    const __m512d probability = _mm512_loadu_pd(p.data() + i);
+    const __m512d q = _mm512_sub_pd(probability, _mm512_set1_pd(0.5));
+    const __mmask8 mask = _mm512_cmp_pd_mask(_mm512_abs_pd(q), _mm512_set1_pd(CentralWidth), _CMP_GT_OQ);
+    const __m512d tail = _mm512_min_pd(probability, _mm512_sub_pd(_mm512_set1_pd(1), probability));
+    _mm512_storeu_pd(gathered.data() + n, _mm512_maskz_compress_pd(mask, tail));
+    in_tail[i / Lanes] = mask;
+    n += static_cast<size_t>(__builtin_popcount(mask));
+  }
+  BlockOfDoubles tails;
+  BlockOfDoubles quantiles;
+  std::copy_n(gathered.data(), n, tails.data());
+  NearTailQuantiles(n, tails, quantiles);
+  PutFarTails(n, tails, quantiles);
+  std::copy_n(quantiles.data(), n, gathered.data());
+  size_t at = 0;
+  for (size_t i = 0; i < p.size(); i += Lanes) {
+    const __mmask8 mask = in_tail[i / Lanes];
+    const __m512d probability = _mm512_loadu_pd(p.data() + i);
+    const __m512d quantile = _mm512_maskz_expand_pd(mask, _mm512_loadu_pd(gathered.data() + at));
+    const __mmask8 below = _mm512_cmp_pd_mask(probability, _mm512_set1_pd(0.5), _CMP_LT_OQ);
+    const __m512d turned = _mm512_mask_xor_pd(quantile, below, quantile, _mm512_set1_pd(-0.0));
+    _mm512_storeu_pd(z.data() + i, _mm512_mask_mov_pd(_mm512_loadu_pd(z.data() + i), mask, turned));
+    at += static_cast<size_t>(__builtin_popcount(mask));
+  }
+}
+
+auto NormalQuantileBlock(const BlockOfDoubles& p, BlockOfDoubles& z) -> void {
+  HasAvx512() ? QuantilesAvx512(p, z) : QuantilesPortable(p, z);
 }
 
 }  // namespace shardc

@@ -36,16 +36,19 @@ auto NormalQuantile(double p) -> double {
 
 static auto NormalCdf(double x) -> double { return 0.5 * std::erfc(-x * M_SQRT1_2); }
 
-/// Rounds to float without leaving [low, high].
-static auto RoundInto(double value, double low, double high) -> float {
-  float rounded = static_cast<float>(std::clamp(value, low, high));
-  if (rounded > high) {
-    rounded = std::nextafter(rounded, -std::numeric_limits<float>::infinity());
-  } else if (rounded < low) {
-    rounded = std::nextafter(rounded, std::numeric_limits<float>::infinity());
+/// The floats next to the bounds within [low, high]: what is rounded to float and then kept between them has not left
+/// it.
+struct FloatBounds {
+  FloatBounds(double low_bound, double high_bound)
+      : low(static_cast<float>(low_bound)), high(static_cast<float>(high_bound)) {
+    low = low < low_bound ? std::nextafter(low, std::numeric_limits<float>::infinity()) : low;
+    high = high > high_bound ? std::nextafter(high, -std::numeric_limits<float>::infinity()) : high;
   }
-  return rounded;
-}
+  auto Round(double value) const -> float { return std::min(std::max(static_cast<float>(value), low), high); }
+
+  float low;
+  float high;
+};
 
 /// Calls draw(u, n) for the elements in order, n <= InitBlock at a time: the first n of u are theirs.
 template <class Draw>
@@ -86,9 +89,10 @@ auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, In
       const double a = argument(2);
       const double b = argument(3);
       if (std == 0) {
-        std::fill(out, out + elements.size(), RoundInto(mean, a, b));
+        std::fill(out, out + elements.size(), FloatBounds(a, b).Round(mean));
         return;
       }
+      const FloatBounds bounds(a, b);
       // Near 1 a double cannot tell probabilities apart; bounds above the mean are mirrored into the lower tail.
       const bool mirrored = (a - mean) / std > 0;
       const double low = NormalCdf(mirrored ? (mean - b) / std : (a - mean) / std);
@@ -107,18 +111,21 @@ auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, In
         NormalQuantileBlock(inside, z);
         for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
           const double here = is_probability(p[i]) ? z[i] : (nearest - mean) / std * (mirrored ? -1 : 1);
-          *out++ = RoundInto(mean + std * (mirrored ? -here : here), a, b);
+          out[i] = bounds.Round(mean + std * (mirrored ? -here : here));
         }
+        out += n;
       });
       return;
     }
     case DistributionKind::Uniform: {
       const double a = argument(0);
       const double b = argument(1);
+      const FloatBounds bounds(a, b);
       ForEachUniform(key, elements, [&](const BlockOfDoubles& u, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          *out++ = RoundInto(a + (b - a) * u[static_cast<size_t>(i)], a, b);
+        for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+          out[i] = bounds.Round(a + (b - a) * u[i]);
         }
+        out += n;
       });
       return;
     }

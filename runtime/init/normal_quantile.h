@@ -21,8 +21,9 @@ template <size_t N>
   return sum;
 }
 
+constexpr double CentralWidth = 0.425;
 /// `q` is the probability less one half.
-[[gnu::always_inline]] inline auto IsCentral(double q) -> bool { return std::abs(q) <= 0.425; }
+[[gnu::always_inline]] inline auto IsCentral(double q) -> bool { return std::abs(q) <= CentralWidth; }
 
 /// Requires: IsCentral(q), or the result means nothing.
 [[gnu::always_inline]] inline auto CentralQuantile(double q) -> double {
