@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/check/expression_place.h"
+#include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/recipe/glob.h"
