@@ -106,13 +106,9 @@ static auto CheckProducts(CheckContext& context) -> void {
   const BatchSizes sizes = ResolveBatch(recipe);
   const auto seq = static_cast<double>(m.seq);
   const double head_width = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
-  double vocabularies = static_cast<double>(m.vocab);
-  for (const LossHeadSize& head : m.loss_heads) {
-    vocabularies += static_cast<double>(head.vocab);
-  }
   const double per_token = static_cast<double>(m.layers) * (6.0 * static_cast<double>(m.hidden) + 8 * head_width +
                                                             4.0 * static_cast<double>(m.ffn)) +
-                           2.0 * vocabularies;
+                           2.0 * (static_cast<double>(m.vocab) + FurtherVocab(m));
   const double micro_tokens = static_cast<double>(sizes.micro) * seq;
   const double rank_tokens = micro_tokens * static_cast<double>(sizes.accumulate);
   const double flops_per_token = 8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;

@@ -70,4 +70,7 @@ auto PlaceInList(CheckContext& context, const SourceRange& list, std::string_vie
 auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view path,
                std::string_view what) -> bool;
 
+/// Reports path-invalid where a list of files is empty, or the first path of it that cannot name one.
+auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::vector<std::string>>& files) -> void;
+
 }  // namespace shardc

@@ -16,17 +16,21 @@ auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view ke
   return false;
 }
 
-auto CheckData(CheckContext& context) -> void {
-  const Recipe& recipe = context.recipe();
-  const DataSection& data = recipe.data;
-  if (data.tokens->empty()) {
-    context.diags().Build(data.tokens.at, DiagnosticKind::PathInvalid, "tokens", "an empty list", "file").Emit();
+auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::vector<std::string>>& files) -> void {
+  if (files->empty()) {
+    context.diags().Build(files.at, DiagnosticKind::PathInvalid, key, "an empty list", "file").Emit();
   }
-  for (const std::string& path : *data.tokens) {
-    if (!CheckPath(context, data.tokens.at, "tokens", path, "file")) {
+  for (const std::string& path : *files) {
+    if (!CheckPath(context, files.at, key, path, "file")) {
       break;
     }
   }
+}
+
+auto CheckData(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const DataSection& data = recipe.data;
+  CheckFiles(context, "tokens", data.tokens);
   if (context.IsSound(data.eval_tokens, recipe.model.seq) && *data.eval_tokens > 0 &&
       *data.eval_tokens <= *recipe.model.seq) {
     context.diags()

@@ -40,14 +40,7 @@ static auto GreatestId(std::string_view format) -> int64_t {
 
 static auto CheckTargets(CheckContext& context, const Located<std::vector<std::string>>& files,
                          const Located<int64_t>& vocab) -> void {
-  if (files->empty()) {
-    context.diags().Build(files.at, DiagnosticKind::PathInvalid, "targets", "an empty list", "file").Emit();
-  }
-  for (const std::string& path : *files) {
-    if (!CheckPath(context, files.at, "targets", path, "file")) {
-      break;
-    }
-  }
+  CheckFiles(context, "targets", files);
   const Located<std::string>& format = context.recipe().data.format;
   if (!context.IsSound(vocab) || !context.IsSound(format)) {
     return;

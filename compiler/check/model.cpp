@@ -30,10 +30,7 @@ auto EstimateParameters(const Recipe& recipe) -> double {
   const double q_width = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
   const double kv_width = static_cast<double>(m.kv_heads) * static_cast<double>(m.head_dim);
   const double block = hidden * (2 * q_width + 2 * kv_width + 3 * static_cast<double>(m.ffn) + 2);
-  double vocabularies = static_cast<double>(m.vocab) * (m.tied ? 1 : 2);
-  for (const LossHeadSize& head : m.loss_heads) {
-    vocabularies += static_cast<double>(head.vocab);
-  }
+  const double vocabularies = static_cast<double>(m.vocab) * (m.tied ? 1 : 2) + FurtherVocab(m);
   return static_cast<double>(m.layers) * block + vocabularies * hidden + hidden;
 }
 

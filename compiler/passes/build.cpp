@@ -58,7 +58,10 @@ class PlanBuilder {
   /// Number of the first sample of a rank and repeat, for `per_step` samples a step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
   auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
-  auto LoadTargets(Emitter& emitter, const std::vector<ValueId>& targets, Split split, const RankExpr& sample) -> void;
+  /// Views of each term's targets of a step, at `offset` of their host memory.
+  auto TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId>;
+  auto LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
+                   const RankExpr& sample) -> void;
   /// Logits and loss sum of each term over all chunks of the sequence, added onto `sums` where these are valid; the
   /// last sums.
   auto Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets, std::vector<ValueId> sums,
@@ -172,24 +175,24 @@ auto PlanBuilder::Data() -> void {
     sample.repeat = 0;
   }
   const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
-  std::vector<ValueId> targets;
-  for (const Term& term : terms_) {
-    targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
-  }
-  emitter.Emit(op::LoadTokens{.tokens = tokens,
-                              .targets = targets.front(),
-                              .split = Split::Train,
-                              .sample = sample,
-                              .head = terms_.front().head});
-  LoadTargets(emitter, targets, Split::Train, sample);
+  LoadSamples(emitter, tokens, TargetViews(emitter, offset), Split::Train, sample);
   if (batch_.accumulate > 1) {
     emitter.Emit(op::EndRepeat{});
   }
 }
 
-/// Those of further heads.
-auto PlanBuilder::LoadTargets(Emitter& emitter, const std::vector<ValueId>& targets, Split split,
+auto PlanBuilder::TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId> {
+  std::vector<ValueId> targets;
+  for (const Term& term : terms_) {
+    targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
+  }
+  return targets;
+}
+
+auto PlanBuilder::LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
                               const RankExpr& sample) -> void {
+  emitter.Emit(op::LoadTokens{
+      .tokens = tokens, .targets = targets[0], .split = split, .sample = sample, .head = terms_[0].head});
   for (size_t i = 1; i < terms_.size(); ++i) {
     emitter.Emit(op::LoadTargets{.targets = targets[i], .split = split, .sample = sample, .head = terms_[i].head});
   }
@@ -298,10 +301,7 @@ auto PlanBuilder::Step() -> void {
     offset.repeat = NumElements(TokenType().shape) * SizeOf(DType::I32);
   }
   const ValueId tokens = emitter.View(tokens_buffer_, offset, TokenType(), "tokens");
-  std::vector<ValueId> targets;
-  for (const Term& term : terms_) {
-    targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
-  }
+  const std::vector<ValueId> targets = TargetViews(emitter, offset);
   std::vector<ValueId> counts;
   std::vector<ValueId> divisors;
   for (const Term& term : terms_) {
@@ -345,12 +345,7 @@ auto PlanBuilder::Eval() -> void {
   for (const Term& term : terms_) {
     targets.push_back(emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix)));
   }
-  emitter.Emit(op::LoadTokens{.tokens = tokens,
-                              .targets = targets.front(),
-                              .split = Split::Eval,
-                              .sample = SampleExpr(0),
-                              .head = terms_.front().head});
-  LoadTargets(emitter, targets, Split::Eval, SampleExpr(0));
+  LoadSamples(emitter, tokens, targets, Split::Eval, SampleExpr(0));
   const std::vector<ValueId> losses = Loss(emitter, Forward(emitter, tokens), targets, loss_sums, "eval.");
   emitter.set_phase(Phase::None);
   emitter.set_origin(held_out);

@@ -103,10 +103,7 @@ class Differentiator : public VjpContext {
     const ValueType type{parameter ? DType::F32 : like.dtype, like.shape};
     if (!NeedsGradient(value)) {
       // The op writes it whatever is asked for: room that no later op reads.
-      const ValueId unread =
-          emitter_.New(type, Category::Workspace, like.name + std::string(GradientSuffix) + ".unread");
-      plan_.values[unread].placement = DualOf(like.placement);
-      return {unread, {}};
+      return {NewGradient(like, type.dtype, Category::Workspace, ".unread"), {}};
     }
     const auto found = gradient_.find(value);
     if (const auto whole = whole_of_.find(value); found == gradient_.end() && whole != whole_of_.end()) {
@@ -119,9 +116,7 @@ class Differentiator : public VjpContext {
       gradient_[value] = sum;
       return {sum, onto};
     }
-    const ValueId fresh = emitter_.New(type, parameter ? Category::Gradients : Category::Activations,
-                                       like.name + std::string(GradientSuffix));
-    plan_.values[fresh].placement = DualOf(like.placement);
+    const ValueId fresh = NewGradient(like, type.dtype, parameter ? Category::Gradients : Category::Activations);
     gradient_[value] = fresh;
     return {fresh, {}};
   }
@@ -152,10 +147,7 @@ class Differentiator : public VjpContext {
   }
   auto NewTerm(ValueId value) -> ValueId override {
     const Value like = plan_.values[value];
-    const ValueId term = emitter_.New({like.dtype, like.shape}, Category::Activations,
-                                      like.name + std::string(GradientSuffix) + ".term");
-    plan_.values[term].placement = DualOf(like.placement);
-    return term;
+    return NewGradient(like, like.dtype, Category::Activations, ".term");
   }
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
 
@@ -169,6 +161,13 @@ class Differentiator : public VjpContext {
     }
     return placements;
   }
+  /// Room for a gradient of what is `like` this, placed as such.
+  auto NewGradient(const Value& like, DType dtype, Category category, std::string_view suffix = "") -> ValueId {
+    const ValueId gradient =
+        emitter_.New({dtype, like.shape}, category, fmt::format("{}{}{}", like.name, GradientSuffix, suffix));
+    plan_.values[gradient].placement = DualOf(like.placement);
+    return gradient;
+  }
   /// What an op wrote on the buffer of `value`, where that is a stretch of it under a name of its own; invalid else.
   auto WholeOf(ValueId value) const -> ValueId {
     const auto found = written_.find(plan_.values[value].buffer);
@@ -181,10 +180,7 @@ class Differentiator : public VjpContext {
     const Value like = plan_.values[part];
     const Value all = plan_.values[whole];
     if (!gradient_.contains(whole)) {
-      const ValueId fresh =
-          emitter_.New({all.dtype, all.shape}, Category::Activations, all.name + std::string(GradientSuffix));
-      plan_.values[fresh].placement = DualOf(all.placement);
-      gradient_[whole] = fresh;
+      gradient_[whole] = NewGradient(all, all.dtype, Category::Activations);
     }
     RankExpr offset = plan_.values[gradient_.at(whole)].offset;
     offset.base += like.offset.base - all.offset.base;
@@ -238,6 +234,7 @@ auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
     end_of_forward = forward[i].phase == Phase::Forward ? i + 1 : end_of_forward;
   }
   const auto last_sums = LastLossSums(forward);
+  std::unordered_map<ValueId, ValueId> divisors;
 
   std::vector<const Op*> pending;
   for (size_t i = 0; i < end_of_forward; ++i) {
@@ -248,7 +245,10 @@ auto Differentiate(Plan plan, PassContext&) -> ErrorOr<Plan> {
     }
     pending.push_back(&op);
     if (const auto loss = LossOf(op)) {
-      differentiator.Seed(loss->loss, DivisorOf(forward, last_sums.at(loss->loss)));
+      const ValueId sum = last_sums.at(loss->loss);
+      ValueId& divisor = divisors[sum];
+      divisor = divisor.valid() ? divisor : DivisorOf(forward, sum);
+      differentiator.Seed(loss->loss, divisor);
       // Back to the product that made the logits.
       for (bool at_logits = false; !at_logits; pending.pop_back()) {
         differentiator.Backward(*pending.back());

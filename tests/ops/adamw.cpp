@@ -141,6 +141,22 @@ TEST(Adamw, ClippedStepsEqualLibTorch) {
   });
 }
 
+/// The sixth update of rank 1's slice, gradients and moments being random numbers, the factor one half.
+static auto RunSixthUpdate(KernelFixture& fixture, SubVectorId id, ValueId parameter, ValueId copy) -> void {
+  fixture.Run(op::Adamw{.gradient = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 2)),
+                        .factor = fixture.F64({0.5}),
+                        .parameter = parameter,
+                        .exp_avg = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 3)),
+                        .exp_avg_sq = fixture.F32({UpdateSlice}, std::vector<double>(UpdateSlice, 0.25)),
+                        .copy = copy,
+                        .sub_vector = id,
+                        .lr = fixture.AddScalar(ScalarKind::Schedule, Lr),
+                        .updates = fixture.AddScalar(ScalarKind::State, 5),
+                        .beta1 = 0.9,
+                        .beta2 = 0.95,
+                        .eps = 1e-8});
+}
+
 // The copy is what a cast of the new parameters would give, where there are parameters; its padding is left alone.
 TEST(Adamw, TheCopyIsTheRoundedParameter) {
   ForBackends([](const Backend& backend) {
@@ -150,18 +166,7 @@ TEST(Adamw, TheCopyIsTheRoundedParameter) {
       const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
       const ValueId parameter = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 1));
       const ValueId copy = fixture.BF16({UpdateSlice}, std::vector<double>(UpdateSlice, 77.0));
-      fixture.Run(op::Adamw{.gradient = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 2)),
-                            .factor = fixture.F64({0.5}),
-                            .parameter = parameter,
-                            .exp_avg = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 3)),
-                            .exp_avg_sq = fixture.F32({UpdateSlice}, std::vector<double>(UpdateSlice, 0.25)),
-                            .copy = copies ? copy : ValueId{},
-                            .sub_vector = id,
-                            .lr = fixture.AddScalar(ScalarKind::Schedule, Lr),
-                            .updates = fixture.AddScalar(ScalarKind::State, 5),
-                            .beta1 = 0.9,
-                            .beta2 = 0.95,
-                            .eps = 1e-8});
+      RunSixthUpdate(fixture, id, parameter, copies ? copy : ValueId{});
       const auto updated = fixture.Numbers(parameter);
       if (!copies) {
         without_copy = updated;
@@ -194,18 +199,7 @@ TEST(Adamw, KeepsTheRoundedUpdate) {
       }
       const ValueId parameter = fixture.Floats(dtype, {UpdateSlice}, start);
       const ValueId copy = fixture.Floats(dtype == DType::F32 ? DType::BF16 : DType::F32, {UpdateSlice}, start);
-      fixture.Run(op::Adamw{.gradient = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 2)),
-                            .factor = fixture.F64({0.5}),
-                            .parameter = parameter,
-                            .exp_avg = fixture.F32({UpdateSlice}, RandomNumbers(UpdateSlice, 3)),
-                            .exp_avg_sq = fixture.F32({UpdateSlice}, std::vector<double>(UpdateSlice, 0.25)),
-                            .copy = copy,
-                            .sub_vector = id,
-                            .lr = fixture.AddScalar(ScalarKind::Schedule, Lr),
-                            .updates = fixture.AddScalar(ScalarKind::State, 5),
-                            .beta1 = 0.9,
-                            .beta2 = 0.95,
-                            .eps = 1e-8});
+      RunSixthUpdate(fixture, id, parameter, copy);
       if (dtype == DType::F32) {
         in_f32 = fixture.Numbers(parameter);
       } else {

@@ -56,10 +56,7 @@ TEST(Guard, WholeRunWithSavesAndRestart) {
   const Metrics plain = ReadMetrics(training / "plain");
   const Metrics guarded = ReadMetrics(training / "guarded");
   ASSERT_EQ(guarded.steps.size(), 20U);
-  for (size_t i = 0; i < 20; ++i) {
-    EXPECT_EQ(guarded.steps[i].loss, plain.steps[i].loss) << i;
-    EXPECT_EQ(guarded.steps[i].grad_norm, plain.steps[i].grad_norm) << i;
-  }
+  ExpectSameSteps(guarded, plain);
   // Shorter by evaluations at its own end.
   EXPECT_EQ(guarded.evals.back(), plain.evals.back());
 

@@ -154,7 +154,7 @@ TEST(MeshChange, RanksThatHoldTheSameHaveTheSameBits) {
 
 /// What the ranks stored in the newest checkpoint.
 auto StoredState(const std::string& run_dir) -> std::map<std::string, std::string> {
-  std::map<std::string, std::string> files = ContentsOf(run_dir + "/checkpoints/" + CheckpointsOf(run_dir).back());
+  std::map<std::string, std::string> files = NewestCheckpointOf(run_dir);
   std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".safetensors"); });
   return files;
 }

@@ -116,10 +116,7 @@ auto ExpectSameNumbers(const Sets& sets, const Sets& more) -> std::string {
   const Metrics metrics = ReadMetrics(training / "with");
   EXPECT_EQ(expected.steps.size(), 20U);
   EXPECT_EQ(metrics.steps.size(), 20U);
-  for (size_t i = 0; i < std::min(metrics.steps.size(), expected.steps.size()); ++i) {
-    EXPECT_EQ(metrics.steps[i].loss, expected.steps[i].loss) << "step " << i + 1;
-    EXPECT_EQ(metrics.steps[i].grad_norm, expected.steps[i].grad_norm) << "step " << i + 1;
-  }
+  ExpectSameSteps(metrics, expected);
   EXPECT_EQ(metrics.evals, expected.evals);
   return outcome.err;
 }
@@ -149,9 +146,7 @@ TEST(Train, GroupsMayChangeAtARestart) {
   const Metrics metrics = ReadMetrics(training / "cut");
   ASSERT_EQ(expected.steps.size(), 20U);
   ASSERT_EQ(metrics.steps.size(), 20U);
-  for (size_t i = 0; i < metrics.steps.size(); ++i) {
-    EXPECT_EQ(metrics.steps[i].loss, expected.steps[i].loss) << "step " << i + 1;
-  }
+  ExpectSameSteps(metrics, expected);
 }
 
 TEST(Train, PlanInTheRunDirectoryRunsAgainBitForBit) {

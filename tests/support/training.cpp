@@ -213,12 +213,13 @@ auto ContentsOf(const std::string& folder) -> std::map<std::string, std::string>
   return contents;
 }
 
-auto ExpectSameRun(const std::string& run_dir, const std::string& other_run_dir) -> void {
+auto NewestCheckpointOf(const std::string& run_dir) -> std::map<std::string, std::string> {
+  const auto names = CheckpointsOf(run_dir);
+  return names.empty() ? std::map<std::string, std::string>() : ContentsOf(run_dir + "/checkpoints/" + names.back());
+}
+
+auto ExpectSameSteps(const Metrics& metrics, const Metrics& other) -> void {
   const auto same = [](double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); };
-  const Metrics metrics = ReadMetrics(run_dir);
-  const Metrics other = ReadMetrics(other_run_dir);
-  EXPECT_THAT(metrics.others, testing::IsEmpty());
-  EXPECT_THAT(other.others, testing::IsEmpty());
   ASSERT_EQ(metrics.steps.size(), other.steps.size());
   for (size_t i = 0; i < metrics.steps.size(); ++i) {
     const StepLine& a = metrics.steps[i];
@@ -227,14 +228,18 @@ auto ExpectSameRun(const std::string& run_dir, const std::string& other_run_dir)
         << "step " << a.step << " has loss " << a.loss << ", gradient norm " << a.grad_norm << ", lr " << a.lr
         << "; step " << b.step << " there has " << b.loss << ", " << b.grad_norm << ", " << b.lr;
   }
+}
+
+auto ExpectSameRun(const std::string& run_dir, const std::string& other_run_dir) -> void {
+  const Metrics metrics = ReadMetrics(run_dir);
+  const Metrics other = ReadMetrics(other_run_dir);
+  EXPECT_THAT(metrics.others, testing::IsEmpty());
+  EXPECT_THAT(other.others, testing::IsEmpty());
+  ASSERT_NO_FATAL_FAILURE(ExpectSameSteps(metrics, other));
   EXPECT_EQ(metrics.evals, other.evals);
 
-  const auto newest = [](const std::string& dir) {
-    const auto names = CheckpointsOf(dir);
-    return names.empty() ? std::map<std::string, std::string>() : ContentsOf(dir + "/checkpoints/" + names.back());
-  };
-  const auto files = newest(run_dir);
-  const auto other_files = newest(other_run_dir);
+  const auto files = NewestCheckpointOf(run_dir);
+  const auto other_files = NewestCheckpointOf(other_run_dir);
   ASSERT_FALSE(files.empty());
   ASSERT_EQ(files.size(), other_files.size());
   for (const auto& [name, content] : files) {

@@ -83,8 +83,12 @@ auto CheckpointNameOf(int64_t step) -> std::string;
 /// Every file under a folder with what it holds.
 auto ContentsOf(const std::string& folder) -> std::map<std::string, std::string>;
 
-/// Expects the same losses, norms, learning rates and evaluations bit for bit, and a newest checkpoint (parameters,
-/// moments, manifest) equal byte for byte.
+/// The files of the newest committed checkpoint with what they hold; empty where there is none.
+auto NewestCheckpointOf(const std::string& run_dir) -> std::map<std::string, std::string>;
+
+/// Expects the same number of steps, and the same losses, norms and learning rates in each, bit for bit.
+auto ExpectSameSteps(const Metrics& metrics, const Metrics& other) -> void;
+/// Expects that, the same evaluations, and a newest checkpoint (parameters, moments, manifest) equal byte for byte.
 auto ExpectSameRun(const std::string& run_dir, const std::string& other_run_dir) -> void;
 
 }  // namespace shardc

@@ -6,16 +6,12 @@
 #include "compiler/expr/expr.h"
 #include "compiler/plan/local_parameter.h"
 #include "runtime/init/fill.h"
-#include "runtime/kernels/kernel.h"
+#include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
 
-/// Elements of a parameter by its rule, rounded once from f32 to what it is kept in.
-static auto Fill(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, float* out)
-    -> void {
-  FillRule(rule, seed, name, elements, out);
-}
-static auto Fill(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, BFloat16* out)
+/// As FillRule, each element rounded once more.
+static auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, BFloat16* out)
     -> void {
   constexpr int64_t BlockSize = 4096;
   std::array<float, BlockSize> block;
@@ -37,8 +33,8 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   CHECK(segment != sub_vector.segments.end(), "{} does not lie in v{}", parameter.name, op.sub_vector.index);
   const Interval owned = OwnedSegment(plan, sub_vector, *segment, binder.rank());
   const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
-  const View shard = binder.ViewOf(op.shard);
-  CHECK(owned.empty() || owned.end - slice_begin <= shard.num_elements(), "{} lies outside the slice", parameter.name);
+  CHECK(owned.empty() || owned.end - slice_begin <= binder.ViewOf(op.shard).num_elements(), "{} lies outside the slice",
+        parameter.name);
 
   // A plan's rules have every name put in already.
   const auto parsed = ParseExpr(parameter.init, ExprKind::Rule);
@@ -47,17 +43,16 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
 
   const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
-  return [shard, at = owned.begin - slice_begin, elements, rule = rule.value, seed = plan.run.init_seed,
-          name = parameter.name](const Moment& moment) -> Status {
-    ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
-      if (shard.dtype == DType::BF16) {
-        Fill(rule, seed, name, {begin, end}, shard.At<BFloat16>(moment) + at + offset);
-      } else {
-        Fill(rule, seed, name, {begin, end}, shard.At<float>(moment) + at + offset);
-      }
-    });
-    return Success{};
-  };
+  return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
+    return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, rule = rule.value,
+            seed = plan.run.init_seed, name = parameter.name](const Moment& moment) -> Status {
+      T* const out = shard.At(moment) + at;
+      ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
+        FillRule(rule, seed, name, {begin, end}, out + offset);
+      });
+      return Success{};
+    };
+  });
 }
 
 }  // namespace shardc
