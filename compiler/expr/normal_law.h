@@ -1,6 +1,7 @@
 // The standard normal law, written over numbers of any type with the operations of numeric.h.
 #pragma once
 
+#include "compiler/expr/math.h"
 #include "compiler/expr/numeric.h"
 
 namespace shardc {
@@ -34,8 +35,77 @@ auto StandardNormal(F x) -> F {
   const F v = FromBits((bits & MantissaBits) | One) - 1.5f;
   const F w = Polynomial(Log, v) + minus_k;
   return x * SelectSeldom(
-                 w >= TailBegin - Center, [&] { return Polynomial(Tail, F(w - (TailCenter - Center))); },
+                 w >= TailBegin - Center, [&] { return Polynomial(Tail, w - (TailCenter - Center)); },
                  Polynomial(Middle, w));
+}
+
+/// The probability of values up to x, with all digits in the lower tail.
+template <class F>
+auto NormalCdf(F x) -> F {
+  // Beyond it the lower tail is 0.
+  constexpr double Most = 39;
+  constexpr double RootOfHalf = 0x1.6a09e667f3bcdp-1;
+  const F a = Abs(x);
+  const F kept = Select(a > Most, Like(x, Most), a);
+  const F square = kept * kept;
+  const F density = ExpOfSum(-0.5 * square, -0.5 * Fma(kept, kept, -square));
+  const F tail = density * (0.5 * ScaledErfc(kept * RootOfHalf));
+  return Select(x > 0.0, 1.0 - tail, tail);
+}
+
+/// The inverse of NormalCdf. Requires: 0 < p < 1.
+/// Source: Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
+template <class F>
+auto NormalQuantile(F p) -> F {
+  static constexpr double A[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                                 1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                                 3.3430575583588128105e+4, 2.5090809287301226727e+3};
+  static constexpr double B[] = {1.0,
+                                 4.2313330701600911252e+1,
+                                 6.8718700749205790830e+2,
+                                 5.3941960214247511077e+3,
+                                 2.1213794301586595867e+4,
+                                 3.9307895800092710610e+4,
+                                 2.8729085735721942674e+4,
+                                 5.2264952788528545610e+3};
+  static constexpr double C[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
+                                 3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
+                                 2.27238449892691845833e-2, 7.74545014278341407640e-4};
+  static constexpr double D[] = {1.0,
+                                 2.05319162663775882187e0,
+                                 1.67638483018380384940e0,
+                                 6.89767334985100004550e-1,
+                                 1.48103976427480074590e-1,
+                                 1.51986665636164571966e-2,
+                                 5.47593808499534494600e-4,
+                                 1.05075007164441684324e-9};
+  static constexpr double E[] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
+                                 2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+                                 2.71155556874348757815e-5, 2.01033439929228813265e-7};
+  static constexpr double G[] = {1.0,
+                                 5.99832206555887937690e-1,
+                                 1.36929880922735805310e-1,
+                                 1.48753612908506148525e-2,
+                                 7.86869131145613259100e-4,
+                                 1.84631831751005468180e-5,
+                                 1.42151175831644588870e-7,
+                                 2.04426310338993978564e-15};
+  constexpr double CentralWidth = 0.425;
+  constexpr double FarTail = 5;
+  const F q = p - 0.5;
+  const F r = 0.180625 - q * q;
+  const F central = q * FusedPolynomial(A, r) / FusedPolynomial(B, r);
+  const auto tail = [&] {
+    const F root = Sqrt(-Log(Select(q < 0.0, p, 1.0 - p)));
+    const F s = root - 1.6;
+    const auto far_tail = [&] {
+      const F t = root - FarTail;
+      return FusedPolynomial(E, t) / FusedPolynomial(G, t);
+    };
+    const F size = SelectSeldom(root > FarTail, far_tail, FusedPolynomial(C, s) / FusedPolynomial(D, s));
+    return Select(q < 0.0, -size, size);
+  };
+  return SelectSeldom(Abs(q) > CentralWidth, tail, central);
 }
 
 }  // namespace shardc

@@ -86,4 +86,14 @@ auto Polynomial(const Coefficient (&c)[N], Number x) -> Number {
   return sum;
 }
 
+/// The same of doubles, with a fused step each: rounded half as often.
+template <class Number, size_t N>
+auto FusedPolynomial(const double (&c)[N], Number x) -> Number {
+  Number sum = Like(x, c[N - 1]);
+  for (size_t i = N - 1; i-- > 0;) {
+    sum = Fma(sum, x, Like(x, c[i]));
+  }
+  return sum;
+}
+
 }  // namespace shardc
