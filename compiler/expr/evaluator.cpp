@@ -7,7 +7,9 @@
 
 #include "compiler/base/check.h"
 #include "compiler/expr/expr.h"
+#include "compiler/expr/functions.h"
 #include "compiler/expr/lexer.h"
+#include "compiler/expr/math.h"
 #include "compiler/expr/names.h"
 #include "compiler/expr/tree.h"
 
@@ -23,12 +25,6 @@ struct Slot {
   /// The operation that has no value, if there is one.
   ExprNodeId fault;
 };
-
-/// What floor division leaves: of the sign of b.
-auto Remainder(double a, double b) -> double {
-  const double remainder = std::fmod(a, b);
-  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
-}
 
 class Evaluator {
  public:
@@ -154,8 +150,8 @@ class Evaluator {
       case ExprNodeKind::Subtract: return a - b;
       case ExprNodeKind::Multiply: return a * b;
       case ExprNodeKind::Divide: return b == 0 ? std::nullopt : std::optional(a / b);
-      case ExprNodeKind::Modulo: return b == 0 ? std::nullopt : std::optional(Remainder(a, b));
-      case ExprNodeKind::Power: return std::pow(a, b);
+      case ExprNodeKind::Modulo: return std::abs(a / b) < MostQuotient ? std::optional(Remainder(a, b)) : std::nullopt;
+      case ExprNodeKind::Power: return expr_functions::Pow(Numbers(node));
       case ExprNodeKind::Less: return a < b;
       case ExprNodeKind::LessEqual: return a <= b;
       case ExprNodeKind::Greater: return a > b;
@@ -189,6 +185,9 @@ class Evaluator {
     const double b = Operand(node, 1).number;
     if ((node.kind == ExprNodeKind::Divide || node.kind == ExprNodeKind::Modulo) && b == 0) {
       return fmt::format("division by zero: {} is 0", Quoted(TextOf(tree_.nodes[node.operands[1]], text_)));
+    }
+    if (node.kind == ExprNodeKind::Modulo) {
+      return fmt::format("`%` takes quotients below 2^53; here {} is divided by {}", a, b);
     }
     if (node.kind == ExprNodeKind::Power && a == 0) {
       return fmt::format("`^` of 0 takes powers of at least 0; the power is {}", b);

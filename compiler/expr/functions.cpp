@@ -1,7 +1,8 @@
 #include "compiler/expr/functions.h"
 
 #include <cmath>
-#include <utility>
+
+#include "compiler/expr/math.h"
 
 namespace shardc::expr_functions {
 
@@ -24,42 +25,32 @@ auto Sqrt(Arguments arguments) -> std::optional<double> {
 }
 
 auto Pow(Arguments arguments) -> std::optional<double> {
-  const auto [x, y] = std::pair(arguments[0], arguments[1]);
+  const double x = arguments[0];
+  const double y = arguments[1];
   const bool has_value = x > 0 || (x == 0 ? y >= 0 : y == std::trunc(y));
-  return has_value ? std::optional(std::pow(x, y)) : std::nullopt;
+  return has_value ? std::optional(shardc::Pow(x, y)) : std::nullopt;
 }
 
-auto Exp(Arguments arguments) -> std::optional<double> { return std::exp(arguments[0]); }
+auto Exp(Arguments arguments) -> std::optional<double> { return shardc::Exp(arguments[0]); }
 
 auto Log(Arguments arguments) -> std::optional<double> {
-  return arguments[0] > 0 ? std::optional(std::log(arguments[0])) : std::nullopt;
+  return arguments[0] > 0 ? std::optional(shardc::Log(arguments[0])) : std::nullopt;
 }
 
-auto Sin(Arguments arguments) -> std::optional<double> { return std::sin(arguments[0]); }
+auto Sin(Arguments arguments) -> std::optional<double> {
+  return std::abs(arguments[0]) <= MostAngle ? std::optional(shardc::Sin(arguments[0])) : std::nullopt;
+}
 
-auto Cos(Arguments arguments) -> std::optional<double> { return std::cos(arguments[0]); }
+auto Cos(Arguments arguments) -> std::optional<double> {
+  return std::abs(arguments[0]) <= MostAngle ? std::optional(shardc::Cos(arguments[0])) : std::nullopt;
+}
 
-auto Tanh(Arguments arguments) -> std::optional<double> { return std::tanh(arguments[0]); }
+auto Tanh(Arguments arguments) -> std::optional<double> { return shardc::Tanh(arguments[0]); }
 
-auto Erf(Arguments arguments) -> std::optional<double> { return std::erf(arguments[0]); }
+auto Erf(Arguments arguments) -> std::optional<double> { return shardc::Erf(arguments[0]); }
 
-/// Halley's steps triple the number of right digits; Winitzki's start has two. Near 1 the distance to 1 is exact in a
-/// double, and so is what erfc is compared with.
 auto ErfInv(Arguments arguments) -> std::optional<double> {
-  const double x = std::abs(arguments[0]);
-  if (x >= 1) {
-    return std::nullopt;
-  }
-  constexpr double A = 0.147;
-  const double log = std::log1p(-x * x);
-  const double b = 2 / (M_PI * A) + log / 2;
-  double y = std::sqrt(std::sqrt(b * b - log / A) - b);
-  for (int i = 0; i < 4; ++i) {
-    const double error = x < 0.5 ? std::erf(y) - x : (1 - x) - std::erfc(y);
-    const double newton = error / (M_2_SQRTPI * std::exp(-y * y));
-    y -= newton / (1 + y * newton);
-  }
-  return std::copysign(y, arguments[0]);
+  return std::abs(arguments[0]) < 1 ? std::optional(shardc::ErfInv(arguments[0])) : std::nullopt;
 }
 
 auto Normal(Arguments arguments) -> bool { return arguments[1] >= 0; }

@@ -11,7 +11,8 @@ namespace shardc::expr_functions {
 using Arguments = std::span<const double>;
 
 /// Of a function, its value, or nothing outside its domain; the caller refuses results that are not finite.
-#define FUNCTION(Name, name, parameters, domain, doc, source) auto Name(Arguments arguments)->std::optional<double>;
+#define FUNCTION(Name, name, parameters, domain, doc, error, source) \
+  auto Name(Arguments arguments)->std::optional<double>;
 /// Of a distribution, whether the arguments are in its domain.
 #define DISTRIBUTION(Name, name, parameters, domain, doc, source) auto Name(Arguments arguments)->bool;
 #include "schemas/init_functions.def"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/expr/math.h"
 
 namespace shardc {
 
@@ -39,12 +40,12 @@ static auto MomentsBetween(double a, double b) -> Moments {
   const double reach = std::sqrt(top * top + 80);
   const double low = top > 0 ? a : std::max(a, -reach);
   const double high = top < 0 ? b : std::min(b, reach);
-  const auto density = [&](double x) { return std::exp((top - x) * (top + x) / 2); };
+  const auto density = [&](double x) { return Exp((top - x) * (top + x) / 2); };
   const double mass = Integral(low, high, density);
   // Measured from the likeliest value, or the difference would be lost far out.
   const double shift = low == -high ? 0 : Integral(low, high, [&](double x) { return (x - top) * density(x); }) / mass;
   const double variance =
-      Integral(low, high, [&](double x) { return std::pow((x - top) - shift, 2) * density(x); }) / mass;
+      Integral(low, high, [&](double x) { return ((x - top) - shift) * ((x - top) - shift) * density(x); }) / mass;
   return {.mean = top + shift, .std = std::sqrt(variance)};
 }
 

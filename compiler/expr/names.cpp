@@ -46,15 +46,25 @@ auto ExprConstantRows() -> const std::vector<ExprConstantRow>& {
 auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>& {
   using enum ExprKind;
   static const std::vector<ExprFunctionRow> rows{
-#define FUNCTION(Name, name, parameters, domain, doc, source)                                                         \
-  {#name, {Predicate, Schedule, Rule}, parameters, domain, doc, source, ExprType::Number, DistributionKind::Constant, \
-   "",    expr_functions::Name},
+#define FUNCTION(Name, name, parameters, domain, doc, error, source) \
+  {#name,                                                            \
+   {Predicate, Schedule, Rule},                                      \
+   parameters,                                                       \
+   domain,                                                           \
+   doc,                                                              \
+   error,                                                            \
+   source,                                                           \
+   ExprType::Number,                                                 \
+   DistributionKind::Constant,                                       \
+   "",                                                               \
+   expr_functions::Name},
 #define DISTRIBUTION(Name, name, parameters, domain, doc, source)                \
   {#name,                                                                        \
    {Rule},                                                                       \
    parameters,                                                                   \
    domain,                                                                       \
    doc,                                                                          \
+   "",                                                                           \
    source,                                                                       \
    ExprType::Distribution,                                                       \
    DistributionKind::Name,                                                       \
@@ -66,7 +76,7 @@ auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>& {
 #define KINDS(...) \
   { __VA_ARGS__ }
 #define LIBRARY(name, result, kinds, parameters, domain, body, doc, source) \
-  {#name, kinds, parameters, domain, doc, source, ExprType::result, DistributionKind::Constant, body, nullptr},
+  {#name, kinds, parameters, domain, doc, "", source, ExprType::result, DistributionKind::Constant, body, nullptr},
 #include "schemas/expr_library.def"
 #undef KINDS
   };

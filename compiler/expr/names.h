@@ -33,6 +33,8 @@ struct ExprFunctionRow {
   /// "std >= 0"; empty: all numbers. Of a library function, a condition in the language.
   std::string_view domain;
   std::string_view doc;
+  /// Of those that C++ computes, the largest error, in ulp: "0.5"; "exact".
+  std::string_view error;
   /// Who computes it, or where its definition is from.
   std::string_view source;
   /// Number or Distribution.

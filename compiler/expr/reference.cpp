@@ -33,14 +33,16 @@ static auto NamesText() -> std::string {
 static auto FunctionsText(bool of_library) -> std::string {
   std::string text = of_library
                          ? "| function | in | domain | value | is written | source |\n|---|---|---|---|---|---|\n"
-                         : "| function | in | domain | value | source |\n|---|---|---|---|---|\n";
+                         : "| function | in | domain | value | error, ulp | source |\n|---|---|---|---|---|---|\n";
   for (const ExprFunctionRow& row : ExprFunctionRows()) {
     if (row.is_library() == of_library) {
       text += fmt::format("| `{}({})` | {} | {} | {} |{} {} |\n", row.name, row.parameters, KindsText(row.kinds),
                           row.parameters.empty() ? ""
                           : row.domain.empty()   ? "numbers"
                                                  : row.domain,
-                          row.doc, of_library ? fmt::format(" `{}` |", row.body) : "", row.source);
+                          row.doc,
+                          fmt::format(" {} |", of_library ? fmt::format("`{}`", row.body) : std::string(row.error)),
+                          row.source);
     }
   }
   return text;
@@ -65,7 +67,8 @@ auto ExprReference() -> std::string {
   return fmt::format(
       "## Names\n\n{}\n"
       "## Functions\n\nNumbers in, a number or a distribution out. Angles are in radians; `n`, `begin` and `decay` of "
-      "schedules are\nnumbers of steps; everything else is a pure number.\n\n{}\n"
+      "schedules are\nnumbers of steps; everything else is a pure number. The functions have the same bits on every "
+      "machine. Each is off by\nat most the error of its row, which a test measures with MPFR.\n\n{}\n"
       "### Written in the language\n\n{}\n"
       "## Schemes of init rules\n{}",
       NamesText(), FunctionsText(false), FunctionsText(true), SchemesText());

@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 
+#include "compiler/expr/functions.h"
 #include "tests/expr/expr_case.h"
 
 namespace shardc {
@@ -76,13 +77,14 @@ class Generator {
         return Strict({"", " / ", ""}, ProductBinding, {ProductBinding, UnaryBinding}, depth,
                       [](double a, double b) { return b == 0 ? NAN : a / b; });
       case 6:
-        return Strict({"", "^", ""}, PowerBinding, {AtomBinding, UnaryBinding}, depth,
-                      [](double a, double b) { return std::pow(a, b); });
+        return Strict({"", "^", ""}, PowerBinding, {AtomBinding, UnaryBinding}, depth, [](double a, double b) {
+          return expr_functions::Pow(std::array{a, b}).value_or(NAN);
+        });
       case 7: return Negate(depth);
       case 8:
         return Strict({"", " % ", ""}, ProductBinding, {ProductBinding, UnaryBinding}, depth, [](double a, double b) {
-          const double rest = b == 0 ? NAN : std::fmod(a, b);
-          return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+          const double rest = std::abs(a / b) < 0x1p53 ? std::fmod(a, b) : NAN;
+          return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest + 0.0;
         });
       case 9: return Let(depth);
       default: return If(depth, [&](int inner) { return Number(inner); });
