@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// 2^k for whole k from -1022 to 1023, as bits.
+/// 2^k. Requires: -1022 <= k <= 1023.
 template <class Integer>
 auto PowerOfTwo(Integer k) {
   return FromBits((k + int64_t{1023}) << 52);
@@ -27,7 +27,8 @@ struct ExpParts {
   F low;
 };
 
-constexpr double Log2High = 0x1.62e42fefa38p-1;  // Its product with an exponent is exact.
+/// Its product with an exponent is exact.
+constexpr double Log2High = 0x1.62e42fefa38p-1;
 constexpr double Log2Low = 0x1.ef35793c7673p-45;
 
 /// e^(x + x_low) is 2^k (1 + high + low). Requires: -746 <= x <= 710, x_low within an ulp of x.
@@ -157,8 +158,9 @@ struct AngleParts {
 
 constexpr double MostAngle = 0x1p30;
 
-/// Requires: |x| <= MostAngle. Pi is known to 2^-160, and no double of that size is nearer to a multiple of pi/2 than
-/// 2^-62 or so.
+/// Pi is known to 2^-160 here, and no double above 1 is nearer to a multiple of pi/2 than 2^-61.
+/// Requires: |x| <= MostAngle.
+/// Source: of the distance: Ng, Argument Reduction for Huge Arguments: Good to the Last Bit (1992).
 template <class F>
 auto SplitAngle(F x) -> AngleParts<F> {
   constexpr double First = 0x1.921fb54442d18p+0;
@@ -176,7 +178,7 @@ auto SplitAngle(F x) -> AngleParts<F> {
   return {.k = k, .high = high, .low = (difference - high) + rest};
 }
 
-/// The sine of a quarter's angle, turned `quarters` of a circle further.
+/// The sine of the angle, `quarters` quarter turns further.
 template <class F>
 auto SinOfParts(const AngleParts<F>& angle, int64_t quarters) -> F {
   const auto sine = [&] {
@@ -316,7 +318,9 @@ template <class F>
 auto Remainder(F a, F b) -> F {
   // The quotient may have been rounded up to a whole number: then the rest is exact, and b is missing.
   const F rest = Fma(-Floor(a / b), b, a);
-  return Select(Either(Both(rest<0.0, b> 0.0), Both(rest > 0.0, b < 0.0)), rest + b, rest);
+  const auto is_negative = rest < 0.0;
+  const auto is_positive = rest > 0.0;
+  return Select(Either(Both(is_negative, b > 0.0), Both(is_positive, b < 0.0)), rest + b, rest);
 }
 
 }  // namespace shardc
