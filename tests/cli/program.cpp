@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-auto Shardc() -> std::string { return std::string(SHARDC_BINARY_DIR) + "/shardc"; }
+auto Shardc() -> std::string { return SHARDC_BINARY_DIR "/shardc"; }
 
 auto RunProgram(const std::string& program, const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment) -> Finished {
