@@ -1,6 +1,7 @@
 // What the ops of one rank are bound against: views into its arenas, and its services.
 #pragma once
 
+#include "runtime/init/drawn.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/memory/arenas.h"
 
@@ -14,6 +15,8 @@ struct RankServices {
   CheckpointWriter* writer = nullptr;
   /// Set once a checkpoint was chosen; ops that read it are bound after that.
   CheckpointReader* reader = nullptr;
+  /// What this rank drew.
+  IdVector<ParameterId, Drawn>* drawn = nullptr;
 };
 
 class RankBinder : public Binder {
@@ -29,6 +32,9 @@ class RankBinder : public Binder {
   auto tokens() -> TokenReader& override { return *Present(services_->tokens, "token reader"); }
   auto writer() -> CheckpointWriter& override { return *Present(services_->writer, "checkpoint writer"); }
   auto reader() -> CheckpointReader& override { return *Present(services_->reader, "checkpoint reader"); }
+  auto DrawnOf(ParameterId parameter) -> Drawn* override {
+    return services_->drawn == nullptr ? nullptr : &(*services_->drawn)[parameter];
+  }
 
  private:
   template <class T>

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <thread>
 
+#include "compiler/plan/init_record.h"
 #include "compiler/plan/text.h"
 #include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
+#include "runtime/core/initial_state.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -19,14 +21,13 @@ static auto DataOf(const Plan& plan, const std::string& run_dir) -> std::string 
   return plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
 }
 
-/// What runs is on record in the run directory, and can be run again. Called once the directory is locked and the state
-/// is accepted, so that a launch that is refused leaves the record of the one before.
-static auto RecordPlan(const Plan& plan, const std::string& run_dir) -> Status {
+/// Puts a file into the run directory, whole or not at all. Called once the directory is locked and the state is
+/// accepted, so that a launch that is refused leaves what the one before put on record.
+static auto PutOnRecord(const std::string& run_dir, const std::string& name, const std::string& text) -> Status {
   const auto directory = OpenDirectory(PosixFs(), run_dir);
   if (!directory) {
     return directory.error();
   }
-  const std::string name = "plan.shardc";
   const std::string temporary = name + ".tmp";
   // A launch that was killed may have left it.
   static_cast<void>(directory->fs().Unlink(directory->get(), temporary.c_str(), false));
@@ -34,7 +35,6 @@ static auto RecordPlan(const Plan& plan, const std::string& run_dir) -> Status {
   if (!file) {
     return file.error();
   }
-  const std::string text = PrintPlan(plan);
   RETURN_IF_ERROR(WriteAll(*file, text.data(), static_cast<int64_t>(text.size()), 0));
   RETURN_IF_ERROR(file->Fsync());
   RETURN_IF_ERROR(file->Close());
@@ -56,6 +56,10 @@ RankRunner::RankRunner(RankContext& context)
       checkpoint_dir_(DataOf(*context.plan, context.run_dir)) {
   services_.communicator = context.comm;
   services_.scalars = &scalars_;
+  for (int32_t i = 0; i < plan_.parameters.size(); ++i) {
+    drawn_.Add({});
+  }
+  services_.drawn = &drawn_;
 }
 
 auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>> {
@@ -197,9 +201,20 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
       PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
     }
   }
+  const auto drawn = SumDrawn(*context_.comm, plan_, drawn_);
+  if (!drawn) {
+    return drawn.error();
+  }
+  if (!*newest) {
+    auto realised = RealisedInit(plan_, *drawn);
+    if (!realised) {
+      return realised.error();
+    }
+    realised_ = *std::move(realised);
+  }
   if (leads()) {
-    PrintLog(stderr, fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}\n", bind_seconds_,
-                                 SecondsSince(begin), *newest ? "load" : "initialise"));
+    PrintLog(stderr, fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
+                                 SecondsSince(begin), *newest ? "load" : "initialise", drawn->elements));
   }
   return CompletedSteps();
 }
@@ -294,7 +309,10 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     return begun.error();
   }
   if (leads()) {
-    RETURN_IF_ERROR(RecordPlan(plan_, context_.run_dir));
+    RETURN_IF_ERROR(PutOnRecord(context_.run_dir, "plan.shardc", PrintPlan(plan_)));
+    if (realised_) {
+      RETURN_IF_ERROR(PutOnRecord(context_.run_dir, std::string(InitRecordName), ToText(*realised_)));
+    }
     auto metrics = MetricsWriter::Open(context_.run_dir + "/metrics.jsonl", *begun);
     if (!metrics) {
       return metrics.error();

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "compiler/expr/expr.h"
+#include "compiler/plan/init_record.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/core/program.h"
@@ -32,7 +33,8 @@ class RankRunner {
 
   // The parts of Train, for tests that look between them.
 
-  /// Fires `load`, then `first` or `restart`. The number of completed steps.
+  /// Fires `load`, then `first` or `restart`; looks at what was drawn, and whether ranks that hold the same agree. The
+  /// number of completed steps.
   auto Begin() -> ErrorOr<int64_t>;
   /// Runs one section as it stands.
   auto RunSection(SectionKind section) -> Status;
@@ -40,6 +42,8 @@ class RankRunner {
   auto Step() -> ErrorOr<std::optional<ExitCode>>;
 
   auto scalars() -> ScalarTable& { return scalars_; }
+  /// What this rank drew since it was made.
+  auto drawn() const -> const IdVector<ParameterId, Drawn>& { return drawn_; }
   auto ViewOf(ValueId value) -> View { return binder_.ViewOf(value); }
   auto execution() -> Execution& { return execution_; }
 
@@ -67,6 +71,9 @@ class RankRunner {
   std::unique_ptr<Guard> guard_;
   Execution execution_;
   ScalarTable scalars_;
+  IdVector<ParameterId, Drawn> drawn_;
+  /// After a start from scratch.
+  std::optional<InitRecord> realised_;
   RankServices services_;
   RankBinder binder_;
   double bind_seconds_ = 0;

@@ -17,6 +17,7 @@ class TokenReader;
 class CheckpointWriter;
 class CheckpointReader;
 class ScalarTable;
+struct Drawn;
 
 /// When a bound kernel runs.
 struct Moment {
@@ -59,6 +60,11 @@ class Binder {
   virtual auto tokens() -> TokenReader& = 0;
   virtual auto writer() -> CheckpointWriter& = 0;
   virtual auto reader() -> CheckpointReader& = 0;
+  /// Where initialize ops count what they draw of a parameter. Null: nobody asks.
+  virtual auto DrawnOf(ParameterId parameter) -> Drawn* {
+    static_cast<void>(parameter);
+    return nullptr;
+  }
 };
 
 /// The host's numbers of one rank: index = ScalarId.

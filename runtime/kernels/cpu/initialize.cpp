@@ -4,8 +4,10 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/expr/expr.h"
+#include "compiler/expr/moments.h"
 #include "compiler/plan/local_parameter.h"
 #include "runtime/init/fill.h"
+#include "runtime/kernels/cpu/draw_in_pieces.h"
 #include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
@@ -45,10 +47,12 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
     return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, rule = rule.value,
-            seed = plan.run.init_seed, name = parameter.name](const Moment& moment) -> Status {
+            seed = plan.run.init_seed, name = parameter.name, center = MomentsOf(rule.value).mean,
+            drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan)](const Moment& moment) -> Status {
       T* const out = shard.At(moment) + at;
       ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
-        FillRule(rule, seed, name, {begin, end}, out + offset);
+        DrawInPieces(loops, {begin, end}, out + offset, center, drawn,
+                     [&](Interval piece, T* to) { FillRule(rule, seed, name, piece, to); });
       });
       return Success{};
     };

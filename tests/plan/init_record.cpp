@@ -1,0 +1,92 @@
+// init.json: what is written reads back, what is damaged does not, and whose values they are is told.
+#include "compiler/plan/init_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+
+auto Sample() -> InitRecord {
+  return {
+      .seed = 0xffff'ffff'ffff'fffe,
+      .elements_drawn = 14,
+      .parameters = {{"a", {2, 3}, DType::F32, "normal(0, 0.02)", -1.0 / 3, 0.1}, {"b", {4}, DType::BF16, "1", 1, 0}}};
+}
+
+auto PlanOfSample() -> Plan {
+  Plan plan;
+  plan.run.init_seed = Sample().seed;
+  for (const RealisedParameter& parameter : Sample().parameters) {
+    plan.parameters.Add(
+        {.name = parameter.name, .shape = parameter.shape, .dtype = parameter.dtype, .init = parameter.rule});
+  }
+  return plan;
+}
+
+TEST(InitRecord, ReadsBack) {
+  const auto read = ParseInitRecord(ToText(Sample()));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, Sample());
+  EXPECT_EQ(DifferenceFrom(*read, PlanOfSample()), "");
+}
+
+TEST(InitRecord, DamageIsNamed) {
+  const std::string sound = ToText(Sample());
+  struct Case {
+    std::string from;
+    std::string to;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"{", "", "it is no JSON object"},
+      {"\"1.0\"", "\"2.0\"", "it has format version 2.0, this program reads version 1"},
+      {"\"format_version\"", "\"version\"", "`format_version` is not there"},
+      {"\"seed\": 18446744073709551614", "\"seed\": -1", "`seed` is not a whole number"},
+      {"\"parameters\"", "\"tensors\"", "`parameters` is not there"},
+      {"\"elements_drawn\": 14", "\"elements_drawn\": 1.5", "`elements_drawn` is not a whole number"},
+      {"\"name\": \"a\"", "\"name\": 1", "`name` is not a string"},
+      {"\"f32\"", "\"f31\"", "a: `dtype` is not an element type"},
+      {"\"mean\": 1.0", "\"mean\": null", "b: `mean` is not a number"},
+      {"4\n", "-4\n", "b: `shape` is not of whole numbers"},
+      {"4\n", "1, 1, 1, 1, 1, 1, 1, 1, 1\n", "b: `shape` is not of few dims"},
+  };
+  for (const Case& row : cases) {
+    std::string text = sound;
+    const size_t at = text.find(row.from);
+    ASSERT_NE(at, std::string::npos) << row.from;
+    text.replace(at, row.from.size(), row.to);
+    const auto read = ParseInitRecord(text);
+    ASSERT_FALSE(read.ok()) << row.to;
+    EXPECT_EQ(read.error().message, row.message);
+  }
+  for (size_t size = 0; size + 2 < sound.size(); ++size) {
+    EXPECT_FALSE(ParseInitRecord(sound.substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(ParseInitRecord("[]").ok());
+}
+
+TEST(InitRecord, AnotherStartIsNamed) {
+  const auto difference = [](const std::function<void(Plan&)>& change) {
+    Plan plan = PlanOfSample();
+    change(plan);
+    return DifferenceFrom(Sample(), plan);
+  };
+  const ParameterId a{0};
+  EXPECT_EQ(difference([](Plan& plan) { plan.run.init_seed = 3; }), "seed 18446744073709551614 there, 3 here");
+  EXPECT_EQ(difference([](Plan& plan) { plan.parameters.Add({}); }), "2 parameters there, 3 here");
+  EXPECT_EQ(difference([&](Plan& plan) { plan.parameters[a].name = "c"; }), "parameter 0 is a there, c here");
+  EXPECT_EQ(difference([&](Plan& plan) { plan.parameters[a].shape = {3, 2}; }), "a is f32[2, 3] there, f32[3, 2] here");
+  EXPECT_EQ(difference([&](Plan& plan) { plan.parameters[a].dtype = DType::BF16; }),
+            "a is f32[2, 3] there, bf16[2, 3] here");
+  EXPECT_EQ(difference([&](Plan& plan) { plan.parameters[a].init = "normal(0, 0.03)"; }),
+            "a is normal(0, 0.02) there, normal(0, 0.03) here");
+  // What values do not depend on.
+  EXPECT_EQ(difference([](Plan& plan) { plan.mesh = Mesh{{2, 4, 1}}; }), "");
+  EXPECT_EQ(difference([](Plan& plan) { plan.run.steps = 100; }), "");
+}
+
+}  // namespace
+}  // namespace shardc
