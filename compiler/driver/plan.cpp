@@ -1,6 +1,8 @@
 // shardc plan RECIPE: the plan, or what is asked of it, on stdout or in a file.
 
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "compiler/driver/files.h"
 #include "compiler/driver/output.h"
@@ -21,6 +23,7 @@ struct PlanOptions {
   std::string format = "text";
   std::string emit;
   bool print_init = false;
+  std::string run_dir;
   std::string stop_after;
   std::string print_after;
   std::vector<std::string> disabled;
@@ -60,10 +63,30 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
   return pipeline;
 }
 
+/// What a run put on record: that of the recipe, which may not have been, or one that is asked for.
+static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::optional<RealisedInit>> {
+  const std::filesystem::path path =
+      std::filesystem::path(run_dir.empty() ? plan.run.run_dir : run_dir) / InitRecordName;
+  std::error_code unknown;
+  if (run_dir.empty() && !std::filesystem::exists(path, unknown)) {
+    return std::optional<RealisedInit>();
+  }
+  constexpr size_t MostBytes = size_t{256} << 20;
+  const auto text = ReadFile(path, MostBytes);
+  if (!text) {
+    return Fail(ExitCode::Usage, "cannot read {}: {}", path.string(), text.error().message);
+  }
+  return std::optional(ReadRealisedInit(path, *text, plan));
+}
+
 /// What the command prints or writes.
-static auto ResultText(const Plan& plan, const PlanOptions& options) -> std::string {
+static auto ResultText(const Plan& plan, const PlanOptions& options) -> ErrorOr<std::string> {
   if (options.print_init) {
-    return options.format == "json" ? RenderInitJson(plan) : RenderInitText(plan);
+    const auto realised = FindRealisedInit(plan, options.run_dir);
+    if (!realised) {
+      return realised.error();
+    }
+    return options.format == "json" ? RenderInitJson(plan, *realised) : RenderInitText(plan, *realised);
   }
   if (options.emit == "model") {
     return PrintModel(plan);
@@ -101,7 +124,11 @@ static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status
     return plan.error();
   }
   SetCheckContext("printing the plan");
-  RETURN_IF_ERROR(WriteOut(ResultText(*plan, options), options.output));
+  const auto text = ResultText(*plan, options);
+  if (!text) {
+    return text.error();
+  }
+  RETURN_IF_ERROR(WriteOut(*text, options.output));
   if (options.explain && !options.output.empty() && options.emit.empty()) {
     const Report report = Explain(*plan);
     return WriteResult(options.format == "json" ? RenderReportJson(report) : RenderReportText(report));
@@ -125,6 +152,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
                  "the recipe with its defaults, the parameters, the plan as text or JSON, or the report");
   options.Flag("--print-init", values->print_init,
                "print what initialises each parameter, with mean and standard deviation, instead of the plan");
+  options.Text("--run-dir", values->run_dir, "DIR",
+               "with --print-init: beside them those that the run of this directory realised; default: the recipe's");
   options.Choice("--section", values->section, NamesOf<SectionKind>(), "print this section of the plan only");
   options.Choice("--stop-after", values->stop_after, passes, "stop after this pass");
   for (const std::string& pass : passes) {
@@ -143,6 +172,9 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     }
     if (values->print_init && !values->emit.empty()) {
       return ReportError(Fail(ExitCode::Usage, "--print-init and --emit={} both say what to print", values->emit));
+    }
+    if (!values->print_init && !values->run_dir.empty()) {
+      return ReportError(Fail(ExitCode::Usage, "--run-dir says whose realised values to print, beside --print-init"));
     }
     RecipeSource source(values->recipe);
     return ExitCodeOf(MakePlan(source, *values));

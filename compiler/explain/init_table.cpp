@@ -20,35 +20,84 @@ static auto PlaceText(const Origin& origin) -> std::string {
   return origin.line > 0 ? fmt::format("{}, recipe:{}", origin.key, origin.line) : origin.key;
 }
 
-auto RenderInitText(const Plan& plan) -> std::string {
-  Table table("  ");
-  table.KeepLeft(2);
-  table.Row({"parameter", "shape", "rule", "mean", "std", "from"});
-  for (const Parameter& parameter : plan.parameters) {
-    const Moments moments = InitMoments(parameter);
-    table.Row({parameter.name, ToText(parameter.shape), parameter.init, fmt::format("{:.6g}", moments.mean),
-               fmt::format("{:.6g}", moments.std), PlaceText(parameter.init_origin)});
+auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan& plan) -> RealisedInit {
+  auto record = ParseInitRecord(text);
+  if (!record) {
+    return {path, {}, "does not read: " + record.error().message};
   }
-  return fmt::format("init, seed {}, {} parameters; mean and std are those of what is drawn\n", plan.run.init_seed,
-                     plan.parameters.size()) +
-         table.Text();
+  if (const std::string difference = DifferenceFrom(*record, plan); !difference.empty()) {
+    return {path, {}, "is of another start: " + difference};
+  }
+  return {path, *std::move(record), ""};
 }
 
-auto RenderInitJson(const Plan& plan) -> std::string {
-  using Json = nlohmann::ordered_json;
-  Json json;
-  json["format_version"] = "1.0";
-  json["seed"] = plan.run.init_seed;
-  json["parameters"] = Json::array();
-  for (const Parameter& parameter : plan.parameters) {
+/// Null where there is none to show.
+static auto RecordOf(const std::optional<RealisedInit>& realised) -> const InitRecord* {
+  return realised && realised->record ? &*realised->record : nullptr;
+}
+
+auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realised) -> std::string {
+  const InitRecord* const record = RecordOf(realised);
+  Table table("  ");
+  table.KeepLeft(2);
+  std::vector<std::string> head{"parameter", "shape", "rule", "mean", "std", "from"};
+  if (record != nullptr) {
+    head.insert(head.end() - 1, {"realised mean", "realised std"});
+  }
+  table.Row(std::move(head));
+  for (const ParameterId id : plan.parameters.ids()) {
+    const Parameter& parameter = plan.parameters[id];
     const Moments moments = InitMoments(parameter);
-    json["parameters"].push_back({{"name", parameter.name},
-                                  {"shape", std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end())},
-                                  {"rule", parameter.init},
-                                  {"mean", moments.mean},
-                                  {"std", moments.std},
-                                  {"key", parameter.init_origin.key},
-                                  {"recipe_line", parameter.init_origin.line}});
+    std::vector<std::string> row{parameter.name,
+                                 ToText(parameter.shape),
+                                 parameter.init,
+                                 fmt::format("{:.6g}", moments.mean),
+                                 fmt::format("{:.6g}", moments.std),
+                                 PlaceText(parameter.init_origin)};
+    if (record != nullptr) {
+      const RealisedParameter& there = record->parameters[static_cast<size_t>(id.index)];
+      row.insert(row.end() - 1, {fmt::format("{:.6g}", there.mean), fmt::format("{:.6g}", there.std)});
+    }
+    table.Row(std::move(row));
+  }
+  std::string text =
+      fmt::format("init, seed {}, {} parameters; mean and std are those of what is drawn{}\n", plan.run.init_seed,
+                  plan.parameters.size(), record != nullptr ? "; realised in " + realised->path : "");
+  if (realised && record == nullptr) {
+    text += fmt::format("not shown: {} {}\n", realised->path, realised->reason);
+  }
+  return text + table.Text();
+}
+
+auto RenderInitJson(const Plan& plan, const std::optional<RealisedInit>& realised) -> std::string {
+  using Json = nlohmann::ordered_json;
+  const InitRecord* const record = RecordOf(realised);
+  Json json;
+  json["format_version"] = "1.1";
+  json["seed"] = plan.run.init_seed;
+  if (realised) {
+    json["realised"] = {{"file", realised->path}, {"shown", record != nullptr}};
+    if (record == nullptr) {
+      json["realised"]["reason"] = realised->reason;
+    }
+  }
+  json["parameters"] = Json::array();
+  for (const ParameterId id : plan.parameters.ids()) {
+    const Parameter& parameter = plan.parameters[id];
+    const Moments moments = InitMoments(parameter);
+    Json row{{"name", parameter.name},
+             {"shape", std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end())},
+             {"rule", parameter.init},
+             {"mean", moments.mean},
+             {"std", moments.std},
+             {"key", parameter.init_origin.key},
+             {"recipe_line", parameter.init_origin.line}};
+    if (record != nullptr) {
+      const RealisedParameter& there = record->parameters[static_cast<size_t>(id.index)];
+      row["realised_mean"] = there.mean;
+      row["realised_std"] = there.std;
+    }
+    json["parameters"].push_back(std::move(row));
   }
   return json.dump(2) + "\n";
 }

@@ -31,8 +31,7 @@ class Table {
     for (const auto& row : rows_) {
       std::string line;
       for (size_t i = 0; i < row.size(); ++i) {
-        const bool number = !text_columns_.contains(i) && !row[i].empty() &&
-                            std::isdigit(static_cast<unsigned char>(row[i].front())) != 0;
+        const bool number = !text_columns_.contains(i) && BeginsANumber(row[i]);
         line += i == 0 ? "" : "  ";
         line += number && i > 0 ? fmt::format("{:>{}}", row[i], widths_[i]) : fmt::format("{:<{}}", row[i], widths_[i]);
       }
@@ -43,6 +42,11 @@ class Table {
   }
 
  private:
+  static auto BeginsANumber(const std::string& cell) -> bool {
+    const size_t digit = cell.starts_with('-') ? 1 : 0;
+    return cell.size() > digit && std::isdigit(static_cast<unsigned char>(cell[digit])) != 0;
+  }
+
   std::string left_;
   std::set<size_t> text_columns_;
   std::vector<size_t> widths_;

@@ -216,6 +216,88 @@ TEST(Cli, PlanEmitsWhatIsAsked) {
   EXPECT_THAT(printed.err, Not(HasSubstr("// after differentiate\n")));
 }
 
+/// init.json as a run of this recipe would leave it, with a mean of 0.25 and a deviation of 0.5 everywhere.
+auto RecordOf(const std::string& recipe) -> std::string {
+  const auto init = nlohmann::json::parse(RunShardc({"plan", recipe, "--print-init", "--format=json"}).out);
+  nlohmann::json record{{"format_version", "1.0"},
+                        {"seed", init["seed"]},
+                        {"elements_drawn", 1},
+                        {"parameters", nlohmann::json::array()}};
+  for (const auto& parameter : init["parameters"]) {
+    record["parameters"].push_back({{"name", parameter["name"]},
+                                    {"shape", parameter["shape"]},
+                                    {"dtype", "f32"},
+                                    {"rule", parameter["rule"]},
+                                    {"mean", 0.25},
+                                    {"std", 0.5}});
+  }
+  return record.dump();
+}
+
+TEST(Cli, PrintInitShowsWhatARunRealised) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const auto print = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"plan", recipe, "--print-init"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunShardc(arguments);
+  };
+  EXPECT_THAT(print({}).out, Not(HasSubstr("realised")));
+
+  // In the recipe's run directory, and in another that is named.
+  const std::string file = folder / "runs/sound/init.json";
+  const std::string other_file = folder / "other/init.json";
+  std::filesystem::create_directories(folder / "runs/sound");
+  std::filesystem::create_directories(folder / "other");
+  const std::string record = RecordOf(recipe);
+  WriteText(file, record);
+  const std::string text = print({}).out;
+  EXPECT_THAT(text, HasSubstr(fmt::format("; realised in {}\n", file)));
+  EXPECT_THAT(text, MatchesRegex(".*  mean +std +realised mean +realised std +from\n.*"));
+  EXPECT_THAT(text,
+              MatchesRegex(".*model.norm.weight +\\[8\\] +normal\\(0, 0.02\\) +0 +0.02 +0.25 +0.5 +init.rule, .*"));
+  const auto json = nlohmann::json::parse(print({"--format=json"}).out);
+  EXPECT_EQ(json["realised"], (nlohmann::json{{"file", file}, {"shown", true}}));
+  EXPECT_EQ(json["parameters"][3]["realised_mean"], 0.25);
+  EXPECT_EQ(json["parameters"][3]["realised_std"], 0.5);
+  // Values do not depend on the mesh.
+  EXPECT_THAT(print({"--set", "mesh.dp=4"}).out, HasSubstr("realised mean"));
+
+  // Of another start: named, and not shown.
+  struct Case {
+    std::string set;
+    std::string difference;
+  };
+  const Case cases[] = {
+      {"init.seed=5", "seed 0 there, 5 here"},
+      {"model.layers=1", "parameter 10 is model.layers.1.input_layernorm.weight there, model.norm.weight here"},
+      {"init.rule=[{match = \"*\", value = \"normal(0, 0.03)\"}]",
+       "model.embed_tokens.weight is normal(0, 0.02) there, normal(0, 0.03) here"},
+  };
+  for (const Case& row : cases) {
+    const std::string reason = fmt::format("is of another start: {}", row.difference);
+    const Finished other = print({"--set", row.set});
+    EXPECT_EQ(other.exit_code, 0) << other.err;
+    EXPECT_THAT(other.out, HasSubstr(fmt::format("\nnot shown: {} {}\n", file, reason)));
+    EXPECT_THAT(other.out, Not(HasSubstr("realised")));
+    const auto other_json = nlohmann::json::parse(print({"--format=json", "--set", row.set}).out);
+    EXPECT_EQ(other_json["realised"], (nlohmann::json{{"file", file}, {"shown", false}, {"reason", reason}}));
+    EXPECT_FALSE(other_json["parameters"][0].contains("realised_mean"));
+  }
+  WriteText(other_file, "{");
+  const std::string other = folder / "other";
+  EXPECT_THAT(print({"--run-dir", other}).out,
+              HasSubstr(fmt::format("\nnot shown: {} does not read: it is no JSON object\n", other_file)));
+  WriteText(other_file, record);
+  EXPECT_THAT(print({"--run-dir", other}).out, HasSubstr(fmt::format("; realised in {}\n", other_file)));
+
+  const std::string nowhere = folder / "nowhere";
+  const Finished missing = print({"--run-dir", nowhere});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr(fmt::format("cannot read {}/init.json: No such file or directory", nowhere)));
+  EXPECT_EQ(RunShardc({"plan", recipe, "--run-dir", other}).exit_code, 2);
+}
+
 TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
   EXPECT_EQ(RunShardc({"help", "warmup"}).out,
             "warmup(n) (function of expressions): from 1 / n at step 0 to 1 at step n - 1, in equal parts, and 1 from "
