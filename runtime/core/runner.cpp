@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
+#include "runtime/core/compare_replicas.h"
 #include "runtime/core/initial_state.h"
 #include "runtime/memory/available_memory.h"
 
@@ -191,12 +192,15 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   if (*newest) {
     RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
+    RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
     if (leads()) {
       PrintLog(stderr, fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path,
                                    CompletedSteps()));
     }
   } else {
     RETURN_IF_ERROR(Fire(TriggerKind::First));
+    // The moments are zero.
+    RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
     if (leads()) {
       PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
     }
@@ -365,6 +369,7 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
   RETURN_IF_ERROR(Restore(checkpoint, ReadPurpose::Parameters));
   RETURN_IF_ERROR(RunSection(SectionKind::Restore));
+  RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
   return scalars_[plan_.ScalarNamed("eval_loss")];
 }

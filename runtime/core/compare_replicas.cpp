@@ -1,0 +1,124 @@
+#include "runtime/core/compare_replicas.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/digest.h"
+
+namespace shardc {
+
+namespace {
+
+/// What one rank holds of a parameter, in one role.
+struct HeldPart {
+  ParameterId parameter;
+  StateRole role = StateRole::Parameter;
+  std::pair<uint64_t, uint64_t> digest;
+};
+
+/// The parts of a rank that the ranks of its group over `axes` hold too.
+auto PartsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> std::vector<HeldPart> {
+  const Plan& plan = binder.plan();
+  std::vector<HeldPart> parts;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    if (LaterSumAxes(sub_vector, plan.mesh) != axes) {
+      continue;
+    }
+    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
+    for (const StateRole role : roles) {
+      if (!HasRole(sub_vector, role)) {
+        continue;
+      }
+      const auto* const slice = binder.ViewOf(StateOf(sub_vector, role)).At<const std::byte>({});
+      const int64_t element = SizeOf(StateTypeOf(plan, sub_vector, role));
+      for (const Segment& segment : sub_vector.segments) {
+        const Interval owned = OwnedSegment(plan, sub_vector, segment, binder.rank());
+        Digest digest;
+        digest.Update(slice + (owned.begin - slice_begin) * element, owned.size() * element);
+        parts.push_back({segment.parameter, role, digest.Halves()});
+      }
+    }
+  }
+  return parts;
+}
+
+/// Every rank's `mine`, one after another.
+template <class T>
+auto Gather(Communicator& communicator, AxisSet axes, const T* mine, size_t count) -> ErrorOr<std::vector<T>> {
+  std::vector<T> all(count * static_cast<size_t>(communicator.mesh().size(axes)));
+  RETURN_IF_ERROR(communicator.GatherSmall(axes, reinterpret_cast<const std::byte*>(mine),
+                                           static_cast<int64_t>(count * sizeof(T)),
+                                           reinterpret_cast<std::byte*>(all.data())));
+  return all;
+}
+
+auto Difference(const Plan& plan, const HeldPart& part, int64_t rank, std::pair<uint64_t, uint64_t> digest,
+                int64_t other, std::pair<uint64_t, uint64_t> digest_there) -> Error {
+  return Fail(ExitCode::InternalFault,
+              "{}{}: ranks {} and {} hold the same elements with different bits, XXH3-128 {} and {}",
+              part.role == StateRole::Parameter ? "" : fmt::format("{} of ", ToText(part.role)),
+              plan.parameters[part.parameter].name, rank, other, DigestText(digest.first, digest.second),
+              DigestText(digest_there.first, digest_there.second));
+}
+
+/// Among the ranks of one group, which all find the same. A failing collective is an error of its own.
+auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<Status> {
+  Communicator& communicator = binder.communicator();
+  const std::vector<HeldPart> parts = PartsOver(axes, binder, roles);
+  // One number a rank first: what nearly always is enough.
+  Digest digest_of_all;
+  for (const HeldPart& part : parts) {
+    digest_of_all.Update(&part.digest, sizeof(part.digest));
+  }
+  const auto mine = digest_of_all.Halves();
+  const auto summaries = Gather(communicator, axes, &mine, 1);
+  if (!summaries) {
+    return summaries.error();
+  }
+  if (std::ranges::all_of(*summaries, [&](const auto& theirs) { return theirs == summaries->front(); })) {
+    return Status(Success{});
+  }
+  const std::vector<int64_t> ranks = binder.plan().mesh.Group(axes, binder.rank());
+  for (const HeldPart& part : parts) {
+    const auto digests = Gather(communicator, axes, &part.digest, 1);
+    if (!digests) {
+      return digests.error();
+    }
+    const auto differs = std::ranges::find_if(*digests, [&](const auto& theirs) { return theirs != digests->front(); });
+    if (differs != digests->end()) {
+      return Status(Difference(binder.plan(), part, ranks.front(), digests->front(),
+                               ranks[static_cast<size_t>(differs - digests->begin())], *differs));
+    }
+  }
+  return Status(Fail(ExitCode::InternalFault, "digests differ, and those that they are made of do not"));
+}
+
+}  // namespace
+
+auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status {
+  const Plan& plan = binder.plan();
+  std::vector<AxisSet> axes_of_copies;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    const AxisSet axes = LaterSumAxes(sub_vector, plan.mesh);
+    if (axes != AxisSet{} && std::ranges::find(axes_of_copies, axes) == axes_of_copies.end()) {
+      axes_of_copies.push_back(axes);
+    }
+  }
+  if (axes_of_copies.empty()) {
+    return Success{};
+  }
+  Status mine = Success{};
+  for (const AxisSet axes : axes_of_copies) {
+    const auto compared = CompareOver(axes, binder, roles);
+    if (!compared) {
+      return compared.error();
+    }
+    if (mine && !*compared) {
+      mine = *compared;
+    }
+  }
+  return AgreeOnStatus(binder.communicator(), mine);
+}
+
+}  // namespace shardc

@@ -1,0 +1,17 @@
+// Ranks that hold the same elements hold the same bits, or no step is taken.
+#pragma once
+
+#include <span>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+/// Collective over all ranks. Compares digests of what each rank owns of each parameter, in these roles, among the
+/// ranks that hold the same of it: along `replicate`, and along `tp` what is not cut over it. Padding does not count.
+/// Errors: InternalFault, the same on all ranks: parameter, ranks and digests of the first difference of each group.
+/// Cost: one pass over what is compared; nothing where no rank holds what another does.
+auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status;
+
+}  // namespace shardc

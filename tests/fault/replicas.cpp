@@ -1,0 +1,162 @@
+// Ranks that are to hold the same and do not: found before the first step, by all ranks alike, which then end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+
+#include "runtime/core/runner.h"
+#include "runtime/launch/launch.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+
+/// One bit of what one rank holds of a parameter, turned over behind the last op of a section.
+struct Flip {
+  int64_t rank = 0;
+  std::string parameter;
+  StateRole role = StateRole::Parameter;
+  SectionKind section = SectionKind::Init;
+};
+
+/// False where the rank owns no element of it.
+auto TurnOver(const Flip& flip, const Plan& plan, RankContext& context) -> bool {
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    for (const Segment& segment : sub_vector.segments) {
+      const Interval owned = OwnedSegment(plan, sub_vector, segment, context.rank);
+      if (plan.parameters[segment.parameter].name != flip.parameter || owned.empty()) {
+        continue;
+      }
+      const Value& value = plan.values[StateOf(sub_vector, flip.role)];
+      const Buffer& buffer = plan.buffers[value.buffer];
+      const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, context.rank).begin;
+      std::byte* const last = context.arenas->Base(buffer.arena) + buffer.offset + value.offset.base +
+                              (owned.end - slice_begin) * SizeOf(value.dtype) - SizeOf(value.dtype);
+      *last ^= std::byte{1};
+      return true;
+    }
+  }
+  return false;
+}
+
+auto Inject(const Flip& flip, RankContext& context) -> void {
+  if (context.rank != flip.rank) {
+    return;
+  }
+  const Plan& plan = *context.plan;
+  const size_t last_op = plan.section(flip.section).ops.size() - 1;
+  context.execution.wrap = [=, &plan, &context](SectionKind section, size_t op, Kernel kernel) -> Kernel {
+    if (section != flip.section || op != last_op) {
+      return kernel;
+    }
+    return [=, &plan, &context](const Moment& moment) -> Status {
+      RETURN_IF_ERROR(kernel(moment));
+      CHECK(TurnOver(flip, plan, context), "rank {} owns nothing of {}", context.rank, flip.parameter);
+      return Success{};
+    };
+  };
+}
+
+/// What each rank says that begins or comes back.
+auto ErrorsOf(const Plan& plan, const std::string& run_dir, const std::optional<Flip>& flip)
+    -> std::vector<std::string> {
+  std::vector<std::string> errors(static_cast<size_t>(plan.mesh.num_ranks()));
+  const auto code = LaunchThreads(plan, {.run_dir = run_dir}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+    if (flip) {
+      Inject(*flip, context);
+    }
+    auto runner = RankRunner::Create(context);
+    const auto begun = runner ? (*runner)->Begin() : runner.error();
+    if (begun) {
+      return ExitCode::Ok;
+    }
+    errors[static_cast<size_t>(context.rank)] = begun.error().message;
+    return begun.error();
+  });
+  CHECK(code.ok(), "{}", code.error().message);
+  EXPECT_EQ(*code, errors[0].empty() ? ExitCode::Ok : ExitCode::InternalFault);
+  return errors;
+}
+
+auto Names(std::string_view what, int64_t a, int64_t b) -> testing::Matcher<const std::string&> {
+  return AllOf(HasSubstr(fmt::format("{}: ranks {} and {} hold the same elements with different bits, ", what, a, b)),
+               ContainsRegex("XXH3-128 [0-9a-f]{32} and [0-9a-f]{32}"));
+}
+
+constexpr const char* Matrix = "model.layers.1.mlp.down_proj.weight";
+// Of two ranks of dp the first one owns this, and the second one the matrix above.
+constexpr const char* FirstMatrix = "model.layers.1.self_attn.q_proj.weight";
+constexpr const char* Norm = "model.layers.0.input_layernorm.weight";
+
+TEST(Replicas, DifferencesAreFoundBeforeTheFirstStep) {
+  const Training training({"mesh.dp=2", "mesh.replicate=2"});
+  const Plan plan = training.Compile();
+  EXPECT_THAT(ErrorsOf(plan, training / "none", {}), Each(""));
+  // Ranks are numbered replicate first: 0 and 2 hold the same, and 1 and 3.
+  EXPECT_THAT(ErrorsOf(plan, training / "none", Flip{.rank = 2, .parameter = FirstMatrix}),
+              Each(Names(FirstMatrix, 0, 2)));
+  EXPECT_THAT(ErrorsOf(plan, training / "none", Flip{.rank = 1, .parameter = Matrix}), Each(Names(Matrix, 1, 3)));
+}
+
+TEST(Replicas, WhatEachRankOfTpHasWholeIsCompared) {
+  const Training training({"mesh.dp=1", "mesh.tp=2"});
+  const Plan plan = training.Compile();
+  EXPECT_THAT(ErrorsOf(plan, training / "none", Flip{.rank = 1, .parameter = Norm}), Each(Names(Norm, 0, 1)));
+  // What is cut over tp has no other copy.
+  EXPECT_THAT(ErrorsOf(plan, training / "none", Flip{.rank = 1, .parameter = Matrix}), Each(""));
+  const Plan with_copies = training.Compile({"mesh.replicate=2"});
+  EXPECT_THAT(ErrorsOf(with_copies, training / "none", Flip{.rank = 3, .parameter = Norm}), Each(Names(Norm, 0, 3)));
+  EXPECT_THAT(ErrorsOf(with_copies, training / "none", Flip{.rank = 3, .parameter = Matrix}),
+              Each(Names(Matrix, 1, 3)));
+}
+
+TEST(Replicas, DifferencesAreFoundWhenARunComesBack) {
+  const Training training({"mesh.dp=1", "mesh.replicate=2", "train.steps=2", "train.eval_every=0"});
+  ASSERT_EQ(training.Run().status, 0);
+  const Plan plan = training.Compile();
+  EXPECT_THAT(ErrorsOf(plan, training / "run", {}), Each(""));
+  for (const StateRole role : StateRoles) {
+    const std::string what = (role == StateRole::Parameter ? "" : std::string(ToText(role)) + " of ") + Matrix;
+    EXPECT_THAT(ErrorsOf(plan, training / "run",
+                         Flip{.rank = 1, .parameter = Matrix, .role = role, .section = SectionKind::Restore}),
+                Each(Names(what, 0, 1)));
+  }
+}
+
+// As processes: each ends, the error is told once, and nothing is put on record.
+TEST(Replicas, EveryProcessEnds) {
+  const Training training({"mesh.dp=2", "mesh.replicate=2"});
+  const Plan plan = training.Compile();
+  testing::internal::CaptureStderr();
+  const auto code = LaunchLocal(plan, {.run_dir = training / "run"}, [](RankContext& context) {
+    Inject({.rank = 3, .parameter = Matrix}, context);
+    return RunRank(context);
+  });
+  const std::string err = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.error().message;
+  EXPECT_EQ(*code, ExitCode::InternalFault);
+  EXPECT_THAT(err, AllOf(Names(Matrix, 1, 3), Not(HasSubstr("was killed")), Not(HasSubstr("has not ended"))));
+  EXPECT_EQ(err.find("different bits"), err.rfind("different bits")) << err;
+  EXPECT_FALSE(std::filesystem::exists(training / "run/metrics.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(training / "run/init.json"));
+}
+
+TEST(Replicas, RealRunsAgree) {
+  const Training training({"mesh.dp=2", "mesh.replicate=2", "train.steps=2", "train.eval_every=0"});
+  const Outcome first = training.Run();
+  EXPECT_EQ(first.status, 0) << first.err;
+  const Outcome again = training.Run("run", {"train.steps=4"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  const Outcome eval = training.Eval(training / "run/checkpoints/step-00000004");
+  EXPECT_EQ(eval.status, 0) << eval.err;
+}
+
+}  // namespace
+}  // namespace shardc
