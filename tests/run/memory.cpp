@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <regex>
 
+#include "runtime/core/runner.h"
+#include "runtime/launch/launch.h"
+#include "runtime/memory/available_memory.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -90,6 +93,71 @@ TEST(Memory, ProcessTakesWhatIsPlanned) {
       << "planned " << planned << " B more than with no blocks, taken " << taken << " B more";
   RecordProperty("planned", std::to_string(planned));
   RecordProperty("taken", std::to_string(taken));
+}
+
+/// The most that each rank, a process, had resident when it had initialised its state.
+auto PeaksAfterInit(const Plan& plan, const std::string& folder) -> std::vector<int64_t> {
+  const auto path_of = [&](int64_t rank) { return fmt::format("{}-peak-{}", folder, rank); };
+  const auto code = LaunchLocal(plan, {.run_dir = folder}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+    auto runner = RankRunner::Create(context);
+    if (!runner) {
+      return runner.error();
+    }
+    if (const auto begun = (*runner)->Begin(); !begun) {
+      return begun.error();
+    }
+    WriteText(path_of(context.rank), std::to_string(MeasurePeakResident().value));
+    return ExitCode::Ok;
+  });
+  CHECK(code.ok() && *code == ExitCode::Ok);
+  std::vector<int64_t> peaks;
+  for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
+    peaks.push_back(std::stoll(ReadText(path_of(rank))));
+  }
+  return peaks;
+}
+
+/// The slices of a rank's state: what init fills.
+auto StateBytes(const Plan& plan) -> int64_t {
+  int64_t bytes = 0;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    for (const ValueId id : {sub_vector.shard, sub_vector.exp_avg, sub_vector.exp_avg_sq, sub_vector.compute_copy}) {
+      bytes += id.valid() ? plan.values[id].bytes().value : 0;
+    }
+  }
+  return bytes;
+}
+
+// Nothing whole is built, and nothing besides the slices grows with the model.
+TEST(Memory, InitTakesTheOwnedSlices) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own memory grows with what is touched";
+#endif
+  constexpr int64_t MiB = int64_t{1} << 20;
+  constexpr int64_t MostBesides = 64 * MiB;
+  const Training training;
+  const std::vector<int64_t> tiny = PeaksAfterInit(training.Compile(), training / "tiny");
+  // Parameters alone, as there are no moments of what is not trained, and with moments.
+  for (const std::string frozen : {"\"*proj.weight\"", ""}) {
+    const Plan plan = training.Compile({"model.hidden=1024", "model.ffn=4096", "model.layers=17", "model.vocab=256",
+                                        "optimizer.frozen=[" + frozen + "]"});
+    int64_t parameters = 0;
+    for (const Parameter& parameter : plan.parameters) {
+      parameters += parameter.num_elements() * SizeOf(parameter.dtype);
+    }
+    ASSERT_GE(parameters, 1024 * MiB);
+    const std::vector<int64_t> peaks = PeaksAfterInit(plan, training / ("large" + std::to_string(frozen.size())));
+    ASSERT_EQ(peaks.size(), tiny.size());
+    for (size_t rank = 0; rank < peaks.size(); ++rank) {
+      const int64_t besides = peaks[rank] - tiny[rank] - StateBytes(plan);
+      EXPECT_LE(besides, MostBesides) << "rank " << rank << " has " << StateBytes(plan) << " B of state";
+      // Or nothing was measured.
+      EXPECT_GE(besides, -MiB) << "rank " << rank;
+      std::cout << fmt::format("  {:.0f} MiB of parameters, rank {}: {:.1f} MiB besides {:.1f} MiB of state\n",
+                               static_cast<double>(parameters) / MiB, rank, static_cast<double>(besides) / MiB,
+                               static_cast<double>(StateBytes(plan)) / MiB);
+    }
+  }
 }
 
 }  // namespace
