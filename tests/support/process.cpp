@@ -99,7 +99,10 @@ auto Process::Children() const -> std::vector<pid_t> {
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) {
       continue;
     }
-    const std::string stat = ReadText("/proc/" + name + "/stat");
+    // It may end while it is read, which an iterator over the file would throw.
+    std::ifstream file("/proc/" + name + "/stat");
+    std::string stat;
+    std::getline(file, stat);
     const size_t close = stat.rfind(')');
     if (close == std::string::npos) {
       continue;
