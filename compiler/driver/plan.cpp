@@ -65,10 +65,10 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
 
 /// What a run put on record: that of the recipe, which may not have been, or one that is asked for.
 static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::optional<RealisedInit>> {
-  const std::filesystem::path path =
-      std::filesystem::path(run_dir.empty() ? plan.run.run_dir : run_dir) / InitRecordName;
+  const std::string& folder = run_dir.empty() ? plan.run.run_dir : run_dir;
+  const std::filesystem::path path = std::filesystem::path(folder) / InitRecordName;
   std::error_code unknown;
-  if (run_dir.empty() && !std::filesystem::exists(path, unknown)) {
+  if (run_dir.empty() && (folder.empty() || !std::filesystem::exists(path, unknown))) {
     return std::optional<RealisedInit>();
   }
   constexpr size_t MostBytes = size_t{256} << 20;
