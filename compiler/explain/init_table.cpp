@@ -4,16 +4,15 @@
 
 #include "compiler/explain/table.h"
 #include "compiler/expr/moments.h"
+#include "compiler/plan/init_distribution.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
 
-static auto InitMoments(const Parameter& parameter) -> Moments {
-  const auto rule = ParseExpr(parameter.init, ExprKind::Rule);
-  CHECK(rule.ok(), "`{}` of {}", parameter.init, parameter.name);
-  const auto value = EvaluateRule(rule.value, {});
-  CHECK(value.ok(), "`{}` of {}", parameter.init, parameter.name);
-  return MomentsOf(value.value);
+/// Nothing of a formula.
+static auto InitMoments(const Parameter& parameter) -> std::optional<Moments> {
+  const auto distribution = InitDistribution(parameter);
+  return distribution ? std::optional(MomentsOf(*distribution)) : std::nullopt;
 }
 
 static auto PlaceText(const Origin& origin) -> std::string {
@@ -47,12 +46,12 @@ auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realise
   table.Row(std::move(head));
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
-    const Moments moments = InitMoments(parameter);
+    const auto moments = InitMoments(parameter);
     std::vector<std::string> row{parameter.name,
                                  ToText(parameter.shape),
                                  parameter.init,
-                                 fmt::format("{:.6g}", moments.mean),
-                                 fmt::format("{:.6g}", moments.std),
+                                 moments ? fmt::format("{:.6g}", moments->mean) : "-",
+                                 moments ? fmt::format("{:.6g}", moments->std) : "-",
                                  PlaceText(parameter.init_origin)};
     if (record != nullptr) {
       const RealisedParameter& there = record->parameters[static_cast<size_t>(id.index)];
@@ -84,12 +83,12 @@ auto RenderInitJson(const Plan& plan, const std::optional<RealisedInit>& realise
   json["parameters"] = Json::array();
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
-    const Moments moments = InitMoments(parameter);
+    const auto moments = InitMoments(parameter);
     Json row{{"name", parameter.name},
              {"shape", std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end())},
              {"rule", parameter.init},
-             {"mean", moments.mean},
-             {"std", moments.std},
+             {"mean", moments ? Json(moments->mean) : Json(nullptr)},
+             {"std", moments ? Json(moments->std) : Json(nullptr)},
              {"key", parameter.init_origin.key},
              {"recipe_line", parameter.init_origin.line}};
     if (record != nullptr) {

@@ -1,9 +1,10 @@
 // One loop over the nodes, operands first. An operand of the wrong type is reported at its own place; the operation
-// then counts as what it would have been, as its result does not depend on its operands' types. Only `if` takes its
-// type from its branches: a number beside a distribution is the constant distribution.
+// then counts as what it would have been. What is made of a number that is drawn is drawn: a distribution; so is what
+// `if` chooses, where one branch is.
 
 #include "compiler/expr/checker.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "compiler/base/check.h"
@@ -60,7 +61,7 @@ class Checker {
       case ExprNodeKind::Multiply:
       case ExprNodeKind::Divide:
       case ExprNodeKind::Modulo:
-      case ExprNodeKind::Power: RequireAll(node, ExprType::Number); return ExprType::Number;
+      case ExprNodeKind::Power: RequireAll(node, ExprType::Number); return NumberOrDraw(node);
       case ExprNodeKind::Less:
       case ExprNodeKind::LessEqual:
       case ExprNodeKind::Greater:
@@ -73,21 +74,38 @@ class Checker {
       case ExprNodeKind::If: return TypeOfIf(node);
       case ExprNodeKind::Call:
         RequireAll(node, ExprType::Number);
-        return ExprFunctionRows()[static_cast<size_t>(node.row)].result;
+        return ResultOf(node) == ExprType::Number ? NumberOrDraw(node) : ResultOf(node);
+      case ExprNodeKind::Copy: RequireAll(node, ExprType::Number); return ExprType::Distribution;
       case ExprNodeKind::Local: return types_[node.operands[0]];
-      case ExprNodeKind::Parameter: return ExprType::Number;
+      case ExprNodeKind::Parameter:
+        return types_[node.operands[0]] == ExprType::Distribution ? ExprType::Distribution : ExprType::Number;
       case ExprNodeKind::Library:
         for (size_t i = 2; i < node.operands.size(); ++i) {
           Require(node, node.operands[i], ExprType::Number);
         }
-        return ExprFunctionRows()[static_cast<size_t>(node.row)].result;
+        return ResultOf(node) == ExprType::Number ? NumberOrDraw(node, 2) : ResultOf(node);
       case ExprNodeKind::Broken: return std::nullopt;
     }
     CHECK(false, "node kind {}", static_cast<int>(node.kind));
   }
 
+  static auto ResultOf(const ExprNode& call) -> ExprType {
+    return ExprFunctionRows()[static_cast<size_t>(call.row)].result;
+  }
+
+  /// The type of an operation on numbers: drawn anew where an operand, from `first` on, is.
+  auto NumberOrDraw(const ExprNode& node, size_t first = 0) const -> ExprType {
+    const bool draws = std::any_of(node.operands.begin() + static_cast<std::ptrdiff_t>(first), node.operands.end(),
+                                   [&](ExprNodeId operand) { return types_[operand] == ExprType::Distribution; });
+    return draws ? ExprType::Distribution : ExprType::Number;
+  }
+
+  static auto Fits(ExprType type, ExprType wanted) -> bool {
+    return type == wanted || (type == ExprType::Distribution && wanted == ExprType::Number);
+  }
+
   auto Require(const ExprNode& node, ExprNodeId operand, ExprType type) -> void {
-    if (types_[operand] && *types_[operand] != type) {
+    if (types_[operand] && !Fits(*types_[operand], type)) {
       Report(tree_.nodes[operand], fmt::format("`{}` takes {}s; {{}} is {{}}", SignOf(node, text_), ToText(type)),
              *types_[operand]);
     }
@@ -102,10 +120,8 @@ class Checker {
   auto RequireComparable(const ExprNode& node) -> void {
     const auto left = types_[node.operands[0]];
     const auto right = types_[node.operands[1]];
-    if (left == ExprType::Distribution || right == ExprType::Distribution) {
-      RequireAll(node, ExprType::Number);
-    } else if (left && right) {
-      Require(node, node.operands[1], *left);
+    if (left && right) {
+      Require(node, node.operands[1], *left == ExprType::Distribution ? ExprType::Number : *left);
     }
   }
 

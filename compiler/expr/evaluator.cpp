@@ -1,224 +1,253 @@
 // Evaluates every node in one loop, operands first. A node without a value keeps the fault that took it, and passes it
 // on to the nodes that need it; `if`, `and`, `or` and functions drop the faults of operands that they do not need, so
 // the result is that of evaluating only what is needed.
+//
+// In a rule a node's value may vary from element to element. Then it has none here; ReduceRule writes down what is left
+// of it (reduced_text.cpp).
 
+#include "compiler/expr/evaluator.h"
+
+#include <array>
 #include <cmath>
-#include <optional>
 
 #include "compiler/base/check.h"
-#include "compiler/expr/expr.h"
-#include "compiler/expr/functions.h"
+#include "compiler/expr/function_values.h"
 #include "compiler/expr/lexer.h"
-#include "compiler/expr/math.h"
-#include "compiler/expr/names.h"
-#include "compiler/expr/tree.h"
+#include "compiler/expr/reduced_text.h"
 
 namespace shardc {
 
-namespace {
+Evaluator::Evaluator(const Expr& expr, const ExprVariables& variables)
+    : tree_(ExprAccess::Tree(expr)), text_(expr.text()), variables_(variables) {
+  for (const ExprNode& node : tree_.nodes) {
+    slots_.Add(Evaluate(node));
+  }
+}
 
-struct Slot {
-  /// Of a condition, 1 or 0.
-  double number = 0;
-  /// The call that made it, if it is a distribution.
-  ExprNodeId distribution;
-  /// The operation that has no value, if there is one.
-  ExprNodeId fault;
-};
+auto Evaluator::Errors() const -> std::vector<ExprError> {
+  if (!root().fault.valid()) {
+    return {};
+  }
+  const ExprNode& node = tree_.nodes[root().fault];
+  const std::string within =
+      node.library < 0 ? "" : fmt::format("in `{}`, ", ExprFunctionRows()[static_cast<size_t>(node.library)].name);
+  return {ErrorAt(node.place_begin, node.place_end, "expr-domain", within + Describe(node))};
+}
 
-class Evaluator {
- public:
-  Evaluator(const Expr& expr, const ExprVariables& variables)
-      : tree_(ExprAccess::Tree(expr)), text_(expr.text()), variables_(variables) {
-    for (const ExprNode& node : tree_.nodes) {
-      slots_.Add(Evaluate(node));
+auto Evaluator::Function(const ExprNode& call) -> const ExprFunctionRow& {
+  return ExprFunctionRows()[static_cast<size_t>(call.row)];
+}
+
+auto Evaluator::Numbers(const ExprNode& node, size_t first) const -> std::vector<double> {
+  std::vector<double> numbers;
+  numbers.reserve(node.operands.size());
+  for (size_t i = first; i < node.operands.size(); ++i) {
+    numbers.push_back(Operand(node, i).number);
+  }
+  return numbers;
+}
+
+auto Evaluator::Variable(std::string_view name) const -> std::optional<double> {
+  const auto found = variables_.find(name);
+  return found == variables_.end() ? std::nullopt : std::optional(found->second);
+}
+
+auto Evaluator::Choice(const ExprNode& node) const -> std::optional<size_t> {
+  switch (node.kind) {
+    case ExprNodeKind::Local:
+    case ExprNodeKind::Parameter: return 0;
+    case ExprNodeKind::And:
+    case ExprNodeKind::Or: {
+      const Slot& left = Operand(node, 0);
+      if (left.varies) {
+        return std::nullopt;
+      }
+      return left.fault.valid() || (left.number != 0) == (node.kind == ExprNodeKind::Or) ? 0 : 1;
+    }
+    case ExprNodeKind::If: {
+      const Slot& condition = Operand(node, 0);
+      if (condition.varies) {
+        return std::nullopt;
+      }
+      return condition.fault.valid() ? 0 : condition.number != 0 ? 1 : 2;
+    }
+    default: return std::nullopt;
+  }
+}
+
+auto Evaluator::Evaluate(const ExprNode& node) const -> Slot {
+  if (const auto choice = Choice(node)) {
+    return Operand(node, *choice);
+  }
+  const auto own = ExprNodeId{slots_.size()};
+  switch (node.kind) {
+    case ExprNodeKind::Number:
+    case ExprNodeKind::Bool: return {.number = node.number, .fault = {}};
+    case ExprNodeKind::And:
+    case ExprNodeKind::Or:
+    case ExprNodeKind::If: return VaryingChoice(node);
+    case ExprNodeKind::Library: {
+      const Slot& domain = Operand(node, 0);
+      if (domain.varies) {
+        return VaryingChoice(node);
+      }
+      return domain.fault.valid() ? domain : domain.number != 0 ? Operand(node, 1) : Slot{.fault = own};
+    }
+    case ExprNodeKind::Variable:
+    case ExprNodeKind::Negate:
+    case ExprNodeKind::Add:
+    case ExprNodeKind::Subtract:
+    case ExprNodeKind::Multiply:
+    case ExprNodeKind::Divide:
+    case ExprNodeKind::Modulo:
+    case ExprNodeKind::Power:
+    case ExprNodeKind::Less:
+    case ExprNodeKind::LessEqual:
+    case ExprNodeKind::Greater:
+    case ExprNodeKind::GreaterEqual:
+    case ExprNodeKind::Equal:
+    case ExprNodeKind::NotEqual:
+    case ExprNodeKind::Not:
+    case ExprNodeKind::Call:
+    case ExprNodeKind::Copy: return EvaluateStrict(node);
+    case ExprNodeKind::Local:
+    case ExprNodeKind::Parameter:
+    case ExprNodeKind::Broken: break;
+  }
+  CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
+}
+
+/// Of what elements choose from: what is known to have no value is a fault whether or not an element chooses it.
+auto Evaluator::VaryingChoice(const ExprNode& node) const -> Slot {
+  const size_t num_operands = node.kind == ExprNodeKind::Library ? 2 : node.operands.size();
+  for (size_t i = 0; i < num_operands; ++i) {
+    if (Operand(node, i).fault.valid()) {
+      return Operand(node, i);
     }
   }
+  return {.varies = true, .fault = {}};
+}
 
-  auto root() const -> const Slot& { return slots_[tree_.root()]; }
-
-  auto Errors() const -> std::vector<ExprError> {
-    if (!root().fault.valid()) {
-      return {};
+/// An operation that needs all its operands.
+auto Evaluator::EvaluateStrict(const ExprNode& node) const -> Slot {
+  bool varies = false;
+  for (const ExprNodeId operand : node.operands) {
+    if (slots_[operand].fault.valid()) {
+      return slots_[operand];
     }
-    const ExprNode& node = tree_.nodes[root().fault];
-    const std::string within =
-        node.library < 0 ? "" : fmt::format("in `{}`, ", ExprFunctionRows()[static_cast<size_t>(node.library)].name);
-    return {ErrorAt(node.place_begin, node.place_end, "expr-domain", within + Describe(node))};
+    varies = varies || slots_[operand].varies;
   }
-
-  auto Result() const -> Distribution {
-    if (!root().distribution.valid()) {
-      return {.kind = DistributionKind::Constant, .arguments = {root().number}};
-    }
-    const ExprNode& call = tree_.nodes[root().distribution];
-    return {.kind = Function(call).distribution, .arguments = Numbers(call)};
+  const bool is_of_element = node.kind == ExprNodeKind::Copy ||
+                             (node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Element);
+  if (is_of_element) {
+    return HasElementDomain(node) ? Slot{.varies = true, .fault = {}} : Slot{.fault = ExprNodeId{slots_.size()}};
   }
-
- private:
-  static auto Function(const ExprNode& call) -> const ExprFunctionRow& {
-    return ExprFunctionRows()[static_cast<size_t>(call.row)];
+  if (varies) {
+    return {.varies = true, .fault = {}};
   }
-
-  auto Operand(const ExprNode& node, size_t i) const -> const Slot& { return slots_[node.operands[i]]; }
-
-  /// Of its operands from `first` on.
-  auto Numbers(const ExprNode& node, size_t first = 0) const -> std::vector<double> {
-    std::vector<double> numbers;
-    numbers.reserve(node.operands.size());
-    for (size_t i = first; i < node.operands.size(); ++i) {
-      numbers.push_back(Operand(node, i).number);
-    }
-    return numbers;
+  const auto number = Compute(node);
+  if (!number || !std::isfinite(*number)) {
+    return {.fault = ExprNodeId{slots_.size()}};
   }
+  const bool is_draw = node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Distribution;
+  return {.number = *number, .varies = is_draw, .fault = {}};
+}
 
-  auto Variable(const ExprNode& node) const -> std::optional<double> {
-    const auto found = variables_.find(ExprVariableRows()[static_cast<size_t>(node.row)].name);
-    return found == variables_.end() ? std::nullopt : std::optional(found->second);
-  }
-
-  auto Evaluate(const ExprNode& node) const -> Slot {
-    switch (node.kind) {
-      case ExprNodeKind::Number:
-      case ExprNodeKind::Bool: return {.number = node.number, .distribution = {}, .fault = {}};
-      case ExprNodeKind::And: return IsDecided(node, false) ? Operand(node, 0) : Operand(node, 1);
-      case ExprNodeKind::Or: return IsDecided(node, true) ? Operand(node, 0) : Operand(node, 1);
-      case ExprNodeKind::If:
-        if (Operand(node, 0).fault.valid()) {
-          return Operand(node, 0);
-        }
-        return Operand(node, 0).number != 0 ? Operand(node, 1) : Operand(node, 2);
-      case ExprNodeKind::Local:
-      case ExprNodeKind::Parameter: return Operand(node, 0);
-      case ExprNodeKind::Library:
-        if (Operand(node, 0).fault.valid()) {
-          return Operand(node, 0);
-        }
-        return Operand(node, 0).number != 0 ? Operand(node, 1)
-                                            : Slot{.number = 0, .distribution = {}, .fault = ExprNodeId{slots_.size()}};
-      case ExprNodeKind::Variable:
-      case ExprNodeKind::Negate:
-      case ExprNodeKind::Add:
-      case ExprNodeKind::Subtract:
-      case ExprNodeKind::Multiply:
-      case ExprNodeKind::Divide:
-      case ExprNodeKind::Modulo:
-      case ExprNodeKind::Power:
-      case ExprNodeKind::Less:
-      case ExprNodeKind::LessEqual:
-      case ExprNodeKind::Greater:
-      case ExprNodeKind::GreaterEqual:
-      case ExprNodeKind::Equal:
-      case ExprNodeKind::NotEqual:
-      case ExprNodeKind::Not:
-      case ExprNodeKind::Call: return EvaluateStrict(node);
-      case ExprNodeKind::Broken: break;
-    }
-    CHECK(false, "`{}` has errors", text_);
-  }
-
-  /// Whether the left operand of `and` or `or` settles the value, by a fault of its own or by being `value`.
-  auto IsDecided(const ExprNode& node, bool value) const -> bool {
-    const Slot& left = Operand(node, 0);
-    return left.fault.valid() || (left.number != 0) == value;
-  }
-
-  /// An operation that needs all its operands.
-  auto EvaluateStrict(const ExprNode& node) const -> Slot {
-    for (const ExprNodeId operand : node.operands) {
-      if (slots_[operand].fault.valid()) {
-        return slots_[operand];
+/// Whether what is known of the operands of a function of the element is as it takes them: dims that the parameter has,
+/// and whole numbers in names.
+auto Evaluator::HasElementDomain(const ExprNode& node) const -> bool {
+  if (node.kind == ExprNodeKind::Copy) {
+    for (size_t i = 0; i + 1 < node.texts.size(); ++i) {
+      if (Operand(node, i).varies || Operand(node, i).number != std::trunc(Operand(node, i).number)) {
+        return false;
       }
     }
-    const auto own = ExprNodeId{slots_.size()};
-    const auto number = Compute(node);
-    if (!number || !std::isfinite(*number)) {
-      return {.number = 0, .distribution = {}, .fault = own};
-    }
-    const bool is_distribution = node.kind == ExprNodeKind::Call && Function(node).result == ExprType::Distribution;
-    return {.number = *number, .distribution = is_distribution ? own : ExprNodeId{}, .fault = {}};
+    return true;
   }
-
-  /// Nothing outside the domain of the operation. Division by zero and powers without a real value are not finite.
-  auto Compute(const ExprNode& node) const -> std::optional<double> {
-    const double a = node.operands.empty() ? 0 : Operand(node, 0).number;
-    const double b = node.operands.size() < 2 ? 0 : Operand(node, 1).number;
-    switch (node.kind) {
-      case ExprNodeKind::Variable: return Variable(node);
-      case ExprNodeKind::Negate: return -a;
-      case ExprNodeKind::Add: return a + b;
-      case ExprNodeKind::Subtract: return a - b;
-      case ExprNodeKind::Multiply: return a * b;
-      case ExprNodeKind::Divide: return b == 0 ? std::nullopt : std::optional(a / b);
-      case ExprNodeKind::Modulo: return std::abs(a / b) < MostQuotient ? std::optional(Remainder(a, b)) : std::nullopt;
-      case ExprNodeKind::Power: return expr_functions::Pow(Numbers(node));
-      case ExprNodeKind::Less: return a < b;
-      case ExprNodeKind::LessEqual: return a <= b;
-      case ExprNodeKind::Greater: return a > b;
-      case ExprNodeKind::GreaterEqual: return a >= b;
-      case ExprNodeKind::Equal: return a == b;
-      case ExprNodeKind::NotEqual: return a != b;
-      case ExprNodeKind::Not: return a == 0;
-      case ExprNodeKind::Call: return Function(node).evaluate(Numbers(node));
-      case ExprNodeKind::Number:
-      case ExprNodeKind::Bool:
-      case ExprNodeKind::And:
-      case ExprNodeKind::Or:
-      case ExprNodeKind::If:
-      case ExprNodeKind::Local:
-      case ExprNodeKind::Parameter:
-      case ExprNodeKind::Library:
-      case ExprNodeKind::Broken: break;
-    }
-    CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
+  if (!Function(node).Is(ElementFunction::Index)) {
+    return true;
   }
+  const Slot& dim = Operand(node, 0);
+  return !dim.varies && (dim.number == 0 || (dim.number == 1 && Variable("num_dims").value_or(2) == 2));
+}
 
-  /// Why an operation has no value: its rule, and its operands' values.
-  auto Describe(const ExprNode& node) const -> std::string {
-    if (node.kind == ExprNodeKind::Call || node.kind == ExprNodeKind::Library) {
-      return DescribeCall(node);
-    }
-    if (node.kind == ExprNodeKind::Variable) {
-      return fmt::format("{} {}", Quoted(TextOf(node, text_)), Variable(node) ? "is not finite" : "has no value here");
-    }
-    const double a = Operand(node, 0).number;
-    const double b = Operand(node, 1).number;
-    if ((node.kind == ExprNodeKind::Divide || node.kind == ExprNodeKind::Modulo) && b == 0) {
-      return fmt::format("division by zero: {} is 0", Quoted(TextOf(tree_.nodes[node.operands[1]], text_)));
-    }
-    if (node.kind == ExprNodeKind::Modulo) {
-      return fmt::format("`%` takes quotients below 2^53; here {} is divided by {}", a, b);
-    }
-    if (node.kind == ExprNodeKind::Power && a == 0) {
-      return fmt::format("`^` of 0 takes powers of at least 0; the power is {}", b);
-    }
-    if (node.kind == ExprNodeKind::Power && a < 0 && b != std::trunc(b)) {
-      return fmt::format("`^` of a negative number takes whole powers; here it is {} to the power {}", a, b);
-    }
-    return fmt::format("`{}` of {} and {} is not finite", SignOf(node, text_), a, b);
+/// Nothing outside the domain of the operation. Division by zero and powers without a real value are not finite.
+auto Evaluator::Compute(const ExprNode& node) const -> std::optional<double> {
+  const double a = node.operands.empty() ? 0 : Operand(node, 0).number;
+  const double b = node.operands.size() < 2 ? 0 : Operand(node, 1).number;
+  switch (node.kind) {
+    case ExprNodeKind::Variable: return Variable(TextOfVariable(node));
+    case ExprNodeKind::Negate: return -a;
+    case ExprNodeKind::Add: return a + b;
+    case ExprNodeKind::Subtract: return a - b;
+    case ExprNodeKind::Multiply: return a * b;
+    case ExprNodeKind::Divide: return b == 0 ? std::nullopt : std::optional(a / b);
+    case ExprNodeKind::Modulo: return ValueIn(ComputeRemainder(a, b));
+    case ExprNodeKind::Power: return EvaluateFunction(ExprFunction::Pow, std::array{a, b});
+    case ExprNodeKind::Less: return a < b;
+    case ExprNodeKind::LessEqual: return a <= b;
+    case ExprNodeKind::Greater: return a > b;
+    case ExprNodeKind::GreaterEqual: return a >= b;
+    case ExprNodeKind::Equal: return a == b;
+    case ExprNodeKind::NotEqual: return a != b;
+    case ExprNodeKind::Not: return a == 0;
+    case ExprNodeKind::Call: return Function(node).evaluate(Numbers(node));
+    case ExprNodeKind::Number:
+    case ExprNodeKind::Bool:
+    case ExprNodeKind::And:
+    case ExprNodeKind::Or:
+    case ExprNodeKind::If:
+    case ExprNodeKind::Local:
+    case ExprNodeKind::Parameter:
+    case ExprNodeKind::Library:
+    case ExprNodeKind::Copy:
+    case ExprNodeKind::Broken: break;
   }
+  CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
+}
 
-  auto DescribeCall(const ExprNode& node) const -> std::string {
-    const ExprFunctionRow& function = Function(node);
-    const std::vector<double> numbers = Numbers(node, node.kind == ExprNodeKind::Library ? 2 : 0);
-    const std::vector<std::string_view> names = ParameterNames(function);
-    std::string values;
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      values += fmt::format("{}{} is {}", i == 0 ? "" : ", ", names[i], numbers[i]);
-    }
-    if (!function.is_library() && function.evaluate(numbers)) {
-      return fmt::format("`{}` is not finite; {}", function.name, values);
-    }
-    return fmt::format("`{}` takes {}; {}", function.name, function.domain, values);
+/// Why an operation has no value: its rule, and its operands' values.
+auto Evaluator::Describe(const ExprNode& node) const -> std::string {
+  if (node.kind == ExprNodeKind::Call || node.kind == ExprNodeKind::Library) {
+    return DescribeCall(node);
   }
+  if (node.kind == ExprNodeKind::Variable) {
+    return fmt::format("{} {}", Quoted(TextOf(node, text_)),
+                       Variable(TextOfVariable(node)) ? "is not finite" : "has no value here");
+  }
+  if (node.kind == ExprNodeKind::Copy) {
+    return "numbers in the name of a parameter are whole and the same for every element";
+  }
+  const double a = Operand(node, 0).number;
+  const double b = Operand(node, 1).number;
+  if ((node.kind == ExprNodeKind::Divide || node.kind == ExprNodeKind::Modulo) && b == 0) {
+    return fmt::format("division by zero: {} is 0", Quoted(TextOf(tree_.nodes[node.operands[1]], text_)));
+  }
+  if (node.kind == ExprNodeKind::Modulo) {
+    return fmt::format("`%` takes quotients below 2^53; here {} is divided by {}", a, b);
+  }
+  if (node.kind == ExprNodeKind::Power && a == 0) {
+    return fmt::format("`^` of 0 takes powers of at least 0; the power is {}", b);
+  }
+  if (node.kind == ExprNodeKind::Power && a < 0 && b != std::trunc(b)) {
+    return fmt::format("`^` of a negative number takes whole powers; here it is {} to the power {}", a, b);
+  }
+  return fmt::format("`{}` of {} and {} is not finite", SignOf(node, text_), a, b);
+}
 
-  const ExprTree& tree_;
-  std::string_view text_;
-  const ExprVariables& variables_;
-  IdVector<ExprNodeId, Slot> slots_;
-};
-
-}  // namespace
+auto Evaluator::DescribeCall(const ExprNode& node) const -> std::string {
+  const ExprFunctionRow& function = Function(node);
+  const std::vector<double> numbers = Numbers(node, node.kind == ExprNodeKind::Library ? 2 : 0);
+  const std::vector<std::string_view> names = ParameterNames(function);
+  std::string values;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    values += fmt::format("{}{} is {}", i == 0 ? "" : ", ", names[i], numbers[i]);
+  }
+  if (function.evaluate != nullptr && function.evaluate(numbers)) {
+    return fmt::format("`{}` is not finite; {}", function.name, values);
+  }
+  return fmt::format("`{}` takes {}; {}", function.name, function.domain, values);
+}
 
 auto EvaluateNumber(const Expr& expr, const ExprVariables& variables) -> ExprResult<double> {
   CHECK(expr.type() == ExprType::Number, "`{}` is a {}", expr.text(), ToText(expr.type()));
@@ -232,14 +261,36 @@ auto EvaluateBool(const Expr& expr, const ExprVariables& variables) -> ExprResul
   return {.value = evaluator.root().number != 0, .errors = evaluator.Errors()};
 }
 
-auto EvaluateRule(const Expr& expr, const ExprVariables& variables) -> ExprResult<Distribution> {
-  CHECK(expr.type() != ExprType::Bool, "`{}` is a {}", expr.text(), ToText(expr.type()));
-  const Evaluator evaluator(expr, variables);
-  std::vector<ExprError> errors = evaluator.Errors();
-  if (!errors.empty()) {
+auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr> {
+  CHECK(rule.type() != ExprType::Bool, "`{}` is a {}", rule.text(), ToText(rule.type()));
+  const Evaluator evaluator(rule, variables);
+  if (auto errors = evaluator.Errors(); !errors.empty()) {
     return {.value = {}, .errors = std::move(errors)};
   }
-  return {.value = evaluator.Result(), .errors = {}};
+  return ParseExpr(ReducedText(evaluator), ExprKind::Rule);
+}
+
+auto DistributionOf(const Expr& rule) -> std::optional<Distribution> {
+  const ExprTree& tree = ExprAccess::Tree(rule);
+  const ExprNode& root = tree.nodes[tree.root()];
+  if (root.kind == ExprNodeKind::Number) {
+    return Distribution{.kind = DistributionKind::Constant, .arguments = {root.number}};
+  }
+  if (root.kind != ExprNodeKind::Call) {
+    return std::nullopt;
+  }
+  const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(root.row)];
+  if (function.kind != ExprFunctionKind::Distribution) {
+    return std::nullopt;
+  }
+  Distribution distribution{.kind = function.distribution, .arguments = {}};
+  for (const ExprNodeId operand : root.operands) {
+    if (tree.nodes[operand].kind != ExprNodeKind::Number) {
+      return std::nullopt;
+    }
+    distribution.arguments.push_back(tree.nodes[operand].number);
+  }
+  return distribution;
 }
 
 }  // namespace shardc

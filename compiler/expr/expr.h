@@ -1,17 +1,21 @@
 // The expression language: one parser and type checker, one scalar evaluator. Rules, schedules and predicates are
 // expressions; which names and which functions each may use is its ExprKind.
 //
+// A rule is evaluated in two steps. When a plan is made, everything known is put in (ReduceRule); what is left depends
+// on the element, by index(i), by a draw, or by the element of another parameter that it copies (element.h).
+//
 // Grammar, loosest first:
 //   expr    := 'let' name '=' expr 'in' expr | 'if' expr 'then' expr 'else' expr | or
 //   or      := and ('or' and)*          and := not ('and' not)*          not := 'not' not | compare
 //   compare := sum (('<' | '<=' | '>' | '>=' | '==' | '!=') sum)?
 //   sum     := product (('+' | '-') product)*        product := unary (('*' | '/' | '%') unary)*
 //   unary   := '-' unary | power        power := atom ('^' unary)?        (right-associative; -2^2 is -4)
-//   atom    := number | name | name '(' (expr (',' expr)*)? ')' | '(' expr ')'
-// Numbers are decimal (12, 0.5, .5, 3e-4). a % b is what floor division leaves, of the sign of b. Names are the rows of
-// schemas/expr_names.def, schemas/init_functions.def and schemas/expr_library.def; the functions of the last are texts
-// of this language, whose operations take the place of each call. A `let` names a value for the expression behind `in`;
-// a name has one meaning: it is no variable, constant or name of a `let` around it.
+//   atom    := number | name | name '(' (expr (',' expr)*)? ')' | 'copy' '(' text (',' expr)* ')' | '(' expr ')'
+// Numbers are decimal (12, 0.5, .5, 3e-4). A text, in " or ', is the name of a parameter; {expr} in it is a whole
+// number. a % b is what floor division leaves, of the sign of b. Names are the rows of schemas/expr_names.def,
+// schemas/init_functions.def and schemas/expr_library.def; the functions of the last are texts of this language, whose
+// operations take the place of each call. A `let` names a value for the expression behind `in`; a name has one meaning:
+// it is no variable, constant or name of a `let` around it.
 //
 // `and`, `or` and `if` look only at the operands that they need: `layer > 0 and 1 / layer < 0.5` holds nowhere, but has
 // a value everywhere. What a `let` names is looked at where the name is needed. Values are doubles, computed in the
@@ -21,6 +25,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +48,7 @@ struct EnumNames<ExprKind> {
   static constexpr std::array<std::string_view, 3> names{"predicate", "schedule", "init rule"};
 };
 
+/// Distribution: a number that each element draws anew. It may stand wherever a number may.
 enum class ExprType { Number, Bool, Distribution };
 template <>
 struct EnumNames<ExprType> {
@@ -63,8 +69,8 @@ struct EnumNames<DistributionKind> {
   };
 };
 
-/// What an init rule evaluates to. Constant: {value}. Normal: {mean, std}. TruncNormal: {mean, std, a, b}, bounds
-/// absolute. Uniform: {a, b}.
+/// What an init rule draws from, if it is one draw or number. Constant: {value}. Normal: {mean, std}. TruncNormal:
+/// {mean, std, a, b}, bounds absolute. Uniform: {a, b}.
 struct Distribution {
   DistributionKind kind = DistributionKind::Constant;
   std::vector<double> arguments;
@@ -116,14 +122,20 @@ auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr>;
 /// Does its value depend on this variable, somewhere?
 auto UsesVariable(const Expr& expr, std::string_view name) -> bool;
 
-/// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate, a distribution or a
-/// number (the constant distribution) for a rule.
-/// Requires: the type fits.
+/// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate.
+/// Requires: the type fits; the expression is no rule.
 /// Errors: expr-domain, with the place of the operation, function or variable: a division by zero, arguments outside a
 ///   function's domain, a power without a real value, a result that is not finite, a variable that `variables` lacks
 ///   (`layer` outside the blocks). Only the first that the value depends on.
 auto EvaluateNumber(const Expr& expr, const ExprVariables& variables) -> ExprResult<double>;
 auto EvaluateBool(const Expr& expr, const ExprVariables& variables) -> ExprResult<bool>;
-auto EvaluateRule(const Expr& expr, const ExprVariables& variables) -> ExprResult<Distribution>;
+
+/// The rule with everything known put in, its text the shortest that says so: "normal(0, 0.02)", "index(0) ^ 2".
+/// Requires: a rule.
+/// Errors: as above, of what does not depend on the element; of operations that every element needs.
+auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr>;
+
+/// Of a reduced rule, if it is one draw whose arguments are known, or a number; else nothing.
+auto DistributionOf(const Expr& rule) -> std::optional<Distribution>;
 
 }  // namespace shardc

@@ -1,20 +1,22 @@
-// What the functions of expressions compute; declared from the rows of schemas/init_functions.def, so that a row
-// without a definition fails at link, naming it.
+// The functions of expressions at numbers: what C++ computes, and what distributions take.
 #pragma once
 
 #include <optional>
 #include <span>
 
-namespace shardc::expr_functions {
+#include "compiler/expr/expr.h"
 
-/// As many as the row has parameters; all finite.
-using Arguments = std::span<const double>;
+namespace shardc {
 
-/// Of a function, its value, or nothing outside its domain; the caller refuses results that are not finite.
-#define FUNCTION(Name, name, parameters, domain, doc, error, source) \
-  auto Name(Arguments arguments)->std::optional<double>;
-/// Of a distribution, whether the arguments are in its domain.
-#define DISTRIBUTION(Name, name, parameters, domain, doc, source) auto Name(Arguments arguments)->bool;
+enum class ExprFunction {
+#define FUNCTION(Name, name, parameters, domain, doc, error, source) Name,
 #include "schemas/init_functions.def"
+};
 
-}  // namespace shardc::expr_functions
+/// Nothing outside the domain; the caller refuses results that are not finite.
+/// Requires: as many arguments as the row has parameters; all finite.
+auto EvaluateFunction(ExprFunction function, std::span<const double> arguments) -> std::optional<double>;
+
+auto IsInDomain(DistributionKind distribution, std::span<const double> arguments) -> bool;
+
+}  // namespace shardc

@@ -56,7 +56,8 @@ auto IsAscii(char c) -> bool { return static_cast<unsigned char>(c) < 0x80; }
 
 class Lexer {
  public:
-  Lexer(std::string_view text, std::vector<ExprError>& errors) : text_(text), errors_(errors) {}
+  Lexer(std::string_view text, std::vector<ExprError>& errors, size_t begin)
+      : text_(text), errors_(errors), at_(begin) {}
 
   auto Run() -> std::vector<Token> {
     while (true) {
@@ -71,6 +72,8 @@ class Lexer {
         TakeNumber(rest);
       } else if (IsNameStart(rest.front())) {
         TakeName(rest);
+      } else if (rest.front() == '"' || rest.front() == '\'') {
+        TakeText(rest);
       } else {
         TakeSymbol(rest);
       }
@@ -118,6 +121,16 @@ class Lexer {
     Push(keyword == std::end(Keywords) ? TokenKind::Name : keyword->kind, word.size());
   }
 
+  auto TakeText(std::string_view rest) -> void {
+    const size_t end = rest.find(rest.front(), 1);
+    if (end == std::string_view::npos) {
+      Report(rest.size(), "expr-syntax", fmt::format("{} has no end", Quoted(rest)));
+      Push(TokenKind::Broken, rest.size());
+      return;
+    }
+    Push(TokenKind::Text, end + 1);
+  }
+
   /// Is there one token behind a `let`, where its name belongs?
   auto IsBehindLet() const -> bool { return tokens_.size() >= 2 && tokens_[tokens_.size() - 2].kind == TokenKind::Let; }
 
@@ -145,7 +158,7 @@ class Lexer {
   std::string_view text_;
   std::vector<ExprError>& errors_;
   std::vector<Token> tokens_;
-  size_t at_ = 0;
+  size_t at_;
 };
 
 }  // namespace
@@ -166,9 +179,9 @@ auto Quoted(std::string_view text) -> std::string {
   return fmt::format("`{}...`", Escaped(text.substr(0, MaxQuoted - 3)));
 }
 
-auto Lex(std::string_view text, std::vector<ExprError>& errors) -> std::vector<Token> {
+auto Lex(std::string_view text, std::vector<ExprError>& errors, size_t begin) -> std::vector<Token> {
   CHECK(text.size() <= MaxExprBytes, "{} bytes", text.size());
-  return Lexer(text, errors).Run();
+  return Lexer(text, errors, begin).Run();
 }
 
 }  // namespace shardc

@@ -12,6 +12,8 @@ namespace shardc {
 
 enum class TokenKind {
   Number,
+  /// With its quotes.
+  Text,
   Name,
   Let,
   /// The `=` of a `let`.
@@ -59,7 +61,8 @@ auto ErrorAt(int begin, int end, std::string_view name, std::string message) -> 
 /// A piece of the text for a message: in backticks, escaped, cut where long.
 auto Quoted(std::string_view text) -> std::string;
 
-/// The tokens in order, the last of them End; faults are added to `errors`. Requires: text.size() <= MaxExprBytes.
-auto Lex(std::string_view text, std::vector<ExprError>& errors) -> std::vector<Token>;
+/// The tokens from byte `begin` on, in order, the last of them End; faults are added to `errors`.
+/// Requires: text.size() <= MaxExprBytes.
+auto Lex(std::string_view text, std::vector<ExprError>& errors, size_t begin = 0) -> std::vector<Token>;
 
 }  // namespace shardc

@@ -46,37 +46,54 @@ auto ExprConstantRows() -> const std::vector<ExprConstantRow>& {
 auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>& {
   using enum ExprKind;
   static const std::vector<ExprFunctionRow> rows{
-#define FUNCTION(Name, name, parameters, domain, doc, error, source) \
-  {#name,                                                            \
-   {Predicate, Schedule, Rule},                                      \
-   parameters,                                                       \
-   domain,                                                           \
-   doc,                                                              \
-   error,                                                            \
-   source,                                                           \
-   ExprType::Number,                                                 \
-   DistributionKind::Constant,                                       \
-   "",                                                               \
-   expr_functions::Name},
-#define DISTRIBUTION(Name, name, parameters, domain, doc, source)                \
-  {#name,                                                                        \
-   {Rule},                                                                       \
-   parameters,                                                                   \
-   domain,                                                                       \
-   doc,                                                                          \
-   "",                                                                           \
-   source,                                                                       \
-   ExprType::Distribution,                                                       \
-   DistributionKind::Name,                                                       \
-   "",                                                                           \
-   [](std::span<const double> arguments) -> std::optional<double> {              \
-     return expr_functions::Name(arguments) ? std::optional(0.0) : std::nullopt; \
+#define FUNCTION(Name, function_name, parameter_names, condition, what, largest_error, from) \
+  {.kind = ExprFunctionKind::Number,                                                         \
+   .name = #function_name,                                                                   \
+   .kinds = {Predicate, Schedule, Rule},                                                     \
+   .parameters = parameter_names,                                                            \
+   .domain = condition,                                                                      \
+   .doc = what,                                                                              \
+   .error = largest_error,                                                                   \
+   .source = from,                                                                           \
+   .result = ExprType::Number,                                                               \
+   .function = ExprFunction::Name,                                                           \
+   .evaluate = [](std::span<const double> arguments) { return EvaluateFunction(ExprFunction::Name, arguments); }},
+#define DISTRIBUTION(Name, function_name, parameter_names, condition, what, from)              \
+  {.kind = ExprFunctionKind::Distribution,                                                     \
+   .name = #function_name,                                                                     \
+   .kinds = {Rule},                                                                            \
+   .parameters = parameter_names,                                                              \
+   .domain = condition,                                                                        \
+   .doc = what,                                                                                \
+   .source = from,                                                                             \
+   .result = ExprType::Distribution,                                                           \
+   .distribution = DistributionKind::Name,                                                     \
+   .evaluate = [](std::span<const double> arguments) -> std::optional<double> {                \
+     return IsInDomain(DistributionKind::Name, arguments) ? std::optional(0.0) : std::nullopt; \
    }},
+#define ELEMENT(Name, function_name, parameter_names, condition, what, from) \
+  {.kind = ExprFunctionKind::Element,                                        \
+   .name = #function_name,                                                   \
+   .kinds = {Rule},                                                          \
+   .parameters = parameter_names,                                            \
+   .domain = condition,                                                      \
+   .doc = what,                                                              \
+   .source = from,                                                           \
+   .result = ExprType::Number,                                               \
+   .element = ElementFunction::Name},
 #include "schemas/init_functions.def"
 #define KINDS(...) \
   { __VA_ARGS__ }
-#define LIBRARY(name, result, kinds, parameters, domain, body, doc, source) \
-  {#name, kinds, parameters, domain, doc, "", source, ExprType::result, DistributionKind::Constant, body, nullptr},
+#define LIBRARY(function_name, result_type, known_in, parameter_names, condition, text, what, from) \
+  {.kind = ExprFunctionKind::Library,                                                               \
+   .name = #function_name,                                                                          \
+   .kinds = known_in,                                                                               \
+   .parameters = parameter_names,                                                                   \
+   .domain = condition,                                                                             \
+   .doc = what,                                                                                     \
+   .source = from,                                                                                  \
+   .result = ExprType::result_type,                                                                 \
+   .body = text},
 #include "schemas/expr_library.def"
 #undef KINDS
   };

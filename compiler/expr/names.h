@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/expr/expr.h"
+#include "compiler/expr/functions.h"
 
 namespace shardc {
 
@@ -25,7 +26,16 @@ struct ExprConstantRow {
   std::string_view doc;
 };
 
+/// Who evaluates a function: C++, from numbers; C++, at each element (draws, and what else depends on it); or its text.
+enum class ExprFunctionKind { Number, Distribution, Element, Library };
+
+enum class ElementFunction {
+#define ELEMENT(Name, name, parameters, domain, doc, source) Name,
+#include "schemas/init_functions.def"
+};
+
 struct ExprFunctionRow {
+  ExprFunctionKind kind;
   std::string_view name;
   std::vector<ExprKind> kinds;
   /// "mean, std".
@@ -39,14 +49,17 @@ struct ExprFunctionRow {
   std::string_view source;
   /// Number or Distribution.
   ExprType result;
-  /// Constant where the result is a number.
-  DistributionKind distribution;
+  /// Of kind Distribution, Element and Number.
+  DistributionKind distribution = DistributionKind::Constant;
+  ElementFunction element = ElementFunction::Index;
+  ExprFunction function = ExprFunction::Min;
   /// Of a library function, its text.
-  std::string_view body;
-  /// Of the others: the value, or nothing outside the domain; of a distribution within it, 0.
-  auto(*evaluate)(std::span<const double> arguments) -> std::optional<double>;
+  std::string_view body = {};
+  /// Of kind Number, the value, or nothing outside the domain; of Distribution, 0 within it.
+  auto(*evaluate)(std::span<const double> arguments) -> std::optional<double> = nullptr;
 
-  auto is_library() const -> bool { return evaluate == nullptr; }
+  auto is_library() const -> bool { return kind == ExprFunctionKind::Library; }
+  auto Is(ElementFunction which) const -> bool { return kind == ExprFunctionKind::Element && element == which; }
   auto num_parameters() const -> int;
   auto IsKnownIn(ExprKind kind) const -> bool;
 };

@@ -1,10 +1,10 @@
 // The operations that the functions of the expression language are made of, for numbers themselves. A function written
 // with them as a template over its number (compiler/expr/math.h, random.h) works on a double or float here, and makes
-// code for a vector of them in compiler/expr/jit, whose values have the same operations: one text, the same bits. All are
-// exact or rounded once, as IEEE 754 has it, and nothing is fused but by Fma.
+// code for a vector of them in compiler/expr/jit, whose values have the same operations: one text, the same bits. All
+// are exact or rounded once, as IEEE 754 has it, and nothing is fused but by Fma.
 //
-// Besides these, numbers have + - * / and unary minus, with literals of their own type; whole numbers (IntOf) + - * & | ^
-// and << >> by a constant, >> keeping the sign; both have < <= > >=.
+// Besides these, numbers have + - * / and unary minus, with literals of their own type; whole numbers (IntOf) + - * & |
+// ^ and << >> by a constant, >> keeping the sign; both have < <= > >=.
 #pragma once
 
 #include <array>
@@ -25,6 +25,14 @@ template <>
 struct IntOfNumber<float> {
   using Type = int32_t;
 };
+
+/// What comparisons of numbers give.
+template <class Number>
+struct MaskOfNumber {
+  using Type = bool;
+};
+template <class Number>
+using MaskOf = typename MaskOfNumber<Number>::Type;
 /// The whole numbers as wide as a number.
 template <class Number>
 using IntOf = typename IntOfNumber<Number>::Type;
@@ -47,6 +55,14 @@ inline auto ToFloat(double x) -> float { return static_cast<float>(x); }
 inline auto Like(double, double value) -> double { return value; }
 inline auto Like(float, double value) -> float { return static_cast<float>(value); }
 
+/// The nearest float above x. Requires: finite.
+inline auto NextFloat(float x) -> float {
+  return x >= 0 ? FromBits((BitsOf(x) & 0x7FFFFFFF) + 1) : FromBits(BitsOf(x) - 1);
+}
+
+inline auto IsFinite(double x) -> bool { return std::isfinite(x); }
+inline auto IsFinite(float x) -> bool { return std::isfinite(x); }
+
 inline auto Abs(double x) -> double { return std::abs(x); }
 inline auto Abs(float x) -> float { return std::abs(x); }
 inline auto Sqrt(double x) -> double { return std::sqrt(x); }
@@ -59,6 +75,10 @@ inline auto Round(double x) -> double { return std::nearbyint(x); }
 /// a * b + c, rounded once.
 inline auto Fma(double a, double b, double c) -> double { return std::fma(a, b, c); }
 
+/// The number of 64 bits in its halves: each a number below 2^32.
+constexpr auto LowHalf(uint64_t word) -> uint64_t { return word & 0xFFFFFFFF; }
+constexpr auto HighHalf(uint64_t word) -> uint64_t { return word >> 32; }
+
 inline auto Both(bool a, bool b) -> bool { return a && b; }
 inline auto Either(bool a, bool b) -> bool { return a || b; }
 inline auto Not(bool a) -> bool { return !a; }
@@ -69,11 +89,18 @@ auto Select(bool condition, Number yes, Number no) -> Number {
   return condition ? yes : no;
 }
 
-/// `yes()` where the condition holds, else `no`. For what is dear and seldom needed: generated code jumps over it if the
-/// condition holds for no element of a vector.
+/// `yes()` where the condition holds, else `no`. For what is dear and seldom needed: generated code jumps over it if
+/// the condition holds for no element of a vector.
 template <class Number, class Yes>
 auto SelectSeldom(bool condition, const Yes& yes, Number no) -> Number {
   return condition ? yes() : no;
+}
+
+/// To the nearest number that 16 bits of exponent and mantissa as a float's hold, halves to even. Requires: finite.
+template <class Float>
+auto RoundedToBfloat16(Float x) -> Float {
+  const auto bits = BitsOf(x);
+  return FromBits((bits + (((bits >> 16) & 1) + 0x7FFF)) & ~0xFFFF);
 }
 
 /// c[0] + c[1] x + c[2] x^2 + ..., from the last on.

@@ -76,14 +76,21 @@ struct Inlined {
 
 class Parser {
  public:
+  /// Reads the text from byte `begin` on.
   Parser(std::string_view text, ExprKind kind, std::vector<ExprError>& errors, ExprTree& tree,
-         const Inlined* inlined = nullptr)
-      : text_(text), kind_(kind), errors_(errors), tokens_(Lex(text, errors)), tree_(tree), inlined_(inlined) {}
+         const Inlined* inlined = nullptr, size_t begin = 0)
+      : text_(text),
+        kind_(kind),
+        errors_(errors),
+        tokens_(Lex(text, errors, begin)),
+        tree_(tree),
+        inlined_(inlined),
+        begin_(static_cast<int>(begin)) {}
 
   auto Run() -> void {
     if (token().kind == TokenKind::End) {
-      errors_.push_back(
-          ErrorAt(0, 1, "expr-syntax", fmt::format("the text is empty; {} stands here", WithArticle(kind_))));
+      errors_.push_back(ErrorAt(begin_, begin_ + 1, "expr-syntax",
+                                fmt::format("the text is empty; {} stands here", WithArticle(kind_))));
       Broken(token());
       return;
     }
@@ -193,8 +200,8 @@ class Parser {
   auto Broken(const Token& token) -> ExprNodeId { return Leaf(ExprNodeKind::Broken, token); }
 
   auto Operation(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
-    const int begin = std::min(sign.begin, Node(operands.front()).begin);
-    const int end = std::max(sign.end, Node(operands.back()).end);
+    const int begin = operands.empty() ? sign.begin : std::min(sign.begin, Node(operands.front()).begin);
+    const int end = operands.empty() ? sign.end : std::max(sign.end, Node(operands.back()).end);
     const ExprNodeId operation = Add(kind, sign, std::move(operands));
     tree_.nodes[operation].begin = begin;
     tree_.nodes[operation].end = end;
@@ -359,6 +366,11 @@ class Parser {
       return Broken(token());
     }
     const Token sign = Take();
+    if (token().kind == TokenKind::Number && tokens_[at_ + 1].kind != TokenKind::Power) {
+      Token number = Take();
+      number.begin = sign.begin;
+      return Leaf(ExprNodeKind::Number, number, -number.number);
+    }
     return Operation(ExprNodeKind::Negate, sign, {ParseUnary()});
   }
 
@@ -439,6 +451,9 @@ class Parser {
     }
     const auto row = ResolveFunction(name);
     const Token open = Take();
+    if (row && ExprFunctionRows()[static_cast<size_t>(*row)].Is(ElementFunction::Copy)) {
+      return ParseCopy(*row, name, open);
+    }
     std::vector<ExprNodeId> arguments;
     if (token().kind != TokenKind::Close && token().kind != TokenKind::End) {
       do {
@@ -461,6 +476,60 @@ class Parser {
     tree_.nodes[call].row = *row;
     tree_.nodes[call].end = end;
     return call;
+  }
+
+  /// Behind the `(`.
+  auto ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId {
+    const Token text = token();
+    if (!Accept(TokenKind::Text)) {
+      ReportSyntax("the name of a parameter, in quotes,");
+    }
+    std::vector<ExprNodeId> operands;
+    std::vector<std::string> texts;
+    if (text.kind == TokenKind::Text) {
+      texts = ParseTemplate(text, operands);
+    }
+    while (Accept(TokenKind::Comma)) {
+      operands.push_back(ParseExpression());
+    }
+    if (!Close(open, "an operator, `,` or `)`") || texts.empty()) {
+      return Broken(name);
+    }
+    const size_t num_indices = operands.size() + 1 - texts.size();
+    if (num_indices > 2) {
+      Report(name, "expr-argument-count",
+             fmt::format("`copy` takes the name of a parameter and up to 2 indices, here {} are given", num_indices));
+      return Broken(name);
+    }
+    const ExprNodeId copy = Add(ExprNodeKind::Copy, name, std::move(operands));
+    tree_.nodes[copy].texts = std::move(texts);
+    tree_.nodes[copy].row = row;
+    tree_.nodes[copy].end = tokens_[at_ - 1].end;
+    return copy;
+  }
+
+  /// The pieces of a name, between the `{expr}` whose values become operands.
+  auto ParseTemplate(const Token& token, std::vector<ExprNodeId>& operands) -> std::vector<std::string> {
+    const std::string_view text = text_.substr(0, static_cast<size_t>(token.end) - 1);
+    std::vector<std::string> texts;
+    for (auto at = static_cast<size_t>(token.begin) + 1;;) {
+      const size_t open = std::min(text.find('{', at), text.size());
+      texts.emplace_back(text.substr(at, open - at));
+      if (open == text.size()) {
+        return texts;
+      }
+      const size_t close = text.find('}', open);
+      if (close == std::string_view::npos) {
+        errors_.push_back(ErrorAt(static_cast<int>(open), static_cast<int>(open) + 1, "expr-syntax", "`{` has no `}`"));
+        return texts;
+      }
+      Parser inner(text.substr(0, close), kind_, errors_, tree_, inlined_, open + 1);
+      inner.locals_ = locals_;
+      inner.depth_ = depth_;
+      inner.Run();
+      operands.push_back(tree_.root());
+      at = close + 1;
+    }
   }
 
   /// The operations of a library function, and the node that stands for its call.
@@ -612,6 +681,7 @@ class Parser {
   /// The names of the `let`s around what is being read, and their values.
   std::vector<std::pair<std::string_view, ExprNodeId>> locals_;
   const Inlined* inlined_;
+  int begin_;
   size_t at_ = 0;
   int depth_ = 0;
   /// After a syntax fault, until a token is found in its place again.

@@ -34,6 +34,8 @@ enum class ExprNodeKind {
   Or,
   If,
   Call,
+  /// copy("name", indices...): `texts` around the first operands, which are numbers of the name, then the indices.
+  Copy,
   /// The use of a name that a `let` gave: operand 0 is its value.
   Local,
   /// The same of a parameter, inside a function that is written in the language; a number.
@@ -50,6 +52,8 @@ struct ExprNode {
   ExprNodeKind kind = ExprNodeKind::Broken;
   /// If: condition, then, else. Call: as many as the function has parameters.
   std::vector<ExprNodeId> operands;
+  /// Of a Copy, the pieces of the name before, between and behind its numbers.
+  std::vector<std::string> texts = {};
   /// Number and Bool (1 or 0).
   double number = 0;
   /// Variable, Call and Library: the row in ExprVariableRows or ExprFunctionRows.

@@ -183,7 +183,7 @@ auto StructureVerifier::Tables() -> void {
     }
     const auto rule = ParseExpr(parameter.init, ExprKind::Rule);
     // Everything known is put in: nothing is left to look up.
-    if (rule.ok() && EvaluateRule(rule.value, {}).ok()) {
+    if (rule.ok() && ReduceRule(rule.value, {}).ok()) {
       rules.insert(parameter.init);
     } else {
       findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);

@@ -1,13 +1,20 @@
 // 1. match the recipe's rules with the parameters' names; then the scheme's with those that are left
 // 2. report the parameters without a rule, and rules without a parameter
-// 3. evaluate each rule for each of its parameters, from the logical shape: fans are those of the unsharded matrix
+// 3. put everything known into each rule for each of its parameters, from the logical shape: fans are those of the
+//    unsharded matrix
+// 4. see that what is left has values: that floats hold them, that copies have a source, and, at some elements, that
+// every
+//    operation has a value
 
 #include "compiler/passes/init_values.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <unordered_map>
 
 #include "compiler/check/expression_place.h"
+#include "compiler/expr/element.h"
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/passes/match_names.h"
@@ -105,6 +112,89 @@ auto SetParameterVariables(const ParameterSpec& spec, ExprVariables& variables) 
   }
 }
 
+/// Reports what is wrong with a rule for one parameter, once a rule.
+class RuleFaults {
+ public:
+  RuleFaults(const std::vector<Rule>& rules, Diagnostics& diags) : rules_(rules), diags_(diags) {}
+
+  auto Has(size_t rule) const -> bool { return failed_.contains(rule); }
+
+  auto Report(size_t rule, const std::string& parameter, const std::string& message) -> void {
+    failed_.insert(rule);
+    diags_.Build(rules_[rule].at, DiagnosticKind::InitValueDomain, parameter, message).Emit();
+  }
+
+  auto Report(size_t r, const std::string& parameter, const ExprError& error) -> void {
+    failed_.insert(r);
+    const Rule& rule = rules_[r];
+    const SourceRange place =
+        rule.is_of_scheme ? rule.at : PlaceInValue(diags_.sources(), rule.at, error.column, error.length);
+    diags_.Build(place, DiagnosticKind::InitValueDomain, parameter, error.message).Emit();
+  }
+
+ private:
+  const std::vector<Rule>& rules_;
+  Diagnostics& diags_;
+  std::set<size_t> failed_;
+};
+
+/// Why floats do not hold what a distribution draws; or empty.
+auto FloatFault(const Distribution& distribution) -> std::string {
+  for (const double argument : distribution.arguments) {
+    if (std::abs(argument) > std::numeric_limits<float>::max()) {
+      return fmt::format("{} is beyond the floats, 3.4e38", argument);
+    }
+  }
+  return {};
+}
+
+/// Why an element of a parameter whose rule is a formula has no value, of its corners and its middle; or empty.
+auto ElementFault(const ElementSource& source, ElementProgram program) -> std::string {
+  int64_t numel = 1;
+  for (const int64_t dim : source.shape) {
+    numel *= dim;
+  }
+  const int64_t row_size = source.shape.back();
+  ElementEvaluator evaluator(std::move(program));
+  for (const int64_t element : {int64_t{0}, row_size - 1, numel / 2, numel - row_size, numel - 1}) {
+    if (evaluator.At(element).has_fault) {
+      const std::string place = source.shape.size() == 1
+                                    ? fmt::format("{}", element)
+                                    : fmt::format("{}, {}", element / row_size, element % row_size);
+      return fmt::format("`{}` has no value at element [{}]", source.rule.text(), place);
+    }
+  }
+  return {};
+}
+
+/// The rules that are left to the elements, of all parameters: copies name others.
+auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Expr>& reduced,
+                   const std::vector<size_t>& chosen, RuleFaults& faults) -> void {
+  std::unordered_map<std::string_view, ElementSource> sources;
+  for (size_t s = 0; s < specs.size(); ++s) {
+    sources[specs[s].name] = {.rule = reduced[s],
+                              .shape = std::vector<int64_t>(specs[s].shape.begin(), specs[s].shape.end()),
+                              .key = {static_cast<uint64_t>(s), 0},
+                              .is_bfloat16 = false};
+  }
+  const FindElementSource find = [&](std::string_view name) -> const ElementSource* {
+    const auto found = sources.find(name);
+    return found == sources.end() ? nullptr : &found->second;
+  };
+  for (size_t s = 0; s < specs.size(); ++s) {
+    const ElementSource& source = sources.at(specs[s].name);
+    if (faults.Has(chosen[s]) || DistributionOf(source.rule)) {
+      continue;
+    }
+    auto program = MakeElementProgram(source, find);
+    if (!program.ok()) {
+      faults.Report(chosen[s], specs[s].name, program.errors.front().message);
+    } else if (const std::string fault = ElementFault(source, std::move(program.value)); !fault.empty()) {
+      faults.Report(chosen[s], specs[s].name, fault);
+    }
+  }
+}
+
 }  // namespace
 
 auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes& sizes, PassContext& context)
@@ -133,24 +223,30 @@ auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes&
 
   ExprVariables variables = ModelVariables(sizes, *init.std);
   std::vector<InitValue> values(specs.size());
-  // A rule that has no value somewhere is reported for the first such parameter.
-  std::set<size_t> failed;
+  std::vector<Expr> reduced(specs.size());
+  bool has_formulas = false;
+  RuleFaults faults(rules, diags);
   for (size_t s = 0; s < specs.size(); ++s) {
-    if (failed.contains(chosen[s])) {
+    const size_t rule = chosen[s];
+    if (faults.Has(rule)) {
       continue;
     }
-    const Rule& rule = rules[chosen[s]];
     SetParameterVariables(specs[s], variables);
-    const auto result = EvaluateRule(rule.expr, variables);
-    if (result.ok()) {
-      values[s] = {ToText(result.value), rule.origin};
+    auto result = ReduceRule(rules[rule].expr, variables);
+    if (!result.ok()) {
+      faults.Report(rule, specs[s].name, result.errors.front());
       continue;
     }
-    failed.insert(chosen[s]);
-    const ExprError& error = result.errors.front();
-    const SourceRange place =
-        rule.is_of_scheme ? rule.at : PlaceInValue(diags.sources(), rule.at, error.column, error.length);
-    diags.Build(place, DiagnosticKind::InitValueDomain, specs[s].name, error.message).Emit();
+    reduced[s] = std::move(result.value);
+    values[s] = {reduced[s].text(), rules[rule].origin};
+    const auto distribution = DistributionOf(reduced[s]);
+    has_formulas = has_formulas || !distribution;
+    if (const std::string fault = distribution ? FloatFault(*distribution) : ""; !fault.empty()) {
+      faults.Report(rule, specs[s].name, fault);
+    }
+  }
+  if (has_formulas && !diags.has_errors()) {
+    CheckElements(specs, reduced, chosen, faults);
   }
   return values;
 }

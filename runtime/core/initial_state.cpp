@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/expr/moments.h"
+#include "compiler/plan/init_distribution.h"
 
 namespace shardc {
 
@@ -125,22 +126,21 @@ auto RealisedInit(const Plan& plan, const DrawnByAll& all) -> ErrorOr<InitRecord
       return Fail(ExitCode::InternalFault, "{}: {} elements were drawn, and it has {}", parameter.name, drawn.count,
                   parameter.num_elements());
     }
-    const auto parsed = ParseExpr(parameter.init, ExprKind::Rule);
-    CHECK(parsed.ok(), "rule of {}: {}", parameter.name, parameter.init);
-    const auto rule = EvaluateRule(parsed.value, {});
-    CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
-    const Moments moments = MomentsOf(rule.value);
+    const auto distribution = InitDistribution(parameter);
+    const Moments moments = distribution ? MomentsOf(*distribution) : Moments{};
     const auto n = static_cast<double>(drawn.count);
     const double off = drawn.sum / n;
     const double mean = moments.mean + off;
     const double std = std::sqrt(std::max(0.0, drawn.squares / n - off * off));
-    const double rounding = RoundingOf(parameter.dtype) * std::hypot(moments.mean, moments.std);
-    const Chance chance = ChanceOf(rule.value);
-    if (const Range allowed = AllowedMean(moments, chance, n, rounding); !allowed.Has(mean)) {
-      return Off(parameter, "mean", mean, moments.mean, allowed);
-    }
-    if (const Range allowed = AllowedStd(moments, chance, n, rounding); !allowed.Has(std)) {
-      return Off(parameter, "standard deviation", std, moments.std, allowed);
+    if (distribution) {
+      const double rounding = RoundingOf(parameter.dtype) * std::hypot(moments.mean, moments.std);
+      const Chance chance = ChanceOf(*distribution);
+      if (const Range allowed = AllowedMean(moments, chance, n, rounding); !allowed.Has(mean)) {
+        return Off(parameter, "mean", mean, moments.mean, allowed);
+      }
+      if (const Range allowed = AllowedStd(moments, chance, n, rounding); !allowed.Has(std)) {
+        return Off(parameter, "standard deviation", std, moments.std, allowed);
+      }
     }
     record.parameters.push_back({.name = parameter.name,
                                  .shape = parameter.shape,

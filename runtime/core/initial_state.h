@@ -21,7 +21,8 @@ auto SumDrawn(Communicator& communicator, const Plan& plan, const IdVector<Param
 
 /// Mean and standard deviation of each parameter as drawn.
 /// Errors: InternalFault, naming the parameter, where its elements were not drawn once each, or where mean or deviation
-///   is farther from that of its rule than chance allows: 8 standard errors for many elements.
+///   is farther from that of its rule than chance allows: 8 standard errors for many elements. Of formulas nothing is
+///   known.
 auto RealisedInit(const Plan& plan, const DrawnByAll& drawn) -> ErrorOr<InitRecord>;
 
 }  // namespace shardc

@@ -88,8 +88,8 @@ class ScalarTable {
 /// Binds any op. Structural ops (repeat, end_repeat, carry, release) give a kernel that does nothing.
 auto BindOp(const OpBody& body, Binder& binder) -> Kernel;
 
-/// Decides plan.device, where it leaves that open, by what this machine has. Once, before ranks start: bits depend on it.
-/// Errors: Environment where this machine cannot run the device that the plan names.
+/// Decides plan.device, where it leaves that open, by what this machine has. Once, before ranks start: bits depend on
+/// it. Errors: Environment where this machine cannot run the device that the plan names.
 auto ResolveDevice(Plan& plan) -> Status;
 
 /// Threads that one rank computes with; set once before the first kernel runs.

@@ -3,48 +3,54 @@
 
 #include <vector>
 
-#include "runtime/init/fill.h"
+#include "compiler/expr/jit/element_jit.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/cpu/draw_in_pieces.h"
 #include "tests/bench/library_init.h"
+#include "tests/support/vector_of.h"
 
 namespace shardc {
 namespace {
 
 constexpr int64_t Size = int64_t{1} << 20;
 
-auto Fills(benchmark::State& state, const Distribution& rule) -> void {
+auto ValuesOf(std::string_view rule) -> InitialValues {
+  return InitialValues(VectorOf(rule, 1, "model.layers.0.mlp.up_proj.weight"), NoOthers);
+}
+
+auto Fills(benchmark::State& state, std::string_view rule) -> void {
+  InitialValues values = ValuesOf(rule);
   std::vector<float> out(Size);
   int64_t begin = 0;
   for (auto _ : state) {
-    FillRule(rule, 1, "model.layers.0.mlp.up_proj.weight", {begin, begin + Size}, out.data());
+    CHECK(values.Fill({begin, begin + Size}, out.data()).ok(), "{}", rule);
     begin += Size;
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * Size);
 }
-BENCHMARK_CAPTURE(Fills, normal, Distribution{DistributionKind::Normal, {0, 0.02}})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(Fills, trunc_normal, Distribution{DistributionKind::TruncNormal, {0, 0.02, -0.04, 0.04}})
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(Fills, uniform, Distribution{DistributionKind::Uniform, {-0.05, 0.05}})
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Fills, normal, "normal(0, 0.02)")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Fills, trunc_normal, "trunc_normal(0, 0.02, -0.04, 0.04)")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Fills, uniform, "uniform(-0.05, 0.05)")->Unit(benchmark::kMillisecond);
 
 /// As the op does it: counted and summed piece by piece.
-auto FillsAndSums(benchmark::State& state, const Distribution& rule) -> void {
+auto FillsAndSums(benchmark::State& state, std::string_view rule) -> void {
+  InitialValues values = ValuesOf(rule);
   const Loops& loops = LoopsOf(Plan());
   std::vector<float> out(Size);
   Drawn drawn;
   int64_t begin = 0;
   for (auto _ : state) {
-    DrawInPieces(loops, {begin, begin + Size}, out.data(), 0.0, &drawn,
-                 [&](Interval piece, float* to) { FillRule(rule, 1, "model.layers.0.mlp.up_proj.weight", piece, to); });
+    const Status filled = DrawInPieces(loops, {begin, begin + Size}, out.data(), 0.0, &drawn,
+                                       [&](Interval piece, float* to) { return values.Fill(piece, to); });
+    CHECK(filled.ok(), "{}", rule);
     begin += Size;
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * Size);
 }
-BENCHMARK_CAPTURE(FillsAndSums, normal, Distribution{DistributionKind::Normal, {0, 0.02}})
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(FillsAndSums, normal, "normal(0, 0.02)")->Unit(benchmark::kMillisecond);
 
 /// What that adds: sums of what lies in the cache.
 auto Sums(benchmark::State& state) -> void {
@@ -61,6 +67,24 @@ auto Sums(benchmark::State& state) -> void {
   state.SetItemsProcessed(state.iterations() * Size);
 }
 BENCHMARK(Sums)->Unit(benchmark::kMillisecond);
+
+/// Ten rules of a recipe, of three forms; constants are not compiled.
+auto CompilesTenRules(benchmark::State& state) -> void {
+  constexpr std::string_view Rules[] = {
+      "normal(0, 1)",         "normal(0, 0.02)",
+      "normal(0, 0.0025)",    "trunc_normal(0, 0.02, -2, 2)",
+      "uniform(-0.05, 0.05)", "trunc_normal(0, 0.01, -0.03, 0.03)",
+      "uniform(-1, 1)",       "trunc_normal(0, 0.005, -0.015, 0.015)",
+      "normal(0, 0.01)",      "trunc_normal(0, 1, -3, 3)",
+  };
+  for (auto _ : state) {
+    ElementJit jit;
+    for (const std::string_view rule : Rules) {
+      benchmark::DoNotOptimize(jit.Kernel(MakeElementProgram(VectorOf(rule, 1, "w"), NoOthers).value));
+    }
+  }
+}
+BENCHMARK(CompilesTenRules)->Unit(benchmark::kMillisecond);
 
 template <class Fill>
 auto LibraryFills(benchmark::State& state, const Fill& fill) -> void {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/expr/expr_case.h"
+#include "tests/support/rule_value.h"
 
 namespace shardc {
 namespace {
@@ -124,6 +125,31 @@ constexpr ValueCase ValueCases[] = {
     {.text = "if layer > 2 then uniform(-1, 1) else 1", .value = "uniform(-1, 1)"},
     {.text = "if layer < 2 then uniform(-1, 1) else 1", .value = "1"},
     {.text = "(normal(0, 1))", .value = "normal(0, 1)"},
+    // What depends on the element stays, in the shortest text.
+    {.text = "index(layer - 3) * layers", .value = "index(0) * 32"},
+    {.text = "2 * normal(0, 1)", .value = "2 * normal(0, 1)"},
+    {.text = "let z = normal(0, 1) in z * z - 1 * 2", .value = "let t0 = normal(0, 1) in t0 * t0 - 2"},
+    {.text = "(index(0) + 1) * 2 - (3 - index(1))", .value = "(index(0) + 1) * 2 - (3 - index(1))"},
+    {.text = "(index(0) ^ 2) ^ 3 + index(0) ^ 2 ^ 3", .value = "(index(0) ^ 2) ^ 3 + index(0) ^ 8"},
+    {.text = "-(index(0) + 1) - -index(1) - -4", .value = "-(index(0) + 1) - -index(1) - -4"},
+    {.text = "(-2) ^ index(0)", .value = "(-2) ^ index(0)"},
+    {.text = "if index(0) < 2 and layer == 3 then 0 else zeros() + 1",
+     .value = "if index(0) < 2 and true then 0 else 1"},
+    {.text = "if layer == 3 and index(0) < 2 then 0 else 1", .value = "if index(0) < 2 then 0 else 1"},
+    {.text = "if not (index(0) < 2 or index(1) > 3) then 0 else 1",
+     .value = "if not (index(0) < 2 or index(1) > 3) then 0 else 1"},
+    {.text = "1 + (if index(0) < 2 then 0 else 1)", .value = "1 + (if index(0) < 2 then 0 else 1)"},
+    {.text = "clamp(normal(0, 1), -1, 1)", .value = "min(max(normal(0, 1), -1), 1)"},
+    {.text = "clamp(index(0), 0, index(1))",
+     .value = "if 0 <= index(1) then min(max(index(0), 0), index(1)) else none()"},
+    {.text = "copy(\"layers.{layer - 1}.q.{2 * 3}\", index(1), 4)", .value = "copy('layers.2.q.6', index(1), 4)"},
+    {.text = "copy('x')", .value = "copy('x')"},
+    {.text = "normal(0, 1) / row_norm(normal(0, 1))", .value = "normal(0, 1) / row_norm(normal(0, 1))"},
+    // What no element has a value for is a fault, behind whatever condition on the element.
+    {.text = "if index(0) > 0 then 1 / 0 else 1", .value = "expr-domain 24:1"},
+    {.text = "index(2)", .value = "expr-domain 1:5"},
+    {.text = "index(normal(0, 1))", .value = "expr-domain 1:5"},
+    {.text = "copy('layers.{layer / 2}')", .value = "expr-domain 1:4"},
     // A schedule of the usual form: linear warm-up, then a cosine down to a tenth.
     {.text = "1e-3 * (if step < 4 then (step + 1) / 4 else 0.55 + 0.45 * cos(pi * (step - 4) / (steps - 4)))",
      .value = "0.0009913533761814538",

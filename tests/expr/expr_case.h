@@ -39,8 +39,12 @@ inline auto ValueOrErrors(std::string_view text, ExprKind kind, const ExprVariab
     const auto result = EvaluateBool(parsed.value, variables);
     return result.ok() ? fmt::format("{}", result.value) : listed(result.errors);
   }
-  const auto result = EvaluateRule(parsed.value, variables);
-  return result.ok() ? ToText(result.value) : listed(result.errors);
+  if (kind == ExprKind::Rule) {
+    const auto result = ReduceRule(parsed.value, variables);
+    return result.ok() ? result.value.text() : listed(result.errors);
+  }
+  const auto number = EvaluateNumber(parsed.value, variables);
+  return number.ok() ? fmt::format("{}", number.value) : listed(number.errors);
 }
 
 }  // namespace shardc

@@ -10,6 +10,7 @@
 #include "compiler/base/check.h"
 #include "compiler/expr/names.h"
 #include "tests/expr/expr_case.h"
+#include "tests/support/rule_value.h"
 
 namespace shardc {
 namespace {

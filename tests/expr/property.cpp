@@ -78,7 +78,7 @@ class Generator {
                       [](double a, double b) { return b == 0 ? NAN : a / b; });
       case 6:
         return Strict({"", "^", ""}, PowerBinding, {AtomBinding, UnaryBinding}, depth, [](double a, double b) {
-          return expr_functions::Pow(std::array{a, b}).value_or(NAN);
+          return EvaluateFunction(ExprFunction::Pow, std::array{a, b}).value_or(NAN);
         });
       case 7: return Negate(depth);
       case 8:

@@ -45,14 +45,18 @@ auto CheckValues(const Expr& expr, const ExprVariables& variables) -> void {
   if (expr.type() == ExprType::Number) {
     CHECK(std::isfinite(CheckedValue<double>(EvaluateNumber, expr, variables).value), "`{}`", expr.text());
   }
-  const auto rule = CheckedValue<Distribution>(EvaluateRule, expr, variables);
+  const auto rule = ReduceRule(expr, variables);
   if (!rule.ok()) {
     return;
   }
-  const auto back = ParseExpr(ToText(rule.value), ExprKind::Rule);
-  CHECK(back.ok() && EvaluateRule(back.value, {}).value == rule.value, "{}", ToText(rule.value));
-  const Moments moments = MomentsOf(rule.value);
-  CHECK(!std::isnan(moments.mean) && moments.std >= 0, "{}: {}, {}", ToText(rule.value), moments.mean, moments.std);
+  // What is left is the same when it is read again.
+  const auto again = ReduceRule(rule.value, {});
+  CHECK(again.ok() && again.value.text() == rule.value.text(), "`{}`: `{}`", expr.text(), rule.value.text());
+  if (const auto distribution = DistributionOf(rule.value)) {
+    CHECK(ToText(*distribution) == rule.value.text(), "{}", rule.value.text());
+    const Moments moments = MomentsOf(*distribution);
+    CHECK(!std::isnan(moments.mean) && moments.std >= 0, "{}: {}, {}", rule.value.text(), moments.mean, moments.std);
+  }
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ auto Initialised(std::string_view scheme, const ModelSizes& sizes, double init_s
   CHECK(!diags.has_errors(), "{}", RenderText(diags, {}));
   std::map<std::string, Distribution> result;
   for (size_t s = 0; s < specs.size(); ++s) {
-    result[specs[s].name] = EvaluateRule(ParseExpr(values[s].text, ExprKind::Rule).value, {}).value;
+    result[specs[s].name] = DistributionOf(ParseExpr(values[s].text, ExprKind::Rule).value).value();
   }
   return result;
 }

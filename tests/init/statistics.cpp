@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/expr/expr.h"
-#include "runtime/init/fill.h"
+#include "runtime/init/initial_values.h"
+#include "tests/support/vector_of.h"
 
 namespace shardc {
 namespace {
@@ -28,10 +28,9 @@ using Source = std::function<Series(uint64_t seed)>;
 
 /// The only place that draws: `n` elements of a parameter from `begin` on.
 auto Draw(const std::string& rule, int64_t n, uint64_t seed, std::string_view name = "w", int64_t begin = 0) -> Series {
-  const auto value = EvaluateRule(ParseExpr(rule, ExprKind::Rule).value, {});
-  CHECK(value.ok(), "{}", rule);
   Series series(static_cast<size_t>(n));
-  FillRule(value.value, seed, name, {begin, begin + n}, series.data());
+  InitialValues values(VectorOf(rule, seed, name), NoOthers);
+  CHECK(values.Fill({begin, begin + n}, series.data()).ok(), "{}", rule);
   return series;
 }
 

@@ -1,5 +1,6 @@
 // What a start from scratch puts on record, what it counts, and what it refuses to begin with.
 #include "runtime/core/initial_state.h"
+#include "compiler/plan/init_distribution.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +12,10 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/expr/moments.h"
 #include "runtime/core/runner.h"
-#include "runtime/init/fill.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/training.h"
+#include "tests/support/vector_of.h"
 
 namespace shardc {
 namespace {
@@ -183,10 +185,9 @@ struct Fault {
 auto Verdict(const std::string& rule, int64_t n, uint64_t seed, const Fault& fault = {}) -> std::string {
   Plan plan;
   plan.parameters.Add({.name = "w", .shape = {n}, .init = rule});
-  const Distribution law = EvaluateRule(ParseExpr(rule, ExprKind::Rule).value, {}).value;
-  const Moments moments = MomentsOf(law);
+  const Moments moments = MomentsOf(InitDistribution(plan.parameters[ParameterId{0}]).value());
   std::vector<float> values(static_cast<size_t>(n));
-  FillRule(law, seed, "w", {0, n}, values.data());
+  CHECK(InitialValues(VectorOf(rule, seed, "w"), NoOthers).Fill({0, n}, values.data()).ok(), "{}", rule);
   Drawn drawn{.count = n};
   for (const float value : values) {
     const double off = fault.scale * (value - moments.mean) + fault.move * moments.std;

@@ -3,28 +3,32 @@
 #include <array>
 
 #include "compiler/base/bfloat16.h"
-#include "compiler/expr/expr.h"
 #include "compiler/expr/moments.h"
+#include "compiler/plan/init_distribution.h"
 #include "compiler/plan/local_parameter.h"
-#include "runtime/init/fill.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/draw_in_pieces.h"
 #include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
 
-/// As FillRule, each element rounded once more.
-static auto FillRule(const Distribution& rule, uint64_t seed, std::string_view name, Interval elements, BFloat16* out)
-    -> void {
+/// In blocks, where what is written is not what the values are made as.
+static auto Fill(InitialValues& values, Interval elements, BFloat16* out) -> Status {
   constexpr int64_t BlockSize = 4096;
   std::array<float, BlockSize> block;
   for (int64_t begin = elements.begin; begin < elements.end; begin += BlockSize) {
     const int64_t end = std::min(elements.end, begin + BlockSize);
-    FillRule(rule, seed, name, {begin, end}, block.data());
+    if (const Status filled = values.Fill({begin, end}, block.data()); !filled.ok()) {
+      return filled;
+    }
     for (int64_t i = 0; i < end - begin; ++i) {
       Store(out[begin - elements.begin + i], block[static_cast<size_t>(i)]);
     }
   }
+  return Success{};
 }
+
+static auto Fill(InitialValues& values, Interval elements, float* out) -> Status { return values.Fill(elements, out); }
 
 auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -38,23 +42,25 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   CHECK(owned.empty() || owned.end - slice_begin <= binder.ViewOf(op.shard).num_elements(), "{} lies outside the slice",
         parameter.name);
 
-  // A plan's rules have every name put in already.
-  const auto parsed = ParseExpr(parameter.init, ExprKind::Rule);
-  CHECK(parsed.ok(), "rule of {}: {}", parameter.name, parameter.init);
-  const auto rule = EvaluateRule(parsed.value, {});
-  CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
-
+  // Sums are of what lies beside it.
+  const auto distribution = InitDistribution(parameter);
+  const double center = distribution ? MomentsOf(*distribution).mean : 0;
   const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
-    return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, rule = rule.value,
-            seed = plan.run.init_seed, name = parameter.name, center = MomentsOf(rule.value).mean,
+    return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, &plan, &parameter, center,
             drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan)](const Moment& moment) -> Status {
       T* const out = shard.At(moment) + at;
+      // Made here and not when the plan is bound: a restart makes none.
+      InitialValues values(plan, parameter);
+      Status status = Success{};
       ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
-        DrawInPieces(loops, {begin, end}, out + offset, center, drawn,
-                     [&](Interval piece, T* to) { FillRule(rule, seed, name, piece, to); });
+        if (status.ok()) {
+          status = DrawInPieces(loops, {begin, end}, out + offset, center, drawn,
+                                [&](Interval piece, T* to) { return Fill(values, piece, to); });
+        }
       });
-      return Success{};
+      return status.ok() ? status
+                         : Fail(status.error().code, "{} cannot begin: {}", parameter.name, status.error().message);
     };
   });
 }

@@ -1,0 +1,235 @@
+#include "compiler/expr/element_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/base/check.h"
+#include "compiler/expr/lexer.h"
+#include "compiler/expr/names.h"
+
+namespace shardc {
+
+auto ElementProgram::is_draw() const -> bool {
+  const ElementOp& op = ops[static_cast<size_t>(root)];
+  const bool draws = op.kind == ElementOpKind::DrawNormal || op.kind == ElementOpKind::DrawUniform ||
+                     op.kind == ElementOpKind::DrawTruncNormal || op.kind == ElementOpKind::DrawTailNormal;
+  return draws && op.operands.empty() && op.position < 0;
+}
+
+auto ElementProgram::Shape() const -> std::string {
+  std::string shape = fmt::format("{}:", root);
+  for (const ElementOp& op : ops) {
+    shape += fmt::format("{}.{}.{}({}){},{},{},{},{};", static_cast<int>(op.kind), static_cast<int>(op.operation),
+                         static_cast<int>(op.function), fmt::join(op.operands, " "), op.slot, op.position, op.stream,
+                         op.draw, op.to_bfloat16);
+  }
+  return shape;
+}
+
+namespace {
+
+class Linker {
+ public:
+  explicit Linker(const FindElementSource& find) : find_(find) {}
+
+  auto Run(const ElementSource& parameter) -> ExprResult<ElementProgram> {
+    program_.row_size = parameter.shape.back();
+    program_.root = Add(parameter, -1);
+    return {.value = std::move(program_), .errors = std::move(errors_)};
+  }
+
+ private:
+  auto Emit(ElementOp op) -> int {
+    program_.ops.push_back(std::move(op));
+    return static_cast<int>(program_.ops.size()) - 1;
+  }
+
+  template <class... Numbers>
+  auto Slot(Numbers... numbers) -> int {
+    const auto slot = static_cast<int>(program_.numbers.size());
+    (program_.numbers.push_back(numbers), ...);
+    return slot;
+  }
+
+  auto EmitNumber(double number) -> int { return Emit({.kind = ElementOpKind::Number, .slot = Slot(number)}); }
+
+  auto EmitOperation(ExprNodeKind operation, std::vector<int> operands) -> int {
+    return Emit({.kind = ElementOpKind::Operation, .operation = operation, .operands = std::move(operands)});
+  }
+
+  auto Fail(const ExprNode& node, std::string message) -> int {
+    errors_.push_back(ErrorAt(node.place_begin, node.place_end, "expr-domain", std::move(message)));
+    return Emit({.kind = ElementOpKind::None});
+  }
+
+  /// The element of `parameter` whose number instruction `position` has. Returns: the instruction with its value.
+  auto Add(const ElementSource& parameter, int position) -> int {
+    const auto stream = static_cast<int>(program_.keys.size());
+    program_.keys.push_back(parameter.key);
+    around_.push_back(&parameter);
+    const ExprTree& tree = ExprAccess::Tree(parameter.rule);
+    IdVector<ExprNodeId, int> places;
+    int num_draws = 0;
+    for (const ExprNode& node : tree.nodes) {
+      std::vector<int> operands;
+      for (const ExprNodeId operand : node.operands) {
+        operands.push_back(places[operand]);
+      }
+      const bool is_draw = node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Distribution;
+      places.Add(AddNode(node, tree, std::move(operands), position, stream, num_draws));
+      num_draws += is_draw ? 1 : 0;
+    }
+    around_.pop_back();
+    return places[tree.root()];
+  }
+
+  static auto Function(const ExprNode& call) -> const ExprFunctionRow& {
+    return ExprFunctionRows()[static_cast<size_t>(call.row)];
+  }
+
+  auto AddNode(const ExprNode& node, const ExprTree& tree, std::vector<int> operands, int position, int stream,
+               int draw) -> int {
+    switch (node.kind) {
+      case ExprNodeKind::Number:
+      case ExprNodeKind::Bool: return EmitNumber(node.number);
+      case ExprNodeKind::Local: return operands[0];
+      case ExprNodeKind::Copy: return AddCopy(node, operands, position);
+      case ExprNodeKind::Call: break;
+      case ExprNodeKind::Variable:
+      case ExprNodeKind::Parameter:
+      case ExprNodeKind::Library:
+      case ExprNodeKind::Broken: CHECK(false, "a rule that is not reduced");
+      default: return EmitOperation(node.kind, std::move(operands));
+    }
+    const ExprFunctionRow& function = Function(node);
+    switch (function.kind) {
+      case ExprFunctionKind::Number:
+        return Emit({.kind = ElementOpKind::Function, .function = function.function, .operands = std::move(operands)});
+      case ExprFunctionKind::Distribution: {
+        ElementOp op = DrawOf(node, tree, std::move(operands));
+        op.position = position;
+        op.stream = stream;
+        op.draw = draw;
+        return Emit(std::move(op));
+      }
+      case ExprFunctionKind::Element: return AddElementFunction(node, tree, operands, position);
+      case ExprFunctionKind::Library: break;
+    }
+    CHECK(false, "`{}`", function.name);
+  }
+
+  /// With the parts of its law, where its arguments are known.
+  auto DrawOf(const ExprNode& node, const ExprTree& tree, std::vector<int> operands) -> ElementOp {
+    std::vector<double> known;
+    for (const ExprNodeId operand : node.operands) {
+      if (tree.nodes[operand].kind == ExprNodeKind::Number) {
+        known.push_back(tree.nodes[operand].number);
+      }
+    }
+    const bool is_known = known.size() == operands.size();
+    const auto with_slot = [&](ElementOpKind kind, auto... parts) {
+      return ElementOp{.kind = kind, .slot = Slot(parts...)};
+    };
+    switch (Function(node).distribution) {
+      case DistributionKind::Normal:
+        return is_known ? with_slot(ElementOpKind::DrawNormal, known[0], known[1])
+                        : ElementOp{.kind = ElementOpKind::DrawNormal, .operands = std::move(operands)};
+      case DistributionKind::Uniform: {
+        if (!is_known) {
+          return {.kind = ElementOpKind::DrawUniform, .operands = std::move(operands)};
+        }
+        const auto law = UniformLaw<float>::Of(known[0], known[1]);
+        return with_slot(ElementOpKind::DrawUniform, law.middle, law.half, law.low, law.high);
+      }
+      case DistributionKind::TruncNormal: {
+        if (!is_known) {
+          return {.kind = ElementOpKind::DrawTruncNormal, .operands = std::move(operands)};
+        }
+        if (IsTail(known[0], known[2], known[3])) {
+          const auto law = TailNormalLaw<double, float>::Of(known[0], known[1], known[2], known[3]);
+          return with_slot(ElementOpKind::DrawTailNormal, law.mean, law.std, law.side, law.from, law.width, law.nearest,
+                           law.low, law.high);
+        }
+        const auto law = TruncNormalLaw<float>::Of(known[0], known[1], known[2], known[3]);
+        return with_slot(ElementOpKind::DrawTruncNormal, law.mean, law.std, law.middle, law.half, law.low, law.high);
+      }
+      case DistributionKind::Constant: break;
+    }
+    CHECK(false, "`{}`", Function(node).name);
+  }
+
+  auto AddElementFunction(const ExprNode& node, const ExprTree& tree, const std::vector<int>& operands, int position)
+      -> int {
+    const std::vector<int64_t>& shape = around_.back()->shape;
+    switch (Function(node).element) {
+      case ElementFunction::None: return Emit({.kind = ElementOpKind::None});
+      case ElementFunction::Index: {
+        const auto dim = static_cast<size_t>(tree.nodes[node.operands[0]].number);
+        if (dim >= shape.size()) {
+          return Fail(node, fmt::format("`index({})`, of a parameter with {} dims", dim, shape.size()));
+        }
+        const auto stride = dim + 1 < shape.size() ? static_cast<double>(shape[1]) : 1.0;
+        return Emit({.kind = ElementOpKind::Index,
+                     .slot = Slot(static_cast<double>(shape[dim]), stride),
+                     .position = position});
+      }
+      case ElementFunction::RowNorm: {
+        if (position >= 0) {
+          return Fail(node, "a copy with indices of a parameter whose rule has `row_norm`");
+        }
+        const int slot = Slot(0.0);
+        program_.row_norms.push_back({operands[0], slot});
+        return Emit({.kind = ElementOpKind::Number, .slot = slot});
+      }
+      case ElementFunction::Copy: break;
+    }
+    CHECK(false, "`{}`", Function(node).name);
+  }
+
+  auto AddCopy(const ExprNode& node, const std::vector<int>& operands, int position) -> int {
+    const std::string& name = node.texts.front();
+    const ElementSource* const source = find_(name);
+    if (source == nullptr) {
+      return Fail(node, fmt::format("there is no parameter `{}`", name));
+    }
+    if (std::find(around_.begin(), around_.end(), source) != around_.end()) {
+      return Fail(node, fmt::format("`{}` is a copy of itself", name));
+    }
+    if (operands.empty() && source->shape != around_.back()->shape) {
+      return Fail(node, fmt::format("`{}` has the shape [{}], and is copied without indices into one of [{}]", name,
+                                    fmt::join(source->shape, ", "), fmt::join(around_.back()->shape, ", ")));
+    }
+    if (!operands.empty() && operands.size() != source->shape.size()) {
+      return Fail(node, fmt::format("`{}` has {} dims; here {} are given", name, source->shape.size(),
+                                    operands.size() == 1 ? "1 index" : "2 indices"));
+    }
+    int place = position;
+    for (size_t d = 0; d < operands.size(); ++d) {
+      const int index =
+          Emit({.kind = ElementOpKind::Checked, .operands = {operands[d]}, .slot = Slot(double(source->shape[d]))});
+      place = d == 0 ? index
+                     : EmitOperation(ExprNodeKind::Add,
+                                     {EmitOperation(ExprNodeKind::Multiply,
+                                                    {place, EmitNumber(static_cast<double>(source->shape[d]))}),
+                                      index});
+    }
+    const int value = Add(*source, place);
+    return Emit({.kind = ElementOpKind::Rounded, .operands = {value}, .to_bfloat16 = source->is_bfloat16});
+  }
+
+  const FindElementSource& find_;
+  ElementProgram program_;
+  std::vector<ExprError> errors_;
+  /// The parameter whose rule is being read, behind those that copy it.
+  std::vector<const ElementSource*> around_;
+};
+
+}  // namespace
+
+auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find) -> ExprResult<ElementProgram> {
+  return Linker(find).Run(parameter);
+}
+
+}  // namespace shardc

@@ -1,0 +1,98 @@
+// What each element of one parameter is: a rule with everything known put in, and the rules of the parameters that it
+// copies, as one list of instructions, operands before the instructions on them. An element is evaluated by going
+// through the list, for one element (evaluate_element.h) or for many at once, by generated code (compiler/expr/jit).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/expr/expr.h"
+#include "compiler/expr/functions.h"
+#include "compiler/expr/random.h"
+#include "compiler/expr/tree.h"
+
+namespace shardc {
+
+enum class ElementOpKind {
+  /// number[slot].
+  Number,
+  /// The operation of a node of an expression, on the operands.
+  Operation,
+  Function,
+  /// The index, at the position, along the dimension whose size is number[slot]; number[slot + 1] elements lie between
+  /// one index and the next.
+  Index,
+  /// A draw from a law whose parts are number[slot ...]; or one whose arguments are the operands.
+  DrawNormal,
+  DrawUniform,
+  DrawTruncNormal,
+  /// Only of a law whose parts are known: the interval lies beside the mean.
+  DrawTailNormal,
+  /// The operand, if it is a whole number from 0 to below number[slot]; else a fault.
+  Checked,
+  /// The operand rounded to float; with `to_bfloat16`, once more.
+  Rounded,
+  /// A fault.
+  None,
+};
+
+struct ElementOp {
+  ElementOpKind kind = ElementOpKind::None;
+  ExprNodeKind operation = ExprNodeKind::Broken;
+  ExprFunction function = ExprFunction::Min;
+  /// Instructions before this one.
+  std::vector<int> operands = {};
+  int slot = -1;
+  /// Of Index and draws: the instruction that has the element's number, row by row; or -1, the element itself.
+  int position = -1;
+  /// Of draws: the stream's key, and which draw of its rule it is.
+  int stream = 0;
+  int draw = 0;
+  bool to_bfloat16 = false;
+};
+
+/// The root of the sum of the squares of an instruction's values over a row goes into number[slot], before the elements
+/// of the row are evaluated.
+struct RowNorm {
+  int root = -1;
+  int slot = -1;
+};
+
+struct ElementProgram {
+  std::vector<ElementOp> ops;
+  /// The instruction with the element's value.
+  int root = -1;
+  /// Each may need those before it.
+  std::vector<RowNorm> row_norms;
+  /// Elements in a row: all, of a vector.
+  int64_t row_size = 0;
+  std::vector<double> numbers;
+  /// Of the parameter itself, then of those that it copies.
+  std::vector<PhiloxKey<uint64_t>> keys;
+
+  /// Is the element one draw from a law that is known?
+  auto is_draw() const -> bool;
+
+  /// Equal for programs whose ops and root are equal: they differ in numbers and keys only.
+  auto Shape() const -> std::string;
+};
+
+/// A parameter as rules see it.
+struct ElementSource {
+  /// Reduced.
+  Expr rule;
+  std::vector<int64_t> shape;
+  PhiloxKey<uint64_t> key{};
+  bool is_bfloat16 = false;
+};
+/// The parameter of a name, or nothing.
+using FindElementSource = std::function<const ElementSource*(std::string_view name)>;
+
+/// Errors: expr-domain: a copy of a parameter that there is not, with another number of indices than it has dims, or of
+/// one that in the end copies itself; row_norm in what is copied with indices.
+auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find) -> ExprResult<ElementProgram>;
+
+}  // namespace shardc

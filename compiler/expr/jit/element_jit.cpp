@@ -1,0 +1,115 @@
+#include "compiler/expr/jit/element_jit.h"
+
+#include <fmt/format.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Pass.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "compiler/base/check.h"
+#include "compiler/expr/jit/kernel_ir.h"
+
+namespace shardc {
+
+template <class T>
+static auto Checked(llvm::Expected<T> value) -> T {
+  if (!value) {
+    const std::string message = llvm::toString(value.takeError());
+    CHECK(false, "LLVM: {}", message);
+  }
+  return std::move(*value);
+}
+
+static auto CheckSuccess(llvm::Error error) -> void {
+  if (error) {
+    const std::string message = llvm::toString(std::move(error));
+    CHECK(false, "LLVM: {}", message);
+  }
+}
+
+/// No operation is fused, and none may take another's place that is not equal to the last bit.
+static auto HostMachine() -> llvm::orc::JITTargetMachineBuilder {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  auto machine = Checked(llvm::orc::JITTargetMachineBuilder::detectHost());
+  machine.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
+  machine.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return machine;
+}
+
+class ElementJit::State {
+ public:
+  State() : machine_builder_(HostMachine()), machine_(Checked(machine_builder_.createTargetMachine())) {
+    jit_ = Checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(machine_builder_).create());
+    // The functions of the C library that some processors have instructions for: floor, fma.
+    jit_->getMainJITDylib().addGenerator(Checked(
+        llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix())));
+  }
+
+  auto Kernel(const ElementProgram& program, int root, bool as_double) -> ElementKernel {
+    const std::lock_guard lock(mutex_);
+    const auto key = std::pair(program.Shape(), std::pair(root, as_double));
+    const auto found = kernels_.find(key);
+    return found != kernels_.end() ? found->second : kernels_[key] = Make(program, root, as_double);
+  }
+
+  auto num_kernels() const -> int {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(kernels_.size());
+  }
+
+ private:
+  auto Make(const ElementProgram& program, int root, bool as_double) -> ElementKernel {
+    auto context = std::make_unique<llvm::LLVMContext>();
+    const std::string name = fmt::format("elements_{}", kernels_.size());
+    auto module = std::make_unique<llvm::Module>(name, *context);
+    module->setDataLayout(machine_->createDataLayout());
+    module->setTargetTriple(machine_->getTargetTriple().str());
+    // Draws alone are floats, of which a vector holds twice as many as of doubles, and two at once hide what each waits
+    // for. Formulas are long enough without, and take as long to compile as they are wide.
+    const int64_t lanes = !as_double && program.is_draw() ? MostElementsPerPass : MostElementsPerPass / 4;
+    llvm::Function* const function =
+        AddKernel(*module, name, program, root, as_double, {.lanes = static_cast<int>(lanes)});
+    function->addFnAttr("prefer-vector-width", "512");
+    function->addFnAttr("target-cpu", machine_->getTargetCPU());
+    function->addFnAttr("target-features", machine_->getTargetFeatureString());
+    // What the functions' templates repeat, and what does not change in the loop; the rest is as wanted already.
+    llvm::legacy::FunctionPassManager passes(module.get());
+    passes.add(llvm::createEarlyCSEPass());
+    passes.add(llvm::createLICMPass());
+    passes.run(*function);
+    CheckSuccess(jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
+    return {.elements_per_pass = lanes, .run = Checked(jit_->lookup(name)).toPtr<decltype(ElementKernel::run)>()};
+  }
+
+  llvm::orc::JITTargetMachineBuilder machine_builder_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  mutable std::mutex mutex_;
+  /// By shape, root and whether it makes doubles.
+  std::map<std::pair<std::string, std::pair<int, bool>>, ElementKernel> kernels_;
+};
+
+ElementJit::ElementJit() : state_(std::make_unique<State>()) {}
+ElementJit::~ElementJit() = default;
+
+auto ElementJit::Kernel(const ElementProgram& program) -> ElementKernel {
+  return state_->Kernel(program, program.root, false);
+}
+
+auto ElementJit::KernelOfDoubles(const ElementProgram& program, int root) -> ElementKernel {
+  return state_->Kernel(program, root, true);
+}
+
+auto ElementJit::num_kernels() const -> int { return state_->num_kernels(); }
+
+}  // namespace shardc

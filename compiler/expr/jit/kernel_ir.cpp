@@ -1,0 +1,228 @@
+#include "compiler/expr/jit/kernel_ir.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "compiler/expr/evaluate_element.h"
+#include "compiler/expr/jit/ir_value.h"
+
+namespace shardc {
+
+/// What ElementEvaluation asks of generated code. Numbers and keys are loaded once, before the loop.
+struct IrTarget {
+  using Number = IrValue;
+  using Float = IrValue;
+
+  IrTarget(llvm::IRBuilderBase& builder, llvm::Instruction* before_loop, llvm::Function* function, int num_lanes)
+      : builder(builder), before_loop(before_loop), function(function), num_lanes(num_lanes) {}
+
+  auto Literal(int slot) -> IrValue {
+    auto& literal = literals[slot];
+    if (!literal.exists()) {
+      const llvm::IRBuilderBase::InsertPointGuard guard(builder);
+      builder.SetInsertPoint(before_loop);
+      llvm::Value* const number = Load(0, builder.getDoubleTy(), slot);
+      literal = {builder, builder.CreateVectorSplat(static_cast<unsigned>(num_lanes), number)};
+    }
+    return literal;
+  }
+
+  auto Element() -> IrValue {
+    if (!element.exists()) {
+      // Below 2^53, so that its conversion and the sum are exact.
+      const IrValue base = ToNumber(IrValue(builder, first));
+      element = Spread(base, Literal(0)) + IrValue(builder, Iota(builder.getDoubleTy(), num_lanes));
+    }
+    return element;
+  }
+
+  auto Word(int stream, int draw, const IrValue* position) -> IrValue {
+    if (position == nullptr) {
+      return OwnWords(stream, draw);
+    }
+    const IrValue number = ToInteger(*position);
+    const auto words = Words(number >> 2, stream, draw);
+    const IrValue is_odd = (number & 1) != 0;
+    const IrValue word =
+        Select((number & 2) != 0, Select(is_odd, words[3], words[2]), Select(is_odd, words[1], words[0]));
+    return {builder, builder.CreateTrunc(word.value(), word.TypeOf(builder.getInt32Ty()))};
+  }
+
+  llvm::IRBuilderBase& builder;
+  /// Of the block before the loop.
+  llvm::Instruction* before_loop;
+  llvm::Function* function;
+  int num_lanes;
+  /// The number of the first element of the pass; an i64.
+  llvm::Value* first = nullptr;
+  std::map<int, IrValue> literals{};
+  std::map<int, PhiloxKey<IrValue>> keys{};
+  IrValue element{};
+
+ private:
+  auto Load(unsigned argument, llvm::Type* type, int index) -> llvm::Value* {
+    llvm::Value* const place =
+        builder.CreateConstInBoundsGEP1_64(type, function->getArg(argument), static_cast<uint64_t>(index));
+    return builder.CreateLoad(type, place);
+  }
+
+  /// 0, 1, 2 ...
+  static auto Iota(llvm::Type* type, int lanes) -> llvm::Constant* {
+    std::vector<llvm::Constant*> numbers;
+    for (int i = 0; i < lanes; ++i) {
+      numbers.push_back(type->isDoubleTy() ? llvm::ConstantFP::get(type, i)
+                                           : llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
+    }
+    return llvm::ConstantVector::get(numbers);
+  }
+
+  auto Key(int stream) -> const PhiloxKey<IrValue>& {
+    const auto found = keys.find(stream);
+    if (found != keys.end()) {
+      return found->second;
+    }
+    const llvm::IRBuilderBase::InsertPointGuard guard(builder);
+    builder.SetInsertPoint(before_loop);
+    llvm::Type* const word = builder.getInt64Ty();
+    return keys[stream] = {IrValue(builder, Load(1, word, 2 * stream)),
+                           IrValue(builder, Load(1, word, 2 * stream + 1))};
+  }
+
+  /// In a loop over the rounds: written out they take half the time of a compilation, and are hardly faster.
+  auto Words(IrValue block, int stream, int draw) -> PhiloxBlock<IrValue> {
+    const auto constant = [&](uint64_t number) { return Spread(block.With(builder.getInt64(number)), block); };
+    PhiloxBlock<IrValue> counter{block, HighHalf(block), constant(static_cast<uint64_t>(draw)),
+                                 constant(RandomPurposeInit)};
+    PhiloxKey<IrValue> key{Spread(Key(stream)[0], block), Spread(Key(stream)[1], block)};
+    llvm::BasicBlock* const before = builder.GetInsertBlock();
+    auto* const loop = llvm::BasicBlock::Create(builder.getContext(), "rounds", function);
+    auto* const after = llvm::BasicBlock::Create(builder.getContext(), "words", function);
+    builder.CreateBr(loop);
+    builder.SetInsertPoint(loop);
+    std::vector<llvm::PHINode*> carried;
+    const auto carry = [&](IrValue& value) {
+      carried.push_back(builder.CreatePHI(value.value()->getType(), 2));
+      carried.back()->addIncoming(value.value(), before);
+      value = value.With(carried.back());
+    };
+    IrValue round(builder, builder.getInt32(0));
+    carry(round);
+    std::for_each(counter.begin(), counter.end(), carry);
+    std::for_each(key.begin(), key.end(), carry);
+    PhiloxRound(counter, key);
+    round = round + 1;
+    size_t i = 0;
+    const auto close = [&](IrValue value) { carried[i++]->addIncoming(value.value(), loop); };
+    close(round);
+    std::for_each(counter.begin(), counter.end(), close);
+    std::for_each(key.begin(), key.end(), close);
+    builder.CreateCondBr((round < PhiloxRounds).value(), loop, after);
+    builder.SetInsertPoint(after);
+    return {LowHalf(counter[0]), LowHalf(counter[1]), LowHalf(counter[2]), LowHalf(counter[3])};
+  }
+
+  /// Of the elements of the pass: all four words of as many blocks as they are in.
+  auto OwnWords(int stream, int draw) -> IrValue {
+    const int num_blocks = num_lanes / static_cast<int>(ElementsPerBlock);
+    const IrValue first_block = IrValue(builder, first) >> 2;
+    const IrValue blocks =
+        first_block.With(builder.CreateVectorSplat(static_cast<unsigned>(num_blocks), first_block.value())) +
+        first_block.With(Iota(builder.getInt64Ty(), num_blocks));
+    const auto words = Words(blocks, stream, draw);
+    // Two words in a number of 64 bits, and the two numbers of a block next to each other.
+    const IrValue front = words[0] | (words[1] << 32);
+    const IrValue back = words[2] | (words[3] << 32);
+    std::vector<int> order;
+    for (int i = 0; i < num_blocks; ++i) {
+      order.insert(order.end(), {i, num_blocks + i});
+    }
+    llvm::Value* const pairs = builder.CreateShuffleVector(front.value(), back.value(), order);
+    return {builder, builder.CreateBitCast(
+                         pairs, llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(num_lanes)))};
+  }
+};
+
+auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgram& program, int root, bool as_double,
+               KernelTarget target) -> llvm::Function* {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> builder(context);
+  llvm::Type* const pointer = builder.getPtrTy();
+  llvm::Type* const word = builder.getInt64Ty();
+  std::vector<llvm::Type*> arguments{pointer, pointer, word, word, pointer};
+  if (target.has_threads) {
+    arguments.push_back(pointer);
+  }
+  llvm::Function* const function =
+      llvm::Function::Create(llvm::FunctionType::get(target.has_threads ? builder.getVoidTy() : word, arguments, false),
+                             llvm::Function::ExternalLinkage, name, module);
+  for (const unsigned i : {0U, 1U, 4U}) {
+    function->addParamAttr(i, llvm::Attribute::NoAlias);
+  }
+  llvm::Argument* const first = function->getArg(2);
+  llvm::Argument* const passes = function->getArg(3);
+
+  auto* const entry = llvm::BasicBlock::Create(context, "entry", function);
+  auto* const loop = llvm::BasicBlock::Create(context, "loop", function);
+  auto* const done = llvm::BasicBlock::Create(context, "done", function);
+  builder.SetInsertPoint(entry);
+  llvm::Value* begin = builder.getInt64(0);
+  if (target.has_threads) {
+    const auto read = [&](llvm::Intrinsic::ID id) {
+      return builder.CreateZExt(builder.CreateIntrinsic(id, {}, {}), word);
+    };
+    begin = builder.CreateAdd(builder.CreateMul(read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
+                                                read(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x)),
+                              read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+  }
+  llvm::Instruction* const enter = builder.CreateCondBr(builder.CreateICmpSLT(begin, passes), loop, done);
+  builder.SetInsertPoint(loop);
+  llvm::PHINode* const pass = builder.CreatePHI(word, 2);
+  llvm::PHINode* const faults_before = builder.CreatePHI(builder.getInt1Ty(), 2);
+  pass->addIncoming(begin, entry);
+  faults_before->addIncoming(builder.getFalse(), entry);
+
+  IrTarget ir(builder, enter, function, target.lanes);
+  llvm::Value* const offset = builder.CreateMul(pass, builder.getInt64(static_cast<uint64_t>(target.lanes)));
+  ir.first = builder.CreateAdd(first, offset);
+  const auto value = ElementEvaluation<IrTarget>(program, ir).Run(root);
+  const IrValue number = Spread(value.number, ir.Literal(0));
+  IrValue stored = as_double ? number : ToFloat(number);
+  const IrValue fault = Either(value.fault, Not(IsFinite(stored)));
+  builder.CreateAlignedStore(stored.value(), builder.CreateGEP(stored.element_type(), function->getArg(4), offset),
+                             llvm::Align(as_double ? alignof(double) : alignof(float)));
+  llvm::Value* const faults = builder.CreateOr(faults_before, InAnyLane(fault));
+  if (target.has_threads) {
+    auto* const report = llvm::BasicBlock::Create(context, "report", function);
+    builder.CreateCondBr(faults, report, done);
+    builder.SetInsertPoint(report);
+    builder.CreateStore(builder.getInt32(1), function->getArg(5));
+    builder.CreateBr(done);
+    // Without a second pass the loop is none.
+    pass->removeIncomingValue(static_cast<unsigned>(0), false);
+    pass->replaceAllUsesWith(begin);
+    pass->eraseFromParent();
+    faults_before->replaceAllUsesWith(builder.getFalse());
+    faults_before->eraseFromParent();
+    builder.SetInsertPoint(done);
+    builder.CreateRetVoid();
+    return function;
+  }
+  llvm::Value* const next = builder.CreateAdd(pass, builder.getInt64(1));
+  llvm::BasicBlock* const end = builder.GetInsertBlock();
+  pass->addIncoming(next, end);
+  faults_before->addIncoming(faults, end);
+  builder.CreateCondBr(builder.CreateICmpSLT(next, passes), loop, done);
+  builder.SetInsertPoint(done);
+  llvm::PHINode* const result = builder.CreatePHI(builder.getInt1Ty(), 2);
+  result->addIncoming(builder.getFalse(), entry);
+  result->addIncoming(faults, end);
+  builder.CreateRet(builder.CreateZExt(result, word));
+  return function;
+}
+
+}  // namespace shardc

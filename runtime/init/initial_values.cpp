@@ -1,0 +1,165 @@
+#include "runtime/init/initial_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "compiler/base/check.h"
+#include "compiler/expr/element.h"
+#include "compiler/expr/jit/element_jit.h"
+
+namespace shardc {
+
+/// Kernels serve all ranks of a process. Made when the first value is drawn: a restart draws none.
+static auto SharedJit() -> ElementJit& {
+  static ElementJit jit;
+  return jit;
+}
+
+static auto SourceOf(const Parameter& parameter, uint64_t seed) -> ElementSource {
+  auto rule = ParseExpr(parameter.init, ExprKind::Rule);
+  CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
+  return {.rule = std::move(rule.value),
+          .shape = std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end()),
+          .key = RandomKey(seed, parameter.name),
+          .is_bfloat16 = parameter.dtype == DType::BF16};
+}
+
+/// The parameters of a plan that copies name.
+class PlanSources {
+ public:
+  explicit PlanSources(const Plan& plan) : plan_(plan) {}
+
+  auto Find(std::string_view name) -> const ElementSource* {
+    const auto known = sources_.find(name);
+    if (known != sources_.end()) {
+      return &known->second;
+    }
+    const auto found = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
+                                    [&](const Parameter& parameter) { return parameter.name == name; });
+    return found == plan_.parameters.end()
+               ? nullptr
+               : &sources_.emplace(found->name, SourceOf(*found, plan_.run.init_seed)).first->second;
+  }
+
+ private:
+  const Plan& plan_;
+  std::map<std::string, ElementSource, std::less<>> sources_;
+};
+
+InitialValues::InitialValues(ElementSource parameter, const FindElementSource& find)
+    : parameter_(std::move(parameter)) {
+  auto program = MakeElementProgram(parameter_, find);
+  CHECK(program.ok(), "`{}`: {}", parameter_.rule.text(), program.errors.front().message);
+  program_ = std::move(program.value);
+  for (const PhiloxKey<uint64_t>& key : program_.keys) {
+    key_words_.insert(key_words_.end(), key.begin(), key.end());
+  }
+}
+
+InitialValues::InitialValues(const Plan& plan, const Parameter& parameter)
+    : InitialValues(SourceOf(parameter, plan.run.init_seed),
+                    [sources = PlanSources(plan)](std::string_view name) mutable { return sources.Find(name); }) {}
+
+/// Returns: whether all have values. Only whole passes write to `out`; what is left at both ends goes through a buffer.
+auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
+  const ElementKernel kernel = SharedJit().Kernel(program_);
+  const int64_t per_pass = kernel.elements_per_pass;
+  const auto run = [&](int64_t first, int64_t passes, float* to) {
+    return kernel.run(program_.numbers.data(), key_words_.data(), first, passes, to) == 0;
+  };
+  std::array<float, MostElementsPerPass> buffer;
+  for (int64_t at = elements.begin; at < elements.end;) {
+    const int64_t passes = at % ElementsPerBlock == 0 ? (elements.end - at) / per_pass : 0;
+    float* const to = out + (at - elements.begin);
+    if (passes > 0) {
+      if (!run(at, passes, to)) {
+        return false;
+      }
+      at += passes * per_pass;
+      continue;
+    }
+    const int64_t first = at / ElementsPerBlock * ElementsPerBlock;
+    const int64_t end =
+        std::min(elements.end, at % ElementsPerBlock == 0 ? first + per_pass : first + ElementsPerBlock);
+    // What lies behind the end may have no value, and need none.
+    if (!run(first, 1, buffer.data())) {
+      ElementEvaluator evaluator(program_);
+      for (int64_t i = at; i < end; ++i) {
+        const auto value = evaluator.At(i);
+        if (value.has_fault) {
+          return false;
+        }
+        buffer[static_cast<size_t>(i - first)] = static_cast<float>(value.number);
+      }
+    }
+    std::copy(buffer.begin() + (at - first), buffer.begin() + (end - first), to);
+    at = end;
+  }
+  return true;
+}
+
+/// Returns: whether all of the row's elements have values. The sum goes from the row's first element to its last.
+auto InitialValues::SetRowNorms(int64_t row) -> bool {
+  const Interval elements{row * program_.row_size, (row + 1) * program_.row_size};
+  const int64_t first = elements.begin / ElementsPerBlock * ElementsPerBlock;
+  for (const RowNorm& norm : program_.row_norms) {
+    const ElementKernel kernel = SharedJit().KernelOfDoubles(program_, norm.root);
+    const int64_t per_pass = kernel.elements_per_pass;
+    std::array<double, MostElementsPerPass> values;
+    double sum = 0;
+    for (int64_t at = first; at < elements.end; at += per_pass) {
+      const bool has_fault = kernel.run(program_.numbers.data(), key_words_.data(), at, 1, values.data()) != 0;
+      const int64_t begin = std::max(at, elements.begin);
+      const int64_t end = std::min(at + per_pass, elements.end);
+      // A fault may be one of the rows beside this one.
+      const bool is_whole = begin == at && end == at + per_pass;
+      if (has_fault && (is_whole || ElementEvaluator(program_).At(elements.begin).has_fault)) {
+        return false;
+      }
+      for (int64_t i = begin; i < end; ++i) {
+        const double value = values[static_cast<size_t>(i - at)];
+        sum += value * value;
+      }
+    }
+    program_.numbers[static_cast<size_t>(norm.slot)] = std::sqrt(sum);
+  }
+  return true;
+}
+
+auto InitialValues::Error(Interval elements) const -> Status {
+  ElementEvaluator evaluator(program_);
+  for (int64_t i = elements.begin; i < elements.end; ++i) {
+    if (evaluator.At(i).has_fault) {
+      const std::string place = parameter_.shape.size() == 1
+                                    ? fmt::format("{}", i)
+                                    : fmt::format("{}, {}", i / program_.row_size, i % program_.row_size);
+      return Fail(ExitCode::RecipeRejected, "the init rule `{}` has no value at element [{}]", parameter_.rule.text(),
+                  place);
+    }
+  }
+  CHECK(false, "`{}` from {} to {}", parameter_.rule.text(), elements.begin, elements.end);
+}
+
+auto InitialValues::Fill(Interval elements, float* out) -> Status {
+  if (program_.ops.size() == 1 && program_.ops[0].kind == ElementOpKind::Number) {
+    std::fill_n(out, elements.size(), static_cast<float>(program_.numbers[0]));
+    return Success{};
+  }
+  if (program_.row_norms.empty()) {
+    return FillFromPasses(elements, out) ? Status(Success{}) : Error(elements);
+  }
+  for (int64_t at = elements.begin; at < elements.end;) {
+    const int64_t row = at / program_.row_size;
+    const int64_t end = std::min((row + 1) * program_.row_size, elements.end);
+    if (!SetRowNorms(row) || !FillFromPasses({at, end}, out + (at - elements.begin))) {
+      return Error({at, end});
+    }
+    at = end;
+  }
+  return Success{};
+}
+
+}  // namespace shardc

@@ -1,0 +1,37 @@
+// Initial values: what an element begins with depends on the plan's rule, (seed, parameter name, element), and nothing
+// else, so any mesh makes the same bits and a rank makes only what it owns. The random streams are described in
+// schemas/random.md; the values are made by code that LLVM generates, a kernel for all rules of one form.
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/base/error_or.h"
+#include "compiler/expr/element_program.h"
+#include "compiler/mesh/mesh.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Of one parameter.
+class InitialValues {
+ public:
+  explicit InitialValues(ElementSource parameter, const FindElementSource& find);
+  /// Requires: the plan verifies.
+  InitialValues(const Plan& plan, const Parameter& parameter);
+
+  /// Writes elements [begin, end), row by row, to out[0 ... end - begin), rounded to float.
+  /// Errors: an element without a value, a finite float: its indices, and the rule.
+  auto Fill(Interval elements, float* out) -> Status;
+
+ private:
+  auto FillFromPasses(Interval elements, float* out) -> bool;
+  auto SetRowNorms(int64_t row) -> bool;
+  auto Error(Interval elements) const -> Status;
+
+  ElementSource parameter_;
+  ElementProgram program_;
+  /// Of the keys, the words of each next to each other.
+  std::vector<uint64_t> key_words_;
+};
+
+}  // namespace shardc

@@ -1,0 +1,86 @@
+// What schemas/random.md says is what the runtime makes: its vectors, and the values of its program.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdio>
+
+#include "runtime/init/initial_values.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/vector_of.h"
+
+namespace shardc {
+namespace {
+
+constexpr std::string_view Name = "model.norm.weight";
+constexpr uint64_t Seed = 1234;
+
+auto At(std::string_view rule, int64_t element) -> float {
+  float value = 0;
+  InitialValues values(VectorOf(rule, Seed, Name), NoOthers);
+  EXPECT_TRUE(values.Fill({element, element + 1}, &value).ok()) << rule;
+  return value;
+}
+
+TEST(RandomPage, HasTheValuesOfItsVectors) {
+  EXPECT_EQ(RandomKey(Seed, Name), (PhiloxKey<uint64_t>{0xc0dfc3ae, 0x9f9b5805}));
+  const std::string page = ReadText(std::string(SHARDC_SOURCE_DIR) + "/schemas/random.md");
+  constexpr int64_t Elements[] = {0, 1, 2, 3, 4, (int64_t{1} << 34) + 1};
+  for (const char* rule : {"normal(0, 0.02)", "trunc_normal(0, 0.02, -0.04, 0.04)", "uniform(-1, 1)"}) {
+    std::string row = fmt::format("| `{}` |", rule);
+    for (const int64_t element : Elements) {
+      row += fmt::format(" {:.9g} |", At(rule, element));
+    }
+    EXPECT_NE(page.find(row + "\n"), std::string::npos) << row;
+  }
+}
+
+/// What the page's Python prints for `calls`, one number a line, as floats.
+auto FromThePage(const std::string& calls) -> std::vector<float> {
+  const std::string page = ReadText(std::string(SHARDC_SOURCE_DIR) + "/schemas/random.md");
+  const std::string begin = "```python\n";
+  const size_t at = page.find(begin) + begin.size();
+  const std::string program = page.substr(at, page.find("```", at) - at) + calls;
+  const std::string path = testing::TempDir() + "/random_page.py";
+  WriteText(path, program);
+  FILE* const pipe = popen(("python3 " + path).c_str(), "r");
+  std::vector<float> values;
+  double value = 0;
+  while (std::fscanf(pipe, "%lf", &value) == 1) {
+    values.push_back(static_cast<float>(value));
+  }
+  EXPECT_EQ(pclose(pipe), 0);
+  return values;
+}
+
+TEST(RandomPage, HasAProgramWithTheRuntimesBits) {
+  struct Row {
+    const char* rule;
+    const char* call;
+  };
+  constexpr Row Rows[] = {
+      {"normal(0, 0.02)", "normal(x, 0, 0.02)"},
+      {"normal(-3, 0.7)", "normal(x, -3, 0.7)"},
+      {"uniform(-1, 1)", "uniform(x, -1, 1)"},
+      {"uniform(0.1, 7.3)", "uniform(x, 0.1, 7.3)"},
+      {"trunc_normal(0, 0.02, -0.04, 0.04)", "trunc_normal(x, 0, 0.02, -0.04, 0.04)"},
+      {"trunc_normal(1, 2, -1, 2.5)", "trunc_normal(x, 1, 2, -1, 2.5)"},
+      {"trunc_normal(0, 0.02, -2, 2)", "trunc_normal(x, 0, 0.02, -2, 2)"},
+  };
+  constexpr int64_t Count = 4'000;
+  constexpr int64_t Begin = (int64_t{1} << 34) - 2'001;
+  for (const Row& row : Rows) {
+    const std::vector<float> expected = FromThePage(
+        fmt::format("for i in range({}, {}):\n    x = symmetric((0xc0dfc3ae, 0x9f9b5805), i, 0)\n    print(repr({}))\n",
+                    Begin, Begin + Count, row.call));
+    ASSERT_EQ(expected.size(), static_cast<size_t>(Count)) << row.rule;
+    std::vector<float> values(static_cast<size_t>(Count));
+    InitialValues made(VectorOf(row.rule, Seed, Name), NoOthers);
+    ASSERT_TRUE(made.Fill({Begin, Begin + Count}, values.data()).ok());
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<int32_t>(values[i]), std::bit_cast<int32_t>(expected[i])) << row.rule << " at " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardc
