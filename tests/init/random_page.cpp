@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstdio>
 
 #include "runtime/init/initial_values.h"
+#include "tests/support/random_page.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/vector_of.h"
 
@@ -34,24 +34,6 @@ TEST(RandomPage, HasTheValuesOfItsVectors) {
   }
 }
 
-/// What the page's Python prints for `calls`, one number a line, as floats.
-auto FromThePage(const std::string& calls) -> std::vector<float> {
-  const std::string page = ReadText(std::string(SHARDC_SOURCE_DIR) + "/schemas/random.md");
-  const std::string begin = "```python\n";
-  const size_t at = page.find(begin) + begin.size();
-  const std::string program = page.substr(at, page.find("```", at) - at) + calls;
-  const std::string path = testing::TempDir() + "/random_page.py";
-  WriteText(path, program);
-  FILE* const pipe = popen(("python3 " + path).c_str(), "r");
-  std::vector<float> values;
-  double value = 0;
-  while (std::fscanf(pipe, "%lf", &value) == 1) {
-    values.push_back(static_cast<float>(value));
-  }
-  EXPECT_EQ(pclose(pipe), 0);
-  return values;
-}
-
 TEST(RandomPage, HasAProgramWithTheRuntimesBits) {
   struct Row {
     const char* rule;
@@ -69,7 +51,7 @@ TEST(RandomPage, HasAProgramWithTheRuntimesBits) {
   constexpr int64_t Count = 4'000;
   constexpr int64_t Begin = (int64_t{1} << 34) - 2'001;
   for (const Row& row : Rows) {
-    const std::vector<float> expected = FromThePage(
+    const std::vector<float> expected = FromRandomPage(
         fmt::format("for i in range({}, {}):\n    x = symmetric((0xc0dfc3ae, 0x9f9b5805), i, 0)\n    print(repr({}))\n",
                     Begin, Begin + Count, row.call));
     ASSERT_EQ(expected.size(), static_cast<size_t>(Count)) << row.rule;

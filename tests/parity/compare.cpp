@@ -58,12 +58,14 @@ auto ExpectAutograd(const std::string& what, const TrainingRun& run) -> void {
   ExpectClose(what, run.gradients, f64.gradients, f32.gradients, f64.gradients, GradientTolerance);
 }
 
-static auto BitsOf(double number) -> uint64_t {
+/// One of all that are no numbers.
+static auto BitsOfNumber(double number) -> uint64_t {
   return std::bit_cast<uint64_t>(std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number);
 }
 
 auto SameBits(const Numbers& a, const Numbers& b) -> bool {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return BitsOf(x) == BitsOf(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return BitsOfNumber(x) == BitsOfNumber(y); });
 }
 
 auto SameBits(const NamedNumbers& a, const NamedNumbers& b) -> testing::AssertionResult {

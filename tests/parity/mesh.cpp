@@ -1,5 +1,5 @@
-// Every mesh gives the same numbers: gradients and their norm of one step against LibTorch's autograd, over replicas, data
-// and tensor parallelism, with whatever else changes the plan.
+// Every mesh gives the same numbers: gradients and their norm of one step against LibTorch's autograd, over replicas,
+// data and tensor parallelism, with whatever else changes the plan.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,8 @@ TEST(Meshes, GradientsInBf16AreAsCloseAsLibTorchs) {
 }
 
 static const std::vector<MeshCase> OtherMeshes{
-    {"tp 4, vocabulary of 9, one rank without a row", {"mesh.tp=4", "model.vocab=9", "model.kv_heads=4", "model.ffn=104", "model.seq=36"}},
+    {"tp 4, vocabulary of 9, one rank without a row",
+     {"mesh.tp=4", "model.vocab=9", "model.kv_heads=4", "model.ffn=104", "model.seq=36"}},
     {"replicate 2 x dp 2 x tp 2", {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2"}},
     {"replicate 3", {"mesh.replicate=3"}},
     {"replicate 2 x tp 2, accumulate 2", {"mesh.replicate=2", "mesh.tp=2", "batch.accumulate=2"}},
@@ -108,8 +109,8 @@ static const std::vector<MeshCase> OtherMeshes{
     {"dp 2, accumulate 3, reduced on the last", {"mesh.dp=2", "batch.accumulate=3", "batch.reduce=last"}},
     {"accumulate 3, reduced on the last", {"batch.accumulate=3", "batch.reduce=last"}},
     {"replicate 2 x dp 2 x tp 2, accumulate 2, reduced on the last, units of a size",
-     {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2", "batch.accumulate=2", "batch.reduce=last", "shard.units=size:30 KiB",
-      "recompute.policy=full"}},
+     {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2", "batch.accumulate=2", "batch.reduce=last",
+      "shard.units=size:30 KiB", "recompute.policy=full"}},
     {"dp 2 x tp 2, norms apart",
      {"mesh.dp=2", "mesh.tp=2", "shard.unit=[{match = [\"*norm.weight\"], name = \"norms\"}]"}},
     {"dp 2 x tp 2, reference kernels", {"mesh.dp=2", "mesh.tp=2", "run.kernels=reference"}},
@@ -184,14 +185,13 @@ TEST(Meshes, SameBitsWhateverIsGatheredOrComputedAgain) {
   for (const MeshCase& mesh : MeshCases) {
     for (const char* compute : {"precision.compute=fp32", "precision.compute=bf16"}) {
       const auto run = [&](const Sets& sets) {
-        return RunTraining({.name = mesh.name,
-                            .sets = With(With(With(Divisible, mesh.sets), {compute}), sets),
-                            .steps = 3});
+        return RunTraining(
+            {.name = mesh.name, .sets = With(With(With(Divisible, mesh.sets), {compute}), sets), .steps = 3});
       };
       const TrainingRun first = run({});
-      for (const Sets& sets :
-           {Sets{}, Policies[1], Policies[2], Sets{"recompute.policy=torchtitan-sac"},
-            Sets{"shard.reshard_after_forward=true"}, Sets{"shard.reshard_after_forward=false", "recompute.policy=full"}}) {
+      for (const Sets& sets : {Sets{}, Policies[1], Policies[2], Sets{"recompute.policy=torchtitan-sac"},
+                               Sets{"shard.reshard_after_forward=true"},
+                               Sets{"shard.reshard_after_forward=false", "recompute.policy=full"}}) {
         const TrainingRun other = run(sets);
         const std::string name = fmt::format("{}, {}, {}", mesh.name, compute, fmt::join(sets, ", "));
         EXPECT_TRUE(SameBits(first.losses, other.losses)) << name;

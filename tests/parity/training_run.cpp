@@ -74,6 +74,10 @@ static auto CompileCase(const TrainingCase& training_case, const std::string& re
   return {*recipe, *std::move(plan)};
 }
 
+auto CompileTraining(const TrainingCase& training_case) -> Plan {
+  return CompileCase(training_case, "recipe.toml").second;
+}
+
 static auto ShapeOf(const Plan& plan) -> LlamaShape {
   const auto size = [&](const char* key) { return std::stoll(plan.model.at(key)); };
   return {.layers = size("layers"),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/plan/plan.h"
 #include "tests/parity/torch_llama.h"
 
 namespace shardc {
@@ -52,6 +53,9 @@ struct TrainingRun {
   int64_t num_nonfinite = 0;
   double eval_loss = 0;
 };
+
+/// Its plan. A case that does not compile ends the test program.
+auto CompileTraining(const TrainingCase& training_case) -> Plan;
 
 /// Compiles, trains `steps` steps and gathers. A case that does not compile or run ends the test program.
 auto RunTraining(const TrainingCase& training_case) -> TrainingRun;

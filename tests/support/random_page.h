@@ -1,0 +1,31 @@
+// The program that schemas/random.md has: whoever reads the page can make every initial value.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace shardc {
+
+/// What the page's Python prints when `calls` stand behind it: numbers, as floats.
+inline auto FromRandomPage(const std::string& calls) -> std::vector<float> {
+  const std::string page = ReadText(std::string(SHARDC_SOURCE_DIR) + "/schemas/random.md");
+  const std::string begin = "```python\n";
+  const size_t at = page.find(begin) + begin.size();
+  const TemporaryFolder folder;
+  WriteText(folder / "page.py", page.substr(at, page.find("```", at) - at) + calls);
+  FILE* const pipe = popen(("python3 " + (folder / "page.py")).c_str(), "r");
+  std::vector<float> values;
+  double value = 0;
+  while (std::fscanf(pipe, "%lf", &value) == 1) {
+    values.push_back(static_cast<float>(value));
+  }
+  EXPECT_EQ(pclose(pipe), 0) << calls;
+  return values;
+}
+
+}  // namespace shardc
