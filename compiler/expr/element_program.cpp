@@ -216,7 +216,8 @@ class Linker {
                                       index});
     }
     const int value = Add(*source, place);
-    return Emit({.kind = ElementOpKind::Rounded, .operands = {value}, .to_bfloat16 = source->is_bfloat16});
+    return Emit(
+        {.kind = ElementOpKind::Rounded, .operands = {value}, .position = place, .to_bfloat16 = source->is_bfloat16});
   }
 
   const FindElementSource& find_;

@@ -33,7 +33,8 @@ enum class ElementOpKind {
   DrawTailNormal,
   /// The operand, if it is a whole number from 0 to below number[slot]; else a fault.
   Checked,
-  /// The operand rounded to float; with `to_bfloat16`, once more.
+  /// The operand, which is the element at the position of another parameter, rounded to float; with `to_bfloat16`, once
+  /// more.
   Rounded,
   /// A fault.
   None,
@@ -46,7 +47,7 @@ struct ElementOp {
   /// Instructions before this one.
   std::vector<int> operands = {};
   int slot = -1;
-  /// Of Index and draws: the instruction that has the element's number, row by row; or -1, the element itself.
+  /// Of Index, Rounded and draws: the instruction that has the element's number, row by row; or -1, the element itself.
   int position = -1;
   /// Of draws: the stream's key, and which draw of its rule it is.
   int stream = 0;

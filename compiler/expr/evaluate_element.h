@@ -98,7 +98,7 @@ class ElementEvaluation {
       case ElementOpKind::Rounded: {
         const auto rounded = ToFloat(Operand(op, 0).number);
         const auto number = ToDouble(op.to_bfloat16 ? RoundedToBfloat16(rounded) : rounded);
-        return {.number = number, .fault = Operand(op, 0).fault};
+        return {.number = number, .fault = Either(Operand(op, 0).fault, PositionFault(op))};
       }
       case ElementOpKind::None: {
         const Number element = target_.Element();

@@ -223,7 +223,8 @@ auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes&
 
   ExprVariables variables = ModelVariables(sizes, *init.std);
   std::vector<InitValue> values(specs.size());
-  std::vector<Expr> reduced(specs.size());
+  // Where a rule has a fault, whatever else may be copied.
+  std::vector<Expr> reduced(specs.size(), ParsedRule("0"));
   bool has_formulas = false;
   RuleFaults faults(rules, diags);
   for (size_t s = 0; s < specs.size(); ++s) {
@@ -245,7 +246,7 @@ auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes&
       faults.Report(rule, specs[s].name, fault);
     }
   }
-  if (has_formulas && !diags.has_errors()) {
+  if (has_formulas) {
     CheckElements(specs, reduced, chosen, faults);
   }
   return values;

@@ -31,6 +31,8 @@ TEST(Kernels, AreTheEvaluator) {
            "1 / index(0)",
            "if index(0) > 0 then 1 / index(0) else 2",
            "copy('vector', index(1) + 1)",
+           "copy('constant', index(1) + 1)",
+           "copy('constant', index(1))",
            "if index(1) < 36 then copy('vector', index(1) + 1) else none()",
            "500000 ^ (-2 * index(1) / 64)",
            "sin(index(0)) + cos(index(1)) * tanh(normal(0, 1)) + exp(-index(0)) + erf(normal(0, 1))",

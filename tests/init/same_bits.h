@@ -20,6 +20,7 @@ inline constexpr int64_t Columns = 37;
 inline auto Others() -> std::map<std::string, ElementSource, std::less<>> {
   std::map<std::string, ElementSource, std::less<>> others;
   others["vector"] = VectorOf("normal(1, 0.5)", 3, "vector", {Columns});
+  others["constant"] = VectorOf("2", 3, "constant", {Columns});
   others["matrix"] = VectorOf("index(0) + uniform(0, 1)", 3, "matrix", {Rows, Columns});
   others["copied"] = VectorOf("copy('matrix', index(0), index(1)) * normal(0, 1)", 3, "copied", {Rows, Columns});
   others["bfloat16"] = VectorOf("normal(0, 1)", 3, "bfloat16", {Columns, Rows});
