@@ -1,6 +1,6 @@
-"""Takes out of the downloaded wheels what the CPU runtime links: headers, and five shared libraries in one folder.
+"""Takes out of the downloaded wheels what the CPU runtime links: headers, and five shared libraries in one folder; and ptxas.
 
-Usage: unpack_libtorch.py WHEELS_FOLDER TARGET_FOLDER   (TARGET_FOLDER gets include/ and lib/)
+Usage: unpack_libtorch.py WHEELS_FOLDER TARGET_FOLDER   (TARGET_FOLDER gets include/, lib/ and bin/)
 
 libtorch_cpu.so carries an RPATH that ends in $ORIGIN, so libraries that lie beside it are found without further settings.
 """
@@ -11,6 +11,7 @@ import sys
 import zipfile
 
 LIBRARIES = ("libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libcudart.so.13", "libcupti.so.13")
+PROGRAMS = ("ptxas",)
 HEADERS = "torch/include/"
 # LibTorch brings headers of a newer fmt than the one that this project links; they would shadow it.
 LEFT_OUT = "torch/include/fmt/"
@@ -23,6 +24,8 @@ def destination(member: str, target: pathlib.Path) -> pathlib.Path | None:
     if member.startswith(HEADERS):
         return target / "include" / member.removeprefix(HEADERS)
     name = member.rsplit("/", 1)[-1]
+    if name in PROGRAMS:
+        return target / "bin" / name
     return target / "lib" / name if name in LIBRARIES else None
 
 
@@ -36,7 +39,10 @@ def main(wheels: pathlib.Path, target: pathlib.Path) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, path.open("wb") as sink:
                     shutil.copyfileobj(source, sink, 1 << 20)
-    missing = [name for name in LIBRARIES if not (target / "lib" / name).is_file()]
+                if path.parent.name == "bin":
+                    path.chmod(0o755)
+    wanted = [target / "lib" / name for name in LIBRARIES] + [target / "bin" / name for name in PROGRAMS]
+    missing = [path.name for path in wanted if not path.is_file()]
     if missing or not (target / "include" / "ATen" / "Tensor.h").is_file():
         sys.exit(f"error: the wheels in {wheels} lack {', '.join(missing) or 'the headers'}")
 
