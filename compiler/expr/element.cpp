@@ -29,6 +29,10 @@ struct ScalarTarget {
     return static_cast<int32_t>(words[number % ElementsPerBlock]);
   }
 
+  static auto Compute(ExprFunction function, std::span<const double> arguments) -> Computed<double> {
+    return ComputeFunction(function, arguments);
+  }
+
   const ElementProgram& program;
   int64_t element;
 };

@@ -5,6 +5,7 @@
 //   Literal(slot) -> Number          numbers[slot]
 //   Element() -> Number              the number of the element
 //   Word(stream, draw, position*)    the word of a draw, as IntOf<Float>, at the element or at one of that number
+//   Compute(function, arguments)     ComputeFunction, or a call of what it makes
 #pragma once
 
 #include <utility>
@@ -79,7 +80,7 @@ class ElementEvaluation {
         for (size_t i = 0; i < op.operands.size(); ++i) {
           arguments.push_back(Operand(op, i).number);
         }
-        const auto computed = ComputeFunction<Number>(op.function, std::span<const Number>(arguments));
+        const auto computed = target_.Compute(op.function, arguments);
         return Finite(computed.value, Either(OperandFaults(op), computed.fault));
       }
       case ElementOpKind::Index: {
@@ -148,7 +149,7 @@ class ElementEvaluation {
       }
       case ExprNodeKind::Power: {
         const Number both[] = {a, b};
-        const auto computed = ComputeFunction<Number>(ExprFunction::Pow, both);
+        const auto computed = target_.Compute(ExprFunction::Pow, both);
         return Finite(computed.value, Either(faults, computed.fault));
       }
       case ExprNodeKind::Less: return Condition(a < b, faults);

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "compiler/base/check.h"
@@ -69,16 +70,32 @@ class ElementJit::State {
 
  private:
   auto Make(const ElementProgram& program, int root, bool as_double) -> ElementKernel {
-    auto context = std::make_unique<llvm::LLVMContext>();
+    // Draws alone are floats, of which a vector holds twice as many as of doubles, and two at once hide what each waits
+    // for. Formulas are long enough without, and take as long to compile as they are wide.
+    const bool is_draw = !as_double && program.is_draw();
+    const auto lanes = static_cast<int>(is_draw ? MostElementsPerPass : FormulaLanes);
     const std::string name = fmt::format("elements_{}", kernels_.size());
+    Add(name, [&](llvm::Module& module) {
+      llvm::Function* const kernel =
+          AddKernel(module, name, program, root, as_double, {.lanes = lanes, .calls_functions = !is_draw});
+      for (const ExprFunction function : CalledFunctions(module)) {
+        if (functions_.insert(function).second) {
+          Add("function", [&](llvm::Module& own) { return AddFunction(own, function, FormulaLanes); });
+        }
+      }
+      return kernel;
+    });
+    return {.elements_per_pass = lanes, .run = Checked(jit_->lookup(name)).toPtr<decltype(ElementKernel::run)>()};
+  }
+
+  /// A module with the function that `make` puts into it; compiled when it is looked up.
+  template <class MakeFunction>
+  auto Add(const std::string& name, const MakeFunction& make) -> void {
+    auto context = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>(name, *context);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
-    // Draws alone are floats, of which a vector holds twice as many as of doubles, and two at once hide what each waits
-    // for. Formulas are long enough without, and take as long to compile as they are wide.
-    const int64_t lanes = !as_double && program.is_draw() ? MostElementsPerPass : MostElementsPerPass / 4;
-    llvm::Function* const function =
-        AddKernel(*module, name, program, root, as_double, {.lanes = static_cast<int>(lanes)});
+    llvm::Function* const function = make(*module);
     function->addFnAttr("prefer-vector-width", "512");
     function->addFnAttr("target-cpu", machine_->getTargetCPU());
     function->addFnAttr("target-features", machine_->getTargetFeatureString());
@@ -88,8 +105,9 @@ class ElementJit::State {
     passes.add(llvm::createLICMPass());
     passes.run(*function);
     CheckSuccess(jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
-    return {.elements_per_pass = lanes, .run = Checked(jit_->lookup(name)).toPtr<decltype(ElementKernel::run)>()};
   }
+
+  static constexpr int FormulaLanes = 8;
 
   llvm::orc::JITTargetMachineBuilder machine_builder_;
   std::unique_ptr<llvm::TargetMachine> machine_;
@@ -97,6 +115,8 @@ class ElementJit::State {
   mutable std::mutex mutex_;
   /// By shape, root and whether it makes doubles.
   std::map<std::pair<std::string, std::pair<int, bool>>, ElementKernel> kernels_;
+  /// Those that kernels may call already.
+  std::set<ExprFunction> functions_;
 };
 
 ElementJit::ElementJit() : state_(std::make_unique<State>()) {}

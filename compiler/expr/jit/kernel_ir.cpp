@@ -1,5 +1,6 @@
 #include "compiler/expr/jit/kernel_ir.h"
 
+#include <fmt/format.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -13,13 +14,86 @@
 
 namespace shardc {
 
+/// A few instructions each, or one.
+static auto IsShort(ExprFunction function) -> bool {
+  switch (function) {
+    case ExprFunction::Min:
+    case ExprFunction::Max:
+    case ExprFunction::Abs:
+    case ExprFunction::Floor:
+    case ExprFunction::Ceil:
+    case ExprFunction::Sqrt: return true;
+    case ExprFunction::Pow:
+    case ExprFunction::Exp:
+    case ExprFunction::Log:
+    case ExprFunction::Sin:
+    case ExprFunction::Cos:
+    case ExprFunction::Tanh:
+    case ExprFunction::Erf:
+    case ExprFunction::ErfInv: return false;
+  }
+  CHECK(false, "function {}", static_cast<int>(function));
+}
+
+constexpr llvm::StringLiteral FunctionPrefix = "function_";
+
+/// (numbers...) -> {value, a bit of fault for each lane}.
+static auto DeclareFunction(llvm::Module& module, ExprFunction function, size_t num_arguments, int lanes)
+    -> llvm::Function* {
+  const std::string name = fmt::format("{}{}", FunctionPrefix.str(), static_cast<int>(function));
+  if (llvm::Function* const known = module.getFunction(name)) {
+    return known;
+  }
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* const number = llvm::FixedVectorType::get(llvm::Type::getDoubleTy(context), static_cast<unsigned>(lanes));
+  llvm::Type* const faults = llvm::Type::getIntNTy(context, static_cast<unsigned>(lanes));
+  const std::vector<llvm::Type*> arguments(num_arguments, number);
+  return llvm::Function::Create(
+      llvm::FunctionType::get(llvm::StructType::get(context, {number, faults}), arguments, false),
+      llvm::Function::ExternalLinkage, name, module);
+}
+
+auto CalledFunctions(const llvm::Module& module) -> std::vector<ExprFunction> {
+  std::vector<ExprFunction> called;
+  for (const llvm::Function& function : module) {
+    int row = 0;
+    if (function.isDeclaration() && function.getName().starts_with(FunctionPrefix) &&
+        !function.getName().drop_front(FunctionPrefix.size()).getAsInteger(10, row)) {
+      called.push_back(static_cast<ExprFunction>(row));
+    }
+  }
+  return called;
+}
+
+auto AddFunction(llvm::Module& module, ExprFunction function, int lanes) -> llvm::Function* {
+  const size_t num_arguments = function == ExprFunction::Pow ? 2 : 1;
+  llvm::Function* const made = DeclareFunction(module, function, num_arguments, lanes);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", made));
+  std::vector<IrValue> arguments;
+  for (llvm::Argument& argument : made->args()) {
+    arguments.emplace_back(builder, &argument);
+  }
+  const Computed<IrValue> computed = ComputeFunction<IrValue>(function, arguments);
+  llvm::Type* const faults = builder.getIntNTy(static_cast<unsigned>(lanes));
+  llvm::Value* const fault = computed.fault.exists() ? builder.CreateBitCast(computed.fault.value(), faults)
+                                                     : llvm::ConstantInt::get(faults, 0);
+  llvm::Value* result = llvm::PoisonValue::get(made->getReturnType());
+  result = builder.CreateInsertValue(result, computed.value.value(), 0);
+  builder.CreateRet(builder.CreateInsertValue(result, fault, 1));
+  return made;
+}
+
 /// What ElementEvaluation asks of generated code. Numbers and keys are loaded once, before the loop.
 struct IrTarget {
   using Number = IrValue;
   using Float = IrValue;
 
-  IrTarget(llvm::IRBuilderBase& builder, llvm::Instruction* before_loop, llvm::Function* function, int num_lanes)
-      : builder(builder), before_loop(before_loop), function(function), num_lanes(num_lanes) {}
+  IrTarget(llvm::IRBuilderBase& builder, llvm::Instruction* before_loop, llvm::Function* function, KernelTarget target)
+      : builder(builder),
+        before_loop(before_loop),
+        function(function),
+        num_lanes(target.lanes),
+        calls_functions(target.calls_functions) {}
 
   auto Literal(int slot) -> IrValue {
     auto& literal = literals[slot];
@@ -53,11 +127,27 @@ struct IrTarget {
     return {builder, builder.CreateTrunc(word.value(), word.TypeOf(builder.getInt32Ty()))};
   }
 
+  auto Compute(ExprFunction called, std::span<const IrValue> arguments) -> Computed<IrValue> {
+    if (!calls_functions || IsShort(called)) {
+      return ComputeFunction(called, arguments);
+    }
+    llvm::Function* const callee = DeclareFunction(*function->getParent(), called, arguments.size(), num_lanes);
+    std::vector<llvm::Value*> values;
+    for (const IrValue argument : arguments) {
+      values.push_back(Spread(argument, Element()).value());
+    }
+    llvm::Value* const result = builder.CreateCall(callee, values);
+    llvm::Type* const mask = llvm::FixedVectorType::get(builder.getInt1Ty(), static_cast<unsigned>(num_lanes));
+    return {.value = {builder, builder.CreateExtractValue(result, 0)},
+            .fault = {builder, builder.CreateBitCast(builder.CreateExtractValue(result, 1), mask)}};
+  }
+
   llvm::IRBuilderBase& builder;
   /// Of the block before the loop.
   llvm::Instruction* before_loop;
   llvm::Function* function;
   int num_lanes;
+  bool calls_functions;
   /// The number of the first element of the pass; an i64.
   llvm::Value* first = nullptr;
   std::map<int, IrValue> literals{};
@@ -186,7 +276,7 @@ auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgr
   pass->addIncoming(begin, entry);
   faults_before->addIncoming(builder.getFalse(), entry);
 
-  IrTarget ir(builder, enter, function, target.lanes);
+  IrTarget ir(builder, enter, function, target);
   llvm::Value* const offset = builder.CreateMul(pass, builder.getInt64(static_cast<uint64_t>(target.lanes)));
   ir.first = builder.CreateAdd(first, offset);
   const auto value = ElementEvaluation<IrTarget>(program, ir).Run(root);

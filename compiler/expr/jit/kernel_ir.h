@@ -13,7 +13,15 @@ struct KernelTarget {
   int lanes = 32;
   /// A thread for each pass, instead of a loop over them.
   bool has_threads = false;
+  /// Calls what AddFunction adds, instead of having it written out: the longer functions are compiled once for all
+  /// kernels.
+  bool calls_functions = false;
 };
+
+/// Adds to `module` the function that kernels of so many lanes call.
+auto AddFunction(llvm::Module& module, ExprFunction function, int lanes) -> llvm::Function*;
+/// Those that a module's kernels call.
+auto CalledFunctions(const llvm::Module& module) -> std::vector<ExprFunction>;
 
 /// Adds to `module` the function
 ///   name(const double* numbers, const uint64_t* keys, int64_t first, int64_t passes, T* out) -> uint64_t
