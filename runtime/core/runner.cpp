@@ -14,6 +14,7 @@
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/initial_state.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -198,6 +199,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
                                    CompletedSteps()));
     }
   } else {
+    const auto kernels = SharedInitKernels();
     RETURN_IF_ERROR(Fire(TriggerKind::First));
     // The moments are zero.
     RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "compiler/base/check.h"
@@ -12,10 +13,16 @@
 
 namespace shardc {
 
-/// Kernels serve all ranks of a process. Made when the first value is drawn: a restart draws none.
-static auto SharedJit() -> ElementJit& {
-  static ElementJit jit;
-  return jit;
+auto SharedInitKernels() -> std::shared_ptr<ElementJit> {
+  static std::mutex mutex;
+  static std::weak_ptr<ElementJit> shared;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<ElementJit> kernels = shared.lock();
+  if (kernels == nullptr) {
+    kernels = std::make_shared<ElementJit>();
+    shared = kernels;
+  }
+  return kernels;
 }
 
 static auto SourceOf(const Parameter& parameter, uint64_t seed) -> ElementSource {
@@ -50,7 +57,7 @@ class PlanSources {
 };
 
 InitialValues::InitialValues(ElementSource parameter, const FindElementSource& find)
-    : parameter_(std::move(parameter)) {
+    : kernels_(SharedInitKernels()), parameter_(std::move(parameter)) {
   auto program = MakeElementProgram(parameter_, find);
   CHECK(program.ok(), "`{}`: {}", parameter_.rule.text(), program.errors.front().message);
   program_ = std::move(program.value);
@@ -65,7 +72,7 @@ InitialValues::InitialValues(const Plan& plan, const Parameter& parameter)
 
 /// Returns: whether all have values. Only whole passes write to `out`; what is left at both ends goes through a buffer.
 auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
-  const ElementKernel kernel = SharedJit().Kernel(program_);
+  const ElementKernel kernel = kernels_->Kernel(program_);
   const int64_t per_pass = kernel.elements_per_pass;
   const auto run = [&](int64_t first, int64_t passes, float* to) {
     return kernel.run(program_.numbers.data(), key_words_.data(), first, passes, to) == 0;
@@ -106,7 +113,7 @@ auto InitialValues::SetRowNorms(int64_t row) -> bool {
   const Interval elements{row * program_.row_size, (row + 1) * program_.row_size};
   const int64_t first = elements.begin / ElementsPerBlock * ElementsPerBlock;
   for (const RowNorm& norm : program_.row_norms) {
-    const ElementKernel kernel = SharedJit().KernelOfDoubles(program_, norm.root);
+    const ElementKernel kernel = kernels_->KernelOfDoubles(program_, norm.root);
     const int64_t per_pass = kernel.elements_per_pass;
     std::array<double, MostElementsPerPass> values;
     double sum = 0;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/expr/element_program.h"
@@ -11,6 +13,12 @@
 #include "compiler/plan/plan.h"
 
 namespace shardc {
+
+class ElementJit;
+
+/// The kernels that all InitialValues of a process share, made when the first of them draws. They live as long as one
+/// of these pointers or an InitialValues does: whoever makes many holds one.
+auto SharedInitKernels() -> std::shared_ptr<ElementJit>;
 
 /// Of one parameter.
 class InitialValues {
@@ -28,6 +36,7 @@ class InitialValues {
   auto SetRowNorms(int64_t row) -> bool;
   auto Error(Interval elements) const -> Status;
 
+  std::shared_ptr<ElementJit> kernels_;
   ElementSource parameter_;
   ElementProgram program_;
   /// Of the keys, the words of each next to each other.

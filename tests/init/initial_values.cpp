@@ -17,6 +17,7 @@ namespace {
 /// Of a vector.
 auto Fill(std::string_view rule, int64_t n, uint64_t seed = 1, std::string_view name = "w", int64_t begin = 0)
     -> std::vector<float> {
+  static const auto kernels = SharedInitKernels();
   std::vector<float> values(static_cast<size_t>(n));
   InitialValues made(VectorOf(rule, seed, name), NoOthers);
   EXPECT_TRUE(made.Fill({begin, begin + n}, values.data()).ok()) << rule;

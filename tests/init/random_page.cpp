@@ -15,6 +15,7 @@ constexpr std::string_view Name = "model.norm.weight";
 constexpr uint64_t Seed = 1234;
 
 auto At(std::string_view rule, int64_t element) -> float {
+  static const auto kernels = SharedInitKernels();
   float value = 0;
   InitialValues values(VectorOf(rule, Seed, Name), NoOthers);
   EXPECT_TRUE(values.Fill({element, element + 1}, &value).ok()) << rule;

@@ -30,6 +30,7 @@ inline auto Others() -> std::map<std::string, ElementSource, std::less<>> {
 
 /// Every element of a matrix, by InitialValues and by the evaluator.
 inline auto ExpectSameBits(const std::string& text) -> void {
+  static const auto kernels = SharedInitKernels();
   const auto others = Others();
   const FindElementSource find = [&](std::string_view name) {
     const auto found = others.find(name);

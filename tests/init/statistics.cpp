@@ -28,6 +28,7 @@ using Source = std::function<Series(uint64_t seed)>;
 
 /// The only place that draws: `n` elements of a parameter from `begin` on.
 auto Draw(const std::string& rule, int64_t n, uint64_t seed, std::string_view name = "w", int64_t begin = 0) -> Series {
+  static const auto kernels = SharedInitKernels();
   Series series(static_cast<size_t>(n));
   InitialValues values(VectorOf(rule, seed, name), NoOthers);
   CHECK(values.Fill({begin, begin + n}, series.data()).ok(), "{}", rule);

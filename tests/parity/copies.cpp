@@ -162,6 +162,7 @@ TEST(Copies, AreTheSameBitsOnEveryMesh) {
 
 /// What each rank of a plan makes of its own, without starting one.
 auto MadeByRanks(const Plan& plan) -> NamedNumbers {
+  const auto kernels = SharedInitKernels();
   NamedNumbers tensors;
   for (const Parameter& parameter : plan.parameters) {
     tensors[parameter.name].assign(static_cast<size_t>(parameter.num_elements()), NAN);

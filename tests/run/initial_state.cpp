@@ -183,6 +183,7 @@ struct Fault {
 
 /// What is said of n elements of a rule with a fault; empty where they pass.
 auto Verdict(const std::string& rule, int64_t n, uint64_t seed, const Fault& fault = {}) -> std::string {
+  static const auto kernels = SharedInitKernels();
   Plan plan;
   plan.parameters.Add({.name = "w", .shape = {n}, .init = rule});
   const Moments moments = MomentsOf(InitDistribution(plan.parameters[ParameterId{0}]).value());
