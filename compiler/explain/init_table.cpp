@@ -4,7 +4,7 @@
 
 #include "compiler/explain/table.h"
 #include "compiler/expr/moments.h"
-#include "compiler/plan/init_distribution.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {

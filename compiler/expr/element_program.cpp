@@ -190,6 +190,9 @@ class Linker {
 
   auto AddCopy(const ExprNode& node, const std::vector<int>& operands, int position) -> int {
     const std::string& name = node.texts.front();
+    if (program_.ops.size() > MaxExprOperations) {
+      return Fail(node, fmt::format("the copies up to here take more than {} operations", MaxExprOperations));
+    }
     const ElementSource* const source = find_(name);
     if (source == nullptr) {
       return Fail(node, fmt::format("there is no parameter `{}`", name));

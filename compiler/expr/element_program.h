@@ -93,7 +93,8 @@ struct ElementSource {
 using FindElementSource = std::function<const ElementSource*(std::string_view name)>;
 
 /// Errors: expr-domain: a copy of a parameter that there is not, with another number of indices than it has dims, or of
-/// one that in the end copies itself; row_norm in what is copied with indices.
+/// one that in the end copies itself; row_norm in what is copied with indices;
+/// more than MaxExprOperations.
 auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find) -> ExprResult<ElementProgram>;
 
 }  // namespace shardc

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "compiler/expr/element_program.h"
 #include "compiler/expr/expr.h"
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -78,6 +80,7 @@ class StructureVerifier {
 
   auto Header() -> bool;
   auto Tables() -> void;
+  auto Formulas(const std::unordered_set<std::string_view>& rules) -> void;
   auto Ops() -> void;
   auto Loops() -> void;
   auto Events() -> void;
@@ -149,6 +152,22 @@ auto StructureVerifier::Header() -> bool {
   return true;
 }
 
+/// Formulas copy what there is, with as many indices as it has dims, and not themselves.
+/// Requires: all init rules read.
+auto StructureVerifier::Formulas(const std::unordered_set<std::string_view>& rules) -> void {
+  InitSources sources(plan_);
+  for (const Parameter& parameter : plan_.parameters) {
+    if (rules.contains(parameter.init)) {
+      const auto program =
+          MakeElementProgram(*sources.Find(parameter.name), [&](std::string_view name) { return sources.Find(name); });
+      if (!program.ok()) {
+        findings_.Add("init-formula", "the init rule of {}, {}: {}", parameter.name, parameter.init,
+                      program.errors.front().message);
+      }
+    }
+  }
+}
+
 auto StructureVerifier::Tables() -> void {
   std::unordered_set<std::string_view> heads;
   for (const TargetHead& head : plan_.heads) {
@@ -165,6 +184,7 @@ auto StructureVerifier::Tables() -> void {
   std::unordered_set<std::string_view> names;
   // Many parameters share a few rules: each text is read once.
   std::unordered_set<std::string_view> rules;
+  std::unordered_set<std::string_view> formulas;
   names.reserve(static_cast<size_t>(plan_.parameters.size()));
   constexpr int64_t MostLayers = int64_t{1} << 20;
   for (const ParameterId id : plan_.parameters.ids()) {
@@ -183,11 +203,18 @@ auto StructureVerifier::Tables() -> void {
     }
     const auto rule = ParseExpr(parameter.init, ExprKind::Rule);
     // Everything known is put in: nothing is left to look up.
-    if (rule.ok() && ReduceRule(rule.value, {}).ok()) {
-      rules.insert(parameter.init);
-    } else {
+    const auto reduced = rule.ok() ? ReduceRule(rule.value, {}) : ExprResult<Expr>{{}, rule.errors};
+    if (!reduced.ok()) {
       findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);
+      continue;
     }
+    rules.insert(parameter.init);
+    if (!DistributionOf(reduced.value)) {
+      formulas.insert(parameter.init);
+    }
+  }
+  if (findings_.empty()) {
+    Formulas(formulas);
   }
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];

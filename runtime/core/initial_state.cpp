@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/expr/moments.h"
-#include "compiler/plan/init_distribution.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <mutex>
 #include <utility>
 
 #include "compiler/base/check.h"
 #include "compiler/expr/element.h"
-#include "compiler/expr/jit/element_jit.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -25,37 +24,6 @@ auto SharedInitKernels() -> std::shared_ptr<ElementJit> {
   return kernels;
 }
 
-static auto SourceOf(const Parameter& parameter, uint64_t seed) -> ElementSource {
-  auto rule = ParseExpr(parameter.init, ExprKind::Rule);
-  CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
-  return {.rule = std::move(rule.value),
-          .shape = std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end()),
-          .key = RandomKey(seed, parameter.name),
-          .is_bfloat16 = parameter.dtype == DType::BF16};
-}
-
-/// The parameters of a plan that copies name.
-class PlanSources {
- public:
-  explicit PlanSources(const Plan& plan) : plan_(plan) {}
-
-  auto Find(std::string_view name) -> const ElementSource* {
-    const auto known = sources_.find(name);
-    if (known != sources_.end()) {
-      return &known->second;
-    }
-    const auto found = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
-                                    [&](const Parameter& parameter) { return parameter.name == name; });
-    return found == plan_.parameters.end()
-               ? nullptr
-               : &sources_.emplace(found->name, SourceOf(*found, plan_.run.init_seed)).first->second;
-  }
-
- private:
-  const Plan& plan_;
-  std::map<std::string, ElementSource, std::less<>> sources_;
-};
-
 InitialValues::InitialValues(ElementSource parameter, const FindElementSource& find)
     : kernels_(SharedInitKernels()), parameter_(std::move(parameter)) {
   auto program = MakeElementProgram(parameter_, find);
@@ -67,12 +35,20 @@ InitialValues::InitialValues(ElementSource parameter, const FindElementSource& f
 }
 
 InitialValues::InitialValues(const Plan& plan, const Parameter& parameter)
-    : InitialValues(SourceOf(parameter, plan.run.init_seed),
-                    [sources = PlanSources(plan)](std::string_view name) mutable { return sources.Find(name); }) {}
+    : InitialValues(
+          *InitSources(plan).Find(parameter.name),
+          [sources = std::make_shared<InitSources>(plan)](std::string_view name) { return sources->Find(name); }) {}
+
+auto InitialValues::Kernel() -> const ElementKernel& {
+  if (!kernel_) {
+    kernel_ = kernels_->Kernel(program_);
+  }
+  return *kernel_;
+}
 
 /// Returns: whether all have values. Only whole passes write to `out`; what is left at both ends goes through a buffer.
 auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
-  const ElementKernel kernel = kernels_->Kernel(program_);
+  const ElementKernel& kernel = Kernel();
   const int64_t per_pass = kernel.elements_per_pass;
   const auto run = [&](int64_t first, int64_t passes, float* to) {
     return kernel.run(program_.numbers.data(), key_words_.data(), first, passes, to) == 0;

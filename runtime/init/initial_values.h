@@ -5,16 +5,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/expr/element_program.h"
+#include "compiler/expr/jit/element_jit.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
-
-class ElementJit;
 
 /// The kernels that all InitialValues of a process share, made when the first of them draws. They live as long as one
 /// of these pointers or an InitialValues does: whoever makes many holds one.
@@ -32,6 +32,7 @@ class InitialValues {
   auto Fill(Interval elements, float* out) -> Status;
 
  private:
+  auto Kernel() -> const ElementKernel&;
   auto FillFromPasses(Interval elements, float* out) -> bool;
   auto SetRowNorms(int64_t row) -> bool;
   auto Error(Interval elements) const -> Status;
@@ -39,6 +40,8 @@ class InitialValues {
   std::shared_ptr<ElementJit> kernels_;
   ElementSource parameter_;
   ElementProgram program_;
+  /// Of the program; made when the first value is.
+  std::optional<ElementKernel> kernel_;
   /// Of the keys, the words of each next to each other.
   std::vector<uint64_t> key_words_;
 };

@@ -620,6 +620,15 @@ const BrokenPlan BrokenPlans[] = {
     {"two scalars of one name", "duplicate-scalar", [](Editor& e) { e.plan.scalars[ScalarId{8}].name = "loss"; }},
     {"an init rule with a size left in it", "init-rule",
      [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "normal(0, init_std)"; }},
+    {"a copy of a parameter that there is not", "init-formula",
+     [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "copy('nowhere')"; }},
+    {"a parameter that is a copy of itself", "init-formula",
+     [](Editor& e) {
+       Parameter& parameter = e.plan.parameters[ParameterId{1}];
+       parameter.init = fmt::format("copy('{}')", parameter.name);
+     }},
+    {"an index along a third dimension", "init-formula",
+     [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "index(0) + 0 * index(1)"; }},
     {"an init rule that is none", "init-rule", [](Editor& e) { e.plan.parameters[ParameterId{1}].init = "normal(0,"; }},
     {"a schedule that is none", "schedule-expression",
      [](Editor& e) { e.plan.scalars[e.plan.ScalarNamed("lr")].expression = "1 +"; }},

@@ -78,7 +78,10 @@ static auto SameWidth(IrValue x) -> llvm::Type* {
 auto BitsOf(IrValue x) -> IrValue { return x.With(x.builder().CreateBitCast(x.value(), SameWidth(x))); }
 auto FromBits(IrValue bits) -> IrValue { return BitsOf(bits); }
 auto ToNumber(IrValue i) -> IrValue { return i.With(i.builder().CreateSIToFP(i.value(), SameWidth(i))); }
-auto ToInteger(IrValue x) -> IrValue { return x.With(x.builder().CreateFPToSI(x.value(), SameWidth(x))); }
+/// Of a lane that has a fault it may be anything, but one thing: branches look at it.
+auto ToInteger(IrValue x) -> IrValue {
+  return x.With(x.builder().CreateFreeze(x.builder().CreateFPToSI(x.value(), SameWidth(x))));
+}
 auto ToDouble(IrValue x) -> IrValue {
   return x.With(x.builder().CreateFPExt(x.value(), x.TypeOf(x.builder().getDoubleTy())));
 }

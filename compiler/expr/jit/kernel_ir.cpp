@@ -110,7 +110,7 @@ struct IrTarget {
     if (!element.exists()) {
       // Below 2^53, so that its conversion and the sum are exact.
       const IrValue base = ToNumber(IrValue(builder, first));
-      element = Spread(base, Literal(0)) + IrValue(builder, Iota(builder.getDoubleTy(), num_lanes));
+      element = base + IrValue(builder, Iota(builder.getDoubleTy(), num_lanes));
     }
     return element;
   }
@@ -280,8 +280,8 @@ auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgr
   llvm::Value* const offset = builder.CreateMul(pass, builder.getInt64(static_cast<uint64_t>(target.lanes)));
   ir.first = builder.CreateAdd(first, offset);
   const auto value = ElementEvaluation<IrTarget>(program, ir).Run(root);
-  const IrValue number = Spread(value.number, ir.Literal(0));
-  IrValue stored = as_double ? number : ToFloat(number);
+  const IrValue number = Spread(value.number, ir.Element());
+  const IrValue stored = as_double ? number : ToFloat(number);
   const IrValue fault = Either(value.fault, Not(IsFinite(stored)));
   builder.CreateAlignedStore(stored.value(), builder.CreateGEP(stored.element_type(), function->getArg(4), offset),
                              llvm::Align(as_double ? alignof(double) : alignof(float)));

@@ -4,7 +4,7 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/expr/moments.h"
-#include "compiler/plan/init_distribution.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/local_parameter.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/draw_in_pieces.h"

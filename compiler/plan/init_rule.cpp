@@ -1,0 +1,39 @@
+#include "compiler/plan/init_rule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/base/check.h"
+
+namespace shardc {
+
+static auto RuleOf(const Parameter& parameter) -> Expr {
+  const auto read = ParseExpr(parameter.init, ExprKind::Rule);
+  CHECK(read.ok(), "rule of {}: {}", parameter.name, parameter.init);
+  auto rule = ReduceRule(read.value, {});
+  CHECK(rule.ok(), "rule of {}: {}", parameter.name, parameter.init);
+  return std::move(rule.value);
+}
+
+auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution> {
+  return DistributionOf(RuleOf(parameter));
+}
+
+auto InitSources::Find(std::string_view name) -> const ElementSource* {
+  const auto known = sources_.find(name);
+  if (known != sources_.end()) {
+    return &known->second;
+  }
+  const auto found = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
+                                  [&](const Parameter& parameter) { return parameter.name == name; });
+  if (found == plan_.parameters.end()) {
+    return nullptr;
+  }
+  ElementSource source{.rule = RuleOf(*found),
+                       .shape = std::vector<int64_t>(found->shape.begin(), found->shape.end()),
+                       .key = RandomKey(plan_.run.init_seed, found->name),
+                       .is_bfloat16 = found->dtype == DType::BF16};
+  return &sources_.emplace(found->name, std::move(source)).first->second;
+}
+
+}  // namespace shardc
