@@ -96,6 +96,7 @@ auto CheckModel(CheckContext& context) -> void {
     context.diags().Build(model.at, DiagnosticKind::SizesTooLarge, "the number of parameters", "2^56").Emit();
     context.MarkFaulty(model.hidden);
   }
+  CheckRopeFrequency(context);
 }
 
 }  // namespace shardc

@@ -45,6 +45,11 @@ class Checker {
           Report(root, "an init rule is a number or a distribution; {} is {}", *type);
         }
         break;
+      case ExprKind::Frequency:
+        if (type && *type != ExprType::Number) {
+          Report(root, "a frequency is a number; {} is {}", *type);
+        }
+        break;
     }
     return type.value_or(ExprType::Number);
   }

@@ -2,8 +2,8 @@
 // on to the nodes that need it; `if`, `and`, `or` and functions drop the faults of operands that they do not need, so
 // the result is that of evaluating only what is needed.
 //
-// In a rule a node's value may vary from element to element. Then it has none here; ReduceRule writes down what is left
-// of it (reduced_text.cpp).
+// In a rule or a frequency a node's value may vary from element to element. Then it has none here; ReduceRule writes
+// down what is left of it (reduced_text.cpp).
 
 #include "compiler/expr/evaluator.h"
 
@@ -168,7 +168,8 @@ auto Evaluator::HasElementDomain(const ExprNode& node) const -> bool {
     return true;
   }
   const Slot& dim = Operand(node, 0);
-  return !dim.varies && (dim.number == 0 || (dim.number == 1 && Variable("num_dims").value_or(2) == 2));
+  const double num_dims = tree_.kind == ExprKind::Frequency ? 1 : Variable("num_dims").value_or(2);
+  return !dim.varies && (dim.number == 0 || (dim.number == 1 && num_dims == 2));
 }
 
 /// Nothing outside the domain of the operation. Division by zero and powers without a real value are not finite.
@@ -267,7 +268,7 @@ auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<
   if (auto errors = evaluator.Errors(); !errors.empty()) {
     return {.value = {}, .errors = std::move(errors)};
   }
-  return ParseExpr(ReducedText(evaluator), ExprKind::Rule);
+  return ParseExpr(ReducedText(evaluator), evaluator.tree().kind);
 }
 
 auto DistributionOf(const Expr& rule) -> std::optional<Distribution> {

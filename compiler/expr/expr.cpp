@@ -61,6 +61,7 @@ auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr> {
     return result;
   }
   ExprTree tree = ParseTree(text, kind, result.errors);
+  tree.kind = kind;
   tree.type = CheckTypes(tree, text, kind, result.errors);
   std::stable_sort(result.errors.begin(), result.errors.end(),
                    [](const ExprError& a, const ExprError& b) { return a.column < b.column; });

@@ -1,8 +1,9 @@
-// The expression language: one parser and type checker, one scalar evaluator. Rules, schedules and predicates are
-// expressions; which names and which functions each may use is its ExprKind.
+// The expression language: one parser and type checker, one scalar evaluator. Rules, schedules, predicates and
+// frequencies are expressions; which names and which functions each may use is its ExprKind.
 //
-// A rule is evaluated in two steps. When a plan is made, everything known is put in (ReduceRule); what is left depends
-// on the element, by index(i), by a draw, or by the element of another parameter that it copies (element.h).
+// A rule or a frequency is evaluated in two steps. When a plan is made, everything known is put in (ReduceRule); what
+// is left depends on the element, by index(i), by a draw, or by the element of another parameter that it copies
+// (element.h).
 //
 // Grammar, loosest first:
 //   expr    := 'let' name '=' expr 'in' expr | 'if' expr 'then' expr 'else' expr | or
@@ -41,11 +42,12 @@ constexpr int MaxExprDepth = 200;
 constexpr int MaxExprOperations = 200'000;
 
 /// Predicate: a condition over the sizes of the model. Schedule: a number over the step. Rule: a number or distribution
-/// over the sizes of a parameter. The variables of each are in schemas/expr_names.def.
-enum class ExprKind { Predicate, Schedule, Rule };
+/// over the sizes of a parameter. Frequency: a number over the sizes of the model and the pair of the rotary embedding,
+/// index(0). The variables of each are in schemas/expr_names.def.
+enum class ExprKind { Predicate, Schedule, Rule, Frequency };
 template <>
 struct EnumNames<ExprKind> {
-  static constexpr std::array<std::string_view, 3> names{"predicate", "schedule", "init rule"};
+  static constexpr std::array<std::string_view, 4> names{"predicate", "schedule", "init rule", "frequency"};
 };
 
 /// Distribution: a number that each element draws anew. It may stand wherever a number may.
@@ -123,15 +125,16 @@ auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr>;
 auto UsesVariable(const Expr& expr, std::string_view name) -> bool;
 
 /// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate.
-/// Requires: the type fits; the expression is no rule.
+/// Requires: the type fits; the expression is neither a rule nor a frequency.
 /// Errors: expr-domain, with the place of the operation, function or variable: a division by zero, arguments outside a
 ///   function's domain, a power without a real value, a result that is not finite, a variable that `variables` lacks
 ///   (`layer` outside the blocks). Only the first that the value depends on.
 auto EvaluateNumber(const Expr& expr, const ExprVariables& variables) -> ExprResult<double>;
 auto EvaluateBool(const Expr& expr, const ExprVariables& variables) -> ExprResult<bool>;
 
-/// The rule with everything known put in, its text the shortest that says so: "normal(0, 0.02)", "index(0) ^ 2".
-/// Requires: a rule.
+/// The rule with everything known put in, its text the shortest that says so: "normal(0, 0.02)", "index(0) ^ 2"; or a
+/// frequency in the same way.
+/// Requires: a rule or a frequency.
 /// Errors: as above, of what does not depend on the element; of operations that every element needs.
 auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr>;
 

@@ -46,10 +46,12 @@ auto ExprConstantRows() -> const std::vector<ExprConstantRow>& {
 auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>& {
   using enum ExprKind;
   static const std::vector<ExprFunctionRow> rows{
+#define KINDS(...) \
+  { __VA_ARGS__ }
 #define FUNCTION(Name, function_name, parameter_names, condition, what, largest_error, from) \
   {.kind = ExprFunctionKind::Number,                                                         \
    .name = #function_name,                                                                   \
-   .kinds = {Predicate, Schedule, Rule},                                                     \
+   .kinds = {Predicate, Schedule, Rule, Frequency},                                          \
    .parameters = parameter_names,                                                            \
    .domain = condition,                                                                      \
    .doc = what,                                                                              \
@@ -71,19 +73,17 @@ auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>& {
    .evaluate = [](std::span<const double> arguments) -> std::optional<double> {                \
      return IsInDomain(DistributionKind::Name, arguments) ? std::optional(0.0) : std::nullopt; \
    }},
-#define ELEMENT(Name, function_name, parameter_names, condition, what, from) \
-  {.kind = ExprFunctionKind::Element,                                        \
-   .name = #function_name,                                                   \
-   .kinds = {Rule},                                                          \
-   .parameters = parameter_names,                                            \
-   .domain = condition,                                                      \
-   .doc = what,                                                              \
-   .source = from,                                                           \
-   .result = ExprType::Number,                                               \
+#define ELEMENT(Name, function_name, known_in, parameter_names, condition, what, from) \
+  {.kind = ExprFunctionKind::Element,                                                  \
+   .name = #function_name,                                                             \
+   .kinds = known_in,                                                                  \
+   .parameters = parameter_names,                                                      \
+   .domain = condition,                                                                \
+   .doc = what,                                                                        \
+   .source = from,                                                                     \
+   .result = ExprType::Number,                                                         \
    .element = ElementFunction::Name},
 #include "schemas/init_functions.def"
-#define KINDS(...) \
-  { __VA_ARGS__ }
 #define LIBRARY(function_name, result_type, known_in, parameter_names, condition, text, what, from) \
   {.kind = ExprFunctionKind::Library,                                                               \
    .name = #function_name,                                                                          \

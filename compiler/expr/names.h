@@ -30,7 +30,7 @@ struct ExprConstantRow {
 enum class ExprFunctionKind { Number, Distribution, Element, Library };
 
 enum class ElementFunction {
-#define ELEMENT(Name, name, parameters, domain, doc, source) Name,
+#define ELEMENT(Name, name, kinds, parameters, domain, doc, source) Name,
 #include "schemas/init_functions.def"
 };
 

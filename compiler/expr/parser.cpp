@@ -46,6 +46,7 @@ auto WithArticle(ExprKind kind) -> std::string_view {
     case ExprKind::Predicate: return "a predicate";
     case ExprKind::Schedule: return "a schedule";
     case ExprKind::Rule: return "an init rule";
+    case ExprKind::Frequency: return "a frequency";
   }
   CHECK(false, "kind {}", static_cast<int>(kind));
 }

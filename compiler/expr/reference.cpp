@@ -14,7 +14,10 @@ static auto KindsText(const std::vector<ExprKind>& kinds) -> std::string {
   }
   std::string text;
   for (const ExprKind kind : kinds) {
-    text += fmt::format("{}{}s", text.empty() ? "" : ", ", ToText(kind));
+    std::string_view name = ToText(kind);
+    const bool ends_with_y = name.ends_with('y');
+    name.remove_suffix(ends_with_y ? 1 : 0);
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, ends_with_y ? "ies" : "s");
   }
   return text;
 }

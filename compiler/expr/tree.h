@@ -75,6 +75,7 @@ struct ExprNode {
 /// The last node is the root.
 struct ExprTree {
   IdVector<ExprNodeId, ExprNode> nodes;
+  ExprKind kind = ExprKind::Rule;
   ExprType type = ExprType::Number;
 
   auto root() const -> ExprNodeId { return {nodes.size() - 1}; }

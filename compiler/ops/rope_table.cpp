@@ -1,4 +1,6 @@
-// rope_table. C1: table is f32 [S, 2, D/2]. C2: theta is over 0.
+// rope_table. C1: table is f32 [S, 2, D/2], D/2 at most MostRotaryPairs. C2: frequency reads, and nothing in it is left
+// to look up. C3: every pair has a frequency, and every position an angle with a sine.
+#include "compiler/expr/rotary.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -8,9 +10,17 @@ auto Shape(const op::RopeTable& op, const Plan& plan) -> std::vector<ValueType> 
 
 auto Verify(const op::RopeTable& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType type = TypeOf(plan, op.table);
-  check.Expect(type.dtype == DType::F32 && type.shape.size() == 3 && type.shape[1] == 2, "rope_table-c1",
-               "table is {}{}, expected f32[S, 2, D/2]", ToText(type.dtype), ToText(type.shape));
-  check.Expect(op.theta > 0, "rope_table-c2", "theta is {}", op.theta);
+  if (!check.Expect(type.dtype == DType::F32 && type.shape.size() == 3 && type.shape[1] == 2 && type.shape[2] > 0 &&
+                        type.shape[2] <= MostRotaryPairs,
+                    "rope_table-c1", "table is {}{}, expected f32[S, 2, D/2]", ToText(type.dtype),
+                    ToText(type.shape))) {
+    return;
+  }
+  const auto frequency = ReadReducedFrequency(op.frequency);
+  if (check.Expect(frequency.has_value(), "rope_table-c2", "the frequency does not read: {}", op.frequency)) {
+    const std::string fault = RotaryFault(*frequency, type.shape[2], type.shape[0]);
+    check.Expect(fault.empty(), "rope_table-c3", "the frequency {}", fault);
+  }
 }
 
 auto Cost(const op::RopeTable& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.table, 4); }

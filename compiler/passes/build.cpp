@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "compiler/check/check_recipe.h"
+#include "compiler/check/rope_frequency.h"
 #include "compiler/passes/declare_parameters.h"
 #include "compiler/passes/plan_header.h"
 
@@ -131,10 +132,15 @@ auto PlanBuilder::Scalars() -> void {
 
 auto PlanBuilder::Constants() -> void {
   Emitter emitter = EmitterFor(SectionKind::Constants);
-  emitter.set_origin(OriginOf(recipe_.model.rope_theta, "model.rope_theta"));
+  // The default is a formula of rope_theta.
+  emitter.set_origin(recipe_.model.rope_frequency.is_set
+                         ? OriginOf(recipe_.model.rope_frequency, "model.rope_frequency")
+                         : OriginOf(recipe_.model.rope_theta, "model.rope_theta"));
   rope_table_ = emitter.New({DType::F32, {sizes_.seq, 2, sizes_.head_dim / 2}}, Category::Workspace, "rope_table",
                             Arena::Persistent);
-  emitter.Emit(op::RopeTable{.table = rope_table_, .theta = sizes_.rope_theta});
+  const auto frequency = ReduceRopeFrequency(recipe_);
+  CHECK(frequency.ok(), "the frequency `{}` came this far", recipe_.model.rope_frequency->text);
+  emitter.Emit(op::RopeTable{.table = rope_table_, .frequency = frequency.value.text()});
 }
 
 auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {

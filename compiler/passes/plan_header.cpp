@@ -27,6 +27,9 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
                 {"rope_theta", fmt::format("{}", sizes.rope_theta)},
                 {"norm_eps", fmt::format("{}", sizes.norm_eps)},
                 {"tied", sizes.tied ? "true" : "false"}};
+  if (const std::string& text = recipe.model.rope_frequency->text; text != ModelSection{}.rope_frequency->text) {
+    plan.model["rope_frequency"] = text;
+  }
   plan.overrides = recipe.overrides;
 
   const std::filesystem::path folder = std::filesystem::path(recipe.path).parent_path();

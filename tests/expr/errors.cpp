@@ -84,7 +84,7 @@ constexpr ErrorCase ErrorCases[] = {
     {"1 + let a = 1 in a", "5:3 expr-syntax: `let` stands where a value comes; parentheses make it one\n"},
     {"1 in 2", "3:2 expr-syntax: `in` stands where an operator or the end comes\n"},
     {"let layers = 2 in layers",
-     "5:6 expr-name-taken: `layers` is a variable, known in a predicate and in an init rule\n"},
+     "5:6 expr-name-taken: `layers` is a variable, known in a predicate and in an init rule and in a frequency\n"},
     {"let step = 2 in 1", "5:4 expr-name-taken: `step` is a variable, known in a schedule\n"},
     {"let pi = 3 in pi", "5:2 expr-name-taken: `pi` is a constant\n"},
     {"let a = 1 in let a = 2 in a", "18:1 expr-name-taken: `a` is the name of a `let` around this one\n"},
@@ -109,6 +109,38 @@ constexpr ErrorCase ErrorCases[] = {
      "27:5 expr-type: `clamp` takes numbers; `1 < 2` is a condition\n"},
     {"clamp(layr, 0, 1) + 1", "7:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
     {"cosin(2, 3)", "1:5 expr-unknown-name: `cosin` is not known in a schedule [cosine]\n", Schedule},
+    // Frequencies know the pair and the sizes of heads, and nothing is drawn or copied.
+    {"index(0) == 0", "1:13 expr-type: a frequency is a number; `index(0) == 0` is a condition\n", Frequency},
+    {"normal(0, 1)",
+     "1:6 expr-unknown-name: `normal` is not known in a frequency, but in an init rule; known here: min, max, abs, "
+     "floor, ceil, sqrt, pow, exp, log, "
+     "sin, cos, tanh, erf, erfinv, index, clamp, trunc_factor, linear_rope, llama3_rope\n",
+     Frequency},
+    {"1 + copy('x')",
+     "5:4 expr-unknown-name: `copy` is not known in a frequency, but in an init rule; known here: min, max, abs, "
+     "floor, ceil, sqrt, pow, exp, log, "
+     "sin, cos, tanh, erf, erfinv, index, clamp, trunc_factor, linear_rope, llama3_rope\n"
+     "10:3 expr-syntax: `'x'` stands where a value comes\n",
+     Frequency},
+    {"row_norm(1)",
+     "1:8 expr-unknown-name: `row_norm` is not known in a frequency, but in an init rule; known here: min, max, abs, "
+     "floor, ceil, sqrt, pow, exp, log, "
+     "sin, cos, tanh, erf, erfinv, index, clamp, trunc_factor, linear_rope, llama3_rope\n",
+     Frequency},
+    {"layer + step",
+     "1:5 expr-unknown-name: `layer` is not known in a frequency, but in a predicate and in an init rule; known here: "
+     "layers, hidden, heads, "
+     "kv_heads, head_dim, seq, rope_theta, pi, true, false\n"
+     "9:4 expr-unknown-name: `step` is not known in a frequency, but in a schedule; known here: layers, hidden, heads, "
+     "kv_heads, head_dim, seq, rope_theta, pi, true, false\n",
+     Frequency},
+    {"llama3_rop(8, 1, 4, 8192)", "1:10 expr-unknown-name: `llama3_rop` is not known in a frequency [llama3_rope]\n",
+     Frequency},
+    {"linear_rope(2) == 1",
+     "1:11 expr-unknown-name: `linear_rope` is not known in a predicate, but in a frequency; known here: min, max, "
+     "abs, "
+     "floor, ceil, sqrt, pow, exp, log, sin, cos, tanh, erf, erfinv, clamp, trunc_factor\n",
+     Predicate},
     // Names.
     {"layr", "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
     {"Hidden", "1:6 expr-unknown-name: `Hidden` is not known in an init rule [hidden]\n"},

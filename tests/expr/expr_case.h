@@ -13,11 +13,12 @@ namespace shardc {
 
 constexpr ExprKind Predicate = ExprKind::Predicate;
 constexpr ExprKind Schedule = ExprKind::Schedule;
+constexpr ExprKind Frequency = ExprKind::Frequency;
 
 inline auto TestVariables() -> ExprVariables {
-  return {{"layer", 3},   {"layers", 32},   {"hidden", 64},  {"fan_in", 128},   {"fan_out", 256}, {"step", 10},
-          {"steps", 100}, {"numel", 32768}, {"num_dims", 2}, {"heads", 8},      {"kv_heads", 4},  {"head_dim", 16},
-          {"ffn", 192},   {"vocab", 512},   {"seq", 1024},   {"init_std", 0.02}};
+  return {{"layer", 3},   {"layers", 32},   {"hidden", 64},  {"fan_in", 128},    {"fan_out", 256},     {"step", 10},
+          {"steps", 100}, {"numel", 32768}, {"num_dims", 2}, {"heads", 8},       {"kv_heads", 4},      {"head_dim", 16},
+          {"ffn", 192},   {"vocab", 512},   {"seq", 1024},   {"init_std", 0.02}, {"rope_theta", 10000}};
 }
 
 /// The value of an expression as text ("true", "0.5", "normal(0, 0.02)"), or its errors, in order, each as
@@ -39,7 +40,7 @@ inline auto ValueOrErrors(std::string_view text, ExprKind kind, const ExprVariab
     const auto result = EvaluateBool(parsed.value, variables);
     return result.ok() ? fmt::format("{}", result.value) : listed(result.errors);
   }
-  if (kind == ExprKind::Rule) {
+  if (kind == ExprKind::Rule || kind == ExprKind::Frequency) {
     const auto result = ReduceRule(parsed.value, variables);
     return result.ok() ? result.value.text() : listed(result.errors);
   }

@@ -132,12 +132,14 @@ TEST(ExprFunctions, EveryRowChecksItsNumberOfArguments) {
   }
 }
 
-TEST(ExprFunctions, WhatDependsOnTheElementIsKnownInRulesOnly) {
+TEST(ExprFunctions, WhatDependsOnTheElementIsKnownInRulesOnlyAndThePairInFrequencies) {
   for (const ExprFunctionRow& function : ExprFunctionRows()) {
     if (function.result == ExprType::Distribution || function.kind == ExprFunctionKind::Element) {
-      EXPECT_EQ(function.kinds, std::vector<ExprKind>{ExprKind::Rule}) << function.name;
+      const bool is_index = function.Is(ElementFunction::Index);
+      EXPECT_EQ(function.kinds, is_index ? std::vector({ExprKind::Rule, Frequency}) : std::vector({ExprKind::Rule}))
+          << function.name;
     } else if (!function.is_library()) {
-      EXPECT_EQ(function.kinds.size(), 3U) << function.name;
+      EXPECT_EQ(function.kinds.size(), 4U) << function.name;
     }
     if (function.result == ExprType::Distribution && !function.is_library()) {
       EXPECT_EQ(ToText(function.distribution), function.name);
@@ -147,7 +149,7 @@ TEST(ExprFunctions, WhatDependsOnTheElementIsKnownInRulesOnly) {
 
 TEST(ExprNames, VariablesAreKnownInTheirKindsOnly) {
   for (const ExprVariableRow& variable : ExprVariableRows()) {
-    for (const ExprKind kind : {ExprKind::Predicate, ExprKind::Schedule, ExprKind::Rule}) {
+    for (const ExprKind kind : {Predicate, Schedule, ExprKind::Rule, Frequency}) {
       const bool is_known = std::find(variable.kinds.begin(), variable.kinds.end(), kind) != variable.kinds.end();
       const std::string text = fmt::format("{}{}", variable.name, kind == ExprKind::Predicate ? " > 0" : "");
       EXPECT_EQ(ParseExpr(text, kind).ok(), is_known) << text << " in " << ToText(kind);

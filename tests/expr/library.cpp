@@ -56,6 +56,15 @@ constexpr LibraryCase LibraryCases[] = {
     {"kaiming_normal(1)", "normal(0, 0.08838834764831845)"},
     {"kaiming_uniform(sqrt(5))", "uniform(-0.08838834764831843, 0.08838834764831843)"},
     {"lecun_normal()", "trunc_normal(0, 0.10048404857174566, -0.20096809714349131, 0.20096809714349131)"},
+    // head_dim is 16.
+    {"linear_rope(4)", "10000 ^ (-2 * index(0) / 16) / 4", Frequency},
+    {"linear_rope(0.5)", "expr-domain 1:11", Frequency},
+    {"llama3_rope(8, 1, 4, 8192)",
+     "let t0 = 10000 ^ (-2 * index(0) / 16) in let t1 = min(max((8192 * t0 / 6.283185307179586 - 1) / 3, 0), 1) in "
+     "t0 * (t1 + (1 - t1) / 8)",
+     Frequency},
+    {"llama3_rope(8, 4, 4, 8192)", "expr-domain 1:11", Frequency},
+    {"llama3_rope(8, 1, 4, 0)", "expr-domain 1:11", Frequency},
     {"warmup(20)", "0.55", Schedule},
     {"warmup(11)", "1", Schedule},
     {"warmup(0)", "1", Schedule},
@@ -114,7 +123,7 @@ TEST(ExprLibrary, RowsAreSoundInTheirKindsAndOfTheirType) {
       call += call.ends_with('(') ? "1" : ", 1";
     }
     call += ")";
-    for (const ExprKind kind : {Predicate, Schedule, Rule}) {
+    for (const ExprKind kind : {Predicate, Schedule, Rule, Frequency}) {
       const std::string text = kind == Predicate ? call + " > 0" : call;
       const auto parsed = ParseExpr(text, kind);
       EXPECT_EQ(parsed.ok(), function.IsKnownIn(kind)) << text << " in " << ToText(kind);

@@ -108,7 +108,7 @@ auto Exercise(std::string_view text, ExprKind kind) -> void {
   }
 }
 
-constexpr ExprKind Kinds[] = {ExprKind::Predicate, ExprKind::Schedule, ExprKind::Rule};
+constexpr ExprKind Kinds[] = {ExprKind::Predicate, ExprKind::Schedule, ExprKind::Rule, ExprKind::Frequency};
 
 TEST(ExprLimits, RandomBytesNeverCrash) {
   std::mt19937 random(1);
@@ -117,7 +117,7 @@ TEST(ExprLimits, RandomBytesNeverCrash) {
     for (char& c : text) {
       c = static_cast<char>(random());
     }
-    Exercise(text, Kinds[random() % 3]);
+    Exercise(text, Kinds[random() % std::size(Kinds)]);
   }
 }
 
@@ -179,7 +179,7 @@ TEST(ExprLimits, RandomTokensNeverCrash) {
       text += Words[random() % std::size(Words)];
       text += random() % 4 == 0 ? "" : " ";
     }
-    Exercise(text, Kinds[random() % 3]);
+    Exercise(text, Kinds[random() % std::size(Kinds)]);
   }
 }
 

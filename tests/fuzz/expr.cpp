@@ -69,7 +69,7 @@ extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int 
   for (const ExprVariableRow& row : ExprVariableRows()) {
     variables.emplace(row.name, 3 + static_cast<double>(variables.size()));
   }
-  for (const ExprKind kind : {ExprKind::Predicate, ExprKind::Schedule, ExprKind::Rule}) {
+  for (const ExprKind kind : {ExprKind::Predicate, ExprKind::Schedule, ExprKind::Rule, ExprKind::Frequency}) {
     const auto parsed = ParseExpr(text, kind);
     CheckPlaces(parsed.errors, text);
     if (parsed.ok()) {

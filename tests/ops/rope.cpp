@@ -31,7 +31,7 @@ TEST(Rope, RotatesHalvesAndBack) {
       const int64_t row = batch * heads * head_dim;
       const auto x = RandomNumbers(dtype, sequence * row, 1);
       const ValueId table = fixture.Add(DType::F32, {sequence, 2, head_dim / 2});
-      fixture.Run(op::RopeTable{.table = table, .theta = 10000});
+      fixture.Run(op::RopeTable{.table = table, .frequency = fmt::format("10000 ^ (-2 * index(0) / {})", head_dim)});
       const ValueId value = fixture.Floats(dtype, {sequence, batch, heads * head_dim}, x);
       const ValueId y = fixture.Over(value);
       fixture.Run(op::Rope{.x = value, .table = table, .y = y, .head_dim = head_dim, .inverse = false});

@@ -56,6 +56,14 @@ TEST(Gradients, EqualAutogradOfOtherShapes) {
   }
 }
 
+// Heads of 12, of 6 pairs.
+TEST(Gradients, EqualAutogradWithFrequenciesByAFormula) {
+  const std::string formula = "\"if index(0) < 2 then 0 else 1 / index(0)\"";
+  TrainingRun run = RunTraining({.name = "frequencies", .sets = {"mesh.dp=2", "model.rope_frequency=" + formula}});
+  run.shape.rope_frequencies = {0, 0, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5};
+  ExpectAutograd("frequencies", run);
+}
+
 struct SplitRow {
   int dp;
   int micro;

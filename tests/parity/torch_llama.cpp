@@ -96,7 +96,8 @@ class TorchLlama {
   auto Rope(const at::Tensor& x_BASD) const -> at::Tensor {
     const int64_t half = shape_.head_dim / 2;
     const at::Tensor exponents = at::arange(half, at::kDouble) / static_cast<double>(half);
-    const at::Tensor frequencies = at::pow(at::Scalar(shape_.rope_theta), -exponents);
+    const at::Tensor frequencies = shape_.rope_frequencies.empty() ? at::pow(at::Scalar(shape_.rope_theta), -exponents)
+                                                                   : at::tensor(shape_.rope_frequencies, at::kDouble);
     const at::Tensor angles_Sh = at::outer(at::arange(x_BASD.size(2), at::kDouble), frequencies);
     const at::Tensor angles_SD = at::cat({angles_Sh, angles_Sh}, -1);
     const at::Tensor turned = at::cat({-x_BASD.narrow(-1, half, half), x_BASD.narrow(-1, 0, half)}, -1);

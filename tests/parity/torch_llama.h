@@ -31,6 +31,8 @@ struct LlamaShape {
   int64_t ffn = 0;
   int64_t vocab = 0;
   double rope_theta = 0;
+  /// Radians a position, of each pair; empty: by rope_theta.
+  Numbers rope_frequencies;
   double norm_eps = 0;
   bool tied = false;
   std::vector<HeadShape> loss_heads;

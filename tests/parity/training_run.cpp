@@ -88,6 +88,7 @@ static auto ShapeOf(const Plan& plan) -> LlamaShape {
           .ffn = size("ffn"),
           .vocab = size("vocab"),
           .rope_theta = std::stod(plan.model.at("rope_theta")),
+          .rope_frequencies = {},
           .norm_eps = std::stod(plan.model.at("norm_eps")),
           .tied = plan.model.at("tied") == "true",
           .loss_heads = {}};

@@ -685,6 +685,14 @@ const BrokenPlan BrokenPlans[] = {
      }},
 
     // Constraints of single ops are tested in tests/ops.
+    {"frequencies that know no more than a recipe", "rope_table-c2",
+     [](Editor& e) { e.Get<op::RopeTable>(0, SectionKind::Constants).frequency = "linear_rope(2)"; }},
+    {"frequencies that are drawn", "rope_table-c2",
+     [](Editor& e) { e.Get<op::RopeTable>(0, SectionKind::Constants).frequency = "normal(0, 1)"; }},
+    {"a pair without a frequency", "rope_table-c3",
+     [](Editor& e) { e.Get<op::RopeTable>(0, SectionKind::Constants).frequency = "1 / index(0)"; }},
+    {"a pair that turns back", "rope_table-c3",
+     [](Editor& e) { e.Get<op::RopeTable>(0, SectionKind::Constants).frequency = "-1 * (index(0) + 1)"; }},
     {"a product of matrices that do not fit", "matmul-c2",
      [](Editor& e) {
        e.plan.values[e.Get<op::Matmul>().out].shape = {8, 2, 8};

@@ -1,3 +1,4 @@
+#include "compiler/expr/rotary.h"
 #include "runtime/kernels/reference/tensor.h"
 
 namespace shardc::reference {
@@ -28,10 +29,12 @@ auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
 }
 
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
-  return MakeKernel([table = Elements(binder, op.table), theta = op.theta](const Moment& moment) {
-    const int64_t half = table.shape()[2];
-    const at::Tensor exponents = at::arange(half, at::kDouble) * (-1.0 / static_cast<double>(half));
-    const at::Tensor angles = at::outer(at::arange(table.shape()[0], at::kDouble), (exponents * std::log(theta)).exp());
+  const auto frequency = ReadReducedFrequency(op.frequency);
+  CHECK(frequency.has_value(), "the frequency `{}`", op.frequency);
+  const Elements table(binder, op.table);
+  return MakeKernel([table, frequencies = RotaryFrequencies(*frequency, table.shape()[2])](const Moment& moment) {
+    const at::Tensor angles =
+        at::outer(at::arange(table.shape()[0], at::kDouble), at::tensor(frequencies, at::kDouble));
     table.Write(moment, at::stack({angles.cos(), angles.sin()}, 1));
   });
 }
