@@ -8,6 +8,7 @@ namespace shardc {
 namespace {
 
 TEST(Kernels, AreTheEvaluator) {
+  const auto kernels = SharedInitKernels();
   for (const char* text : {
            "normal(0, 0.02)",
            "normal(index(0), 1 + index(1))",

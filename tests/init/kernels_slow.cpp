@@ -1,4 +1,5 @@
-// Thousands of random rules: generated code and the evaluator leave the same bits. SHARDC_RULES says how many.
+// Thousands of random rules: generated code and the evaluator leave the same bits. SHARDC_RULES says how many,
+// SHARDC_SEED which.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,9 +9,12 @@
 namespace shardc {
 
 TEST(KernelsSlow, AreTheEvaluatorOfThousandsOfRandomRules) {
-  const char* const rules = std::getenv("SHARDC_RULES");
-  RandomRule random(2, 2);
-  ExpectSameBitsOfRandomRules(random, rules == nullptr ? 5'000 : std::atoi(rules));
+  const auto number = [](const char* name, int otherwise) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? otherwise : std::atoi(text);
+  };
+  RandomRule random(static_cast<unsigned>(number("SHARDC_SEED", 2)), 2);
+  ExpectSameBitsOfRandomRules(random, number("SHARDC_RULES", 5'000));
 }
 
 }  // namespace shardc
