@@ -28,6 +28,13 @@ auto ElementProgram::Shape() const -> std::string {
   return shape;
 }
 
+auto NoValueText(const ElementSource& parameter, int64_t element) -> std::string {
+  const int64_t row_size = parameter.shape.back();
+  const std::string place = parameter.shape.size() == 1 ? fmt::format("{}", element)
+                                                        : fmt::format("{}, {}", element / row_size, element % row_size);
+  return fmt::format("`{}` has no value at element [{}]", parameter.rule.text(), place);
+}
+
 namespace {
 
 class Linker {

@@ -89,6 +89,9 @@ struct ElementSource {
   PhiloxKey<uint64_t> key{};
   bool is_bfloat16 = false;
 };
+/// "`1 / index(0)` has no value at element [0, 3]", of the element of this number, row by row.
+auto NoValueText(const ElementSource& parameter, int64_t element) -> std::string;
+
 /// The parameter of a name, or nothing.
 using FindElementSource = std::function<const ElementSource*(std::string_view name)>;
 

@@ -48,53 +48,32 @@ auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>& {
   static const std::vector<ExprFunctionRow> rows{
 #define KINDS(...) \
   { __VA_ARGS__ }
-#define FUNCTION(Name, function_name, parameter_names, condition, what, largest_error, from) \
-  {.kind = ExprFunctionKind::Number,                                                         \
-   .name = #function_name,                                                                   \
-   .kinds = {Predicate, Schedule, Rule, Frequency},                                          \
-   .parameters = parameter_names,                                                            \
-   .domain = condition,                                                                      \
-   .doc = what,                                                                              \
-   .error = largest_error,                                                                   \
-   .source = from,                                                                           \
-   .result = ExprType::Number,                                                               \
-   .function = ExprFunction::Name,                                                           \
+// What the rows of all four macros have.
+#define NAMED(what_kind, function_name, parameter_names, condition, what, from)                                    \
+  .kind = ExprFunctionKind::what_kind, .name = #function_name, .parameters = parameter_names, .domain = condition, \
+  .doc = what, .source = from
+#define FUNCTION(Name, function_name, parameters, domain, doc, largest_error, from) \
+  {NAMED(Number, function_name, parameters, domain, doc, from),                     \
+   .kinds = {Predicate, Schedule, Rule, Frequency},                                 \
+   .error = largest_error,                                                          \
+   .result = ExprType::Number,                                                      \
+   .function = ExprFunction::Name,                                                  \
    .evaluate = [](std::span<const double> arguments) { return EvaluateFunction(ExprFunction::Name, arguments); }},
-#define DISTRIBUTION(Name, function_name, parameter_names, condition, what, from)              \
-  {.kind = ExprFunctionKind::Distribution,                                                     \
-   .name = #function_name,                                                                     \
-   .kinds = {Rule},                                                                            \
-   .parameters = parameter_names,                                                              \
-   .domain = condition,                                                                        \
-   .doc = what,                                                                                \
-   .source = from,                                                                             \
-   .result = ExprType::Distribution,                                                           \
-   .distribution = DistributionKind::Name,                                                     \
+#define DISTRIBUTION(Name, function_name, parameters, domain, doc, from)                       \
+  {NAMED(Distribution, function_name, parameters, domain, doc, from), .kinds = {Rule},         \
+   .result = ExprType::Distribution, .distribution = DistributionKind::Name,                   \
    .evaluate = [](std::span<const double> arguments) -> std::optional<double> {                \
      return IsInDomain(DistributionKind::Name, arguments) ? std::optional(0.0) : std::nullopt; \
    }},
-#define ELEMENT(Name, function_name, known_in, parameter_names, condition, what, from) \
-  {.kind = ExprFunctionKind::Element,                                                  \
-   .name = #function_name,                                                             \
-   .kinds = known_in,                                                                  \
-   .parameters = parameter_names,                                                      \
-   .domain = condition,                                                                \
-   .doc = what,                                                                        \
-   .source = from,                                                                     \
-   .result = ExprType::Number,                                                         \
+#define ELEMENT(Name, function_name, known_in, parameters, domain, doc, from)                                   \
+  {NAMED(Element, function_name, parameters, domain, doc, from), .kinds = known_in, .result = ExprType::Number, \
    .element = ElementFunction::Name},
 #include "schemas/init_functions.def"
-#define LIBRARY(function_name, result_type, known_in, parameter_names, condition, text, what, from) \
-  {.kind = ExprFunctionKind::Library,                                                               \
-   .name = #function_name,                                                                          \
-   .kinds = known_in,                                                                               \
-   .parameters = parameter_names,                                                                   \
-   .domain = condition,                                                                             \
-   .doc = what,                                                                                     \
-   .source = from,                                                                                  \
-   .result = ExprType::result_type,                                                                 \
+#define LIBRARY(function_name, type, known_in, parameters, domain, text, doc, from)                           \
+  {NAMED(Library, function_name, parameters, domain, doc, from), .kinds = known_in, .result = ExprType::type, \
    .body = text},
 #include "schemas/expr_library.def"
+#undef NAMED
 #undef KINDS
   };
   return rows;

@@ -37,16 +37,17 @@ enum class ElementFunction {
 struct ExprFunctionRow {
   ExprFunctionKind kind;
   std::string_view name;
-  std::vector<ExprKind> kinds;
   /// "mean, std".
   std::string_view parameters;
   /// "std >= 0"; empty: all numbers. Of a library function, a condition in the language.
   std::string_view domain;
   std::string_view doc;
-  /// Of those that C++ computes, the largest error, in ulp: "0.5"; "exact".
-  std::string_view error;
   /// Who computes it, or where its definition is from.
   std::string_view source;
+  /// Where it is known.
+  std::vector<ExprKind> kinds;
+  /// Of those that C++ computes, the largest error, in ulp: "0.5"; "exact".
+  std::string_view error = {};
   /// Number or Distribution.
   ExprType result;
   /// Of kind Distribution, Element and Number.

@@ -2,9 +2,8 @@
 // 2. report the parameters without a rule, and rules without a parameter
 // 3. put everything known into each rule for each of its parameters, from the logical shape: fans are those of the
 //    unsharded matrix
-// 4. see that what is left has values: that floats hold them, that copies have a source, and, at some elements, that
-// every
-//    operation has a value
+// 4. see that what is left has values: that floats hold them, that copies have a source, and, at some elements,
+//    that every operation has a value
 
 #include "compiler/passes/init_values.h"
 
@@ -120,19 +119,22 @@ class RuleFaults {
   auto Has(size_t rule) const -> bool { return failed_.contains(rule); }
 
   auto Report(size_t rule, const std::string& parameter, const std::string& message) -> void {
-    failed_.insert(rule);
-    diags_.Build(rules_[rule].at, DiagnosticKind::InitValueDomain, parameter, message).Emit();
+    ReportAt(rules_[rule].at, rule, parameter, message);
   }
 
   auto Report(size_t r, const std::string& parameter, const ExprError& error) -> void {
-    failed_.insert(r);
     const Rule& rule = rules_[r];
-    const SourceRange place =
-        rule.is_of_scheme ? rule.at : PlaceInValue(diags_.sources(), rule.at, error.column, error.length);
-    diags_.Build(place, DiagnosticKind::InitValueDomain, parameter, error.message).Emit();
+    ReportAt(rule.is_of_scheme ? rule.at : PlaceInValue(diags_.sources(), rule.at, error.column, error.length), r,
+             parameter, error.message);
   }
 
  private:
+  auto ReportAt(const SourceRange& place, size_t rule, const std::string& parameter, const std::string& message)
+      -> void {
+    failed_.insert(rule);
+    diags_.Build(place, DiagnosticKind::InitValueDomain, parameter, message).Emit();
+  }
+
   const std::vector<Rule>& rules_;
   Diagnostics& diags_;
   std::set<size_t> failed_;
@@ -158,10 +160,7 @@ auto ElementFault(const ElementSource& source, ElementProgram program) -> std::s
   ElementEvaluator evaluator(std::move(program));
   for (const int64_t element : {int64_t{0}, row_size - 1, numel / 2, numel - row_size, numel - 1}) {
     if (evaluator.At(element).has_fault) {
-      const std::string place = source.shape.size() == 1
-                                    ? fmt::format("{}", element)
-                                    : fmt::format("{}, {}", element / row_size, element % row_size);
-      return fmt::format("`{}` has no value at element [{}]", source.rule.text(), place);
+      return NoValueText(source, element);
     }
   }
   return {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/expr/moments.h"
+#include "compiler/expr/random.h"
 #include "compiler/plan/init_rule.h"
 
 namespace shardc {
@@ -75,8 +76,7 @@ auto ChanceOf(const Distribution& rule) -> Chance {
     case DistributionKind::TruncNormal: {
       // Where the mean of the whole is left, a half normal distribution has the most, 3.87; where only a tail is, the
       // exponential distribution, which a tail becomes: 9, and beyond 36 deviations once in 10^16.
-      const double mean = rule.arguments.at(0);
-      const bool is_tail = mean < rule.arguments.at(2) || mean > rule.arguments.at(3);
+      const bool is_tail = IsTail(rule.arguments.at(0), rule.arguments.at(2), rule.arguments.at(3));
       return is_tail ? Chance{.kurtosis = 9, .farthest = 36} : Chance{.kurtosis = 4, .farthest = 9};
     }
   }

@@ -8,7 +8,6 @@
 
 #include "compiler/base/check.h"
 #include "compiler/expr/element.h"
-#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -35,9 +34,10 @@ InitialValues::InitialValues(ElementSource parameter, const FindElementSource& f
 }
 
 InitialValues::InitialValues(const Plan& plan, const Parameter& parameter)
-    : InitialValues(
-          *InitSources(plan).Find(parameter.name),
-          [sources = std::make_shared<InitSources>(plan)](std::string_view name) { return sources->Find(name); }) {}
+    : InitialValues(InitSources(plan), parameter.name) {}
+
+InitialValues::InitialValues(InitSources sources, std::string_view name)
+    : InitialValues(*sources.Find(name), [&](std::string_view other) { return sources.Find(other); }) {}
 
 auto InitialValues::Kernel() -> const ElementKernel& {
   if (!kernel_) {
@@ -116,11 +116,7 @@ auto InitialValues::Error(Interval elements) const -> Status {
   ElementEvaluator evaluator(program_);
   for (int64_t i = elements.begin; i < elements.end; ++i) {
     if (evaluator.At(i).has_fault) {
-      const std::string place = parameter_.shape.size() == 1
-                                    ? fmt::format("{}", i)
-                                    : fmt::format("{}, {}", i / program_.row_size, i % program_.row_size);
-      return Fail(ExitCode::RecipeRejected, "the init rule `{}` has no value at element [{}]", parameter_.rule.text(),
-                  place);
+      return Fail(ExitCode::RecipeRejected, "the init rule {}", NoValueText(parameter_, i));
     }
   }
   CHECK(false, "`{}` from {} to {}", parameter_.rule.text(), elements.begin, elements.end);

@@ -12,6 +12,7 @@
 #include "compiler/expr/element_program.h"
 #include "compiler/expr/jit/element_jit.h"
 #include "compiler/mesh/mesh.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -32,6 +33,7 @@ class InitialValues {
   auto Fill(Interval elements, float* out) -> Status;
 
  private:
+  InitialValues(InitSources sources, std::string_view name);
   auto Kernel() -> const ElementKernel&;
   auto FillFromPasses(Interval elements, float* out) -> bool;
   auto SetRowNorms(int64_t row) -> bool;

@@ -271,10 +271,17 @@ auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgr
   }
   llvm::Instruction* const enter = builder.CreateCondBr(builder.CreateICmpSLT(begin, passes), loop, done);
   builder.SetInsertPoint(loop);
-  llvm::PHINode* const pass = builder.CreatePHI(word, 2);
-  llvm::PHINode* const faults_before = builder.CreatePHI(builder.getInt1Ty(), 2);
-  pass->addIncoming(begin, entry);
-  faults_before->addIncoming(builder.getFalse(), entry);
+  llvm::Value* pass = begin;
+  llvm::Value* faults_before = builder.getFalse();
+  // Of the loop; a thread makes one pass.
+  std::vector<llvm::PHINode*> carried;
+  if (!target.has_threads) {
+    for (llvm::Value** const value : {&pass, &faults_before}) {
+      carried.push_back(builder.CreatePHI((*value)->getType(), 2));
+      carried.back()->addIncoming(*value, entry);
+      *value = carried.back();
+    }
+  }
 
   IrTarget ir(builder, enter, function, target);
   llvm::Value* const offset = builder.CreateMul(pass, builder.getInt64(static_cast<uint64_t>(target.lanes)));
@@ -292,20 +299,14 @@ auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgr
     builder.SetInsertPoint(report);
     builder.CreateStore(builder.getInt32(1), function->getArg(5));
     builder.CreateBr(done);
-    // Without a second pass the loop is none.
-    pass->removeIncomingValue(static_cast<unsigned>(0), false);
-    pass->replaceAllUsesWith(begin);
-    pass->eraseFromParent();
-    faults_before->replaceAllUsesWith(builder.getFalse());
-    faults_before->eraseFromParent();
     builder.SetInsertPoint(done);
     builder.CreateRetVoid();
     return function;
   }
   llvm::Value* const next = builder.CreateAdd(pass, builder.getInt64(1));
   llvm::BasicBlock* const end = builder.GetInsertBlock();
-  pass->addIncoming(next, end);
-  faults_before->addIncoming(faults, end);
+  carried[0]->addIncoming(next, end);
+  carried[1]->addIncoming(faults, end);
   builder.CreateCondBr(builder.CreateICmpSLT(next, passes), loop, done);
   builder.SetInsertPoint(done);
   llvm::PHINode* const result = builder.CreatePHI(builder.getInt1Ty(), 2);

@@ -42,16 +42,16 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   CHECK(owned.empty() || owned.end - slice_begin <= binder.ViewOf(op.shard).num_elements(), "{} lies outside the slice",
         parameter.name);
 
-  // Sums are of what lies beside it.
-  const auto distribution = InitDistribution(parameter);
-  const double center = distribution ? MomentsOf(*distribution).mean : 0;
   const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
-    return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, &plan, &parameter, center,
+    return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, &plan, &parameter,
             drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan)](const Moment& moment) -> Status {
       T* const out = shard.At(moment) + at;
-      // Made here and not when the plan is bound: a restart makes none.
+      // Here and not when the plan is bound: a restart draws nothing.
       InitialValues values(plan, parameter);
+      const auto distribution = InitDistribution(parameter);
+      // What sums are taken beside.
+      const double center = distribution ? MomentsOf(*distribution).mean : 0;
       Status status = Success{};
       ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
         if (status.ok()) {
