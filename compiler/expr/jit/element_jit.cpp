@@ -4,10 +4,11 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/Pass.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
-#include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Scalar.h>
 
+#include <array>
 #include <map>
 #include <mutex>
 #include <set>
@@ -40,6 +41,10 @@ static auto HostMachine() -> llvm::orc::JITTargetMachineBuilder {
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    // LLVM sets these for the process alone. Kernels are straight runs of vectors, as wanted already: its scheduler,
+    // and the allocator that splits ranges, took an eighth of the time and made nothing faster.
+    constexpr std::array Options{"shardc", "-regalloc=basic", "-enable-misched=false"};
+    CHECK(llvm::cl::ParseCommandLineOptions(static_cast<int>(Options.size()), Options.data()), "options of LLVM");
   });
   auto machine = Checked(llvm::orc::JITTargetMachineBuilder::detectHost());
   machine.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
@@ -49,8 +54,8 @@ static auto HostMachine() -> llvm::orc::JITTargetMachineBuilder {
 
 class ElementJit::State {
  public:
-  State() : machine_builder_(HostMachine()), machine_(Checked(machine_builder_.createTargetMachine())) {
-    jit_ = Checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(machine_builder_).create());
+  State() : machine_(HostMachine()), features_(machine_.getFeatures().getString()) {
+    jit_ = Checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(machine_).create());
     // The functions of the C library that some processors have instructions for: floor, fma.
     jit_->getMainJITDylib().addGenerator(Checked(
         llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix())));
@@ -75,48 +80,38 @@ class ElementJit::State {
     const bool is_draw = !as_double && program.is_draw();
     const auto lanes = static_cast<int>(is_draw ? MostElementsPerPass : FormulaLanes);
     const std::string name = fmt::format("elements_{}", kernels_.size());
-    Add(name, [&](llvm::Module& module) {
-      llvm::Function* const kernel =
-          AddKernel(module, name, program, root, as_double, {.lanes = lanes, .calls_functions = !is_draw});
-      for (const ExprFunction function : CalledFunctions(module)) {
-        if (functions_.insert(function).second) {
-          Add("function", [&](llvm::Module& own) { return AddFunction(own, function, FormulaLanes); });
-        }
-      }
-      return kernel;
-    });
-    return {.elements_per_pass = lanes, .run = Checked(jit_->lookup(name)).toPtr<decltype(ElementKernel::run)>()};
-  }
-
-  /// A module with the function that `make` puts into it; compiled when it is looked up.
-  template <class MakeFunction>
-  auto Add(const std::string& name, const MakeFunction& make) -> void {
     auto context = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>(name, *context);
-    module->setDataLayout(machine_->createDataLayout());
-    module->setTargetTriple(machine_->getTargetTriple().str());
-    llvm::Function* const function = make(*module);
-    function->addFnAttr("prefer-vector-width", "512");
-    function->addFnAttr("target-cpu", machine_->getTargetCPU());
-    function->addFnAttr("target-features", machine_->getTargetFeatureString());
+    module->setDataLayout(jit_->getDataLayout());
+    module->setTargetTriple(jit_->getTargetTriple().str());
+    AddKernel(*module, name, program, root, as_double, {.lanes = lanes});
+    AddCalled(*module, &called_);
     // What the functions' templates repeat, and what does not change in the loop; the rest is as wanted already.
     llvm::legacy::FunctionPassManager passes(module.get());
     passes.add(llvm::createEarlyCSEPass());
     passes.add(llvm::createLICMPass());
-    passes.run(*function);
+    for (llvm::Function& function : *module) {
+      if (!function.isDeclaration()) {
+        function.addFnAttr("prefer-vector-width", "512");
+        function.addFnAttr("target-cpu", machine_.getCPU());
+        function.addFnAttr("target-features", features_);
+        passes.run(function);
+      }
+    }
     CheckSuccess(jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
+    return {.elements_per_pass = lanes, .run = Checked(jit_->lookup(name)).toPtr<decltype(ElementKernel::run)>()};
   }
 
   static constexpr int FormulaLanes = 8;
 
-  llvm::orc::JITTargetMachineBuilder machine_builder_;
-  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::orc::JITTargetMachineBuilder machine_;
+  std::string features_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   mutable std::mutex mutex_;
   /// By shape, root and whether it makes doubles.
   std::map<std::pair<std::string, std::pair<int, bool>>, ElementKernel> kernels_;
-  /// Those that kernels may call already.
-  std::set<ExprFunction> functions_;
+  /// What was added for kernels to call.
+  std::set<std::string> called_;
 };
 
 ElementJit::ElementJit() : state_(std::make_unique<State>()) {}

@@ -35,52 +35,138 @@ static auto IsShort(ExprFunction function) -> bool {
   CHECK(false, "function {}", static_cast<int>(function));
 }
 
+/// 0, 1, 2 ...
+static auto Iota(llvm::Type* type, int lanes) -> llvm::Constant* {
+  std::vector<llvm::Constant*> numbers;
+  for (int i = 0; i < lanes; ++i) {
+    numbers.push_back(type->isDoubleTy() ? llvm::ConstantFP::get(type, i)
+                                         : llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
+  }
+  return llvm::ConstantVector::get(numbers);
+}
+
+/// In a loop over the rounds: written out they take half the time of a compilation, and are hardly faster.
+static auto Words(IrValue block, IrValue draw, const PhiloxKey<IrValue>& stream_key) -> PhiloxBlock<IrValue> {
+  llvm::IRBuilderBase& builder = block.builder();
+  const IrValue purpose = block.With(builder.getInt64(RandomPurposeInit));
+  PhiloxBlock<IrValue> counter{block, HighHalf(block), Spread(draw, block), Spread(purpose, block)};
+  PhiloxKey<IrValue> key{Spread(stream_key[0], block), Spread(stream_key[1], block)};
+  llvm::BasicBlock* const before = builder.GetInsertBlock();
+  auto* const loop = llvm::BasicBlock::Create(builder.getContext(), "rounds", before->getParent());
+  auto* const after = llvm::BasicBlock::Create(builder.getContext(), "words", before->getParent());
+  builder.CreateBr(loop);
+  builder.SetInsertPoint(loop);
+  std::vector<llvm::PHINode*> carried;
+  const auto carry = [&](IrValue& value) {
+    carried.push_back(builder.CreatePHI(value.value()->getType(), 2));
+    carried.back()->addIncoming(value.value(), before);
+    value = value.With(carried.back());
+  };
+  IrValue round(builder, builder.getInt32(0));
+  carry(round);
+  std::for_each(counter.begin(), counter.end(), carry);
+  std::for_each(key.begin(), key.end(), carry);
+  PhiloxRound(counter, key);
+  round = round + 1;
+  size_t i = 0;
+  const auto close = [&](IrValue value) { carried[i++]->addIncoming(value.value(), loop); };
+  close(round);
+  std::for_each(counter.begin(), counter.end(), close);
+  std::for_each(key.begin(), key.end(), close);
+  builder.CreateCondBr((round < PhiloxRounds).value(), loop, after);
+  builder.SetInsertPoint(after);
+  return {LowHalf(counter[0]), LowHalf(counter[1]), LowHalf(counter[2]), LowHalf(counter[3])};
+}
+
+/// Of the elements of a pass: all four words of as many blocks as they are in, from `first_block` on.
+static auto WordsOfPass(IrValue first_block, IrValue draw, const PhiloxKey<IrValue>& key, int lanes) -> IrValue {
+  llvm::IRBuilderBase& builder = first_block.builder();
+  const int num_blocks = lanes / static_cast<int>(ElementsPerBlock);
+  const IrValue blocks =
+      first_block.With(builder.CreateVectorSplat(static_cast<unsigned>(num_blocks), first_block.value())) +
+      first_block.With(Iota(builder.getInt64Ty(), num_blocks));
+  const auto words = Words(blocks, draw, key);
+  // Two words in a number of 64 bits, and the two numbers of a block next to each other.
+  const IrValue front = words[0] | (words[1] << 32);
+  const IrValue back = words[2] | (words[3] << 32);
+  std::vector<int> order;
+  for (int i = 0; i < num_blocks; ++i) {
+    order.insert(order.end(), {i, num_blocks + i});
+  }
+  llvm::Value* const pairs = builder.CreateShuffleVector(front.value(), back.value(), order);
+  return first_block.With(
+      builder.CreateBitCast(pairs, llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes))));
+}
+
+// What kernels call has a name with its row and lanes: "function_3_8", "words_0_32".
 constexpr llvm::StringLiteral FunctionPrefix = "function_";
+constexpr llvm::StringLiteral WordsPrefix = "words_";
+
+static auto Declare(llvm::Module& module, llvm::StringRef prefix, int row, int lanes, llvm::Type* result,
+                    const std::vector<llvm::Type*>& arguments) -> llvm::Function* {
+  const std::string name = fmt::format("{}{}_{}", prefix.str(), row, lanes);
+  llvm::Function* const known = module.getFunction(name);
+  return known != nullptr ? known
+                          : llvm::Function::Create(llvm::FunctionType::get(result, arguments, false),
+                                                   llvm::Function::ExternalLinkage, name, module);
+}
 
 /// (numbers...) -> {value, a bit of fault for each lane}.
 static auto DeclareFunction(llvm::Module& module, ExprFunction function, size_t num_arguments, int lanes)
     -> llvm::Function* {
-  const std::string name = fmt::format("{}{}", FunctionPrefix.str(), static_cast<int>(function));
-  if (llvm::Function* const known = module.getFunction(name)) {
-    return known;
-  }
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* const number = llvm::FixedVectorType::get(llvm::Type::getDoubleTy(context), static_cast<unsigned>(lanes));
   llvm::Type* const faults = llvm::Type::getIntNTy(context, static_cast<unsigned>(lanes));
-  const std::vector<llvm::Type*> arguments(num_arguments, number);
-  return llvm::Function::Create(
-      llvm::FunctionType::get(llvm::StructType::get(context, {number, faults}), arguments, false),
-      llvm::Function::ExternalLinkage, name, module);
+  return Declare(module, FunctionPrefix, static_cast<int>(function), lanes,
+                 llvm::StructType::get(context, {number, faults}), std::vector<llvm::Type*>(num_arguments, number));
 }
 
-auto CalledFunctions(const llvm::Module& module) -> std::vector<ExprFunction> {
-  std::vector<ExprFunction> called;
-  for (const llvm::Function& function : module) {
-    int row = 0;
-    if (function.isDeclaration() && function.getName().starts_with(FunctionPrefix) &&
-        !function.getName().drop_front(FunctionPrefix.size()).getAsInteger(10, row)) {
-      called.push_back(static_cast<ExprFunction>(row));
-    }
-  }
-  return called;
+/// (first block, draw, key...) -> a word for each lane.
+static auto DeclareWords(llvm::Module& module, int lanes) -> llvm::Function* {
+  llvm::LLVMContext& context = module.getContext();
+  return Declare(module, WordsPrefix, 0, lanes,
+                 llvm::FixedVectorType::get(llvm::Type::getInt32Ty(context), static_cast<unsigned>(lanes)),
+                 std::vector<llvm::Type*>(4, llvm::Type::getInt64Ty(context)));
 }
 
-auto AddFunction(llvm::Module& module, ExprFunction function, int lanes) -> llvm::Function* {
-  const size_t num_arguments = function == ExprFunction::Pow ? 2 : 1;
-  llvm::Function* const made = DeclareFunction(module, function, num_arguments, lanes);
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", made));
+static auto DefineFunction(llvm::Function& made, ExprFunction function, int lanes) -> void {
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(made.getContext(), "entry", &made));
   std::vector<IrValue> arguments;
-  for (llvm::Argument& argument : made->args()) {
+  for (llvm::Argument& argument : made.args()) {
     arguments.emplace_back(builder, &argument);
   }
   const Computed<IrValue> computed = ComputeFunction<IrValue>(function, arguments);
   llvm::Type* const faults = builder.getIntNTy(static_cast<unsigned>(lanes));
   llvm::Value* const fault = computed.fault.exists() ? builder.CreateBitCast(computed.fault.value(), faults)
                                                      : llvm::ConstantInt::get(faults, 0);
-  llvm::Value* result = llvm::PoisonValue::get(made->getReturnType());
+  llvm::Value* result = llvm::PoisonValue::get(made.getReturnType());
   result = builder.CreateInsertValue(result, computed.value.value(), 0);
   builder.CreateRet(builder.CreateInsertValue(result, fault, 1));
-  return made;
+}
+
+static auto DefineWords(llvm::Function& made, int lanes) -> void {
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(made.getContext(), "entry", &made));
+  const auto argument = [&](unsigned i) { return IrValue(builder, made.getArg(i)); };
+  builder.CreateRet(WordsOfPass(argument(0), argument(1), {argument(2), argument(3)}, lanes).value());
+}
+
+auto AddCalled(llvm::Module& module, std::set<std::string>* known) -> void {
+  for (llvm::Function& function : module) {
+    llvm::StringRef name = function.getName();
+    const bool is_words = name.consume_front(WordsPrefix);
+    int row = 0;
+    int lanes = 0;
+    const bool is_called = (is_words || name.consume_front(FunctionPrefix)) && !name.consumeInteger(10, row) &&
+                           name.consume_front("_") && !name.getAsInteger(10, lanes);
+    if (!is_called || !known->insert(function.getName().str()).second) {
+      continue;
+    }
+    if (is_words) {
+      DefineWords(function, lanes);
+    } else {
+      DefineFunction(function, static_cast<ExprFunction>(row), lanes);
+    }
+  }
 }
 
 /// What ElementEvaluation asks of generated code. Numbers and keys are loaded once, before the loop.
@@ -93,7 +179,7 @@ struct IrTarget {
         before_loop(before_loop),
         function(function),
         num_lanes(target.lanes),
-        calls_functions(target.calls_functions) {}
+        calls_functions(!target.has_threads) {}
 
   auto Literal(int slot) -> IrValue {
     auto& literal = literals[slot];
@@ -120,7 +206,8 @@ struct IrTarget {
       return OwnWords(stream, draw);
     }
     const IrValue number = ToInteger(*position);
-    const auto words = Words(number >> 2, stream, draw);
+    const IrValue draw_number(builder, builder.getInt64(static_cast<uint64_t>(draw)));
+    const auto words = Words(number >> 2, draw_number, Key(stream));
     const IrValue is_odd = (number & 1) != 0;
     const IrValue word =
         Select((number & 2) != 0, Select(is_odd, words[3], words[2]), Select(is_odd, words[1], words[0]));
@@ -161,16 +248,6 @@ struct IrTarget {
     return builder.CreateLoad(type, place);
   }
 
-  /// 0, 1, 2 ...
-  static auto Iota(llvm::Type* type, int lanes) -> llvm::Constant* {
-    std::vector<llvm::Constant*> numbers;
-    for (int i = 0; i < lanes; ++i) {
-      numbers.push_back(type->isDoubleTy() ? llvm::ConstantFP::get(type, i)
-                                           : llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
-    }
-    return llvm::ConstantVector::get(numbers);
-  }
-
   auto Key(int stream) -> const PhiloxKey<IrValue>& {
     const auto found = keys.find(stream);
     if (found != keys.end()) {
@@ -183,57 +260,17 @@ struct IrTarget {
                            IrValue(builder, Load(1, word, 2 * stream + 1))};
   }
 
-  /// In a loop over the rounds: written out they take half the time of a compilation, and are hardly faster.
-  auto Words(IrValue block, int stream, int draw) -> PhiloxBlock<IrValue> {
-    const auto constant = [&](uint64_t number) { return Spread(block.With(builder.getInt64(number)), block); };
-    PhiloxBlock<IrValue> counter{block, HighHalf(block), constant(static_cast<uint64_t>(draw)),
-                                 constant(RandomPurposeInit)};
-    PhiloxKey<IrValue> key{Spread(Key(stream)[0], block), Spread(Key(stream)[1], block)};
-    llvm::BasicBlock* const before = builder.GetInsertBlock();
-    auto* const loop = llvm::BasicBlock::Create(builder.getContext(), "rounds", function);
-    auto* const after = llvm::BasicBlock::Create(builder.getContext(), "words", function);
-    builder.CreateBr(loop);
-    builder.SetInsertPoint(loop);
-    std::vector<llvm::PHINode*> carried;
-    const auto carry = [&](IrValue& value) {
-      carried.push_back(builder.CreatePHI(value.value()->getType(), 2));
-      carried.back()->addIncoming(value.value(), before);
-      value = value.With(carried.back());
-    };
-    IrValue round(builder, builder.getInt32(0));
-    carry(round);
-    std::for_each(counter.begin(), counter.end(), carry);
-    std::for_each(key.begin(), key.end(), carry);
-    PhiloxRound(counter, key);
-    round = round + 1;
-    size_t i = 0;
-    const auto close = [&](IrValue value) { carried[i++]->addIncoming(value.value(), loop); };
-    close(round);
-    std::for_each(counter.begin(), counter.end(), close);
-    std::for_each(key.begin(), key.end(), close);
-    builder.CreateCondBr((round < PhiloxRounds).value(), loop, after);
-    builder.SetInsertPoint(after);
-    return {LowHalf(counter[0]), LowHalf(counter[1]), LowHalf(counter[2]), LowHalf(counter[3])};
-  }
-
-  /// Of the elements of the pass: all four words of as many blocks as they are in.
+  /// Of the elements of the pass.
   auto OwnWords(int stream, int draw) -> IrValue {
-    const int num_blocks = num_lanes / static_cast<int>(ElementsPerBlock);
     const IrValue first_block = IrValue(builder, first) >> 2;
-    const IrValue blocks =
-        first_block.With(builder.CreateVectorSplat(static_cast<unsigned>(num_blocks), first_block.value())) +
-        first_block.With(Iota(builder.getInt64Ty(), num_blocks));
-    const auto words = Words(blocks, stream, draw);
-    // Two words in a number of 64 bits, and the two numbers of a block next to each other.
-    const IrValue front = words[0] | (words[1] << 32);
-    const IrValue back = words[2] | (words[3] << 32);
-    std::vector<int> order;
-    for (int i = 0; i < num_blocks; ++i) {
-      order.insert(order.end(), {i, num_blocks + i});
+    const IrValue draw_number(builder, builder.getInt64(static_cast<uint64_t>(draw)));
+    const PhiloxKey<IrValue>& key = Key(stream);
+    if (!calls_functions) {
+      return WordsOfPass(first_block, draw_number, key, num_lanes);
     }
-    llvm::Value* const pairs = builder.CreateShuffleVector(front.value(), back.value(), order);
-    return {builder, builder.CreateBitCast(
-                         pairs, llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(num_lanes)))};
+    llvm::Function* const callee = DeclareWords(*function->getParent(), num_lanes);
+    return {builder,
+            builder.CreateCall(callee, {first_block.value(), draw_number.value(), key[0].value(), key[1].value()})};
   }
 };
 

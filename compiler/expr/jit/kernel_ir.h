@@ -3,6 +3,9 @@
 
 #include <llvm/IR/Module.h>
 
+#include <set>
+#include <string>
+
 #include "compiler/expr/element_program.h"
 
 namespace shardc {
@@ -11,17 +14,10 @@ namespace shardc {
 struct KernelTarget {
   /// A multiple of ElementsPerBlock.
   int lanes = 32;
-  /// A thread for each pass, instead of a loop over them.
+  /// A thread for each pass, instead of a loop over them, and all that it does written out. Without them the longer
+  /// functions and random words are called, so that they are compiled once for all kernels.
   bool has_threads = false;
-  /// Calls what AddFunction adds, instead of having it written out: the longer functions are compiled once for all
-  /// kernels.
-  bool calls_functions = false;
 };
-
-/// Adds to `module` the function that kernels of so many lanes call.
-auto AddFunction(llvm::Module& module, ExprFunction function, int lanes) -> llvm::Function*;
-/// Those that a module's kernels call.
-auto CalledFunctions(const llvm::Module& module) -> std::vector<ExprFunction>;
 
 /// Adds to `module` the function
 ///   name(const double* numbers, const uint64_t* keys, int64_t first, int64_t passes, T* out) -> uint64_t
@@ -31,5 +27,9 @@ auto CalledFunctions(const llvm::Module& module) -> std::vector<ExprFunction>;
 /// a multiple of ElementsPerBlock.
 auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgram& program, int root, bool as_double,
                KernelTarget target) -> llvm::Function*;
+
+/// Adds the functions that a module's kernels call, but for those in `known`, which it grows by what it adds: a module
+/// may call those of another.
+auto AddCalled(llvm::Module& module, std::set<std::string>* known) -> void;
 
 }  // namespace shardc
