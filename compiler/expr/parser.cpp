@@ -1,7 +1,5 @@
-// Recursive descent over the grammar in expr.h, a function a line of it. A syntax fault is reported where it is found.
-// Then tokens are skipped to the next `,`, `)`, `in`, `then` or `else` of the same level, what fails until one of them
-// is taken is not reported, and the expression so cut short becomes Broken, as its type says nothing. Only texts nested
-// beyond MaxExprDepth are given up as a whole.
+// Recursive descent over the grammar in expr.h, a function a line of it. An expression that a syntax fault cuts short
+// becomes Broken, as its type says nothing. Only texts nested beyond MaxExprDepth are given up as a whole.
 //
 // A call of a function that is written in the language becomes the operations of its text, read by a parser of their
 // own that knows the arguments by the parameters' names. These texts are rows of a table and have no faults.
@@ -16,8 +14,10 @@
 
 #include "compiler/base/check.h"
 #include "compiler/diag/diagnostics.h"
+#include "compiler/expr/known_names.h"
 #include "compiler/expr/lexer.h"
 #include "compiler/expr/names.h"
+#include "compiler/expr/token_cursor.h"
 
 namespace shardc {
 
@@ -41,29 +41,6 @@ constexpr std::initializer_list<BinaryOperator> ProductOperators = {{TokenKind::
                                                                     {TokenKind::Divide, ExprNodeKind::Divide},
                                                                     {TokenKind::Modulo, ExprNodeKind::Modulo}};
 
-auto WithArticle(ExprKind kind) -> std::string_view {
-  switch (kind) {
-    case ExprKind::Predicate: return "a predicate";
-    case ExprKind::Schedule: return "a schedule";
-    case ExprKind::Rule: return "an init rule";
-    case ExprKind::Frequency: return "a frequency";
-  }
-  CHECK(false, "kind {}", static_cast<int>(kind));
-}
-
-auto Plural(int count, std::string_view word) -> std::string {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
-/// "a predicate and in a schedule".
-auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
-  std::string list;
-  for (const ExprKind kind : kinds) {
-    list += fmt::format("{}{}", list.empty() ? "" : " and in ", WithArticle(kind));
-  }
-  return list;
-}
-
 /// The call whose text a parser reads.
 struct Inlined {
   int row = -1;
@@ -75,15 +52,15 @@ struct Inlined {
   int place_end = 0;
 };
 
-class Parser {
+class Parser : TokenCursor {
  public:
   /// Reads the text from byte `begin` on.
   Parser(std::string_view text, ExprKind kind, std::vector<ExprError>& errors, ExprTree& tree,
          const Inlined* inlined = nullptr, size_t begin = 0)
-      : text_(text),
+      : TokenCursor(text, errors, begin),
+        text_(text),
         kind_(kind),
         errors_(errors),
-        tokens_(Lex(text, errors, begin)),
         tree_(tree),
         inlined_(inlined),
         begin_(static_cast<int>(begin)) {}
@@ -115,65 +92,13 @@ class Parser {
       if (parser_.depth_ <= MaxExprDepth) {
         return false;
       }
-      const Token& token = parser_.token();
-      if (!parser_.is_given_up_) {
-        parser_.Report(token, "expr-syntax", fmt::format("nested more than {} levels deep", MaxExprDepth));
-      }
-      parser_.is_given_up_ = true;
-      parser_.at_ = parser_.tokens_.size() - 1;
+      parser_.GiveUp(parser_.token(), fmt::format("nested more than {} levels deep", MaxExprDepth));
       return true;
     }
 
    private:
     Parser& parser_;
   };
-
-  auto token() const -> const Token& { return tokens_[at_]; }
-  auto Take() -> const Token& { return token().kind == TokenKind::End ? token() : tokens_[at_++]; }
-  auto TextOfToken(const Token& token) const -> std::string_view {
-    return text_.substr(static_cast<size_t>(token.begin), static_cast<size_t>(token.end - token.begin));
-  }
-
-  auto Report(const Token& token, std::string_view name, std::string message, std::string closest = {}) -> void {
-    errors_.push_back(ErrorAt(token.begin, token.end, name, std::move(message)));
-    errors_.back().closest = std::move(closest);
-  }
-
-  /// Reports that the token at hand is not what belongs there, then skips to where parsing can go on.
-  auto ReportSyntax(std::string_view expected, const std::vector<std::string_view>& words = {},
-                    std::string_view remedy = {}) -> void {
-    if (!is_recovering_ && !is_given_up_ && token().kind != TokenKind::Broken) {
-      const std::string found =
-          token().kind == TokenKind::End ? "the text ends" : fmt::format("{} stands", Quoted(TextOfToken(token())));
-      const std::string closest = token().kind == TokenKind::Name ? ClosestWord(TextOfToken(token()), words) : "";
-      Report(token(), "expr-syntax", fmt::format("{} where {} comes{}", found, expected, remedy), closest);
-    }
-    is_recovering_ = true;
-    Skip();
-  }
-
-  auto Skip() -> void {
-    int num_open = 0;
-    for (; token().kind != TokenKind::End; ++at_) {
-      const TokenKind kind = token().kind;
-      const bool is_stop = kind == TokenKind::Close || kind == TokenKind::Comma || kind == TokenKind::In ||
-                           kind == TokenKind::Then || kind == TokenKind::Else;
-      if (num_open == 0 && is_stop) {
-        return;
-      }
-      num_open += kind == TokenKind::Open ? 1 : kind == TokenKind::Close ? -1 : 0;
-    }
-  }
-
-  /// Takes a token of this kind, if it is at hand; parsing is then in step again.
-  auto Accept(TokenKind kind) -> bool {
-    if (token().kind != kind) {
-      return false;
-    }
-    ++at_;
-    is_recovering_ = false;
-    return true;
-  }
 
   auto Node(ExprNodeId id) const -> const ExprNode& { return tree_.nodes[id]; }
 
@@ -247,7 +172,9 @@ class Parser {
     if (!is_named) {
       ReportSyntax("a name");
       // A keyword in the name's place.
-      at_ += token().kind != TokenKind::End && tokens_[at_ + 1].kind == TokenKind::Assign ? 1 : 0;
+      if (Next().kind == TokenKind::Assign) {
+        Take();
+      }
     } else if (token().kind != TokenKind::Assign) {
       ReportSyntax("`=`");
     } else {
@@ -344,10 +271,7 @@ class Parser {
     const Token sign = Take();
     const ExprNodeId comparison = Operation(*kind, sign, {left, ParseSum()});
     if (Find(Comparisons, token().kind)) {
-      if (!is_recovering_) {
-        Report(token(), "expr-syntax", "comparisons do not chain; `a < b and b < c` compares three");
-      }
-      is_recovering_ = true;
+      ReportFault(token(), "comparisons do not chain; `a < b and b < c` compares three");
       Skip();
       return Broken(sign);
     }
@@ -367,7 +291,7 @@ class Parser {
       return Broken(token());
     }
     const Token sign = Take();
-    if (token().kind == TokenKind::Number && tokens_[at_ + 1].kind != TokenKind::Power) {
+    if (token().kind == TokenKind::Number && Next().kind != TokenKind::Power) {
       Token number = Take();
       number.begin = sign.begin;
       return Leaf(ExprNodeKind::Number, number, -number.number);
@@ -419,7 +343,7 @@ class Parser {
     }
     // The parentheses belong to the text of the node, which messages quote.
     tree_.nodes[inner].begin = open.begin;
-    tree_.nodes[inner].end = tokens_[at_ - 1].end;
+    tree_.nodes[inner].end = Last().end;
     return inner;
   }
 
@@ -429,16 +353,13 @@ class Parser {
       return true;
     }
     if (token().kind == TokenKind::End) {
-      if (!is_recovering_ && !is_given_up_) {
-        Report(open, "expr-syntax", "`(` has no `)`");
-      }
-      is_recovering_ = true;
+      ReportFault(open, "`(` has no `)`");
       return false;
     }
     ReportSyntax(expected, {"and", "or"});
     // A comma, `then` or `else` inside the parentheses: what lies behind it up to their end is skipped too.
     while (token().kind != TokenKind::Close && token().kind != TokenKind::End) {
-      ++at_;
+      Take();
       Skip();
     }
     Accept(TokenKind::Close);
@@ -468,10 +389,10 @@ class Parser {
     const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(*row)];
     const auto num_arguments = static_cast<int>(arguments.size());
     if (num_arguments != function.num_parameters()) {
-      ReportCount(name, function, num_arguments);
+      Report(name, "expr-argument-count", WrongCount(function, num_arguments));
       return Broken(name);
     }
-    const int end = tokens_[at_ - 1].end;
+    const int end = Last().end;
     const ExprNodeId call = function.is_library() ? Inline(*row, name, arguments)
                                                   : Operation(ExprNodeKind::Call, name, std::move(arguments));
     tree_.nodes[call].row = *row;
@@ -505,7 +426,7 @@ class Parser {
     const ExprNodeId copy = Add(ExprNodeKind::Copy, name, std::move(operands));
     tree_.nodes[copy].texts = std::move(texts);
     tree_.nodes[copy].row = row;
-    tree_.nodes[copy].end = tokens_[at_ - 1].end;
+    tree_.nodes[copy].end = Last().end;
     return copy;
   }
 
@@ -536,12 +457,7 @@ class Parser {
   /// The operations of a library function, and the node that stands for its call.
   auto Inline(int row, const Token& name, const std::vector<ExprNodeId>& arguments) -> ExprNodeId {
     if (tree_.nodes.size() > MaxExprOperations) {
-      if (!is_given_up_) {
-        Report(name, "expr-syntax",
-               fmt::format("the functions up to here take more than {} operations", MaxExprOperations));
-      }
-      is_given_up_ = true;
-      at_ = tokens_.size() - 1;
+      GiveUp(name, fmt::format("the functions up to here take more than {} operations", MaxExprOperations));
       return Broken(name);
     }
     const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(row)];
@@ -560,22 +476,6 @@ class Parser {
     std::vector<ExprNodeId> operands{domain, parse(function.body)};
     operands.insert(operands.end(), arguments.begin(), arguments.end());
     return Add(ExprNodeKind::Library, name, std::move(operands));
-  }
-
-  auto ReportCount(const Token& name, const ExprFunctionRow& function, int num_arguments) -> void {
-    if (function.num_parameters() == 0 && num_arguments == 0) {
-      Report(name, "expr-argument-count", fmt::format("`{0}` is a function without arguments: `{0}()`", function.name));
-      return;
-    }
-    const std::string taken =
-        function.num_parameters() == 0
-            ? "no arguments"
-            : fmt::format("{} ({})", Plural(function.num_parameters(), "argument"), function.parameters);
-    Report(name, "expr-argument-count",
-           fmt::format("`{}` takes {}, here {} given", function.name, taken,
-                       num_arguments == 0   ? "none is"
-                       : num_arguments == 1 ? "1 is"
-                                            : fmt::format("{} are", num_arguments)));
   }
 
   auto ResolveName(const Token& token) -> ExprNodeId {
@@ -598,11 +498,11 @@ class Parser {
     } else if (const auto function = FindRow(ExprFunctionRows(), name)) {
       const ExprFunctionRow& found = ExprFunctionRows()[static_cast<size_t>(*function)];
       if (found.IsKnownIn(kind_)) {
-        ReportCount(token, found, 0);
+        Report(token, "expr-argument-count", WrongCount(found, 0));
         return Broken(token);
       }
     }
-    ReportUnknown(token, KnownValues());
+    ReportUnknown(token, ValuesInReach());
     return Broken(token);
   }
 
@@ -623,71 +523,39 @@ class Parser {
       CHECK(inlined_ == nullptr || *row < inlined_->row, "`{}` calls `{}`, which does not come before it", text_, name);
       return row;
     }
-    const std::vector<std::string_view> values = KnownValues();
+    const std::vector<std::string_view> values = ValuesInReach();
     if (std::find(values.begin(), values.end(), name) != values.end()) {
       Report(token, "expr-type", fmt::format("`{}` is not a function; a product is written with `*`", name));
       return std::nullopt;
     }
-    std::vector<std::string_view> functions;
-    for (const ExprFunctionRow& function : ExprFunctionRows()) {
-      if (function.IsKnownIn(kind_)) {
-        functions.push_back(function.name);
-      }
-    }
-    ReportUnknown(token, functions);
+    ReportUnknown(token, KnownFunctions(kind_));
     return std::nullopt;
   }
 
-  auto KnownValues() const -> std::vector<std::string_view> {
+  auto ValuesInReach() const -> std::vector<std::string_view> {
     std::vector<std::string_view> names;
     for (const auto& [local, value] : locals_) {
       names.push_back(local);
     }
-    for (const ExprVariableRow& variable : ExprVariableRows()) {
-      if (std::find(variable.kinds.begin(), variable.kinds.end(), kind_) != variable.kinds.end()) {
-        names.push_back(variable.name);
-      }
-    }
-    for (const ExprConstantRow& constant : ExprConstantRows()) {
-      names.push_back(constant.name);
-    }
+    const std::vector<std::string_view> others = KnownValues(kind_);
+    names.insert(names.end(), others.begin(), others.end());
     return names;
   }
 
-  /// A name that is not known, or only elsewhere; lists what is known here where no name is near.
   auto ReportUnknown(const Token& token, const std::vector<std::string_view>& known) -> void {
-    const std::string_view name = TextOfToken(token);
-    std::string message = fmt::format("{} is not known in {}", Quoted(name), WithArticle(kind_));
-    std::string elsewhere;
-    if (const auto row = FindRow(ExprVariableRows(), name)) {
-      elsewhere = ListedKinds(ExprVariableRows()[static_cast<size_t>(*row)].kinds);
-    } else if (const auto function = FindRow(ExprFunctionRows(), name)) {
-      elsewhere = ListedKinds(ExprFunctionRows()[static_cast<size_t>(*function)].kinds);
-    }
-    const std::string closest = elsewhere.empty() ? ClosestWord(name, known) : "";
-    if (!elsewhere.empty()) {
-      message += fmt::format(", but in {}", elsewhere);
-    }
-    if (closest.empty()) {
-      message += fmt::format("; known here: {}", fmt::join(known, ", "));
-    }
-    Report(token, "expr-unknown-name", std::move(message), closest);
+    UnknownName unknown = DescribeUnknown(TextOfToken(token), kind_, known);
+    Report(token, "expr-unknown-name", std::move(unknown.message), std::move(unknown.closest));
   }
 
   std::string_view text_;
   ExprKind kind_;
   std::vector<ExprError>& errors_;
-  std::vector<Token> tokens_;
   ExprTree& tree_;
   /// The names of the `let`s around what is being read, and their values.
   std::vector<std::pair<std::string_view, ExprNodeId>> locals_;
   const Inlined* inlined_;
   int begin_;
-  size_t at_ = 0;
   int depth_ = 0;
-  /// After a syntax fault, until a token is found in its place again.
-  bool is_recovering_ = false;
-  bool is_given_up_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,86 @@
+#include "compiler/expr/known_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/base/check.h"
+#include "compiler/diag/diagnostics.h"
+
+namespace shardc {
+
+auto WithArticle(ExprKind kind) -> std::string_view {
+  switch (kind) {
+    case ExprKind::Predicate: return "a predicate";
+    case ExprKind::Schedule: return "a schedule";
+    case ExprKind::Rule: return "an init rule";
+    case ExprKind::Frequency: return "a frequency";
+  }
+  CHECK(false, "kind {}", static_cast<int>(kind));
+}
+
+auto KnownValues(ExprKind kind) -> std::vector<std::string_view> {
+  std::vector<std::string_view> names;
+  for (const ExprVariableRow& variable : ExprVariableRows()) {
+    if (std::find(variable.kinds.begin(), variable.kinds.end(), kind) != variable.kinds.end()) {
+      names.push_back(variable.name);
+    }
+  }
+  for (const ExprConstantRow& constant : ExprConstantRows()) {
+    names.push_back(constant.name);
+  }
+  return names;
+}
+
+auto KnownFunctions(ExprKind kind) -> std::vector<std::string_view> {
+  std::vector<std::string_view> names;
+  for (const ExprFunctionRow& function : ExprFunctionRows()) {
+    if (function.IsKnownIn(kind)) {
+      names.push_back(function.name);
+    }
+  }
+  return names;
+}
+
+auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
+  std::string list;
+  for (const ExprKind kind : kinds) {
+    list += fmt::format("{}{}", list.empty() ? "" : " and in ", WithArticle(kind));
+  }
+  return list;
+}
+
+auto DescribeUnknown(std::string_view name, ExprKind kind, const std::vector<std::string_view>& known) -> UnknownName {
+  UnknownName unknown{.message = fmt::format("{} is not known in {}", Quoted(name), WithArticle(kind)), .closest = {}};
+  std::string elsewhere;
+  if (const auto row = FindRow(ExprVariableRows(), name)) {
+    elsewhere = ListedKinds(ExprVariableRows()[static_cast<size_t>(*row)].kinds);
+  } else if (const auto function = FindRow(ExprFunctionRows(), name)) {
+    elsewhere = ListedKinds(ExprFunctionRows()[static_cast<size_t>(*function)].kinds);
+  }
+  if (elsewhere.empty()) {
+    unknown.closest = ClosestWord(name, known);
+  } else {
+    unknown.message += fmt::format(", but in {}", elsewhere);
+  }
+  if (unknown.closest.empty()) {
+    unknown.message += fmt::format("; known here: {}", fmt::join(known, ", "));
+  }
+  return unknown;
+}
+
+auto WrongCount(const ExprFunctionRow& function, int num_arguments) -> std::string {
+  const int taken = function.num_parameters();
+  if (taken == 0 && num_arguments == 0) {
+    return fmt::format("`{0}` is a function without arguments: `{0}()`", function.name);
+  }
+  const std::string takes = taken == 0
+                                ? "no arguments"
+                                : fmt::format("{} argument{} ({})", taken, taken == 1 ? "" : "s", function.parameters);
+  const std::string given = num_arguments == 0   ? "none is"
+                            : num_arguments == 1 ? "1 is"
+                                                 : fmt::format("{} are", num_arguments);
+  return fmt::format("`{}` takes {}, here {} given", function.name, takes, given);
+}
+
+}  // namespace shardc
