@@ -14,6 +14,9 @@ static auto IsRunId(std::string_view id) -> bool {
 
 auto CheckStart(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
+  if (const FirstStart& first = *recipe.start.first; first.seed.is_set) {
+    CheckPath(context, first.seed.at, "seed", *first.seed, "checkpoint");
+  }
   const std::string id = RunIdOf(recipe);
   if (IsRunId(id)) {
     return;

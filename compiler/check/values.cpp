@@ -82,6 +82,13 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
   }
 }
 
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<FirstStart>& leaf)
+    -> void {
+  if (!leaf->seed.is_set && !CheckWord(context, key, path, leaf.at, leaf->word)) {
+    context.MarkFaulty(leaf);
+  }
+}
+
 auto CheckValues(CheckContext& context) -> void {
   const auto check_key = [&](const KeyInfo& key, const auto& leaf) {
     // A key that is unset has no value to judge; defaults are in range (a test says so).

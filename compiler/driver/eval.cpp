@@ -1,7 +1,9 @@
 // shardc eval RECIPE --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
 
+#include <filesystem>
 #include <memory>
 
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -19,9 +21,16 @@ struct EvalOptions {
 
 }  // namespace
 
+/// The run directory that a checkpoint lies in, where it lies in one that has a record of its seed; else empty.
+static auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
+  std::error_code unknown;
+  const auto folder = std::filesystem::weakly_canonical(checkpoint, unknown).parent_path().parent_path();
+  return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";
+}
+
 static auto Eval(const EvalOptions& options) -> Status {
   RecipeSource source(options.recipe);
-  const auto plan = source.LoadAndCompile({});
+  const auto plan = source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)});
   source.PrintDiagnostics();
   if (!plan) {
     return plan.error();

@@ -47,6 +47,7 @@ static auto PassNamed(std::string_view name) -> PassKind { return *FromText<Pass
 
 static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
   PipelineOptions pipeline;
+  pipeline.run_dir = options.run_dir;
   if (!options.stop_after.empty()) {
     pipeline.stop_after = PassNamed(options.stop_after);
   }

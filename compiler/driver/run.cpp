@@ -33,6 +33,7 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
       make_absolute(file);
     }
   }
+  make_absolute(plan.seed.path);
   make_absolute(plan.run.run_dir);
   make_absolute(plan.run.checkpoint_dir);
 }
@@ -53,7 +54,7 @@ static auto Run(const RunOptions& options) -> Status {
   }
 
   RecipeSource source(options.recipe);
-  auto plan = source.LoadAndCompile({});
+  auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
   source.PrintDiagnostics();
   if (!plan) {
     return plan.error();

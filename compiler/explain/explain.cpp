@@ -9,6 +9,7 @@
 
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -123,9 +124,10 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
   std::vector<InitUse> uses;
   std::map<std::pair<int32_t, std::string>, size_t> rows;
   for (const Parameter& parameter : plan.parameters) {
-    const auto [row, fresh] = rows.try_emplace({parameter.init_origin.line, parameter.init}, uses.size());
+    const std::string rule = LoadedTensorOf(parameter) ? "seed" : parameter.init;
+    const auto [row, fresh] = rows.try_emplace({parameter.init_origin.line, rule}, uses.size());
     if (fresh) {
-      uses.push_back({.rule = parameter.init,
+      uses.push_back({.rule = rule,
                       .recipe_line = parameter.init_origin.line,
                       .num_parameters = 0,
                       .num_elements = 0,
@@ -135,6 +137,16 @@ static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
     uses[row->second].num_elements += parameter.num_elements();
   }
   return uses;
+}
+
+static auto SeedUseOf(const Plan& plan) -> SeedUse {
+  SeedUse use;
+  for (const Parameter& parameter : plan.parameters) {
+    const bool is_loaded = LoadedTensorOf(parameter).has_value();
+    (is_loaded ? use.num_loaded : use.num_generated) += 1;
+    (is_loaded ? use.loaded_elements : use.generated_elements) += parameter.num_elements();
+  }
+  return use;
 }
 
 /// Fills in how often each unit is gathered in a step, for how long, and what is kept of it in between.
@@ -278,6 +290,7 @@ auto Explain(const Plan& plan) -> Report {
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);
+  report.seed = SeedUseOf(plan);
   report.schedules = SchedulesOf(plan);
   return report;
 }

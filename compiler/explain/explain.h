@@ -38,11 +38,20 @@ struct Communication {
 
 /// Parameters that share the text of their init rule, with everything known put in.
 struct InitUse {
+  /// "seed" of parameters that are loaded.
   std::string rule;
   int32_t recipe_line = 0;
   int64_t num_parameters = 0;
   int64_t num_elements = 0;
   std::string first_parameter;
+};
+
+/// What a first start loads from the plan's seed, and what it generates.
+struct SeedUse {
+  int64_t num_loaded = 0;
+  int64_t loaded_elements = 0;
+  int64_t num_generated = 0;
+  int64_t generated_elements = 0;
 };
 
 struct UnitUse {
@@ -101,6 +110,7 @@ struct Report {
   Flops model_flops;
   Flops recompute_flops;
   std::vector<InitUse> init;
+  SeedUse seed;
   std::vector<UnitUse> units;
   /// Gathered sub-vectors; inputs of reduce-scatters.
   RingUse gather_ring;

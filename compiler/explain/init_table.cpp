@@ -30,6 +30,16 @@ auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan
   return {path, *std::move(record), ""};
 }
 
+/// Of each parameter, what the record has of it; null of one that is loaded.
+static auto RealisedOf(const Plan& plan, const InitRecord& record) -> std::vector<const RealisedParameter*> {
+  std::vector<const RealisedParameter*> realised;
+  auto next = record.parameters.begin();
+  for (const Parameter& parameter : plan.parameters) {
+    realised.push_back(LoadedTensorOf(parameter) ? nullptr : &*next++);
+  }
+  return realised;
+}
+
 /// Null where there is none to show.
 static auto RecordOf(const std::optional<RealisedInit>& realised) -> const InitRecord* {
   return realised && realised->record ? &*realised->record : nullptr;
@@ -37,6 +47,7 @@ static auto RecordOf(const std::optional<RealisedInit>& realised) -> const InitR
 
 auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realised) -> std::string {
   const InitRecord* const record = RecordOf(realised);
+  const auto of_parameters = record == nullptr ? std::vector<const RealisedParameter*>() : RealisedOf(plan, *record);
   Table table("  ");
   table.KeepLeft(2);
   std::vector<std::string> head{"parameter", "shape", "rule", "mean", "std", "from"};
@@ -54,8 +65,9 @@ auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realise
                                  moments ? fmt::format("{:.6g}", moments->std) : "-",
                                  PlaceText(parameter.init_origin)};
     if (record != nullptr) {
-      const RealisedParameter& there = record->parameters[static_cast<size_t>(id.index)];
-      row.insert(row.end() - 1, {fmt::format("{:.6g}", there.mean), fmt::format("{:.6g}", there.std)});
+      const RealisedParameter* const there = of_parameters[static_cast<size_t>(id.index)];
+      row.insert(row.end() - 1, {there == nullptr ? "-" : fmt::format("{:.6g}", there->mean),
+                                 there == nullptr ? "-" : fmt::format("{:.6g}", there->std)});
     }
     table.Row(std::move(row));
   }
@@ -71,6 +83,7 @@ auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realise
 auto RenderInitJson(const Plan& plan, const std::optional<RealisedInit>& realised) -> std::string {
   using Json = nlohmann::ordered_json;
   const InitRecord* const record = RecordOf(realised);
+  const auto of_parameters = record == nullptr ? std::vector<const RealisedParameter*>() : RealisedOf(plan, *record);
   Json json;
   json["format_version"] = "1.1";
   json["seed"] = plan.run.init_seed;
@@ -92,9 +105,9 @@ auto RenderInitJson(const Plan& plan, const std::optional<RealisedInit>& realise
              {"key", parameter.init_origin.key},
              {"recipe_line", parameter.init_origin.line}};
     if (record != nullptr) {
-      const RealisedParameter& there = record->parameters[static_cast<size_t>(id.index)];
-      row["realised_mean"] = there.mean;
-      row["realised_std"] = there.std;
+      const RealisedParameter* const there = of_parameters[static_cast<size_t>(id.index)];
+      row["realised_mean"] = there == nullptr ? Json(nullptr) : Json(there->mean);
+      row["realised_std"] = there == nullptr ? Json(nullptr) : Json(there->std);
     }
     json["parameters"].push_back(std::move(row));
   }

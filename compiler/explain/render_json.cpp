@@ -27,7 +27,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.3";
+  json["format_version"] = "1.4";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumMeshAxes; ++i) {
@@ -103,6 +103,15 @@ auto RenderReportJson(const Report& report) -> std::string {
                             {"recipe_line", use.recipe_line},
                             {"parameters", use.num_parameters},
                             {"elements", use.num_elements}});
+  }
+  if (plan.seed.is_set()) {
+    json["seed"] = {
+        {"path", plan.seed.path},
+        {"run_id", plan.seed.run_id},
+        {"step", plan.seed.step},
+        {"manifest", plan.seed.manifest},
+        {"loaded", {{"parameters", report.seed.num_loaded}, {"elements", report.seed.loaded_elements}}},
+        {"generated", {{"parameters", report.seed.num_generated}, {"elements", report.seed.generated_elements}}}};
   }
   json["schedules"] = Json::array();
   for (const ScheduleUse& schedule : report.schedules) {

@@ -186,6 +186,19 @@ auto LossText(const LossUse& loss) -> std::string {
   return text;
 }
 
+/// What a first start begins from, where that is a checkpoint.
+auto StartText(const Report& report) -> std::string {
+  const Seed& seed = report.plan->seed;
+  if (!seed.is_set()) {
+    return "";
+  }
+  const SeedUse& use = report.seed;
+  return fmt::format("start       seed {}, step {} of run {}: {} ({}) loaded, {} ({}) generated\n", seed.path,
+                     seed.step, seed.run_id, Counted(use.num_loaded, "parameter"),
+                     Counted(use.loaded_elements, "element"), Counted(use.num_generated, "parameter"),
+                     Counted(use.generated_elements, "element"));
+}
+
 auto InitText(const Report& report) -> std::string {
   Table table("  ");
   for (const InitUse& use : report.init) {
@@ -249,8 +262,8 @@ auto RenderReportText(const Report& report) -> std::string {
                      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
                      Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
                      Counted(plan.run.tokens_per_step, "token")) +
-         GradientSumsText(report) + "\n" + MemoryText(report) + "\n" + CommunicationText(report) + "\n" +
-         FlopsText(report) + "\n" + UnitsText(report) + "\n" + InitText(report) + SchedulesText(report);
+         GradientSumsText(report) + StartText(report) + "\n" + MemoryText(report) + "\n" + CommunicationText(report) +
+         "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" + InitText(report) + SchedulesText(report);
 }
 
 }  // namespace shardc

@@ -28,6 +28,21 @@ auto ElementProgram::Shape() const -> std::string {
   return shape;
 }
 
+auto ElementProgram::NeededBy(int root) const -> std::vector<bool> {
+  std::vector<bool> is_needed(ops.size(), false);
+  is_needed[static_cast<size_t>(root)] = true;
+  for (auto i = static_cast<size_t>(root) + 1; i-- > 0;) {
+    const ElementOp& op = ops[i];
+    for (const int operand : op.operands) {
+      is_needed[static_cast<size_t>(operand)] = is_needed[static_cast<size_t>(operand)] || is_needed[i];
+    }
+    if (op.position >= 0 && is_needed[i]) {
+      is_needed[static_cast<size_t>(op.position)] = true;
+    }
+  }
+  return is_needed;
+}
+
 auto NoValueText(const ElementSource& parameter, int64_t element) -> std::string {
   const int64_t row_size = parameter.shape.back();
   const std::string place = parameter.shape.size() == 1 ? fmt::format("{}", element)
@@ -39,7 +54,7 @@ namespace {
 
 class Linker {
  public:
-  explicit Linker(const FindElementSource& find) : find_(find) {}
+  Linker(const FindElementSource& find, const FindLoadedShape& find_loaded) : find_(find), find_loaded_(find_loaded) {}
 
   auto Run(const ElementSource& parameter) -> ExprResult<ElementProgram> {
     program_.row_size = parameter.shape.back();
@@ -49,6 +64,9 @@ class Linker {
 
  private:
   auto Emit(ElementOp op) -> int {
+    const auto is_of_loaded = [&](int other) { return other >= 0 && is_of_loaded_[static_cast<size_t>(other)]; };
+    is_of_loaded_.push_back(op.kind == ElementOpKind::Loaded || is_of_loaded(op.position) ||
+                            std::any_of(op.operands.begin(), op.operands.end(), is_of_loaded));
     program_.ops.push_back(std::move(op));
     return static_cast<int>(program_.ops.size()) - 1;
   }
@@ -102,7 +120,9 @@ class Linker {
       case ExprNodeKind::Number:
       case ExprNodeKind::Bool: return EmitNumber(node.number);
       case ExprNodeKind::Local: return operands[0];
-      case ExprNodeKind::Copy: return AddCopy(node, operands, position);
+      case ExprNodeKind::Copy:
+        return Function(node).Is(ElementFunction::Copy) ? AddCopy(node, operands, position)
+                                                        : AddLoaded(node, operands, position);
       case ExprNodeKind::Call: break;
       case ExprNodeKind::Variable:
       case ExprNodeKind::Parameter:
@@ -188,9 +208,12 @@ class Linker {
         }
         const int slot = Slot(0.0);
         program_.row_norms.push_back({operands[0], slot});
-        return Emit({.kind = ElementOpKind::Number, .slot = slot});
+        const int norm = Emit({.kind = ElementOpKind::Number, .slot = slot});
+        is_of_loaded_.back() = is_of_loaded_[static_cast<size_t>(operands[0])];
+        return norm;
       }
-      case ElementFunction::Copy: break;
+      case ElementFunction::Copy:
+      case ElementFunction::Seed: break;
     }
     CHECK(false, "`{}`", Function(node).name);
   }
@@ -207,31 +230,76 @@ class Linker {
     if (std::find(around_.begin(), around_.end(), source) != around_.end()) {
       return Fail(node, fmt::format("`{}` is a copy of itself", name));
     }
-    if (operands.empty() && source->shape != around_.back()->shape) {
-      return Fail(node, fmt::format("`{}` has the shape [{}], and is copied without indices into one of [{}]", name,
-                                    fmt::join(source->shape, ", "), fmt::join(around_.back()->shape, ", ")));
+    if (const std::string fault = IndexFault(name, source->shape, operands.size()); !fault.empty()) {
+      return Fail(node, fault);
     }
-    if (!operands.empty() && operands.size() != source->shape.size()) {
-      return Fail(node, fmt::format("`{}` has {} dims; here {} are given", name, source->shape.size(),
-                                    operands.size() == 1 ? "1 index" : "2 indices"));
-    }
-    int place = position;
-    for (size_t d = 0; d < operands.size(); ++d) {
-      const int index =
-          Emit({.kind = ElementOpKind::Checked, .operands = {operands[d]}, .slot = Slot(double(source->shape[d]))});
-      place = d == 0 ? index
-                     : EmitOperation(ExprNodeKind::Add,
-                                     {EmitOperation(ExprNodeKind::Multiply,
-                                                    {place, EmitNumber(static_cast<double>(source->shape[d]))}),
-                                      index});
-    }
+    const int place = AddPosition(source->shape, operands, position);
     const int value = Add(*source, place);
     return Emit(
         {.kind = ElementOpKind::Rounded, .operands = {value}, .position = place, .to_bfloat16 = source->is_bfloat16});
   }
 
+  auto AddLoaded(const ExprNode& node, const std::vector<int>& operands, int position) -> int {
+    const std::string& name = node.texts.front();
+    if (!find_loaded_) {
+      return Fail(node, "`seed` reads a checkpoint, and `first` in [start] names none");
+    }
+    const std::vector<int64_t>* const shape = find_loaded_(name);
+    if (shape == nullptr) {
+      return Fail(node, fmt::format("there is no tensor `{}` in the seed", name));
+    }
+    if (const std::string fault = IndexFault(name, *shape, operands.size()); !fault.empty()) {
+      return Fail(node, fault);
+    }
+    const int place = AddPosition(*shape, operands, position);
+    if (place >= 0 && is_of_loaded_[static_cast<size_t>(place)]) {
+      return Fail(node, fmt::format("an index of `{}` depends on what is loaded", name));
+    }
+    int64_t num_elements = 1;
+    for (const int64_t dim : *shape) {
+      num_elements *= dim;
+    }
+    const auto slot = static_cast<int>(program_.loads.size());
+    const int loaded = Emit({.kind = ElementOpKind::Loaded, .slot = slot, .position = place});
+    program_.loads.push_back({.tensor = name, .num_elements = num_elements, .op = loaded});
+    return loaded;
+  }
+
+  /// Why what has a shape has no element of so many indices; or empty. Without indices it is that of the element
+  /// itself.
+  auto IndexFault(const std::string& name, const std::vector<int64_t>& shape, size_t num_indices) const -> std::string {
+    if (num_indices == 0 && shape != around_.back()->shape) {
+      return fmt::format("`{}` has the shape [{}], and is copied without indices into one of [{}]", name,
+                         fmt::join(shape, ", "), fmt::join(around_.back()->shape, ", "));
+    }
+    if (num_indices > 0 && num_indices != shape.size()) {
+      return fmt::format("`{}` has {} dims; here {} are given", name, shape.size(),
+                         num_indices == 1 ? "1 index" : "2 indices");
+    }
+    return {};
+  }
+
+  /// The number of the element at these indices; without any, `position`.
+  auto AddPosition(const std::vector<int64_t>& shape, const std::vector<int>& indices, int position) -> int {
+    int place = position;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int index =
+          Emit({.kind = ElementOpKind::Checked, .operands = {indices[d]}, .slot = Slot(double(shape[d]))});
+      place =
+          d == 0
+              ? index
+              : EmitOperation(
+                    ExprNodeKind::Add,
+                    {EmitOperation(ExprNodeKind::Multiply, {place, EmitNumber(static_cast<double>(shape[d]))}), index});
+    }
+    return place;
+  }
+
   const FindElementSource& find_;
+  const FindLoadedShape& find_loaded_;
   ElementProgram program_;
+  /// Of each instruction, whether its value depends on what is loaded.
+  std::vector<bool> is_of_loaded_;
   std::vector<ExprError> errors_;
   /// The parameter whose rule is being read, behind those that copy it.
   std::vector<const ElementSource*> around_;
@@ -239,8 +307,9 @@ class Linker {
 
 }  // namespace
 
-auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find) -> ExprResult<ElementProgram> {
-  return Linker(find).Run(parameter);
+auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find,
+                        const FindLoadedShape& find_loaded) -> ExprResult<ElementProgram> {
+  return Linker(find, find_loaded).Run(parameter);
 }
 
 }  // namespace shardc

@@ -1,6 +1,7 @@
 // What each element of one parameter is: a rule with everything known put in, and the rules of the parameters that it
-// copies, as one list of instructions, operands before the instructions on them. An element is evaluated by going
-// through the list, for one element (evaluate_element.h) or for many at once, by generated code (compiler/expr/jit).
+// copies, down to draws and to tensors of a checkpoint, as one list of instructions, operands before the instructions
+// on them. An element is evaluated by going through the list, for one element (evaluate_element.h) or for many at once,
+// by generated code (compiler/expr/jit).
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,8 @@ enum class ElementOpKind {
   /// The operand, which is the element at the position of another parameter, rounded to float; with `to_bfloat16`, once
   /// more.
   Rounded,
+  /// The element at the position of tensor loads[slot].
+  Loaded,
   /// A fault.
   None,
 };
@@ -47,7 +50,8 @@ struct ElementOp {
   /// Instructions before this one.
   std::vector<int> operands = {};
   int slot = -1;
-  /// Of Index, Rounded and draws: the instruction that has the element's number, row by row; or -1, the element itself.
+  /// Of Index, Rounded, Loaded and draws: the instruction that has the element's number, row by row; or -1, the element
+  /// itself.
   int position = -1;
   /// Of draws: the stream's key, and which draw of its rule it is.
   int stream = 0;
@@ -62,6 +66,14 @@ struct RowNorm {
   int slot = -1;
 };
 
+/// What an instruction Loaded reads.
+struct ElementLoad {
+  std::string tensor;
+  int64_t num_elements = 0;
+  /// The instruction.
+  int op = -1;
+};
+
 struct ElementProgram {
   std::vector<ElementOp> ops;
   /// The instruction with the element's value.
@@ -73,12 +85,17 @@ struct ElementProgram {
   std::vector<double> numbers;
   /// Of the parameter itself, then of those that it copies.
   std::vector<PhiloxKey<uint64_t>> keys;
+  /// One for each instruction Loaded. No position of one depends on what another reads.
+  std::vector<ElementLoad> loads;
 
   /// Is the element one draw from a law that is known?
   auto is_draw() const -> bool;
 
   /// Equal for programs whose ops and root are equal: they differ in numbers and keys only.
   auto Shape() const -> std::string;
+
+  /// Of each instruction, whether instruction `root` needs its value.
+  auto NeededBy(int root) const -> std::vector<bool>;
 };
 
 /// A parameter as rules see it.
@@ -95,9 +112,13 @@ auto NoValueText(const ElementSource& parameter, int64_t element) -> std::string
 /// The parameter of a name, or nothing.
 using FindElementSource = std::function<const ElementSource*(std::string_view name)>;
 
-/// Errors: expr-domain: a copy of a parameter that there is not, with another number of indices than it has dims, or of
-/// one that in the end copies itself; row_norm in what is copied with indices;
-/// more than MaxExprOperations.
-auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find) -> ExprResult<ElementProgram>;
+/// The shape of the checkpoint's tensor of a name, or nothing. An empty function: no checkpoint is loaded.
+using FindLoadedShape = std::function<const std::vector<int64_t>*(std::string_view tensor)>;
+
+/// Errors: expr-domain: a copy of a parameter or tensor that there is not, with another number of indices than it has
+/// dims, or of a parameter that in the end copies itself; row_norm in what is copied with indices; an index of `seed`
+/// that depends on what is loaded; more than MaxExprOperations.
+auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find,
+                        const FindLoadedShape& find_loaded = {}) -> ExprResult<ElementProgram>;
 
 }  // namespace shardc

@@ -4,6 +4,7 @@
 //   Number, Float                    as numeric.h has them
 //   Literal(slot) -> Number          numbers[slot]
 //   Element() -> Number              the number of the element
+//   Loaded(load, position*)          what loads[load] reads, at the element or at one of that number
 //   Word(stream, draw, position*)    the word of a draw, as IntOf<Float>, at the element or at one of that number
 //   Compute(function, arguments)     ComputeFunction, or a call of what it makes
 #pragma once
@@ -35,17 +36,7 @@ class ElementEvaluation {
 
   /// The value of instruction `root`.
   auto Run(int root) -> Value {
-    std::vector<bool> is_needed(program_.ops.size(), false);
-    is_needed[static_cast<size_t>(root)] = true;
-    for (auto i = static_cast<size_t>(root) + 1; i-- > 0;) {
-      const ElementOp& op = program_.ops[i];
-      for (const int operand : op.operands) {
-        is_needed[static_cast<size_t>(operand)] = is_needed[static_cast<size_t>(operand)] || is_needed[i];
-      }
-      if (op.position >= 0 && is_needed[i]) {
-        is_needed[static_cast<size_t>(op.position)] = true;
-      }
-    }
+    const std::vector<bool> is_needed = program_.NeededBy(root);
     values_.resize(program_.ops.size());
     for (size_t i = 0; i <= static_cast<size_t>(root); ++i) {
       if (is_needed[i]) {
@@ -54,6 +45,9 @@ class ElementEvaluation {
     }
     return values_[static_cast<size_t>(root)];
   }
+
+  /// After Run: that of an instruction; of one that the root does not need, nothing in particular.
+  auto ValueOf(size_t op) const -> const Value& { return values_[op]; }
 
  private:
   auto Operand(const ElementOp& op, size_t i) const -> const Value& {
@@ -101,6 +95,8 @@ class ElementEvaluation {
         const auto number = ToDouble(op.to_bfloat16 ? RoundedToBfloat16(rounded) : rounded);
         return {.number = number, .fault = Either(Operand(op, 0).fault, PositionFault(op))};
       }
+      case ElementOpKind::Loaded:
+        return {.number = target_.Loaded(op.slot, OwnPosition(op)), .fault = PositionFault(op)};
       case ElementOpKind::None: {
         const Number element = target_.Element();
         return {.number = element, .fault = element == element};
@@ -113,6 +109,10 @@ class ElementEvaluation {
     CHECK(false, "kind {}", static_cast<int>(op.kind));
   }
 
+  /// Null: the element itself.
+  auto OwnPosition(const ElementOp& op) const -> const Number* {
+    return op.position < 0 ? nullptr : &values_[static_cast<size_t>(op.position)].number;
+  }
   auto Position(const ElementOp& op) -> Number {
     return op.position < 0 ? target_.Element() : values_[static_cast<size_t>(op.position)].number;
   }
@@ -179,8 +179,7 @@ class ElementEvaluation {
   }
 
   auto Draw(const ElementOp& op) -> Value {
-    const Number* const position = op.position < 0 ? nullptr : &values_[static_cast<size_t>(op.position)].number;
-    const auto x = SymmetricOf(target_.Word(op.stream, op.draw, position));
+    const auto x = SymmetricOf(target_.Word(op.stream, op.draw, OwnPosition(op)));
     if (op.operands.empty()) {
       const auto part = [&](int i) { return target_.Literal(op.slot + i); };
       return {.number = ToDouble(DrawKnown(op.kind, x, part)), .fault = PositionFault(op)};

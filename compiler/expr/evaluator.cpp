@@ -294,4 +294,14 @@ auto DistributionOf(const Expr& rule) -> std::optional<Distribution> {
   return distribution;
 }
 
+auto LoadedTensorOf(const Expr& rule) -> std::optional<std::string> {
+  const ExprTree& tree = ExprAccess::Tree(rule);
+  const ExprNode& root = tree.nodes[tree.root()];
+  const bool is_loaded = root.kind == ExprNodeKind::Copy && root.operands.empty() &&
+                         ExprFunctionRows()[static_cast<size_t>(root.row)].Is(ElementFunction::Seed);
+  return is_loaded ? std::optional(root.texts.front()) : std::nullopt;
+}
+
+auto RuleOfLoaded(std::string_view tensor) -> std::string { return fmt::format("seed('{}')", tensor); }
+
 }  // namespace shardc

@@ -2,8 +2,8 @@
 // frequencies are expressions; which names and which functions each may use is its ExprKind.
 //
 // A rule or a frequency is evaluated in two steps. When a plan is made, everything known is put in (ReduceRule); what
-// is left depends on the element, by index(i), by a draw, or by the element of another parameter that it copies
-// (element.h).
+// is left depends on the element, by index(i), by a draw, or by the element of another parameter, or of a
+// checkpoint's tensor, that it copies (element.h).
 //
 // Grammar, loosest first:
 //   expr    := 'let' name '=' expr 'in' expr | 'if' expr 'then' expr 'else' expr | or
@@ -11,9 +11,10 @@
 //   compare := sum (('<' | '<=' | '>' | '>=' | '==' | '!=') sum)?
 //   sum     := product (('+' | '-') product)*        product := unary (('*' | '/' | '%') unary)*
 //   unary   := '-' unary | power        power := atom ('^' unary)?        (right-associative; -2^2 is -4)
-//   atom    := number | name | name '(' (expr (',' expr)*)? ')' | 'copy' '(' text (',' expr)* ')' | '(' expr ')'
-// Numbers are decimal (12, 0.5, .5, 3e-4). A text, in " or ', is the name of a parameter; {expr} in it is a whole
-// number. a % b is what floor division leaves, of the sign of b. Names are the rows of schemas/expr_names.def,
+//   atom    := number | name | name '(' (expr (',' expr)*)? ')' | ('copy' | 'seed') '(' text (',' expr)* ')'
+//            | '(' expr ')'
+// Numbers are decimal (12, 0.5, .5, 3e-4). A text, in " or ', is the name of a parameter or tensor; {expr} in it is a
+// whole number. a % b is what floor division leaves, of the sign of b. Names are the rows of schemas/expr_names.def,
 // schemas/init_functions.def and schemas/expr_library.def; the functions of the last are texts of this language, whose
 // operations take the place of each call. A `let` names a value for the expression behind `in`; a name has one meaning:
 // it is no variable, constant or name of a `let` around it.
@@ -140,5 +141,10 @@ auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<
 
 /// Of a reduced rule, if it is one draw whose arguments are known, or a number; else nothing.
 auto DistributionOf(const Expr& rule) -> std::optional<Distribution>;
+
+/// Of a reduced rule, if it is `seed('name')` alone, the name: every element is that of the tensor; else nothing.
+auto LoadedTensorOf(const Expr& rule) -> std::optional<std::string>;
+/// The rule that says so.
+auto RuleOfLoaded(std::string_view tensor) -> std::string;
 
 }  // namespace shardc

@@ -61,6 +61,8 @@ struct ExprFunctionRow {
 
   auto is_library() const -> bool { return kind == ExprFunctionKind::Library; }
   auto Is(ElementFunction which) const -> bool { return kind == ExprFunctionKind::Element && element == which; }
+  /// Takes a name in quotes, and indices.
+  auto takes_name() const -> bool { return Is(ElementFunction::Copy) || Is(ElementFunction::Seed); }
   auto num_parameters() const -> int;
   auto IsKnownIn(ExprKind kind) const -> bool;
 };

@@ -373,7 +373,7 @@ class Parser : TokenCursor {
     }
     const auto row = ResolveFunction(name);
     const Token open = Take();
-    if (row && ExprFunctionRows()[static_cast<size_t>(*row)].Is(ElementFunction::Copy)) {
+    if (row && ExprFunctionRows()[static_cast<size_t>(*row)].takes_name()) {
       return ParseCopy(*row, name, open);
     }
     std::vector<ExprNodeId> arguments;
@@ -402,9 +402,11 @@ class Parser : TokenCursor {
 
   /// Behind the `(`.
   auto ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId {
+    const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(row)];
+    const std::string_view noun = function.Is(ElementFunction::Copy) ? "parameter" : "tensor";
     const Token text = token();
     if (!Accept(TokenKind::Text)) {
-      ReportSyntax("the name of a parameter, in quotes,");
+      ReportSyntax(fmt::format("the name of a {}, in quotes,", noun));
     }
     std::vector<ExprNodeId> operands;
     std::vector<std::string> texts;
@@ -420,7 +422,8 @@ class Parser : TokenCursor {
     const size_t num_indices = operands.size() + 1 - texts.size();
     if (num_indices > 2) {
       Report(name, "expr-argument-count",
-             fmt::format("`copy` takes the name of a parameter and up to 2 indices, here {} are given", num_indices));
+             fmt::format("`{}` takes the name of a {} and up to 2 indices, here {} are given", function.name, noun,
+                         num_indices));
       return Broken(name);
     }
     const ExprNodeId copy = Add(ExprNodeKind::Copy, name, std::move(operands));

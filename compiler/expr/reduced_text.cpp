@@ -178,7 +178,8 @@ class Printer {
           name += fmt::format("{}{}", evaluator_.slot(node.operands[i - 1]).number, node.texts[i]);
         }
         const std::string indices = Arguments(node, node.texts.size() - 1);
-        return {fmt::format("copy('{}'{}{})", name, indices.empty() ? "" : ", ", indices)};
+        return {fmt::format("{}('{}'{}{})", ExprFunctionRows()[static_cast<size_t>(node.row)].name, name,
+                            indices.empty() ? "" : ", ", indices)};
       }
       default: CHECK(false, "node kind {}", static_cast<int>(node.kind));
     }

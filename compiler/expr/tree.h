@@ -34,7 +34,8 @@ enum class ExprNodeKind {
   Or,
   If,
   Call,
-  /// copy("name", indices...): `texts` around the first operands, which are numbers of the name, then the indices.
+  /// copy("name", indices...) and seed, which `row` tells apart: `texts` around the first operands, which are numbers
+  /// of the name, then the indices.
   Copy,
   /// The use of a name that a `let` gave: operand 0 is its value.
   Local,
@@ -56,7 +57,7 @@ struct ExprNode {
   std::vector<std::string> texts = {};
   /// Number and Bool (1 or 0).
   double number = 0;
-  /// Variable, Call and Library: the row in ExprVariableRows or ExprFunctionRows.
+  /// Variable, Call, Copy and Library: the row in ExprVariableRows or ExprFunctionRows.
   int row = -1;
   /// The text that the node stands in, of the function in row `library`; or empty: the expression's own.
   std::string_view source;

@@ -1,6 +1,6 @@
 // State: what a parameter is promised over a run. Segments tile their vectors; every parameter lies in one of them, is
-// initialised by one op, and if it is trainable its gradient is reduced and it is updated once a step; every vector of
-// state is cleared, saved and restored once.
+// initialised by one op (drawn or loaded, as its rule says), and if it is trainable its gradient is reduced and it is
+// updated once a step; every vector of state is cleared, saved and restored once.
 #include <array>
 #include <map>
 #include <optional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/local_parameter.h"
 
 namespace shardc {
@@ -151,16 +152,24 @@ auto StateVerifier::Segments() -> void {
 
 auto StateVerifier::Init() -> void {
   std::vector<int> inits(static_cast<size_t>(plan_.parameters.size()), 0);
-  ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool in_loop) {
-    const auto* initialize = op.As<op::Initialize>();
-    if (initialize == nullptr) {
-      return;
-    }
-    ++inits[static_cast<size_t>(initialize->parameter.index)];
-    const ValueId shard = plan_.sub_vectors[initialize->sub_vector].shard;
-    if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, initialize->shard, shard)) {
+  const auto count = [&](size_t i, const Op& op, bool in_loop, const auto& init) {
+    ++inits[static_cast<size_t>(init.parameter.index)];
+    const ValueId shard = plan_.sub_vectors[init.sub_vector].shard;
+    if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, init.shard, shard)) {
       findings_.AddOp(SectionKind::Init, i, "init-place",
                       "initialises once, always, and in the slice of its sub-vector");
+    }
+  };
+  ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool in_loop) {
+    if (const auto* initialize = op.As<op::Initialize>()) {
+      count(i, op, in_loop, *initialize);
+      if (const Parameter& parameter = plan_.parameters[initialize->parameter]; LoadedTensorOf(parameter)) {
+        findings_.AddOp(SectionKind::Init, i, "init-loaded", "generates {}, which is loaded: {}", parameter.name,
+                        parameter.init);
+      }
+    }
+    if (const auto* load = op.As<op::LoadParameter>()) {
+      count(i, op, in_loop, *load);
     }
   });
   for (const ParameterId id : plan_.parameters.ids()) {

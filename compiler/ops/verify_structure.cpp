@@ -80,6 +80,7 @@ class StructureVerifier {
 
   auto Header() -> bool;
   auto Tables() -> void;
+  auto SeedTensors() -> void;
   auto Formulas(const std::unordered_set<std::string_view>& rules) -> void;
   auto Ops() -> void;
   auto Loops() -> void;
@@ -156,10 +157,11 @@ auto StructureVerifier::Header() -> bool {
 /// Requires: all init rules read.
 auto StructureVerifier::Formulas(const std::unordered_set<std::string_view>& rules) -> void {
   InitSources sources(plan_);
+  const FindLoadedShape find_loaded = sources.FindLoaded();
   for (const Parameter& parameter : plan_.parameters) {
     if (rules.contains(parameter.init)) {
-      const auto program =
-          MakeElementProgram(*sources.Find(parameter.name), [&](std::string_view name) { return sources.Find(name); });
+      const auto program = MakeElementProgram(
+          *sources.Find(parameter.name), [&](std::string_view name) { return sources.Find(name); }, find_loaded);
       if (!program.ok()) {
         findings_.Add("init-formula", "the init rule of {}, {}: {}", parameter.name, parameter.init,
                       program.errors.front().message);
@@ -168,7 +170,29 @@ auto StructureVerifier::Formulas(const std::unordered_set<std::string_view>& rul
   }
 }
 
+/// Tensors of the seed: as parameters are, each once.
+auto StructureVerifier::SeedTensors() -> void {
+  constexpr double MostElements = 0x1p56;
+  const std::vector<SeedTensor>& tensors = plan_.seed.tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const SeedTensor& tensor = tensors[i];
+    if (i > 0 && tensor.name <= tensors[i - 1].name) {
+      findings_.Add("seed-order", "tensor {} of the seed stands behind {}", tensor.name, tensors[i - 1].name);
+    }
+    double elements = 1;
+    for (const int64_t dim : tensor.shape) {
+      elements *= dim >= 1 ? static_cast<double>(dim) : MostElements + 1;
+    }
+    if (tensor.shape.empty() || elements > MostElements ||
+        (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16)) {
+      findings_.Add("seed-tensor", "tensor {} of the seed is {}{}; expected f32 or bf16, 1 to 2^56 elements",
+                    tensor.name, ToText(tensor.dtype), ToText(tensor.shape));
+    }
+  }
+}
+
 auto StructureVerifier::Tables() -> void {
+  SeedTensors();
   std::unordered_set<std::string_view> heads;
   for (const TargetHead& head : plan_.heads) {
     if (!heads.insert(head.name).second) {

@@ -40,7 +40,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   for (const ParameterSpec& spec : specs) {
     names.push_back(spec.name);
   }
-  const std::vector<InitValue> init_values = ChooseInitValues(specs, sizes, context);
+  const auto [init_values, uses] = ChooseInitValues(specs, sizes, context);
   const auto group_of = MatchNames(
       PatternsOf(recipe.optimizer.group), names,
       {.duplicate = DiagnosticKind::GroupDuplicate, .unused = DiagnosticKind::GroupUnused, .noun = "parameter"}, diags);
@@ -49,6 +49,9 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
     return Rejected();
   }
 
+  if (context.seed != nullptr) {
+    plan.seed = SeedOf(*context.seed, uses);
+  }
   // Group 0 is what no [[optimizer.group]] matches.
   plan.groups.Add({.name = "default", .weight_decay = *recipe.optimizer.weight_decay, .lr_scale = 1});
   for (const GroupRule& group : recipe.optimizer.group) {

@@ -1,14 +1,16 @@
-// 1. match the recipe's rules with the parameters' names; then the scheme's with those that are left
-// 2. report the parameters without a rule, and rules without a parameter
-// 3. put everything known into each rule for each of its parameters, from the logical shape: fans are those of the
+// 1. see which parameters are loaded from the seed, if there is one
+// 2. match the recipe's rules with the parameters' names; then the scheme's with those that are left
+// 3. report the parameters without a rule that are not loaded, and rules without a parameter
+// 4. put everything known into each rule for each of its parameters, from the logical shape: fans are those of the
 //    unsharded matrix
-// 4. see that what is left has values: that floats hold them, that copies have a source, and, at some elements,
+// 5. see that what is left has values: that floats hold them, that copies have a source, and, at some elements,
 //    that every operation has a value
 
 #include "compiler/passes/init_values.h"
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -39,13 +41,13 @@ auto ParsedRule(std::string_view text) -> Expr {
 }
 
 /// Parameters without a rule, in one diagnostic: the first few names and how many there are.
-auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<ParameterSpec>& specs, const SourceRange& at,
-                   Diagnostics& diags) -> void {
+auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& loaded,
+                   const std::vector<ParameterSpec>& specs, const SourceRange& at, Diagnostics& diags) -> void {
   constexpr size_t MostNamed = 3;
   std::vector<std::string> names;
   size_t missing = 0;
   for (size_t s = 0; s < specs.size(); ++s) {
-    if (chosen[s] == NoRule && ++missing <= MostNamed) {
+    if (chosen[s] == NoRule && !loaded[s] && ++missing <= MostNamed) {
       names.push_back(specs[s].name);
     }
   }
@@ -150,25 +152,61 @@ auto FloatFault(const Distribution& distribution) -> std::string {
   return {};
 }
 
-/// Why an element of a parameter whose rule is a formula has no value, of its corners and its middle; or empty.
+/// An exact name is meant for that very parameter, and a rule of it that nothing reads is most likely a slip.
+auto WarnOfRulesOfLoaded(const InitSection& init, const std::vector<ParameterSpec>& specs,
+                         const std::vector<bool>& loaded, Diagnostics& diags) -> void {
+  for (const InitRule& rule : init.rule) {
+    for (size_t s = 0; s < specs.size(); ++s) {
+      if (loaded[s] && specs[s].name == *rule.match) {
+        diags
+            .Build(rule.value.at, DiagnosticKind::KeyHasNoEffect, "value",
+                   fmt::format("{} is loaded from the seed; `missing` in start.first would leave it to the rule",
+                               specs[s].name))
+            .Emit();
+      }
+    }
+  }
+}
+
+/// Why an element of a parameter whose rule is a formula has no value, of its corners and its middle; or empty. What is
+/// loaded is not known yet.
 auto ElementFault(const ElementSource& source, ElementProgram program) -> std::string {
   int64_t numel = 1;
   for (const int64_t dim : source.shape) {
     numel *= dim;
   }
   const int64_t row_size = source.shape.back();
+  const bool depends_on_loaded = !program.loads.empty();
   ElementEvaluator evaluator(std::move(program));
   for (const int64_t element : {int64_t{0}, row_size - 1, numel / 2, numel - row_size, numel - 1}) {
-    if (evaluator.At(element).has_fault) {
+    if (depends_on_loaded ? evaluator.HasKnownFault(element) : evaluator.At(element).has_fault) {
       return NoValueText(source, element);
     }
   }
   return {};
 }
 
-/// The rules that are left to the elements, of all parameters: copies name others.
+/// The shapes of the seed's tensors; empty where there is no seed.
+auto ShapesOf(const SeedCheckpoint* seed, std::map<std::string, std::vector<int64_t>, std::less<>>& shapes)
+    -> FindLoadedShape {
+  if (seed == nullptr) {
+    return {};
+  }
+  for (const auto& [name, tensor] : seed->manifest.tensors) {
+    shapes[name].assign(tensor.shape.begin(), tensor.shape.end());
+  }
+  return [&shapes](std::string_view name) -> const std::vector<int64_t>* {
+    const auto found = shapes.find(name);
+    return found == shapes.end() ? nullptr : &found->second;
+  };
+}
+
+/// The rules that are left to the elements, of all parameters: copies name others. Adds what they read of the seed.
 auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Expr>& reduced,
-                   const std::vector<size_t>& chosen, RuleFaults& faults) -> void {
+                   const std::vector<size_t>& chosen, const std::vector<bool>& loaded, const SeedCheckpoint* seed,
+                   RuleFaults& faults, TensorUses& uses) -> void {
+  std::map<std::string, std::vector<int64_t>, std::less<>> shapes;
+  const FindLoadedShape find_loaded = ShapesOf(seed, shapes);
   std::unordered_map<std::string_view, ElementSource> sources;
   for (size_t s = 0; s < specs.size(); ++s) {
     sources[specs[s].name] = {.rule = reduced[s],
@@ -182,10 +220,13 @@ auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Ex
   };
   for (size_t s = 0; s < specs.size(); ++s) {
     const ElementSource& source = sources.at(specs[s].name);
-    if (faults.Has(chosen[s]) || DistributionOf(source.rule)) {
+    if (loaded[s] || faults.Has(chosen[s]) || DistributionOf(source.rule)) {
       continue;
     }
-    auto program = MakeElementProgram(source, find);
+    auto program = MakeElementProgram(source, find, find_loaded);
+    for (const ElementLoad& load : program.value.loads) {
+      uses.emplace(load.tensor, fmt::format("read by the rule of {}", specs[s].name));
+    }
     if (!program.ok()) {
       faults.Report(chosen[s], specs[s].name, program.errors.front().message);
     } else if (const std::string fault = ElementFault(source, std::move(program.value)); !fault.empty()) {
@@ -197,9 +238,13 @@ auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Ex
 }  // namespace
 
 auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes& sizes, PassContext& context)
-    -> std::vector<InitValue> {
+    -> InitValues {
   const InitSection& init = context.recipe->init;
+  const Located<FirstStart>& first = context.recipe->start.first;
+  const SeedCheckpoint* const seed = context.seed;
   Diagnostics& diags = *context.diags;
+  const std::vector<bool> loaded =
+      seed == nullptr ? std::vector<bool>(specs.size(), false) : ChooseLoaded(specs, *seed, *context.recipe, diags);
   std::vector<std::string_view> names;
   for (const ParameterSpec& spec : specs) {
     names.push_back(spec.name);
@@ -215,18 +260,26 @@ auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes&
   if (init.scheme.is_set) {
     ApplyScheme(init.scheme, specs, chosen, rules, diags);
   }
-  ReportMissing(chosen, specs, init.at, diags);
+  ReportMissing(chosen, loaded, specs, init.at, diags);
+  WarnOfRulesOfLoaded(init, specs, loaded, diags);
   if (diags.has_errors()) {
     return {};
   }
 
   ExprVariables variables = ModelVariables(sizes, *init.std);
   std::vector<InitValue> values(specs.size());
+  TensorUses uses;
   // Where a rule has a fault, whatever else may be copied.
   std::vector<Expr> reduced(specs.size(), ParsedRule("0"));
   bool has_formulas = false;
   RuleFaults faults(rules, diags);
   for (size_t s = 0; s < specs.size(); ++s) {
+    if (loaded[s]) {
+      reduced[s] = ParsedRule(RuleOfLoaded(specs[s].name));
+      values[s] = {reduced[s].text(), OriginOf(first, "start.first")};
+      uses.emplace(specs[s].name, "loaded");
+      continue;
+    }
     const size_t rule = chosen[s];
     if (faults.Has(rule)) {
       continue;
@@ -246,9 +299,12 @@ auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes&
     }
   }
   if (has_formulas) {
-    CheckElements(specs, reduced, chosen, faults);
+    CheckElements(specs, reduced, chosen, loaded, seed, faults, uses);
   }
-  return values;
+  if (seed != nullptr && !diags.has_errors()) {
+    CheckLeftTensors(*seed, *context.recipe, uses, diags);
+  }
+  return {std::move(values), std::move(uses)};
 }
 
 }  // namespace shardc

@@ -6,19 +6,28 @@
 
 #include "compiler/model/forward_builder.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/seed.h"
 
 namespace shardc {
 
 struct InitValue {
-  /// "normal(0, 0.02)".
+  /// "normal(0, 0.02)"; "seed('model.norm.weight')".
   std::string text;
   Origin origin;
 };
 
-/// One for each parameter, if there is no error: that of its [[init.rule]], else that of init.scheme. An exact name
-/// beats a pattern; any rule of the recipe beats the scheme's. Errors: init-rule-missing, init-rule-duplicate,
-/// init-rule-unused, init-value-domain. Warning: key-has-no-effect, for a scheme that is left no parameter.
+struct InitValues {
+  /// One for each parameter, if there is no error.
+  std::vector<InitValue> of_parameters;
+  /// Of the seed's tensors.
+  TensorUses uses;
+};
+
+/// That it is loaded from the seed, if it is; else the value of its [[init.rule]], else that of init.scheme. An exact
+/// name beats a pattern; any rule of the recipe beats the scheme's. Errors: init-rule-missing, init-rule-duplicate,
+/// init-rule-unused, init-value-domain; those of ChooseLoaded and CheckLeftTensors. Warning: key-has-no-effect, for a
+/// scheme that is left no parameter, and for a rule with the exact name of a parameter that is loaded.
 auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes& sizes, PassContext& context)
-    -> std::vector<InitValue>;
+    -> InitValues;
 
 }  // namespace shardc

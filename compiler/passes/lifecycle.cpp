@@ -5,6 +5,7 @@
 
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/pass.h"
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -22,7 +23,7 @@ static auto RolesOf(const SubVector& sub_vector) -> std::vector<StateRole> {
   return roles;
 }
 
-/// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn.
+/// Slices are cleared, so that padding holds zeros, and then each parameter's own part is drawn, or loaded.
 static auto MakeInit(Plan& plan) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Init).ops, PassKind::Lifecycle);
   for (const SubVectorId id : plan.sub_vectors.ids()) {
@@ -33,7 +34,11 @@ static auto MakeInit(Plan& plan) -> void {
     }
     for (const Segment& segment : sub_vector.segments) {
       emitter.set_origin(plan.parameters[segment.parameter].init_origin);
-      emitter.Emit(op::Initialize{.shard = sub_vector.shard, .sub_vector = id, .parameter = segment.parameter});
+      if (LoadedTensorOf(plan.parameters[segment.parameter])) {
+        emitter.Emit(op::LoadParameter{.shard = sub_vector.shard, .sub_vector = id, .parameter = segment.parameter});
+      } else {
+        emitter.Emit(op::Initialize{.shard = sub_vector.shard, .sub_vector = id, .parameter = segment.parameter});
+      }
     }
     MakeCopy(sub_vector, emitter);
   }

@@ -9,9 +9,13 @@
 
 namespace shardc {
 
+struct SeedCheckpoint;
+
 struct PassContext {
   const Recipe* recipe;
   Diagnostics* diags;
+  /// Null where the recipe starts from scratch.
+  const SeedCheckpoint* seed = nullptr;
 };
 
 /// One per row of schemas/passes.def, defined in the file of its name.

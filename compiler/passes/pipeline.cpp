@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "compiler/ops/verify_plan.h"
+#include "compiler/passes/plan_header.h"
+#include "compiler/passes/seed.h"
 
 namespace shardc {
 
@@ -33,7 +35,12 @@ static auto Faults(PassKind pass, const std::vector<std::string>& findings) -> E
 }
 
 auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& diags) -> ErrorOr<Plan> {
-  PassContext context{&recipe, &diags};
+  SetCheckContext("reading the seed");
+  const auto seed = ReadSeed(recipe, options.run_dir.empty() ? RunDirOf(recipe) : options.run_dir, diags);
+  if (diags.has_errors()) {
+    return Rejected();
+  }
+  PassContext context{&recipe, &diags, seed ? &*seed : nullptr};
   Plan plan;
   plan.disabled = options.disabled;
   for (const PassRow& row : PassRows()) {

@@ -14,6 +14,8 @@ struct PipelineOptions {
   std::optional<PassKind> stop_after;
   /// A developer's aid: the plan is stamped as not runnable.
   std::vector<PassKind> disabled;
+  /// Where the run keeps what it puts on record; default: as the plan says.
+  std::string run_dir;
   /// Called after each pass with the plan so far.
   std::function<void(PassKind, const Plan&)> after_pass;
 };

@@ -8,6 +8,13 @@
 
 namespace shardc {
 
+/// Against the recipe's folder.
+static auto Resolved(const Recipe& recipe, const std::string& path) -> std::string {
+  return (std::filesystem::path(recipe.path).parent_path() / path).lexically_normal().string();
+}
+
+auto RunDirOf(const Recipe& recipe) -> std::string { return Resolved(recipe, "runs/" + RunIdOf(recipe)); }
+
 auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
@@ -32,8 +39,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   }
   plan.overrides = recipe.overrides;
 
-  const std::filesystem::path folder = std::filesystem::path(recipe.path).parent_path();
-  const auto resolve = [&](const std::string& path) { return (folder / path).lexically_normal().string(); };
+  const auto resolve = [&](const std::string& path) { return Resolved(recipe, path); };
   for (const std::string& file : *recipe.data.tokens) {
     plan.data.files.push_back(resolve(file));
   }
@@ -61,7 +67,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
 
   RunSettings& run = plan.run;
   run.run_id = RunIdOf(recipe);
-  run.run_dir = resolve("runs/" + run.run_id);
+  run.run_dir = RunDirOf(recipe);
   run.checkpoint_dir = recipe.checkpoint.dir.is_set ? resolve(*recipe.checkpoint.dir) : "";
   run.checkpoint_keep = *recipe.checkpoint.keep;
   run.steps = *recipe.train.steps;

@@ -40,6 +40,14 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("guard", run.guard, false);
 }
 
+template <MaybeConst<Seed> T, class Visitor>
+auto VisitLine(T& seed, Visitor&& visitor) -> void {
+  visitor.Field("run_id", seed.run_id);
+  visitor.Field("step", seed.step);
+  visitor.Field("manifest", seed.manifest);
+  visitor.Path("path", seed.path);
+}
+
 template <MaybeConst<TargetHead> T, class Visitor>
 auto VisitLine(T& head, Visitor&& visitor) -> void {
   visitor.Field("vocab", head.vocab);

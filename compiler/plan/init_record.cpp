@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "compiler/plan/init_rule.h"
 
 namespace shardc {
 
@@ -9,8 +12,11 @@ static constexpr int64_t MajorVersion = 1;
 
 auto ToText(const InitRecord& record) -> std::string {
   nlohmann::ordered_json json;
-  json["format_version"] = fmt::format("{}.0", MajorVersion);
+  json["format_version"] = fmt::format("{}.1", MajorVersion);
   json["seed"] = record.seed;
+  if (!record.loaded_from.empty()) {
+    json["loaded_from"] = record.loaded_from;
+  }
   json["elements_drawn"] = record.elements_drawn;
   json["parameters"] = nlohmann::ordered_json::array();
   for (const RealisedParameter& parameter : record.parameters) {
@@ -108,6 +114,7 @@ auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord> {
     return Fail(ExitCode::Usage, "it has format version {}, this program reads version {}", version, MajorVersion);
   }
   InitRecord record{.seed = members.Unsigned("seed"),
+                    .loaded_from = json.contains("loaded_from") ? members.Text("loaded_from") : "",
                     .elements_drawn = static_cast<int64_t>(members.Unsigned("elements_drawn")),
                     .parameters = {}};
   const nlohmann::json* const parameters = members.Array("parameters");
@@ -128,13 +135,22 @@ auto DifferenceFrom(const InitRecord& record, const Plan& plan) -> std::string {
   if (record.seed != plan.run.init_seed) {
     return fmt::format("seed {} there, {} here", record.seed, plan.run.init_seed);
   }
-  for (size_t i = 0; i < std::max(record.parameters.size(), static_cast<size_t>(plan.parameters.size())); ++i) {
-    const ParameterId id{static_cast<int32_t>(i)};
-    if (i >= record.parameters.size() || !plan.parameters.Has(id)) {
-      return fmt::format("{} parameters there, {} here", record.parameters.size(), plan.parameters.size());
+  if (record.loaded_from != plan.seed.manifest) {
+    const auto text = [](const std::string& digest) { return digest.empty() ? "none" : digest; };
+    return fmt::format("manifest of a seed {} there, {} here", text(record.loaded_from), text(plan.seed.manifest));
+  }
+  std::vector<const Parameter*> generated;
+  for (const Parameter& parameter : plan.parameters) {
+    if (!LoadedTensorOf(parameter)) {
+      generated.push_back(&parameter);
+    }
+  }
+  for (size_t i = 0; i < std::max(record.parameters.size(), generated.size()); ++i) {
+    if (i >= record.parameters.size() || i >= generated.size()) {
+      return fmt::format("{} parameters there, {} here", record.parameters.size(), generated.size());
     }
     const RealisedParameter& there = record.parameters[i];
-    const Parameter& here = plan.parameters[id];
+    const Parameter& here = *generated[i];
     if (there.name != here.name) {
       return fmt::format("parameter {} is {} there, {} here", i, there.name, here.name);
     }

@@ -1,4 +1,4 @@
-// init.json of a run directory: what a start from scratch drew, as the runtime writes it and `plan --print-init` reads
+// init.json of a run directory: what a first start drew, as the runtime writes it and `plan --print-init` reads
 // it.
 #pragma once
 
@@ -29,9 +29,11 @@ struct RealisedParameter {
 
 struct InitRecord {
   uint64_t seed = 0;
+  /// The digest of the manifest of the checkpoint that the others were loaded from; empty where there was none.
+  std::string loaded_from;
   /// By all ranks together, copies included.
   int64_t elements_drawn = 0;
-  /// In the order of the plan.
+  /// In the order of the plan; without those that were loaded.
   std::vector<RealisedParameter> parameters;
 
   friend auto operator==(const InitRecord&, const InitRecord&) -> bool = default;
@@ -41,8 +43,8 @@ auto ToText(const InitRecord& record) -> std::string;
 /// Errors: ExitCode::Usage, with what is missing or wrong.
 auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord>;
 
-/// Why a plan's parameters do not begin with these values: another seed, parameter, shape, type or rule, the first of
-/// them. Empty where they do: initial values depend on nothing else, the mesh included.
+/// Why a plan's parameters do not begin with these values: another seed, checkpoint, parameter, shape, type or rule,
+/// the first of them. Empty where they do: initial values depend on nothing else, the mesh included.
 auto DifferenceFrom(const InitRecord& record, const Plan& plan) -> std::string;
 
 }  // namespace shardc

@@ -19,6 +19,26 @@ auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>
   return DistributionOf(RuleOf(parameter));
 }
 
+auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string> {
+  // Few rules begin so, and reading one takes longer than looking.
+  return parameter.init.starts_with("seed(") ? LoadedTensorOf(RuleOf(parameter)) : std::nullopt;
+}
+
+auto InitSources::FindLoaded() -> FindLoadedShape {
+  if (!plan_.seed.is_set()) {
+    return {};
+  }
+  return [this](std::string_view name) -> const std::vector<int64_t>* {
+    const SeedTensor* const tensor = plan_.seed.Find(name);
+    if (tensor == nullptr) {
+      return nullptr;
+    }
+    auto& shape = shapes_[tensor->name];
+    shape.assign(tensor->shape.begin(), tensor->shape.end());
+    return &shape;
+  };
+}
+
 auto InitSources::Find(std::string_view name) -> const ElementSource* {
   const auto known = sources_.find(name);
   if (known != sources_.end()) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler/expr/element_program.h"
 #include "compiler/expr/expr.h"
@@ -15,6 +17,10 @@ namespace shardc {
 /// Requires: the rule reads.
 auto InitDistribution(const Parameter& parameter) -> std::optional<Distribution>;
 
+/// The seed's tensor that the parameter begins as, whole; nothing where it is generated.
+/// Requires: the rule reads.
+auto LoadedTensorOf(const Parameter& parameter) -> std::optional<std::string>;
+
 /// The parameters of a plan as rules see them, by name; each is read when it is asked for.
 class InitSources {
  public:
@@ -23,10 +29,13 @@ class InitSources {
 
   /// Null where there is none.
   auto Find(std::string_view name) -> const ElementSource*;
+  /// Of the tensors of the plan's seed; empty where it has none. Holds as long as this does.
+  auto FindLoaded() -> FindLoadedShape;
 
  private:
   const Plan& plan_;
   std::map<std::string, ElementSource, std::less<>> sources_;
+  std::map<std::string, std::vector<int64_t>, std::less<>> shapes_;
 };
 
 }  // namespace shardc

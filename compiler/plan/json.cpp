@@ -72,6 +72,13 @@ class JsonPrinter {
     root["data"] = Fields(plan_.data);
     root["data"]["files"] = plan_.data.files;
     root["run"] = Fields(plan_.run);
+    if (plan_.seed.is_set()) {
+      root["seed"] = Fields(plan_.seed);
+      Json& tensors = root["seed"]["tensors"] = Json::array();
+      for (const SeedTensor& tensor : plan_.seed.tensors) {
+        tensors.push_back({{"name", tensor.name}, {"dtype", ToText(tensor.dtype)}, {"shape", tensor.shape}});
+      }
+    }
     root["passes"] = Passes(plan_.passes);
     root["disabled"] = Passes(plan_.disabled);
     AddTables(root);

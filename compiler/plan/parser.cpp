@@ -128,6 +128,16 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
   if (word == "run") {
     return Once(word) && in_.TakeItem(plan_.run);
   }
+  if (word == "seed") {
+    const int at = in_.column();
+    return Once(word) && in_.TakeItem(plan_.seed) &&
+           (plan_.seed.is_set() || in_.Reject(at, "a seed without the digest of its manifest"));
+  }
+  if (word == "seed_tensor") {
+    SeedTensor& tensor = plan_.seed.tensors.emplace_back();
+    return (plan_.seed.is_set() || in_.Reject(1, "a seed_tensor before the seed")) && in_.Take("name", tensor.name) &&
+           in_.TakeTypeAndShape(tensor.dtype, tensor.shape) && in_.ExpectEnd();
+  }
   if (word == "passes") {
     return Once(word) && ParsePasses(plan_.passes);
   }

@@ -27,6 +27,13 @@ auto Plan::ScalarNamed(std::string_view name) const -> ScalarId {
   CHECK(false, "no scalar {}", name);
 }
 
+auto Seed::Find(std::string_view name) const -> const SeedTensor* {
+  const auto found =
+      std::lower_bound(tensors.begin(), tensors.end(), name,
+                       [](const SeedTensor& tensor, std::string_view other) { return tensor.name < other; });
+  return found == tensors.end() || found->name != name ? nullptr : &*found;
+}
+
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
   switch (role) {
     case StateRole::Parameter: return sub_vector.shard;

@@ -189,6 +189,32 @@ struct TargetHead {
   friend auto operator==(const TargetHead&, const TargetHead&) -> bool = default;
 };
 
+/// One of a checkpoint's tensors.
+struct SeedTensor {
+  std::string name;
+  Dims shape;
+  DType dtype = DType::F32;
+
+  friend auto operator==(const SeedTensor&, const SeedTensor&) -> bool = default;
+};
+
+/// The checkpoint that parameters begin from at a first start; none where `manifest` is empty.
+struct Seed {
+  /// Of its directory, as resolved against the recipe's folder.
+  std::string path;
+  std::string run_id;
+  int64_t step = 0;
+  /// The digest in its manifest: what the plan was made for.
+  std::string manifest;
+  /// Those that init rules read, in the order of their names.
+  std::vector<SeedTensor> tensors;
+
+  auto is_set() const -> bool { return !manifest.empty(); }
+  /// Null where there is none of that name.
+  auto Find(std::string_view name) const -> const SeedTensor*;
+  friend auto operator==(const Seed&, const Seed&) -> bool = default;
+};
+
 /// What the run needs to know besides ops; nothing here changes what an op computes.
 struct RunSettings {
   std::string run_id;
@@ -239,6 +265,7 @@ struct Plan {
   std::vector<std::string> overrides;
   DataSource data;
   RunSettings run;
+  Seed seed;
 
   IdVector<BufferId, Buffer> buffers;
   IdVector<ValueId, Value> values;

@@ -163,6 +163,14 @@ class Printer {
     }
     out_ += "run";
     FinishLine(plan_.run);
+    if (plan_.seed.is_set()) {
+      out_ += "seed";
+      FinishLine(plan_.seed);
+      for (const SeedTensor& tensor : plan_.seed.tensors) {
+        out_ += fmt::format("  seed_tensor {} {}{}\n", QuoteIfNeeded(tensor.name), ToText(tensor.dtype),
+                            ToText(tensor.shape));
+      }
+    }
     PrintPasses("passes", plan_.passes);
     PrintPasses("disabled", plan_.disabled);
   }

@@ -119,6 +119,7 @@ auto DescribeType(std::string_view type) -> std::string_view {
       {"Reals", "a list of numbers"},
       {"Formula", "a number, or an expression in quotes"},
       {"Condition", "true, false, or a condition in quotes"},
+      {"FirstStart", "\"scratch\", or a table, { seed = \"...\" }"},
   };
   for (const Row& row : rows) {
     if (row.type == type) {

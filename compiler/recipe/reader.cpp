@@ -194,6 +194,46 @@ class Reader {
     return When(node.kind == TomlNode::Kind::Text);
   }
 
+  /// The one value that may be a table.
+  auto ReadValue(const KeyInfo& key, const TomlNode& node, FirstStart& value) -> Outcome {
+    value = {};
+    if (node.kind != TomlNode::Kind::Table) {
+      return ReadValue(key, node, value.word);
+    }
+    const std::string where = fmt::format("`{}`", key.name);
+    for (const TomlEntry& entry : node.entries) {
+      const bool found = ReadMember(key, entry, "seed", "Text", value.seed) ||
+                         ReadMember(key, entry, "missing", "Texts", value.missing) ||
+                         ReadMember(key, entry, "unused", "Texts", value.unused);
+      if (!found) {
+        ReportUnknownKey(entry, where, {"seed", "missing", "unused"});
+      }
+    }
+    if (!value.seed.is_set && !excused_.contains(ExcuseOf(where, "seed"))) {
+      diagnostics_.Build(node.at, DiagnosticKind::MissingKey, "seed", where, "the checkpoint to begin from").Emit();
+    }
+    // What is wrong within has been said.
+    return Outcome::Read;
+  }
+
+  /// True if the entry is this member of a table.
+  template <class T>
+  auto ReadMember(const KeyInfo& key, const TomlEntry& entry, std::string_view name, std::string_view type,
+                  Located<T>& member) -> bool {
+    if (entry.key != name) {
+      return false;
+    }
+    member.at = entry.value.at;
+    member.is_set = true;
+    KeyInfo of_member = key;
+    of_member.name = name;
+    if (ReadValue(of_member, entry.value, member.value) == Outcome::WrongType) {
+      diagnostics_.Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value), DescribeType(type))
+          .Emit();
+    }
+    return true;
+  }
+
   template <class T>
   auto ReadValue(const KeyInfo& key, const TomlNode& node, std::vector<T>& value) -> Outcome {
     value.clear();

@@ -33,6 +33,16 @@ struct Formula {
   std::string text;
 };
 
+/// The value of start.first: a word, or the table { seed = ..., missing = [...], unused = [...] }.
+struct FirstStart {
+  /// Empty where it is a table.
+  std::string word;
+  /// Set in a table, always.
+  Located<std::string> seed = {};
+  Located<std::vector<std::string>> missing = {};
+  Located<std::vector<std::string>> unused = {};
+};
+
 namespace recipe_type {
 using Int = int64_t;
 using Real = double;
@@ -42,6 +52,7 @@ using Texts = std::vector<std::string>;
 using Reals = std::vector<double>;
 using Formula = shardc::Formula;
 using Condition = shardc::Condition;
+using FirstStart = shardc::FirstStart;
 
 /// Stands for REQUIRED and UNSET in the rows: the value-initialised value.
 struct NoDefault {
@@ -56,6 +67,8 @@ auto DefaultOf(const D& value) -> T {
     return T{};
   } else if constexpr (std::is_same_v<T, shardc::Condition> || std::is_same_v<T, shardc::Formula>) {
     return T{.text = value};
+  } else if constexpr (std::is_same_v<T, shardc::FirstStart>) {
+    return T{.word = value};
   } else {
     return T(value);
   }

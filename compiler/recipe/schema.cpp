@@ -33,6 +33,14 @@ static auto TypeSchema(std::string_view type) -> Json {
   if (type == "Formula") {
     return {{"type", {"number", "string"}}};
   }
+  if (type == "FirstStart") {
+    const Json globs{{"type", "array"}, {"items", {{"type", "string"}}}};
+    const Json table{{"type", "object"},
+                     {"additionalProperties", false},
+                     {"properties", {{"seed", {{"type", "string"}}}, {"missing", globs}, {"unused", globs}}},
+                     {"required", {"seed"}}};
+    return {{"anyOf", {{{"type", "string"}}, table}}};
+  }
   CHECK(type == "Condition", "type {}", type);
   return {{"type", {"boolean", "string"}}};
 }
@@ -49,7 +57,7 @@ static auto KeySchema(const RecipeKeyRow& row) -> Json {
     schema["minimum"] = Json::parse(range->low_text);
     schema["maximum"] = Json::parse(range->high_text);
   }
-  Json& of_words = row.type == "Texts" ? schema["items"] : schema;
+  Json& of_words = row.type == "Texts" ? schema["items"] : row.type == "FirstStart" ? schema["anyOf"][0] : schema;
   for (const Choice& choice : ChoicesOf(row.path())) {
     if (choice.accepted) {
       of_words["enum"].push_back(choice.word);

@@ -57,6 +57,16 @@ auto WriteToml(const Condition& value) -> std::string {
   return value.text == "true" || value.text == "false" ? value.text : QuoteToml(value.text);
 }
 
+auto WriteToml(const FirstStart& value) -> std::string {
+  if (!value.seed.is_set) {
+    return QuoteToml(value.word);
+  }
+  std::string text = "{ seed = " + WriteToml(*value.seed);
+  text += value.missing.is_set ? ", missing = " + WriteToml(*value.missing) : "";
+  text += value.unused.is_set ? ", unused = " + WriteToml(*value.unused) : "";
+  return text + " }";
+}
+
 namespace {
 
 class RecipePrinter {

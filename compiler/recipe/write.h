@@ -17,6 +17,7 @@ auto WriteToml(const std::vector<double>& value) -> std::string;
 /// Plain numbers, true and false without quotes.
 auto WriteToml(const Formula& value) -> std::string;
 auto WriteToml(const Condition& value) -> std::string;
+auto WriteToml(const FirstStart& value) -> std::string;
 
 /// The recipe with all defaults, each line with where its value comes from; reads back to the same recipe.
 auto PrintRecipe(const Recipe& recipe) -> std::string;

@@ -1,34 +1,24 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <array>
 #include <set>
 
+#include "compiler/base/bfloat16.h"
+#include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/agree.h"
-#include "runtime/checkpoint/cover.h"
-#include "runtime/checkpoint/digest.h"
+#include "runtime/checkpoint/mapped_tensor.h"
+#include "runtime/checkpoint/read_manifest.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace shardc {
 
-static constexpr std::string_view MoveAway = "move this checkpoint away to continue from the one before";
-
 namespace {
 
-/// The folder of the checkpoints; none where it does not exist.
-auto OpenIfThere(Fs& fs, const std::string& dir) -> ErrorOr<std::optional<Descriptor>> {
-  const int descriptor = fs.Open(AT_FDCWD, dir.c_str(), O_RDONLY | O_DIRECTORY, 0);
-  if (descriptor >= 0) {
-    return std::optional(Descriptor(fs, descriptor, dir));
-  }
-  const int code = errno;
-  if (code == ENOENT) {
-    return std::optional<Descriptor>();
-  }
-  return Fail(ExitCode::Checkpoint, "cannot open directory {}: {}", dir, std::strerror(code));
+auto RemedyOf(ReadPurpose purpose) -> std::string_view {
+  return purpose == ReadPurpose::Seed ? "begin from another checkpoint"
+                                      : "move this checkpoint away to continue from the one before";
 }
 
 /// "a, b, c and 7 more".
@@ -78,122 +68,10 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
 
 }  // namespace
 
-auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> ErrorOr<std::optional<CheckpointInfo>> {
-  auto opened = OpenIfThere(fs, dir);
-  if (!opened) {
-    return opened.error();
-  }
-  if (!*opened) {
-    return std::optional<CheckpointInfo>();
-  }
-  const Descriptor parent = std::move(**opened);
-  auto names = ListDirectory(parent);
-  if (!names) {
-    return names.error();
-  }
-
-  std::optional<CheckpointInfo> newest;
-  std::vector<std::string> skipped;
-  std::vector<std::string> abandoned;
-  for (const std::string& name : *names) {
-    if (IsTemporaryName(name, run_id)) {
-      abandoned.push_back(name);
-      continue;
-    }
-    if (!IsCheckpointName(name)) {
-      continue;
-    }
-    auto directory = OpenDirectoryAt(parent, name);
-    auto manifest = directory ? ReadManifest(*directory) : directory.error();
-    if (!manifest) {
-      skipped.push_back(fmt::format("{}: {}", name, manifest.error().message));
-    } else if (manifest->run_id != run_id) {
-      skipped.push_back(fmt::format("{}: it belongs to run {}", name, manifest->run_id));
-    } else if (CheckpointName(manifest->step) != name) {
-      skipped.push_back(fmt::format("{}: its manifest is of step {}", name, manifest->step));
-    } else if (!newest || manifest->step > newest->step) {
-      newest = CheckpointInfo{.path = dir + "/" + name,
-                              .step = manifest->step,
-                              .run_id = manifest->run_id,
-                              .plan_hash = manifest->plan_hash};
-    }
-  }
-  if (!newest && !skipped.empty()) {
-    return Fail(
-        ExitCode::Checkpoint,
-        "{} holds no whole checkpoint of run {}, but: {}; to start anew, move them away, or set `checkpoint.dir` to "
-        "another folder",
-        dir, run_id, fmt::join(skipped, "; "));
-  }
-  if (newest) {
-    newest->skipped = std::move(skipped);
-    newest->abandoned = std::move(abandoned);
-  }
-  return newest;
-}
-
-auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs) -> Status {
-  auto opened = OpenIfThere(fs, dir);
-  if (!opened) {
-    return opened.error();
-  }
-  if (!*opened) {
-    return Success{};
-  }
-  const Descriptor parent = std::move(**opened);
-  auto names = ListDirectory(parent);
-  if (!names) {
-    return names.error();
-  }
-  for (const std::string& name : *names) {
-    if (IsTemporaryName(name, run_id)) {
-      RETURN_IF_ERROR(RemoveDirectoryAt(parent, name));
-    }
-  }
-  return Success{};
-}
-
-auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs)
-    -> ErrorOr<std::optional<CheckpointInfo>> {
-  struct Choice {
-    int64_t found = 0;
-    int64_t step = 0;
-    char plan_hash[128] = {};
-  };
-  Choice choice;
-  std::optional<CheckpointInfo> newest;
-  Status looked = Success{};
-  if (communicator.rank() == 0) {
-    auto found = FindNewest(dir, run_id, fs);
-    if (!found) {
-      looked = found.error();
-    } else {
-      newest = std::move(*found);
-      // After the look, so that the leftovers are listed. One that cannot be removed does no harm.
-      if (const Status removed = RemoveAbandoned(dir, run_id, fs); !removed && newest) {
-        newest->skipped.push_back(removed.error().message);
-      }
-    }
-    if (newest) {
-      choice.found = 1;
-      choice.step = newest->step;
-      CHECK(newest->plan_hash.size() < sizeof(choice.plan_hash), "plan hash {}", newest->plan_hash);
-      std::copy(newest->plan_hash.begin(), newest->plan_hash.end(), choice.plan_hash);
-    }
-  }
-  RETURN_IF_ERROR(FollowRankZero(communicator, looked));
-  RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&choice), sizeof(choice)));
-  if (communicator.rank() != 0 && choice.found != 0) {
-    newest = CheckpointInfo{.path = dir + "/" + CheckpointName(choice.step),
-                            .step = choice.step,
-                            .run_id = run_id,
-                            .plan_hash = choice.plan_hash};
-  }
-  return newest;
-}
-
 struct CheckpointReader::ShardFile {
   Descriptor file;
+  /// Made when it is asked for.
+  std::unique_ptr<MappedFile> mapped;
   SafetensorsHeader header;
   std::map<std::string_view, const SafetensorsTensor*> tensors;
 };
@@ -209,7 +87,7 @@ auto CheckpointReader::Open(CheckpointReaderOptions options) -> ErrorOr<std::uni
   Communicator* communicator = reader->options_.communicator;
   Status loaded = reader->Load();
   if (loaded) {
-    loaded = reader->CheckAgainstPlan();
+    loaded = reader->options_.purpose == ReadPurpose::Seed ? reader->CheckSeed() : reader->CheckAgainstPlan();
   }
   if (loaded) {
     loaded = communicator == nullptr ? reader->CheckFiles(0, 1)
@@ -231,12 +109,39 @@ auto CheckpointReader::Load() -> Status {
     return Fail(ExitCode::Checkpoint, "{}", directory.error().message);
   }
   directory_ = std::move(*directory);
-  auto manifest = ReadManifest(directory_);
+  auto text = ReadManifestText(directory_);
+  if (!text) {
+    return text.error();
+  }
+  auto manifest = ManifestOf(directory_, *text);
   if (!manifest) {
     return manifest.error();
   }
   manifest_ = std::move(*manifest);
+  manifest_text_ = *std::move(text);
   return CheckCover(manifest_);
+}
+
+auto CheckpointReader::CheckSeed() const -> Status {
+  const Seed& seed = options_.plan->seed;
+  if (const std::string digest = DigestInManifest(manifest_text_); digest != seed.manifest) {
+    return Fail(
+        ExitCode::Checkpoint,
+        "it is not the one that the plan was made for: the digest of its manifest is {}, the plan says {}; make "
+        "the plan anew",
+        digest, seed.manifest);
+  }
+  Differences tensors;
+  for (const SeedTensor& here : seed.tensors) {
+    const auto there = manifest_.tensors.find(here.name);
+    tensors.Compare(here.name,
+                    there == manifest_.tensors.end()
+                        ? "not there"
+                        : std::string(ToText(there->second.dtype)) + ToText(there->second.shape),
+                    std::string(ToText(here.dtype)) + ToText(here.shape));
+  }
+  return tensors.empty() ? Status(Success{})
+                         : Fail(ExitCode::Checkpoint, "it is not as the plan says: {}", tensors.Text());
 }
 
 auto CheckpointReader::CheckAgainstPlan() const -> Status {
@@ -355,11 +260,11 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
   auto file = OpenFileAt(directory_, name);
   auto bytes = file ? FileBytes(*file) : file.error();
   if (!bytes) {
-    return Fail(ExitCode::Checkpoint, "{}; {}", bytes.error().message, MoveAway);
+    return Fail(ExitCode::Checkpoint, "{}; {}", bytes.error().message, RemedyOf(options_.purpose));
   }
   if (*bytes != expected.bytes) {
     return Fail(ExitCode::Checkpoint, "{} has {} bytes, its manifest says {}; {}", file->path(), *bytes, expected.bytes,
-                MoveAway);
+                RemedyOf(options_.purpose));
   }
   constexpr int64_t ChunkBytes = int64_t{1} << 20;
   std::vector<std::byte> chunk(static_cast<size_t>(std::min(ChunkBytes, *bytes)));
@@ -381,7 +286,7 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
       }
     }
     return Fail(ExitCode::Checkpoint, "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; {}",
-                file->path(), *bytes, tensors, actual, expected.digest, MoveAway);
+                file->path(), *bytes, tensors, actual, expected.digest, RemedyOf(options_.purpose));
   }
   return Success{};
 }
@@ -415,6 +320,11 @@ auto CheckpointReader::ReadScalar(std::string_view name) const -> ErrorOr<double
   return found->second;
 }
 
+/// Moments are kept in f32 whatever the parameter is.
+static auto StoredTypeOf(const ManifestTensor& tensor, StateRole role) -> DType {
+  return role == StateRole::Parameter ? tensor.dtype : DType::F32;
+}
+
 auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype,
                                    void* out) -> Status {
   const auto tensor = manifest_.tensors.find(std::string(name));
@@ -431,7 +341,8 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const 
     Status status = Success{};
     ForEachCommonRun(wanted, tensor->second.RangeOf(piece), [&](int64_t at, int64_t in_piece, int64_t count) {
       if (status.ok()) {
-        status = ReadRun(stored, piece, in_piece, count, dtype, static_cast<std::byte*>(out) + at * SizeOf(dtype));
+        status = ReadRun(stored, piece, StoredTypeOf(tensor->second, role), in_piece, count, dtype,
+                         static_cast<std::byte*>(out) + at * SizeOf(dtype));
         covered += count;
       }
     });
@@ -444,8 +355,7 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const 
   return Success{};
 }
 
-auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, DType dtype,
-                               void* out) -> Status {
+auto CheckpointReader::PlaceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Place> {
   auto shard = FileNamed(piece.file);
   if (!shard) {
     return shard.error();
@@ -456,8 +366,75 @@ auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, in
     return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", (*shard)->file.path(),
                 SafetensorsTypeOf(dtype), stored, piece.elements.size());
   }
-  const int64_t offset = (*shard)->header.data_begin + entry->second->data.begin + begin * SizeOf(dtype);
-  return ReadAll((*shard)->file, out, count * SizeOf(dtype), offset);
+  return Place{*shard, (*shard)->header.data_begin + entry->second->data.begin};
+}
+
+/// Of f32 and bf16, one to the other.
+static auto Convert(const std::byte* from, DType dtype, int64_t count, void* out) -> void {
+  if (dtype == DType::F32) {
+    const auto* const floats = reinterpret_cast<const float*>(from);
+    for (int64_t i = 0; i < count; ++i) {
+      Store(static_cast<BFloat16*>(out)[i], floats[i]);
+    }
+    return;
+  }
+  const auto* const halves = reinterpret_cast<const BFloat16*>(from);
+  for (int64_t i = 0; i < count; ++i) {
+    static_cast<float*>(out)[i] = Load(halves[i]);
+  }
+}
+
+auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, DType saved, int64_t begin, int64_t count,
+                               DType dtype, void* out) -> Status {
+  const auto place = PlaceOf(stored, piece, saved);
+  if (!place) {
+    return place.error();
+  }
+  const int64_t offset = place->offset + begin * SizeOf(saved);
+  if (saved == dtype) {
+    return ReadAll(place->file->file, out, count * SizeOf(saved), offset);
+  }
+  CHECK((saved == DType::F32 || saved == DType::BF16) && (dtype == DType::F32 || dtype == DType::BF16),
+        "{} is {}, and is read as {}", stored, ToText(saved), ToText(dtype));
+  constexpr int64_t BlockSize = 4096;
+  alignas(float) std::array<std::byte, static_cast<size_t>(BlockSize) * sizeof(float)> block;
+  for (int64_t at = 0; at < count; at += BlockSize) {
+    const int64_t size = std::min(BlockSize, count - at);
+    RETURN_IF_ERROR(ReadAll(place->file->file, block.data(), size * SizeOf(saved), offset + at * SizeOf(saved)));
+    Convert(block.data(), saved, size, static_cast<std::byte*>(out) + at * SizeOf(dtype));
+  }
+  return Success{};
+}
+
+auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*> {
+  if (const auto known = mapped_.find(name); known != mapped_.end()) {
+    return known->second.get();
+  }
+  const auto tensor = manifest_.tensors.find(std::string(name));
+  if (tensor == manifest_.tensors.end()) {
+    return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
+  }
+  std::vector<MappedTensor::Part> parts;
+  for (const Piece& piece : tensor->second.pieces) {
+    if (piece.role != StateRole::Parameter) {
+      continue;
+    }
+    const auto place = PlaceOf(StoredName(name, piece.role), piece, tensor->second.dtype);
+    if (!place) {
+      return place.error();
+    }
+    if (place->file->mapped == nullptr) {
+      auto mapped = MappedFile::Map(place->file->file);
+      if (!mapped) {
+        return mapped.error();
+      }
+      place->file->mapped = *std::move(mapped);
+    }
+    parts.push_back({tensor->second.RangeOf(piece), place->file->mapped->data() + place->offset});
+  }
+  auto mapped =
+      std::make_unique<MappedTensor>(NumElements(tensor->second.shape), tensor->second.dtype, std::move(parts));
+  return (mapped_[std::string(name)] = std::move(mapped)).get();
 }
 
 }  // namespace shardc

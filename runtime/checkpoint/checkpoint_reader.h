@@ -1,52 +1,27 @@
-// Finds checkpoints and reads them, whatever mesh wrote them: a rank asks for elements of logical tensors and gets them
-// from the pieces that hold them. Everything is checked before the first element is given out.
+// Reads checkpoints, whatever mesh wrote them: a rank asks for elements of logical tensors and gets them from the
+// pieces that hold them. Everything is checked before the first element is given out.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/expr/loaded_tensor.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/fs.h"
-#include "runtime/checkpoint/manifest.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {
 
-struct CheckpointInfo {
-  /// Of the directory step-N.
-  std::string path;
-  int64_t step = 0;
-  std::string run_id;
-  std::string plan_hash;
-  /// Directories that bear a checkpoint's name and are none, with the reason: to be told to the user.
-  std::vector<std::string> skipped;
-  /// Leftovers of saves that did not come to their commit.
-  std::vector<std::string> abandoned;
-};
-
-/// The checkpoint of `run_id` with the highest step (by its manifest, never by time) in `dir`; none where `dir` is
-/// missing or holds none. Errors: ExitCode::Checkpoint where directories with a checkpoint's name are there and none of
-/// them is a whole checkpoint of this run: a run does not start from scratch over the remains of another.
-auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs())
-    -> ErrorOr<std::optional<CheckpointInfo>>;
-
-/// Removes what saves of `run_id` left under temporary names. Errors: what could not be removed.
-auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs()) -> Status;
-
-/// Collective: rank 0 removes leftovers and looks; all get its answer or its error. (`skipped`, `abandoned`: rank 0
-/// only.)
-auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs = PosixFs())
-    -> ErrorOr<std::optional<CheckpointInfo>>;
-
 /// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation; moments and data do not
-/// matter.
-enum class ReadPurpose : uint8_t { Resume, Parameters };
+/// matter. Seed: the tensors that a first start reads; which go where was decided when the plan was made, for the very
+/// manifest that the plan names.
+enum class ReadPurpose : uint8_t { Resume, Parameters, Seed };
 
 struct CheckpointReaderOptions {
   std::string path;
@@ -69,11 +44,16 @@ class CheckpointReader {
   ~CheckpointReader();
 
   auto manifest() const -> const Manifest& { return manifest_; }
+  /// As its file has it.
+  auto manifest_text() const -> const std::string& { return manifest_text_; }
   auto step() const -> int64_t { return manifest_.step; }
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
-  /// A stretch of a logical tensor, whatever pieces it was saved in.
+  /// A stretch of a logical tensor, whatever pieces it was saved in. Where it was saved as another type than asked for,
+  /// of f32 and bf16, it is widened, or rounded to the nearest, ties to even.
   auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype, void* out) -> Status;
+  /// A parameter's tensor, to be read at any place; it lives as long as the reader.
+  auto Map(std::string_view name) -> ErrorOr<const LoadedTensor*>;
 
  private:
   struct ShardFile;
@@ -81,17 +61,26 @@ class CheckpointReader {
   explicit CheckpointReader(CheckpointReaderOptions options);
   auto Load() -> Status;
   auto CheckAgainstPlan() const -> Status;
+  auto CheckSeed() const -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
-  /// Elements [begin, begin + count) of a piece.
-  auto ReadRun(const std::string& stored, const Piece& piece, int64_t begin, int64_t count, DType dtype, void* out)
-      -> Status;
+  /// Elements [begin, begin + count) of a piece of type `saved`.
+  auto ReadRun(const std::string& stored, const Piece& piece, DType saved, int64_t begin, int64_t count, DType dtype,
+               void* out) -> Status;
+  struct Place {
+    ShardFile* file = nullptr;
+    /// Of the piece's first byte in it.
+    int64_t offset = 0;
+  };
+  auto PlaceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Place>;
   auto FileNamed(const std::string& name) -> ErrorOr<ShardFile*>;
 
   CheckpointReaderOptions options_;
   Manifest manifest_;
+  std::string manifest_text_;
   Descriptor directory_;
   std::map<std::string, std::unique_ptr<ShardFile>, std::less<>> files_;
+  std::map<std::string, std::unique_ptr<LoadedTensor>, std::less<>> mapped_;
 };
 
 }  // namespace shardc

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <optional>
 
+#include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/agree.h"
-#include "runtime/checkpoint/cover.h"
-#include "runtime/checkpoint/digest.h"
+#include "runtime/checkpoint/read_manifest.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/stored_pieces.h"
 
 namespace shardc {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/fs.h"
-#include "runtime/checkpoint/manifest.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {

@@ -248,13 +248,4 @@ auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Sta
   return Success{};
 }
 
-auto IsPlainName(std::string_view name) -> bool {
-  constexpr size_t MaxLength = 200;
-  return !name.empty() && name.size() <= MaxLength && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' || c == '_' ||
-                  c == '-';
-         });
-}
-
 }  // namespace shardc

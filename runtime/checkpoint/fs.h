@@ -78,7 +78,4 @@ auto RenameAt(const Descriptor& directory, const std::string& from, const std::s
 /// Removes a directory of files. What is no file in it stays, and the directory with it.
 auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Status;
 
-/// True for names of files that a manifest may hold: 1 to 200 of [A-Za-z0-9._-], not beginning with a dot.
-auto IsPlainName(std::string_view name) -> bool;
-
 }  // namespace shardc

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "runtime/checkpoint/json.h"
+#include "compiler/checkpoint/json.h"
 
 namespace shardc {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/agree.h"
-#include "runtime/checkpoint/digest.h"
 
 namespace shardc {
 

@@ -118,10 +118,14 @@ auto Off(const Parameter& parameter, std::string_view what, double realised, dou
 }  // namespace
 
 auto RealisedInit(const Plan& plan, const DrawnByAll& all) -> ErrorOr<InitRecord> {
-  InitRecord record{.seed = plan.run.init_seed, .elements_drawn = all.elements, .parameters = {}};
+  InitRecord record{
+      .seed = plan.run.init_seed, .loaded_from = plan.seed.manifest, .elements_drawn = all.elements, .parameters = {}};
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
     const Drawn& drawn = all.parameters[id];
+    if (LoadedTensorOf(parameter)) {
+      continue;
+    }
     if (drawn.count != parameter.num_elements()) {
       return Fail(ExitCode::InternalFault, "{}: {} elements were drawn, and it has {}", parameter.name, drawn.count,
                   parameter.num_elements());

@@ -1,4 +1,4 @@
-// What a start from scratch drew: summed over the ranks, held to what the rules say, and put on record.
+// What a first start drew: summed over the ranks, held to what the rules say, and put on record.
 #pragma once
 
 #include "compiler/plan/init_record.h"
@@ -19,7 +19,7 @@ struct DrawnByAll {
 auto SumDrawn(Communicator& communicator, const Plan& plan, const IdVector<ParameterId, Drawn>& mine)
     -> ErrorOr<DrawnByAll>;
 
-/// Mean and standard deviation of each parameter as drawn.
+/// Mean and standard deviation of each parameter that was drawn, not loaded.
 /// Errors: InternalFault, naming the parameter, where its elements were not drawn once each, or where mean or deviation
 ///   is farther from that of its rule than chance allows: 8 standard errors for many elements. Of formulas nothing is
 ///   known.

@@ -15,6 +15,8 @@ struct RankServices {
   CheckpointWriter* writer = nullptr;
   /// Set once a checkpoint was chosen; ops that read it are bound after that.
   CheckpointReader* reader = nullptr;
+  /// Set while a first start reads it.
+  CheckpointReader* seed = nullptr;
   /// What this rank drew.
   IdVector<ParameterId, Drawn>* drawn = nullptr;
 };
@@ -32,6 +34,7 @@ class RankBinder : public Binder {
   auto tokens() -> TokenReader& override { return *Present(services_->tokens, "token reader"); }
   auto writer() -> CheckpointWriter& override { return *Present(services_->writer, "checkpoint writer"); }
   auto reader() -> CheckpointReader& override { return *Present(services_->reader, "checkpoint reader"); }
+  auto seed() -> CheckpointReader* override { return services_->seed; }
   auto DrawnOf(ParameterId parameter) -> Drawn* override {
     return services_->drawn == nullptr ? nullptr : &(*services_->drawn)[parameter];
   }

@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "compiler/plan/init_record.h"
+#include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"
+#include "runtime/checkpoint/find_newest.h"
 #include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
@@ -178,6 +180,40 @@ auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status
   return Success{};
 }
 
+auto RankRunner::StartFirst() -> Status {
+  const Seed& seed = plan_.seed;
+  std::unique_ptr<CheckpointReader> reader;
+  if (seed.is_set()) {
+    auto opened = CheckpointReader::Open(
+        {.path = seed.path, .plan = &plan_, .purpose = ReadPurpose::Seed, .communicator = context_.comm});
+    if (!opened) {
+      return Fail(opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
+    }
+    reader = *std::move(opened);
+    seed_manifest_ = reader->manifest_text();
+  }
+  services_.seed = reader.get();
+  const auto kernels = SharedInitKernels();
+  const Status fired = Fire(TriggerKind::First);
+  services_.seed = nullptr;
+  RETURN_IF_ERROR(fired);
+  // The moments are zero.
+  RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
+  if (!leads()) {
+    return Success{};
+  }
+  if (!seed.is_set()) {
+    PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
+    return Success{};
+  }
+  const auto loaded = std::count_if(plan_.parameters.begin(), plan_.parameters.end(),
+                                    [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
+  PrintLog(stderr,
+           fmt::format("run {}: started from seed {} (step {} of run {}), {} parameters loaded, {} generated\n",
+                       plan_.run.run_id, seed.path, seed.step, seed.run_id, loaded, plan_.parameters.size() - loaded));
+  return Success{};
+}
+
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
   const auto begin = Clock::now();
   auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
@@ -199,13 +235,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
                                    CompletedSteps()));
     }
   } else {
-    const auto kernels = SharedInitKernels();
-    RETURN_IF_ERROR(Fire(TriggerKind::First));
-    // The moments are zero.
-    RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
-    if (leads()) {
-      PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
-    }
+    RETURN_IF_ERROR(StartFirst());
   }
   const auto drawn = SumDrawn(*context_.comm, plan_, drawn_);
   if (!drawn) {
@@ -318,6 +348,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(PutOnRecord(context_.run_dir, "plan.shardc", PrintPlan(plan_)));
     if (realised_) {
       RETURN_IF_ERROR(PutOnRecord(context_.run_dir, std::string(InitRecordName), ToText(*realised_)));
+    }
+    if (!seed_manifest_.empty()) {
+      RETURN_IF_ERROR(PutOnRecord(context_.run_dir, SeedRecordName, seed_manifest_));
     }
     auto metrics = MetricsWriter::Open(context_.run_dir + "/metrics.jsonl", *begun);
     if (!metrics) {

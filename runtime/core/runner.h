@@ -58,6 +58,8 @@ class RankRunner {
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
   auto Restore(const std::string& path, ReadPurpose purpose) -> Status;
+  /// A first start: from scratch, or from the plan's seed.
+  auto StartFirst() -> Status;
   /// The metrics whose names begin so.
   auto TermsOf(std::string_view prefix) const -> std::vector<LossTerm>;
   auto Record(double seconds) -> Status;
@@ -72,8 +74,9 @@ class RankRunner {
   Execution execution_;
   ScalarTable scalars_;
   IdVector<ParameterId, Drawn> drawn_;
-  /// After a start from scratch.
+  /// After a first start: what was drawn, and the manifest of the seed where parameters were loaded.
   std::optional<InitRecord> realised_;
+  std::string seed_manifest_;
   RankServices services_;
   RankBinder binder_;
   double bind_seconds_ = 0;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <utility>
 
 #include "compiler/base/check.h"
-#include "compiler/expr/element.h"
 
 namespace shardc {
 
@@ -23,9 +23,10 @@ auto SharedInitKernels() -> std::shared_ptr<ElementJit> {
   return kernels;
 }
 
-InitialValues::InitialValues(ElementSource parameter, const FindElementSource& find)
-    : kernels_(SharedInitKernels()), parameter_(std::move(parameter)) {
-  auto program = MakeElementProgram(parameter_, find);
+InitialValues::InitialValues(ElementSource parameter, const FindElementSource& find, const FindLoadedShape& find_loaded,
+                             OpenLoadedTensor open)
+    : kernels_(SharedInitKernels()), parameter_(std::move(parameter)), open_(std::move(open)) {
+  auto program = MakeElementProgram(parameter_, find, find_loaded);
   CHECK(program.ok(), "`{}`: {}", parameter_.rule.text(), program.errors.front().message);
   program_ = std::move(program.value);
   for (const PhiloxKey<uint64_t>& key : program_.keys) {
@@ -33,11 +34,76 @@ InitialValues::InitialValues(ElementSource parameter, const FindElementSource& f
   }
 }
 
-InitialValues::InitialValues(const Plan& plan, const Parameter& parameter)
-    : InitialValues(InitSources(plan), parameter.name) {}
+InitialValues::InitialValues(const Plan& plan, const Parameter& parameter, OpenLoadedTensor open)
+    : InitialValues(InitSources(plan), parameter.name, std::move(open)) {}
 
-InitialValues::InitialValues(InitSources sources, std::string_view name)
-    : InitialValues(*sources.Find(name), [&](std::string_view other) { return sources.Find(other); }) {}
+InitialValues::InitialValues(InitSources sources, std::string_view name, OpenLoadedTensor open)
+    : InitialValues(
+          *sources.Find(name), [&](std::string_view other) { return sources.Find(other); }, sources.FindLoaded(),
+          std::move(open)) {}
+
+auto InitialValues::OpenTensors() -> Status {
+  for (size_t i = loaded_.size(); i < program_.loads.size(); ++i) {
+    CHECK(open_ != nullptr, "`{}` without a checkpoint", parameter_.rule.text());
+    const auto tensor = open_(program_.loads[i].tensor);
+    if (!tensor) {
+      return tensor.error();
+    }
+    CHECK((*tensor)->num_elements() == program_.loads[i].num_elements, "{} has {} elements, not {}",
+          program_.loads[i].tensor, (*tensor)->num_elements(), program_.loads[i].num_elements);
+    loaded_.push_back(*tensor);
+  }
+  position_kernels_.resize(loaded_.size());
+  return Success{};
+}
+
+/// What the loads that are needed read for elements [first, first + count).
+auto InitialValues::Gather(const std::vector<bool>& is_needed, int64_t first, int64_t count) -> void {
+  gathered_.resize(program_.loads.size() * static_cast<size_t>(count));
+  positions_.resize(static_cast<size_t>(count));
+  for (size_t i = 0; i < program_.loads.size(); ++i) {
+    const int op = program_.loads[i].op;
+    if (!is_needed[static_cast<size_t>(op)]) {
+      continue;
+    }
+    const LoadedTensor& tensor = *loaded_[i];
+    float* const out = gathered_.data() + i * static_cast<size_t>(count);
+    const int position = program_.ops[static_cast<size_t>(op)].position;
+    if (position < 0) {
+      // A pass may reach beyond the last element.
+      tensor.Read(first, std::min(count, tensor.num_elements() - first), out);
+      continue;
+    }
+    std::optional<ElementKernel>& known = position_kernels_[i];
+    if (!known) {
+      known = kernels_->KernelOfDoubles(program_, position);
+    }
+    const ElementKernel& kernel = *known;
+    CHECK(count % kernel.elements_per_pass == 0, "{} elements in passes of {}", count, kernel.elements_per_pass);
+    // A fault of a position is one of what needs it, which the kernel of the values finds.
+    static_cast<void>(kernel.run(program_.numbers.data(), key_words_.data(), nullptr, first,
+                                 count / kernel.elements_per_pass, positions_.data()));
+    // Runs of neighbours at once: of copies that are not permuted they are rows.
+    for (int64_t e = 0; e < count;) {
+      const int64_t begin = tensor.ElementAt(positions_[static_cast<size_t>(e)]);
+      int64_t run = 1;
+      while (e + run < count && tensor.ElementAt(positions_[static_cast<size_t>(e + run)]) == begin + run) {
+        ++run;
+      }
+      tensor.Read(begin, run, out + e);
+      e += run;
+    }
+  }
+}
+
+/// Returns: whether all elements have values. `is_needed`: what the kernel's instruction needs.
+auto InitialValues::RunKernel(const ElementKernel& kernel, const std::vector<bool>& is_needed, int64_t first,
+                              int64_t passes, void* out) -> bool {
+  if (!program_.loads.empty()) {
+    Gather(is_needed, first, passes * kernel.elements_per_pass);
+  }
+  return kernel.run(program_.numbers.data(), key_words_.data(), gathered_.data(), first, passes, out) == 0;
+}
 
 auto InitialValues::Kernel() -> const ElementKernel& {
   if (!kernel_) {
@@ -50,12 +116,15 @@ auto InitialValues::Kernel() -> const ElementKernel& {
 auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
   const ElementKernel& kernel = Kernel();
   const int64_t per_pass = kernel.elements_per_pass;
+  const std::vector<bool> is_needed = program_.NeededBy(program_.root);
   const auto run = [&](int64_t first, int64_t passes, float* to) {
-    return kernel.run(program_.numbers.data(), key_words_.data(), first, passes, to) == 0;
+    return RunKernel(kernel, is_needed, first, passes, to);
   };
+  const int64_t most_passes =
+      program_.loads.empty() ? std::numeric_limits<int64_t>::max() : PassElements / kernel.elements_per_pass;
   std::array<float, MostElementsPerPass> buffer;
   for (int64_t at = elements.begin; at < elements.end;) {
-    const int64_t passes = at % ElementsPerBlock == 0 ? (elements.end - at) / per_pass : 0;
+    const int64_t passes = at % ElementsPerBlock == 0 ? std::min((elements.end - at) / per_pass, most_passes) : 0;
     float* const to = out + (at - elements.begin);
     if (passes > 0) {
       if (!run(at, passes, to)) {
@@ -69,7 +138,7 @@ auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
         std::min(elements.end, at % ElementsPerBlock == 0 ? first + per_pass : first + ElementsPerBlock);
     // What lies behind the end may have no value, and need none.
     if (!run(first, 1, buffer.data())) {
-      ElementEvaluator evaluator(program_);
+      ElementEvaluator evaluator = Evaluator();
       for (int64_t i = at; i < end; ++i) {
         const auto value = evaluator.At(i);
         if (value.has_fault) {
@@ -90,16 +159,17 @@ auto InitialValues::SetRowNorms(int64_t row) -> bool {
   const int64_t first = elements.begin / ElementsPerBlock * ElementsPerBlock;
   for (const RowNorm& norm : program_.row_norms) {
     const ElementKernel kernel = kernels_->KernelOfDoubles(program_, norm.root);
+    const std::vector<bool> is_needed = program_.NeededBy(norm.root);
     const int64_t per_pass = kernel.elements_per_pass;
     std::array<double, MostElementsPerPass> values;
     double sum = 0;
     for (int64_t at = first; at < elements.end; at += per_pass) {
-      const bool has_fault = kernel.run(program_.numbers.data(), key_words_.data(), at, 1, values.data()) != 0;
+      const bool has_fault = !RunKernel(kernel, is_needed, at, 1, values.data());
       const int64_t begin = std::max(at, elements.begin);
       const int64_t end = std::min(at + per_pass, elements.end);
       // A fault may be one of the rows beside this one.
       const bool is_whole = begin == at && end == at + per_pass;
-      if (has_fault && (is_whole || ElementEvaluator(program_).At(elements.begin).has_fault)) {
+      if (has_fault && (is_whole || Evaluator().At(elements.begin).has_fault)) {
         return false;
       }
       for (int64_t i = begin; i < end; ++i) {
@@ -113,7 +183,7 @@ auto InitialValues::SetRowNorms(int64_t row) -> bool {
 }
 
 auto InitialValues::Error(Interval elements) const -> Status {
-  ElementEvaluator evaluator(program_);
+  ElementEvaluator evaluator = Evaluator();
   for (int64_t i = elements.begin; i < elements.end; ++i) {
     if (evaluator.At(i).has_fault) {
       return Fail(ExitCode::RecipeRejected, "the init rule {}", NoValueText(parameter_, i));
@@ -127,6 +197,7 @@ auto InitialValues::Fill(Interval elements, float* out) -> Status {
     std::fill_n(out, elements.size(), static_cast<float>(program_.numbers[0]));
     return Success{};
   }
+  RETURN_IF_ERROR(OpenTensors());
   if (program_.row_norms.empty()) {
     return FillFromPasses(elements, out) ? Status(Success{}) : Error(elements);
   }

@@ -1,16 +1,22 @@
-// Initial values: what an element begins with depends on the plan's rule, (seed, parameter name, element), and nothing
-// else, so any mesh makes the same bits and a rank makes only what it owns. The random streams are described in
-// schemas/random.md; the values are made by code that LLVM generates, a kernel for all rules of one form.
+// Initial values: what an element begins with depends on the plan's rule, (seed, parameter name, element), the tensors
+// of a checkpoint that the rule reads, and nothing else, so any mesh makes the same bits and a rank makes only what it
+// owns. The random streams are described in schemas/random.md; the values are made by code that LLVM generates, a
+// kernel for all rules of one form.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/expr/element.h"
 #include "compiler/expr/element_program.h"
 #include "compiler/expr/jit/element_jit.h"
+#include "compiler/expr/loaded_tensor.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/plan.h"
@@ -21,20 +27,33 @@ namespace shardc {
 /// of these pointers or an InitialValues does: whoever makes many holds one.
 auto SharedInitKernels() -> std::shared_ptr<ElementJit>;
 
+/// The tensor of a name of the checkpoint that the plan starts from, which outlives those who asked for it.
+using OpenLoadedTensor = std::function<ErrorOr<const LoadedTensor*>(std::string_view tensor)>;
+
 /// Of one parameter.
 class InitialValues {
  public:
-  explicit InitialValues(ElementSource parameter, const FindElementSource& find);
-  /// Requires: the plan verifies.
-  InitialValues(const Plan& plan, const Parameter& parameter);
+  explicit InitialValues(ElementSource parameter, const FindElementSource& find,
+                         const FindLoadedShape& find_loaded = {}, OpenLoadedTensor open = {});
+  /// Requires: the plan verifies; `open` is set where its rules read a checkpoint.
+  InitialValues(const Plan& plan, const Parameter& parameter, OpenLoadedTensor open = {});
 
-  /// Writes elements [begin, end), row by row, to out[0 ... end - begin), rounded to float.
-  /// Errors: an element without a value, a finite float: its indices, and the rule.
+  /// Writes elements [begin, end), row by row, to out[0 ... end - begin), rounded to float. Beside `out` it takes
+  /// memory for PassElements elements, 8 bytes each and 4 for each tensor that the rule reads. Errors: an element
+  /// without a value, a finite float: its indices, and the rule; those of opening a tensor.
   auto Fill(Interval elements, float* out) -> Status;
 
  private:
-  InitialValues(InitSources sources, std::string_view name);
+  /// Elements whose loaded values are gathered at a time.
+  static constexpr int64_t PassElements = 4096;
+
+  InitialValues(InitSources sources, std::string_view name, OpenLoadedTensor open);
   auto Kernel() -> const ElementKernel&;
+  auto OpenTensors() -> Status;
+  auto Gather(const std::vector<bool>& is_needed, int64_t first, int64_t count) -> void;
+  auto RunKernel(const ElementKernel& kernel, const std::vector<bool>& is_needed, int64_t first, int64_t passes,
+                 void* out) -> bool;
+  auto Evaluator() const -> ElementEvaluator { return ElementEvaluator(program_, loaded_); }
   auto FillFromPasses(Interval elements, float* out) -> bool;
   auto SetRowNorms(int64_t row) -> bool;
   auto Error(Interval elements) const -> Status;
@@ -46,6 +65,14 @@ class InitialValues {
   std::optional<ElementKernel> kernel_;
   /// Of the keys, the words of each next to each other.
   std::vector<uint64_t> key_words_;
+  OpenLoadedTensor open_;
+  /// One for each of the program's loads, once opened.
+  std::vector<const LoadedTensor*> loaded_;
+  /// Of their positions, made when they are first needed.
+  std::vector<std::optional<ElementKernel>> position_kernels_;
+  /// The numbers of the elements that one load reads; and what all read.
+  std::vector<double> positions_;
+  std::vector<float> gathered_;
 };
 
 }  // namespace shardc

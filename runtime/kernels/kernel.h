@@ -60,6 +60,8 @@ class Binder {
   virtual auto tokens() -> TokenReader& = 0;
   virtual auto writer() -> CheckpointWriter& = 0;
   virtual auto reader() -> CheckpointReader& = 0;
+  /// The checkpoint that parameters begin from, while a first start reads it. Null: there is none, or no more.
+  virtual auto seed() -> CheckpointReader* { return nullptr; }
   /// Where initialize ops count what they draw of a parameter. Null: nobody asks.
   virtual auto DrawnOf(ParameterId parameter) -> Drawn* {
     static_cast<void>(parameter);

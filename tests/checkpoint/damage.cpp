@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/digest.h"
+#include "compiler/checkpoint/digest.h"
+#include "runtime/checkpoint/find_newest.h"
 #include "tests/checkpoint/world.h"
 #include "tests/support/temporary_folder.h"
 
@@ -162,10 +163,7 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
          m["tensors"][tensor]["shape"] = {4294967296, 4294967296};
        },
        "more than 2^63 - 1"},
-      {"nine dims",
-       [&](json& m) {
-         m["tensors"][tensor]["shape"] = {1, 1, 1, 1, 1, 1, 1, 1, 305};
-       },
+      {"nine dims", [&](json& m) { m["tensors"][tensor]["shape"] = {1, 1, 1, 1, 1, 1, 1, 1, 305}; },
        "more than 8 numbers"},
       {"tensor name", [](json& m) { m["tensors"]["a/b"] = m["tensors"]["model.norm.weight"]; }, "no plain name"},
   };

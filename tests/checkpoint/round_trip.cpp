@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/find_newest.h"
 #include "tests/checkpoint/fault_fs.h"
 #include "tests/checkpoint/world.h"
 #include "tests/support/temporary_folder.h"

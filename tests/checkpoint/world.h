@@ -10,11 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/checkpoint/cover.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
-#include "runtime/checkpoint/cover.h"
+#include "runtime/checkpoint/stored_pieces.h"
 #include "runtime/comm/communicator.h"
 #include "tests/support/owned_runs.h"
 

@@ -144,6 +144,7 @@ constexpr ValueCase ValueCases[] = {
      .value = "if 0 <= index(1) then min(max(index(0), 0), index(1)) else none()"},
     {.text = "copy(\"layers.{layer - 1}.q.{2 * 3}\", index(1), 4)", .value = "copy('layers.2.q.6', index(1), 4)"},
     {.text = "copy('x')", .value = "copy('x')"},
+    {.text = "seed(\"layers.{layer - 1}.q\", layers - 32 + index(1))", .value = "seed('layers.2.q', 0 + index(1))"},
     {.text = "normal(0, 1) / row_norm(normal(0, 1))", .value = "normal(0, 1) / row_norm(normal(0, 1))"},
     // What no element has a value for is a fault, behind whatever condition on the element.
     {.text = "if index(0) > 0 then 1 / 0 else 1", .value = "expr-domain 24:1"},

@@ -108,6 +108,8 @@ auto ReadRepositoryFile(const std::string& path) -> std::string { return ReadTex
 
 auto CompileText(const std::string& path, const std::string& text, const std::vector<std::string>& overrides,
                  const AfterPass& after_pass) -> ErrorOr<Plan> {
+  // What a case names lies in the repository.
+  std::filesystem::current_path(Root());
   SourceSet sources;
   Diagnostics diagnostics(&sources);
   const auto recipe = ReadRecipe(path, text, overrides, sources, diagnostics);

@@ -26,7 +26,7 @@ auto Initialised(std::string_view scheme, const ModelSizes& sizes, double init_s
   Diagnostics diags(&sources);
   PassContext context{&recipe, &diags};
   const std::vector<ParameterSpec> specs = LlamaFamily.parameters(sizes);
-  const std::vector<InitValue> values = ChooseInitValues(specs, sizes, context);
+  const std::vector<InitValue> values = ChooseInitValues(specs, sizes, context).of_parameters;
   CHECK(!diags.has_errors(), "{}", RenderText(diags, {}));
   std::map<std::string, Distribution> result;
   for (size_t s = 0; s < specs.size(); ++s) {

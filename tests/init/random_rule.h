@@ -1,4 +1,4 @@
-// Random init rules for a matrix: every operation, function and draw.
+// Random init rules for a matrix: every operation, function and draw, copies, and tensors that are loaded.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,13 +23,16 @@ class RandomRule {
   auto Pick(int n) -> int { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
   auto Leaf() -> std::string {
-    switch (Pick(8)) {
+    switch (Pick(11)) {
       case 0: return "index(0)";
       case 1: return "index(1)";
       case 2: return "normal(0, 1)";
       case 3: return fmt::format("uniform(-{}, {})", 1 + Pick(4), 1 + Pick(3));
       case 4: return "trunc_normal(0, 1, -2, 2)";
       case 5: return fmt::format("copy('matrix', index(0), {} - index(1))", columns_ - 1);
+      case 6: return "seed('loaded')";
+      case 7: return fmt::format("seed('loaded', index(0), {} - index(1))", columns_ - 1);
+      case 8: return "copy('of_loaded', (index(0) + 5) % 24, index(1))";
       default: return fmt::format("{}", (Pick(41) - 20) / 8.0);
     }
   }

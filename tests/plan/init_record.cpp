@@ -42,7 +42,7 @@ TEST(InitRecord, DamageIsNamed) {
   };
   const Case cases[] = {
       {"{", "", "it is no JSON object"},
-      {"\"1.0\"", "\"2.0\"", "it has format version 2.0, this program reads version 1"},
+      {"\"1.1\"", "\"2.0\"", "it has format version 2.0, this program reads version 1"},
       {"\"format_version\"", "\"version\"", "`format_version` is not there"},
       {"\"seed\": 18446744073709551614", "\"seed\": -1", "`seed` is not a whole number"},
       {"\"parameters\"", "\"tensors\"", "`parameters` is not there"},
@@ -68,6 +68,20 @@ TEST(InitRecord, DamageIsNamed) {
   EXPECT_FALSE(ParseInitRecord("[]").ok());
 }
 
+// What is loaded was not drawn.
+TEST(InitRecord, LeavesOutWhatIsLoaded) {
+  InitRecord record = Sample();
+  record.loaded_from = "0f";
+  EXPECT_EQ(ParseInitRecord(ToText(record)).value(), record);
+  Plan plan = PlanOfSample();
+  plan.seed.manifest = "0f";
+  EXPECT_EQ(DifferenceFrom(record, plan), "");
+  plan.parameters[ParameterId{1}].init = "seed('b')";
+  EXPECT_EQ(DifferenceFrom(record, plan), "2 parameters there, 1 here");
+  record.parameters.pop_back();
+  EXPECT_EQ(DifferenceFrom(record, plan), "");
+}
+
 TEST(InitRecord, AnotherStartIsNamed) {
   const auto difference = [](const std::function<void(Plan&)>& change) {
     Plan plan = PlanOfSample();
@@ -83,6 +97,7 @@ TEST(InitRecord, AnotherStartIsNamed) {
             "a is f32[2, 3] there, bf16[2, 3] here");
   EXPECT_EQ(difference([&](Plan& plan) { plan.parameters[a].init = "normal(0, 0.03)"; }),
             "a is normal(0, 0.02) there, normal(0, 0.03) here");
+  EXPECT_EQ(difference([&](Plan& plan) { plan.seed.manifest = "0f"; }), "manifest of a seed none there, 0f here");
   // What values do not depend on.
   EXPECT_EQ(difference([](Plan& plan) { plan.mesh = Mesh{{2, 4, 1}}; }), "");
   EXPECT_EQ(difference([](Plan& plan) { plan.run.steps = 100; }), "");

@@ -15,8 +15,10 @@ namespace {
 
 auto PtxOf(std::string_view rule) -> std::string {
   static const ElementSource other = VectorOf("normal(0, 1)", 3, "other", {64, 64});
+  static const std::vector<int64_t> loaded{64, 64};
   const FindElementSource find = [](std::string_view) { return &other; };
-  return ElementPtx(MakeElementProgram(VectorOf(rule, 1, "w", {64, 64}), find).value, "sm_90");
+  const FindLoadedShape find_loaded = [](std::string_view) { return &loaded; };
+  return ElementPtx(MakeElementProgram(VectorOf(rule, 1, "w", {64, 64}), find, find_loaded).value, "sm_90");
 }
 
 constexpr const char* Rules[] = {
@@ -26,6 +28,7 @@ constexpr const char* Rules[] = {
     "uniform(-1, 1)",
     "normal(index(0) / 64, abs(uniform(0, 1)))",
     "copy('other', index(1), index(0)) * sqrt(index(0)) + floor(normal(0, 1)) % 3",
+    "0.5 * seed('loaded', index(1), index(0)) + seed('loaded') / 3",
     "500000 ^ (-2 * index(1) / 64)",
     "sin(index(0)) + cos(index(1)) + exp(-index(0)) * log(1 + index(1)) + tanh(normal(0, 1)) + erf(uniform(-1, 1))",
     "if index(0) < 3 and not index(1) == 2 then erfinv(uniform(-1, 1)) else ceil(uniform(0, 9))",

@@ -1,6 +1,7 @@
 #include "tests/recipe/case_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "compiler/check/check_recipe.h"
@@ -68,6 +69,8 @@ auto ParseCase(const std::string& name, const std::string& file_text) -> RecipeC
 }
 
 auto RunCase(const RecipeCase& recipe_case, const std::string& text, CaseResult& result) -> void {
+  // What a case names lies relative to it.
+  std::filesystem::current_path(SHARDC_SOURCE_DIR "/tests/recipe");
   result.diagnostics.set_strict(recipe_case.is_strict);
   auto recipe = ReadRecipe(recipe_case.name, text, recipe_case.overrides, result.sources, result.diagnostics);
   if (!recipe) {

@@ -75,10 +75,16 @@ TEST(Reference, DefaultsAreAccepted) {
 TEST(Reference, SchemaUsesOnlyWhatAllDraftsShare) {
   const auto check = [](const nlohmann::json& schema, const auto& self) -> void {
     const std::set<std::string> allowed{
-        "$schema",  "title",   "description", "type",    "properties", "additionalProperties",
-        "required", "default", "minimum",     "maximum", "enum",       "items"};
+        "$schema", "title",   "description", "type",  "properties", "additionalProperties", "required", "default",
+        "minimum", "maximum", "enum",        "items", "anyOf"};
     for (const auto& [key, value] : schema.items()) {
       EXPECT_TRUE(allowed.contains(key)) << key;
+    }
+    if (schema.contains("anyOf")) {
+      for (const auto& form : schema.at("anyOf")) {
+        self(form, self);
+      }
+      return;
     }
     if (schema.at("type") == "object") {
       EXPECT_EQ(schema.at("additionalProperties"), false);

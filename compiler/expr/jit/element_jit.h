@@ -16,8 +16,10 @@ struct ElementKernel {
   int64_t elements_per_pass = 0;
   /// Writes the elements first ... first + passes * elements_per_pass - 1 to `out`, rounded to float, or as doubles
   /// where the kernel was made for them; of an element with a fault anything. Returns: whether any had one. Requires:
-  /// `first` is a multiple of ElementsPerBlock; numbers and keys are those of a program of the kernel's shape.
-  uint64_t (*run)(const double* numbers, const uint64_t* keys, int64_t first, int64_t passes, void* out) = nullptr;
+  /// `first` is a multiple of ElementsPerBlock; numbers and keys are those of a program of the kernel's shape, and
+  /// `loaded` holds, for each of its loads in turn, what it reads for all these elements.
+  uint64_t (*run)(const double* numbers, const uint64_t* keys, const float* loaded, int64_t first, int64_t passes,
+                  void* out) = nullptr;
 
   friend auto operator==(const ElementKernel&, const ElementKernel&) -> bool = default;
 };

@@ -201,6 +201,17 @@ struct IrTarget {
     return element;
   }
 
+  /// What was read for the elements of all passes lies one load after another; where each is from is for the reader to
+  /// know.
+  auto Loaded(int load, const IrValue*) -> IrValue {
+    llvm::Value* const of_load =
+        builder.CreateMul(builder.getInt64(static_cast<uint64_t>(load) * static_cast<uint64_t>(num_lanes)), passes);
+    llvm::Type* const number = builder.getFloatTy();
+    llvm::Value* const place = builder.CreateGEP(number, function->getArg(2), builder.CreateAdd(of_load, offset));
+    auto* const lanes = llvm::FixedVectorType::get(number, static_cast<unsigned>(num_lanes));
+    return ToDouble(IrValue(builder, builder.CreateAlignedLoad(lanes, place, llvm::Align(alignof(float)))));
+  }
+
   auto Word(int stream, int draw, const IrValue* position) -> IrValue {
     if (position == nullptr) {
       return OwnWords(stream, draw);
@@ -237,6 +248,9 @@ struct IrTarget {
   bool calls_functions;
   /// The number of the first element of the pass; an i64.
   llvm::Value* first = nullptr;
+  /// How many elements lie between it and the first of all passes, and how many passes there are; i64.
+  llvm::Value* offset = nullptr;
+  llvm::Value* passes = nullptr;
   std::map<int, IrValue> literals{};
   std::map<int, PhiloxKey<IrValue>> keys{};
   IrValue element{};
@@ -280,18 +294,18 @@ auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgr
   llvm::IRBuilder<> builder(context);
   llvm::Type* const pointer = builder.getPtrTy();
   llvm::Type* const word = builder.getInt64Ty();
-  std::vector<llvm::Type*> arguments{pointer, pointer, word, word, pointer};
+  std::vector<llvm::Type*> arguments{pointer, pointer, pointer, word, word, pointer};
   if (target.has_threads) {
     arguments.push_back(pointer);
   }
   llvm::Function* const function =
       llvm::Function::Create(llvm::FunctionType::get(target.has_threads ? builder.getVoidTy() : word, arguments, false),
                              llvm::Function::ExternalLinkage, name, module);
-  for (const unsigned i : {0U, 1U, 4U}) {
+  for (const unsigned i : {0U, 1U, 2U, 5U}) {
     function->addParamAttr(i, llvm::Attribute::NoAlias);
   }
-  llvm::Argument* const first = function->getArg(2);
-  llvm::Argument* const passes = function->getArg(3);
+  llvm::Argument* const first = function->getArg(3);
+  llvm::Argument* const passes = function->getArg(4);
 
   auto* const entry = llvm::BasicBlock::Create(context, "entry", function);
   auto* const loop = llvm::BasicBlock::Create(context, "loop", function);
@@ -323,18 +337,20 @@ auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgr
   IrTarget ir(builder, enter, function, target);
   llvm::Value* const offset = builder.CreateMul(pass, builder.getInt64(static_cast<uint64_t>(target.lanes)));
   ir.first = builder.CreateAdd(first, offset);
+  ir.offset = offset;
+  ir.passes = passes;
   const auto value = ElementEvaluation<IrTarget>(program, ir).Run(root);
   const IrValue number = Spread(value.number, ir.Element());
   const IrValue stored = as_double ? number : ToFloat(number);
   const IrValue fault = Either(value.fault, Not(IsFinite(stored)));
-  builder.CreateAlignedStore(stored.value(), builder.CreateGEP(stored.element_type(), function->getArg(4), offset),
+  builder.CreateAlignedStore(stored.value(), builder.CreateGEP(stored.element_type(), function->getArg(5), offset),
                              llvm::Align(as_double ? alignof(double) : alignof(float)));
   llvm::Value* const faults = builder.CreateOr(faults_before, InAnyLane(fault));
   if (target.has_threads) {
     auto* const report = llvm::BasicBlock::Create(context, "report", function);
     builder.CreateCondBr(faults, report, done);
     builder.SetInsertPoint(report);
-    builder.CreateStore(builder.getInt32(1), function->getArg(5));
+    builder.CreateStore(builder.getInt32(1), function->getArg(6));
     builder.CreateBr(done);
     builder.SetInsertPoint(done);
     builder.CreateRetVoid();

@@ -20,11 +20,13 @@ struct KernelTarget {
 };
 
 /// Adds to `module` the function
-///   name(const double* numbers, const uint64_t* keys, int64_t first, int64_t passes, T* out) -> uint64_t
+///   name(const double* numbers, const uint64_t* keys, const float* loaded, int64_t first, int64_t passes, T* out)
+///       -> uint64_t
 /// which writes the values of instruction `root` at elements first ... first + passes * lanes - 1 to `out`, as floats
-/// or doubles, and returns whether any had a fault. keys has two words a stream. With threads it returns nothing,
-/// writes 1 to a last argument uint32_t* fault instead, and is a kernel of a one-dimensional grid. Requires: `first` is
-/// a multiple of ElementsPerBlock.
+/// or doubles, and returns whether any had a fault. keys has two words a stream, and loaded[l * passes * lanes + i] is
+/// what loads[l] of the program reads for element first + i. With threads it returns nothing, writes 1 to a last
+/// argument uint32_t* fault instead, and is a kernel of a one-dimensional grid. Requires: `first` is a multiple of
+/// ElementsPerBlock.
 auto AddKernel(llvm::Module& module, const std::string& name, const ElementProgram& program, int root, bool as_double,
                KernelTarget target) -> llvm::Function*;
 

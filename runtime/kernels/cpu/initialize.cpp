@@ -6,6 +6,7 @@
 #include "compiler/expr/moments.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/local_parameter.h"
+#include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/draw_in_pieces.h"
 #include "runtime/kernels/cpu/operand.h"
@@ -45,10 +46,13 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
     return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, &plan, &parameter,
-            drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan)](const Moment& moment) -> Status {
+            drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan), &binder](const Moment& moment) -> Status {
       T* const out = shard.At(moment) + at;
       // Here and not when the plan is bound: a restart draws nothing.
-      InitialValues values(plan, parameter);
+      InitialValues values(plan, parameter, [&](std::string_view tensor) -> ErrorOr<const LoadedTensor*> {
+        CHECK(binder.seed() != nullptr, "{} reads {}, and no seed is open", parameter.name, tensor);
+        return binder.seed()->Map(tensor);
+      });
       const auto distribution = InitDistribution(parameter);
       // What sums are taken beside.
       const double center = distribution ? MomentsOf(*distribution).mean : 0;

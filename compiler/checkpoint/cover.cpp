@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/cover.h"
+#include "compiler/checkpoint/cover.h"
 
 #include <algorithm>
 #include <map>

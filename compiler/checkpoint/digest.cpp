@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/digest.h"
+#include "compiler/checkpoint/digest.h"
 
 #include <fmt/format.h>
 

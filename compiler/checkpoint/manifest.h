@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/mesh/box_range.h"
 #include "compiler/plan/plan.h"
-#include "runtime/checkpoint/fs.h"
 
 namespace shardc {
 
@@ -79,13 +79,17 @@ struct Manifest {
 };
 
 constexpr const char* ManifestName = "manifest.json";
+/// In a run directory: the manifest of the checkpoint that the run began from.
+constexpr const char* SeedRecordName = "seed.json";
+/// A file that is larger is not read.
+constexpr int64_t MaxManifestBytes = int64_t{64} << 20;
 
 auto ToText(const Manifest& manifest) -> std::string;
 /// Errors: ExitCode::Checkpoint: damaged (digest, syntax, depth, duplicate keys, ranges, names), or another version.
 auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest>;
 
-/// The manifest of an open checkpoint directory. Errors: as above; none there, or no regular file.
-auto ReadManifest(const Descriptor& directory) -> ErrorOr<Manifest>;
+/// The digest that the first line of a manifest holds. Requires: the text reads.
+auto DigestInManifest(std::string_view text) -> std::string;
 
 /// "model.norm.weight", "model.norm.weight.exp_avg": the tensor's name in a rank's file.
 auto StoredName(std::string_view parameter, StateRole role) -> std::string;
@@ -99,17 +103,7 @@ auto IsCheckpointName(std::string_view name) -> bool;
 auto TemporaryName(int64_t step, std::string_view run_id) -> std::string;
 /// True for what TemporaryName makes for this run.
 auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool;
-
-/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned part of each segment.
-struct StoredPiece {
-  SubVectorId sub_vector;
-  StateRole role = StateRole::Parameter;
-  ParameterId parameter;
-  /// Of the logical tensor.
-  BoxRange range;
-  /// In elements of the slice that the rank owns.
-  int64_t slice_begin = 0;
-};
-auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece>;
+/// True for names of files and tensors that a manifest may hold: 1 to 200 of [A-Za-z0-9._-], not beginning with a dot.
+auto IsPlainName(std::string_view name) -> bool;
 
 }  // namespace shardc

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/json.h"
+#include "compiler/checkpoint/json.h"
 
 #include <utility>
 #include <vector>

@@ -1,11 +1,10 @@
-#include "runtime/checkpoint/manifest.h"
+#include "compiler/checkpoint/manifest.h"
 
 #include <algorithm>
 #include <map>
 
-#include "compiler/plan/local_parameter.h"
-#include "runtime/checkpoint/digest.h"
-#include "runtime/checkpoint/json.h"
+#include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/json.h"
 
 namespace shardc {
 
@@ -14,7 +13,6 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* FormatName = "shardc checkpoint";
-constexpr int64_t MaxManifestBytes = int64_t{64} << 20;
 constexpr size_t DigestDigits = 32;
 /// The first line is these two with the digest between them.
 constexpr std::string_view FirstLineBegin = "{\"digest\":\"";
@@ -258,22 +256,8 @@ auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest> {
   return ReadBody(*body);
 }
 
-auto ReadManifest(const Descriptor& directory) -> ErrorOr<Manifest> {
-  auto file = OpenFileAt(directory, ManifestName);
-  auto bytes = file ? FileBytes(*file) : file.error();
-  if (!bytes) {
-    return Fail(ExitCode::Checkpoint, "{}", bytes.error().message);
-  }
-  if (*bytes > MaxManifestBytes) {
-    return Fail(ExitCode::Checkpoint, "{} has {} bytes; at most {} are read", file->path(), *bytes, MaxManifestBytes);
-  }
-  std::string text(static_cast<size_t>(*bytes), '\0');
-  RETURN_IF_ERROR(ReadAll(*file, text.data(), *bytes, 0));
-  auto manifest = ManifestFromText(text);
-  if (!manifest) {
-    return Fail(ExitCode::Checkpoint, "{}: {}", file->path(), manifest.error().message);
-  }
-  return manifest;
+auto DigestInManifest(std::string_view text) -> std::string {
+  return std::string(text.substr(FirstLineBegin.size(), DigestDigits));
 }
 
 auto StoredName(std::string_view parameter, StateRole role) -> std::string {
@@ -300,33 +284,13 @@ auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool {
   return name.ends_with(suffix) && IsCheckpointName(name.substr(0, name.size() - suffix.size()));
 }
 
-auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
-  const Coordinates coordinates = plan.mesh.CoordinatesOf(rank);
-  std::vector<StoredPiece> pieces;
-  for (const Op& op : plan.section(SectionKind::Save).ops) {
-    const auto* save = op.As<op::SaveShard>();
-    if (save == nullptr) {
-      continue;
-    }
-    const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
-    // Of ranks that hold the same slice the first one stores it.
-    const auto is_first = [&](Axis axis) { return coordinates[static_cast<size_t>(axis)] == 0; };
-    if (!is_first(Axis::Replicate) || (sub_vector.tp_replicated && !is_first(Axis::Tp))) {
-      continue;
-    }
-    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
-    for (const Segment& segment : sub_vector.segments) {
-      const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
-      if (!owned.empty()) {
-        pieces.push_back({.sub_vector = save->sub_vector,
-                          .role = save->role,
-                          .parameter = segment.parameter,
-                          .range = LogicalRange(plan, segment, owned, rank),
-                          .slice_begin = owned.begin - slice_begin});
-      }
-    }
-  }
-  return pieces;
+auto IsPlainName(std::string_view name) -> bool {
+  constexpr size_t MaxLength = 200;
+  return !name.empty() && name.size() <= MaxLength && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' || c == '_' ||
+                  c == '-';
+         });
 }
 
 auto ManifestTensor::RangeOf(const Piece& piece) const -> BoxRange {

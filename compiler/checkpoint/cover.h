@@ -1,7 +1,7 @@
 // That the pieces of a manifest make up its tensors.
 #pragma once
 
-#include "runtime/checkpoint/manifest.h"
+#include "compiler/checkpoint/manifest.h"
 
 namespace shardc {
 

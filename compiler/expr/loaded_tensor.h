@@ -1,0 +1,27 @@
+// A tensor of a checkpoint, as those see it who evaluate rules that read it.
+#pragma once
+
+#include <cstdint>
+
+namespace shardc {
+
+class LoadedTensor {
+ public:
+  LoadedTensor() = default;
+  LoadedTensor(const LoadedTensor&) = delete;
+  auto operator=(const LoadedTensor&) -> LoadedTensor& = delete;
+  virtual ~LoadedTensor() = default;
+
+  virtual auto num_elements() const -> int64_t = 0;
+  /// Elements begin ... begin + count - 1, row by row. Requires: there are these.
+  virtual auto Read(int64_t begin, int64_t count, float* out) const -> void = 0;
+
+  /// The number of an element that an instruction says, or that of another where it says none: positions out of range
+  /// are those of values that nobody asks for.
+  auto ElementAt(double position) const -> int64_t {
+    const int64_t last = num_elements() - 1;
+    return !(position > 0) ? 0 : position < static_cast<double>(last) ? static_cast<int64_t>(position) : last;
+  }
+};
+
+}  // namespace shardc

@@ -1,0 +1,48 @@
+// The checkpoint that a recipe starts from, as its manifest tells, and what of it goes into which parameter: a total
+// match, in both directions.
+//
+// A parameter is loaded from the tensor of its name unless a glob of `missing` matches it; then it begins by its init
+// rule. A tensor is loaded, or a rule reads it, or a glob of `unused` matches it, and only one of them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/model/forward_builder.h"
+#include "compiler/plan/plan.h"
+#include "compiler/recipe/recipe.h"
+
+namespace shardc {
+
+struct SeedCheckpoint {
+  /// Of the directory, as resolved against the recipe's folder.
+  std::string path;
+  /// Of the manifest, as its first line has it.
+  std::string digest;
+  Manifest manifest;
+};
+
+/// Reads the manifest of what start.first names: that in the directory, or, where there is none any more, the one that
+/// the run put on record in `run_dir` when it began. Nothing where the recipe starts from scratch, or with an error.
+/// Errors: seed-unreadable.
+auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint>;
+
+/// Which parameters are loaded.
+/// Errors: seed-missing-glob, seed-parameter-missing, seed-shape.
+auto ChooseLoaded(const std::vector<ParameterSpec>& specs, const SeedCheckpoint& seed, const Recipe& recipe,
+                  Diagnostics& diags) -> std::vector<bool>;
+
+/// Of each tensor that is used, what uses it: "loaded", "read by the rule of lm_head.weight".
+using TensorUses = std::map<std::string, std::string, std::less<>>;
+
+/// Errors: seed-unused-glob, seed-tensor-used, seed-tensor-left.
+auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const TensorUses& uses, Diagnostics& diags)
+    -> void;
+
+/// What the plan says of it, with the tensors that are used.
+auto SeedOf(const SeedCheckpoint& seed, const TensorUses& uses) -> Seed;
+
+}  // namespace shardc

@@ -1,0 +1,141 @@
+#include "runtime/checkpoint/find_newest.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/read_manifest.h"
+
+namespace shardc {
+
+/// The folder of the checkpoints; none where it does not exist.
+static auto OpenIfThere(Fs& fs, const std::string& dir) -> ErrorOr<std::optional<Descriptor>> {
+  const int descriptor = fs.Open(AT_FDCWD, dir.c_str(), O_RDONLY | O_DIRECTORY, 0);
+  if (descriptor >= 0) {
+    return std::optional(Descriptor(fs, descriptor, dir));
+  }
+  const int code = errno;
+  if (code == ENOENT) {
+    return std::optional<Descriptor>();
+  }
+  return Fail(ExitCode::Checkpoint, "cannot open directory {}: {}", dir, std::strerror(code));
+}
+
+auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> ErrorOr<std::optional<CheckpointInfo>> {
+  auto opened = OpenIfThere(fs, dir);
+  if (!opened) {
+    return opened.error();
+  }
+  if (!*opened) {
+    return std::optional<CheckpointInfo>();
+  }
+  const Descriptor parent = std::move(**opened);
+  auto names = ListDirectory(parent);
+  if (!names) {
+    return names.error();
+  }
+
+  std::optional<CheckpointInfo> newest;
+  std::vector<std::string> skipped;
+  std::vector<std::string> abandoned;
+  for (const std::string& name : *names) {
+    if (IsTemporaryName(name, run_id)) {
+      abandoned.push_back(name);
+      continue;
+    }
+    if (!IsCheckpointName(name)) {
+      continue;
+    }
+    auto directory = OpenDirectoryAt(parent, name);
+    auto manifest = directory ? ReadManifest(*directory) : directory.error();
+    if (!manifest) {
+      skipped.push_back(fmt::format("{}: {}", name, manifest.error().message));
+    } else if (manifest->run_id != run_id) {
+      skipped.push_back(fmt::format("{}: it belongs to run {}", name, manifest->run_id));
+    } else if (CheckpointName(manifest->step) != name) {
+      skipped.push_back(fmt::format("{}: its manifest is of step {}", name, manifest->step));
+    } else if (!newest || manifest->step > newest->step) {
+      newest = CheckpointInfo{.path = dir + "/" + name,
+                              .step = manifest->step,
+                              .run_id = manifest->run_id,
+                              .plan_hash = manifest->plan_hash};
+    }
+  }
+  if (!newest && !skipped.empty()) {
+    return Fail(
+        ExitCode::Checkpoint,
+        "{} holds no whole checkpoint of run {}, but: {}; to start anew, move them away, or set `checkpoint.dir` to "
+        "another folder",
+        dir, run_id, fmt::join(skipped, "; "));
+  }
+  if (newest) {
+    newest->skipped = std::move(skipped);
+    newest->abandoned = std::move(abandoned);
+  }
+  return newest;
+}
+
+auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs) -> Status {
+  auto opened = OpenIfThere(fs, dir);
+  if (!opened) {
+    return opened.error();
+  }
+  if (!*opened) {
+    return Success{};
+  }
+  const Descriptor parent = std::move(**opened);
+  auto names = ListDirectory(parent);
+  if (!names) {
+    return names.error();
+  }
+  for (const std::string& name : *names) {
+    if (IsTemporaryName(name, run_id)) {
+      RETURN_IF_ERROR(RemoveDirectoryAt(parent, name));
+    }
+  }
+  return Success{};
+}
+
+auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs)
+    -> ErrorOr<std::optional<CheckpointInfo>> {
+  struct Choice {
+    int64_t found = 0;
+    int64_t step = 0;
+    char plan_hash[128] = {};
+  };
+  Choice choice;
+  std::optional<CheckpointInfo> newest;
+  Status looked = Success{};
+  if (communicator.rank() == 0) {
+    auto found = FindNewest(dir, run_id, fs);
+    if (!found) {
+      looked = found.error();
+    } else {
+      newest = std::move(*found);
+      // After the look, so that the leftovers are listed. One that cannot be removed does no harm.
+      if (const Status removed = RemoveAbandoned(dir, run_id, fs); !removed && newest) {
+        newest->skipped.push_back(removed.error().message);
+      }
+    }
+    if (newest) {
+      choice.found = 1;
+      choice.step = newest->step;
+      CHECK(newest->plan_hash.size() < sizeof(choice.plan_hash), "plan hash {}", newest->plan_hash);
+      std::copy(newest->plan_hash.begin(), newest->plan_hash.end(), choice.plan_hash);
+    }
+  }
+  RETURN_IF_ERROR(FollowRankZero(communicator, looked));
+  RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&choice), sizeof(choice)));
+  if (communicator.rank() != 0 && choice.found != 0) {
+    newest = CheckpointInfo{.path = dir + "/" + CheckpointName(choice.step),
+                            .step = choice.step,
+                            .run_id = run_id,
+                            .plan_hash = choice.plan_hash};
+  }
+  return newest;
+}
+
+}  // namespace shardc

@@ -1,0 +1,41 @@
+// Which checkpoint a run goes on from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "runtime/checkpoint/fs.h"
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+struct CheckpointInfo {
+  /// Of the directory step-N.
+  std::string path;
+  int64_t step = 0;
+  std::string run_id;
+  std::string plan_hash;
+  /// Directories that bear a checkpoint's name and are none, with the reason: to be told to the user.
+  std::vector<std::string> skipped;
+  /// Leftovers of saves that did not come to their commit.
+  std::vector<std::string> abandoned;
+};
+
+/// The checkpoint of `run_id` with the highest step (by its manifest, never by time) in `dir`; none where `dir` is
+/// missing or holds none. Errors: ExitCode::Checkpoint where directories with a checkpoint's name are there and none of
+/// them is a whole checkpoint of this run: a run does not start from scratch over the remains of another.
+auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs())
+    -> ErrorOr<std::optional<CheckpointInfo>>;
+
+/// Removes what saves of `run_id` left under temporary names. Errors: what could not be removed.
+auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs()) -> Status;
+
+/// Collective: rank 0 removes leftovers and looks; all get its answer or its error. (`skipped`, `abandoned`: rank 0
+/// only.)
+auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs = PosixFs())
+    -> ErrorOr<std::optional<CheckpointInfo>>;
+
+}  // namespace shardc

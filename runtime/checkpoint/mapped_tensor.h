@@ -1,0 +1,57 @@
+// A tensor of a checkpoint for reading at any place: pages of the files that hold it, and no memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/expr/loaded_tensor.h"
+#include "runtime/checkpoint/fs.h"
+
+namespace shardc {
+
+/// A file in memory, all of it, as long as this lives. One that is cut short meanwhile ends the process (SIGBUS).
+class MappedFile {
+ public:
+  /// Errors: ExitCode::Environment.
+  static auto Map(const Descriptor& file) -> ErrorOr<std::unique_ptr<MappedFile>>;
+  MappedFile(const MappedFile&) = delete;
+  auto operator=(const MappedFile&) -> MappedFile& = delete;
+  ~MappedFile();
+
+  auto data() const -> const std::byte* { return data_; }
+
+ private:
+  MappedFile(const std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
+
+  const std::byte* data_;
+  size_t bytes_;
+};
+
+class MappedTensor : public LoadedTensor {
+ public:
+  /// A piece, and where its first element lies.
+  struct Part {
+    BoxRange range;
+    const std::byte* data = nullptr;
+  };
+
+  /// Requires: the parts hold each element once (CheckCover); f32 or bf16; the mappings outlive it.
+  MappedTensor(int64_t num_elements, DType dtype, std::vector<Part> parts);
+
+  auto num_elements() const -> int64_t override { return num_elements_; }
+  auto Read(int64_t begin, int64_t count, float* out) const -> void override;
+
+ private:
+  /// The part that holds the element of this row and column.
+  auto PartWith(int64_t column, int64_t row) const -> const Part&;
+
+  int64_t num_elements_;
+  DType dtype_;
+  /// By their columns, then by their elements.
+  std::vector<Part> parts_;
+};
+
+}  // namespace shardc

@@ -1,0 +1,36 @@
+#include "runtime/checkpoint/stored_pieces.h"
+
+#include "compiler/plan/local_parameter.h"
+
+namespace shardc {
+
+auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
+  const Coordinates coordinates = plan.mesh.CoordinatesOf(rank);
+  std::vector<StoredPiece> pieces;
+  for (const Op& op : plan.section(SectionKind::Save).ops) {
+    const auto* save = op.As<op::SaveShard>();
+    if (save == nullptr) {
+      continue;
+    }
+    const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
+    // Of ranks that hold the same slice the first one stores it.
+    const auto is_first = [&](Axis axis) { return coordinates[static_cast<size_t>(axis)] == 0; };
+    if (!is_first(Axis::Replicate) || (sub_vector.tp_replicated && !is_first(Axis::Tp))) {
+      continue;
+    }
+    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+    for (const Segment& segment : sub_vector.segments) {
+      const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+      if (!owned.empty()) {
+        pieces.push_back({.sub_vector = save->sub_vector,
+                          .role = save->role,
+                          .parameter = segment.parameter,
+                          .range = LogicalRange(plan, segment, owned, rank),
+                          .slice_begin = owned.begin - slice_begin});
+      }
+    }
+  }
+  return pieces;
+}
+
+}  // namespace shardc

@@ -1,0 +1,24 @@
+// Which pieces of which tensors a rank stores in a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/mesh/box_range.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned part of each segment.
+struct StoredPiece {
+  SubVectorId sub_vector;
+  StateRole role = StateRole::Parameter;
+  ParameterId parameter;
+  /// Of the logical tensor.
+  BoxRange range;
+  /// In elements of the slice that the rank owns.
+  int64_t slice_begin = 0;
+};
+auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece>;
+
+}  // namespace shardc
