@@ -114,6 +114,9 @@ static auto CheckProducts(CheckContext& context) -> void {
   const double flops_per_token = 8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;
   const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
   static_cast<void>(
+      // As counted by SampleShares.
+      (recipe.data.source.empty() || CheckFits(context, static_cast<double>(sizes.global), 0x1p30,
+                                               "the number of sequences a step, of several sources,", "2^30")) &&
       CheckFits(context, micro_tokens * per_token, MaxElements, "the activations of a microbatch, in elements,",
                 "2^56") &&
       CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the operations of a step on one rank", "2^62") &&

@@ -47,6 +47,8 @@ auto CheckRecompute(CheckContext& context) -> void;
 auto CheckInit(CheckContext& context) -> void;
 auto CheckOptimizer(CheckContext& context) -> void;
 auto CheckData(CheckContext& context) -> void;
+/// Of CheckData.
+auto CheckDataSources(CheckContext& context) -> void;
 auto CheckBatch(CheckContext& context) -> void;
 auto CheckLoss(CheckContext& context) -> void;
 auto CheckTrain(CheckContext& context) -> void;

@@ -30,7 +30,10 @@ auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::
 auto CheckData(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const DataSection& data = recipe.data;
-  CheckFiles(context, "tokens", data.tokens);
+  CheckDataSources(context);
+  if (data.tokens.is_set) {
+    CheckFiles(context, "tokens", data.tokens);
+  }
   if (context.IsSound(data.eval_tokens, recipe.model.seq) && *data.eval_tokens > 0 &&
       *data.eval_tokens <= *recipe.model.seq) {
     context.diags()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/base/check.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/json.h"
 
@@ -167,6 +168,18 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
   }
   manifest.data.seed = seed->get<uint64_t>();
 
+  if (object->contains("sources")) {
+    const json* sources = nullptr;
+    READ(sources, JsonArray(*object, "sources"));
+    for (const json& item : *sources) {
+      ManifestSource& source = manifest.data.sources.emplace_back();
+      READ(source.name, JsonString(item, "name"));
+      READ(source.weight, JsonString(item, "weight"));
+      READ(source.fingerprint, JsonString(item, "fingerprint"));
+    }
+    READ(manifest.data.steps, JsonCount(*object, "steps"));
+  }
+
   READ(object, JsonObject(body, "files"));
   for (const auto& [name, entry] : object->items()) {
     ManifestFile file;
@@ -194,6 +207,26 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
 
 }  // namespace
 
+auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints)
+    -> ManifestData {
+  ManifestData data{.fingerprint = std::move(fingerprint),
+                    .order = plan.data.order,
+                    .seed = plan.data.seed,
+                    .seq = plan.data.seq,
+                    .eval_tokens = plan.data.eval_tokens,
+                    .tokens_per_step = plan.run.tokens_per_step,
+                    .sources = {},
+                    .steps = plan.data.is_mixture() ? plan.run.steps : 0};
+  if (plan.data.is_mixture()) {
+    CHECK(fingerprints.size() == plan.data.sources.size(), "{} fingerprints of {} sources", fingerprints.size(),
+          plan.data.sources.size());
+    for (size_t s = 0; s < fingerprints.size(); ++s) {
+      data.sources.push_back({plan.data.sources[s].name, plan.data.sources[s].weight, fingerprints[s]});
+    }
+  }
+  return data;
+}
+
 auto ToText(const Manifest& manifest) -> std::string {
   json body;
   body["format"] = FormatName;
@@ -215,6 +248,13 @@ auto ToText(const Manifest& manifest) -> std::string {
                   {"seq", manifest.data.seq},
                   {"eval_tokens", manifest.data.eval_tokens},
                   {"tokens_per_step", manifest.data.tokens_per_step}};
+  if (!manifest.data.sources.empty()) {
+    json& sources = body["data"]["sources"] = json::array();
+    for (const ManifestSource& source : manifest.data.sources) {
+      sources.push_back({{"name", source.name}, {"weight", source.weight}, {"fingerprint", source.fingerprint}});
+    }
+    body["data"]["steps"] = manifest.data.steps;
+  }
   body["files"] = json::object();
   for (const auto& [name, file] : manifest.files) {
     body["files"][name] = {{"bytes", file.bytes}, {"xxh3_128", file.digest}};

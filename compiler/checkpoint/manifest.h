@@ -46,6 +46,15 @@ struct ManifestFile {
   friend auto operator==(const ManifestFile&, const ManifestFile&) -> bool = default;
 };
 
+/// One of the sources of a mixture.
+struct ManifestSource {
+  std::string name;
+  std::string weight;
+  std::string fingerprint;
+
+  friend auto operator==(const ManifestSource&, const ManifestSource&) -> bool = default;
+};
+
 struct ManifestData {
   std::string fingerprint;
   /// Train samples taken so far.
@@ -55,6 +64,10 @@ struct ManifestData {
   int64_t seq = 0;
   int64_t eval_tokens = 0;
   int64_t tokens_per_step = 0;
+  /// Of a mixture; one token stream has none.
+  std::vector<ManifestSource> sources;
+  /// That the run was to have, which weights may depend on. Of a mixture; else 0.
+  int64_t steps = 0;
 
   friend auto operator==(const ManifestData&, const ManifestData&) -> bool = default;
 };
@@ -90,6 +103,9 @@ auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest>;
 
 /// The digest that the first line of a manifest holds. Requires: the text reads.
 auto DigestInManifest(std::string_view text) -> std::string;
+/// What the data of a plan is, as far as a restart must find it again. `fingerprints`: of each source by itself.
+auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints)
+    -> ManifestData;
 
 /// "model.norm.weight", "model.norm.weight.exp_avg": the tensor's name in a rank's file.
 auto StoredName(std::string_view parameter, StateRole role) -> std::string;

@@ -25,8 +25,10 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
   const auto make_absolute = [](std::string& path) {
     path = path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
   };
-  for (std::string& file : plan.data.files) {
-    make_absolute(file);
+  for (TokenSource& source : plan.data.sources) {
+    for (std::string& file : source.files) {
+      make_absolute(file);
+    }
   }
   for (TargetHead& head : plan.heads) {
     for (std::string& file : head.files) {

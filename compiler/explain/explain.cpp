@@ -292,6 +292,7 @@ auto Explain(const Plan& plan) -> Report {
   report.init = InitOf(plan);
   report.seed = SeedUseOf(plan);
   report.schedules = SchedulesOf(plan);
+  report.mixture = MixtureOf(plan);
   return report;
 }
 

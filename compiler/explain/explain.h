@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/explain/schedule_chart.h"
+#include "compiler/explain/source_shares.h"
 #include "compiler/ops/ops.h"
 
 namespace shardc {
@@ -118,6 +119,7 @@ struct Report {
   GradientSums gradient_sums;
   LossUse loss;
   std::vector<ScheduleUse> schedules;
+  MixtureUse mixture;
 };
 
 /// Requires: every pass has run. The report points at the plan.

@@ -39,7 +39,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["parameters"] = {{"total", report.parameters_total},
                         {"trainable", report.parameters_trainable},
                         {"per_rank", report.parameters_per_rank}};
-  json["batch"] = {{"global", plan.run.tokens_per_step / plan.data.seq},
+  json["batch"] = {{"global", SamplesPerStep(plan)},
                    {"micro", plan.run.micro_batch},
                    {"accumulate", plan.run.accumulate},
                    {"tokens_per_step", plan.run.tokens_per_step}};
@@ -112,6 +112,14 @@ auto RenderReportJson(const Report& report) -> std::string {
         {"manifest", plan.seed.manifest},
         {"loaded", {{"parameters", report.seed.num_loaded}, {"elements", report.seed.loaded_elements}}},
         {"generated", {{"parameters", report.seed.num_generated}, {"elements", report.seed.generated_elements}}}};
+  }
+  for (const SourceShare& source : report.mixture.sources) {
+    json["data"]["sources"].push_back(
+        {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}, {"fraction", source.fraction}});
+  }
+  if (!report.mixture.sources.empty()) {
+    json["data"]["exact"] = report.mixture.is_exact;
+    json["data"]["fault"] = report.mixture.fault;
   }
   json["schedules"] = Json::array();
   for (const ScheduleUse& schedule : report.schedules) {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "compiler/base/check.h"
 #include "compiler/expr/function_values.h"
@@ -17,10 +18,19 @@
 
 namespace shardc {
 
+/// Of functions that are evaluated from numbers. They stay on the stack: a schedule is evaluated at every step.
+constexpr size_t MostArguments = 8;
+
 Evaluator::Evaluator(const Expr& expr, const ExprVariables& variables)
     : tree_(ExprAccess::Tree(expr)), text_(expr.text()), variables_(variables) {
-  for (const ExprNode& node : tree_.nodes) {
-    slots_.Add(Evaluate(node));
+  for (const ExprNodeId id : tree_.nodes.ids()) {
+    slots_.Add(Evaluate(id));
+  }
+}
+
+auto Evaluator::Update(const std::vector<ExprNodeId>& nodes) -> void {
+  for (const ExprNodeId id : nodes) {
+    slots_[id] = Evaluate(id);
   }
 }
 
@@ -75,17 +85,19 @@ auto Evaluator::Choice(const ExprNode& node) const -> std::optional<size_t> {
   }
 }
 
-auto Evaluator::Evaluate(const ExprNode& node) const -> Slot {
-  if (const auto choice = Choice(node)) {
-    return Operand(node, *choice);
-  }
-  const auto own = ExprNodeId{slots_.size()};
+auto Evaluator::Evaluate(ExprNodeId own) const -> Slot {
+  const ExprNode& node = tree_.nodes[own];
   switch (node.kind) {
     case ExprNodeKind::Number:
     case ExprNodeKind::Bool: return {.number = node.number, .fault = {}};
+    case ExprNodeKind::Local:
+    case ExprNodeKind::Parameter:
     case ExprNodeKind::And:
     case ExprNodeKind::Or:
-    case ExprNodeKind::If: return VaryingChoice(node);
+    case ExprNodeKind::If: {
+      const auto choice = Choice(node);
+      return choice ? Operand(node, *choice) : VaryingChoice(node);
+    }
     case ExprNodeKind::Library: {
       const Slot& domain = Operand(node, 0);
       if (domain.varies) {
@@ -109,9 +121,7 @@ auto Evaluator::Evaluate(const ExprNode& node) const -> Slot {
     case ExprNodeKind::NotEqual:
     case ExprNodeKind::Not:
     case ExprNodeKind::Call:
-    case ExprNodeKind::Copy: return EvaluateStrict(node);
-    case ExprNodeKind::Local:
-    case ExprNodeKind::Parameter:
+    case ExprNodeKind::Copy: return EvaluateStrict(own);
     case ExprNodeKind::Broken: break;
   }
   CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
@@ -129,7 +139,8 @@ auto Evaluator::VaryingChoice(const ExprNode& node) const -> Slot {
 }
 
 /// An operation that needs all its operands.
-auto Evaluator::EvaluateStrict(const ExprNode& node) const -> Slot {
+auto Evaluator::EvaluateStrict(ExprNodeId own) const -> Slot {
+  const ExprNode& node = tree_.nodes[own];
   bool varies = false;
   for (const ExprNodeId operand : node.operands) {
     if (slots_[operand].fault.valid()) {
@@ -140,14 +151,14 @@ auto Evaluator::EvaluateStrict(const ExprNode& node) const -> Slot {
   const bool is_of_element = node.kind == ExprNodeKind::Copy ||
                              (node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Element);
   if (is_of_element) {
-    return HasElementDomain(node) ? Slot{.varies = true, .fault = {}} : Slot{.fault = ExprNodeId{slots_.size()}};
+    return HasElementDomain(node) ? Slot{.varies = true, .fault = {}} : Slot{.fault = own};
   }
   if (varies) {
     return {.varies = true, .fault = {}};
   }
   const auto number = Compute(node);
   if (!number || !std::isfinite(*number)) {
-    return {.fault = ExprNodeId{slots_.size()}};
+    return {.fault = own};
   }
   const bool is_draw = node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Distribution;
   return {.number = *number, .varies = is_draw, .fault = {}};
@@ -192,7 +203,14 @@ auto Evaluator::Compute(const ExprNode& node) const -> std::optional<double> {
     case ExprNodeKind::Equal: return a == b;
     case ExprNodeKind::NotEqual: return a != b;
     case ExprNodeKind::Not: return a == 0;
-    case ExprNodeKind::Call: return Function(node).evaluate(Numbers(node));
+    case ExprNodeKind::Call: {
+      std::array<double, MostArguments> numbers{};
+      CHECK(node.operands.size() <= numbers.size(), "`{}` takes {} numbers", Function(node).name, node.operands.size());
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        numbers[i] = Operand(node, i).number;
+      }
+      return Function(node).evaluate(std::span(numbers).first(node.operands.size()));
+    }
     case ExprNodeKind::Number:
     case ExprNodeKind::Bool:
     case ExprNodeKind::And:

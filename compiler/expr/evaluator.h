@@ -26,6 +26,9 @@ class Evaluator {
   /// Requires: both outlive it.
   Evaluator(const Expr& expr, const ExprVariables& variables);
 
+  /// The same anew for some nodes, after a variable changed. Requires: all that depend on it, in their order.
+  auto Update(const std::vector<ExprNodeId>& nodes) -> void;
+
   auto tree() const -> const ExprTree& { return tree_; }
   auto root() const -> const Slot& { return slots_[tree_.root()]; }
   auto slot(ExprNodeId id) const -> const Slot& { return slots_[id]; }
@@ -47,9 +50,9 @@ class Evaluator {
   /// Of its operands from `first` on.
   auto Numbers(const ExprNode& node, size_t first = 0) const -> std::vector<double>;
   auto Variable(std::string_view name) const -> std::optional<double>;
-  auto Evaluate(const ExprNode& node) const -> Slot;
+  auto Evaluate(ExprNodeId own) const -> Slot;
   auto VaryingChoice(const ExprNode& node) const -> Slot;
-  auto EvaluateStrict(const ExprNode& node) const -> Slot;
+  auto EvaluateStrict(ExprNodeId own) const -> Slot;
   auto HasElementDomain(const ExprNode& node) const -> bool;
   auto Compute(const ExprNode& node) const -> std::optional<double>;
   auto Describe(const ExprNode& node) const -> std::string;

@@ -112,6 +112,7 @@ auto ForEachOp(const Plan& plan, Function&& function) -> void {
 
 // The parts, in the order in which they run. Findings in the first two end the verification: the others rely on them.
 auto VerifyStructure(const Plan& plan, Findings& findings) -> void;
+auto VerifySources(const Plan& plan, Findings& findings) -> void;
 auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
 auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOps(const Plan& plan, Findings& findings) -> void;

@@ -106,6 +106,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
   Findings findings(plan);
   // Ids and sizes first: what follows relies on them.
   VerifyStructure(plan, findings);
+  VerifySources(plan, findings);
   if (findings.empty()) {
     VerifyMemory(plan, findings);
   }

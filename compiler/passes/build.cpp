@@ -32,6 +32,12 @@ struct Term {
   BufferId buffer;
 };
 
+/// Where the files of tokens are named.
+auto OriginOfTokens(const Recipe& recipe) -> Origin {
+  return recipe.data.source.empty() ? OriginOf(recipe.data.tokens, "data.tokens")
+                                    : OriginOf(recipe.data.source.front().tokens, "data.source");
+}
+
 class PlanBuilder {
  public:
   PlanBuilder(Plan* plan, const Recipe* recipe, const ModelFamily* family,
@@ -101,7 +107,7 @@ auto PlanBuilder::Terms() -> void {
                     .name = std::string(OwnHead),
                     .prefix = "",
                     .weight = 1,
-                    .origin = OriginOf(recipe_.data.tokens, "data.tokens"),
+                    .origin = OriginOfTokens(recipe_),
                     .buffer = {}});
   for (const LossHead& head : recipe_.loss.head) {
     terms_.push_back({.head = find(*head.name),
@@ -159,7 +165,7 @@ auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
 
 auto PlanBuilder::Data() -> void {
   Emitter emitter = EmitterFor(SectionKind::Data);
-  emitter.set_origin(OriginOf(recipe_.data.tokens, "data.tokens"));
+  emitter.set_origin(OriginOfTokens(recipe_));
   const ValueType all{DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}};
   const auto host_buffer = [&](const std::string& name) {
     return plan_.buffers.Add({.name = name,
@@ -326,7 +332,7 @@ auto PlanBuilder::Step() -> void {
 
 auto PlanBuilder::Eval() -> void {
   const int64_t replicas = plan_.mesh.size(Axis::Replicate) * plan_.mesh.size(Axis::Dp);
-  const int64_t samples = (plan_.data.eval_tokens - 1) / sizes_.seq;
+  const int64_t samples = (plan_.data.eval_tokens - 1) / sizes_.seq * static_cast<int64_t>(plan_.data.sources.size());
   if (plan_.data.eval_tokens == 0 || samples == 0) {
     return;
   }

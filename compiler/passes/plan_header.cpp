@@ -1,10 +1,13 @@
 #include "compiler/passes/plan_header.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/run_id.h"
+#include "compiler/recipe/source_name.h"
 
 namespace shardc {
 
@@ -40,8 +43,18 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   plan.overrides = recipe.overrides;
 
   const auto resolve = [&](const std::string& path) { return Resolved(recipe, path); };
-  for (const std::string& file : *recipe.data.tokens) {
-    plan.data.files.push_back(resolve(file));
+  const auto add_source = [&](std::string name, std::string weight, const std::vector<std::string>& files) {
+    TokenSource& source = plan.data.sources.emplace_back();
+    source.name = std::move(name);
+    source.weight = std::move(weight);
+    std::transform(files.begin(), files.end(), std::back_inserter(source.files), resolve);
+  };
+  if (recipe.data.tokens.is_set) {
+    add_source("", "", *recipe.data.tokens);
+  }
+  for (size_t i = 0; i < recipe.data.source.size(); ++i) {
+    const SourceTable& source = recipe.data.source[i];
+    add_source(SourceName(recipe, i), source.weight->text, *source.tokens);
   }
   const auto add_head = [&](std::string_view name, int64_t vocab, const std::vector<std::string>& targets) {
     TargetHead head{.name = std::string(name), .vocab = vocab, .files = {}};

@@ -22,6 +22,11 @@ auto VisitLine(T& data, Visitor&& visitor) -> void {
   visitor.Field("seq", data.seq);
 }
 
+template <MaybeConst<TokenSource> T, class Visitor>
+auto VisitLine(T& source, Visitor&& visitor) -> void {
+  visitor.Field("weight", source.weight);
+}
+
 template <MaybeConst<RunSettings> T, class Visitor>
 auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Field("run_id", run.run_id);

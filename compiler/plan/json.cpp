@@ -70,7 +70,10 @@ class JsonPrinter {
     }
     root["overrides"] = plan_.overrides;
     root["data"] = Fields(plan_.data);
-    root["data"]["files"] = plan_.data.files;
+    Json& sources = root["data"]["sources"] = Json::array();
+    for (const TokenSource& source : plan_.data.sources) {
+      sources.push_back(Fields(source, {{"name", source.name}, {"files", source.files}}));
+    }
     root["run"] = Fields(plan_.run);
     if (plan_.seed.is_set()) {
       root["seed"] = Fields(plan_.seed);

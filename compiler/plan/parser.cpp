@@ -122,8 +122,16 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
   if (word == "data") {
     return Once(word) && in_.TakeItem(plan_.data);
   }
+  if (word == "source") {
+    TokenSource& source = plan_.data.sources.emplace_back();
+    return in_.Take("name", source.name) && in_.TakeItem(source);
+  }
   if (word == "tokens") {
-    return in_.Take("file name", plan_.data.files.emplace_back()) && in_.ExpectEnd();
+    // Those of the one stream stand without a source.
+    if (plan_.data.sources.empty()) {
+      plan_.data.sources.emplace_back();
+    }
+    return in_.Take("file name", plan_.data.sources.back().files.emplace_back()) && in_.ExpectEnd();
   }
   if (word == "run") {
     return Once(word) && in_.TakeItem(plan_.run);

@@ -49,6 +49,8 @@ auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) 
              : DType::F32;
 }
 
+auto SamplesPerStep(const Plan& plan) -> int64_t { return plan.run.tokens_per_step / plan.data.seq; }
+
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t {
   return head.valid() ? plan.heads[head].vocab : plan.data.vocab;
 }

@@ -163,10 +163,22 @@ struct Halt {
   friend auto operator==(const Halt&, const Halt&) -> bool = default;
 };
 
-/// The token stream. Sample i is tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens are the eval split.
-struct DataSource {
+/// One stream of tokens, and its share of the samples.
+struct TokenSource {
+  /// Empty where it is the only one and takes all samples, as `data.tokens` names it.
+  std::string name;
+  /// An expression over `step` and `steps`: at a step its share of the samples is weight / sum of all weights.
+  std::string weight;
   /// As resolved against the recipe's folder.
   std::vector<std::string> files;
+
+  friend auto operator==(const TokenSource&, const TokenSource&) -> bool = default;
+};
+
+/// The tokens. Sample i of a source is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of each are the
+/// eval split.
+struct DataSource {
+  std::vector<TokenSource> sources;
   TokenFormat format = TokenFormat::Bin;
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;
@@ -174,6 +186,8 @@ struct DataSource {
   int64_t vocab = 0;
   int64_t seq = 0;
 
+  /// Do samples come from sources by weights?
+  auto is_mixture() const -> bool { return !sources.empty() && !sources.front().name.empty(); }
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
 };
 
@@ -295,6 +309,8 @@ struct Plan {
   friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 
+/// Sequences a step, over all ranks and microbatches. Requires: data.seq is set.
+auto SamplesPerStep(const Plan& plan) -> int64_t;
 /// Targets run from 0 to this, exclusive: those of a head, or the next tokens where there is none.
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
 /// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for the moments.

@@ -156,11 +156,7 @@ class Printer {
     }
     out_ += "data";
     FinishLine(plan_.data);
-    if (options_.paths) {
-      for (const std::string& file : plan_.data.files) {
-        out_ += fmt::format("tokens {}\n", Quote(file));
-      }
-    }
+    PrintSources();
     out_ += "run";
     FinishLine(plan_.run);
     if (plan_.seed.is_set()) {
@@ -173,6 +169,19 @@ class Printer {
     }
     PrintPasses("passes", plan_.passes);
     PrintPasses("disabled", plan_.disabled);
+  }
+
+  auto PrintSources() -> void {
+    for (const TokenSource& source : plan_.data.sources) {
+      const bool is_named = plan_.data.sources.size() > 1 || !source.name.empty() || !source.weight.empty();
+      if (is_named) {
+        out_ += fmt::format("source {}", QuoteIfNeeded(source.name));
+        FinishLine(source);
+      }
+      for (size_t i = 0; options_.paths && i < source.files.size(); ++i) {
+        out_ += fmt::format("{}tokens {}\n", is_named ? "  " : "", Quote(source.files[i]));
+      }
+    }
   }
 
   auto PrintPasses(std::string_view word, const std::vector<PassKind>& passes) -> void {

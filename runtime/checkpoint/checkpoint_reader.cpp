@@ -7,6 +7,7 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/plan/sample_quotas.h"
 #include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/read_manifest.h"
@@ -47,6 +48,42 @@ class Differences {
  private:
   std::vector<std::string> found_;
 };
+
+/// Of two mixtures the same is asked for source by source.
+auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
+  const auto names = [](const ManifestData& side) {
+    std::string text;
+    for (const ManifestSource& source : side.sources) {
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", source.name);
+    }
+    return text.empty() ? std::string("one stream") : text;
+  };
+  data.Compare("what is read", names(there), names(here));
+  if (!data.empty()) {
+    return;
+  }
+  for (size_t s = 0; s < there.sources.size(); ++s) {
+    const std::string& name = there.sources[s].name;
+    data.Compare(fmt::format("the token stream of {}", name), there.sources[s].fingerprint,
+                 here.sources[s].fingerprint);
+    data.Compare(fmt::format("the weight of {}", name), there.sources[s].weight, here.sources[s].weight);
+  }
+}
+
+auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
+  Differences data;
+  if (there.sources.empty() && here.sources.empty()) {
+    data.Compare("the token stream", there.fingerprint, here.fingerprint);
+  } else {
+    CompareSources(data, there, here);
+  }
+  data.Compare("data.order", ToText(there.order), ToText(here.order));
+  data.Compare("data.seed", there.seed, here.seed);
+  data.Compare("data.eval_tokens", there.eval_tokens, here.eval_tokens);
+  data.Compare("model.seq", there.seq, here.seq);
+  data.Compare("tokens a step", there.tokens_per_step, here.tokens_per_step);
+  return data;
+}
 
 /// The states that the plan keeps of each parameter.
 auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std::set<StateRole>> {
@@ -144,6 +181,27 @@ auto CheckpointReader::CheckSeed() const -> Status {
                          : Fail(ExitCode::Checkpoint, "it is not as the plan says: {}", tensors.Text());
 }
 
+/// A run may be made longer or shorter, as long as its weights say the same of the steps that are done.
+auto CheckpointReader::CheckSteps() const -> Status {
+  const Plan& plan = *options_.plan;
+  const int64_t there = manifest_.data.steps;
+  if (!plan.data.is_mixture() || there == plan.run.steps) {
+    return Success{};
+  }
+  const auto other = FirstOtherStep(plan.data, SamplesPerStep(plan), manifest_.step, there, plan.run.steps);
+  if (!other) {
+    return other.error();
+  }
+  if (*other >= 0) {
+    return Fail(ExitCode::Checkpoint,
+                "train.steps is {} there, {} here, and with it the weights of the sources give step {} other samples "
+                "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
+                "`checkpoint.dir`",
+                there, plan.run.steps, *other);
+  }
+  return Success{};
+}
+
 auto CheckpointReader::CheckAgainstPlan() const -> Status {
   const Plan& plan = *options_.plan;
   const bool resume = options_.purpose == ReadPurpose::Resume;
@@ -166,13 +224,8 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
   }
 
   if (resume) {
-    Differences data;
-    data.Compare("the token stream", manifest_.data.fingerprint, options_.data_fingerprint);
-    data.Compare("data.order", ToText(manifest_.data.order), ToText(plan.data.order));
-    data.Compare("data.seed", manifest_.data.seed, plan.data.seed);
-    data.Compare("data.eval_tokens", manifest_.data.eval_tokens, plan.data.eval_tokens);
-    data.Compare("model.seq", manifest_.data.seq, plan.data.seq);
-    data.Compare("tokens a step", manifest_.data.tokens_per_step, plan.run.tokens_per_step);
+    const Differences data =
+        CompareData(manifest_.data, DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints));
     if (!data.empty()) {
       return Fail(
           ExitCode::Checkpoint,
@@ -180,6 +233,7 @@ auto CheckpointReader::CheckAgainstPlan() const -> Status {
           "`checkpoint.dir`",
           data.Text());
     }
+    RETURN_IF_ERROR(CheckSteps());
   }
 
   std::vector<std::string> missing;

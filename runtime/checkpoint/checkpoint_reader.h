@@ -29,6 +29,8 @@ struct CheckpointReaderOptions {
   const Plan* plan = nullptr;
   /// TokenReader::Fingerprint(). For Resume.
   std::string data_fingerprint;
+  /// TokenReader::SourceFingerprints(). Of a mixture.
+  std::vector<std::string> source_fingerprints;
   ReadPurpose purpose = ReadPurpose::Resume;
   /// With it Open is collective: the ranks share the work of checking digests, and agree on the outcome. Without it
   /// this process checks all files.
@@ -62,6 +64,7 @@ class CheckpointReader {
   auto Load() -> Status;
   auto CheckAgainstPlan() const -> Status;
   auto CheckSeed() const -> Status;
+  auto CheckSteps() const -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
   /// Elements [begin, begin + count) of a piece of type `saved`.

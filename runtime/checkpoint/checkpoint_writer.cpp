@@ -267,13 +267,8 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   manifest.mesh = plan.mesh;
   manifest.overrides = plan.overrides;
   manifest.state = save_->state;
-  manifest.data = {.fingerprint = options_.data_fingerprint,
-                   .position = save_->step * (plan.run.tokens_per_step / plan.data.seq),
-                   .order = plan.data.order,
-                   .seed = plan.data.seed,
-                   .seq = plan.data.seq,
-                   .eval_tokens = plan.data.eval_tokens,
-                   .tokens_per_step = plan.run.tokens_per_step};
+  manifest.data = DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints);
+  manifest.data.position = save_->step * SamplesPerStep(plan);
   for (const Parameter& parameter : plan.parameters) {
     manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype, .pieces = {}};
   }

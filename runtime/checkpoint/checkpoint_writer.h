@@ -30,6 +30,8 @@ struct CheckpointWriterOptions {
   std::string checkpoint_dir;
   /// TokenReader::Fingerprint().
   std::string data_fingerprint;
+  /// TokenReader::SourceFingerprints(). Of a mixture.
+  std::vector<std::string> source_fingerprints;
   Fs* fs = &PosixFs();
 };
 

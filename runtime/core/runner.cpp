@@ -83,18 +83,19 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
     runner->guard_ = *std::move(guard);
     runner->execution_.guard = runner->guard_.get();
   }
-  auto tokens = TokenReader::Open(plan.data, plan.heads);
+  auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
   if (!tokens) {
     return tokens.error();
   }
   runner->tokens_ = *std::move(tokens);
   runner->services_.tokens = runner->tokens_.get();
-  runner->writer_ =
-      std::make_unique<CheckpointWriter>(CheckpointWriterOptions{.plan = &plan,
-                                                                 .communicator = context.comm,
-                                                                 .plan_hash = PlanHash(plan),
-                                                                 .checkpoint_dir = runner->checkpoint_dir_,
-                                                                 .data_fingerprint = runner->tokens_->Fingerprint()});
+  runner->writer_ = std::make_unique<CheckpointWriter>(
+      CheckpointWriterOptions{.plan = &plan,
+                              .communicator = context.comm,
+                              .plan_hash = PlanHash(plan),
+                              .checkpoint_dir = runner->checkpoint_dir_,
+                              .data_fingerprint = runner->tokens_->Fingerprint(),
+                              .source_fingerprints = runner->tokens_->SourceFingerprints()});
   runner->services_.writer = runner->writer_.get();
 
   for (const ScalarId id : plan.scalars.ids()) {
@@ -169,6 +170,7 @@ auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status
   auto reader = CheckpointReader::Open({.path = path,
                                         .plan = &plan_,
                                         .data_fingerprint = tokens_->Fingerprint(),
+                                        .source_fingerprints = tokens_->SourceFingerprints(),
                                         .purpose = purpose,
                                         .communicator = context_.comm});
   if (!reader) {
@@ -339,10 +341,27 @@ auto RankRunner::ReportMemory() -> void {
   PrintLog(stderr, fmt::format("  {:<18} peak    {:>12} B resident\n", "process", MeasurePeakResident().value));
 }
 
+auto RankRunner::ReportSources() -> Status {
+  const auto uses = tokens_->CountRun();
+  if (!uses) {
+    return uses.error();
+  }
+  for (const SourceUse& use : *uses) {
+    PrintLog(stderr,
+             fmt::format("  source {}: {}{} samples in {} steps, {:.2f} epochs of {}\n", use.name,
+                         use.is_exact ? "" : "about ", use.samples, plan_.run.steps,
+                         static_cast<double>(use.samples) / static_cast<double>(use.epoch_samples), use.epoch_samples));
+  }
+  return Success{};
+}
+
 auto RankRunner::Train() -> ErrorOr<ExitCode> {
   const auto begun = Begin();
   if (!begun) {
     return begun.error();
+  }
+  if (leads()) {
+    RETURN_IF_ERROR(ReportSources());
   }
   if (leads()) {
     RETURN_IF_ERROR(PutOnRecord(context_.run_dir, "plan.shardc", PrintPlan(plan_)));

@@ -64,6 +64,8 @@ class RankRunner {
   auto TermsOf(std::string_view prefix) const -> std::vector<LossTerm>;
   auto Record(double seconds) -> Status;
   auto ReportMemory() -> void;
+  /// How often the run reads each source of a mixture.
+  auto ReportSources() -> Status;
   auto CompletedSteps() const -> int64_t;
   auto leads() const -> bool { return context_.rank == 0; }
 

@@ -32,4 +32,8 @@ auto ShuffledIndex(int64_t index, int64_t n, uint64_t seed, int64_t epoch) -> in
   return static_cast<int64_t>(value);
 }
 
+auto DerivedSeed(uint64_t seed, std::string_view name) -> uint64_t {
+  return XXH3_64bits_withSeed(name.data(), name.size(), seed);
+}
+
 }  // namespace shardc

@@ -1,107 +1,165 @@
 #include "runtime/data/token_reader.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "runtime/data/shuffle.h"
+#include <numeric>
+
+#include "compiler/base/check.h"
+#include "compiler/plan/run_samples.h"
 
 namespace shardc {
 
-auto TokenReader::Open(const DataSource& source, const Heads& heads) -> ErrorOr<std::unique_ptr<TokenReader>> {
-  CHECK(source.seq > 0 && source.vocab > 0 && source.eval_tokens >= 0, "seq {}, vocab {}, eval_tokens {}", source.seq,
-        source.vocab, source.eval_tokens);
-  if (source.files.empty()) {
+auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
+    -> ErrorOr<std::unique_ptr<TokenReader>> {
+  CHECK(data.seq > 0 && data.vocab > 0 && data.eval_tokens >= 0, "seq {}, vocab {}, eval_tokens {}", data.seq,
+        data.vocab, data.eval_tokens);
+  CHECK(heads.empty() || !data.is_mixture(), "{} sources, {} heads", data.sources.size(), heads.size());
+  if (data.sources.empty()) {
     return Fail(ExitCode::RecipeRejected, "no token files: `data.tokens` is empty");
   }
-  std::unique_ptr<TokenReader> reader(new TokenReader(source));
-  auto tokens = IdStream::Open(source.files, source.format, source.vocab,
-                               {.noun = "token", .key = "data.tokens", .vocab = "`model.vocab`", .none = 0});
-  if (!tokens) {
-    return tokens.error();
+  std::unique_ptr<TokenReader> reader(new TokenReader(data));
+  reader->run_ = run;
+  for (const TokenSource& source : data.sources) {
+    auto stream = SourceStream::Open(data, source);
+    if (!stream) {
+      return stream.error();
+    }
+    reader->sources_.push_back(*std::move(stream));
   }
-  reader->tokens_ = *std::move(tokens);
-
-  // A sample needs one id more than it has positions: the last target.
-  const int64_t seq = source.seq;
-  const int64_t eval_tokens = source.eval_tokens;
-  const int64_t num_tokens = reader->num_tokens();
-  const int64_t train_tokens = num_tokens - eval_tokens;
-  reader->num_train_samples_ = train_tokens > 0 ? (train_tokens - 1) / seq : 0;
-  reader->num_eval_samples_ = eval_tokens > 0 ? (eval_tokens - 1) / seq : 0;
-  if (reader->num_train_samples_ == 0) {
-    return Fail(ExitCode::RecipeRejected,
-                "{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one "
-                "sample takes {} "
-                "(`model.seq` + 1)",
-                num_tokens, source.files.size(), source.files.size() == 1 ? "" : "s", eval_tokens,
-                std::max<int64_t>(train_tokens, 0), seq + 1);
-  }
-  if (eval_tokens > 0 && reader->num_eval_samples_ == 0) {
-    return Fail(ExitCode::RecipeRejected,
-                "`data.eval_tokens` is {}, and one sample takes {} (`model.seq` + 1); hold out more, or 0 for none",
-                eval_tokens, seq + 1);
+  if (data.is_mixture()) {
+    auto mixture = Mixture::Create(data, run.samples_per_step, run.steps);
+    if (!mixture) {
+      return mixture.error();
+    }
+    reader->mixture_ = *std::move(mixture);
   }
   for (const TargetHead& head : heads) {
     auto targets = IdStream::Open(
-        head.files, source.format, head.vocab,
+        head.files, data.format, head.vocab,
         {.noun = "target", .key = "targets", .vocab = fmt::format("the vocabulary of head {}", head.name), .none = 1});
     if (!targets) {
       return targets.error();
     }
-    if ((*targets)->num_ids() != num_tokens) {
+    if ((*targets)->num_ids() != reader->num_tokens()) {
       return Fail(ExitCode::RecipeRejected,
                   "the target files of head {} hold {} ids, and the token files {}: there is one for each token",
-                  head.name, (*targets)->num_ids(), num_tokens);
+                  head.name, (*targets)->num_ids(), reader->num_tokens());
     }
     reader->targets_.Add(*std::move(targets));
   }
   reader->heads_ = heads;
-  reader->ids_.resize(static_cast<size_t>(seq) + 1);
+  reader->ids_.resize(static_cast<size_t>(data.seq) + 1);
   return reader;
 }
 
+template <class Count>
+static auto SumOver(const std::vector<SourceStream>& sources, Count&& count) -> int64_t {
+  return std::accumulate(sources.begin(), sources.end(), int64_t{0},
+                         [&](int64_t sum, const SourceStream& source) { return sum + count(source); });
+}
+
+auto TokenReader::num_tokens() const -> int64_t {
+  return SumOver(sources_, [](const SourceStream& source) { return source.num_tokens(); });
+}
+
+auto TokenReader::num_train_samples() const -> int64_t {
+  return SumOver(sources_, [](const SourceStream& source) { return source.num_train_samples(); });
+}
+
+auto TokenReader::num_eval_samples() const -> int64_t {
+  return SumOver(sources_, [](const SourceStream& source) { return source.num_eval_samples(); });
+}
+
+auto TokenReader::SourceFingerprints() const -> std::vector<std::string> {
+  std::vector<std::string> fingerprints;
+  for (const SourceStream& source : sources_) {
+    fingerprints.push_back(source.Fingerprint());
+  }
+  return fingerprints;
+}
+
 auto TokenReader::Fingerprint() const -> std::string {
-  std::string text = tokens_->Fingerprint();
+  std::string text;
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    const std::string& name = data_.sources[s].name;
+    text += fmt::format("{}{}{}{}", s == 0 ? "" : "; ", name, name.empty() ? "" : ": ", sources_[s].Fingerprint());
+  }
   for (const HeadId id : heads_.ids()) {
     text += fmt::format("; targets of {}: {}", heads_[id].name, targets_[id]->Fingerprint());
   }
   return text;
 }
 
-auto TokenReader::BeginOf(Split split, int64_t index) const -> std::optional<int64_t> {
+auto TokenReader::CountRun() const -> ErrorOr<std::vector<SourceUse>> {
+  std::vector<SourceUse> uses;
+  if (!mixture_) {
+    return uses;
+  }
+  const auto run = CountRunSamples(data_, run_.samples_per_step, run_.steps);
+  if (!run) {
+    return run.error();
+  }
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    uses.push_back({.name = data_.sources[s].name,
+                    .samples = run->samples[s],
+                    .is_exact = run->is_exact,
+                    .epoch_samples = sources_[s].num_train_samples()});
+  }
+  return uses;
+}
+
+auto TokenReader::PlaceOf(Split split, int64_t index) -> ErrorOr<std::optional<Place>> {
   CHECK(index >= 0, "sample {}", index);
   if (split == Split::Eval) {
-    return index < num_eval_samples_ ? std::optional(num_tokens() - source_.eval_tokens + index * source_.seq)
-                                     : std::nullopt;
+    for (size_t s = 0; s < sources_.size(); ++s) {
+      if (index < sources_[s].num_eval_samples()) {
+        return std::optional(Place{s, sources_[s].BeginOfEval(index)});
+      }
+      index -= sources_[s].num_eval_samples();
+    }
+    return std::optional<Place>();
   }
-  const int64_t epoch = index / num_train_samples_;
-  const int64_t within = index % num_train_samples_;
-  return source_.seq * (source_.order == SampleOrder::Shuffled
-                            ? ShuffledIndex(within, num_train_samples_, source_.seed, epoch)
-                            : within);
+  MixedSample sample{0, index};
+  if (mixture_) {
+    const auto mixed = mixture_->At(index);
+    if (!mixed) {
+      return mixed.error();
+    }
+    sample = *mixed;
+  }
+  return std::optional(Place{sample.source, sources_[sample.source].BeginOfTrain(sample.index)});
 }
 
 auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
     -> Status {
-  const int64_t seq = source_.seq;
-  const auto begin = BeginOf(split, index);
-  if (begin) {
-    RETURN_IF_ERROR(tokens_->Read(*begin, seq + 1, ids_.data()));
+  const int64_t seq = data_.seq;
+  const auto place = PlaceOf(split, index);
+  if (!place) {
+    return place.error();
+  }
+  const bool exists = place->has_value();
+  if (exists) {
+    RETURN_IF_ERROR(sources_[(*place)->source].tokens().Read((*place)->begin, seq + 1, ids_.data()));
   }
   for (int64_t s = 0; s < seq; ++s) {
-    tokens[s * stride] = begin ? ids_[static_cast<size_t>(s)] : 0;
-    targets[s * stride] = begin ? ids_[static_cast<size_t>(s) + 1] : -1;
+    tokens[s * stride] = exists ? ids_[static_cast<size_t>(s)] : 0;
+    targets[s * stride] = exists ? ids_[static_cast<size_t>(s) + 1] : -1;
   }
   return head.valid() ? ReadTargets(split, index, head, targets, stride) : Success{};
 }
 
 auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status {
-  const int64_t seq = source_.seq;
-  const auto begin = BeginOf(split, index);
-  if (begin) {
-    RETURN_IF_ERROR(targets_[head]->Read(*begin + 1, seq, ids_.data()));
+  const int64_t seq = data_.seq;
+  const auto place = PlaceOf(split, index);
+  if (!place) {
+    return place.error();
+  }
+  const bool exists = place->has_value();
+  if (exists) {
+    RETURN_IF_ERROR(targets_[head]->Read((*place)->begin + 1, seq, ids_.data()));
   }
   for (int64_t s = 0; s < seq; ++s) {
-    targets[s * stride] = begin ? ids_[static_cast<size_t>(s)] : -1;
+    targets[s * stride] = exists ? ids_[static_cast<size_t>(s)] : -1;
   }
   return Success{};
 }

@@ -1,52 +1,87 @@
-// The token stream cut into samples of seq + 1 ids, and the targets that lie beside it.
+// The samples of a run: of one token stream, or of a mixture of sources, and the targets that lie beside the one
+// stream.
 //
-// Sample i of a split is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of the stream are the eval
-// split, the rest the train split. A shuffled train split is permuted anew each epoch by a keyed permutation that needs
-// no memory (shuffle.h). Targets are the next tokens, or what a head's files have in their places.
+// How a source is cut into samples is in source_stream.h, which source a train sample is from in mixture.h. The eval
+// split of a mixture is that of its sources, one after another. Targets are the next tokens, or what a head's files
+// have in their places.
 #pragma once
 
 #include <optional>
 
 #include "runtime/data/id_stream.h"
+#include "runtime/data/mixture.h"
+#include "runtime/data/source_stream.h"
 
 namespace shardc {
+
+/// How many samples a run takes from a source, and how many there are in an epoch of it.
+struct SourceUse {
+  std::string name;
+  int64_t samples = 0;
+  /// Those of a very long run are estimated.
+  bool is_exact = true;
+  int64_t epoch_samples = 0;
+};
+
+/// What a mixture depends on beside its sources.
+struct RunSize {
+  int64_t samples_per_step = 0;
+  int64_t steps = 0;
+};
 
 /// One rank's reader. Not safe to use from two threads at once.
 class TokenReader {
  public:
   using Heads = IdVector<HeadId, TargetHead>;
 
-  /// Opens all files and checks everything that can be known before the first step: together they hold at least one
+  /// Opens all files and checks everything that can be known before the first step: each source holds at least one
   /// sample, and as many targets as tokens.
-  /// Errors: ExitCode::RecipeRejected, naming the file, what was found and the remedy.
-  static auto Open(const DataSource& source, const Heads& heads = {}) -> ErrorOr<std::unique_ptr<TokenReader>>;
+  /// Requires: a mixture has no heads, and 1 to MostMixedSamples samples a step.
+  /// Errors: ExitCode::RecipeRejected, naming the file or the source, what was found and the remedy; weights without a
+  ///   share at step 0.
+  static auto Open(const DataSource& data, const Heads& heads = {}, RunSize run = {})
+      -> ErrorOr<std::unique_ptr<TokenReader>>;
 
-  auto num_tokens() const -> int64_t { return tokens_->num_ids(); }
-  auto num_train_samples() const -> int64_t { return num_train_samples_; }
-  auto num_eval_samples() const -> int64_t { return num_eval_samples_; }
+  /// Of all sources together.
+  auto num_tokens() const -> int64_t;
+  auto num_train_samples() const -> int64_t;
+  auto num_eval_samples() const -> int64_t;
 
-  /// That of the tokens, and of each head's targets behind it. Goes into checkpoints and must be the same at a restart.
+  /// That of the tokens, and of each head's targets behind it; of a mixture, those of its sources. Goes into
+  /// checkpoints and must be the same at a restart.
   auto Fingerprint() const -> std::string;
+  /// Of each source by itself.
+  auto SourceFingerprints() const -> std::vector<std::string>;
+
+  /// What the run takes from each source of a mixture; nothing of the one stream.
+  /// Errors and cost: those of CountRunSamples.
+  auto CountRun() const -> ErrorOr<std::vector<SourceUse>>;
 
   /// Writes the seq ids of a sample to tokens[0], tokens[stride], ... and its targets to targets: the next ids, or
   /// those of a head, -1 where it has none. A train index is the running number of the sample, over all epochs. An eval
-  /// index past the end gives tokens 0 and targets -1. Errors: those of IdStream::Read.
+  /// index past the end gives tokens 0 and targets -1. Errors: those of IdStream::Read and Mixture::At.
   auto ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head = {})
       -> Status;
   /// The targets of a head alone.
   auto ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status;
 
  private:
-  explicit TokenReader(const DataSource& source) : source_(source) {}
-  /// The first token of a sample; nothing past the end of the eval split.
-  auto BeginOf(Split split, int64_t index) const -> std::optional<int64_t>;
+  struct Place {
+    size_t source = 0;
+    /// The first token of the sample.
+    int64_t begin = 0;
+  };
 
-  DataSource source_;
-  std::unique_ptr<IdStream> tokens_;
+  explicit TokenReader(const DataSource& data) : data_(data) {}
+  /// Nothing past the end of the eval split.
+  auto PlaceOf(Split split, int64_t index) -> ErrorOr<std::optional<Place>>;
+
+  DataSource data_;
+  RunSize run_;
+  std::vector<SourceStream> sources_;
+  std::optional<Mixture> mixture_;
   IdVector<HeadId, TargetHead> heads_;
   IdVector<HeadId, std::unique_ptr<IdStream>> targets_;
-  int64_t num_train_samples_ = 0;
-  int64_t num_eval_samples_ = 0;
   std::vector<int32_t> ids_;
 };
 

@@ -357,5 +357,76 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(absent.error().code, ExitCode::Checkpoint);
 }
 
+/// SmallPlan over a mixture of two sources.
+auto MixedPlan(const std::string& folder) -> Plan {
+  Plan plan = SmallPlan(1, folder);
+  plan.run.steps = 40;
+  plan.data.sources = {{.name = "web", .weight = "0.9 - 0.4 * step / steps", .files = {"a.bin"}},
+                       {.name = "code", .weight = "0.3", .files = {"b.bin"}}};
+  return plan;
+}
+
+auto OpenMixed(const Plan& plan, const std::string& path, const std::vector<std::string>& fingerprints) -> std::string {
+  auto reader = CheckpointReader::Open(
+      {.path = path, .plan = &plan, .data_fingerprint = "all", .source_fingerprints = fingerprints});
+  return reader.ok() ? "" : reader.error().message;
+}
+
+TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
+  const TemporaryFolder folder;
+  const Plan plan = MixedPlan(folder.path());
+  const std::vector<std::string> fingerprints{"1 file, aa", "2 files, bb"};
+  OnRanks(plan, [&](Communicator& communicator) {
+    CheckpointWriter writer(
+        {.plan = &plan, .communicator = &communicator, .data_fingerprint = "all", .source_fingerprints = fingerprints});
+    ASSERT_TRUE(writer.Begin({{"step", 20}, {"updates", 20}}).ok());
+    for (const Op& op : plan.section(SectionKind::Save).ops) {
+      if (const auto* save = op.As<op::SaveShard>()) {
+        writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, 0, 1).data());
+      }
+    }
+    const Status status = writer.Commit();
+    ASSERT_TRUE(status.ok()) << status.error().message;
+  });
+  const std::string path = folder / "step-00000020";
+  EXPECT_EQ(OpenMixed(plan, path, fingerprints), "");
+
+  const auto manifest = ManifestFromText(ReadText(path + "/manifest.json"));
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(manifest->data.sources, (std::vector<ManifestSource>{{"web", "0.9 - 0.4 * step / steps", "1 file, aa"},
+                                                                 {"code", "0.3", "2 files, bb"}}));
+  EXPECT_EQ(manifest->data.steps, 40);
+  EXPECT_EQ(manifest->data.position, 20 * 6);
+
+  const DifferenceCase cases[] = {
+      {"weight", [](Plan& p) { p.data.sources[1].weight = "0.30"; }, "the weight of code is 0.3 there, 0.30 here; put"},
+      {"two weights",
+       [](Plan& p) {
+         p.data.sources[0].weight = "1";
+         p.data.sources[1].weight = "2";
+       },
+       "the weight of web is 0.9 - 0.4 * step / steps there, 1 here; the weight of code is 0.3 there, 2 here"},
+      {"name", [](Plan& p) { p.data.sources[1].name = "text"; }, "what is read is web, code there, web, text here"},
+      {"order of sources", [](Plan& p) { std::swap(p.data.sources[0], p.data.sources[1]); },
+       "what is read is web, code there, code, web here"},
+      {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
+      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "tokens a step is 24 there, 48 here"},
+      {"steps", [](Plan& p) { p.run.steps = 80; }, "train.steps is 40 there, 80 here, and with it"},
+  };
+  for (const DifferenceCase& row : cases) {
+    Plan changed = plan;
+    row.change(changed);
+    const std::string text = OpenMixed(changed, path, fingerprints);
+    EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
+  }
+  const std::string other_files = OpenMixed(plan, path, {"1 file, aa", "2 files, cc"});
+  EXPECT_NE(other_files.find("the token stream of code is 2 files, bb there, 2 files, cc here"), std::string::npos)
+      << other_files;
+  Plan one_stream = plan;
+  one_stream.data.sources = {{.name = "", .weight = "", .files = {"a.bin"}}};
+  const std::string to_one = OpenMixed(one_stream, path, {});
+  EXPECT_NE(to_one.find("what is read is web, code there, one stream here"), std::string::npos) << to_one;
+}
+
 }  // namespace
 }  // namespace shardc

@@ -38,10 +38,10 @@ TEST(ExprReference, ExamplesOfThePageHaveAValue) {
   int num_examples = 0;
   for (std::sregex_iterator match(page.begin(), page.end(), line); match != std::sregex_iterator(); ++match) {
     const std::string key = (*match)[1];
-    const ExprKind kind = key == "lr"               ? Schedule
-                          : key == "value"          ? ExprKind::Rule
-                          : key == "rope_frequency" ? Frequency
-                                                    : Predicate;
+    const ExprKind kind = key == "lr" || key == "weight" ? Schedule
+                          : key == "value"               ? ExprKind::Rule
+                          : key == "rope_frequency"      ? Frequency
+                                                         : Predicate;
     EXPECT_EQ(ValueOrErrors((*match)[2].str(), kind, variables).find("expr-"), std::string::npos)
         << key << " = " << (*match)[2];
     ++num_examples;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compiler/ops/verify_plan.h"
 #include "tests/support/plan_samples.h"
@@ -48,7 +49,7 @@ auto OddPlan() -> Plan {
   plan.device = "cpu avx-512";
   plan.model = {{"family", "a \"quoted\" one"}, {"layers", "2"}};
   plan.overrides = {"init.rule=\"x\\y\"", "train.steps=3 // no comment"};
-  plan.data.files = {"/data/with space.bin", "b\n.bin", "\xc3\xa9.bin", ""};
+  plan.data.sources = {{.name = "", .weight = "", .files = {"/data/with space.bin", "b\n.bin", "\xc3\xa9.bin", ""}}};
   plan.data.seed = ~uint64_t{0};
   plan.run.run_id = "";
   plan.run.run_dir = "//share/run";
@@ -153,12 +154,45 @@ TEST(PlanText, OneSectionIsPrintedWithWhatItTouches) {
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 12);
 }
 
+TEST(PlanText, SourcesReadBack) {
+  const std::vector<std::vector<TokenSource>> lists{
+      {},
+      {{.name = "web", .weight = "0.9 - 0.4 * step / steps", .files = {"a b.bin", ""}},
+       {.name = "code", .weight = "0.3", .files = {"c.bin"}}},
+      {{.name = "alone", .weight = "", .files = {}}},
+      // None of these is sound, and each is another.
+      {{.name = "", .weight = "1", .files = {"a.bin"}}},
+      {{.name = "", .weight = "", .files = {"a.bin"}}, {.name = "", .weight = "", .files = {"b.bin"}}},
+  };
+  std::set<std::string> hashes;
+  for (const std::vector<TokenSource>& sources : lists) {
+    Plan plan = OddPlan();
+    plan.data.sources = sources;
+    const std::string text = PrintPlan(plan);
+    const auto parsed = ParsePlan(text);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+    EXPECT_TRUE(*parsed == plan) << text;
+    EXPECT_EQ(PrintPlan(*parsed), text);
+    EXPECT_TRUE(hashes.insert(PlanHash(plan)).second) << text;
+  }
+  Plan plan = OddPlan();
+  plan.data.sources = lists[1];
+  const std::string hash = PlanHash(plan);
+  plan.data.sources[0].files = {"elsewhere.bin"};
+  EXPECT_EQ(PlanHash(plan), hash);
+  plan.data.sources[1].weight = "0.30";
+  EXPECT_NE(PlanHash(plan), hash);
+  const auto json = nlohmann::json::parse(PlanJson(plan));
+  EXPECT_EQ(json["data"]["sources"][1], (nlohmann::json{{"name", "code"}, {"weight", "0.30"}, {"files", {"c.bin"}}}));
+  EXPECT_FALSE(ParsePlan(Edited(PrintPlan(plan), {{"weight=", "wait="}})).ok());
+}
+
 TEST(PlanText, HashLeavesOutOriginsAndPaths) {
   const Plan plan = CompileSample();
   const std::string hash = PlanHash(plan);
   EXPECT_EQ(hash.size(), 32U);
   Plan moved = plan;
-  moved.data.files = {"/elsewhere/b.bin"};
+  moved.data.sources.front().files = {"/elsewhere/b.bin"};
   moved.run.run_dir = "/elsewhere";
   moved.run.checkpoint_dir = "/elsewhere/checkpoints";
   moved.overrides = {"train.steps=10"};

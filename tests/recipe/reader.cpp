@@ -80,8 +80,7 @@ TEST(Reader, AWrongTypeIsNotMissingToo) {
 TEST(Reader, EveryMissingSectionIsNamed) {
   ReadResult result;
   ReadRecipeText("", {}, result);
-  EXPECT_EQ(result.places(), (Places{"missing-section 0:0+1", "missing-section 0:0+1", "missing-section 0:0+1",
-                                     "missing-section 0:0+1"}));
+  EXPECT_EQ(result.places(), (Places{"missing-section 0:0+1", "missing-section 0:0+1", "missing-section 0:0+1"}));
 }
 
 TEST(Reader, SectionsMayBeDottedOrInline) {

@@ -127,7 +127,7 @@ auto Training::Compile(const Sets& more_sets) const -> Plan {
   sets.insert(sets.end(), more_sets.begin(), more_sets.end());
   SourceSet sources;
   Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe(folder_ / "tiny.toml", std::string(TinyRecipe()), sets, sources, diagnostics);
+  const auto recipe = ReadRecipe(folder_ / "tiny.toml", ReadText(folder_ / "tiny.toml"), sets, sources, diagnostics);
   CHECK(recipe.ok(), "{}", RenderText(diagnostics, {}));
   CheckRecipe(*recipe, diagnostics);
   CHECK(!diagnostics.has_errors(), "{}", RenderText(diagnostics, {}));

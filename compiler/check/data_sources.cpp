@@ -1,0 +1,158 @@
+// Rules of [[data.source]]: sources or one stream, names of their own, no targets from files, and weights that give
+// every step its samples and every source some.
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "compiler/check/check_context.h"
+#include "compiler/expr/step_evaluator.h"
+#include "compiler/recipe/source_name.h"
+
+namespace shardc {
+
+/// Every step is looked at, where there are no more than these; else so many, evenly spread, the first and last among
+/// them. About 0.1 s for three weights.
+constexpr int64_t MostStepsLookedAt = int64_t{1} << 20;
+
+/// True if samples come from sources.
+static auto CheckOneOrSources(CheckContext& context) -> bool {
+  const DataSection& data = context.recipe().data;
+  if (data.tokens.is_set && !data.source.empty()) {
+    context.diags()
+        .Build(data.tokens.at, DiagnosticKind::DataSourceCount,
+               fmt::format("`tokens` is one stream, and there {} [[data.source]] besides",
+                           data.source.size() == 1 ? "is a" : fmt::format("are {}", data.source.size())))
+        .Note(data.source.front().at, "the first source is here")
+        .Help("use `tokens` alone, or give these files a [[data.source]] with a weight")
+        .Emit();
+    return false;
+  }
+  if (!data.tokens.is_set && data.source.empty()) {
+    context.diags()
+        .Build(data.at.valid() ? data.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::DataSourceCount,
+               "neither `data.tokens` nor a [[data.source]] is there: nothing to read")
+        .Help("name token files: [data] tokens = [\"tokens.bin\"]")
+        .Emit();
+  }
+  return !data.source.empty();
+}
+
+static auto IsSourceName(std::string_view name) -> bool {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+static auto CheckNames(CheckContext& context) -> void {
+  const std::vector<SourceTable>& sources = context.recipe().data.source;
+  std::map<std::string, SourceRange> named;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string name = SourceName(context.recipe(), i);
+    const SourceRange at = sources[i].name.is_set ? sources[i].name.at : sources[i].at;
+    const auto [other, fresh] = named.try_emplace(name, at);
+    if (!IsSourceName(name)) {
+      context.diags()
+          .Build(at, DiagnosticKind::DataSourceName, name, "letters a to z, digits and _ serve, a letter in front")
+          .Emit();
+    } else if (!fresh) {
+      context.diags()
+          .Build(at, DiagnosticKind::DataSourceName, name, "another has it")
+          .Note(other->second, "the other is here")
+          .Emit();
+    }
+  }
+}
+
+static auto CheckNoTargets(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const auto report = [&](const SourceRange& at) {
+    context.diags().Build(at, DiagnosticKind::DataSourceTargets, recipe.data.source.size()).Emit();
+  };
+  if (recipe.data.targets.is_set) {
+    report(recipe.data.targets.at);
+  }
+  for (const LossHead& head : recipe.loss.head) {
+    report(head.targets.at);
+  }
+}
+
+/// Nothing where one does not read.
+static auto ReadWeights(CheckContext& context) -> std::vector<StepEvaluator> {
+  std::vector<StepEvaluator> weights;
+  bool all_read = true;
+  for (const SourceTable& source : context.recipe().data.source) {
+    ExprResult<Expr> weight = ParseExpr(source.weight->text, ExprKind::Schedule);
+    if (weight.ok()) {
+      weights.emplace_back(std::move(weight.value), *context.recipe().train.steps);
+    } else {
+      ReportExprErrors(context, source.weight.at, weight.errors);
+      all_read = false;
+    }
+  }
+  if (!all_read) {
+    weights.clear();
+  }
+  return weights;
+}
+
+/// Up to the first fault.
+static auto CheckWeights(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const std::vector<SourceTable>& sources = recipe.data.source;
+  std::vector<StepEvaluator> weights = ReadWeights(context);
+  if (weights.empty() || !context.IsSound(recipe.train.steps)) {
+    return;
+  }
+  const auto is_constant = [](const StepEvaluator& weight) { return weight.is_constant(); };
+  const bool all_constant = std::all_of(weights.begin(), weights.end(), is_constant);
+  const int64_t steps = *recipe.train.steps;
+  const int64_t looked_at = all_constant ? 1 : std::min(steps, MostStepsLookedAt);
+  std::vector<bool> is_read(sources.size(), false);
+  for (int64_t i = 0; i < looked_at; ++i) {
+    const int64_t step = looked_at == 1 ? 0 : i * (steps - 1) / (looked_at - 1);
+    bool any_is_read = false;
+    for (size_t s = 0; s < sources.size(); ++s) {
+      const ExprResult<double> weight = weights[s].At(step);
+      if (!weight.ok()) {
+        ReportExprErrors(context, sources[s].weight.at, weight.errors, fmt::format(" at step {} of {}", step, steps));
+        return;
+      }
+      if (weight.value < 0) {
+        context.diags()
+            .Build(sources[s].weight.at, DiagnosticKind::DataWeightNegative, SourceName(recipe, s), weight.value, step)
+            .Emit();
+        return;
+      }
+      is_read[s] = is_read[s] || weight.value > 0;
+      any_is_read = any_is_read || weight.value > 0;
+    }
+    if (!any_is_read) {
+      context.diags().Build(sources.front().weight.at, DiagnosticKind::DataWeightsZero, sources.size(), step).Emit();
+      return;
+    }
+  }
+  for (size_t s = 0; s < sources.size(); ++s) {
+    // Between steps that were passed over it may have a share.
+    if (!is_read[s] && (looked_at == steps || weights[s].is_constant())) {
+      context.diags()
+          .Build(sources[s].weight.at, DiagnosticKind::DataSourceUnused, SourceName(recipe, s), steps)
+          .Emit();
+    }
+  }
+}
+
+auto CheckDataSources(CheckContext& context) -> void {
+  if (!CheckOneOrSources(context)) {
+    return;
+  }
+  CheckNames(context);
+  CheckNoTargets(context);
+  for (const SourceTable& source : context.recipe().data.source) {
+    CheckFiles(context, "tokens", source.tokens);
+  }
+  CheckWeights(context);
+}
+
+}  // namespace shardc

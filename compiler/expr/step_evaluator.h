@@ -1,0 +1,36 @@
+// A schedule at one step after another. What does not depend on the step is computed once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compiler/expr/expr.h"
+
+namespace shardc {
+
+class Evaluator;
+
+/// Not safe to use from two threads at once.
+class StepEvaluator {
+ public:
+  /// Requires: a number of kind Schedule; 0 <= steps.
+  StepEvaluator(Expr schedule, int64_t steps);
+  ~StepEvaluator();
+  StepEvaluator(StepEvaluator&& other) noexcept;
+  auto operator=(StepEvaluator&& other) noexcept -> StepEvaluator&;
+
+  /// Has it one value for all steps?
+  auto is_constant() const -> bool;
+
+  /// What EvaluateNumber gives with this step. Errors: its.
+  /// Cost: of the operations that depend on the step, about 10 ns each.
+  auto At(int64_t step) -> ExprResult<double>;
+
+ private:
+  /// The evaluator points into it, so it stays where it is.
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardc

@@ -1,0 +1,47 @@
+#include "compiler/plan/run_samples.h"
+
+#include <cmath>
+
+#include "compiler/plan/sample_quotas.h"
+
+namespace shardc {
+
+constexpr int64_t MostStepsCounted = int64_t{1} << 20;
+
+static auto Estimate(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<RunSamples> {
+  auto shares = SampleShares::Create(data, samples_per_step, steps);
+  if (!shares) {
+    return shares.error();
+  }
+  std::vector<int64_t> units;
+  std::vector<double> sums(shares->num_sources(), 0);
+  const int64_t looked_at = shares->last_change() == 0 ? 1 : MostStepsCounted;
+  for (int64_t i = 0; i < looked_at; ++i) {
+    RETURN_IF_ERROR(shares->At(looked_at == 1 ? 0 : i * (steps - 1) / (looked_at - 1), units));
+    for (size_t s = 0; s < sums.size(); ++s) {
+      sums[s] += static_cast<double>(units[s]);
+    }
+  }
+  RunSamples run{.samples = {}, .is_exact = false};
+  for (const double sum : sums) {
+    const double a_step = sum / static_cast<double>(looked_at) / static_cast<double>(SampleUnit);
+    run.samples.push_back(std::llround(a_step * static_cast<double>(steps)));
+  }
+  return run;
+}
+
+auto CountRunSamples(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<RunSamples> {
+  if (steps > MostStepsCounted) {
+    return Estimate(data, samples_per_step, steps);
+  }
+  auto quotas = SampleQuotas::Create(data, samples_per_step, steps);
+  if (!quotas) {
+    return quotas.error();
+  }
+  while (quotas->step() < steps) {
+    RETURN_IF_ERROR(quotas->Next());
+  }
+  return RunSamples{.samples = quotas->taken(), .is_exact = true};
+}
+
+}  // namespace shardc
