@@ -16,9 +16,9 @@ auto SetCheckContext(std::string context) -> void;
 
 }  // namespace shardc
 
-#define CHECK(condition, ...)                                                                        \
-  do {                                                                                               \
-    if (!(condition)) [[unlikely]] {                                                                 \
-      ::shardc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));          \
-    }                                                                                                \
+#define CHECK(condition, ...)                                                               \
+  do {                                                                                      \
+    if (!(condition)) [[unlikely]] {                                                        \
+      ::shardc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                       \
   } while (false)

@@ -70,9 +70,9 @@ auto Fail(ExitCode code, fmt::format_string<Args...> format, Args&&... args) -> 
 }  // namespace shardc
 
 /// Returns the error of `expression` from the current function, if it has one.
-#define RETURN_IF_ERROR(expression)                             \
-  do {                                                          \
-    if (const auto& status_ = (expression); !status_) {                \
-      return status_.error();                                   \
-    }                                                           \
+#define RETURN_IF_ERROR(expression)                     \
+  do {                                                  \
+    if (const auto& status_ = (expression); !status_) { \
+      return status_.error();                           \
+    }                                                   \
   } while (false)

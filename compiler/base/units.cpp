@@ -32,8 +32,7 @@ auto FormatWire(Bytes bytes) -> std::string {
 auto FormatFlops(Flops flops) -> std::string { return FormatFlops(static_cast<double>(flops.value)); }
 
 auto FormatFlops(double flops) -> std::string {
-  return Scaled(flops, 1000.0,
-                std::array{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
+  return Scaled(flops, 1000.0, std::array{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
 }
 
 }  // namespace shardc

@@ -43,7 +43,7 @@ auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
   std::error_code unresolved;
   const std::filesystem::path resolved = std::filesystem::canonical(path, unresolved);
   std::string target = unresolved ? path : resolved.string();
-  struct stat status{};
+  struct stat status {};
   const bool is_device = stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
   std::string temporary = is_device ? "" : fmt::format("{}.{}.tmp", target, getpid());
   const std::string& opened = is_device ? target : temporary;

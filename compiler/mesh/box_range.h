@@ -1,5 +1,6 @@
-// A stretch of a matrix of which a rank may hold some columns only: flat and row-major, not of the matrix, but of a box,
-// the stretch of columns. One rank's part of a matrix cut along its columns is no range of the matrix's own elements.
+// A stretch of a matrix of which a rank may hold some columns only: flat and row-major, not of the matrix, but of a
+// box, the stretch of columns. One rank's part of a matrix cut along its columns is no range of the matrix's own
+// elements.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +24,8 @@ struct BoxRange {
   friend auto operator==(const BoxRange&, const BoxRange&) -> bool = default;
 };
 
-/// Calls function(begin, end, offset): elements [begin, end) of the matrix, which lie `offset` elements behind the range's
-/// first.
+/// Calls function(begin, end, offset): elements [begin, end) of the matrix, which lie `offset` elements behind the
+/// range's first.
 template <class Function>
 auto ForEachRun(const BoxRange& range, Function&& function) -> void {
   if (range.elements.empty()) {
@@ -57,7 +58,9 @@ auto ForEachCommonRun(const BoxRange& a, const BoxRange& b, Function&& function)
   }
   // One of them says how long rows are; the other, of whole rows, may leave that out.
   const int64_t row = std::max(a.row, b.row);
-  const auto columns_of = [&](const BoxRange& range) { return range.is_whole_rows() ? Interval{0, row} : range.columns; };
+  const auto columns_of = [&](const BoxRange& range) {
+    return range.is_whole_rows() ? Interval{0, row} : range.columns;
+  };
   const Interval of_a = columns_of(a);
   const Interval of_b = columns_of(b);
   const Interval columns = Intersect(of_a, of_b);

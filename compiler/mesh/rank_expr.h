@@ -28,7 +28,9 @@ struct RankExpr {
   std::optional<Interval> clamp;
   std::optional<int64_t> equals;
 
-  static auto Constant(int64_t value) -> RankExpr { return RankExpr{.base = value, .axis = {}, .repeat = 0, .step = 0, .clamp = {}, .equals = {}}; }
+  static auto Constant(int64_t value) -> RankExpr {
+    return RankExpr{.base = value, .axis = {}, .repeat = 0, .step = 0, .clamp = {}, .equals = {}};
+  }
   auto is_constant() const -> bool;
   /// True where neither repeat index nor step matter: then the value is known once the rank is.
   auto is_fixed() const -> bool { return repeat == 0 && step == 0; }

@@ -36,8 +36,7 @@ auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
 auto Vjp(const op::AllGather& op, VjpContext& context) -> void {
   const ValueId dfull = context.GradientOf(op.full);
   const auto target = context.GradientTarget(op.shard);
-  context.Emit(
-      op::ReduceScatter{.full = dfull, .shard = target.value, .shard_onto = target.onto, .axes = op.axes});
+  context.Emit(op::ReduceScatter{.full = dfull, .shard = target.value, .shard_onto = target.onto, .axes = op.axes});
 }
 
 }  // namespace shardc

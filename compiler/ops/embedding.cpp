@@ -32,9 +32,11 @@ auto Vjp(const op::Embedding& op, VjpContext& context) -> void {
     return;
   }
   const auto target = context.GradientTarget(op.weight);
-  context.Emit(op::EmbeddingBackward{
-      .tokens = op.tokens, .dy = context.GradientOf(op.y), .dweight = target.value, .dweight_onto = target.onto,
-      .vocab_axes = op.vocab_axes});
+  context.Emit(op::EmbeddingBackward{.tokens = op.tokens,
+                                     .dy = context.GradientOf(op.y),
+                                     .dweight = target.value,
+                                     .dweight_onto = target.onto,
+                                     .vocab_axes = op.vocab_axes});
 }
 
 }  // namespace shardc

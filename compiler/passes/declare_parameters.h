@@ -12,8 +12,7 @@ namespace shardc {
 /// Fills plan.groups, plan.parameters and plan.seed, and makes the full, unsharded value of each parameter.
 /// Returns: the full value by parameter name.
 /// Errors: init-rule-missing, init-rule-duplicate, init-rule-unused, init-value-domain, those of the seed (seed.h),
-/// group-duplicate, group-unused,
-/// frozen-unused, frozen-all.
+/// group-duplicate, group-unused, frozen-unused, frozen-all.
 auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& sizes, PassContext& context)
     -> ErrorOr<std::unordered_map<std::string, ValueId>>;
 

@@ -54,7 +54,8 @@ auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
     if (word == "partial(sum)") {
       placement = Placement::Partial();
     } else if (word.starts_with("shard(") && word.ends_with(')') &&
-               std::from_chars(word.data() + 6, word.data() + word.size() - 1, dim).ptr == word.data() + word.size() - 1 &&
+               std::from_chars(word.data() + 6, word.data() + word.size() - 1, dim).ptr ==
+                   word.data() + word.size() - 1 &&
                dim >= 0 && dim < 8) {
       placement = Placement::Shard(dim);
     } else {

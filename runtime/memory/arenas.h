@@ -57,7 +57,8 @@ class Mapping {
   int64_t bytes_ = 0;
 };
 
-/// The shared arenas of all ranks of this host; of Arena::Gathered there is one for all. Made once, before the ranks are forked or their threads started.
+/// The shared arenas of all ranks of this host; of Arena::Gathered there is one for all. Made once, before the ranks
+/// are forked or their threads started.
 class SharedArenas {
  public:
   static auto Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas>;

@@ -70,9 +70,9 @@ auto MedianOf(std::vector<double> figures) -> double {
   return figures[figures.size() / 2];
 }
 
-/// The time of `shardc plan` with `large` over that with `small`, taken in turn: `ratio` is the median of the pairs. The
-/// whole command, each in a process of its own: in one that has planned before, memory is there already, for the small
-/// plan more than for the large.
+/// The time of `shardc plan` with `large` over that with `small`, taken in turn: `ratio` is the median of the pairs.
+/// The whole command, each in a process of its own: in one that has planned before, memory is there already, for the
+/// small plan more than for the large.
 auto Grows(benchmark::State& state, const Sets& small, const Sets& large) -> void {
   const auto milliseconds = [&](const Sets& sets) {
     std::string command =

@@ -34,7 +34,8 @@ class Workplace {
 auto PlanOf(const std::string& folder, int64_t layers, int64_t hidden, int64_t ffn, int64_t vocab, int64_t micro,
             const char* recompute) -> Plan {
   const std::string text = fmt::format(
-      "[model]\nfamily = \"llama\"\nlayers = {}\nhidden = {}\nheads = 8\nkv_heads = 4\nffn = {}\nvocab = {}\nseq = 256\n"
+      "[model]\nfamily = \"llama\"\nlayers = {}\nhidden = {}\nheads = 8\nkv_heads = 4\nffn = {}\nvocab = {}\nseq = "
+      "256\n"
       "[mesh]\ndp = 2\n[recompute]\npolicy = \"{}\"\n[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n"
       "[optimizer]\nlr = 1e-4\n[data]\ntokens = [\"tokens.u8\"]\nformat = \"u8\"\n[batch]\nmicro = {}\n"
       "[train]\nsteps = 1000\n[run]\nthreads = 1\n",
@@ -94,9 +95,18 @@ auto Steps(benchmark::State& state, int64_t layers, int64_t hidden, int64_t ffn,
   state.counters["tokens/s"] =
       benchmark::Counter(static_cast<double>(plan.run.tokens_per_step), benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK_CAPTURE(Steps, quickstart, 4, 128, 384, 256, 8, "none")->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(Steps, llama_5m, 4, 256, 768, 4096, 4, "none")->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(Steps, llama_5m_recompute, 4, 256, 768, 4096, 4, "full")->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Steps, quickstart, 4, 128, 384, 256, 8, "none")
+    ->UseManualTime()
+    ->Iterations(3)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Steps, llama_5m, 4, 256, 768, 4096, 4, "none")
+    ->UseManualTime()
+    ->Iterations(3)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Steps, llama_5m_recompute, 4, 256, 768, 4096, 4, "full")
+    ->UseManualTime()
+    ->Iterations(3)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace shardc

@@ -43,8 +43,8 @@ static const std::vector<ModelRow> Models{
      {"model.layers=4", "model.hidden=256", "model.heads=8", "model.kv_heads=4", "model.ffn=768", "model.vocab=4096",
       "model.seq=256", "batch.micro=4", "batch.global=8"}},
     {"128M",
-     {"model.layers=8", "model.hidden=1024", "model.heads=16", "model.kv_heads=8", "model.ffn=2816", "model.vocab=16384",
-      "model.seq=128", "batch.micro=1", "batch.global=2"}},
+     {"model.layers=8", "model.hidden=1024", "model.heads=16", "model.kv_heads=8", "model.ffn=2816",
+      "model.vocab=16384", "model.seq=128", "batch.micro=1", "batch.global=2"}},
 };
 static const std::vector<std::vector<std::string>> Variants{
     {}, {"recompute.policy=full"}, {"recompute.policy=torchtitan-sac"}, {"precision.compute=bf16"}, {"loss.chunks=8"}};
@@ -61,7 +61,8 @@ TEST(ArenaBound, TransientArenasAreWithinTwoPerCentOfIt) {
       const std::string name = fmt::format("{} {}", model.name, fmt::join(variant, " "));
       EXPECT_LE(static_cast<double>(planned), 1.02 * static_cast<double>(bound))
           << name << ": " << planned << " B planned, " << bound << " B alive at most";
-      fmt::print("{}: {:.2f} per cent above the bound\n", name, 100.0 * (static_cast<double>(planned) / static_cast<double>(bound) - 1));
+      fmt::print("{}: {:.2f} per cent above the bound\n", name,
+                 100.0 * (static_cast<double>(planned) / static_cast<double>(bound) - 1));
     }
   }
 }

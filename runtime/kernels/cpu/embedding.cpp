@@ -1,5 +1,5 @@
-// embedding: copies a row of the table for each token, or zeros where it lies on another rank. y_NH: N tokens, H hidden;
-// weight_VH: V vocabulary.
+// embedding: copies a row of the table for each token, or zeros where it lies on another rank. y_NH: N tokens, H
+// hidden; weight_VH: V vocabulary.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 #include "runtime/kernels/cpu/token_range.h"
