@@ -67,8 +67,8 @@ auto EstimateParameters(const Recipe& recipe) -> double;
 auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,
                       std::string_view when = "") -> void;
 
-/// The place of `item` in a list of texts at `list`; the list itself where the item is not found on its first line.
-auto PlaceInList(CheckContext& context, const SourceRange& list, std::string_view item) -> SourceRange;
+/// Letters a to z, digits and _, beginning with a letter.
+auto IsLowercaseName(std::string_view name) -> bool;
 
 /// True if `path` can name a file; reports path-invalid at `at` else.
 auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view path,

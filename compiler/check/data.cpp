@@ -6,6 +6,13 @@
 
 namespace shardc {
 
+auto IsLowercaseName(std::string_view name) -> bool {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 auto CheckPath(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view path,
                std::string_view what) -> bool {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };

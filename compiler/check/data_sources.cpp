@@ -38,13 +38,6 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
   return !data.source.empty();
 }
 
-static auto IsSourceName(std::string_view name) -> bool {
-  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
 static auto CheckNames(CheckContext& context) -> void {
   const std::vector<SourceTable>& sources = context.recipe().data.source;
   std::map<std::string, SourceRange> named;
@@ -52,7 +45,7 @@ static auto CheckNames(CheckContext& context) -> void {
     const std::string name = SourceName(context.recipe(), i);
     const SourceRange at = sources[i].name.is_set ? sources[i].name.at : sources[i].at;
     const auto [other, fresh] = named.try_emplace(name, at);
-    if (!IsSourceName(name)) {
+    if (!IsLowercaseName(name)) {
       context.diags()
           .Build(at, DiagnosticKind::DataSourceName, name, "letters a to z, digits and _ serve, a letter in front")
           .Emit();
@@ -111,7 +104,7 @@ static auto CheckWeights(CheckContext& context) -> void {
   const int64_t looked_at = all_constant ? 1 : std::min(steps, MostStepsLookedAt);
   std::vector<bool> is_read(sources.size(), false);
   for (int64_t i = 0; i < looked_at; ++i) {
-    const int64_t step = looked_at == 1 ? 0 : i * (steps - 1) / (looked_at - 1);
+    const int64_t step = Spread(i, looked_at, steps - 1);
     bool any_is_read = false;
     for (size_t s = 0; s < sources.size(); ++s) {
       const ExprResult<double> weight = weights[s].At(step);

@@ -56,14 +56,13 @@ auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int column, i
   return place;
 }
 
-auto PlaceInList(CheckContext& context, const SourceRange& list, std::string_view item) -> SourceRange {
+auto PlaceInList(const SourceSet& sources, const SourceRange& list, std::string_view item) -> SourceRange {
   if (!list.valid() || list.line < 1) {
     return list;
   }
   for (const char quote : {'"', '\''}) {
     const std::string quoted = fmt::format("{}{}{}", quote, item, quote);
-    const size_t begin =
-        context.diags().sources().Line(list).find(quoted, static_cast<size_t>(std::max(list.column, 1) - 1));
+    const size_t begin = sources.Line(list).find(quoted, static_cast<size_t>(std::max(list.column, 1) - 1));
     if (begin != std::string_view::npos) {
       SourceRange place = list;
       place.column = static_cast<int32_t>(begin) + 1;

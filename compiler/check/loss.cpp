@@ -26,13 +26,6 @@ static auto CheckChunks(CheckContext& context) -> void {
       .Emit();
 }
 
-static auto IsHeadName(std::string_view name) -> bool {
-  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
 /// The greatest number that an id of a file can be.
 static auto GreatestId(std::string_view format) -> int64_t {
   return format == "u8" ? 255 : format == "u32" ? 4294967295 : 65535;
@@ -63,7 +56,7 @@ auto CheckLoss(CheckContext& context) -> void {
   std::map<std::string, SourceRange> named;
   for (const LossHead& head : recipe.loss.head) {
     const auto [other, fresh] = named.try_emplace(*head.name, head.name.at);
-    if (!IsHeadName(*head.name)) {
+    if (!IsLowercaseName(*head.name)) {
       context.diags()
           .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "letters a to z, digits and _ serve")
           .Emit();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/check/check_context.h"
+#include "compiler/check/expression_place.h"
 #include "compiler/expr/layer_choice.h"
 
 namespace shardc {
@@ -29,8 +30,8 @@ static auto CheckSave(CheckContext& context) -> void {
   }
   if (std::find(save->begin(), save->end(), "down_proj") != save->end()) {
     context.diags()
-        .Build(PlaceInList(context, save.at, "down_proj"), DiagnosticKind::KeyHasNoEffect, "down_proj",
-               "nothing in backward reads its result, so it is not computed again")
+        .Build(PlaceInList(context.diags().sources(), save.at, "down_proj"), DiagnosticKind::KeyHasNoEffect,
+               "down_proj", "nothing in backward reads its result, so it is not computed again")
         .Emit();
   }
 }

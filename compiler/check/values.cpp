@@ -1,6 +1,7 @@
 // Single values against the rows of recipe_values.def: numbers in their ranges, words among the known ones.
 
 #include "compiler/check/check_context.h"
+#include "compiler/check/expression_place.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/visit.h"
 
@@ -76,7 +77,7 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
 static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
                       const Located<std::vector<std::string>>& leaf) -> void {
   for (const std::string& word : *leaf) {
-    if (!CheckWord(context, key, path, PlaceInList(context, leaf.at, word), word)) {
+    if (!CheckWord(context, key, path, PlaceInList(context.diags().sources(), leaf.at, word), word)) {
       context.MarkFaulty(leaf);
     }
   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "compiler/driver/files.h"
+#include "compiler/base/files.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"

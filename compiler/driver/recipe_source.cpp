@@ -2,8 +2,8 @@
 
 #include "compiler/driver/recipe_source.h"
 
+#include "compiler/base/files.h"
 #include "compiler/check/check_recipe.h"
-#include "compiler/driver/files.h"
 #include "compiler/driver/output.h"
 
 namespace shardc {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "compiler/driver/files.h"
+#include "compiler/base/files.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"

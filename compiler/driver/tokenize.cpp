@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/base/files.h"
 #include "compiler/driver/command.h"
-#include "compiler/driver/files.h"
 #include "compiler/driver/output.h"
 
 namespace shardc {

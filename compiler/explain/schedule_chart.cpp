@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "compiler/base/check.h"
-#include "compiler/expr/expr.h"
+#include "compiler/expr/step_evaluator.h"
 
 namespace shardc {
 
@@ -16,21 +16,17 @@ constexpr int64_t NumColumns = 60;
 constexpr int64_t SamplesPerColumn = 16;
 constexpr int NumRows = 6;
 
-/// Number i of n whole numbers from 0 to last, evenly spread.
-static auto Spread(int64_t i, int64_t n, int64_t last) -> int64_t { return n == 1 ? 0 : i * last / (n - 1); }
-
 static auto Sampled(const Scalar& scalar, int64_t steps) -> ScheduleUse {
   ScheduleUse use{.name = scalar.name, .text = scalar.expression, .steps = steps};
-  const auto expr = ParseExpr(scalar.expression, ExprKind::Schedule);
+  auto expr = ParseExpr(scalar.expression, ExprKind::Schedule);
   CHECK(expr.ok(), "schedule `{}`", scalar.expression);
-  use.is_constant = !UsesVariable(expr.value, "step");
-  ExprVariables variables{{"step", 0.0}, {"steps", static_cast<double>(steps)}};
+  StepEvaluator schedule(std::move(expr.value), steps);
+  use.is_constant = schedule.is_constant();
   const int64_t num_samples = std::min(steps, NumColumns * SamplesPerColumn);
   std::vector<SchedulePoint> samples;
   for (int64_t i = 0; i < num_samples; ++i) {
     const int64_t step = Spread(i, num_samples, steps - 1);
-    variables.find("step")->second = static_cast<double>(step);
-    const auto value = EvaluateNumber(expr.value, variables);
+    const auto value = schedule.At(step);
     if (!value.ok() || value.value < 0) {
       use.fault = fmt::format("at step {}: {}", step,
                               value.ok() ? fmt::format("{} is negative", value.value) : value.errors.front().message);

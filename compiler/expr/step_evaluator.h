@@ -33,4 +33,8 @@ class StepEvaluator {
   std::unique_ptr<State> state_;
 };
 
+/// Number i of n whole numbers from 0 to last, evenly spread: the steps that are looked at where not all are.
+/// Requires: 0 <= i < n.
+inline auto Spread(int64_t i, int64_t n, int64_t last) -> int64_t { return n == 1 ? 0 : i * last / (n - 1); }
+
 }  // namespace shardc

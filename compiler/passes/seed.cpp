@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "compiler/check/check_context.h"
+#include "compiler/base/files.h"
+#include "compiler/check/expression_place.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/text.h"
@@ -16,16 +15,13 @@ namespace shardc {
 
 /// A file's text; nothing where there is no such file.
 static auto ReadManifestFile(const std::filesystem::path& path) -> std::optional<std::string> {
+  constexpr auto MaxBytes = static_cast<size_t>(MaxManifestBytes);
   std::error_code unknown;
-  const auto bytes = std::filesystem::is_regular_file(path, unknown) ? std::filesystem::file_size(path, unknown) : 0;
-  std::ifstream file(path, std::ios::binary);
-  if (bytes == 0 || unknown || bytes > static_cast<uintmax_t>(MaxManifestBytes) || !file.is_open()) {
+  if (!std::filesystem::is_regular_file(path, unknown)) {
     return std::nullopt;
   }
-  std::string text(bytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(bytes));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
+  auto text = ReadFile(path.string(), MaxBytes + 1);
+  return text && !text->empty() && text->size() <= MaxBytes ? std::optional(*std::move(text)) : std::nullopt;
 }
 
 /// Parameters are in one of these.
@@ -93,11 +89,10 @@ static auto Listed(std::vector<std::string> items, std::string_view separator = 
 
 /// Whether a glob of the list matches each name; reports globs that match none.
 static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std::vector<std::string_view>& names,
-                      DiagnosticKind unused, const Recipe& recipe, Diagnostics& diags) -> std::vector<bool> {
-  CheckContext context(recipe, diags);
+                      DiagnosticKind unused, Diagnostics& diags) -> std::vector<bool> {
   std::vector<NamePattern> patterns;
   for (const std::string& glob : *globs) {
-    patterns.push_back({glob, PlaceInList(context, globs.at, glob), 0});
+    patterns.push_back({glob, PlaceInList(diags.sources(), globs.at, glob), 0});
   }
   // One rule has all the patterns: nothing is matched twice.
   const auto rules = MatchNames(patterns, names, {.duplicate = unused, .unused = unused, .noun = "name"}, diags);
@@ -115,7 +110,7 @@ auto ChooseLoaded(const std::vector<ParameterSpec>& specs, const SeedCheckpoint&
   for (const ParameterSpec& spec : specs) {
     names.push_back(spec.name);
   }
-  std::vector<bool> loaded = MatchedBy(first.missing, names, DiagnosticKind::SeedMissingGlob, recipe, diags);
+  std::vector<bool> loaded = MatchedBy(first.missing, names, DiagnosticKind::SeedMissingGlob, diags);
   loaded.flip();
   std::vector<std::string> missing;
   std::vector<std::string> shapes;
@@ -147,7 +142,7 @@ auto CheckLeftTensors(const SeedCheckpoint& seed, const Recipe& recipe, const Te
   for (const auto& [name, tensor] : seed.manifest.tensors) {
     names.push_back(name);
   }
-  const std::vector<bool> unused = MatchedBy(first.unused, names, DiagnosticKind::SeedUnusedGlob, recipe, diags);
+  const std::vector<bool> unused = MatchedBy(first.unused, names, DiagnosticKind::SeedUnusedGlob, diags);
   std::vector<std::string> left;
   std::vector<std::string> used;
   for (size_t n = 0; n < names.size(); ++n) {

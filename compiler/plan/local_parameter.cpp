@@ -47,4 +47,14 @@ auto LogicalRange(const Plan& plan, const Segment& segment, Interval owned, int6
                       {owned.begin - segment.begin, owned.end - segment.begin});
 }
 
+auto OwnedPartOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank)
+    -> std::optional<OwnedPart> {
+  const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+  if (owned.empty()) {
+    return std::nullopt;
+  }
+  const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+  return OwnedPart{LogicalRange(plan, segment, owned, rank), {owned.begin - slice_begin, owned.end - slice_begin}};
+}
+
 }  // namespace shardc

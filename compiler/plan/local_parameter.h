@@ -4,6 +4,8 @@
 // room, or none: padding, which no rule initialises, no update touches and no checkpoint holds. Columns divide evenly.
 #pragma once
 
+#include <optional>
+
 #include "compiler/mesh/box_range.h"
 #include "compiler/plan/plan.h"
 
@@ -18,5 +20,16 @@ auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t tp) -> 
 auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Interval elements) -> BoxRange;
 /// The same of what a rank owns of a segment, in elements of the sub-vector as OwnedSegment gives it.
 auto LogicalRange(const Plan& plan, const Segment& segment, Interval owned, int64_t rank) -> BoxRange;
+
+/// What a rank owns of a segment.
+struct OwnedPart {
+  /// Of the logical tensor.
+  BoxRange elements;
+  /// In elements of the slice that the rank owns.
+  Interval in_slice;
+};
+/// Nothing where it owns none of it.
+auto OwnedPartOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank)
+    -> std::optional<OwnedPart>;
 
 }  // namespace shardc

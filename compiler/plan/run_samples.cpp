@@ -17,7 +17,7 @@ static auto Estimate(const DataSource& data, int64_t samples_per_step, int64_t s
   std::vector<double> sums(shares->num_sources(), 0);
   const int64_t looked_at = shares->last_change() == 0 ? 1 : MostStepsCounted;
   for (int64_t i = 0; i < looked_at; ++i) {
-    RETURN_IF_ERROR(shares->At(looked_at == 1 ? 0 : i * (steps - 1) / (looked_at - 1), units));
+    RETURN_IF_ERROR(shares->At(Spread(i, looked_at, steps - 1), units));
     for (size_t s = 0; s < sums.size(); ++s) {
       sums[s] += static_cast<double>(units[s]);
     }

@@ -62,9 +62,6 @@ class CheckpointReader {
 
   explicit CheckpointReader(CheckpointReaderOptions options);
   auto Load() -> Status;
-  auto CheckAgainstPlan() const -> Status;
-  auto CheckSeed() const -> Status;
-  auto CheckSteps() const -> Status;
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
   /// Elements [begin, begin + count) of a piece of type `saved`.

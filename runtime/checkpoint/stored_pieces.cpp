@@ -18,15 +18,13 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
     if (!is_first(Axis::Replicate) || (sub_vector.tp_replicated && !is_first(Axis::Tp))) {
       continue;
     }
-    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
     for (const Segment& segment : sub_vector.segments) {
-      const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
-      if (!owned.empty()) {
+      if (const auto part = OwnedPartOf(plan, sub_vector, segment, rank)) {
         pieces.push_back({.sub_vector = save->sub_vector,
                           .role = save->role,
                           .parameter = segment.parameter,
-                          .range = LogicalRange(plan, segment, owned, rank),
-                          .slice_begin = owned.begin - slice_begin});
+                          .range = part->elements,
+                          .slice_begin = part->in_slice.begin});
       }
     }
   }

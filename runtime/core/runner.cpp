@@ -104,7 +104,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       if (!parsed.ok()) {
         return Fail(ExitCode::RecipeRejected, "schedule {}: {}", plan.scalars[id].name, parsed.errors.front().message);
       }
-      runner->schedules_.emplace_back(id, std::move(parsed.value));
+      runner->schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan.run.steps));
     }
   }
   for (int i = 0; i < NumSections; ++i) {
@@ -259,10 +259,8 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
 
 auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
   ran_at_step_.clear();
-  const ExprVariables variables{{"step", static_cast<double>(CompletedSteps())},
-                                {"steps", static_cast<double>(plan_.run.steps)}};
-  for (const auto& [id, expr] : schedules_) {
-    const auto value = EvaluateNumber(expr, variables);
+  for (auto& [id, schedule] : schedules_) {
+    const auto value = schedule.At(CompletedSteps());
     if (!value.ok()) {
       return Fail(ExitCode::RecipeRejected, "schedule {} at step {}: {}", plan_.scalars[id].name, CompletedSteps(),
                   value.errors.front().message);
@@ -362,8 +360,6 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   }
   if (leads()) {
     RETURN_IF_ERROR(ReportSources());
-  }
-  if (leads()) {
     RETURN_IF_ERROR(PutOnRecord(context_.run_dir, "plan.shardc", PrintPlan(plan_)));
     if (realised_) {
       RETURN_IF_ERROR(PutOnRecord(context_.run_dir, std::string(InitRecordName), ToText(*realised_)));

@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "compiler/expr/expr.h"
+#include "compiler/expr/step_evaluator.h"
 #include "compiler/plan/init_record.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
@@ -89,7 +89,7 @@ class RankRunner {
   std::unique_ptr<Progress> progress_;
   std::string checkpoint_dir_;
   std::array<std::optional<Program>, NumSections> programs_;
-  std::vector<std::pair<ScalarId, Expr>> schedules_;
+  std::vector<std::pair<ScalarId, StepEvaluator>> schedules_;
   std::set<SectionKind> ran_at_step_;
 };
 

@@ -53,7 +53,6 @@ auto InitialValues::OpenTensors() -> Status {
           program_.loads[i].tensor, (*tensor)->num_elements(), program_.loads[i].num_elements);
     loaded_.push_back(*tensor);
   }
-  position_kernels_.resize(loaded_.size());
   return Success{};
 }
 
@@ -74,11 +73,7 @@ auto InitialValues::Gather(const std::vector<bool>& is_needed, int64_t first, in
       tensor.Read(first, std::min(count, tensor.num_elements() - first), out);
       continue;
     }
-    std::optional<ElementKernel>& known = position_kernels_[i];
-    if (!known) {
-      known = kernels_->KernelOfDoubles(program_, position);
-    }
-    const ElementKernel& kernel = *known;
+    const ElementKernel& kernel = KernelOfDoubles(position).kernel;
     CHECK(count % kernel.elements_per_pass == 0, "{} elements in passes of {}", count, kernel.elements_per_pass);
     // A fault of a position is one of what needs it, which the kernel of the values finds.
     static_cast<void>(kernel.run(program_.numbers.data(), key_words_.data(), nullptr, first,
@@ -96,32 +91,35 @@ auto InitialValues::Gather(const std::vector<bool>& is_needed, int64_t first, in
   }
 }
 
-/// Returns: whether all elements have values. `is_needed`: what the kernel's instruction needs.
-auto InitialValues::RunKernel(const ElementKernel& kernel, const std::vector<bool>& is_needed, int64_t first,
-                              int64_t passes, void* out) -> bool {
+/// Returns: whether all elements have values.
+auto InitialValues::RunKernel(const NeedingKernel& made, int64_t first, int64_t passes, void* out) -> bool {
   if (!program_.loads.empty()) {
-    Gather(is_needed, first, passes * kernel.elements_per_pass);
+    Gather(made.is_needed, first, passes * made.kernel.elements_per_pass);
   }
-  return kernel.run(program_.numbers.data(), key_words_.data(), gathered_.data(), first, passes, out) == 0;
+  return made.kernel.run(program_.numbers.data(), key_words_.data(), gathered_.data(), first, passes, out) == 0;
 }
 
-auto InitialValues::Kernel() -> const ElementKernel& {
+auto InitialValues::Kernel() -> const NeedingKernel& {
   if (!kernel_) {
-    kernel_ = kernels_->Kernel(program_);
+    kernel_ = NeedingKernel{kernels_->Kernel(program_), program_.NeededBy(program_.root)};
   }
   return *kernel_;
 }
 
+auto InitialValues::KernelOfDoubles(int instruction) -> const NeedingKernel& {
+  const auto [made, is_new] = kernels_of_doubles_.try_emplace(instruction);
+  if (is_new) {
+    made->second = {kernels_->KernelOfDoubles(program_, instruction), program_.NeededBy(instruction)};
+  }
+  return made->second;
+}
+
 /// Returns: whether all have values. Only whole passes write to `out`; what is left at both ends goes through a buffer.
 auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
-  const ElementKernel& kernel = Kernel();
-  const int64_t per_pass = kernel.elements_per_pass;
-  const std::vector<bool> is_needed = program_.NeededBy(program_.root);
-  const auto run = [&](int64_t first, int64_t passes, float* to) {
-    return RunKernel(kernel, is_needed, first, passes, to);
-  };
-  const int64_t most_passes =
-      program_.loads.empty() ? std::numeric_limits<int64_t>::max() : PassElements / kernel.elements_per_pass;
+  const NeedingKernel& made = Kernel();
+  const int64_t per_pass = made.kernel.elements_per_pass;
+  const auto run = [&](int64_t first, int64_t passes, float* to) { return RunKernel(made, first, passes, to); };
+  const int64_t most_passes = program_.loads.empty() ? std::numeric_limits<int64_t>::max() : PassElements / per_pass;
   std::array<float, MostElementsPerPass> buffer;
   for (int64_t at = elements.begin; at < elements.end;) {
     const int64_t passes = at % ElementsPerBlock == 0 ? std::min((elements.end - at) / per_pass, most_passes) : 0;
@@ -158,13 +156,12 @@ auto InitialValues::SetRowNorms(int64_t row) -> bool {
   const Interval elements{row * program_.row_size, (row + 1) * program_.row_size};
   const int64_t first = elements.begin / ElementsPerBlock * ElementsPerBlock;
   for (const RowNorm& norm : program_.row_norms) {
-    const ElementKernel kernel = kernels_->KernelOfDoubles(program_, norm.root);
-    const std::vector<bool> is_needed = program_.NeededBy(norm.root);
-    const int64_t per_pass = kernel.elements_per_pass;
+    const NeedingKernel& made = KernelOfDoubles(norm.root);
+    const int64_t per_pass = made.kernel.elements_per_pass;
     std::array<double, MostElementsPerPass> values;
     double sum = 0;
     for (int64_t at = first; at < elements.end; at += per_pass) {
-      const bool has_fault = !RunKernel(kernel, is_needed, at, 1, values.data());
+      const bool has_fault = !RunKernel(made, at, 1, values.data());
       const int64_t begin = std::max(at, elements.begin);
       const int64_t end = std::min(at + per_pass, elements.end);
       // A fault may be one of the rows beside this one.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,11 +49,16 @@ class InitialValues {
   static constexpr int64_t PassElements = 4096;
 
   InitialValues(InitSources sources, std::string_view name, OpenLoadedTensor open);
-  auto Kernel() -> const ElementKernel&;
+  struct NeedingKernel {
+    ElementKernel kernel;
+    /// Which of the program's instructions it needs.
+    std::vector<bool> is_needed;
+  };
+  auto Kernel() -> const NeedingKernel&;
+  auto KernelOfDoubles(int instruction) -> const NeedingKernel&;
   auto OpenTensors() -> Status;
   auto Gather(const std::vector<bool>& is_needed, int64_t first, int64_t count) -> void;
-  auto RunKernel(const ElementKernel& kernel, const std::vector<bool>& is_needed, int64_t first, int64_t passes,
-                 void* out) -> bool;
+  auto RunKernel(const NeedingKernel& made, int64_t first, int64_t passes, void* out) -> bool;
   auto Evaluator() const -> ElementEvaluator { return ElementEvaluator(program_, loaded_); }
   auto FillFromPasses(Interval elements, float* out) -> bool;
   auto SetRowNorms(int64_t row) -> bool;
@@ -62,14 +68,14 @@ class InitialValues {
   ElementSource parameter_;
   ElementProgram program_;
   /// Of the program; made when the first value is.
-  std::optional<ElementKernel> kernel_;
+  std::optional<NeedingKernel> kernel_;
+  /// By instruction, those of doubles: of row norms and of positions.
+  std::map<int, NeedingKernel> kernels_of_doubles_;
   /// Of the keys, the words of each next to each other.
   std::vector<uint64_t> key_words_;
   OpenLoadedTensor open_;
   /// One for each of the program's loads, once opened.
   std::vector<const LoadedTensor*> loaded_;
-  /// Of their positions, made when they are first needed.
-  std::vector<std::optional<ElementKernel>> position_kernels_;
   /// The numbers of the elements that one load reads; and what all read.
   std::vector<double> positions_;
   std::vector<float> gathered_;

@@ -5,11 +5,11 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/expr/moments.h"
 #include "compiler/plan/init_rule.h"
-#include "compiler/plan/local_parameter.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/draw_in_pieces.h"
 #include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/owned_parameter.h"
 
 namespace shardc {
 
@@ -33,20 +33,15 @@ static auto Fill(InitialValues& values, Interval elements, float* out) -> Status
 
 auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const Parameter& parameter = plan.parameters[op.parameter];
-  const auto segment = std::find_if(sub_vector.segments.begin(), sub_vector.segments.end(),
-                                    [&](const Segment& candidate) { return candidate.parameter == op.parameter; });
-  CHECK(segment != sub_vector.segments.end(), "{} does not lie in v{}", parameter.name, op.sub_vector.index);
-  const Interval owned = OwnedSegment(plan, sub_vector, *segment, binder.rank());
-  const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
-  CHECK(owned.empty() || owned.end - slice_begin <= binder.ViewOf(op.shard).num_elements(), "{} lies outside the slice",
-        parameter.name);
-
-  const BoxRange elements = LogicalRange(plan, *segment, owned, binder.rank());
+  const auto owned = OwnedParameter(binder, op.sub_vector, op.parameter, binder.ViewOf(op.shard));
+  if (!owned) {
+    return [](const Moment&) -> Status { return Success{}; };
+  }
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
-    return [shard = Resolve<T>(binder, op.shard), at = owned.begin - slice_begin, elements, &plan, &parameter,
-            drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan), &binder](const Moment& moment) -> Status {
+    return [shard = Resolve<T>(binder, op.shard), at = owned->in_slice.begin, elements = owned->elements, &plan,
+            &parameter, drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan),
+            &binder](const Moment& moment) -> Status {
       T* const out = shard.At(moment) + at;
       // Here and not when the plan is bound: a restart draws nothing.
       InitialValues values(plan, parameter, [&](std::string_view tensor) -> ErrorOr<const LoadedTensor*> {

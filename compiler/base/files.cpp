@@ -1,6 +1,6 @@
 // POSIX files. A reader of `path` sees the old content or all of the new: rename is the commit point, and the folder is
 // synced after it.
-#include "compiler/driver/files.h"
+#include "compiler/base/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,0 +1,243 @@
+#include "runtime/checkpoint/match_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/plan/sample_quotas.h"
+
+namespace shardc {
+
+namespace {
+
+/// "a, b, c and 7 more".
+auto ListOf(const std::vector<std::string>& names) -> std::string {
+  constexpr size_t MaxShown = 5;
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), MaxShown), ", "));
+  if (names.size() > MaxShown) {
+    text += fmt::format(" and {} more", names.size() - MaxShown);
+  }
+  return text;
+}
+
+/// Collects "x is 4 there, 6 here".
+class Differences {
+ public:
+  template <class T>
+  auto Compare(std::string_view what, const T& there, const T& here) -> void {
+    if (there != here) {
+      found_.push_back(fmt::format("{} is {} there, {} here", what, there, here));
+    }
+  }
+  auto empty() const -> bool { return found_.empty(); }
+  auto Text() const -> std::string { return fmt::format("{}", fmt::join(found_, "; ")); }
+
+ private:
+  std::vector<std::string> found_;
+};
+
+/// Of two mixtures the same is asked for source by source.
+auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
+  const auto names = [](const ManifestData& side) {
+    std::string text;
+    for (const ManifestSource& source : side.sources) {
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", source.name);
+    }
+    return text.empty() ? std::string("one stream") : text;
+  };
+  data.Compare("what is read", names(there), names(here));
+  if (!data.empty()) {
+    return;
+  }
+  for (size_t s = 0; s < there.sources.size(); ++s) {
+    const std::string& name = there.sources[s].name;
+    data.Compare(fmt::format("the token stream of {}", name), there.sources[s].fingerprint,
+                 here.sources[s].fingerprint);
+    data.Compare(fmt::format("the weight of {}", name), there.sources[s].weight, here.sources[s].weight);
+  }
+}
+
+auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
+  Differences data;
+  if (there.sources.empty() && here.sources.empty()) {
+    data.Compare("the token stream", there.fingerprint, here.fingerprint);
+  } else {
+    CompareSources(data, there, here);
+  }
+  data.Compare("data.order", ToText(there.order), ToText(here.order));
+  data.Compare("data.seed", there.seed, here.seed);
+  data.Compare("data.eval_tokens", there.eval_tokens, here.eval_tokens);
+  data.Compare("model.seq", there.seq, here.seq);
+  data.Compare("tokens a step", there.tokens_per_step, here.tokens_per_step);
+  return data;
+}
+
+/// The states that the plan keeps of each parameter.
+auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std::set<StateRole>> {
+  std::map<std::string, std::set<StateRole>> roles;
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    for (const Segment& segment : sub_vector.segments) {
+      std::set<StateRole>& of_parameter = roles[plan.parameters[segment.parameter].name];
+      of_parameter.insert(StateRole::Parameter);
+      if (purpose == ReadPurpose::Resume && sub_vector.exp_avg.valid()) {
+        of_parameter.insert(StateRole::ExpAvg);
+      }
+      if (purpose == ReadPurpose::Resume && sub_vector.exp_avg_sq.valid()) {
+        of_parameter.insert(StateRole::ExpAvgSq);
+      }
+    }
+  }
+  return roles;
+}
+
+auto MatchSeed(const Manifest& manifest, std::string_view manifest_text, const Seed& seed) -> Status {
+  if (const std::string digest = DigestInManifest(manifest_text); digest != seed.manifest) {
+    return Fail(
+        ExitCode::Checkpoint,
+        "it is not the one that the plan was made for: the digest of its manifest is {}, the plan says {}; make "
+        "the plan anew",
+        digest, seed.manifest);
+  }
+  Differences tensors;
+  for (const SeedTensor& here : seed.tensors) {
+    const auto there = manifest.tensors.find(here.name);
+    tensors.Compare(here.name,
+                    there == manifest.tensors.end()
+                        ? "not there"
+                        : std::string(ToText(there->second.dtype)) + ToText(there->second.shape),
+                    std::string(ToText(here.dtype)) + ToText(here.shape));
+  }
+  return tensors.empty() ? Status(Success{})
+                         : Fail(ExitCode::Checkpoint, "it is not as the plan says: {}", tensors.Text());
+}
+
+/// A run may be made longer or shorter, as long as its weights say the same of the steps that are done.
+auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
+  const int64_t there = manifest.data.steps;
+  if (!plan.data.is_mixture() || there == plan.run.steps) {
+    return Success{};
+  }
+  const auto other = FirstOtherStep(plan.data, SamplesPerStep(plan), manifest.step, there, plan.run.steps);
+  if (!other) {
+    return other.error();
+  }
+  if (*other >= 0) {
+    return Fail(ExitCode::Checkpoint,
+                "train.steps is {} there, {} here, and with it the weights of the sources give step {} other samples "
+                "than it was trained on; put it back, or begin a new run with another `start.run_id` and "
+                "`checkpoint.dir`",
+                there, plan.run.steps, *other);
+  }
+  return Success{};
+}
+
+auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
+  const Plan& plan = *options.plan;
+  const bool resume = options.purpose == ReadPurpose::Resume;
+  const std::string remedy =
+      fmt::format("use the recipe that made it{}",
+                  resume ? ", or begin a new run with another `start.run_id` and `checkpoint.dir`" : "");
+
+  Differences model;
+  for (const auto& [key, here] : plan.model) {
+    const auto there = manifest.model.find(key);
+    model.Compare(key, there == manifest.model.end() ? "not given" : there->second, here);
+  }
+  for (const auto& [key, there] : manifest.model) {
+    if (!plan.model.contains(key)) {
+      model.Compare(key, there, std::string("not given"));
+    }
+  }
+  if (!model.empty()) {
+    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", model.Text(), remedy);
+  }
+
+  if (resume) {
+    const Differences data =
+        CompareData(manifest.data, DescribeData(plan, options.data_fingerprint, options.source_fingerprints));
+    if (!data.empty()) {
+      return Fail(
+          ExitCode::Checkpoint,
+          "checkpoint of a run over other data: {}; put it back, or begin a new run with another `start.run_id` and "
+          "`checkpoint.dir`",
+          data.Text());
+    }
+    RETURN_IF_ERROR(MatchSteps(manifest, plan));
+  }
+
+  std::vector<std::string> missing;
+  std::vector<std::string> unexpected;
+  Differences shapes;
+  auto roles_here = RolesOf(plan, options.purpose);
+  for (const Parameter& parameter : plan.parameters) {
+    const auto tensor = manifest.tensors.find(parameter.name);
+    if (tensor != manifest.tensors.end()) {
+      shapes.Compare(parameter.name, ToText(tensor->second.shape), ToText(parameter.shape));
+      shapes.Compare("dtype of " + parameter.name, ToText(tensor->second.dtype), ToText(parameter.dtype));
+    }
+    std::set<StateRole> roles_there;
+    if (tensor != manifest.tensors.end()) {
+      for (const Piece& piece : tensor->second.pieces) {
+        roles_there.insert(piece.role);
+      }
+    }
+    const std::set<StateRole>& roles = roles_here[parameter.name];
+    for (size_t i = 0; i < CountOf<StateRole>(); ++i) {
+      const auto role = static_cast<StateRole>(i);
+      if (roles.contains(role) && !roles_there.contains(role)) {
+        missing.push_back(StoredName(parameter.name, role));
+      } else if (resume && !roles.contains(role) && roles_there.contains(role)) {
+        unexpected.push_back(StoredName(parameter.name, role));
+      }
+    }
+  }
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (!roles_here.contains(name)) {
+      unexpected.push_back(name);
+    }
+  }
+  if (resume) {
+    std::set<std::string> scalars;
+    for (const Scalar& scalar : plan.scalars) {
+      if (scalar.kind == ScalarKind::State) {
+        scalars.insert(scalar.name);
+        if (!manifest.state.contains(scalar.name)) {
+          missing.push_back(fmt::format("scalar {}", scalar.name));
+        }
+      }
+    }
+    for (const auto& [name, value] : manifest.state) {
+      if (!scalars.contains(name)) {
+        unexpected.push_back(fmt::format("scalar {}", name));
+      }
+    }
+  }
+  if (!shapes.empty()) {
+    return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
+  }
+  if (!missing.empty() || !unexpected.empty()) {
+    std::string text;
+    if (!missing.empty()) {
+      text = fmt::format("the plan needs, and it lacks: {}", ListOf(missing));
+    }
+    if (!unexpected.empty()) {
+      text +=
+          fmt::format("{}it holds, and the plan has no place for: {}", text.empty() ? "" : "; ", ListOf(unexpected));
+    }
+    return Fail(ExitCode::Checkpoint, "{}", text);
+  }
+  return Success{};
+}
+
+}  // namespace
+
+auto MatchPlan(const Manifest& manifest, std::string_view manifest_text, const CheckpointReaderOptions& options)
+    -> Status {
+  return options.purpose == ReadPurpose::Seed ? MatchSeed(manifest, manifest_text, options.plan->seed)
+                                              : MatchRun(manifest, options);
+}
+
+}  // namespace shardc
