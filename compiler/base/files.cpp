@@ -1,5 +1,3 @@
-// POSIX files. A reader of `path` sees the old content or all of the new: rename is the commit point, and the folder is
-// synced after it.
 #include "compiler/base/files.h"
 
 #include <fcntl.h>
@@ -14,109 +12,129 @@
 namespace shardc {
 
 auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
+  const int descriptor = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY, 0);
+  if (descriptor < 0) {
     return Error{ExitCode::Usage, std::strerror(errno)};
   }
+  const Descriptor file(PosixFs(), descriptor, path);
   std::string text;
-  ssize_t count = 1;
+  int64_t count = 1;
   while (count > 0 && text.size() < limit) {
     constexpr size_t chunk = 1 << 16;
     const size_t before = text.size();
     const size_t wanted = std::min(chunk, limit - before);
     text.resize(before + wanted);
-    do {
-      count = read(fd, text.data() + before, wanted);
-    } while (count < 0 && errno == EINTR);
-    text.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  }
-  const int error = errno;
-  close(fd);
-  if (count < 0) {
-    return Error{ExitCode::Usage, std::strerror(error)};
+    const auto read = ReadNext(file, text.data() + before, static_cast<int64_t>(wanted));
+    if (!read) {
+      return Error{ExitCode::Usage, std::strerror(errno)};
+    }
+    count = *read;
+    text.resize(before + static_cast<size_t>(count));
   }
   return text;
 }
 
-auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
-  // A link stays, and what it points to is replaced.
-  std::error_code unresolved;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, unresolved);
-  std::string target = unresolved ? path : resolved.string();
-  struct stat status {};
-  const bool is_device = stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-  std::string temporary = is_device ? "" : fmt::format("{}.{}.tmp", target, getpid());
-  const std::string& opened = is_device ? target : temporary;
-  const int fd = open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    return Fail(ExitCode::Environment, "cannot create {}: {}", opened, std::strerror(errno));
+auto ReadFileAt(const Descriptor& directory, const std::string& name, int64_t limit) -> ErrorOr<std::string> {
+  const auto file = OpenFileAt(directory, name);
+  const auto bytes = file ? FileBytes(*file) : file.error();
+  if (!bytes) {
+    return bytes.error();
   }
-  return AtomicFile(std::move(target), std::move(temporary), fd);
+  if (*bytes > limit) {
+    return Fail(ExitCode::Environment, "{} has {} bytes; at most {} are read", file->path(), *bytes, limit);
+  }
+  std::string text(static_cast<size_t>(*bytes), '\0');
+  RETURN_IF_ERROR(ReadAll(*file, text.data(), *bytes, 0));
+  return text;
 }
 
-AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::exchange(other.fd_, -1)) {}
+auto AtomicFile::CreateAs(Descriptor directory, std::string name, std::string temporary) -> ErrorOr<AtomicFile> {
+  // A process that was killed may have left it.
+  static_cast<void>(directory.fs().Unlink(directory.get(), temporary.c_str(), false));
+  auto file = CreateFileAt(directory, temporary);
+  if (!file) {
+    return file.error();
+  }
+  return AtomicFile(std::move(directory), std::move(name), std::move(temporary), *std::move(file));
+}
+
+auto AtomicFile::Create(const std::string& path) -> ErrorOr<AtomicFile> {
+  std::error_code unresolved;
+  std::filesystem::path target = std::filesystem::canonical(path, unresolved);
+  if (unresolved) {
+    target = path;
+  }
+  struct stat status {};
+  if (stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    const int descriptor = PosixFs().Open(AT_FDCWD, target.c_str(), O_WRONLY, 0);
+    if (descriptor < 0) {
+      return SystemError("create", target);
+    }
+    return AtomicFile(Descriptor(), target, "", Descriptor(PosixFs(), descriptor, target));
+  }
+  const std::filesystem::path folder = target.parent_path();
+  auto directory = OpenDirectory(PosixFs(), folder.empty() ? "." : folder.string());
+  if (!directory) {
+    return Fail(directory.error().code, "cannot create {}: {}", target.string(), directory.error().message);
+  }
+  // Others may write to the same folder.
+  const std::string name = target.filename();
+  return CreateAs(*std::move(directory), name, fmt::format("{}.{}.tmp", name, getpid()));
+}
+
+auto AtomicFile::CreateAt(const Descriptor& directory, const std::string& name) -> ErrorOr<AtomicFile> {
+  const auto there = StatusAt(directory, name);
+  if (!there) {
+    return there.error();
+  }
+  if (there->kind != EntryKind::Missing && there->kind != EntryKind::File) {
+    return Fail(ExitCode::Environment, "cannot replace {}/{}: it is not a regular file", directory.path(), name);
+  }
+  const int own = directory.fs().Open(directory.get(), ".", O_RDONLY | O_DIRECTORY, 0);
+  if (own < 0) {
+    return SystemError("open directory", directory.path());
+  }
+  return CreateAs(Descriptor(directory.fs(), own, directory.path()), name, name + ".tmp");
+}
 
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) {
-    close(fd_);
-    if (!temporary_.empty()) {
-      unlink(temporary_.c_str());
-    }
+  if (directory_.is_open() && !temporary_.empty()) {
+    static_cast<void>(directory_.fs().Unlink(directory_.get(), temporary_.c_str(), false));
   }
 }
 
-auto AtomicFile::Failure(std::string_view what) const -> Error {
-  return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path_, std::strerror(errno));
-}
+auto AtomicFile::Append(std::string_view bytes) -> Status { return AppendAll(file_, bytes); }
 
-auto AtomicFile::Append(std::string_view bytes) -> Status {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd_, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) {
-      return Failure("write");
-    }
-    bytes.remove_prefix(static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  }
-  return Success{};
-}
-
-auto AtomicFile::Overwrite(size_t offset, std::string_view bytes) -> Status {
-  while (!bytes.empty()) {
-    const ssize_t count = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno != EINTR) {
-      return Failure("write");
-    }
-    const auto written = static_cast<size_t>(std::max<ssize_t>(count, 0));
-    bytes.remove_prefix(written);
-    offset += written;
-  }
-  return Success{};
+auto AtomicFile::Overwrite(int64_t offset, std::string_view bytes) -> Status {
+  return WriteAll(file_, bytes.data(), static_cast<int64_t>(bytes.size()), offset);
 }
 
 auto AtomicFile::Commit() -> Status {
-  if (temporary_.empty()) {
-    return close(std::exchange(fd_, -1)) == 0 ? Status(Success{}) : Status(Failure("write"));
+  if (!directory_.is_open()) {
+    return file_.Close();
   }
-  if (fsync(fd_) != 0) {
-    return Failure("write");
-  }
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return Failure("replace");
-  }
-  close(std::exchange(fd_, -1));
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-  const int folder_fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_fd >= 0) {
-    // Some file systems cannot sync a folder; the rename stands all the same.
-    static_cast<void>(fsync(folder_fd));
-    close(folder_fd);
+  RETURN_IF_ERROR(file_.Fsync());
+  RETURN_IF_ERROR(file_.Close());
+  RETURN_IF_ERROR(RenameAt(directory_, temporary_, name_));
+  temporary_.clear();
+  // Some file systems cannot sync a folder, and say so; the rename stands all the same.
+  if (directory_.fs().Fsync(directory_.get()) != 0 && errno != EINVAL) {
+    return SystemError("fsync", directory_.path());
   }
   return Success{};
 }
 
 auto WriteFile(const std::string& path, std::string_view text) -> Status {
   auto file = AtomicFile::Create(path);
+  if (!file) {
+    return file.error();
+  }
+  RETURN_IF_ERROR(file->Append(text));
+  return file->Commit();
+}
+
+auto PutFileAt(const Descriptor& directory, const std::string& name, std::string_view text) -> Status {
+  auto file = AtomicFile::CreateAt(directory, name);
   if (!file) {
     return file.error();
   }

@@ -1,22 +1,31 @@
-// Files read whole, and files that appear whole or not at all.
+// Files read whole, and files that appear whole or not at all: a reader of the name sees the old content or all of the
+// new, after a crash or a loss of power too.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
 
 namespace shardc {
 
 /// The first `limit` bytes of a file. Errors: the system's reason, without the path (ExitCode::Usage).
 auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string>;
+/// A file of an open directory, whole. Errors: missing, not a regular file, or larger than `limit`.
+auto ReadFileAt(const Descriptor& directory, const std::string& name, int64_t limit) -> ErrorOr<std::string>;
 
-/// A file written under a temporary name beside its own, synced, and renamed by Commit; removed if that never comes.
-/// A device or pipe (/dev/null, /dev/stdout) is written as it is.
+/// A file written under a temporary name beside its own, synced, and renamed by Commit, which syncs the folder too. The
+/// temporary file is removed if Commit never comes.
 class AtomicFile {
  public:
+  /// For the output of a command, where a user says. A link stays, and the file that it points to is replaced. A device
+  /// or pipe (/dev/null, /dev/stdout) is written as it is.
   static auto Create(const std::string& path) -> ErrorOr<AtomicFile>;
-  AtomicFile(AtomicFile&& other) noexcept;
+  /// For a file of a directory of which this process is the one writer. What a process that was killed left under the
+  /// temporary name, NAME.tmp, is removed first. Errors: the name is there and is not a regular file.
+  static auto CreateAt(const Descriptor& directory, const std::string& name) -> ErrorOr<AtomicFile>;
+  AtomicFile(AtomicFile&& other) noexcept = default;
   AtomicFile(const AtomicFile&) = delete;
   auto operator=(const AtomicFile&) -> AtomicFile& = delete;
   auto operator=(AtomicFile&&) -> AtomicFile& = delete;
@@ -24,21 +33,27 @@ class AtomicFile {
 
   auto Append(std::string_view bytes) -> Status;
   /// Over bytes that were appended before.
-  auto Overwrite(size_t offset, std::string_view bytes) -> Status;
+  auto Overwrite(int64_t offset, std::string_view bytes) -> Status;
   auto Commit() -> Status;
 
  private:
-  AtomicFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
-  auto Failure(std::string_view what) const -> Error;
+  AtomicFile(Descriptor directory, std::string name, std::string temporary, Descriptor file)
+      : directory_(std::move(directory)),
+        name_(std::move(name)),
+        temporary_(std::move(temporary)),
+        file_(std::move(file)) {}
+  static auto CreateAs(Descriptor directory, std::string name, std::string temporary) -> ErrorOr<AtomicFile>;
 
-  std::string path_;
-  /// Empty where `path` itself is written.
+  /// Not open where a device is written.
+  Descriptor directory_;
+  std::string name_;
+  /// Empty where nothing lies under it any more.
   std::string temporary_;
-  int fd_ = -1;
+  Descriptor file_;
 };
 
 /// AtomicFile in one call.
 auto WriteFile(const std::string& path, std::string_view text) -> Status;
+auto PutFileAt(const Descriptor& directory, const std::string& name, std::string_view text) -> Status;
 
 }  // namespace shardc

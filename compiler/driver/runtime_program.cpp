@@ -5,11 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+
+#include "compiler/base/fs.h"
 
 namespace shardc {
 
@@ -39,14 +40,9 @@ auto PlanInMemory(std::string_view text) -> ErrorOr<std::string> {
   if (fd < 0) {
     return Fail(ExitCode::Environment, "cannot make a file in memory: {}", std::strerror(errno));
   }
-  while (!text.empty()) {
-    const ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno != EINTR) {
-      return Fail(ExitCode::Environment, "cannot write a file in memory: {}", std::strerror(errno));
-    }
-    text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  }
-  return fmt::format("/proc/self/fd/{}", fd);
+  Descriptor file(PosixFs(), fd, "a file in memory");
+  RETURN_IF_ERROR(AppendAll(file, text));
+  return fmt::format("/proc/self/fd/{}", file.Release());
 }
 
 }  // namespace shardc

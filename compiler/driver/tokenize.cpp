@@ -4,7 +4,6 @@
 // Source of the format: karpathy/llm.c:dev/data/data_common.py@master, write_datafile.
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -44,34 +43,29 @@ static auto Header(int64_t num_tokens) -> std::string {
 
 /// Appends the bytes of one file as tokens; returns how many.
 static auto AppendFile(const std::string& path, AtomicFile& output) -> ErrorOr<int64_t> {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
+  const int descriptor = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY, 0);
+  if (descriptor < 0) {
     return Fail(ExitCode::Usage, "cannot read {}: {}", path, std::strerror(errno));
   }
+  const Descriptor file(PosixFs(), descriptor, path);
   std::vector<unsigned char> bytes(1 << 20);
   std::string tokens;
   int64_t num_tokens = 0;
-  ssize_t count = 1;
-  Status written = Success{};
-  while (written && count != 0) {
-    count = read(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) {
-      continue;
+  for (;;) {
+    const auto count = ReadNext(file, bytes.data(), std::ssize(bytes));
+    if (!count) {
+      return Error{ExitCode::Usage, count.error().message};
     }
-    if (count < 0) {
-      written = Fail(ExitCode::Usage, "cannot read {}: {}", path, std::strerror(errno));
-      break;
+    if (*count == 0) {
+      return num_tokens;
     }
-    tokens.assign(2 * static_cast<size_t>(count), '\0');
-    for (ssize_t i = 0; i < count; ++i) {
-      tokens[2 * static_cast<size_t>(i)] = static_cast<char>(bytes[static_cast<size_t>(i)]);
+    tokens.assign(2 * static_cast<size_t>(*count), '\0');
+    for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
+      tokens[2 * i] = static_cast<char>(bytes[i]);
     }
-    num_tokens += count;
-    written = output.Append(tokens);
+    num_tokens += *count;
+    RETURN_IF_ERROR(output.Append(tokens));
   }
-  close(fd);
-  RETURN_IF_ERROR(written);
-  return num_tokens;
 }
 
 static auto Tokenize(const TokenizeOptions& options) -> Status {

@@ -13,7 +13,7 @@
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
 #include "compiler/plan/plan.h"
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {

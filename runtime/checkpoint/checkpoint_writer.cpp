@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "compiler/base/files.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/agree.h"
@@ -292,16 +293,7 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   const Manifest manifest = MakeManifest(written);
   RETURN_IF_ERROR(CheckCover(manifest));
   const std::string text = ToText(manifest);
-  const std::string temporary_manifest = std::string(ManifestName) + ".tmp";
-  auto file = CreateFileAt(save.directory, temporary_manifest);
-  if (!file) {
-    return file.error();
-  }
-  RETURN_IF_ERROR(WriteAll(*file, text.data(), static_cast<int64_t>(text.size()), 0));
-  RETURN_IF_ERROR(file->Fsync());
-  RETURN_IF_ERROR(file->Close());
-  RETURN_IF_ERROR(RenameAt(save.directory, temporary_manifest, ManifestName));
-  RETURN_IF_ERROR(save.directory.Fsync());
+  RETURN_IF_ERROR(PutFileAt(save.directory, ManifestName, text));
 
   // What bears the final name now is no checkpoint, as MakeTemporary saw; it stays, under a name that says so.
   auto names = ListDirectory(save.parent);

@@ -16,7 +16,7 @@
 #include "compiler/base/error_or.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {

@@ -8,7 +8,7 @@
 
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 
 namespace shardc {
 

@@ -1,18 +1,14 @@
 #include "runtime/checkpoint/read_manifest.h"
 
+#include "compiler/base/files.h"
+
 namespace shardc {
 
 auto ReadManifestText(const Descriptor& directory) -> ErrorOr<std::string> {
-  auto file = OpenFileAt(directory, ManifestName);
-  auto bytes = file ? FileBytes(*file) : file.error();
-  if (!bytes) {
-    return Fail(ExitCode::Checkpoint, "{}", bytes.error().message);
+  auto text = ReadFileAt(directory, ManifestName, MaxManifestBytes);
+  if (!text) {
+    return Fail(ExitCode::Checkpoint, "{}", text.error().message);
   }
-  if (*bytes > MaxManifestBytes) {
-    return Fail(ExitCode::Checkpoint, "{} has {} bytes; at most {} are read", file->path(), *bytes, MaxManifestBytes);
-  }
-  std::string text(static_cast<size_t>(*bytes), '\0');
-  RETURN_IF_ERROR(ReadAll(*file, text.data(), *bytes, 0));
   return text;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "compiler/checkpoint/manifest.h"
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 
 namespace shardc {
 

@@ -12,7 +12,7 @@
 #include "compiler/base/error_or.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/types.h"
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 
 namespace shardc {
 

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <thread>
 
+#include "compiler/base/files.h"
 #include "compiler/plan/init_record.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"
 #include "runtime/checkpoint/find_newest.h"
-#include "runtime/checkpoint/fs.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/compare_replicas.h"
@@ -32,17 +32,7 @@ static auto PutOnRecord(const std::string& run_dir, const std::string& name, con
   if (!directory) {
     return directory.error();
   }
-  const std::string temporary = name + ".tmp";
-  // A launch that was killed may have left it.
-  static_cast<void>(directory->fs().Unlink(directory->get(), temporary.c_str(), false));
-  auto file = CreateFileAt(*directory, temporary);
-  if (!file) {
-    return file.error();
-  }
-  RETURN_IF_ERROR(WriteAll(*file, text.data(), static_cast<int64_t>(text.size()), 0));
-  RETURN_IF_ERROR(file->Fsync());
-  RETURN_IF_ERROR(file->Close());
-  return RenameAt(*directory, temporary, name);
+  return PutFileAt(*directory, name, text);
 }
 
 using Clock = std::chrono::steady_clock;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/checkpoint/find_newest.h"
-#include "tests/checkpoint/fault_fs.h"
 #include "tests/checkpoint/world.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -159,18 +159,11 @@ INSTANTIATE_TEST_SUITE_P(Checkpoint, KilledAtCall,
 
 // No call on a file is made again after its fsync failed: a second one would succeed though the data may be gone.
 TEST(Checkpoint, AFailedFsyncIsNotRetried) {
-  class CountingFs final : public Fs {
+  class CountingFs final : public ForwardingFs {
    public:
-    auto Open(int directory, const char* name, int flags, unsigned mode) -> int override {
-      return PosixFs().Open(directory, name, flags, mode);
-    }
-    auto Close(int descriptor) -> int override { return PosixFs().Close(descriptor); }
     auto Pwrite(int descriptor, const void* data, size_t bytes, int64_t offset) -> int64_t override {
       failed_then_used_ |= descriptor == failed_;
       return PosixFs().Pwrite(descriptor, data, bytes, offset);
-    }
-    auto Pread(int descriptor, void* data, size_t bytes, int64_t offset) -> int64_t override {
-      return PosixFs().Pread(descriptor, data, bytes, offset);
     }
     auto Fsync(int descriptor) -> int override {
       failed_then_used_ |= descriptor == failed_;
@@ -181,18 +174,6 @@ TEST(Checkpoint, AFailedFsyncIsNotRetried) {
         return -1;
       }
       return PosixFs().Fsync(descriptor);
-    }
-    auto MakeDirectory(int directory, const char* name) -> int override {
-      return PosixFs().MakeDirectory(directory, name);
-    }
-    auto Rename(int directory, const char* from, const char* to) -> int override {
-      return PosixFs().Rename(directory, from, to);
-    }
-    auto Unlink(int directory, const char* name, bool is_directory) -> int override {
-      return PosixFs().Unlink(directory, name, is_directory);
-    }
-    auto List(int directory, std::vector<std::string>& names) -> int override {
-      return PosixFs().List(directory, names);
     }
 
     int num_fsyncs_ = 0;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/checkpoint/find_newest.h"
-#include "tests/checkpoint/fault_fs.h"
 #include "tests/checkpoint/world.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,6 +29,10 @@ class PosixFsBody final : public Fs {
   auto Pread(int descriptor, void* data, size_t bytes, int64_t offset) -> int64_t override {
     return pread(descriptor, data, bytes, offset);
   }
+  auto Write(int descriptor, const void* data, size_t bytes) -> int64_t override {
+    return write(descriptor, data, bytes);
+  }
+  auto Read(int descriptor, void* data, size_t bytes) -> int64_t override { return read(descriptor, data, bytes); }
   auto Fsync(int descriptor) -> int override { return fsync(descriptor); }
   auto MakeDirectory(int directory, const char* name) -> int override { return mkdirat(directory, name, 0777); }
   auto Rename(int directory, const char* from, const char* to) -> int override {
@@ -36,6 +40,20 @@ class PosixFsBody final : public Fs {
   }
   auto Unlink(int directory, const char* name, bool is_directory) -> int override {
     return unlinkat(directory, name, is_directory ? AT_REMOVEDIR : 0);
+  }
+  auto Stat(int descriptor, const char* name, FileStatus& status) -> int override {
+    struct stat info {};
+    if (fstatat(descriptor, name, &info, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0) {
+      return -1;
+    }
+    status = {.kind = S_ISREG(info.st_mode)   ? EntryKind::File
+                      : S_ISDIR(info.st_mode) ? EntryKind::Directory
+                                              : EntryKind::Other,
+              .bytes = info.st_size,
+              .device = info.st_dev,
+              .inode = info.st_ino,
+              .num_links = static_cast<int64_t>(info.st_nlink)};
+    return 0;
   }
   auto List(int directory, std::vector<std::string>& names) -> int override {
     // A descriptor of its own: the stream takes it over and moves its position.
@@ -63,12 +81,12 @@ class PosixFsBody final : public Fs {
   }
 };
 
-auto SystemError(const char* what, const std::string& path) -> Error {
+}  // namespace
+
+auto SystemError(std::string_view what, const std::string& path) -> Error {
   const int code = errno;
   return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path, std::strerror(code));
 }
-
-}  // namespace
 
 auto PosixFs() -> Fs& {
   static PosixFsBody body;
@@ -106,17 +124,34 @@ auto Descriptor::Fsync() -> Status {
   return Success{};
 }
 
+/// Some file systems cannot sync a directory, and say so.
+static auto SyncParentOf(Fs& fs, const std::string& path) -> Status {
+  const size_t slash = path.find_last_of('/');
+  const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  auto directory = OpenDirectory(fs, parent);
+  if (!directory) {
+    return directory.error();
+  }
+  if (fs.Fsync(directory->get()) != 0 && errno != EINVAL) {
+    return SystemError("fsync", parent);
+  }
+  return Success{};
+}
+
 auto MakeDirectories(Fs& fs, const std::string& path) -> Status {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    if (fs.MakeDirectory(AT_FDCWD, part.c_str()) != 0 && errno != EEXIST) {
-      // A parent may be there though this process may not write beside it.
+    if (fs.MakeDirectory(AT_FDCWD, part.c_str()) == 0) {
+      RETURN_IF_ERROR(SyncParentOf(fs, part));
+    } else {
+      // It may be there, even where this process may not write beside it.
       const int code = errno;
-      struct stat info {};
-      if (stat(part.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-        errno = code;
+      const int there = fs.Open(AT_FDCWD, part.c_str(), O_PATH | O_DIRECTORY, 0);
+      if (there < 0) {
+        errno = code == EEXIST ? errno : code;
         return SystemError("make directory", part);
       }
+      fs.Close(there);
     }
     if (end == std::string::npos) {
       return Success{};
@@ -127,10 +162,18 @@ auto MakeDirectories(Fs& fs, const std::string& path) -> Status {
 static auto OpenAt(Fs& fs, int directory, const std::string& name, int flags, const char* what, std::string path)
     -> ErrorOr<Descriptor> {
   const int descriptor = fs.Open(directory, name.c_str(), flags, 0666);
+  if (descriptor < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0) {
+    return Fail(ExitCode::Environment, "cannot {} {}: it is a symbolic link, and nothing is opened through one here",
+                what, path);
+  }
   if (descriptor < 0) {
     return SystemError(what, path);
   }
   return Descriptor(fs, descriptor, std::move(path));
+}
+
+static auto NotRegular(const std::string& path) -> Error {
+  return Fail(ExitCode::Environment, "{} is not a regular file", path);
 }
 
 auto OpenDirectory(Fs& fs, const std::string& path) -> ErrorOr<Descriptor> {
@@ -157,15 +200,53 @@ auto CreateFileAt(const Descriptor& directory, const std::string& name) -> Error
                 directory.path() + "/" + name);
 }
 
-auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t> {
-  struct stat info {};
-  if (fstat(file.get(), &info) != 0) {
+auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor> {
+  const std::string path = directory.path() + "/" + name;
+  const auto there = StatusAt(directory, name);
+  if (!there) {
+    return there.error();
+  }
+  if (there->kind == EntryKind::Missing) {
+    return OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, "create",
+                  path);
+  }
+  if (there->kind != EntryKind::File) {
+    return NotRegular(path);
+  }
+  auto file =
+      OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, "open", path);
+  if (!file) {
+    return file;
+  }
+  RETURN_IF_ERROR(FileBytes(*file));
+  return file;
+}
+
+auto StatusOf(const Descriptor& file) -> ErrorOr<FileStatus> {
+  FileStatus status;
+  if (file.fs().Stat(file.get(), "", status) != 0) {
     return SystemError("examine", file.path());
   }
-  if (!S_ISREG(info.st_mode)) {
-    return Fail(ExitCode::Environment, "{} is not a regular file", file.path());
+  return status;
+}
+
+auto StatusAt(const Descriptor& directory, const std::string& name) -> ErrorOr<FileStatus> {
+  FileStatus status;
+  if (directory.fs().Stat(directory.get(), name.c_str(), status) != 0 && errno != ENOENT) {
+    return SystemError("examine", directory.path() + "/" + name);
   }
-  return int64_t{info.st_size};
+  return status;
+}
+
+auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t> {
+  const auto status = StatusOf(file);
+  if (!status) {
+    return status.error();
+  }
+  if (status->kind != EntryKind::File) {
+    return NotRegular(file.path());
+  }
+  return status->bytes;
 }
 
 auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t offset) -> Status {
@@ -189,7 +270,7 @@ auto WriteAll(const Descriptor& file, const void* data, int64_t bytes, int64_t o
   return Success{};
 }
 
-auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status {
+auto ReadUpTo(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> ErrorOr<int64_t> {
   int64_t done = 0;
   while (done < bytes) {
     const int64_t n = file.fs().Pread(file.get(), static_cast<std::byte*>(data) + done,
@@ -203,12 +284,48 @@ auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) 
                   std::strerror(code));
     }
     if (n == 0) {
-      return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + done,
-                  offset + bytes);
+      break;
     }
     done += n;
   }
+  return done;
+}
+
+auto ReadAll(const Descriptor& file, void* data, int64_t bytes, int64_t offset) -> Status {
+  const auto done = ReadUpTo(file, data, bytes, offset);
+  if (!done) {
+    return done.error();
+  }
+  if (*done < bytes) {
+    return Fail(ExitCode::Checkpoint, "{} ends at byte {}; {} were expected", file.path(), offset + *done,
+                offset + bytes);
+  }
   return Success{};
+}
+
+auto AppendAll(const Descriptor& file, std::string_view text) -> Status {
+  while (!text.empty()) {
+    const int64_t n = file.fs().Write(file.get(), text.data(), text.size());
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      return SystemError("write", file.path());
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return Success{};
+}
+
+auto ReadNext(const Descriptor& file, void* data, int64_t bytes) -> ErrorOr<int64_t> {
+  int64_t n = 0;
+  do {
+    n = file.fs().Read(file.get(), data, static_cast<size_t>(bytes));
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    return SystemError("read", file.path());
+  }
+  return n;
 }
 
 auto ListDirectory(const Descriptor& directory) -> ErrorOr<std::vector<std::string>> {
@@ -228,6 +345,13 @@ auto RenameAt(const Descriptor& directory, const std::string& from, const std::s
   return Success{};
 }
 
+auto RemoveAt(const Descriptor& directory, const std::string& name) -> Status {
+  if (directory.fs().Unlink(directory.get(), name.c_str(), false) != 0) {
+    return SystemError("remove", directory.path() + "/" + name);
+  }
+  return Success{};
+}
+
 auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Status {
   auto directory = OpenDirectoryAt(parent, name);
   if (!directory) {
@@ -238,9 +362,7 @@ auto RemoveDirectoryAt(const Descriptor& parent, const std::string& name) -> Sta
     return names.error();
   }
   for (const std::string& file : *names) {
-    if (parent.fs().Unlink(directory->get(), file.c_str(), false) != 0) {
-      return SystemError("remove", directory->path() + "/" + file);
-    }
+    RETURN_IF_ERROR(RemoveAt(*directory, file));
   }
   if (parent.fs().Unlink(parent.get(), name.c_str(), true) != 0) {
     return SystemError("remove", parent.path() + "/" + name);

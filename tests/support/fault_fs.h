@@ -1,5 +1,5 @@
-// A file system that misbehaves: fails the n-th call, once or from then on, moves half of what it is asked to, or kills
-// the process before or after the n-th call.
+// File systems for tests: one to watch single calls of the machine's, and one that misbehaves: it fails the n-th call,
+// once or from then on, moves half of what it is asked to, or kills the process before or after the n-th call.
 #pragma once
 
 #include <csignal>
@@ -10,9 +10,44 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/fs.h"
+#include "compiler/base/fs.h"
 
 namespace shardc {
+
+/// The machine's file system; a test overrides the calls that it looks at.
+class ForwardingFs : public Fs {
+ public:
+  auto Open(int directory, const char* name, int flags, unsigned mode) -> int override {
+    return PosixFs().Open(directory, name, flags, mode);
+  }
+  auto Close(int descriptor) -> int override { return PosixFs().Close(descriptor); }
+  auto Pwrite(int descriptor, const void* data, size_t bytes, int64_t offset) -> int64_t override {
+    return PosixFs().Pwrite(descriptor, data, bytes, offset);
+  }
+  auto Pread(int descriptor, void* data, size_t bytes, int64_t offset) -> int64_t override {
+    return PosixFs().Pread(descriptor, data, bytes, offset);
+  }
+  auto Write(int descriptor, const void* data, size_t bytes) -> int64_t override {
+    return PosixFs().Write(descriptor, data, bytes);
+  }
+  auto Read(int descriptor, void* data, size_t bytes) -> int64_t override {
+    return PosixFs().Read(descriptor, data, bytes);
+  }
+  auto Fsync(int descriptor) -> int override { return PosixFs().Fsync(descriptor); }
+  auto MakeDirectory(int directory, const char* name) -> int override {
+    return PosixFs().MakeDirectory(directory, name);
+  }
+  auto Rename(int directory, const char* from, const char* to) -> int override {
+    return PosixFs().Rename(directory, from, to);
+  }
+  auto Unlink(int directory, const char* name, bool is_directory) -> int override {
+    return PosixFs().Unlink(directory, name, is_directory);
+  }
+  auto Stat(int descriptor, const char* name, FileStatus& status) -> int override {
+    return PosixFs().Stat(descriptor, name, status);
+  }
+  auto List(int directory, std::vector<std::string>& names) -> int override { return PosixFs().List(directory, names); }
+};
 
 struct Faults {
   /// Counted from 1; 0: never.
@@ -49,6 +84,12 @@ class FaultFs final : public Fs {
   auto Pread(int descriptor, void* data, size_t bytes, int64_t offset) -> int64_t override {
     return Call([&] { return Interrupted() ? int64_t{-1} : PosixFs().Pread(descriptor, data, Part(bytes), offset); });
   }
+  auto Write(int descriptor, const void* data, size_t bytes) -> int64_t override {
+    return Call([&] { return Interrupted() ? int64_t{-1} : PosixFs().Write(descriptor, data, Part(bytes)); });
+  }
+  auto Read(int descriptor, void* data, size_t bytes) -> int64_t override {
+    return Call([&] { return Interrupted() ? int64_t{-1} : PosixFs().Read(descriptor, data, Part(bytes)); });
+  }
   auto Fsync(int descriptor) -> int override {
     return Call([&] { return PosixFs().Fsync(descriptor); });
   }
@@ -60,6 +101,9 @@ class FaultFs final : public Fs {
   }
   auto Unlink(int directory, const char* name, bool is_directory) -> int override {
     return Call([&] { return PosixFs().Unlink(directory, name, is_directory); });
+  }
+  auto Stat(int descriptor, const char* name, FileStatus& status) -> int override {
+    return Call([&] { return PosixFs().Stat(descriptor, name, status); });
   }
   auto List(int directory, std::vector<std::string>& names) -> int override {
     return Call([&] { return PosixFs().List(directory, names); });
