@@ -1,5 +1,6 @@
 // shardc run RECIPE|PLAN: makes the plan where a recipe is given, and becomes shardc-run, which lies beside shardc.
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 
@@ -41,6 +42,8 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
 }
 
 static auto Run(const RunOptions& options) -> Status {
+  // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
+  std::signal(SIGPIPE, SIG_IGN);
   constexpr size_t first_bytes = 64;
   const auto head = ReadFile(options.recipe.path, first_bytes);
   if (head && IsPlanText(*head)) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
 #include "compiler/plan/plan.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/execution.h"
@@ -29,6 +30,8 @@ struct RankContext {
   /// A signal to any rank or to the launcher raises it for all. Looked at each step, handed to
   /// ScalarTable::RequestStop; `control` makes the ranks agree.
   const std::atomic<bool>* stop_requested = nullptr;
+  /// A run that saves at its end alone warns once after so long.
+  Seconds unsaved_warning{600};
   /// For tests. The guard is the executor's matter.
   Execution execution;
 };

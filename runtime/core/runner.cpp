@@ -16,6 +16,7 @@
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/initial_state.h"
+#include "runtime/core/unsaved_warning.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/memory/available_memory.h"
 
@@ -375,6 +376,8 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     return ExitCode::Ok;
   }
   const ScalarId stop = plan_.ScalarNamed("stop");
+  const auto training_since = Clock::now();
+  bool has_warned = !leads();
   while (CompletedSteps() < plan_.run.steps) {
     const auto start = Clock::now();
     const auto halt = Step();
@@ -384,6 +387,12 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(Record(SecondsSince(start)));
     if (*halt) {
       return **halt;
+    }
+    if (const double trained = SecondsSince(training_since); !has_warned && trained >= context_.unsaved_warning.value) {
+      has_warned = true;
+      if (const auto warning = UnsavedWarning(plan_, Seconds{trained})) {
+        progress_->Note(*warning);
+      }
     }
     RETURN_IF_ERROR(FireEvery());
     if (scalars_[stop] != 0 && CompletedSteps() < plan_.run.steps) {

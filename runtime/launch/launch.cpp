@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -126,12 +127,23 @@ static void HandleStopSignal(int signal) {
 }
 }
 
-static auto StopSignals() -> sigset_t {
+/// The signals that ask for a stop with a save. A terminal that goes away sends SIGHUP; nohup has it ignored, and then
+/// it means nothing here either.
+static auto StopSignals() -> std::vector<int> {
+  std::vector<int> signals{SIGTERM, SIGUSR1, SIGINT};
+  struct sigaction action {};
+  if (sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+    signals.push_back(SIGHUP);
+  }
+  return signals;
+}
+
+static auto SetOf(const std::vector<int>& signals) -> sigset_t {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGUSR1);
-  sigaddset(&set, SIGINT);
+  for (const int signal : signals) {
+    sigaddset(&set, signal);
+  }
   return set;
 }
 
@@ -145,11 +157,12 @@ static auto StopSignals() -> sigset_t {
   struct sigaction action {};
   action.sa_handler = HandleStopSignal;
   action.sa_flags = SA_RESTART;
-  action.sa_mask = StopSignals();
-  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+  const std::vector<int> signals = StopSignals();
+  action.sa_mask = SetOf(signals);
+  for (const int signal : signals) {
     sigaction(signal, &action, nullptr);
   }
-  sigset_t blocked = StopSignals();
+  sigset_t blocked = SetOf(signals);
   sigaddset(&blocked, SIGCHLD);
   sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
   const ExitCode code = RunOneRank(job, rank);
@@ -161,19 +174,26 @@ static auto StopSignals() -> sigset_t {
 
 namespace {
 
-/// Blocks the signals that the launcher waits for; puts everything back at the end.
+/// Blocks the signals that the launcher waits for, and has those ignored, by launcher and ranks, that would end a
+/// process for a write that failed: the write's error says the same, and a log that nobody reads any more, or a file
+/// that reached its limit, is no reason to die. Puts everything back at the end.
 class SignalScope {
  public:
-  SignalScope() : set_(StopSignals()) {
+  SignalScope() : stop_signals_(StopSignals()), set_(SetOf(stop_signals_)) {
     sigaddset(&set_, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
     // With SIGCHLD ignored (inherited from a parent that does) no exit status would be left to wait for.
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &action, &child_before_);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, &pipe_before_);
+    sigaction(SIGXFSZ, &action, &file_size_before_);
   }
   SignalScope(const SignalScope&) = delete;
   ~SignalScope() {
+    sigaction(SIGPIPE, &pipe_before_, nullptr);
+    sigaction(SIGXFSZ, &file_size_before_, nullptr);
     sigaction(SIGCHLD, &child_before_, nullptr);
     // One for each child may be pending still.
     const timespec now{};
@@ -191,11 +211,17 @@ class SignalScope {
     const int signal = sigtimedwait(&set_, nullptr, &longest);
     return signal > 0 ? signal : 0;
   }
+  auto AsksForStop(int signal) const -> bool {
+    return std::find(stop_signals_.begin(), stop_signals_.end(), signal) != stop_signals_.end();
+  }
 
  private:
+  std::vector<int> stop_signals_;
   sigset_t set_;
   sigset_t mask_before_{};
   struct sigaction child_before_ {};
+  struct sigaction pipe_before_ {};
+  struct sigaction file_size_before_ {};
 };
 
 /// Watches the forked ranks of one job until the last has ended.
@@ -289,7 +315,7 @@ auto Launcher::HandleSignal(int signal) -> void {
     sigaddset(&set, SIGINT);
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   }
-  if (signal == SIGTERM || signal == SIGUSR1 || signal == SIGINT) {
+  if (signals_.AsksForStop(signal)) {
     job_.group->stop_flag().store(true);
   }
 }

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/standard_streams.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
@@ -67,6 +69,9 @@ static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<
 
 auto main(int argc, char** argv) -> int {
   using namespace shardc;
+  OpenStandardStreams();
+  // A reader of the log that went away ends no run; a write to it fails, and that is all.
+  std::signal(SIGPIPE, SIG_IGN);
   std::string plan_path;
   std::string format = "text";
   LaunchOptions options;

@@ -1,5 +1,6 @@
-// SIGTERM, SIGUSR1 and SIGINT, to any one process and in any phase: one committed save at the next step boundary, exit
-// 75, and the next launch goes on from there.
+// SIGTERM, SIGUSR1, SIGINT and SIGHUP, to any one process and in any phase: one committed save at the next step
+// boundary, exit 75, and the next launch goes on from there. Streams that nobody reads, or that are closed, are in
+// streams.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ TEST(Signals, ToAnyOneProcessAndOnFromThere) {
   ASSERT_EQ(training.Run("whole").status, 0);
   const std::string run_dir = training / "run";
   int64_t resumed_at = 0;
-  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) {
     // The launcher, then each rank.
     for (const int to : {-1, 0, 1}) {
       Process process(training.RunCommand());
@@ -61,7 +62,7 @@ TEST(Signals, ToAnyOneProcessAndOnFromThere) {
 
 TEST(Signals, ToTheWholeGroupAsATerminalOrSchedulerSendsIt) {
   const Training training({"train.steps=100000", "train.eval_every=0", "checkpoint.every=0"});
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const int64_t before = ReadMetrics(training / "run").last_step();
     Process process(training.RunCommand());
     ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= before + 5; }))
@@ -69,6 +70,16 @@ TEST(Signals, ToTheWholeGroupAsATerminalOrSchedulerSendsIt) {
     process.KillGroup(signal);
     ExpectStoppedAndSaved(process.Wait(Seconds{10}), training / "run");
   }
+}
+
+TEST(Signals, AHangUpThatIsIgnoredAsUnderNohupMeansNothing) {
+  const Training training({"train.steps=200", "train.eval_every=0", "checkpoint.every=0"});
+  Process process(training.RunCommand(), {.before_exec = [] { std::signal(SIGHUP, SIG_IGN); }});
+  ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 5; })) << process.err();
+  process.KillGroup(SIGHUP);
+  const Outcome outcome = process.Wait();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(ReadMetrics(training / "run").last_step(), 200);
 }
 
 TEST(Signals, SecondInterruptEndsAtOnce) {

@@ -1,0 +1,17 @@
+#include "compiler/base/standard_streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace shardc {
+
+auto OpenStandardStreams() -> void {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) < 0) {
+      // The lowest number that is free is this one.
+      [[maybe_unused]] const int opened = open("/dev/null", descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+    }
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,20 @@
+// What a user of a long run without saves should know before a crash teaches it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compiler/base/units.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// The bytes of state that a save writes, all ranks together: parameters, and moments where there are any. Headers and
+/// manifest are not counted.
+auto SavedBytes(const Plan& plan) -> Bytes;
+
+/// The warning of a run that has gone on for `since` and saves at its end, or when it is stopped, and at no time
+/// before. None where the plan has saves on the way.
+auto UnsavedWarning(const Plan& plan, Seconds since) -> std::optional<std::string>;
+
+}  // namespace shardc
