@@ -1,8 +1,8 @@
 // Diagnostics as JSON Lines for programs. Keys are written by hand, in a fixed order: this folder has no JSON library.
 
+#include "compiler/base/printable.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/diag/render_order.h"
-#include "compiler/diag/utf8.h"
 
 namespace shardc {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/base/printable.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/diag/render_order.h"
-#include "compiler/diag/utf8.h"
 
 namespace shardc {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
-#include "compiler/diag/utf8.h"
+#include "compiler/base/printable.h"
 
 namespace shardc {
 
