@@ -1,7 +1,9 @@
 #include "compiler/base/files.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +13,33 @@
 
 namespace shardc {
 
-auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
-  const int descriptor = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY, 0);
+/// True of a FIFO in a folder; the pipes of a shell are in a file system of their own.
+static auto IsFifo(int fd) -> bool {
+  struct stat status {};
+  struct statfs system {};
+  return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && fstatfs(fd, &system) == 0 &&
+         system.f_type != PIPEFS_MAGIC;
+}
+
+auto OpenToRead(const std::string& path) -> ErrorOr<Descriptor> {
+  // O_NONBLOCK: a FIFO opens at once. Reading waits again.
+  const int descriptor = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0);
   if (descriptor < 0) {
     return Error{ExitCode::Usage, std::strerror(errno)};
   }
-  const Descriptor file(PosixFs(), descriptor, path);
+  Descriptor file(PosixFs(), descriptor, path);
+  if (IsFifo(descriptor)) {
+    return Error{ExitCode::Usage, "it is a FIFO; give a file, or pipe the text in as /dev/stdin"};
+  }
+  fcntl(descriptor, F_SETFL, 0);
+  return file;
+}
+
+auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
+  const auto file = OpenToRead(path);
+  if (!file) {
+    return file.error();
+  }
   std::string text;
   int64_t count = 1;
   while (count > 0 && text.size() < limit) {
@@ -24,7 +47,7 @@ auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string> {
     const size_t before = text.size();
     const size_t wanted = std::min(chunk, limit - before);
     text.resize(before + wanted);
-    const auto read = ReadNext(file, text.data() + before, static_cast<int64_t>(wanted));
+    const auto read = ReadNext(*file, text.data() + before, static_cast<int64_t>(wanted));
     if (!read) {
       return Error{ExitCode::Usage, std::strerror(errno)};
     }

@@ -10,7 +10,11 @@
 
 namespace shardc {
 
-/// The first `limit` bytes of a file. Errors: the system's reason, without the path (ExitCode::Usage).
+/// A descriptor of a file, a device, or what is piped in (/dev/stdin, `<(...)`). A FIFO is refused, since opening one
+/// that nobody writes to would wait for ever. Errors: the reason, without the path (ExitCode::Usage).
+auto OpenToRead(const std::string& path) -> ErrorOr<Descriptor>;
+
+/// The first `limit` bytes of what OpenToRead opens. Errors: as there.
 auto ReadFile(const std::string& path, size_t limit) -> ErrorOr<std::string>;
 /// A file of an open directory, whole. Errors: missing, not a regular file, or larger than `limit`.
 auto ReadFileAt(const Descriptor& directory, const std::string& name, int64_t limit) -> ErrorOr<std::string>;

@@ -63,9 +63,7 @@ class TextRenderer {
       return "";
     }
     // Letters of any script stay, so that a terminal can open the file by its name.
-    std::string name = sources_[at.source].name;
-    std::replace_if(
-        name.begin(), name.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }, '?');
+    const std::string name = PrintableLine(sources_[at.source].name);
     return at.line < 1 ? fmt::format("{}: ", name) : fmt::format("{}:{}:{}: ", name, at.line, at.column);
   }
 

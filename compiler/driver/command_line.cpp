@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "compiler/base/printable.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/version.h"
@@ -91,7 +92,7 @@ static auto HelpText(CLI::App& app) -> std::string {
 static auto ReportUsage(CLI::App& app, const CLI::ParseError& error) -> ExitCode {
   const auto used = app.get_subcommands();
   const std::string command = used.empty() ? "shardc" : "shardc " + used.front()->get_name();
-  fmt::print(stderr, "error: {}\nsee `{} --help`\n", error.what(), command);
+  fmt::print(stderr, "error: {}\nsee `{} --help`\n", Printable(error.what()), command);
   return ExitCode::Usage;
 }
 

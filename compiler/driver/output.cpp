@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "compiler/base/printable.h"
+
 namespace shardc {
 
 auto ColorChoiceFromText(std::string_view text) -> ColorChoice {
@@ -36,6 +38,11 @@ auto UseColor(ColorChoice choice) -> bool {
 }
 
 auto WriteResult(std::string_view text) -> Status {
+  // A file or another program gets the bytes as they are: a plan has to be read again.
+  const std::string shown = isatty(STDOUT_FILENO) == 1 ? Printable(text) : "";
+  if (!shown.empty()) {
+    text = shown;
+  }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return Fail(ExitCode::Environment, "cannot write to stdout: {}", std::strerror(errno));
   }
@@ -44,7 +51,7 @@ auto WriteResult(std::string_view text) -> Status {
 
 auto ReportError(const Error& error) -> ExitCode {
   if (!error.message.empty()) {
-    fmt::print(stderr, "error: {}\n", error.message);
+    fmt::print(stderr, "error: {}\n", Printable(error.message));
   }
   return error.code;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "compiler/base/files.h"
+#include "compiler/base/printable.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
@@ -57,7 +58,7 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
   if (!options.print_after.empty()) {
     pipeline.after_pass = [wanted = options.print_after](PassKind pass, const Plan& plan) {
       if (wanted == "all" || wanted == ToText(pass)) {
-        fmt::print(stderr, "// after {}\n{}", ToText(pass), PrintPlan(plan));
+        fmt::print(stderr, "// after {}\n{}", ToText(pass), Printable(PrintPlan(plan)));
       }
     };
   }

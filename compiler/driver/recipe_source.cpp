@@ -15,7 +15,8 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const 
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
 }
 
-RecipeSource::RecipeSource(const RecipeOptions& options) : options_(options), diagnostics_(&sources_) {
+RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text)
+    : options_(options), text_(std::move(text)), diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
 }
 
@@ -24,7 +25,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   constexpr size_t read_limit = size_t{64} << 20;
   const Error rejected{ExitCode::RecipeRejected, ""};
   SetCheckContext(fmt::format("reading {}", options_.path));
-  auto text = ReadFile(options_.path, read_limit);
+  auto text = text_ ? ErrorOr<std::string>(*std::exchange(text_, std::nullopt)) : ReadFile(options_.path, read_limit);
   if (!text) {
     diagnostics_.Build({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message).Emit();
     return Error{ExitCode::Usage, ""};

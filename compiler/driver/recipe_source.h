@@ -1,6 +1,7 @@
 // From the command line to a checked recipe, and to a plan: what check, plan, run and eval have in common.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const 
 /// A recipe with the texts and diagnostics that belong to it. Stays where it is made: diagnostics point to sources.
 class RecipeSource {
  public:
-  explicit RecipeSource(const RecipeOptions& options);
+  /// `text` is that of the recipe, where it has been read.
+  explicit RecipeSource(const RecipeOptions& options, std::optional<std::string> text = {});
   RecipeSource(const RecipeSource&) = delete;
   auto operator=(const RecipeSource&) -> RecipeSource& = delete;
 
@@ -37,6 +39,7 @@ class RecipeSource {
 
  private:
   RecipeOptions options_;
+  std::optional<std::string> text_;
   SourceSet sources_;
   Diagnostics diagnostics_;
 };

@@ -41,24 +41,33 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
   make_absolute(plan.run.checkpoint_dir);
 }
 
+/// One byte more than a plan may have; recipes have less.
+constexpr size_t MaxRunBytes = MaxPlanBytes + 1;
+
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
-  constexpr size_t first_bytes = 64;
-  const auto head = ReadFile(options.recipe.path, first_bytes);
-  if (head && IsPlanText(*head)) {
+  // Read once: what is piped in cannot be read again.
+  auto text = ReadFile(options.recipe.path, MaxRunBytes);
+  if (text && IsPlanText(*text)) {
     if (!options.recipe.sets.empty()) {
       return Fail(ExitCode::Usage, "--set changes a recipe, and {} is a plan; make it anew from its recipe",
                   options.recipe.path);
     }
-    std::vector<std::string> arguments{options.recipe.path};
+    std::error_code unknown;
+    const bool is_file = std::filesystem::is_regular_file(options.recipe.path, unknown);
+    const auto path = is_file ? ErrorOr<std::string>(options.recipe.path) : PlanInMemory(*text);
+    if (!path) {
+      return path.error();
+    }
+    std::vector<std::string> arguments{*path};
     if (!options.run_dir.empty()) {
       arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
     }
     return BecomeRuntime(arguments);
   }
 
-  RecipeSource source(options.recipe);
+  RecipeSource source(options.recipe, text ? std::optional(*std::move(text)) : std::nullopt);
   auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
   source.PrintDiagnostics();
   if (!plan) {

@@ -3,10 +3,7 @@
 //
 // Source of the format: karpathy/llm.c:dev/data/data_common.py@master, write_datafile.
 
-#include <fcntl.h>
-
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -27,6 +24,8 @@ struct TokenizeOptions {
 };
 
 constexpr size_t HeaderBytes = 1024;
+/// The header counts them in an int32.
+constexpr int64_t MaxTokens = std::numeric_limits<int32_t>::max();
 
 }  // namespace
 
@@ -41,18 +40,24 @@ static auto Header(int64_t num_tokens) -> std::string {
   return header;
 }
 
-/// Appends the bytes of one file as tokens; returns how many.
-static auto AppendFile(const std::string& path, AtomicFile& output) -> ErrorOr<int64_t> {
-  const int descriptor = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY, 0);
-  if (descriptor < 0) {
-    return Fail(ExitCode::Usage, "cannot read {}: {}", path, std::strerror(errno));
+static auto TooMany() -> Error {
+  return Fail(ExitCode::DoesNotFit, "more than {} tokens do not fit one file of this format; make several", MaxTokens);
+}
+
+/// Appends the bytes of one file as tokens; returns how many. Errors: there are more than `room`.
+static auto AppendFile(const std::string& path, int64_t room, AtomicFile& output) -> ErrorOr<int64_t> {
+  const auto file = OpenToRead(path);
+  if (!file) {
+    return Fail(file.error().code, "cannot read {}: {}", path, file.error().message);
   }
-  const Descriptor file(PosixFs(), descriptor, path);
+  if (const auto status = StatusOf(*file); status && status->kind == EntryKind::File && status->bytes > room) {
+    return TooMany();
+  }
   std::vector<unsigned char> bytes(1 << 20);
   std::string tokens;
   int64_t num_tokens = 0;
   for (;;) {
-    const auto count = ReadNext(file, bytes.data(), std::ssize(bytes));
+    const auto count = ReadNext(*file, bytes.data(), std::ssize(bytes));
     if (!count) {
       return Error{ExitCode::Usage, count.error().message};
     }
@@ -64,6 +69,10 @@ static auto AppendFile(const std::string& path, AtomicFile& output) -> ErrorOr<i
       tokens[2 * i] = static_cast<char>(bytes[i]);
     }
     num_tokens += *count;
+    // A device or pipe does not say how much it has.
+    if (num_tokens > room) {
+      return TooMany();
+    }
     RETURN_IF_ERROR(output.Append(tokens));
   }
 }
@@ -79,15 +88,11 @@ static auto Tokenize(const TokenizeOptions& options) -> Status {
   RETURN_IF_ERROR(output->Append(Header(0)));
   int64_t num_tokens = 0;
   for (const std::string& file : options.files) {
-    const auto count = AppendFile(file, *output);
+    const auto count = AppendFile(file, MaxTokens - num_tokens, *output);
     if (!count) {
       return count.error();
     }
     num_tokens += *count;
-    if (num_tokens > std::numeric_limits<int32_t>::max()) {
-      return Fail(ExitCode::DoesNotFit, "more than {} tokens do not fit one file of this format; make several",
-                  std::numeric_limits<int32_t>::max());
-    }
   }
   if (num_tokens == 0) {
     return Fail(ExitCode::Usage, "the files hold no bytes");

@@ -10,7 +10,6 @@ namespace shardc {
 
 namespace {
 
-constexpr size_t MaxTextBytes = size_t{64} << 20;
 constexpr size_t MaxLineBytes = size_t{64} << 10;
 constexpr size_t MaxPasses = 256;
 /// Names of scalars are searched for one by one.
@@ -342,7 +341,7 @@ auto Parser::ParseLine() -> bool {
 
 auto Parser::Parse() -> ErrorOr<Plan> {
   int line_number = 0;
-  std::string_view rest = text_.size() > MaxTextBytes ? std::string_view{} : text_;
+  std::string_view rest = text_.size() > MaxPlanBytes ? std::string_view{} : text_;
   while (!rest.empty() && !in_.error()) {
     const size_t end = rest.find('\n');
     const std::string_view line = rest.substr(0, end);
@@ -358,7 +357,7 @@ auto Parser::Parse() -> ErrorOr<Plan> {
   }
   if (line_number == 0) {
     in_.Begin(1, {});
-    in_.Reject(1, "the text has {} bytes; plans have 1 to {}", text_.size(), MaxTextBytes);
+    in_.Reject(1, "the text has {} bytes; plans have 1 to {}", text_.size(), MaxPlanBytes);
   } else if (section_ != nullptr) {
     in_.Reject(1, "the text ends inside a section");
   }

@@ -25,6 +25,9 @@ auto PrintPlan(const Plan& plan, const PrintOptions& options = {}) -> std::strin
 /// One op as its line in the plan, without indentation and line end.
 auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std::string;
 
+/// A longer text is no plan.
+constexpr size_t MaxPlanBytes = size_t{64} << 20;
+
 /// Reads the text form. The result has ids in range and bounded counts, nothing more: VerifyPlan judges it.
 /// Errors: the first fault, as `plan.shardc:LINE:COLUMN: fact` (ExitCode::RecipeRejected).
 auto ParsePlan(std::string_view text) -> ErrorOr<Plan>;

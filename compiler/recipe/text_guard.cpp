@@ -95,6 +95,10 @@ auto CheckText(const SourceSet& sources, int16_t source, Diagnostics& diagnostic
     }
     begin = end + 1;
   }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    diagnostics.Build({source, 1, 1, 1}, DiagnosticKind::TomlSyntax, "the text is UTF-16; save it as UTF-8").Emit();
+    return false;
+  }
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     diagnostics.Build(PlaceOf(text, source, nul), DiagnosticKind::TomlSyntax, "a NUL byte; a recipe is text").Emit();
     return false;

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "compiler/base/files.h"
+#include "compiler/base/printable.h"
 #include "compiler/base/standard_streams.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
@@ -26,12 +27,16 @@ static constexpr const char* ExitCodes =
 static constexpr const char* MakeItAnew = "make the plan anew from its recipe: shardc plan RECIPE -o FILE";
 
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    return Fail(ExitCode::Usage, "cannot read the plan {}", path);
+  // One byte more than a plan may have, and not what /dev/zero holds.
+  const auto text = ReadFile(path, MaxPlanBytes + 1);
+  if (!text) {
+    return Fail(text.error().code, "cannot read the plan {}: {}", path, text.error().message);
   }
-  auto plan = ParsePlan(text);
+  if (text->size() > MaxPlanBytes) {
+    return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,
+                MakeItAnew);
+  }
+  auto plan = ParsePlan(*text);
   if (!plan) {
     return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAnew);
   }
@@ -91,12 +96,17 @@ auto main(int argc, char** argv) -> int {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
+    std::ostringstream help;
+    std::ostringstream message;
+    const int code = app.exit(error, help, message);
+    std::cout << help.str();
+    std::cerr << Printable(message.str());
+    return code == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
   options.json = format == "json";
   const auto result = Run(plan_path, options);
   if (!result) {
-    std::cerr << "error: " << result.error().message << "\n";
+    std::cerr << "error: " << Printable(result.error().message) << "\n";
     return static_cast<int>(result.error().code);
   }
   return static_cast<int>(*result);
