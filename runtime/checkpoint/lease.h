@@ -1,0 +1,87 @@
+// A directory has one owner at a time: whoever made `lease.json` in it. No flock is needed, so it holds on file systems
+// that hosts share; no hard links are needed either.
+//
+// 1. The owner makes the file with O_EXCL, and from then on rewrites a count in it every few seconds, through the
+//    descriptor that it has: after a takeover that is the old file's, so nothing of the new owner's is touched.
+// 2. A lease is stale at once where its process is known to be gone (same boot, same pid namespace). Any other lease
+//    whose process is not known to run is watched: it is stale once it has stood still for `stale_after` by the clock
+//    of the one who watches. A file that does not read is the lease of an unknown owner.
+// 3. Takeover: a claim, named after the stale lease and made with O_EXCL, lets one taker in at a time. That one looks
+//    again, renames the lease away, looks at what it has moved, and puts it back where that is another. Then 1.
+// 4. What the owner does for good it does after Check: an owner that was stopped learns there that it is none any more.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
+#include "compiler/base/units.h"
+#include "runtime/checkpoint/lease_record.h"
+#include "runtime/checkpoint/lease_watch.h"
+
+namespace shardc {
+
+struct LeaseOptions {
+  /// For messages: "checkpoint directory".
+  std::string what = "directory";
+  /// For messages: what to do beside waiting, "set `checkpoint.dir` to another folder".
+  std::string remedy;
+  std::string file_name = "lease.json";
+  Seconds beat{5};
+  Seconds stale_after{30};
+  Seconds poll{0.1};
+  /// Called between looks while the directory may be another's. An error ends Acquire.
+  std::function<Status()> while_waiting;
+  /// Told once what is waited for.
+  std::function<void(const std::string&)> note;
+  Fs* fs = &PosixFs();
+};
+
+class Lease {
+ public:
+  /// Makes the directory where it is missing, and becomes its owner; takes the place of an owner that is gone.
+  /// Errors: ExitCode::Environment: another owns it (named, with the remedy), or the file cannot be made.
+  static auto Acquire(const std::string& directory, const std::string& run_id, LeaseOptions options)
+      -> ErrorOr<std::unique_ptr<Lease>>;
+  Lease(const Lease&) = delete;
+  auto operator=(const Lease&) -> Lease& = delete;
+  /// Gives the directory back, if it is still this owner's. In a process forked from the owner: nothing.
+  ~Lease();
+
+  /// Success where the directory is still this owner's. A file that is missing is looked for a few times more: a taker
+  /// may be about to put it back.
+  /// Errors: ExitCode::Environment, naming the new owner.
+  auto Check() const -> Status;
+
+  /// 32 hex digits that no other lease has.
+  auto token() const -> const std::string& { return record_.token; }
+
+ private:
+  Lease(std::string directory, const std::string& run_id, LeaseOptions options);
+
+  /// Not open where something of this name is there.
+  auto Create(const Descriptor& directory, const std::string& name) const -> ErrorOr<Descriptor>;
+  /// Step 3, of one stale lease. Whether it has succeeded, the next look shows.
+  auto TakeAway(const Descriptor& directory, const LeaseSighting& stale, LeaseWatch& claims) const -> Status;
+  auto ClaimName(const LeaseSighting& stale) const -> std::string;
+  auto Pause() const -> Status;
+  auto StartBeating() -> Status;
+  auto Beat() -> void;
+  auto Release() -> void;
+
+  std::string path_;
+  LeaseOptions options_;
+  LeaseRecord record_;
+  Descriptor file_;
+  std::unique_ptr<std::thread> beater_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;
+};
+
+}  // namespace shardc

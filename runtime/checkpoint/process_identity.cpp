@@ -1,0 +1,109 @@
+#include "runtime/checkpoint/process_identity.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace shardc {
+
+namespace {
+
+/// What proc(5) says of a process.
+struct ProcStat {
+  char state = '?';
+  int64_t num_threads = 0;
+  uint64_t flags = 0;
+  int64_t start = 0;
+};
+
+auto ReadProc(const std::string& path) -> std::string {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+auto StatOf(int64_t pid) -> std::optional<ProcStat> {
+  const std::string text = ReadProc(fmt::format("/proc/{}/stat", pid));
+  // The second field is the name in brackets, which may hold anything.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) {
+    return std::nullopt;
+  }
+  std::istringstream rest(text.substr(name_end + 1));
+  const std::vector<std::string> fields{std::istream_iterator<std::string>(rest), {}};
+  // Field n of the manual page, which begins to count at 1 with the number of the process.
+  const auto field = [&](size_t n) { return n - 3 < fields.size() ? fields[n - 3] : std::string("0"); };
+  return ProcStat{.state = field(3).front(),
+                  .num_threads = std::strtoll(field(20).c_str(), nullptr, 10),
+                  .flags = std::strtoull(field(9).c_str(), nullptr, 10),
+                  .start = std::strtoll(field(22).c_str(), nullptr, 10)};
+}
+
+/// A process that has been sent SIGKILL may wait for a disk, or for a processor, before it ends.
+auto IsKilled(int64_t pid) -> bool {
+  std::istringstream lines(ReadProc(fmt::format("/proc/{}/status", pid)));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("SigPnd:") || line.starts_with("ShdPnd:")) {
+      const uint64_t pending = std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 16);
+      if ((pending >> (SIGKILL - 1) & 1) != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+auto ThisProcess() -> ProcessIdentity {
+  ProcessIdentity process;
+  std::array<char, 256> text{};
+  if (gethostname(text.data(), text.size() - 1) == 0) {
+    process.host = text.data();
+  }
+  process.boot_id = ReadProc("/proc/sys/kernel/random/boot_id");
+  process.boot_id.erase(std::min(process.boot_id.size(), process.boot_id.find('\n')));
+  const ssize_t length = readlink("/proc/self/ns/pid", text.data(), text.size());
+  process.pid_namespace.assign(text.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  process.pid = getpid();
+  const auto stat = StatOf(process.pid);
+  process.start = stat ? stat->start : 0;
+  return process;
+}
+
+auto StateOf(const ProcessIdentity& process) -> ProcessState {
+  const ProcessIdentity here = ThisProcess();
+  // Where the start time cannot be read here, /proc is not as it should be, and says nothing about others either.
+  if (here.boot_id.empty() || here.pid_namespace.empty() || here.start == 0 || process.start == 0 ||
+      here.boot_id != process.boot_id || here.pid_namespace != process.pid_namespace) {
+    return ProcessState::Unknown;
+  }
+  // PF_EXITING of the kernel's linux/sched.h.
+  constexpr uint64_t Exiting = 0x4;
+  const auto stat = StatOf(process.pid);
+  if (!stat) {
+    // A process of another user may be hidden; the number is free only if kill says so.
+    return kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH ? ProcessState::Gone : ProcessState::Unknown;
+  }
+  if (stat->start != process.start || stat->state == 'X') {
+    return ProcessState::Gone;
+  }
+  if (stat->state == 'Z') {
+    // The first thread has ended; others may still be about to.
+    return stat->num_threads > 1 ? ProcessState::Ending : ProcessState::Gone;
+  }
+  if ((stat->flags & Exiting) != 0 || IsKilled(process.pid)) {
+    return ProcessState::Ending;
+  }
+  return stat->state == 'T' || stat->state == 't' ? ProcessState::Stopped : ProcessState::Running;
+}
+
+}  // namespace shardc
