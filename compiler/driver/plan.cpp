@@ -58,7 +58,7 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
   if (!options.print_after.empty()) {
     pipeline.after_pass = [wanted = options.print_after](PassKind pass, const Plan& plan) {
       if (wanted == "all" || wanted == ToText(pass)) {
-        fmt::print(stderr, "// after {}\n{}", ToText(pass), Printable(PrintPlan(plan)));
+        fmt::print(stderr, "// after {}\n{}", ToText(pass), Printable(PrintPlan(plan, {.recipe = false})));
       }
     };
   }

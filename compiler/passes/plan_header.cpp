@@ -6,6 +6,7 @@
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/resolved.h"
 #include "compiler/recipe/run_id.h"
 #include "compiler/recipe/source_name.h"
 
@@ -41,6 +42,9 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
     plan.model["rope_frequency"] = text;
   }
   plan.overrides = recipe.overrides;
+  for (ResolvedKey& key : ResolvedKeys(recipe)) {
+    plan.recipe.push_back({.key = std::move(key.path), .value = std::move(key.value)});
+  }
 
   const auto resolve = [&](const std::string& path) { return Resolved(recipe, path); };
   const auto add_source = [&](std::string name, std::string weight, const std::vector<std::string>& files) {

@@ -69,6 +69,10 @@ class JsonPrinter {
       root["model"][key] = value;
     }
     root["overrides"] = plan_.overrides;
+    Json& recipe = root["recipe"] = Json::object();
+    for (const RecipeEntry& entry : plan_.recipe) {
+      recipe[entry.key] = entry.value;
+    }
     root["data"] = Fields(plan_.data);
     Json& sources = root["data"]["sources"] = Json::array();
     for (const TokenSource& source : plan_.data.sources) {

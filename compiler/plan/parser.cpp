@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t MaxLineBytes = size_t{64} << 10;
 constexpr size_t MaxPasses = 256;
-/// Names of scalars are searched for one by one.
+/// Keys are searched for one by one, as names of scalars are.
+constexpr size_t MaxRecipeKeys = 1024;
 constexpr int32_t MaxScalars = 1024;
 
 auto EmptyBody(OpKind kind) -> OpBody {
@@ -36,6 +37,7 @@ class Parser {
   auto ParseTableLine(std::string_view word) -> bool;
   auto ParseModel() -> bool;
   auto ParsePasses(std::vector<PassKind>& passes) -> bool;
+  auto ParseRecipeLine() -> bool;
   auto ParseScalar() -> bool;
   auto ParseArena() -> bool;
   auto ParseValue() -> bool;
@@ -111,12 +113,36 @@ auto Parser::ParsePasses(std::vector<PassKind>& passes) -> bool {
   return true;
 }
 
+auto Parser::ParseRecipeLine() -> bool {
+  RecipeEntry entry;
+  const int at = in_.column();
+  if (!in_.Take("key", entry.key) || !in_.Take("value", entry.value) || !in_.ExpectEnd()) {
+    return false;
+  }
+  std::vector<RecipeEntry>& recipe = plan_.recipe;
+  if (!recipe.empty() && recipe.back().key == entry.key) {
+    recipe.back().value += entry.value;
+    return true;
+  }
+  if (recipe.size() == MaxRecipeKeys) {
+    return in_.Reject(at, "more than {} keys of the recipe", MaxRecipeKeys);
+  }
+  if (std::any_of(recipe.begin(), recipe.end(), [&](const RecipeEntry& other) { return other.key == entry.key; })) {
+    return in_.Reject(at, "the key `{}` stands twice", LineParser::Shortened(entry.key));
+  }
+  recipe.push_back(std::move(entry));
+  return true;
+}
+
 auto Parser::ParseHeaderLine(std::string_view word) -> bool {
   if (word == "model") {
     return Once(word) && ParseModel();
   }
   if (word == "set") {
     return in_.Take("text", plan_.overrides.emplace_back()) && in_.ExpectEnd();
+  }
+  if (word == "recipe") {
+    return ParseRecipeLine();
   }
   if (word == "data") {
     return Once(word) && in_.TakeItem(plan_.data);

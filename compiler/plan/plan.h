@@ -259,6 +259,14 @@ struct Section {
   friend auto operator==(const Section&, const Section&) -> bool = default;
 };
 
+/// A key of the recipe, with its value in TOML: "optimizer.lr", "0.001"; the tables of a list are one value.
+struct RecipeEntry {
+  std::string key;
+  std::string value;
+
+  friend auto operator==(const RecipeEntry&, const RecipeEntry&) -> bool = default;
+};
+
 struct Plan {
   static constexpr int Version = 1;
 
@@ -277,6 +285,9 @@ struct Plan {
   std::map<std::string, std::string> model;
   /// The `--set` texts that went into the recipe, in order.
   std::vector<std::string> overrides;
+  /// The recipe with every default put in, in the order of its table of keys: for records and messages. Nothing is
+  /// decided by it.
+  std::vector<RecipeEntry> recipe;
   DataSource data;
   RunSettings run;
   Seed seed;

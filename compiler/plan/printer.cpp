@@ -153,6 +153,7 @@ class Printer {
       for (const std::string& text : plan_.overrides) {
         out_ += fmt::format("set {}\n", Quote(text));
       }
+      PrintRecipe();
     }
     out_ += "data";
     FinishLine(plan_.data);
@@ -169,6 +170,19 @@ class Printer {
     }
     PrintPasses("passes", plan_.passes);
     PrintPasses("disabled", plan_.disabled);
+  }
+
+  /// A value that is too long for a line goes on in the next one, which has the same key.
+  auto PrintRecipe() -> void {
+    // Escapes make of a byte four at most, and a line has room for eight times as many.
+    constexpr size_t MostBytes = size_t{8} << 10;
+    for (const RecipeEntry& entry : options_.recipe ? plan_.recipe : std::vector<RecipeEntry>{}) {
+      std::string_view rest = entry.value;
+      do {
+        out_ += fmt::format("recipe {} {}\n", QuoteIfNeeded(entry.key), Quote(rest.substr(0, MostBytes)));
+        rest.remove_prefix(std::min(MostBytes, rest.size()));
+      } while (!rest.empty());
+    }
   }
 
   auto PrintSources() -> void {

@@ -18,6 +18,8 @@ struct PrintOptions {
   bool origins = true;
   /// File names, directories and `--set` texts: everything that does not change what is computed.
   bool paths = true;
+  /// The recipe that the plan was made from; goes only where paths go.
+  bool recipe = true;
 };
 
 auto PrintPlan(const Plan& plan, const PrintOptions& options = {}) -> std::string;

@@ -171,7 +171,7 @@ static auto NamedText(const Plan& plan, const PrintOptions& options) -> std::str
 }
 
 auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>> {
-  const PrintOptions print{.section = golden.section};
+  const PrintOptions print{.section = golden.section, .recipe = false};
   std::map<std::string, std::string> files;
   std::string plan_text;
   // An empty plan before the first pass.

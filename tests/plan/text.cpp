@@ -49,6 +49,10 @@ auto OddPlan() -> Plan {
   plan.device = "cpu avx-512";
   plan.model = {{"family", "a \"quoted\" one"}, {"layers", "2"}};
   plan.overrides = {"init.rule=\"x\\y\"", "train.steps=3 // no comment"};
+  plan.recipe = {{"init.rule", "[{ match = \"*\", value = \"x\\ny\" }]"},
+                 {"", ""},
+                 {"odd key", std::string(100'000, '\x01')},
+                 {"last", "1"}};
   plan.data.sources = {{.name = "", .weight = "", .files = {"/data/with space.bin", "b\n.bin", "\xc3\xa9.bin", ""}}};
   plan.data.seed = ~uint64_t{0};
   plan.run.run_id = "";
@@ -196,6 +200,7 @@ TEST(PlanText, HashLeavesOutOriginsAndPaths) {
   moved.run.run_dir = "/elsewhere";
   moved.run.checkpoint_dir = "/elsewhere/checkpoints";
   moved.overrides = {"train.steps=10"};
+  moved.recipe = {{"train.steps", "10"}};
   moved.section(SectionKind::Step).ops[0].origin = {99, "x"};
   moved.section(SectionKind::Step).ops[0].made_by = PassKind::Place;
   moved.parameters[ParameterId{0}].init_origin = {99, "x"};
@@ -262,6 +267,8 @@ const Refused RefusedTexts[] = {
     {"+value %0 = $0[0] f32[1, x]\n", "plan.shardc:2:18: a type and shape such as"},
     {"+value %0 = $0[0] f32[1, 1, 1, 1, 1, 1, 1, 1, 1]\n", "plan.shardc:2:18: a type and shape such as"},
     {"+value %0 = $0[0] f32[1] {dp: shard(9)}\n", "plan.shardc:2:25: a placement such as"},
+    {"+recipe train.steps \"1\" \"2\"\n", "plan.shardc:2:24: nothing belongs behind"},
+    {"+recipe a 1\nrecipe b 2\nrecipe a 3\n", "plan.shardc:4:8: the key `a` stands twice"},
     {"+segment begin=0 end=1\n", "plan.shardc:2:1: a segment before the first sub_vector"},
     {"+scalar @1 lr state\n", "plan.shardc:2:8: the next scalar is @0"},
     {"+events -1\n", "plan.shardc:2:8: -1 events"},

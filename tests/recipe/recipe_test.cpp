@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <set>
 
+#include "compiler/recipe/resolved.h"
 #include "compiler/recipe/write.h"
 #include "tests/recipe/case_file.h"
+#include "tests/recipe/read_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -97,6 +99,57 @@ TEST(RecipeCases, PrintedRecipesReadBackTheSame) {
     };
     EXPECT_EQ(without_comments(printed), without_comments(PrintRecipe(*second)));
   }
+}
+
+TEST(RecipeCases, ResolvedKeysReadBackTheSame) {
+  for (const auto& path : CaseFiles()) {
+    SCOPED_TRACE(path.filename().string());
+    const RecipeCase recipe_case = ParseCase(path.filename().string(), ReadText(path.string()));
+    CaseResult first;
+    RunCase(recipe_case, recipe_case.text, first);
+    if (!first.is_read) {
+      continue;
+    }
+    const auto lines_of = [](const Recipe& recipe) {
+      std::string lines;
+      for (const ResolvedKey& key : ResolvedKeys(recipe)) {
+        lines += fmt::format("{} = {}\n", key.path, key.value);
+      }
+      return lines;
+    };
+    const std::string lines = lines_of(first.recipe);
+    SourceSet sources;
+    Diagnostics diagnostics(&sources);
+    auto second = ReadRecipe("resolved.toml", lines, {}, sources, diagnostics);
+    ASSERT_TRUE(second.ok()) << RenderText(diagnostics, {}) << lines;
+    EXPECT_EQ(lines_of(*second), lines);
+    // Defaults are spelled out now, and nothing else has changed.
+    const auto values_of = [](const Recipe& recipe) {
+      std::string text = PrintRecipe(recipe);
+      std::string values;
+      for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
+        const std::string line = text.substr(begin, text.find('\n', begin) - begin);
+        values += line.substr(0, line.rfind("  # ")) + "\n";
+      }
+      return values;
+    };
+    EXPECT_EQ(values_of(*second), values_of(first.recipe));
+  }
+}
+
+TEST(RecipeCases, ResolvedKeysHoldDefaultsAndWholeLists) {
+  ReadResult result;
+  ReadRecipeText(MinimalText(), {"init.rule=[{match=\"*\",value=\"normal(0, 1)\"}, {value=0,match='x'}]"}, result);
+  ASSERT_TRUE(result.ok);
+  std::map<std::string, std::string> values;
+  for (const ResolvedKey& key : ResolvedKeys(result.recipe)) {
+    EXPECT_TRUE(values.emplace(key.path, key.value).second) << key.path;
+  }
+  EXPECT_EQ(values.at("optimizer.clip_norm"), "1.0");
+  EXPECT_EQ(values.at("start.first"), "\"scratch\"");
+  EXPECT_EQ(values.at("init.rule"), "[{ match = \"*\", value = \"normal(0, 1)\" }, { match = \"x\", value = 0 }]");
+  EXPECT_FALSE(values.contains("checkpoint.dir"));
+  EXPECT_FALSE(values.contains("optimizer.group"));
 }
 
 TEST(RecipeCases, EveryDiagnosticHasACase) {
