@@ -18,15 +18,11 @@ auto LeaseSighting::OwnerText() const -> std::string {
                      record->process.host, record->process.pid, record->since, age_s);
 }
 
-static auto SystemError(const char* what, const Descriptor& directory, const std::string& name) -> Error {
-  const int code = errno;
-  return Fail(ExitCode::Environment, "cannot {} {}/{}: {}", what, directory.path(), name, std::strerror(code));
-}
-
 auto LookAtLease(const Descriptor& directory, const std::string& name) -> ErrorOr<LeaseSighting> {
+  const std::string path = directory.path() + "/" + name;
   struct stat info {};
   if (fstatat(directory.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return errno == ENOENT ? ErrorOr<LeaseSighting>(LeaseSighting{}) : SystemError("examine", directory, name);
+    return errno == ENOENT ? ErrorOr<LeaseSighting>(LeaseSighting{}) : SystemError("examine", path);
   }
   LeaseSighting seen{.is_there = true,
                      .fingerprint = fmt::format("{} {} {} {}.{} ", info.st_ino, info.st_mode & S_IFMT, info.st_size,
@@ -42,18 +38,15 @@ auto LookAtLease(const Descriptor& directory, const std::string& name) -> ErrorO
     // It may have gone meanwhile. One that must not be read is watched all the same.
     return errno == ENOENT || errno == ESTALE  ? ErrorOr<LeaseSighting>(LeaseSighting{})
            : errno == EACCES || errno == ELOOP ? ErrorOr<LeaseSighting>(seen)
-                                               : SystemError("open", directory, name);
+                                               : SystemError("open", path);
   }
-  const Descriptor file(fs, opened, directory.path() + "/" + name);
+  const Descriptor file(fs, opened, path);
   std::string text(static_cast<size_t>(std::min<int64_t>(info.st_size, MaxLeaseBytes)), '\0');
-  int64_t length = 0;
-  do {
-    length = fs.Pread(file.get(), text.data(), text.size(), 0);
-  } while (length < 0 && errno == EINTR);
-  if (length < 0) {
-    return errno == ESTALE ? ErrorOr<LeaseSighting>(LeaseSighting{}) : SystemError("read", directory, name);
+  const auto length = ReadUpTo(file, text.data(), static_cast<int64_t>(text.size()), 0);
+  if (!length) {
+    return errno == ESTALE ? ErrorOr<LeaseSighting>(LeaseSighting{}) : length.error();
   }
-  text.resize(static_cast<size_t>(length));
+  text.resize(static_cast<size_t>(*length));
   seen.fingerprint += text;
   seen.record = LeaseRecordFromText(text);
   return seen;
