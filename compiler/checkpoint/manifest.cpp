@@ -1,6 +1,7 @@
 #include "compiler/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "compiler/base/check.h"
@@ -58,6 +59,29 @@ auto JsonArray(const json& object, const char* name) -> ErrorOr<const json*> {
     return Fail(ExitCode::Checkpoint, "\"{}\" is no list", name);
   }
   return member;
+}
+
+/// What no run can have left. What a plan needs of the state is asked where it is read.
+auto CheckState(const Manifest& manifest) -> Status {
+  for (const auto& [name, value] : manifest.state) {
+    if (!std::isfinite(value)) {
+      return Fail(ExitCode::Checkpoint, "\"state\": {} is {}", name, value);
+    }
+  }
+  // Counts are kept as doubles, which hold each whole number up to here.
+  constexpr int64_t MaxCount = int64_t{1} << 53;
+  const auto step = manifest.state.find("step");
+  if (manifest.step > MaxCount || step == manifest.state.end() || step->second != static_cast<double>(manifest.step)) {
+    return Fail(ExitCode::Checkpoint, "\"step\" is {}, and in \"state\" it is {}", manifest.step,
+                step == manifest.state.end() ? "missing" : fmt::format("{}", step->second));
+  }
+  const auto updates = manifest.state.find("updates");
+  if (updates != manifest.state.end() && (updates->second < 0 || updates->second > static_cast<double>(manifest.step) ||
+                                          updates->second != std::floor(updates->second))) {
+    return Fail(ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps",
+                updates->second, manifest.step);
+  }
+  return Success{};
 }
 
 auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<ManifestTensor> {
@@ -126,6 +150,9 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
   if (!IsPlainName(manifest.run_id)) {
     return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
   }
+  if (!IsDigest(manifest.plan_hash)) {
+    return Fail(ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
+  }
   const json* object = nullptr;
   READ(object, JsonObject(body, "model"));
   for (const auto& item : object->items()) {
@@ -139,13 +166,6 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
       return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
     }
   }
-  READ(object, JsonArray(body, "overrides"));
-  for (const json& item : *object) {
-    if (!item.is_string()) {
-      return Fail(ExitCode::Checkpoint, "\"overrides\" holds something else than strings");
-    }
-    manifest.overrides.push_back(item.get<std::string>());
-  }
   READ(object, JsonObject(body, "state"));
   for (const auto& [name, value] : object->items()) {
     if (!value.is_number()) {
@@ -153,10 +173,10 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
     }
     manifest.state[name] = value.get<double>();
   }
+  RETURN_IF_ERROR(CheckState(manifest));
 
   READ(object, JsonObject(body, "data"));
   READ(manifest.data.fingerprint, JsonString(*object, "fingerprint"));
-  READ(manifest.data.position, JsonCount(*object, "position"));
   READ(manifest.data.order, JsonEnum<SampleOrder>(*object, "order"));
   READ(manifest.data.seq, JsonCount(*object, "seq"));
   READ(manifest.data.eval_tokens, JsonCount(*object, "eval_tokens"));
@@ -178,6 +198,10 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
       READ(source.fingerprint, JsonString(item, "fingerprint"));
     }
     READ(manifest.data.steps, JsonCount(*object, "steps"));
+    if (manifest.step > manifest.data.steps) {
+      return Fail(ExitCode::Checkpoint, "\"step\" is {}, of a run over a mixture that was to have {}", manifest.step,
+                  manifest.data.steps);
+    }
   }
 
   READ(object, JsonObject(body, "files"));
@@ -227,6 +251,20 @@ auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<s
   return data;
 }
 
+static auto JsonOf(const ManifestTensor& tensor) -> json {
+  json pieces = json::array();
+  for (const Piece& piece : tensor.pieces) {
+    pieces.push_back({{"role", std::string(ToText(piece.role))},
+                      {"begin", piece.elements.begin},
+                      {"end", piece.elements.end},
+                      {"file", piece.file}});
+    if (!piece.columns.empty()) {
+      pieces.back()["columns"] = {piece.columns.begin, piece.columns.end};
+    }
+  }
+  return {{"shape", tensor.shape}, {"dtype", std::string(ToText(tensor.dtype))}, {"pieces", std::move(pieces)}};
+}
+
 auto ToText(const Manifest& manifest) -> std::string {
   json body;
   body["format"] = FormatName;
@@ -239,10 +277,8 @@ auto ToText(const Manifest& manifest) -> std::string {
   for (int i = 0; i < NumMeshAxes; ++i) {
     body["mesh"][std::string(ToText(static_cast<Axis>(i)))] = manifest.mesh.sizes[static_cast<size_t>(i)];
   }
-  body["overrides"] = manifest.overrides;
   body["state"] = manifest.state;
   body["data"] = {{"fingerprint", manifest.data.fingerprint},
-                  {"position", manifest.data.position},
                   {"order", std::string(ToText(manifest.data.order))},
                   {"seed", manifest.data.seed},
                   {"seq", manifest.data.seq},
@@ -259,23 +295,17 @@ auto ToText(const Manifest& manifest) -> std::string {
   for (const auto& [name, file] : manifest.files) {
     body["files"][name] = {{"bytes", file.bytes}, {"xxh3_128", file.digest}};
   }
-  body["tensors"] = json::object();
+  // "{\n ...": the digest takes the place of the brace and its line end. Tensors are a line each, since a large model
+  // on many ranks has very many pieces.
+  std::string text = body.dump(1).substr(2);
+  text.resize(text.rfind('\n'));
+  text += ",\n \"tensors\": {";
+  const char* separator = "\n";
   for (const auto& [name, tensor] : manifest.tensors) {
-    json pieces = json::array();
-    for (const Piece& piece : tensor.pieces) {
-      pieces.push_back({{"role", std::string(ToText(piece.role))},
-                        {"begin", piece.elements.begin},
-                        {"end", piece.elements.end},
-                        {"file", piece.file}});
-      if (!piece.columns.empty()) {
-        pieces.back()["columns"] = {piece.columns.begin, piece.columns.end};
-      }
-    }
-    body["tensors"][name] = {
-        {"shape", tensor.shape}, {"dtype", std::string(ToText(tensor.dtype))}, {"pieces", std::move(pieces)}};
+    text += fmt::format("{}  {}: {}", separator, json(name).dump(), JsonOf(tensor).dump());
+    separator = ",\n";
   }
-  // "{\n ...": the digest takes the place of the brace and its line end.
-  const std::string text = body.dump(1).substr(2) + "\n";
+  text += "\n }\n}\n";
   return fmt::format("{}{}{}{}", FirstLineBegin, DigestOf(text), FirstLineEnd, text);
 }
 
@@ -315,11 +345,23 @@ auto IsCheckpointName(std::string_view name) -> bool {
          name.substr(Prefix.size()).find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-auto TemporaryName(int64_t step, std::string_view run_id) -> std::string {
-  return fmt::format("{}.tmp-{}", CheckpointName(step), run_id);
+// No plain name has this character, so where the run id ends is plain.
+static constexpr char TagBegin = '~';
+static constexpr size_t TagDigits = 8;
+
+auto TemporaryName(int64_t step, std::string_view run_id, std::string_view tag) -> std::string {
+  CHECK(tag.empty() || tag.size() == TagDigits, "tag {}", tag);
+  const std::string name = fmt::format("{}.tmp-{}", CheckpointName(step), run_id);
+  return tag.empty() ? name : fmt::format("{}{}{}", name, TagBegin, tag);
 }
 
 auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool {
+  if (name.size() > TagDigits && name[name.size() - TagDigits - 1] == TagBegin) {
+    if (name.substr(name.size() - TagDigits).find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+      return false;
+    }
+    name.remove_suffix(TagDigits + 1);
+  }
   const std::string suffix = fmt::format(".tmp-{}", run_id);
   return name.ends_with(suffix) && IsCheckpointName(name.substr(0, name.size() - suffix.size()));
 }

@@ -57,8 +57,6 @@ struct ManifestSource {
 
 struct ManifestData {
   std::string fingerprint;
-  /// Train samples taken so far.
-  int64_t position = 0;
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;
   int64_t seq = 0;
@@ -81,7 +79,6 @@ struct Manifest {
   std::string plan_hash;
   std::map<std::string, std::string> model;
   Mesh mesh;
-  std::vector<std::string> overrides;
   /// Every scalar of kind State.
   std::map<std::string, double> state;
   ManifestData data;
@@ -98,7 +95,8 @@ constexpr const char* SeedRecordName = "seed.json";
 constexpr int64_t MaxManifestBytes = int64_t{64} << 20;
 
 auto ToText(const Manifest& manifest) -> std::string;
-/// Errors: ExitCode::Checkpoint: damaged (digest, syntax, depth, duplicate keys, ranges, names), or another version.
+/// Errors: ExitCode::Checkpoint: damaged (digest, syntax, depth, duplicate keys, ranges, names, a state that no run can
+/// have), or another version.
 auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest>;
 
 /// The digest that the first line of a manifest holds. Requires: the text reads.
@@ -115,9 +113,10 @@ auto RankFileName(int64_t rank) -> std::string;
 auto CheckpointName(int64_t step) -> std::string;
 /// True for what CheckpointName makes.
 auto IsCheckpointName(std::string_view name) -> bool;
-/// "step-00000123.tmp-<run id>".
-auto TemporaryName(int64_t step, std::string_view run_id) -> std::string;
-/// True for what TemporaryName makes for this run.
+/// "step-00000123.tmp-<run id>~<tag>": the tag (8 hex digits) is that of one owner of the directory, so that no two
+/// write to the same files. Without a tag, "step-00000123.tmp-<run id>".
+auto TemporaryName(int64_t step, std::string_view run_id, std::string_view tag) -> std::string;
+/// True for what TemporaryName makes for this run, with any tag or none.
 auto IsTemporaryName(std::string_view name, std::string_view run_id) -> bool;
 /// True for names of files and tensors that a manifest may hold: 1 to 200 of [A-Za-z0-9._-], not beginning with a dot.
 auto IsPlainName(std::string_view name) -> bool;

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
 #include "compiler/plan/plan.h"
-#include "compiler/base/fs.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {

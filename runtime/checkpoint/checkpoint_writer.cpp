@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -10,11 +11,15 @@
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/leftovers.h"
 #include "runtime/checkpoint/read_manifest.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/stored_pieces.h"
 
 namespace shardc {
+
+/// The lease's, and an end.
+static constexpr size_t TagBytes = 9;
 
 /// The parts named (a) to (h) are those of the protocol in the header.
 struct CheckpointWriter::Save {
@@ -22,8 +27,6 @@ struct CheckpointWriter::Save {
   std::map<std::string, double> state;
   std::string final_name;
   std::string temporary_name;
-  /// The checkpoint is there already; nothing is written.
-  bool skip = false;
   Descriptor parent;
   Descriptor directory;
   Descriptor file;
@@ -55,23 +58,17 @@ auto CheckpointWriter::Begin(const std::map<std::string, double>& state) -> Stat
   save_->step = static_cast<int64_t>(step->second);
   save_->state = state;
   save_->final_name = CheckpointName(save_->step);
-  save_->temporary_name = TemporaryName(save_->step, plan.run.run_id);
   warnings_.clear();
 
-  // (a) A checkpoint that is there already comes back as an error without a text.
-  Status made = Success{};
-  if (options_.communicator->rank() == 0) {
-    made = MakeTemporary();
-    if (made && save_->skip) {
-      made = Error{ExitCode::Checkpoint, ""};
-    }
+  // (a)
+  std::array<char, TagBytes> tag{};
+  if (lease_ != nullptr) {
+    lease_->token().copy(tag.data(), TagBytes - 1);
   }
-  const Status agreed = FollowRankZero(*options_.communicator, made);
-  if (!agreed && agreed.error().message.empty()) {
-    save_->skip = true;
-    last_path_ = options_.checkpoint_dir + "/" + save_->final_name;
-    return Success{};
-  }
+  RETURN_IF_ERROR(options_.communicator->Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(tag.data()), TagBytes));
+  save_->temporary_name = TemporaryName(save_->step, plan.run.run_id, tag.data());
+  const Status agreed =
+      FollowRankZero(*options_.communicator, options_.communicator->rank() == 0 ? MakeTemporary() : Status(Success{}));
   if (!agreed) {
     const Error error = agreed.error();
     save_.reset();
@@ -83,36 +80,44 @@ auto CheckpointWriter::Begin(const std::map<std::string, double>& state) -> Stat
   return Success{};
 }
 
+/// Errors: no whole checkpoint bears the name.
+static auto ManifestAt(const Descriptor& parent, const std::string& name) -> ErrorOr<Manifest> {
+  const auto directory = OpenDirectoryAt(parent, name);
+  return directory ? ReadManifest(*directory) : directory.error();
+}
+
+auto CheckpointWriter::CheckOwner() const -> Status { return lease_ == nullptr ? Success{} : lease_->Check(); }
+
+auto CheckpointWriter::OtherRun(const std::string& run_id) const -> Error {
+  return Fail(ExitCode::Checkpoint,
+              "{}/{} belongs to run {}, and this is run {}; set `checkpoint.dir` to another folder",
+              options_.checkpoint_dir, save_->final_name, run_id, options_.plan->run.run_id);
+}
+
 auto CheckpointWriter::MakeTemporary() -> Status {
   const RunSettings& run = options_.plan->run;
   if (!IsPlainName(run.run_id)) {
     return Fail(ExitCode::RecipeRejected, "run_id \"{}\" is no plain name (letters, digits, `.`, `_`, `-`)",
                 run.run_id);
   }
+  RETURN_IF_ERROR(CheckOwner());
+  RETURN_IF_ERROR(CheckManifestSize());
   RETURN_IF_ERROR(MakeDirectories(*options_.fs, options_.checkpoint_dir));
   auto parent = OpenDirectory(*options_.fs, options_.checkpoint_dir);
   if (!parent) {
     return parent.error();
   }
-  auto names = ListDirectory(*parent);
-  if (!names) {
-    return names.error();
+  // Before anything is written. What is this run's makes room when the new one is whole.
+  const auto manifest = ManifestAt(*parent, save_->final_name);
+  if (manifest && manifest->run_id != run.run_id) {
+    return OtherRun(manifest->run_id);
   }
-  if (std::binary_search(names->begin(), names->end(), save_->final_name)) {
-    auto there = OpenDirectoryAt(*parent, save_->final_name);
-    auto manifest = there ? ReadManifest(*there) : there.error();
-    if (manifest && manifest->run_id != run.run_id) {
-      return Fail(ExitCode::Checkpoint,
-                  "{}/{} belongs to run {}, and this is run {}; set `checkpoint.dir` to another folder",
-                  options_.checkpoint_dir, save_->final_name, manifest->run_id, run.run_id);
-    }
-    if (manifest) {
-      save_->skip = true;
-      return Success{};
-    }
+  const auto cleared = ClearTemporary(*parent, save_->temporary_name);
+  if (!cleared) {
+    return cleared.error();
   }
-  if (std::binary_search(names->begin(), names->end(), save_->temporary_name)) {
-    RETURN_IF_ERROR(RemoveDirectoryAt(*parent, save_->temporary_name));
+  if (!cleared->empty()) {
+    warnings_.push_back(*cleared);
   }
   if (options_.fs->MakeDirectory(parent->get(), save_->temporary_name.c_str()) != 0) {
     const int code = errno;
@@ -183,7 +188,7 @@ auto CheckpointWriter::Write(const void* data, int64_t bytes) -> Status {
 
 auto CheckpointWriter::AddShard(SubVectorId sub_vector, StateRole role, const void* shard) -> void {
   CHECK(save_ != nullptr, "a shard outside a save");
-  if (save_->skip || save_->failure) {
+  if (save_->failure) {
     return;
   }
   if (const Status written = WritePieces(sub_vector, role, shard); !written) {
@@ -205,6 +210,8 @@ auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const
 }
 
 auto CheckpointWriter::CloseFile() -> ErrorOr<Written> {
+  // What an owner that was replaced meets then are consequences; this says the cause.
+  RETURN_IF_ERROR(CheckOwner());
   if (save_->failure) {
     return *save_->failure;
   }
@@ -221,11 +228,6 @@ auto CheckpointWriter::CloseFile() -> ErrorOr<Written> {
 auto CheckpointWriter::Commit() -> Status {
   CHECK(save_ != nullptr, "a commit without a save");
   Communicator& communicator = *options_.communicator;
-  if (save_->skip) {
-    save_.reset();
-    return Success{};
-  }
-
   // (b), (c)
   const int64_t step = save_->step;
   const auto own = CloseFile();
@@ -262,14 +264,10 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   const Plan& plan = *options_.plan;
   Manifest manifest;
   manifest.run_id = plan.run.run_id;
-  manifest.step = save_->step;
   manifest.plan_hash = options_.plan_hash;
   manifest.model = plan.model;
   manifest.mesh = plan.mesh;
-  manifest.overrides = plan.overrides;
-  manifest.state = save_->state;
   manifest.data = DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints);
-  manifest.data.position = save_->step * SamplesPerStep(plan);
   for (const Parameter& parameter : plan.parameters) {
     manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype, .pieces = {}};
   }
@@ -288,26 +286,68 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   return manifest;
 }
 
+auto CheckpointWriter::CheckBytes(int64_t manifest_bytes) const -> Status {
+  if (manifest_bytes <= options_.max_manifest_bytes) {
+    return Success{};
+  }
+  return Fail(
+      ExitCode::DoesNotFit,
+      "the manifest has {}, and at most {} are read: {} ranks store {} parameters in too many pieces; use fewer "
+      "ranks or larger units (`shard.units`)",
+      FormatMemory(Bytes{manifest_bytes}), FormatMemory(Bytes{options_.max_manifest_bytes}),
+      options_.plan->mesh.num_ranks(), options_.plan->parameters.size());
+}
+
+auto CheckpointWriter::CheckManifestSize() const -> Status {
+  const Plan& plan = *options_.plan;
+  Manifest manifest = MakeManifest(std::vector<Written>(static_cast<size_t>(plan.mesh.num_ranks())));
+  for (const Scalar& scalar : plan.scalars) {
+    if (scalar.kind == ScalarKind::State) {
+      manifest.state[scalar.name] = 0;
+    }
+  }
+  // The step, values of scalars and sizes of files are not known yet, so each has the room of the longest.
+  constexpr int64_t LongestNumber = 24;
+  const auto numbers = static_cast<int64_t>(1 + manifest.state.size() + manifest.files.size());
+  return CheckBytes(static_cast<int64_t>(ToText(manifest).size()) + LongestNumber * numbers);
+}
+
+auto CheckpointWriter::FreeFinalName() -> Status {
+  const Save& save = *save_;
+  const auto there = StatusAt(save.parent, save.final_name);
+  if (!there) {
+    return there.error();
+  }
+  if (there->kind == EntryKind::Missing) {
+    return Success{};
+  }
+  const auto manifest = ManifestAt(save.parent, save.final_name);
+  if (manifest && manifest->run_id != options_.plan->run.run_id) {
+    return OtherRun(manifest->run_id);
+  }
+  const auto aside = FreeNameAt(save.parent, save.final_name + (manifest ? ".replaced" : ".damaged"));
+  if (!aside) {
+    return aside.error();
+  }
+  RETURN_IF_ERROR(CheckOwner());
+  RETURN_IF_ERROR(RenameAt(save.parent, save.final_name, *aside));
+  warnings_.push_back(fmt::format("{}/{} was there already{}; it was moved to {}", options_.checkpoint_dir,
+                                  save.final_name, manifest ? "" : " and is no whole checkpoint", *aside));
+  return Success{};
+}
+
 auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   Save& save = *save_;
-  const Manifest manifest = MakeManifest(written);
+  Manifest manifest = MakeManifest(written);
+  manifest.step = save.step;
+  manifest.state = save.state;
   RETURN_IF_ERROR(CheckCover(manifest));
   const std::string text = ToText(manifest);
+  RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(text.size())));
   RETURN_IF_ERROR(PutFileAt(save.directory, ManifestName, text));
-
-  // What bears the final name now is no checkpoint, as MakeTemporary saw; it stays, under a name that says so.
-  auto names = ListDirectory(save.parent);
-  if (!names) {
-    return names.error();
-  }
-  if (std::binary_search(names->begin(), names->end(), save.final_name)) {
-    std::string aside;
-    int number = 0;
-    do {
-      aside = fmt::format("{}.damaged-{}", save.final_name, ++number);
-    } while (std::binary_search(names->begin(), names->end(), aside));
-    RETURN_IF_ERROR(RenameAt(save.parent, save.final_name, aside));
-  }
+  RETURN_IF_ERROR(FreeFinalName());
+  // Nothing but the rename may come after this look.
+  RETURN_IF_ERROR(CheckOwner());
   RETURN_IF_ERROR(RenameAt(save.parent, save.temporary_name, save.final_name));
   if (const Status synced = save.parent.Fsync(); !synced) {
     return Fail(ExitCode::Environment, "{}: {} is there, but its durability is unknown", synced.error().message,
@@ -321,6 +361,10 @@ auto CheckpointWriter::Retire() -> void {
   if (run.checkpoint_keep <= 0) {
     return;
   }
+  if (const Status owned = CheckOwner(); !owned) {
+    warnings_.push_back(fmt::format("older checkpoints not removed: {}", owned.error().message));
+    return;
+  }
   const auto names = ListDirectory(save_->parent);
   if (!names) {
     warnings_.push_back(names.error().message);
@@ -328,8 +372,7 @@ auto CheckpointWriter::Retire() -> void {
   }
   std::vector<int64_t> steps;
   for (const std::string& name : *names) {
-    auto directory = IsCheckpointName(name) ? OpenDirectoryAt(save_->parent, name) : Fail(ExitCode::Checkpoint, "");
-    const auto manifest = directory ? ReadManifest(*directory) : directory.error();
+    const auto manifest = IsCheckpointName(name) ? ManifestAt(save_->parent, name) : Fail(ExitCode::Checkpoint, "");
     if (manifest && manifest->run_id == run.run_id && CheckpointName(manifest->step) == name) {
       steps.push_back(manifest->step);
     }
@@ -337,7 +380,8 @@ auto CheckpointWriter::Retire() -> void {
   std::sort(steps.rbegin(), steps.rend());
   for (size_t i = static_cast<size_t>(run.checkpoint_keep); i < steps.size(); ++i) {
     // First the name goes, at once; then the files: never is half a checkpoint found under a good name.
-    const std::string temporary = TemporaryName(steps[i], run.run_id);
+    const std::string temporary =
+        TemporaryName(steps[i], run.run_id, lease_ == nullptr ? "" : lease_->token().substr(0, TagBytes - 1));
     Status removed = RenameAt(save_->parent, CheckpointName(steps[i]), temporary);
     if (removed) {
       removed = RemoveDirectoryAt(save_->parent, temporary);

@@ -1,10 +1,11 @@
 // Writes checkpoints: every rank its own file into a directory with a temporary name, rank 0 the manifest; one rename
 // makes it a checkpoint. Before the rename the old ones stand; after it all ranks are told. Collective over all ranks.
 //
-// Protocol: (a) rank 0 makes step-N.tmp-<run id> and tells the others; (b) each rank writes its file, hashing what it
-// writes, fsync, close; (c) sizes, digests and failures are gathered; (d) rank 0 writes manifest.json.tmp, fsync,
-// rename; (e) fsync of the directory; (f) rename to step-N, fsync of the parent; (g) the outcome goes to all; (h) older
-// checkpoints beyond `keep` are removed.
+// Protocol: (a) rank 0 makes step-N.tmp-<run id>~<tag of the lease> and tells the others; (b) each rank writes its
+// file, hashing what it writes, fsync, close; (c) sizes, digests and failures are gathered; (d) rank 0 writes
+// manifest.json.tmp, fsync, rename; (e) fsync of the directory; (f) rename to step-N, fsync of the parent; (g) the
+// outcome goes to all; (h) older checkpoints beyond `keep` are removed. Rank 0 looks whether the directory is still
+// this run's before (a), (c), (f) and (h); what bears the name step-N before (f) is moved aside.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,10 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
-#include "compiler/base/fs.h"
+#include "runtime/checkpoint/lease.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {
@@ -32,6 +34,8 @@ struct CheckpointWriterOptions {
   std::string data_fingerprint;
   /// TokenReader::SourceFingerprints(). Of a mixture.
   std::vector<std::string> source_fingerprints;
+  /// A manifest that is larger is not committed.
+  int64_t max_manifest_bytes = MaxManifestBytes;
   Fs* fs = &PosixFs();
 };
 
@@ -40,8 +44,14 @@ class CheckpointWriter {
   explicit CheckpointWriter(CheckpointWriterOptions options);
   ~CheckpointWriter();
 
+  /// Saves go on for as long as this lease is still its owner's. For rank 0; it outlives the writer.
+  auto UseLease(const Lease* lease) -> void { lease_ = lease; }
+
+  /// Whether the manifest will be small enough to be read again. The same for all saves, so that a run can ask before
+  /// its first step. Errors: ExitCode::DoesNotFit. Cost: that of making a manifest.
+  auto CheckManifestSize() const -> Status;
+
   /// Opens the checkpoint of step `state["step"]` (completed steps). `state`: every scalar of kind State.
-  /// A step that this run has committed already is not written again: shards and commit then do nothing.
   /// Errors: the same on all ranks.
   auto Begin(const std::map<std::string, double>& state) -> Status;
 
@@ -54,9 +64,9 @@ class CheckpointWriter {
   /// (With "durability unknown" it exists, but may vanish with a power loss.)
   auto Commit() -> Status;
 
-  /// Path of the last checkpoint committed or found by this writer; empty before.
+  /// Path of the last checkpoint committed by this writer; empty before.
   auto last_path() const -> const std::string& { return last_path_; }
-  /// Not failures: an old checkpoint that could not be removed. Rank 0 only. Cleared by Begin.
+  /// Not failures: what was moved aside, an old checkpoint that could not be removed. Rank 0 only. Cleared by Begin.
   auto warnings() const -> const std::vector<std::string>& { return warnings_; }
 
  private:
@@ -69,6 +79,10 @@ class CheckpointWriter {
     uint64_t digest_high = 0;
   };
 
+  auto CheckOwner() const -> Status;
+  auto CheckBytes(int64_t manifest_bytes) const -> Status;
+  /// The final name is that of a checkpoint of `run_id`.
+  auto OtherRun(const std::string& run_id) const -> Error;
   auto MakeTemporary() -> Status;
   auto CreateFile() -> Status;
   auto Write(const void* data, int64_t bytes) -> Status;
@@ -76,9 +90,12 @@ class CheckpointWriter {
   auto CloseFile() -> ErrorOr<Written>;
   auto MakeManifest(const std::vector<Written>& written) const -> Manifest;
   auto Publish(const std::vector<Written>& written) -> Status;
+  /// Moves what bears the final name aside. Errors: it is another run's checkpoint.
+  auto FreeFinalName() -> Status;
   auto Retire() -> void;
 
   CheckpointWriterOptions options_;
+  const Lease* lease_ = nullptr;
   std::unique_ptr<Save> save_;
   std::string last_path_;
   std::vector<std::string> warnings_;

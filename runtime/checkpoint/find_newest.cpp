@@ -40,12 +40,7 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
 
   std::optional<CheckpointInfo> newest;
   std::vector<std::string> skipped;
-  std::vector<std::string> abandoned;
   for (const std::string& name : *names) {
-    if (IsTemporaryName(name, run_id)) {
-      abandoned.push_back(name);
-      continue;
-    }
     if (!IsCheckpointName(name)) {
       continue;
     }
@@ -58,10 +53,7 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
     } else if (CheckpointName(manifest->step) != name) {
       skipped.push_back(fmt::format("{}: its manifest is of step {}", name, manifest->step));
     } else if (!newest || manifest->step > newest->step) {
-      newest = CheckpointInfo{.path = dir + "/" + name,
-                              .step = manifest->step,
-                              .run_id = manifest->run_id,
-                              .plan_hash = manifest->plan_hash};
+      newest = CheckpointInfo{.path = dir + "/" + name, .step = manifest->step, .run_id = manifest->run_id};
     }
   }
   if (!newest && !skipped.empty()) {
@@ -73,30 +65,8 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
   }
   if (newest) {
     newest->skipped = std::move(skipped);
-    newest->abandoned = std::move(abandoned);
   }
   return newest;
-}
-
-auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs) -> Status {
-  auto opened = OpenIfThere(fs, dir);
-  if (!opened) {
-    return opened.error();
-  }
-  if (!*opened) {
-    return Success{};
-  }
-  const Descriptor parent = std::move(**opened);
-  auto names = ListDirectory(parent);
-  if (!names) {
-    return names.error();
-  }
-  for (const std::string& name : *names) {
-    if (IsTemporaryName(name, run_id)) {
-      RETURN_IF_ERROR(RemoveDirectoryAt(parent, name));
-    }
-  }
-  return Success{};
 }
 
 auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs)
@@ -104,7 +74,6 @@ auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicato
   struct Choice {
     int64_t found = 0;
     int64_t step = 0;
-    char plan_hash[128] = {};
   };
   Choice choice;
   std::optional<CheckpointInfo> newest;
@@ -115,25 +84,16 @@ auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicato
       looked = found.error();
     } else {
       newest = std::move(*found);
-      // After the look, so that the leftovers are listed. One that cannot be removed does no harm.
-      if (const Status removed = RemoveAbandoned(dir, run_id, fs); !removed && newest) {
-        newest->skipped.push_back(removed.error().message);
-      }
     }
     if (newest) {
       choice.found = 1;
       choice.step = newest->step;
-      CHECK(newest->plan_hash.size() < sizeof(choice.plan_hash), "plan hash {}", newest->plan_hash);
-      std::copy(newest->plan_hash.begin(), newest->plan_hash.end(), choice.plan_hash);
     }
   }
   RETURN_IF_ERROR(FollowRankZero(communicator, looked));
   RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&choice), sizeof(choice)));
   if (communicator.rank() != 0 && choice.found != 0) {
-    newest = CheckpointInfo{.path = dir + "/" + CheckpointName(choice.step),
-                            .step = choice.step,
-                            .run_id = run_id,
-                            .plan_hash = choice.plan_hash};
+    newest = CheckpointInfo{.path = dir + "/" + CheckpointName(choice.step), .step = choice.step, .run_id = run_id};
   }
   return newest;
 }

@@ -17,11 +17,8 @@ struct CheckpointInfo {
   std::string path;
   int64_t step = 0;
   std::string run_id;
-  std::string plan_hash;
   /// Directories that bear a checkpoint's name and are none, with the reason: to be told to the user.
   std::vector<std::string> skipped;
-  /// Leftovers of saves that did not come to their commit.
-  std::vector<std::string> abandoned;
 };
 
 /// The checkpoint of `run_id` with the highest step (by its manifest, never by time) in `dir`; none where `dir` is
@@ -30,11 +27,7 @@ struct CheckpointInfo {
 auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs())
     -> ErrorOr<std::optional<CheckpointInfo>>;
 
-/// Removes what saves of `run_id` left under temporary names. Errors: what could not be removed.
-auto RemoveAbandoned(const std::string& dir, const std::string& run_id, Fs& fs = PosixFs()) -> Status;
-
-/// Collective: rank 0 removes leftovers and looks; all get its answer or its error. (`skipped`, `abandoned`: rank 0
-/// only.)
+/// Collective: rank 0 looks; all get its answer or its error. (`skipped`: rank 0 only.)
 auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs = PosixFs())
     -> ErrorOr<std::optional<CheckpointInfo>>;
 

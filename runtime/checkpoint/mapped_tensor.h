@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/base/fs.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
-#include "compiler/base/fs.h"
 
 namespace shardc {
 

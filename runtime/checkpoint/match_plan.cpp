@@ -120,7 +120,9 @@ auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
   if (!plan.data.is_mixture() || there == plan.run.steps) {
     return Success{};
   }
-  const auto other = FirstOtherStep(plan.data, SamplesPerStep(plan), manifest.step, there, plan.run.steps);
+  // Of a run that is over no more steps are asked for.
+  const int64_t done = std::min(manifest.step, plan.run.steps);
+  const auto other = FirstOtherStep(plan.data, SamplesPerStep(plan), done, there, plan.run.steps);
   if (!other) {
     return other.error();
   }

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "compiler/checkpoint/manifest.h"
 #include "compiler/base/fs.h"
+#include "compiler/checkpoint/manifest.h"
 
 namespace shardc {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/types.h"
-#include "compiler/base/fs.h"
 
 namespace shardc {
 

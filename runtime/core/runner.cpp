@@ -11,7 +11,9 @@
 #include "compiler/plan/init_record.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/text.h"
+#include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/find_newest.h"
+#include "runtime/checkpoint/own_checkpoints.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/compare_replicas.h"
@@ -207,8 +209,32 @@ auto RankRunner::StartFirst() -> Status {
   return Success{};
 }
 
+auto RankRunner::OwnCheckpointDirectory() -> Status {
+  LeaseOptions options;
+  options.note = [this](const std::string& text) {
+    PrintLog(stderr, fmt::format("run {}: {}\n", plan_.run.run_id, text));
+  };
+  options.while_waiting = [this]() -> Status {
+    return context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)
+               ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", checkpoint_dir_))
+               : Status(Success{});
+  };
+  auto owner = OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.comm, std::move(options));
+  if (!owner) {
+    return owner.error();
+  }
+  for (const std::string& warning : owner->warnings) {
+    PrintLog(stderr, fmt::format("warning: {}\n", warning));
+  }
+  lease_ = std::move(owner->lease);
+  writer_->UseLease(lease_.get());
+  // Better now than at the first save.
+  return FollowRankZero(*context_.comm, leads() ? writer_->CheckManifestSize() : Status(Success{}));
+}
+
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
   const auto begin = Clock::now();
+  RETURN_IF_ERROR(OwnCheckpointDirectory());
   auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
   if (!newest) {
     return newest.error();

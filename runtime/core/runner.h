@@ -57,6 +57,8 @@ class RankRunner {
   auto FireEvery() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
+  /// For as long as this runner lives.
+  auto OwnCheckpointDirectory() -> Status;
   auto Restore(const std::string& path, ReadPurpose purpose) -> Status;
   /// A first start: from scratch, or from the plan's seed.
   auto StartFirst() -> Status;
@@ -84,6 +86,8 @@ class RankRunner {
   double bind_seconds_ = 0;
   std::unique_ptr<TokenReader> tokens_;
   std::unique_ptr<CheckpointReader> reader_;
+  /// Rank 0's. The writer looks at it.
+  std::unique_ptr<Lease> lease_;
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/find_newest.h"
+#include "runtime/checkpoint/leftovers.h"
 #include "tests/checkpoint/world.h"
 #include "tests/support/fault_fs.h"
 #include "tests/support/temporary_folder.h"
@@ -37,6 +38,7 @@ class WithStepOne {
   /// Starts as a new process would: the newest checkpoint is whole. Returns its step.
   auto Restart() const -> int64_t {
     int64_t step = -1;
+    EXPECT_TRUE(RemoveAbandoned(dir(), plan_.run.run_id).empty());
     OnRanks(plan_, [&](Communicator& communicator) {
       const auto newest = ChooseNewest(dir(), plan_.run.run_id, communicator);
       EXPECT_TRUE(newest.ok() && newest->has_value());

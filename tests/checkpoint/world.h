@@ -2,8 +2,11 @@
 // element.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -112,7 +115,6 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
   Plan plan;
   plan.mesh = mesh;
   plan.model = {{"family", "llama"}, {"hidden", "5"}, {"layers", "2"}};
-  plan.overrides = {"mesh.dp=2"};
   plan.data.seq = 4;
   plan.data.seed = 18446744073709551615U;
   plan.data.eval_tokens = 9;
@@ -208,28 +210,42 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
   return values;
 }
 
+/// What a folder holds, sorted.
+inline auto StepsIn(const std::string& dir) -> std::vector<std::string> {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+constexpr const char* SmallPlanHash = "0123456789abcdef0123456789abcdef";
 constexpr const char* SmallFingerprint = "1 file, 1000 tokens, xxh3-128 00112233445566778899aabbccddeeff";
 
-/// Saves on all ranks. One status a rank; `fs` gives each rank its file system.
+/// One rank's part in a save of the state after `step` steps.
+inline auto SaveWith(CheckpointWriter& writer, const Plan& plan, int64_t rank, int64_t step) -> Status {
+  RETURN_IF_ERROR(
+      writer.Begin({{"step", static_cast<double>(step)}, {"updates", std::floor(static_cast<double>(step) / 2)}}));
+  for (const Op& op : plan.section(SectionKind::Save).ops) {
+    if (const auto* save = op.As<op::SaveShard>()) {
+      writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, rank, step).data());
+    }
+  }
+  return writer.Commit();
+}
+
+/// Saves on all ranks. One status per rank; `fs` gives each rank its file system.
 inline auto SaveSmall(const Plan& plan, int64_t step, const std::function<Fs&(int64_t)>& fs) -> std::vector<Status> {
   std::vector<Status> statuses(static_cast<size_t>(plan.mesh.num_ranks()), Status(Success{}));
   OnRanks(plan, [&](Communicator& communicator) {
     const int64_t rank = communicator.rank();
     CheckpointWriter writer({.plan = &plan,
                              .communicator = &communicator,
-                             .plan_hash = "0123",
+                             .plan_hash = SmallPlanHash,
                              .data_fingerprint = SmallFingerprint,
                              .fs = &fs(rank)});
-    Status status = writer.Begin({{"step", static_cast<double>(step)}, {"updates", static_cast<double>(step) - 0.125}});
-    if (status) {
-      for (const Op& op : plan.section(SectionKind::Save).ops) {
-        if (const auto* save = op.As<op::SaveShard>()) {
-          writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, rank, step).data());
-        }
-      }
-      status = writer.Commit();
-    }
-    statuses[static_cast<size_t>(rank)] = status;
+    statuses[static_cast<size_t>(rank)] = SaveWith(writer, plan, rank, step);
   });
   return statuses;
 }
@@ -256,7 +272,7 @@ inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
       text = reader.error().message;
       return;
     }
-    if ((*reader)->step() != step || *(*reader)->ReadScalar("updates") != static_cast<double>(step) - 0.125) {
+    if ((*reader)->step() != step || *(*reader)->ReadScalar("updates") != std::floor(static_cast<double>(step) / 2)) {
       text = fmt::format("scalars of step {}", (*reader)->step());
     }
     for (const StoredPiece& piece : StoredPieces(plan, communicator.rank())) {

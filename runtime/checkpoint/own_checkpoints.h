@@ -1,0 +1,26 @@
+// How a run comes to own the directory of its checkpoints: before it looks for one, and for as long as it trains.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/lease.h"
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+struct CheckpointOwner {
+  /// On rank 0; none on the others.
+  std::unique_ptr<Lease> lease;
+  /// On rank 0: leftovers that no save makes, or that could not be removed.
+  std::vector<std::string> warnings;
+};
+
+/// Collective. Rank 0 takes the lease and clears what saves of this run left; the others wait with it, however long
+/// that takes. `options`: what they say of messages is filled in here.
+/// Errors: the same on all ranks, those of Lease::Acquire.
+auto OwnCheckpoints(const std::string& dir, const std::string& run_id, Communicator& communicator,
+                    LeaseOptions options = {}) -> ErrorOr<CheckpointOwner>;
+
+}  // namespace shardc
