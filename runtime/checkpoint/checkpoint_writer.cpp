@@ -312,14 +312,24 @@ auto CheckpointWriter::CheckManifestSize() const -> Status {
   return CheckBytes(static_cast<int64_t>(ToText(manifest).size()) + LongestNumber * numbers);
 }
 
-auto CheckpointWriter::FreeFinalName() -> Status {
+auto CheckpointWriter::PutBack(const std::string& aside) const -> void {
+  if (aside.empty()) {
+    return;
+  }
+  const auto there = StatusAt(save_->parent, save_->final_name);
+  if (there.ok() && there->kind == EntryKind::Missing) {
+    static_cast<void>(RenameAt(save_->parent, aside, save_->final_name));
+  }
+}
+
+auto CheckpointWriter::FreeFinalName() -> ErrorOr<std::string> {
   const Save& save = *save_;
   const auto there = StatusAt(save.parent, save.final_name);
   if (!there) {
     return there.error();
   }
   if (there->kind == EntryKind::Missing) {
-    return Success{};
+    return std::string();
   }
   const auto manifest = ManifestAt(save.parent, save.final_name);
   if (manifest && manifest->run_id != options_.plan->run.run_id) {
@@ -333,7 +343,7 @@ auto CheckpointWriter::FreeFinalName() -> Status {
   RETURN_IF_ERROR(RenameAt(save.parent, save.final_name, *aside));
   warnings_.push_back(fmt::format("{}/{} was there already{}; it was moved to {}", options_.checkpoint_dir,
                                   save.final_name, manifest ? "" : " and is no whole checkpoint", *aside));
-  return Success{};
+  return *aside;
 }
 
 auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
@@ -345,10 +355,19 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   const std::string text = ToText(manifest);
   RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(text.size())));
   RETURN_IF_ERROR(PutFileAt(save.directory, ManifestName, text));
-  RETURN_IF_ERROR(FreeFinalName());
+  const auto aside = FreeFinalName();
+  if (!aside) {
+    return aside.error();
+  }
   // Nothing but the rename may come after this look.
-  RETURN_IF_ERROR(CheckOwner());
-  RETURN_IF_ERROR(RenameAt(save.parent, save.temporary_name, save.final_name));
+  Status published = CheckOwner();
+  if (published) {
+    published = RenameAt(save.parent, save.temporary_name, save.final_name);
+  }
+  if (!published) {
+    PutBack(*aside);
+    return published.error();
+  }
   if (const Status synced = save.parent.Fsync(); !synced) {
     return Fail(ExitCode::Environment, "{}: {} is there, but its durability is unknown", synced.error().message,
                 save.final_name);

@@ -90,8 +90,10 @@ class CheckpointWriter {
   auto CloseFile() -> ErrorOr<Written>;
   auto MakeManifest(const std::vector<Written>& written) const -> Manifest;
   auto Publish(const std::vector<Written>& written) -> Status;
-  /// Moves what bears the final name aside. Errors: it is another run's checkpoint.
-  auto FreeFinalName() -> Status;
+  /// Moves what bears the final name aside. Returns where to; "" if nothing was there. Errors: it is another run's.
+  auto FreeFinalName() -> ErrorOr<std::string>;
+  /// Undoes that.
+  auto PutBack(const std::string& aside) const -> void;
   auto Retire() -> void;
 
   CheckpointWriterOptions options_;

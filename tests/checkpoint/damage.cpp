@@ -122,12 +122,6 @@ TEST_F(DamageTest, OddManifestFilesAreRefused) {
   EXPECT_NE(huge.error().message.find("at most"), std::string::npos) << huge.error().message;
 }
 
-/// `body` (a JSON object) with a digest that is right.
-auto Sealed(const std::string& body) -> std::string {
-  const std::string rest = body.substr(1);
-  return fmt::format("{{\"digest\":\"{}\",\n{}", DigestOf(rest), rest);
-}
-
 struct ManifestCase {
   std::string what;
   std::function<void(nlohmann::json&)> change;

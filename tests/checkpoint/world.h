@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/checkpoint/cover.h"
+#include "compiler/checkpoint/digest.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
@@ -208,6 +209,12 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
     }
   });
   return values;
+}
+
+/// `body` (a JSON object) with a digest that is right.
+inline auto Sealed(const std::string& body) -> std::string {
+  const std::string rest = body.substr(1);
+  return fmt::format("{{\"digest\":\"{}\",\n{}", DigestOf(rest), rest);
 }
 
 /// What a folder holds, sorted.

@@ -1,5 +1,5 @@
 // File systems for tests: one to watch single calls of the machine's, and one that misbehaves: it fails the n-th call,
-// once or from then on, moves half of what it is asked to, or kills the process before or after the n-th call.
+// once or from then on, moves half of what it is asked to, or kills or stops the process at the n-th call.
 #pragma once
 
 #include <csignal>
@@ -57,6 +57,8 @@ struct Faults {
   int error = EIO;
   int64_t kill_before = 0;
   int64_t kill_after = 0;
+  /// The process stops (SIGSTOP) before this call, and makes it when it is woken.
+  int64_t stop_before = 0;
   /// Reads and writes move half, and every third call is interrupted first.
   bool halves = false;
 };
@@ -115,6 +117,9 @@ class FaultFs final : public Fs {
     const int64_t number = ++num_calls_;
     if (number == faults_.kill_before) {
       std::raise(SIGKILL);
+    }
+    if (number == faults_.stop_before) {
+      std::raise(SIGSTOP);
     }
     if (faults_.fail_at > 0 && (number == faults_.fail_at || (faults_.for_good && number > faults_.fail_at))) {
       errno = faults_.error;
