@@ -1,54 +1,75 @@
-// Size, line length, NUL bytes, and the segments of keys. The segments are counted by the least lexer that knows
-// strings and comments; where it and TOML disagree, the text is a TOML error before that place.
+// Size, line length, NUL bytes, the segments of keys and the depth of values.
+//
+// Dots are counted outside of strings and comments, in values too, so only the ends of strings and comments have to be
+// where the parser has them. Outside of both, a quote begins a string and a `#` a comment, or the parser stops there
+// with an error. Inside, a text that leaves TOML's grammar (an end of line in a string of one line, an unknown escape)
+// stops it too, so it does not matter what is counted after such a place.
 
 #include "compiler/recipe/text_guard.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 namespace shardc {
 
 namespace {
 
-/// Walks over a text outside of strings and comments, counting the dots of each key.
+/// Walks over a text outside of strings and comments, counting the dots of each key and what lies around it.
 class KeyScanner {
  public:
   explicit KeyScanner(std::string_view text) : text_(text) {}
 
-  /// The place of the first key with too many segments, or npos.
-  auto FindDeepKey() -> size_t {
-    size_t key_begin = 0;
-    int64_t num_segments = 1;
+  struct Fault {
+    size_t place = 0;
+    DiagnosticKind kind = DiagnosticKind::KeyTooDeep;
+    int64_t count = 0;
+    int64_t most = MaxKeySegments;
+  };
+
+  /// The first key with too many segments, or the first bracket that lies too deep.
+  auto FindFault() -> std::optional<Fault> {
     while (at_ < text_.size()) {
-      switch (text_[at_]) {
-        case '"':
-        case '\'': SkipString(); continue;
-        case '#': at_ = std::min(text_.find('\n', at_), text_.size()); continue;
-        case '\n':
-        case '=':
-        case ',':
-        case '[':
-        case ']':
-        case '{':
-        case '}':
-          if (num_segments > MaxKeySegments) {
-            num_segments_ = num_segments;
-            return key_begin;
-          }
-          num_segments = 1;
-          key_begin = at_ + 1;
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        SkipString();
+        continue;
+      }
+      if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+        continue;
+      }
+      if (c == '.') {
+        ++num_segments_;
+      } else if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) {
+        if (num_segments_ > MaxKeySegments) {
           break;
-        case '.': ++num_segments; break;
-        default: break;
+        }
+        if (!Delimit(c)) {
+          return Fault{at_, DiagnosticKind::ValueTooDeep, open_.back(), MaxDepth};
+        }
       }
       ++at_;
     }
-    num_segments_ = num_segments;
-    return num_segments > MaxKeySegments ? key_begin : std::string_view::npos;
+    return num_segments_ > MaxKeySegments ? std::optional(Fault{.place = begin_, .count = num_segments_})
+                                          : std::nullopt;
   }
 
-  auto num_segments() const -> int64_t { return num_segments_; }
-
  private:
+  /// Returns false where the brackets that are open, and the keys before them, are too many.
+  auto Delimit(char c) -> bool {
+    if (c == '[' || c == '{') {
+      open_.push_back((open_.empty() ? 0 : open_.back()) + key_segments_ + 1);
+    } else if ((c == ']' || c == '}') && !open_.empty()) {
+      open_.pop_back();
+    }
+    key_segments_ = c == '=' ? num_segments_ : 0;
+    num_segments_ = 1;
+    begin_ = at_ + 1;
+    return open_.empty() || open_.back() <= MaxDepth;
+  }
+
+  /// In a string of several lines, one or two quotes before the last three belong to it.
   auto SkipString() -> void {
     const char quote = text_[at_];
     const std::string triple(3, quote);
@@ -62,11 +83,20 @@ class KeyScanner {
       at_ += quote == '"' && text_[at_] == '\\' ? 2 : 1;
     }
     at_ = std::min(at_ + close.size(), text_.size());
+    for (int i = 0; is_multi_line && i < 2 && at_ < text_.size() && text_[at_] == quote; ++i) {
+      ++at_;
+    }
   }
 
   std::string_view text_;
   size_t at_ = 0;
-  int64_t num_segments_ = 0;
+  /// Where the key or value begins that `at_` is in, and one more than its dots.
+  size_t begin_ = 0;
+  int64_t num_segments_ = 1;
+  /// Of the key before a `=`, until its value is over.
+  int64_t key_segments_ = 0;
+  /// For each bracket that is open, how deep a value in it lies.
+  std::vector<int64_t> open_;
 };
 
 }  // namespace
@@ -104,9 +134,8 @@ auto CheckText(const SourceSet& sources, int16_t source, Diagnostics& diagnostic
     return false;
   }
   KeyScanner scanner(text);
-  if (const size_t deep = scanner.FindDeepKey(); deep != std::string_view::npos) {
-    diagnostics.Build(PlaceOf(text, source, deep), DiagnosticKind::KeyTooDeep, scanner.num_segments(), MaxKeySegments)
-        .Emit();
+  if (const auto fault = scanner.FindFault()) {
+    diagnostics.Build(PlaceOf(text, source, fault->place), fault->kind, fault->count, fault->most).Emit();
     return false;
   }
   return true;
