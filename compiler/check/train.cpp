@@ -14,6 +14,14 @@ auto CheckTrain(CheckContext& context) -> void {
                "`eval_tokens` in [data] is 0, so there is nothing to evaluate")
         .Emit();
   }
+  const Located<int64_t>& max_skipped = recipe.train.max_skipped;
+  if (max_skipped.is_set && context.IsSound(max_skipped, recipe.train.on_nonfinite) &&
+      *recipe.train.on_nonfinite != "skip") {
+    context.diags()
+        .Build(max_skipped.at, DiagnosticKind::KeyHasNoEffect, "max_skipped",
+               "`on_nonfinite` is \"stop\", so no update is skipped")
+        .Emit();
+  }
 }
 
 }  // namespace shardc

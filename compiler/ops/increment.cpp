@@ -1,4 +1,4 @@
-// increment. C1: the scalar is state.
+// increment. C1: the scalar is state, or a flag.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -7,8 +7,8 @@ auto Shape(const op::Increment&, const Plan&) -> std::vector<ValueType> { return
 
 auto Verify(const op::Increment& op, const Plan& plan, OpCheck& check) -> void {
   const Scalar& scalar = plan.scalars[op.scalar];
-  check.Expect(scalar.kind == ScalarKind::State, "increment-c1", "{} is a {} scalar, expected state", scalar.name,
-               ToText(scalar.kind));
+  check.Expect(scalar.kind == ScalarKind::State || scalar.kind == ScalarKind::Flag, "increment-c1",
+               "{} is a {} scalar, expected state or flag", scalar.name, ToText(scalar.kind));
 }
 
 auto Cost(const op::Increment&, const Plan&) -> OpCost { return {}; }

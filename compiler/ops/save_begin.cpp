@@ -1,10 +1,14 @@
-// save_begin. No constraints.
+// save_begin. C1: bad is i64[1].
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 auto Shape(const op::SaveBegin&, const Plan&) -> std::vector<ValueType> { return {}; }
-auto Verify(const op::SaveBegin&, const Plan&, OpCheck&) -> void {}
-auto Cost(const op::SaveBegin&, const Plan&) -> OpCost { return {}; }
+
+auto Verify(const op::SaveBegin& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "save_begin-c1");
+}
+
+auto Cost(const op::SaveBegin& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }
 
 }  // namespace shardc

@@ -117,6 +117,7 @@ auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
 auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOps(const Plan& plan, Findings& findings) -> void;
 auto VerifyState(const Plan& plan, Findings& findings) -> void;
+auto VerifySaves(const Plan& plan, Findings& findings) -> void;
 auto VerifyGathers(const Plan& plan, Findings& findings) -> void;
 auto VerifyTokens(const Plan& plan, Findings& findings) -> void;
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void;

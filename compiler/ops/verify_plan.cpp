@@ -114,6 +114,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
     VerifyEvents(plan, findings);
     VerifyOps(plan, findings);
     VerifyState(plan, findings);
+    VerifySaves(plan, findings);
     VerifyGathers(plan, findings);
     VerifyTokens(plan, findings);
     VerifyPlacements(plan, findings);

@@ -1,6 +1,6 @@
 // State: what a parameter is promised over a run. Segments tile their vectors; every parameter lies in one of them, is
 // initialised by one op (drawn or loaded, as its rule says), and if it is trainable its gradient is reduced and it is
-// updated once a step; every vector of state is cleared, saved and restored once.
+// updated once a step; every vector of state is cleared once.
 #include <array>
 #include <map>
 #include <optional>
@@ -23,7 +23,6 @@ class StateVerifier {
   auto Segments() -> void;
   auto Init() -> void;
   auto Step() -> void;
-  auto SaveAndRestore() -> void;
   /// Asks that each copy in the compute type is made once in `section`, behind the last write of what it copies.
   auto Copies(SectionKind section) -> void;
 
@@ -44,10 +43,6 @@ class StateVerifier {
       function(i, ops[i], depth > 0);
     }
   }
-  /// Asks that ops of type Body in `section` name every (sub-vector, role) once, on its value, outside of loops.
-  template <class Body>
-  auto EachOnce(SectionKind section, std::string_view what) -> void;
-  auto Count(SectionKind section, OpKind kind) -> int;
   /// The one op, of these all_reduces of the step, that touches a gradient's slice; behind op `reduced`, outside of
   /// loops, over these axes and all of the slice. None where there is no such op, or another beside it.
   auto SummedOnce(const std::vector<std::pair<size_t, bool>>& all_reduces, size_t reduced, AxisSet axes,
@@ -289,33 +284,6 @@ auto StateVerifier::Step() -> void {
   }
 }
 
-template <class Body>
-auto StateVerifier::EachOnce(SectionKind section, std::string_view what) -> void {
-  std::vector<std::array<int, StateRoles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
-  ForOps(section, [&](size_t i, const Op& op, bool in_loop) {
-    const auto* own = op.As<Body>();
-    if (own == nullptr) {
-      return;
-    }
-    ++counts[static_cast<size_t>(own->sub_vector.index)][static_cast<size_t>(own->role)];
-    const ValueId value = StateOf(plan_.sub_vectors[own->sub_vector], own->role);
-    if (in_loop || !op.when.always() || !value.valid() || !SameBytes(plan_, own->shard, value)) {
-      findings_.AddOp(section, i, fmt::format("{}-place", what), "{}s once, always, and the {} of {}", what,
-                      ToText(own->role), NameOf(own->sub_vector));
-    }
-  });
-  for (const SubVectorId id : plan_.sub_vectors.ids()) {
-    for (const StateRole role : StateRoles) {
-      const int count = counts[static_cast<size_t>(id.index)][static_cast<size_t>(role)];
-      const int expected = HasRole(plan_.sub_vectors[id], role) ? 1 : 0;
-      if (count != expected) {
-        findings_.Add(fmt::format("{}-{}", what, count < expected ? "missing" : "twice"),
-                      "the {} of {} is covered {} times, expected {}", ToText(role), NameOf(id), count, expected);
-      }
-    }
-  }
-}
-
 auto StateVerifier::Copies(SectionKind section) -> void {
   struct Copy {
     int made = 0;
@@ -369,26 +337,6 @@ auto StateVerifier::Copies(SectionKind section) -> void {
   }
 }
 
-auto StateVerifier::Count(SectionKind section, OpKind kind) -> int {
-  int count = 0;
-  ForOps(section, [&](size_t, const Op& op, bool) { count += op.kind() == kind ? 1 : 0; });
-  return count;
-}
-
-auto StateVerifier::SaveAndRestore() -> void {
-  EachOnce<op::SaveShard>(SectionKind::Save, "save");
-  EachOnce<op::RestoreShard>(SectionKind::Restore, "restore");
-  const std::vector<Op>& save = plan_.section(SectionKind::Save).ops;
-  if (Count(SectionKind::Save, OpKind::SaveBegin) != 1 || Count(SectionKind::Save, OpKind::SaveCommit) != 1 ||
-      save.front().As<op::SaveBegin>() == nullptr || save.back().As<op::SaveCommit>() == nullptr) {
-    findings_.Add("save-order", "section save begins with its one save_begin and ends with its one save_commit");
-  }
-  if (Count(SectionKind::Restore, OpKind::RestoreScalars) != 1) {
-    findings_.Add("restore-scalars", "section restore reads the scalars {} times",
-                  Count(SectionKind::Restore, OpKind::RestoreScalars));
-  }
-}
-
 }  // namespace
 
 auto VerifyState(const Plan& plan, Findings& findings) -> void {
@@ -400,7 +348,6 @@ auto VerifyState(const Plan& plan, Findings& findings) -> void {
   if (plan.Established(PassKind::Lifecycle)) {
     verifier.Init();
     verifier.Step();
-    verifier.SaveAndRestore();
     verifier.Copies(SectionKind::Init);
     verifier.Copies(SectionKind::Restore);
   }

@@ -280,6 +280,9 @@ auto StructureVerifier::Tables() -> void {
   }
   for (const Halt& halt : plan_.halts) {
     ExpectId([] { return "a halt"; }, halt.scalar, plan_.scalars);
+    if (halt.above < 0) {
+      findings_.Add("halt-range", "a halt at a scalar above {}", halt.above);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // The run as the trigger table tells it: every section with ops begins at its proper time and at no other, and each
-// step counts itself, so that the run goes on and ends. Nothing in the runtime makes up for a row that is not there.
+// step counts itself, so that the run goes on and ends, or is halted. Nothing in the runtime makes up for a row that is
+// not there.
 #include <algorithm>
 #include <array>
 
@@ -88,6 +89,55 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   }
 }
 
+/// A halt that waits for more than one step is at a flag that counts: up by 1 where another flag, which control
+/// writes, is set, and back to 0 where it is not; both after control, and nothing else writes it.
+auto CheckHalts(const Plan& plan, Findings& findings) -> void {
+  const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+  // By scalar: written by control so far, which agrees it.
+  std::vector<bool> agreed(static_cast<size_t>(plan.scalars.size()), false);
+  struct Count {
+    std::vector<Predicate> ups;
+    std::vector<Predicate> backs;
+  };
+  std::vector<Count> counts(agreed.size());
+  const auto add = [&](size_t i, ScalarId scalar, bool in_loop, std::vector<Predicate>& list) {
+    const Predicate& when = ops[i].when;
+    if (agreed[static_cast<size_t>(scalar.index)]) {
+      findings.AddOp(SectionKind::Step, i, "flag-overwritten", "control writes {} too", plan.scalars[scalar].name);
+    }
+    const bool counts_once = !in_loop && !when.always() && agreed[static_cast<size_t>(when.scalar.index)];
+    list.push_back(counts_once ? when : Predicate{});
+  };
+  int depth = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    depth += ops[i].As<op::Repeat>() != nullptr ? 1 : 0;
+    depth -= ops[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
+    if (const auto* control = ops[i].As<op::Control>()) {
+      for (const ScalarId flag : {control->stop, control->nonfinite, control->bad_parameter}) {
+        agreed[static_cast<size_t>(flag.index)] = true;
+      }
+    } else if (const auto* increment = ops[i].As<op::Increment>()) {
+      if (plan.scalars[increment->scalar].kind == ScalarKind::Flag) {
+        add(i, increment->scalar, depth > 0, counts[static_cast<size_t>(increment->scalar.index)].ups);
+      }
+    } else if (const auto* reset = ops[i].As<op::Reset>()) {
+      add(i, reset->scalar, depth > 0, counts[static_cast<size_t>(reset->scalar.index)].backs);
+    }
+  }
+  for (const Halt& halt : plan.halts) {
+    const auto index = static_cast<size_t>(halt.scalar.index);
+    const Count& count = counts[index];
+    const bool is_count = count.ups.size() == 1 && count.backs.size() == 1 && !count.ups[0].always() &&
+                          !count.ups[0].negated && count.backs[0] == Predicate{count.ups[0].scalar, true};
+    if (!is_count && (halt.above > 0 || !agreed[index])) {
+      findings.Add("halt-count",
+                   "a halt waits for {} above {}, and section step does not count it up once and back to 0 once by a "
+                   "flag that control writes",
+                   plan.scalars[halt.scalar].name, halt.above);
+    }
+  }
+}
+
 }  // namespace
 
 auto VerifyTriggers(const Plan& plan, Findings& findings) -> void {
@@ -96,6 +146,7 @@ auto VerifyTriggers(const Plan& plan, Findings& findings) -> void {
   }
   CheckTable(plan, findings);
   CheckCounters(plan, findings);
+  CheckHalts(plan, findings);
 }
 
 }  // namespace shardc

@@ -56,10 +56,22 @@ static auto MakeRestore(Plan& plan, const Origin& origin) -> void {
   emitter.Emit(op::RestoreScalars{});
 }
 
+/// All of the state is looked at before anything is written: what is not finite is no state to come back to.
 static auto MakeSave(Plan& plan, const Origin& origin) -> void {
   Emitter emitter(&plan, &plan.section(SectionKind::Save).ops, PassKind::Lifecycle);
   emitter.set_origin(origin);
-  emitter.Emit(op::SaveBegin{});
+  ValueId bad;
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    for (const StateRole role : RolesOf(plan.sub_vectors[id])) {
+      const ValueType type{DType::I64, {1}};
+      const ValueId next =
+          bad.valid() ? emitter.Alias(bad, type, "bad_state") : emitter.New(type, Category::Workspace, "bad_state");
+      emitter.Emit(op::CheckFinite{
+          .shard = StateOf(plan.sub_vectors[id], role), .bad = next, .bad_onto = bad, .sub_vector = id, .role = role});
+      bad = next;
+    }
+  }
+  emitter.Emit(op::SaveBegin{.bad = bad});
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     for (const StateRole role : RolesOf(plan.sub_vectors[id])) {
       emitter.Emit(op::SaveShard{.shard = StateOf(plan.sub_vectors[id], role), .sub_vector = id, .role = role});

@@ -4,7 +4,9 @@
 //   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. What
 //   each
 //      rank of tp has is added behind the sum over tp: it counts once
-//   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed
+//   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed; either that
+//   halts
+//      the run, or updates that are left out one after another are counted, and too many halt it
 //   3. clip factor, then AdamW on every sub-vector unless something was not finite
 //   4. count the step, and the update if it was made
 #include "compiler/ops/emitter.h"
@@ -66,6 +68,12 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                            .axes = Spread(plan.mesh, AxisSet::All())});
   if (*recipe.train.on_nonfinite == "stop") {
     plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged});
+  } else if (*recipe.train.max_skipped > 0) {
+    emitter.set_origin(OriginOf(recipe.train.max_skipped, "train.max_skipped"));
+    const ScalarId skipped = plan.scalars.Add({"skipped", ScalarKind::Flag, ""});
+    emitter.Emit(op::Increment{.scalar = skipped}).when = {.scalar = nonfinite};
+    emitter.Emit(op::Reset{.scalar = skipped}).when = {.scalar = nonfinite, .negated = true};
+    plan.halts.push_back({.scalar = skipped, .above = *recipe.train.max_skipped, .code = ExitCode::Diverged});
   }
 
   emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));

@@ -121,6 +121,7 @@ auto VisitLine(T& trigger, Visitor&& visitor) -> void {
 template <MaybeConst<Halt> T, class Visitor>
 auto VisitLine(T& halt, Visitor&& visitor) -> void {
   visitor.Default("scalar", halt.scalar, ScalarId{});
+  visitor.Default("above", halt.above, int64_t{0});
   visitor.Field("code", halt.code);
 }
 

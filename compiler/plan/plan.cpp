@@ -43,6 +43,10 @@ auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
   CHECK(false, "role {}", static_cast<int>(role));
 }
 
+auto StateName(std::string_view parameter, StateRole role) -> std::string {
+  return role == StateRole::Parameter ? std::string(parameter) : fmt::format("{} of {}", ToText(role), parameter);
+}
+
 auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType {
   return role == StateRole::Parameter && !sub_vector.segments.empty()
              ? plan.parameters[sub_vector.segments.front().parameter].dtype

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/base/enum.h"
@@ -122,6 +123,18 @@ inline auto HasRole(const SubVector& sub_vector, StateRole role) -> bool {
   return role == StateRole::Parameter || sub_vector.trainable;
 }
 
+/// A tensor of the state as one number, in the order of parameters and, of one, of roles.
+inline auto StateIndex(ParameterId parameter, StateRole role) -> int64_t {
+  return int64_t{parameter.index} * static_cast<int64_t>(StateRoles.size()) + static_cast<int64_t>(role);
+}
+/// The tensor that has this number.
+inline auto StateAt(int64_t index) -> std::pair<ParameterId, StateRole> {
+  constexpr auto Roles = static_cast<int64_t>(StateRoles.size());
+  return {ParameterId{static_cast<int32_t>(index / Roles)}, static_cast<StateRole>(index % Roles)};
+}
+/// "exp_avg of model.norm.weight"; of a parameter itself, its name.
+auto StateName(std::string_view parameter, StateRole role) -> std::string;
+
 /// Parameters start at multiples of this many elements, slices too.
 constexpr int64_t SubVectorAlignment = 128;
 
@@ -155,9 +168,10 @@ struct Trigger {
   friend auto operator==(const Trigger&, const Trigger&) -> bool = default;
 };
 
-/// Ends the run after the step in which `scalar` is not 0, with this exit code.
+/// Ends the run after the step in which `scalar` is more than `above`, with this exit code.
 struct Halt {
   ScalarId scalar;
+  int64_t above = 0;
   ExitCode code = ExitCode::Diverged;
 
   friend auto operator==(const Halt&, const Halt&) -> bool = default;

@@ -56,10 +56,9 @@ auto Gather(Communicator& communicator, AxisSet axes, const T* mine, size_t coun
 auto Difference(const Plan& plan, const HeldPart& part, int64_t rank, std::pair<uint64_t, uint64_t> digest,
                 int64_t other, std::pair<uint64_t, uint64_t> digest_there) -> Error {
   return Fail(ExitCode::InternalFault,
-              "{}{}: ranks {} and {} hold the same elements with different bits, XXH3-128 {} and {}",
-              part.role == StateRole::Parameter ? "" : fmt::format("{} of ", ToText(part.role)),
-              plan.parameters[part.parameter].name, rank, other, DigestText(digest.first, digest.second),
-              DigestText(digest_there.first, digest_there.second));
+              "{}: ranks {} and {} hold the same elements with different bits, XXH3-128 {} and {}",
+              StateName(plan.parameters[part.parameter].name, part.role), rank, other,
+              DigestText(digest.first, digest.second), DigestText(digest_there.first, digest_there.second));
 }
 
 /// Among the ranks of one group, which all find the same. A failing collective is an error of its own.

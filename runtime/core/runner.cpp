@@ -298,7 +298,7 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
     }
   }
   for (const Halt& halt : plan_.halts) {
-    if (scalars_[halt.scalar] != 0) {
+    if (scalars_[halt.scalar] > static_cast<double>(halt.above)) {
       return std::optional<ExitCode>(halt.code);
     }
   }

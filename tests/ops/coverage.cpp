@@ -43,9 +43,9 @@ TEST(Coverage, EveryNumericOpHasCases) {
   }
 }
 
-/// Single numbers, and bytes that are moved, with one way to do it.
-constexpr OpKind NoReference[] = {OpKind::Copy, OpKind::Increment, OpKind::ReadScalar, OpKind::ClipFactor,
-                                  OpKind::Divide};
+/// Single numbers, and bytes that are moved or looked at, with one way to do it.
+constexpr OpKind NoReference[] = {OpKind::Copy,       OpKind::Increment, OpKind::Reset,      OpKind::ReadScalar,
+                                  OpKind::ClipFactor, OpKind::Divide,    OpKind::CheckFinite};
 
 constexpr bool HasReference[] = {
 #define OP(Type, mnemonic, differentiable, fields, doc) reference::HasKernel<op::Type>,

@@ -92,7 +92,7 @@ auto OddPlan() -> Plan {
                    .name = "{x}"});
   plan.triggers = {{SectionKind::Save, TriggerKind::EverySteps, 7}, {SectionKind::Save, TriggerKind::Stop, 0}};
   plan.halts = {{.scalar = ScalarId{1}, .code = ExitCode::Diverged},
-                {.scalar = ScalarId{2}, .code = ExitCode::Preempted}};
+                {.scalar = ScalarId{2}, .above = 3, .code = ExitCode::Preempted}};
   plan.num_events = 3;
   plan.arena_bytes = {1, 0, 2, 0, 3};
   std::vector<Op>& ops = plan.section(SectionKind::Eval).ops;

@@ -69,6 +69,7 @@ class Editor {
 using Sets = std::vector<std::string>;
 const Sets OverTp{"mesh.tp=2", "batch.global=4"};
 const Sets OverReplicas{"mesh.replicate=2", "batch.global=16"};
+const Sets Skipping{"train.on_nonfinite=skip"};
 /// Units that backward gathers from two ranks of four.
 const Sets InGroups{"mesh.dp=4", "batch.global=24", "shard.reshard_after_forward=true", "shard.reshard_size=2"};
 
@@ -296,6 +297,33 @@ const BrokenPlan BrokenPlans[] = {
      [](Editor& e) { e.Ops()[e.Find<op::Increment>(1)].when = e.Ops()[e.Find<op::Increment>(0)].when; }},
     {"updates that are counted where there are none", "update-count",
      [](Editor& e) { e.Ops()[e.Find<op::Increment>(0)].when = {}; }},
+    {.what = "updates left out that are counted for ever",
+     .rule = "halt-count",
+     .edit = [](Editor& e) { e.Erase(e.Find<op::Reset>()); },
+     .sets = Skipping},
+    {.what = "updates left out that are not counted",
+     .rule = "halt-count",
+     .edit = [](Editor& e) { e.Erase(e.Find<op::Increment>(0)); },
+     .sets = Skipping},
+    {.what = "updates that are made are counted as left out",
+     .rule = "halt-count",
+     .edit =
+         [](Editor& e) {
+           std::swap(e.Ops()[e.Find<op::Increment>(0)].when, e.Ops()[e.Find<op::Reset>()].when);
+         },
+     .sets = Skipping},
+    {.what = "updates left out are counted before the ranks agree on them",
+     .rule = "halt-count",
+     .edit = [](Editor& e) { MoveOp(e, e.Find<op::Increment>(0), e.Find<op::Control>()); },
+     .sets = Skipping},
+    {"a halt at what a rank measures", "halt-count",
+     [](Editor& e) { e.plan.halts[0].scalar = e.plan.ScalarNamed("loss"); }},
+    {"a halt at the second time of what does not count", "halt-count", [](Editor& e) { e.plan.halts[0].above = 1; }},
+    {"a halt below 0", "halt-range", [](Editor& e) { e.plan.halts[0].above = -1; }},
+    {"what the ranks agreed on is set back", "flag-overwritten",
+     [](Editor& e) {
+       e.Insert(e.Find<op::Control>() + 1, Op{.body = op::Reset{.scalar = e.plan.ScalarNamed("nonfinite")}});
+     }},
     {"init that nothing begins", "trigger-missing",
      [](Editor& e) { e.plan.triggers.erase(e.plan.triggers.begin() + 1); }},
     {"init at every step", "trigger-extra", [](Editor& e) { e.plan.triggers[1].kind = TriggerKind::EachStep; }},
@@ -361,6 +389,38 @@ const BrokenPlan BrokenPlans[] = {
     {"state is saved under the name of other state", "save-place",
      [](Editor& e) {
        std::swap(e.Get<op::SaveShard>(0, SectionKind::Save).shard, e.Get<op::SaveShard>(1, SectionKind::Save).shard);
+     }},
+    {"state that is saved unseen", "check-missing",
+     [](Editor& e) {
+       const size_t first = e.Find<op::CheckFinite>(0, SectionKind::Save);
+       e.Get<op::CheckFinite>(1, SectionKind::Save).bad_onto = {};
+       e.Erase(first, SectionKind::Save);
+     }},
+    {"a moment that is checked in the place of another", "check-place",
+     [](Editor& e) {
+       std::swap(e.Get<op::CheckFinite>(1, SectionKind::Save).shard, e.Get<op::CheckFinite>(2, SectionKind::Save).shard);
+     }},
+    {"a check whose finding the next forgets", "save-unchecked",
+     [](Editor& e) { e.Get<op::CheckFinite>(2, SectionKind::Save).bad_onto = {}; }},
+    {"a check after the save began", "save-unchecked",
+     [](Editor& e) {
+       std::swap(e.Ops(SectionKind::Save)[e.Find<op::SaveBegin>(0, SectionKind::Save)],
+                 e.Ops(SectionKind::Save)[e.Find<op::SaveBegin>(0, SectionKind::Save) - 1]);
+     }},
+    {"a save that begins whatever the last check found", "save-unchecked",
+     [](Editor& e) {
+       auto& begin = e.Get<op::SaveBegin>(0, SectionKind::Save);
+       begin.bad = e.Get<op::CheckFinite>(0, SectionKind::Save).bad;
+     }},
+    {"a save that changes what it checked", "save-changes",
+     [](Editor& e) {
+       e.Insert(e.Find<op::SaveBegin>(0, SectionKind::Save),
+                Op{.body = op::Fill{.out = e.plan.sub_vectors[SubVectorId{0}].exp_avg, .value = 0}}, SectionKind::Save);
+     }},
+    {"state that is saved before the save begins", "save-order",
+     [](Editor& e) {
+       std::swap(e.Ops(SectionKind::Save)[e.Find<op::SaveBegin>(0, SectionKind::Save)],
+                 e.Ops(SectionKind::Save)[e.Find<op::SaveShard>(0, SectionKind::Save)]);
      }},
     {"a save without its commit", "save-order", [](Editor& e) { e.Ops(SectionKind::Save).pop_back(); }},
     {"state that is not restored", "restore-missing",
@@ -786,7 +846,7 @@ TEST(VerifyPlan, RejectsIdsOutOfRangeAndBrokenNesting) {
   EXPECT_EQ(rules([](Editor& e) { e.plan.sub_vectors[SubVectorId{0}].segments[0].parameter = ParameterId{99}; }),
             range);
   EXPECT_EQ(rules([](Editor& e) { e.plan.halts.push_back({.scalar = ScalarId{99}, .code = ExitCode::Ok}); }), range);
-  EXPECT_EQ(rules([](Editor& e) { e.Ops()[e.Find<op::EndRepeat>()].body = op::SaveBegin{}; }),
+  EXPECT_EQ(rules([](Editor& e) { e.Ops()[e.Find<op::EndRepeat>()].body = op::SaveCommit{}; }),
             std::set<std::string>{"repeat-nesting"});
   EXPECT_EQ(rules([](Editor& e) { e.Insert(0, Op{.body = op::EndRepeat{}}); }),
             std::set<std::string>{"repeat-nesting"});

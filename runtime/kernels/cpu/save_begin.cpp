@@ -1,24 +1,39 @@
-// save_begin: opens a checkpoint with the state scalars as they are now.
+// save_begin: opens a checkpoint with the state scalars as they are now, if all that will be saved is finite. The ranks
+// agree on that before anything is written, so that the checkpoints that are there stay as they are.
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "runtime/checkpoint/checkpoint_writer.h"
-#include "runtime/kernels/kernel.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
 
-auto Bind(const op::SaveBegin&, Binder& binder) -> Kernel {
+auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   CheckpointWriter& writer = binder.writer();
   const ScalarTable& scalars = binder.scalars();
-  return [&](const Moment&) -> Status {
-    std::map<std::string, double> state;
-    for (const ScalarId id : plan.scalars.ids()) {
-      if (plan.scalars[id].kind == ScalarKind::State) {
-        state[plan.scalars[id].name] = scalars[id];
-      }
-    }
-    return writer.Begin(state);
-  };
+  Communicator& comm = binder.communicator();
+  return
+      [&, bad = Resolve<const int64_t>(binder, op.bad),
+       all = std::vector<int64_t>(static_cast<size_t>(plan.mesh.num_ranks()))](const Moment& moment) mutable -> Status {
+        RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(bad.At(moment)),
+                                         sizeof(int64_t), reinterpret_cast<std::byte*>(all.data())));
+        const auto least = std::min_element(all.begin(), all.end());
+        if (*least < StateIndex(ParameterId{plan.parameters.size()}, StateRole{})) {
+          const auto [parameter, role] = StateAt(*least);
+          return Fail(ExitCode::Diverged, "{} is not finite on rank {}; nothing was written, older checkpoints stand",
+                      StateName(plan.parameters[parameter].name, role), least - all.begin());
+        }
+        std::map<std::string, double> state;
+        for (const ScalarId id : plan.scalars.ids()) {
+          if (plan.scalars[id].kind == ScalarKind::State) {
+            state[plan.scalars[id].name] = scalars[id];
+          }
+        }
+        return writer.Begin(state);
+      };
 }
 
 }  // namespace shardc

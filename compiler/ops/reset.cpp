@@ -1,0 +1,16 @@
+// reset. C1: the scalar is a flag.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+auto Shape(const op::Reset&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto Verify(const op::Reset& op, const Plan& plan, OpCheck& check) -> void {
+  const Scalar& scalar = plan.scalars[op.scalar];
+  check.Expect(scalar.kind == ScalarKind::Flag, "reset-c1", "{} is a {} scalar, expected flag", scalar.name,
+               ToText(scalar.kind));
+}
+
+auto Cost(const op::Reset&, const Plan&) -> OpCost { return {}; }
+
+}  // namespace shardc

@@ -1,0 +1,126 @@
+// Save and restore: every vector of state is looked at before a save begins, and saved and restored once; a save
+// changes none of it.
+#include <array>
+#include <vector>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+class SaveVerifier {
+ public:
+  SaveVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
+
+  auto Save() -> void;
+  auto Restore() -> void;
+
+ private:
+  auto NameOf(SubVectorId id) const -> std::string {
+    return fmt::format("sub-vector v{} of unit {}", id.index, plan_.units[plan_.sub_vectors[id].unit].name);
+  }
+  /// Asks that ops of type Body in `section` name every (sub-vector, role) once, on its value, outside of loops.
+  template <class Body>
+  auto EachOnce(SectionKind section, std::string_view what) -> void;
+  /// Asks that the checks come first, that save_begin knows what they found, and that the rest is in order.
+  auto SaveOrder() -> void;
+
+  const Plan& plan_;
+  Findings& findings_;
+};
+
+template <class Body>
+auto SaveVerifier::EachOnce(SectionKind section, std::string_view what) -> void {
+  std::vector<std::array<int, StateRoles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
+  int depth = 0;
+  const std::vector<Op>& ops = plan_.section(section).ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    depth += ops[i].As<op::Repeat>() != nullptr ? 1 : 0;
+    depth -= ops[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
+    const auto* own = ops[i].As<Body>();
+    if (own == nullptr) {
+      continue;
+    }
+    ++counts[static_cast<size_t>(own->sub_vector.index)][static_cast<size_t>(own->role)];
+    const ValueId value = StateOf(plan_.sub_vectors[own->sub_vector], own->role);
+    if (depth > 0 || !ops[i].when.always() || !value.valid() || !SameBytes(plan_, own->shard, value)) {
+      findings_.AddOp(section, i, fmt::format("{}-place", what), "{}s once, always, and the {} of {}", what,
+                      ToText(own->role), NameOf(own->sub_vector));
+    }
+  }
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    for (const StateRole role : StateRoles) {
+      const int count = counts[static_cast<size_t>(id.index)][static_cast<size_t>(role)];
+      const int expected = HasRole(plan_.sub_vectors[id], role) ? 1 : 0;
+      if (count != expected) {
+        findings_.Add(fmt::format("{}-{}", what, count < expected ? "missing" : "twice"),
+                      "the {} of {} is covered {} times, expected {}", ToText(role), NameOf(id), count, expected);
+      }
+    }
+  }
+}
+
+auto SaveVerifier::SaveOrder() -> void {
+  const std::vector<Op>& save = plan_.section(SectionKind::Save).ops;
+  // The finding of the checks so far, and how far the section is.
+  ValueId bad;
+  enum class Stage : uint8_t { Check, Write, Done } stage = Stage::Check;
+  bool in_order = true;
+  for (size_t i = 0; i < save.size(); ++i) {
+    const auto* begin = save[i].As<op::SaveBegin>();
+    if (const auto* check = save[i].As<op::CheckFinite>()) {
+      if (stage != Stage::Check || check->bad_onto != bad) {
+        findings_.AddOp(SectionKind::Save, i, "save-unchecked", "checks after save_begin, or forgets what was found");
+      }
+      bad = check->bad;
+    } else if (begin != nullptr) {
+      if (begin->bad != bad) {
+        findings_.AddOp(SectionKind::Save, i, "save-unchecked", "begins whatever the checks found");
+      }
+      in_order = in_order && stage == Stage::Check && save[i].when.always();
+      stage = Stage::Write;
+    } else if (save[i].As<op::SaveShard>() != nullptr) {
+      in_order = in_order && stage == Stage::Write;
+    } else if (save[i].As<op::SaveCommit>() != nullptr) {
+      in_order = in_order && stage == Stage::Write && save[i].when.always();
+      stage = Stage::Done;
+    }
+    for (const Access& access : AccessesOf(save[i].body)) {
+      if (access.kind != AccessKind::Read && IsPersistent(plan_.buffers[plan_.values[access.value].buffer].arena)) {
+        findings_.AddOp(SectionKind::Save, i, "save-changes", "a save writes over %{}, which outlives it",
+                        access.value.index);
+      }
+    }
+  }
+  if (!in_order || stage != Stage::Done) {
+    findings_.Add("save-order", "section save has one save_begin before all save_shard ops, and one save_commit after");
+  }
+}
+
+auto SaveVerifier::Save() -> void {
+  EachOnce<op::CheckFinite>(SectionKind::Save, "check");
+  EachOnce<op::SaveShard>(SectionKind::Save, "save");
+  SaveOrder();
+}
+
+auto SaveVerifier::Restore() -> void {
+  EachOnce<op::RestoreShard>(SectionKind::Restore, "restore");
+  const std::vector<Op>& ops = plan_.section(SectionKind::Restore).ops;
+  const auto times = std::ranges::count_if(ops, [](const Op& op) { return op.As<op::RestoreScalars>() != nullptr; });
+  if (times != 1) {
+    findings_.Add("restore-scalars", "section restore reads the scalars {} times", times);
+  }
+}
+
+}  // namespace
+
+auto VerifySaves(const Plan& plan, Findings& findings) -> void {
+  if (plan.Established(PassKind::Lifecycle)) {
+    SaveVerifier verifier(plan, findings);
+    verifier.Save();
+    verifier.Restore();
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,43 @@
+// check_finite: the first tensor of the state, by parameter and role, of which the owned elements are not all finite.
+// Padding does not count.
+#include <algorithm>
+#include <atomic>
+
+#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/cpu/parallel.h"
+
+namespace shardc {
+
+/// T: what the state is kept in.
+template <class T>
+static auto BindCheckFinite(const op::CheckFinite& op, Binder& binder) -> Kernel {
+  const Plan& plan = binder.plan();
+  CheckSliceLength(plan, op.shard, op.sub_vector, binder.rank());
+  const bool keeps_least = AddsOnto(binder, op.bad, op.bad_onto);
+  return [shard = Resolve<const T>(binder, op.shard), bad = Resolve<int64_t>(binder, op.bad),
+          stretches = OwnedStretches(plan, op.sub_vector, binder.rank()), role = op.role,
+          none = StateIndex(ParameterId{plan.parameters.size()}, StateRole{}), keeps_least,
+          all_finite = LoopsOf(plan).Of<T>().AllFinite](const Moment& moment) -> Status {
+    const T* const shard_N = shard.At(moment);
+    int64_t* const bad_1 = bad.At(moment);
+    int64_t least = keeps_least ? *bad_1 : none;
+    for (const OwnedStretch& stretch : stretches) {
+      std::atomic<bool> is_finite = true;
+      ParallelRanges(stretch.elements.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
+        if (!all_finite(shard_N + stretch.elements.begin + begin, end - begin)) {
+          is_finite.store(false, std::memory_order_relaxed);
+        }
+      });
+      least = is_finite ? least : std::min(least, StateIndex(stretch.parameter, role));
+    }
+    *bad_1 = least;
+    return Success{};
+  };
+}
+
+auto Bind(const op::CheckFinite& op, Binder& binder) -> Kernel {
+  return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() { return BindCheckFinite<T>(op, binder); });
+}
+
+}  // namespace shardc
