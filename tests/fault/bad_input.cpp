@@ -343,7 +343,6 @@ TEST_F(BadInput, SaveThatFindsNoRoomLeavesTheOlderOnes) {
   const Outcome outcome = RunProcess(training_->RunCommand("room", {"train.steps=30"}), {.before_exec = [] {
                                        const rlimit limit{.rlim_cur = Limit, .rlim_max = Limit};
                                        setrlimit(RLIMIT_FSIZE, &limit);
-                                       std::signal(SIGXFSZ, SIG_IGN);
                                      }});
   EXPECT_EQ(outcome.status, 6) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("checkpoint of step 30 not committed: "));
