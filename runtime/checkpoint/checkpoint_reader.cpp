@@ -7,6 +7,7 @@
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/match_plan.h"
 #include "runtime/checkpoint/read_manifest.h"
@@ -251,7 +252,7 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
       return place.error();
     }
     if (place->file->mapped == nullptr) {
-      auto mapped = MappedFile::Map(place->file->file);
+      auto mapped = MappedFile::Map(place->file->file, manifest_.files.at(piece.file).bytes);
       if (!mapped) {
         return mapped.error();
       }
@@ -262,6 +263,18 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
   auto mapped =
       std::make_unique<MappedTensor>(NumElements(tensor->second.shape), tensor->second.dtype, std::move(parts));
   return (mapped_[std::string(name)] = std::move(mapped)).get();
+}
+
+auto CheckpointReader::CheckMapped() const -> Status {
+  for (const auto& [name, shard] : files_) {
+    if (shard->mapped != nullptr) {
+      if (const Status whole = shard->mapped->Check(); !whole) {
+        return Fail(whole.error().code, "checkpoint {}: {}; {}", options_.path, whole.error().message,
+                    RemedyOf(options_.purpose));
+      }
+    }
+  }
+  return Success{};
 }
 
 }  // namespace shardc

@@ -54,8 +54,11 @@ class CheckpointReader {
   /// A stretch of a logical tensor, whatever pieces it was saved in. Where it was saved as another type than asked for,
   /// of f32 and bf16, it is widened, or rounded to the nearest, ties to even.
   auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype, void* out) -> Status;
-  /// A parameter's tensor, to be read at any place; it lives as long as the reader.
+  /// A parameter's tensor, to be read at any place; it lives as long as the reader. What is read counts only if
+  /// CheckMapped succeeds after it.
   auto Map(std::string_view name) -> ErrorOr<const LoadedTensor*>;
+  /// Errors: ExitCode::Checkpoint: a file that Map reads was cut short or written to, with its name.
+  auto CheckMapped() const -> Status;
 
  private:
   struct ShardFile;

@@ -1,9 +1,6 @@
 #include "runtime/checkpoint/mapped_tensor.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -11,22 +8,6 @@
 #include "compiler/base/check.h"
 
 namespace shardc {
-
-auto MappedFile::Map(const Descriptor& file) -> ErrorOr<std::unique_ptr<MappedFile>> {
-  const auto bytes = FileBytes(file);
-  if (!bytes) {
-    return bytes.error();
-  }
-  const auto size = static_cast<size_t>(*bytes);
-  void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (data == MAP_FAILED) {
-    const int code = errno;
-    return Fail(ExitCode::Environment, "cannot map {}: {}", file.path(), std::strerror(code));
-  }
-  return std::unique_ptr<MappedFile>(new MappedFile(static_cast<const std::byte*>(data), size));
-}
-
-MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(data_), bytes_); }
 
 MappedTensor::MappedTensor(int64_t num_elements, DType dtype, std::vector<Part> parts)
     : num_elements_(num_elements), dtype_(dtype), parts_(std::move(parts)) {

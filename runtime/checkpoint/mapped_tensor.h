@@ -3,32 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "compiler/base/fs.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
 
 namespace shardc {
-
-/// A file in memory, all of it, as long as this lives. One that is cut short meanwhile ends the process (SIGBUS).
-class MappedFile {
- public:
-  /// Errors: ExitCode::Environment.
-  static auto Map(const Descriptor& file) -> ErrorOr<std::unique_ptr<MappedFile>>;
-  MappedFile(const MappedFile&) = delete;
-  auto operator=(const MappedFile&) -> MappedFile& = delete;
-  ~MappedFile();
-
-  auto data() const -> const std::byte* { return data_; }
-
- private:
-  MappedFile(const std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
-
-  const std::byte* data_;
-  size_t bytes_;
-};
 
 class MappedTensor : public LoadedTensor {
  public:

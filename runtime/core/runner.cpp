@@ -189,7 +189,10 @@ auto RankRunner::StartFirst() -> Status {
   }
   services_.seed = reader.get();
   const auto kernels = SharedInitKernels();
-  const Status fired = Fire(TriggerKind::First);
+  Status fired = Fire(TriggerKind::First);
+  if (fired && reader != nullptr) {
+    fired = reader->CheckMapped();
+  }
   services_.seed = nullptr;
   RETURN_IF_ERROR(fired);
   // The moments are zero.

@@ -186,7 +186,9 @@ auto InitialValues::Error(Interval elements) const -> Status {
       return Fail(ExitCode::RecipeRejected, "the init rule {}", NoValueText(parameter_, i));
     }
   }
-  CHECK(false, "`{}` from {} to {}", parameter_.rule.text(), elements.begin, elements.end);
+  CHECK(!program_.loads.empty(), "`{}` from {} to {}", parameter_.rule.text(), elements.begin, elements.end);
+  return Fail(ExitCode::Checkpoint, "what the init rule `{}` reads has changed while it was read",
+              parameter_.rule.text());
 }
 
 auto InitialValues::Fill(Interval elements, float* out) -> Status {

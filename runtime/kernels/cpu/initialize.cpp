@@ -58,6 +58,12 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
                                 [&](Interval piece, T* to) { return Fill(values, piece, to); });
         }
       });
+      // Of a file that changed meanwhile, an element without a value is a consequence.
+      if (binder.seed() != nullptr) {
+        if (const Status read = binder.seed()->CheckMapped(); !read.ok()) {
+          status = read;
+        }
+      }
       return status.ok() ? status
                          : Fail(status.error().code, "{} cannot begin: {}", parameter.name, status.error().message);
     };
