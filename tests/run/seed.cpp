@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "compiler/plan/init_rule.h"
@@ -12,6 +13,7 @@ namespace shardc {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -143,6 +145,48 @@ TEST_F(SeedRun, AnotherManifestThanThePlansIsRefused) {
                     Not(HasSubstr("started from"))));
   // The recipe is planned anew.
   EXPECT_EQ(RunSecond("second", {"train.steps=1"}).status, 0);
+}
+
+TEST(CutSeed, IsAnErrorWithItsNameAndNoSignal) {
+  const Training training({"train.eval_every=0", "train.steps=1", "model.vocab=8192", "model.hidden=128"});
+  ASSERT_EQ(training.Run("base").status, 0);
+  const std::string seed = training / "base/checkpoints/step-00000001";
+  std::string recipe(TinyRecipe());
+  const std::string rule = "match = \"*tokens.weight\"\nvalue = \"normal(0, 1)\"";
+  ASSERT_NE(recipe.find(rule), std::string::npos);
+  recipe.replace(recipe.find(rule), rule.size(),
+                 "match = \"*tokens.weight\"\nvalue = \"0.5 * seed('model.embed_tokens.weight')\"");
+  WriteText(training / "tiny.toml", recipe);
+  const std::string file = seed + "/rank-00001.safetensors";
+  const std::string good = ReadText(file);
+  int num_cut = 0;
+  // The cut comes as soon as the file is seen to be mapped. Now and then the rank has read all of it by then.
+  for (int i = 0; i < 20 && num_cut < 3; ++i) {
+    const std::string run = fmt::format("run-{}", i);
+    Process process(training.RunCommand(
+        run, {"start.run_id=second",
+              fmt::format("start.first={{ seed = \"{}\", missing = [\"model.embed_tokens.weight\"] }}", seed)}));
+    const auto ranks = process.AwaitChildren(2);
+    const auto is_mapped = [&] {
+      return std::any_of(ranks.begin(), ranks.end(), [&](pid_t rank) {
+        return ReadText(fmt::format("/proc/{}/maps", rank)).find(file) != std::string::npos;
+      });
+    };
+    if (process.Await(is_mapped)) {
+      std::filesystem::resize_file(file, 4096);
+    }
+    const Outcome outcome = process.Wait();
+    if (outcome.status != 0) {
+      ++num_cut;
+      EXPECT_EQ(outcome.status, 5) << outcome.err;
+      EXPECT_THAT(outcome.err, AnyOf(HasSubstr(file + " was cut short while it was read: it had "),
+                                     HasSubstr(file + " ends at byte 4096")));
+      EXPECT_THAT(outcome.err, Not(HasSubstr("signal")));
+      EXPECT_FALSE(std::filesystem::exists(training / (run + "/metrics.jsonl")));
+    }
+    WriteText(file, good);
+  }
+  EXPECT_GE(num_cut, 1);
 }
 
 }  // namespace
