@@ -298,7 +298,10 @@ auto CheckpointWriter::CheckBytes(int64_t manifest_bytes) const -> Status {
       options_.plan->mesh.num_ranks(), options_.plan->parameters.size());
 }
 
-auto CheckpointWriter::CheckManifestSize() const -> Status {
+auto CheckpointWriter::CheckManifestSize() -> Status {
+  if (manifest_fits_) {
+    return Success{};
+  }
   const Plan& plan = *options_.plan;
   Manifest manifest = MakeManifest(std::vector<Written>(static_cast<size_t>(plan.mesh.num_ranks())));
   for (const Scalar& scalar : plan.scalars) {
@@ -309,7 +312,9 @@ auto CheckpointWriter::CheckManifestSize() const -> Status {
   // The step, values of scalars and sizes of files are not known yet, so each has the room of the longest.
   constexpr int64_t LongestNumber = 24;
   const auto numbers = static_cast<int64_t>(1 + manifest.state.size() + manifest.files.size());
-  return CheckBytes(static_cast<int64_t>(ToText(manifest).size()) + LongestNumber * numbers);
+  RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(ToText(manifest).size()) + LongestNumber * numbers));
+  manifest_fits_ = true;
+  return Success{};
 }
 
 auto CheckpointWriter::PutBack(const std::string& aside) const -> void {

@@ -48,8 +48,8 @@ class CheckpointWriter {
   auto UseLease(const Lease* lease) -> void { lease_ = lease; }
 
   /// Whether the manifest will be small enough to be read again. The same for all saves, so that a run can ask before
-  /// its first step. Errors: ExitCode::DoesNotFit. Cost: that of making a manifest.
-  auto CheckManifestSize() const -> Status;
+  /// its first step. Errors: ExitCode::DoesNotFit. Cost: that of making a manifest, once.
+  auto CheckManifestSize() -> Status;
 
   /// Opens the checkpoint of step `state["step"]` (completed steps). `state`: every scalar of kind State.
   /// Errors: the same on all ranks.
@@ -98,6 +98,7 @@ class CheckpointWriter {
 
   CheckpointWriterOptions options_;
   const Lease* lease_ = nullptr;
+  bool manifest_fits_ = false;
   std::unique_ptr<Save> save_;
   std::string last_path_;
   std::vector<std::string> warnings_;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/fault_fs.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -443,6 +444,42 @@ TEST(Lease, OfManyTakersOneWins) {
     WriteText(folder / "lease.json", ToText(dead));
     ASSERT_EQ(CountWinners(folder.path(), 4 + round % 4, options), 1) << "round " << round;
     EXPECT_THAT(NamesIn(folder.path()), IsEmpty()) << "round " << round;
+  }
+}
+
+/// Each file-system call of a start and of a takeover fails in turn: an error or a lease, and nobody is kept out after.
+TEST(Lease, AFailedCallKeepsNobodyOut) {
+  LeaseOptions options = Quick();
+  options.beat = Seconds{3600};
+  for (const bool is_takeover : {false, true}) {
+    for (int64_t n = 1;; ++n) {
+      SCOPED_TRACE(fmt::format("call {} of a {}", n, is_takeover ? "takeover" : "start"));
+      const TemporaryFolder folder;
+      if (is_takeover) {
+        LeaseRecord dead = NewLeaseRecord("dead");
+        dead.process.start -= 1;
+        WriteText(folder / "lease.json", ToText(dead));
+      }
+      FaultFs faults({.fail_at = n});
+      options.fs = &faults;
+      const auto lease = Lease::Acquire(folder.path(), "run", options);
+      const bool was_hit = faults.hit();
+      if (lease.ok()) {
+        EXPECT_EQ(LeaseRecordFromText(ReadText(folder / "lease.json"))->token, (*lease)->token());
+      } else {
+        EXPECT_EQ(lease.error().code, ExitCode::Environment);
+        EXPECT_THAT(lease.error().message, HasSubstr("Input/output error"));
+        options.fs = &PosixFs();
+        const auto next = Lease::Acquire(folder.path(), "next", options);
+        ASSERT_TRUE(next.ok()) << next.error().message;
+        EXPECT_TRUE((*next)->Check().ok());
+      }
+      if (!was_hit) {
+        EXPECT_TRUE(lease.ok());
+        EXPECT_GE(n, is_takeover ? 15 : 5);
+        break;
+      }
+    }
   }
 }
 
