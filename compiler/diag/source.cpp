@@ -26,10 +26,10 @@ auto SourceSet::Line(const SourceRange& at) const -> std::string_view {
   if (line >= starts.size()) {
     return {};
   }
-  std::string_view rest = (*this)[at.source].text;
-  rest = rest.substr(starts[line]);
-  rest = rest.substr(0, rest.find('\n'));
-  return rest.ends_with('\r') ? rest.substr(0, rest.size() - 1) : rest;
+  const std::string_view text = (*this)[at.source].text;
+  const size_t end = line + 1 < starts.size() ? starts[line + 1] - 1 : text.size();
+  const std::string_view result = text.substr(starts[line], end - starts[line]);
+  return result.ends_with('\r') ? result.substr(0, result.size() - 1) : result;
 }
 
 }  // namespace shardc

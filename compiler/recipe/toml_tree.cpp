@@ -12,6 +12,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "compiler/base/check.h"
 
@@ -19,11 +20,69 @@ namespace shardc {
 
 namespace {
 
+/// Turns the columns of toml++, which count code points, into columns of bytes. Of long lines it remembers where every
+/// 64th point begins: looking up all values of a text takes time by its length, whatever the order.
+class ByteColumns {
+ public:
+  ByteColumns(const SourceSet& sources, int16_t source) : sources_(sources), source_(source) {}
+
+  auto Line(int32_t line) const -> std::string_view { return sources_.Line({source_, line, 1, 1}); }
+
+  /// One column past the end for what lies behind it.
+  auto At(int32_t line, uint32_t column) -> int32_t {
+    const std::string_view text = Line(line);
+    size_t point = 0;
+    size_t byte = 0;
+    const size_t wanted = column > 1 ? column - 1 : 0;
+    if (wanted >= Stride && text.size() > Stride) {
+      const std::vector<size_t>& marks = MarksOf(line, text);
+      const size_t mark = std::min(wanted / Stride, marks.size() - 1);
+      point = mark * Stride;
+      byte = marks[mark];
+    }
+    for (; point < wanted && byte < text.size(); ++point) {
+      byte = Next(text, byte);
+    }
+    return static_cast<int32_t>(byte) + 1;
+  }
+
+ private:
+  static constexpr size_t Stride = 64;
+
+  /// Element i is the byte at which point i * Stride begins.
+  auto MarksOf(int32_t line, std::string_view text) -> const std::vector<size_t>& {
+    std::vector<size_t>& marks = marks_[line];
+    if (marks.empty()) {
+      marks.push_back(0);
+      size_t byte = 0;
+      for (size_t point = 1; byte < text.size(); ++point) {
+        byte = Next(text, byte);
+        if (point % Stride == 0) {
+          marks.push_back(byte);
+        }
+      }
+    }
+    return marks;
+  }
+
+  static auto Next(std::string_view text, size_t byte) -> size_t {
+    ++byte;
+    while (byte < text.size() && (static_cast<unsigned char>(text[byte]) & 0xC0) == 0x80) {
+      ++byte;
+    }
+    return byte;
+  }
+
+  const SourceSet& sources_;
+  int16_t source_;
+  std::unordered_map<int32_t, std::vector<size_t>> marks_;
+};
+
 class Converter {
  public:
-  Converter(const SourceSet& sources, int16_t source) : sources_(sources), source_(source) {}
+  Converter(const SourceSet& sources, int16_t source) : source_(source), columns_(sources, source) {}
 
-  auto Convert(const toml::node& node) const -> TomlNode {
+  auto Convert(const toml::node& node) -> TomlNode {
     TomlNode result;
     result.at = RangeOf(node.source());
     if (const auto* text = node.as_string()) {
@@ -58,30 +117,19 @@ class Converter {
   }
 
   /// toml++ counts columns in code points; ours count bytes. A region of several lines is cut to its first.
-  auto RangeOf(const toml::source_region& region) const -> SourceRange {
+  auto RangeOf(const toml::source_region& region) -> SourceRange {
     SourceRange range{source_, static_cast<int32_t>(region.begin.line), 1, 1};
-    const std::string_view line = sources_.Line(range);
-    range.column = ByteColumn(line, region.begin.column);
-    const int32_t end = region.end.line == region.begin.line ? ByteColumn(line, region.end.column)
-                                                             : static_cast<int32_t>(line.size()) + 1;
+    range.column = columns_.At(range.line, region.begin.column);
+    const int32_t end = region.end.line == region.begin.line
+                            ? columns_.At(range.line, region.end.column)
+                            : static_cast<int32_t>(columns_.Line(range.line).size()) + 1;
     range.length = std::max(1, end - range.column);
     return range;
   }
 
  private:
-  static auto ByteColumn(std::string_view line, uint32_t column) -> int32_t {
-    size_t byte = 0;
-    for (uint32_t i = 1; i < column && byte < line.size(); ++i) {
-      ++byte;
-      while (byte < line.size() && (static_cast<unsigned char>(line[byte]) & 0xC0) == 0x80) {
-        ++byte;
-      }
-    }
-    return static_cast<int32_t>(byte) + 1;
-  }
-
-  const SourceSet& sources_;
   int16_t source_;
+  ByteColumns columns_;
 };
 
 }  // namespace
@@ -97,7 +145,7 @@ static auto MessageOf(std::string_view description) -> std::string {
 }
 
 auto ParseToml(const SourceSet& sources, int16_t source, TomlFault& fault) -> std::optional<TomlNode> {
-  const Converter converter(sources, source);
+  Converter converter(sources, source);
   const toml::parse_result result = toml::parse(std::string_view(sources[source].text), std::string_view());
   if (!result) {
     fault = {converter.RangeOf(result.error().source()), MessageOf(result.error().description())};

@@ -1,5 +1,5 @@
 // Plan time: recipe text to verified plan and its text, for a small model and a very large one; and how it grows with
-// blocks and with ranks.
+// blocks and with ranks. Read time of a text as large as a recipe may be.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -64,6 +64,31 @@ auto Prints(benchmark::State& state, const char* recipe) -> void {
 }
 BENCHMARK_CAPTURE(Prints, quickstart, Quickstart)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Prints, llama3_405b, Llama405B)->Unit(benchmark::kMillisecond);
+
+/// Almost 1 MiB of whole numbers, in lines of almost 64 KiB.
+auto LongLines() -> std::string {
+  std::string text = "[z]\n";
+  for (int line = 0; line < 16; ++line) {
+    text += fmt::format("x{} = [", line);
+    for (int i = 0; i < 32000; ++i) {
+      text += "1,";
+    }
+    text += "]\n";
+  }
+  return text;
+}
+
+auto ReadsLongLines(benchmark::State& state) -> void {
+  const std::string text = LongLines();
+  for (auto _ : state) {
+    SourceSet sources;
+    Diagnostics diags(&sources);
+    // [z] is no section, which is all there is to say.
+    CHECK(!ReadRecipe("bench.toml", text, {}, sources, diags).ok(), "accepted");
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(text.size()) * state.iterations());
+}
+BENCHMARK(ReadsLongLines)->Unit(benchmark::kMillisecond);
 
 auto MedianOf(std::vector<double> figures) -> double {
   std::nth_element(figures.begin(), figures.begin() + std::ssize(figures) / 2, figures.end());
