@@ -98,29 +98,40 @@ auto IdStream::AddFile(const std::string& path) -> Status {
   file.file_bytes = info.st_size;
 
   const int64_t token_bytes = TokenBytes(format_);
+  int32_t header[3] = {0, 0, 0};
+  if (file.file_bytes >= BinHeaderBytes) {
+    const int64_t got = PreadFully(descriptor, header, sizeof(header), 0);
+    if (got != sizeof(header)) {
+      const int code = errno;
+      return Fail(ExitCode::RecipeRejected, "{} file {}: cannot read its first bytes: {}", use_.noun, path,
+                  got < 0 ? std::strerror(code) : "it is cut short");
+    }
+  }
   if (format_ != TokenFormat::Bin) {
+    // Magic, version and a count that is that of the file: no raw ids have all three by chance.
+    if (header[0] == BinMagic && header[1] == BinVersion &&
+        file.file_bytes == BinHeaderBytes + int64_t{header[2]} * TokenBytes(TokenFormat::Bin)) {
+      return Fail(ExitCode::RecipeRejected,
+                  "{} file {} has llm.c's header, which says {} tokens, as many as follow it; `data.format` is {}, "
+                  "whose files have no header: set `data.format` to bin",
+                  use_.noun, path, header[2], ToText(format_));
+    }
     if (file.file_bytes % token_bytes != 0) {
       return Fail(ExitCode::RecipeRejected, "{} file {} has {} bytes, which is no multiple of {} (`data.format` is {})",
                   use_.noun, path, file.file_bytes, token_bytes, ToText(format_));
     }
   } else {
-    int32_t header[3] = {0, 0, 0};
     if (file.file_bytes < BinHeaderBytes) {
-      return Fail(
-          ExitCode::RecipeRejected,
-          "{} file {} has {} bytes, fewer than the {} of a bin header; raw ids need `data.format` u8, u16 or u32",
-          use_.noun, path, file.file_bytes, BinHeaderBytes);
-    }
-    const int64_t got = PreadFully(descriptor, header, sizeof(header), 0);
-    if (got != sizeof(header)) {
-      const int code = errno;
-      return Fail(ExitCode::RecipeRejected, "{} file {}: cannot read its header: {}", use_.noun, path,
-                  got < 0 ? std::strerror(code) : "it is cut short");
+      return Fail(ExitCode::RecipeRejected,
+                  "{} file {} has {} bytes, so it has no llm.c header, which is {}; if it holds raw ids, set "
+                  "`data.format` to u8, u16 or u32",
+                  use_.noun, path, file.file_bytes, BinHeaderBytes);
     }
     if (header[0] != BinMagic) {
       return Fail(ExitCode::RecipeRejected,
-                  "{} file {} begins with {}, a bin file with {}; raw ids need `data.format` u8, u16 or u32", use_.noun,
-                  path, header[0], BinMagic);
+                  "{} file {} has no llm.c header: it begins with {}, not {}; if it holds raw ids, set `data.format` "
+                  "to u8, u16 or u32",
+                  use_.noun, path, header[0], BinMagic);
     }
     if (header[1] != BinVersion) {
       return Fail(ExitCode::RecipeRejected, "{} file {} has bin version {}; this program reads version {} (u16 ids)",

@@ -286,9 +286,11 @@ TEST_F(TokenReaderTest, BadFilesAreFoundBeforeTheFirstStep) {
   };
   const std::string good = Bin(Count(21));
   for (const Case& row : {
-           Case{"", TokenFormat::Bin, "has 0 bytes, fewer than the 1024 of a bin header"},
-           Case{good.substr(0, 1023), TokenFormat::Bin, "has 1023 bytes, fewer than"},
-           Case{Bin(Count(21), 1), TokenFormat::Bin, "begins with 1, a bin file with 20240520"},
+           Case{"", TokenFormat::Bin,
+                "has 0 bytes, so it has no llm.c header, which is 1024; if it holds raw ids, set "},
+           Case{good.substr(0, 1023), TokenFormat::Bin, "has 1023 bytes, so it has no llm.c header"},
+           Case{Bin(Count(21), 1), TokenFormat::Bin,
+                "has no llm.c header: it begins with 1, not 20240520; if it holds raw ids, set `data.format` to u8"},
            Case{Bin(Count(21), 20240520, 2), TokenFormat::Bin, "bin version 2"},
            Case{good.substr(0, good.size() - 1), TokenFormat::Bin,
                 "has 1065 bytes, its header says 21 tokens, which is 1066"},
@@ -304,6 +306,31 @@ TEST_F(TokenReaderTest, BadFilesAreFoundBeforeTheFirstStep) {
     const Error error = ErrorOf(Source({row.content}, row.format));
     EXPECT_EQ(error.code, ExitCode::RecipeRejected);
     EXPECT_NE(error.message.find(row.says), std::string::npos) << error.message << "\nlacks: " << row.says;
+  }
+}
+
+TEST_F(TokenReaderTest, HeaderReadAsRawIdsIsRefused) {
+  // Sizes that are a multiple of each format's, and some that are not.
+  for (const int64_t count : {0, 1, 20, 21}) {
+    for (const TokenFormat format : {TokenFormat::U8, TokenFormat::U16, TokenFormat::U32}) {
+      const Error error = ErrorOf(Source({Bin(Count(count))}, format));
+      EXPECT_EQ(error.code, ExitCode::RecipeRejected);
+      const std::string says = fmt::format(
+          "has llm.c's header, which says {} tokens, as many as follow it; `data.format` is {}", count, ToText(format));
+      EXPECT_NE(error.message.find(says), std::string::npos) << error.message << "\nlacks: " << says;
+      EXPECT_NE(error.message.find("set `data.format` to bin"), std::string::npos) << error.message;
+    }
+  }
+}
+
+// Raw ids that have the magic alone, or with the version, or with a count that is not theirs.
+TEST_F(TokenReaderTest, RawIdsThatBeginAsAHeaderAreRead) {
+  for (const std::string& raw :
+       {Bin(Count(20), 20240520, 2), Bin(Count(20), 20240520, 1, 21), Bin(Count(20), 20240520, 1, 0),
+        Bin(Count(20), 20240521), Bin(Count(20)).substr(0, 1022)}) {
+    auto reader = TokenReader::Open(Source({raw}, TokenFormat::U8));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    EXPECT_EQ((*reader)->num_tokens(), std::ssize(raw));
   }
 }
 

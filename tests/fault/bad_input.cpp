@@ -84,7 +84,12 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
        3,
        {"token file " + folder + "/cut.bin has 3000 bytes, its header says 40000 tokens, which is 81024 bytes",
         "write it anew"}},
-      {{R"(data.tokens=["words.txt"])"}, 3, {"/words.txt begins with ", "raw ids need `data.format` u8, u16 or u32"}},
+      {{R"(data.tokens=["words.txt"])"},
+       3,
+       {"/words.txt has no llm.c header: it begins with ", "set `data.format` to u8, u16 or u32"}},
+      // A file for "bin", header and all.
+      {{"data.format=u8"}, 3, {"/tokens.bin has llm.c's header, which says 40000 tokens", "set `data.format` to bin"}},
+      {{"data.format=u16"}, 3, {"/tokens.bin has llm.c's header, which says 40000 tokens", "set `data.format` to bin"}},
       {{"model.hidden=64"},
        5,
        {"checkpoint " + newest, "checkpoint of another model: ", "hidden is 32 there, 64 here", "`start.run_id`",
