@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/own_checkpoints.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
+#include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/initial_state.h"
 #include "runtime/core/unsaved_warning.h"
@@ -50,7 +51,8 @@ RankRunner::RankRunner(RankContext& context)
       execution_(context.execution),
       scalars_(static_cast<size_t>(context.plan->scalars.size())),
       binder_(&plan_, context.rank, context.arenas, &services_),
-      checkpoint_dir_(DataOf(*context.plan, context.run_dir)) {
+      checkpoint_dir_(DataOf(*context.plan, context.run_dir)),
+      divergence_(binder_, execution_) {
   services_.communicator = context.comm;
   services_.scalars = &scalars_;
   for (int32_t i = 0; i < plan_.parameters.size(); ++i) {
@@ -122,7 +124,9 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
   if (!ran_at_step_.insert(section).second) {
     return Success{};
   }
-  RETURN_IF_ERROR(RunSection(section));
+  if (const Status ran = RunSection(section); !ran) {
+    return divergence_.OfSave(ran.error(), NewestCheckpoint());
+  }
   if (section == SectionKind::Eval && leads()) {
     const double loss = scalars_[plan_.ScalarNamed("eval_loss")];
     if (progress_) {
@@ -170,6 +174,7 @@ auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status
     return reader.error();
   }
   reader_ = *std::move(reader);
+  restored_from_ = path;
   services_.reader = reader_.get();
   programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_, execution_);
   return Success{};
@@ -195,6 +200,7 @@ auto RankRunner::StartFirst() -> Status {
   }
   services_.seed = nullptr;
   RETURN_IF_ERROR(fired);
+  RETURN_IF_ERROR(CheckFirstState(binder_));
   // The moments are zero.
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
   if (!leads()) {
@@ -251,6 +257,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   if (*newest) {
     RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
+    RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
     RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
     if (leads()) {
       PrintLog(stderr, fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path,
@@ -308,6 +315,10 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
   return std::optional<ExitCode>();
 }
 
+auto RankRunner::NewestCheckpoint() const -> std::string {
+  return writer_->last_path().empty() ? restored_from_ : writer_->last_path();
+}
+
 auto RankRunner::TermsOf(std::string_view prefix) const -> std::vector<LossTerm> {
   std::vector<LossTerm> terms;
   for (const ScalarId id : plan_.scalars.ids()) {
@@ -330,11 +341,6 @@ auto RankRunner::Record(double seconds) -> Status {
                             .step_ms = seconds * 1e3,
                             .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
                             .terms = TermsOf("loss_")};
-  if (scalar("nonfinite") != 0) {
-    const ParameterId bad{static_cast<int32_t>(scalar("bad_parameter"))};
-    progress_->Note(fmt::format("step {}: the gradient of {} is not finite; no update was made", metrics.step,
-                                plan_.parameters[bad].name));
-  }
   progress_->Step(metrics);
   return metrics_->Write(metrics);
 }
@@ -413,7 +419,15 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     if (!halt) {
       return halt.error();
     }
-    RETURN_IF_ERROR(Record(SecondsSince(start)));
+    const double seconds = SecondsSince(start);
+    const auto divergence = divergence_.AfterStep(halt->has_value(), NewestCheckpoint());
+    if (!divergence) {
+      return divergence.error();
+    }
+    if (leads() && !divergence->empty()) {
+      progress_->Note(*divergence);
+    }
+    RETURN_IF_ERROR(Record(seconds));
     if (*halt) {
       return **halt;
     }
@@ -447,6 +461,7 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
   RETURN_IF_ERROR(Restore(checkpoint, ReadPurpose::Parameters));
   RETURN_IF_ERROR(RunSection(SectionKind::Restore));
+  RETURN_IF_ERROR(CheckLoadedState(binder_, std::array{StateRole::Parameter}, checkpoint));
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
   return scalars_[plan_.ScalarNamed("eval_loss")];

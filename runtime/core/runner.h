@@ -12,6 +12,7 @@
 #include "compiler/plan/init_record.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/core/divergence.h"
 #include "runtime/core/program.h"
 #include "runtime/core/rank_binder.h"
 #include "runtime/core/rank_main.h"
@@ -46,6 +47,7 @@ class RankRunner {
   auto drawn() const -> const IdVector<ParameterId, Drawn>& { return drawn_; }
   auto ViewOf(ValueId value) -> View { return binder_.ViewOf(value); }
   auto execution() -> Execution& { return execution_; }
+  auto binder() -> RankBinder& { return binder_; }
 
   /// Called in Step, between the data and the step section.
   std::function<void()> after_data;
@@ -69,6 +71,8 @@ class RankRunner {
   /// How often the run reads each source of a mixture.
   auto ReportSources() -> Status;
   auto CompletedSteps() const -> int64_t;
+  /// Of this run; empty where there is none.
+  auto NewestCheckpoint() const -> std::string;
   auto leads() const -> bool { return context_.rank == 0; }
 
   RankContext& context_;
@@ -92,6 +96,9 @@ class RankRunner {
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
   std::string checkpoint_dir_;
+  /// The checkpoint that the state came back from.
+  std::string restored_from_;
+  Divergence divergence_;
   std::array<std::optional<Program>, NumSections> programs_;
   std::vector<std::pair<ScalarId, StepEvaluator>> schedules_;
   std::set<SectionKind> ran_at_step_;

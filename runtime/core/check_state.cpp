@@ -1,0 +1,134 @@
+#include "runtime/core/check_state.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "compiler/plan/init_rule.h"
+#include "compiler/plan/local_parameter.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/core/finite.h"
+
+namespace shardc {
+
+namespace {
+
+/// What one rank tells the others.
+struct Candidate {
+  /// Its place in the order; the greatest number where there is none.
+  int64_t order = std::numeric_limits<int64_t>::max();
+  int64_t element = 0;
+  double value = 0;
+};
+
+/// The element of the logical tensor that lies `offset` elements behind the first of a range.
+auto LogicalElement(const BoxRange& range, int64_t offset) -> int64_t {
+  const int64_t in_box = range.elements.begin + offset;
+  return range.is_whole_rows()
+             ? in_box
+             : in_box / range.columns.size() * range.row + range.columns.begin + in_box % range.columns.size();
+}
+
+class StateSearch {
+ public:
+  explicit StateSearch(Binder& binder) : binder_(binder) {}
+
+  /// Looks at one vector, whose tensors have these places in the order.
+  auto Look(const SubVector& sub_vector, ValueId vector, StateRole role, int64_t first_order) -> void {
+    const Plan& plan = binder_.plan();
+    const View view = binder_.ViewOf(vector);
+    for (const Segment& segment : sub_vector.segments) {
+      const int64_t order = first_order + StateIndex(segment.parameter, role);
+      const auto part = OwnedPartOf(plan, sub_vector, segment, binder_.rank());
+      if (!part || order >= found_.order) {
+        continue;
+      }
+      if (const auto bad =
+              FindNonFinite(plan, view.dtype, view.At<const std::byte>({}) + part->in_slice.begin * SizeOf(view.dtype),
+                            part->in_slice.size())) {
+        found_ = {.order = order, .element = LogicalElement(part->elements, bad->element), .value = bad->value};
+      }
+    }
+  }
+
+  auto found() const -> const Candidate& { return found_; }
+
+ private:
+  Binder& binder_;
+  Candidate found_;
+};
+
+}  // namespace
+
+auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::optional<BadState>> {
+  const Plan& plan = binder.plan();
+  const int64_t first_copy = StateIndex(ParameterId{plan.parameters.size()}, StateRole{});
+  StateSearch search(binder);
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    for (const StateRole role : roles) {
+      if (HasRole(sub_vector, role)) {
+        search.Look(sub_vector, StateOf(sub_vector, role), role, 0);
+      }
+    }
+    if (sub_vector.compute_copy.valid()) {
+      search.Look(sub_vector, sub_vector.compute_copy, StateRole::Parameter, first_copy);
+    }
+  }
+  Communicator& comm = binder.communicator();
+  std::vector<Candidate> all(static_cast<size_t>(plan.mesh.num_ranks()));
+  RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&search.found()),
+                                   sizeof(Candidate), reinterpret_cast<std::byte*>(all.data())));
+  const auto first = std::ranges::min_element(all, {}, &Candidate::order);
+  if (first->order == Candidate{}.order) {
+    return std::optional<BadState>();
+  }
+  const bool is_copy = first->order >= first_copy;
+  const auto [parameter, role] = StateAt(first->order - (is_copy ? first_copy : 0));
+  return std::optional(BadState{.parameter = parameter,
+                                .role = role,
+                                .is_copy = is_copy,
+                                .rank = first - all.begin(),
+                                .element = first->element,
+                                .value = first->value});
+}
+
+auto ToText(const Plan& plan, const BadState& bad) -> std::string {
+  return fmt::format("{}{} is not finite: element {} is {}, on rank {}", bad.is_copy ? "what is computed with of " : "",
+                     StateName(plan.parameters[bad.parameter].name, bad.role), bad.element,
+                     // The sign of a NaN says nothing.
+                     std::isnan(bad.value) ? "nan" : fmt::format("{}", bad.value), bad.rank);
+}
+
+auto CheckLoadedState(Binder& binder, std::span<const StateRole> roles, const std::string& path) -> Status {
+  const auto bad = FindBadState(binder, roles);
+  if (!bad) {
+    return bad.error();
+  }
+  if (*bad) {
+    return Fail(ExitCode::Checkpoint, "{}: {}; use an older checkpoint: move this one away", path,
+                ToText(binder.plan(), **bad));
+  }
+  return Success{};
+}
+
+auto CheckFirstState(Binder& binder) -> Status {
+  const Plan& plan = binder.plan();
+  const auto bad = FindBadState(binder, std::array{StateRole::Parameter});
+  if (!bad) {
+    return bad.error();
+  }
+  if (!*bad) {
+    return Success{};
+  }
+  const Parameter& parameter = plan.parameters[(*bad)->parameter];
+  const std::string text = ToText(plan, **bad);
+  if (const auto tensor = LoadedTensorOf(parameter)) {
+    return Fail(ExitCode::Checkpoint, "{}: {}; it is loaded from tensor {}", plan.seed.path, text, *tensor);
+  }
+  return Fail(ExitCode::RecipeRejected, "{}; its init rule is {}{}", text, parameter.init,
+              plan.seed.is_set() ? ", which may read from the seed " + plan.seed.path : "");
+}
+
+}  // namespace shardc

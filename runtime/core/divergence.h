@@ -1,0 +1,40 @@
+// What a run says of steps and states that are not finite: what it was, and what to do. It decides nothing: the plan
+// says whether an update is made, is left out or ends the run.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/core/execution.h"
+#include "runtime/core/rank_binder.h"
+
+namespace shardc {
+
+class Divergence {
+ public:
+  Divergence(RankBinder& binder, const Execution& execution) : binder_(binder), execution_(execution) {}
+
+  /// Collective, after each step. The lines to tell, where there are any: at the first of steps one after another that
+  /// were not finite, which is looked into at the cost of a step; at the end of them; and where one ends the run. So
+  /// that a long run does not flood its log, no more than MostTold of these are told.
+  /// `newest`: of this run's checkpoints; empty where there is none.
+  auto AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<std::string>;
+
+  /// The error of a save, with what to do about it where the state is not finite.
+  auto OfSave(const Error& error, const std::string& newest) const -> Error;
+
+  static constexpr int MostTold = 20;
+
+ private:
+  auto Number(std::string_view scalar) const -> double;
+  auto Remedies(bool is_state, const std::string& newest) const -> std::string;
+
+  RankBinder& binder_;
+  const Execution& execution_;
+  int told_ = 0;
+  /// Steps one after another, up to now.
+  int64_t in_a_row_ = 0;
+  bool is_told_ = false;
+};
+
+}  // namespace shardc

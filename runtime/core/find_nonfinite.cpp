@@ -1,0 +1,238 @@
+#include "runtime/core/find_nonfinite.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "compiler/plan/local_parameter.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/core/check_state.h"
+#include "runtime/core/finite.h"
+#include "runtime/core/program.h"
+
+namespace shardc {
+
+namespace {
+
+/// The first result that was not finite on one rank.
+struct Place {
+  /// In the order in which ops run; the greatest number where there is none.
+  int64_t order = std::numeric_limits<int64_t>::max();
+  /// In the list of the section.
+  int64_t op = -1;
+  int64_t repeat = 0;
+  int32_t value = -1;
+  /// Where the value holds many parameters: which one it was.
+  int32_t parameter = -1;
+};
+
+/// Of the forward, and of everything else.
+using Places = std::array<Place, 2>;
+
+/// What changes the state or the scalars, or only makes numbers for these. (A quotient is reported alone, and that of
+/// nothing by nothing is NaN.)
+constexpr std::array LeftOut{OpKind::SumSquares, OpKind::Control, OpKind::ClipFactor, OpKind::ReadScalar,
+                             OpKind::Divide,     OpKind::Adamw,   OpKind::Increment,  OpKind::Reset};
+
+struct ResultsOf : IgnoreFields {
+  std::vector<ValueId> values;
+  auto Out(std::string_view, ValueId id) -> void { values.push_back(id); }
+  auto Over(std::string_view, ValueId id, ValueId) -> void { values.push_back(id); }
+  auto Acc(std::string_view, ValueId id, ValueId) -> void { values.push_back(id); }
+};
+
+/// Values that are minus infinity where a rank has no column of the vocabulary: log_sum_exp, and what gathers it.
+auto MayBeMinusInfinity(const Plan& plan) -> std::set<ValueId> {
+  std::set<ValueId> values;
+  for (const Op& op : plan.section(SectionKind::Step).ops) {
+    if (const auto* lse = op.As<op::LogSumExp>()) {
+      values.insert(lse->lse);
+    }
+    if (const auto* gather = op.As<op::AllGather>(); gather != nullptr && values.contains(gather->shard)) {
+      values.insert(gather->full);
+    }
+  }
+  return values;
+}
+
+class Watch {
+ public:
+  explicit Watch(RankBinder& binder) : binder_(binder), may_be_minus_infinity_(MayBeMinusInfinity(binder.plan())) {}
+
+  /// The kernel of an op of the step, with a look at its results.
+  auto Wrap(size_t index, Kernel kernel) -> Kernel;
+  auto places() const -> const Places& { return places_; }
+
+ private:
+  struct Result {
+    ValueId id;
+    View view;
+    bool may_be_minus_infinity = false;
+  };
+
+  auto Look(size_t index, bool is_forward, const std::vector<Result>& results, const Moment& moment) -> void;
+  /// The first parameter with an element that is not finite, where the value is a vector of a unit's or of several
+  /// units' gradients.
+  auto ParameterIn(const Result& result, const Moment& moment) const -> ParameterId;
+
+  RankBinder& binder_;
+  std::set<ValueId> may_be_minus_infinity_;
+  int64_t order_ = 0;
+  Places places_;
+};
+
+auto Watch::Wrap(size_t index, Kernel kernel) -> Kernel {
+  const Op& op = binder_.plan().section(SectionKind::Step).ops[index];
+  if (std::ranges::find(LeftOut, op.kind()) != LeftOut.end()) {
+    return [](const Moment&) -> Status { return Success{}; };
+  }
+  ResultsOf fields;
+  VisitBody(op.body, [&](const auto& body) { VisitFields(body, fields); });
+  std::vector<Result> results;
+  for (const ValueId id : fields.values) {
+    // Sums in f64 outside of the forward are those of the norm and of the loss that is reported.
+    if (const View view = binder_.ViewOf(id); view.dtype != DType::F64 || op.phase == Phase::Forward) {
+      results.push_back({id, view, may_be_minus_infinity_.contains(id)});
+    }
+  }
+  return [this, index, results, is_forward = op.phase == Phase::Forward,
+          kernel = std::move(kernel)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(kernel(moment));
+    Look(index, is_forward, results, moment);
+    return Success{};
+  };
+}
+
+auto Watch::Look(size_t index, bool is_forward, const std::vector<Result>& results, const Moment& moment) -> void {
+  ++order_;
+  Place& place = places_[is_forward ? 0 : 1];
+  if (place.op >= 0) {
+    return;
+  }
+  for (const Result& result : results) {
+    const auto* data = result.view.At<const std::byte>(moment);
+    const int64_t count = result.view.num_elements();
+    const auto bad = result.may_be_minus_infinity ? FindNonFiniteButMinusInfinity(result.view.dtype, data, count)
+                                                  : FindNonFinite(binder_.plan(), result.view.dtype, data, count);
+    if (bad) {
+      place = {.order = order_,
+               .op = static_cast<int64_t>(index),
+               .repeat = moment.repeat,
+               .value = result.id.index,
+               .parameter = ParameterIn(result, moment).index};
+      return;
+    }
+  }
+}
+
+auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> ParameterId {
+  const Plan& plan = binder_.plan();
+  const Value& value = plan.values[result.id];
+  const int64_t element = SizeOf(value.dtype);
+  const auto is_bad = [&](int64_t begin, int64_t count) {
+    return count > 0 &&
+           FindNonFinite(plan, value.dtype, result.view.At<const std::byte>(moment) + begin * element, count);
+  };
+  ParameterId first;
+  const auto look = [&](ParameterId parameter, int64_t begin, int64_t count) {
+    if ((!first.valid() || parameter < first) && is_bad(begin, count)) {
+      first = parameter;
+    }
+  };
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    const bool is_of_it = value.name.starts_with(NameOf(plan, sub_vector) + ".");
+    if (is_of_it && value.num_elements() == sub_vector.length) {
+      for (const Segment& segment : sub_vector.segments) {
+        look(segment.parameter, segment.begin, segment.end - segment.begin);
+      }
+      continue;
+    }
+    // A slice, alone or beside others.
+    if (!sub_vector.gradient.valid() || plan.values[sub_vector.gradient].buffer != value.buffer) {
+      continue;
+    }
+    const Value& gradient = plan.values[sub_vector.gradient];
+    const int64_t behind = (gradient.offset.base - value.offset.base) / element;
+    if (behind < 0 || behind + gradient.num_elements() > value.num_elements()) {
+      continue;
+    }
+    for (const Segment& segment : sub_vector.segments) {
+      if (const auto part = OwnedPartOf(plan, sub_vector, segment, binder_.rank())) {
+        look(segment.parameter, behind + part->in_slice.begin, part->in_slice.size());
+      }
+    }
+  }
+  return first;
+}
+
+/// What a value is to a user.
+auto NameOfResult(const Plan& plan, const Place& place) -> std::string {
+  constexpr std::string_view Gradient = ".grad";
+  const Op& op = plan.section(SectionKind::Step).ops[static_cast<size_t>(place.op)];
+  if (place.parameter >= 0) {
+    const std::string& name = plan.parameters[ParameterId{place.parameter}].name;
+    return op.kind() == OpKind::AllGather ? name : "the gradient of " + name;
+  }
+  const std::string& name = plan.values[ValueId{place.value}].name;
+  return name.ends_with(Gradient) ? "the gradient of " + name.substr(0, name.size() - Gradient.size()) : name;
+}
+
+/// Does a loop have this op?
+auto IsInLoop(const std::vector<Op>& ops, int64_t index) -> bool {
+  int depth = 0;
+  for (int64_t i = 0; i < index; ++i) {
+    depth += ops[static_cast<size_t>(i)].As<op::Repeat>() != nullptr ? 1 : 0;
+    depth -= ops[static_cast<size_t>(i)].As<op::EndRepeat>() != nullptr ? 1 : 0;
+  }
+  return depth > 0;
+}
+
+auto TextOf(const Plan& plan, const Place& place, bool is_forward, int64_t rank) -> std::string {
+  const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+  const Op& op = ops[static_cast<size_t>(place.op)];
+  const std::string block = op.layer >= 0 ? fmt::format(" of block {}", op.layer) : "";
+  const std::string microbatch = IsInLoop(ops, place.op) ? fmt::format(", microbatch {}", place.repeat) : "";
+  return fmt::format(
+      "{} is not finite: {}{} made it first (op {} of the step, in {}{}, rank {}); parameters and moments are finite{}",
+      NameOfResult(plan, place), ToText(op.kind()), block, place.op, is_forward ? "forward" : "backward", microbatch,
+      rank, is_forward ? "" : ", and so is the forward");
+}
+
+}  // namespace
+
+auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t step) -> ErrorOr<NonFiniteCause> {
+  const Plan& plan = binder.plan();
+  const auto state = FindBadState(binder, StateRoles);
+  if (!state) {
+    return state.error();
+  }
+  if (*state) {
+    return NonFiniteCause{.text = ToText(plan, **state), .is_state = true};
+  }
+  Watch watch(binder);
+  Execution watched = execution;
+  // Places are compared by the order of the list.
+  watched.shuffle_seed.reset();
+  watched.wrap = [&](SectionKind section, size_t index, Kernel kernel) -> Kernel {
+    return watch.Wrap(index, execution.wrap ? execution.wrap(section, index, std::move(kernel)) : std::move(kernel));
+  };
+  RETURN_IF_ERROR(Program(SectionKind::Step, binder, watched).Run(step));
+
+  std::vector<Places> all(static_cast<size_t>(plan.mesh.num_ranks()));
+  RETURN_IF_ERROR(binder.communicator().GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&watch.places()),
+                                                    sizeof(Places), reinterpret_cast<std::byte*>(all.data())));
+  for (const size_t part : {0, 1}) {
+    const auto first = std::ranges::min_element(all, {}, [&](const Places& places) { return places[part].order; });
+    if ((*first)[part].op >= 0) {
+      return NonFiniteCause{.text = TextOf(plan, (*first)[part], part == 0, first - all.begin()), .is_state = false};
+    }
+  }
+  return NonFiniteCause{.text =
+                            "a gradient is not finite, and was finite when the step was run once more: the same "
+                            "bits are due, so look at this machine's memory and processor",
+                        .is_state = false};
+}
+
+}  // namespace shardc
