@@ -142,25 +142,32 @@ auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> Par
     }
   };
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    const bool is_of_it = value.name.starts_with(NameOf(plan, sub_vector) + ".");
+    // "layers.0.gathered" is of "layers.0", "layers.0.frozen.gathered" is not.
+    const std::string prefix = NameOf(plan, sub_vector) + ".";
+    const bool is_of_it = value.name.starts_with(prefix) && value.name.find('.', prefix.size()) == std::string::npos;
     if (is_of_it && value.num_elements() == sub_vector.length) {
       for (const Segment& segment : sub_vector.segments) {
         look(segment.parameter, segment.begin, segment.end - segment.begin);
       }
       continue;
     }
-    // A slice, alone or beside others.
-    if (!sub_vector.gradient.valid() || plan.values[sub_vector.gradient].buffer != value.buffer) {
-      continue;
+    // The slice that this rank owns, alone or beside others.
+    int64_t begin = 0;
+    int64_t length = OwnedSliceOf(sub_vector, plan.mesh, binder_.rank()).size();
+    if (!is_of_it || value.num_elements() != length) {
+      if (!sub_vector.gradient.valid() || plan.values[sub_vector.gradient].buffer != value.buffer) {
+        continue;
+      }
+      const Value& gradient = plan.values[sub_vector.gradient];
+      begin = (gradient.offset.base - value.offset.base) / element;
+      length = gradient.num_elements();
     }
-    const Value& gradient = plan.values[sub_vector.gradient];
-    const int64_t behind = (gradient.offset.base - value.offset.base) / element;
-    if (behind < 0 || behind + gradient.num_elements() > value.num_elements()) {
+    if (begin < 0 || begin + length > value.num_elements()) {
       continue;
     }
     for (const Segment& segment : sub_vector.segments) {
       if (const auto part = OwnedPartOf(plan, sub_vector, segment, binder_.rank())) {
-        look(segment.parameter, behind + part->in_slice.begin, part->in_slice.size());
+        look(segment.parameter, begin + part->in_slice.begin, part->in_slice.size());
       }
     }
   }

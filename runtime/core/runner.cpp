@@ -315,7 +315,7 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
   return std::optional<ExitCode>();
 }
 
-auto RankRunner::NewestCheckpoint() const -> std::string {
+auto RankRunner::NewestCheckpoint() const -> const std::string& {
   return writer_->last_path().empty() ? restored_from_ : writer_->last_path();
 }
 

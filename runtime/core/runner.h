@@ -72,7 +72,7 @@ class RankRunner {
   auto ReportSources() -> Status;
   auto CompletedSteps() const -> int64_t;
   /// Of this run; empty where there is none.
-  auto NewestCheckpoint() const -> std::string;
+  auto NewestCheckpoint() const -> const std::string&;
   auto leads() const -> bool { return context_.rank == 0; }
 
   RankContext& context_;

@@ -209,4 +209,24 @@ static auto BenchAdamw(benchmark::State& state) -> void {
 }
 BENCHMARK(BenchAdamw)->Arg(1 << 20)->Arg(1 << 24)->Unit(benchmark::kMicrosecond);
 
+/// Argument: elements.
+static auto BenchCheckFinite(benchmark::State& state, DType dtype) -> void {
+  const int64_t elements = state.range(0);
+  KernelFixture fixture;
+  Plan& plan = fixture.mutable_plan();
+  const ParameterId parameter = plan.parameters.Add({.name = "p", .shape = {elements}, .dtype = dtype});
+  SubVector whole;
+  whole.length = elements;
+  whole.segments = {{0, elements, parameter, true}};
+  Time(state, fixture.BindWithScratch(
+                  op::CheckFinite{.shard = fixture.Floats(dtype, {elements}, RandomNumbers(dtype, elements, 1)),
+                                  .bad = fixture.Add(DType::I64, {1}),
+                                  .bad_onto = {},
+                                  .sub_vector = plan.sub_vectors.Add(whole),
+                                  .role = StateRole::Parameter}));
+  CountBytes(state, elements * SizeOf(dtype));
+}
+BENCHMARK_CAPTURE(BenchCheckFinite, F32, DType::F32)->Arg(1 << 20)->Arg(1 << 26)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BenchCheckFinite, BF16, DType::BF16)->Arg(1 << 20)->Arg(1 << 26)->Unit(benchmark::kMicrosecond);
+
 }  // namespace shardc

@@ -106,6 +106,7 @@ auto Ways() -> std::vector<Sets> {
       {"optimizer.clip_norm=0", "shard.reshard_after_forward=false", "shard.prefetch_forward=1"},
       {"run.guard=true", "batch.micro=3", "mesh.tp=2"},
       {"run.kernels=reference"},
+      {"shard.gather_into=host", "shard.units=torchtitan", "batch.micro=2"},
       // A vocabulary of three over four ranks: the last has no column, and its log_sum_exp is minus infinity.
       {"mesh.dp=1", "mesh.tp=4", "model.heads=4", "model.vocab=3"},
   };
@@ -283,6 +284,7 @@ TEST(NonfiniteCause, IsASumOverRanksWhereOnlyThatIsNotFinite) {
   const Case cases[] = {
       {{}, "reduce_scatter"},
       {{"mesh.dp=1", "mesh.replicate=2"}, "all_reduce"},
+      {{"precision.reduce=bf16"}, "reduce_scatter"},
       {{"precision.compute=bf16", "recompute.policy=full"}, "reduce_scatter"},
   };
   for (const Case& test : cases) {
