@@ -3,8 +3,8 @@
 //
 // Processes. Control block and shared arenas are made before the fork; the launcher makes no thread and no LibTorch
 // call. A signal (SIGTERM, SIGUSR1, SIGINT, and SIGHUP unless it is ignored) to any rank or to the launcher raises one
-// flag for all, and the run stops at the next step boundary; a second SIGINT ends at once. A rank that dies is marked in the control block, where every
-// wait of the others sees it. Ranks die with their launcher.
+// flag for all, and the run stops at the next step boundary; a second SIGINT ends at once. A rank that dies is marked
+// in the control block, where every wait of the others sees it. Ranks die with their launcher.
 #pragma once
 
 #include <string>
