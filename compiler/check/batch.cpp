@@ -1,5 +1,6 @@
 // Rules of [batch]: two of the three sizes give the third, and what follows from them fits.
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
@@ -113,6 +114,16 @@ static auto CheckProducts(CheckContext& context) -> void {
   const double rank_tokens = micro_tokens * static_cast<double>(sizes.accumulate);
   const double flops_per_token = 8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;
   const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
+  const double step_tokens = static_cast<double>(sizes.global) * seq;
+  if (step_tokens > static_cast<double>(MostCount)) {
+    context.diags()
+        .Build(recipe.batch.at, DiagnosticKind::PlanTooLarge,
+               fmt::format("a `global` batch of {} sequences of `seq` {} is {:.0f} tokens a step", sizes.global, m.seq,
+                           step_tokens),
+               MostCount)
+        .Emit();
+    return;
+  }
   static_cast<void>(
       // As counted by SampleShares.
       (recipe.data.source.empty() || CheckFits(context, static_cast<double>(sizes.global), 0x1p30,

@@ -55,6 +55,9 @@ auto CheckTrain(CheckContext& context) -> void;
 auto CheckCheckpoint(CheckContext& context) -> void;
 auto CheckStart(CheckContext& context) -> void;
 
+/// What single sections do not tell: how large the plan will be.
+auto CheckPlanSize(CheckContext& context) -> void;
+
 /// Numbers of elements stay below 2^56, so that their bytes and the sums of those fit 64 bits; operations and the
 /// tokens of a run stay below 2^62.
 constexpr double MaxElements = 0x1p56;

@@ -22,6 +22,7 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
   CheckTrain(context);
   CheckCheckpoint(context);
   CheckStart(context);
+  CheckPlanSize(context);
 }
 
 }  // namespace shardc

@@ -14,10 +14,12 @@ static auto CheckChunks(CheckContext& context) -> void {
   if (!context.IsSound(chunks, seq) || *seq % *chunks == 0) {
     return;
   }
-  // 1 divides everything, so the search ends.
-  int64_t below = std::min(*chunks, *seq);
-  while (*seq % below != 0) {
-    --below;
+  // The greatest divisor below: each below the root has one above it.
+  int64_t below = 1;
+  for (int64_t divisor = 1; divisor <= *seq / divisor; ++divisor) {
+    for (const int64_t candidate : {divisor, *seq / divisor}) {
+      below = *seq % divisor == 0 && candidate <= *chunks ? std::max(below, candidate) : below;
+    }
   }
   context.diags()
       .Build(chunks.at, DiagnosticKind::LossChunksNotDivisor, *chunks, *seq)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
@@ -26,7 +27,26 @@ static auto NearestDivisors(int64_t tp, std::initializer_list<int64_t> sizes) ->
   return fmt::format("{}", below);
 }
 
+static auto CheckRanks(CheckContext& context) -> void {
+  const MeshSection& mesh = context.recipe().mesh;
+  // Each is 2^20 at most.
+  const int64_t ranks = *mesh.replicate * *mesh.dp * *mesh.tp;
+  if (!context.IsSound(mesh.replicate, mesh.dp, mesh.tp) || ranks <= MostRanks) {
+    return;
+  }
+  context.diags()
+      .Build(
+          mesh.at, DiagnosticKind::PlanTooLarge,
+          fmt::format("`replicate` {} * `dp` {} * `tp` {} makes {} ranks", *mesh.replicate, *mesh.dp, *mesh.tp, ranks),
+          MostRanks)
+      .Emit();
+  context.MarkFaulty(mesh.replicate);
+  context.MarkFaulty(mesh.dp);
+  context.MarkFaulty(mesh.tp);
+}
+
 auto CheckMesh(CheckContext& context) -> void {
+  CheckRanks(context);
   const Recipe& recipe = context.recipe();
   const ModelSection& model = recipe.model;
   const Located<int64_t>& tp = recipe.mesh.tp;

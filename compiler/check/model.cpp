@@ -1,6 +1,7 @@
 // Rules of [model]: heads and widths that divide, and products that fit.
 
 #include "compiler/check/check_context.h"
+#include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/model_sizes.h"
 
 namespace shardc {
@@ -61,6 +62,16 @@ static auto CheckHeadDim(CheckContext& context) -> void {
     return;
   }
   if (!context.IsSound(model.hidden, model.heads)) {
+    return;
+  }
+  const int64_t head_dim = *model.hidden / *model.heads;
+  if (const auto range = RangeOf("model.head_dim"); static_cast<double>(head_dim) > range->high) {
+    context.diags()
+        .Build(model.hidden.at, DiagnosticKind::OutOfRange, "hidden / heads", head_dim,
+               fmt::format("{} to {}, as of `head_dim`", range->low_text, range->high_text))
+        .Note(model.heads.at, "`heads` set here")
+        .Emit();
+    context.MarkFaulty(model.hidden);
     return;
   }
   // Multiples of 2 * heads give heads of even width.

@@ -77,7 +77,15 @@ static auto Run(const RunOptions& options) -> Status {
   const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
   // Not as a file in the run directory, which may be another launch's: shardc-run puts it there once the directory is
   // its.
-  const auto path = PlanInMemory(PrintPlan(*plan));
+  const std::string plan_text = PrintPlan(*plan);
+  if (plan_text.size() > MaxPlanBytes) {
+    return Fail(
+        ExitCode::RecipeRejected,
+        "the plan of {} has {} bytes of text; a plan that runs has {} at most\nfewer `layers` in [model], or `chunks` "
+        "or heads in [loss], make it shorter",
+        options.recipe.path, plan_text.size(), MaxPlanBytes);
+  }
+  const auto path = PlanInMemory(plan_text);
   if (!path) {
     return path.error();
   }

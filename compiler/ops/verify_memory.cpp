@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/ops/verify_internal.h"
 #include "compiler/plan/red_zone.h"
 
@@ -10,7 +11,6 @@ namespace shardc {
 
 namespace {
 
-constexpr int64_t MostBytes = int64_t{1} << 46;
 constexpr int64_t BufferAlignment = 64;
 
 /// Bytes of `shape`; none where a dim is under 1 or the product over MostBytes.

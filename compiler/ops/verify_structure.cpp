@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/expr/element_program.h"
 #include "compiler/expr/expr.h"
 #include "compiler/ops/verify_internal.h"
@@ -13,9 +14,6 @@ namespace shardc {
 
 namespace {
 
-constexpr int64_t MostRanks = int64_t{1} << 20;
-constexpr int64_t MostOps = int64_t{1} << 20;
-constexpr int64_t MostRepeats = int64_t{1} << 40;
 constexpr int MostNested = 2;
 
 /// Asks that the fields of one op are set and name what exists.
@@ -123,16 +121,19 @@ auto StructureVerifier::Header() -> bool {
     findings_.Add("too-many", "{} ops; plans have {} at most", ops, MostOps);
     return false;
   }
+  if (plan_.scalars.size() > MostScalars) {
+    findings_.Add("too-many", "{} scalars; plans have {} at most", plan_.scalars.size(), MostScalars);
+    return false;
+  }
   if (plan_.num_events < 0 || static_cast<size_t>(plan_.num_events) > ops) {
     findings_.Add("too-many", "{} events for {} ops", plan_.num_events, ops);
     return false;
   }
   if (plan_.Established(PassKind::Build)) {
     const RunSettings& run = plan_.run;
-    constexpr int64_t Most = int64_t{1} << 40;
     const auto expect = [&](std::string_view name, int64_t value, int64_t least) {
-      if (value < least || value > Most) {
-        findings_.Add("setting-range", "{} is {}, expected {} to {}", name, value, least, Most);
+      if (value < least || value > MostCount) {
+        findings_.Add("setting-range", "{} is {}, expected {} to {}", name, value, least, MostCount);
       }
     };
     expect("run.steps", run.steps, 0);
@@ -210,7 +211,6 @@ auto StructureVerifier::Tables() -> void {
   std::unordered_set<std::string_view> rules;
   std::unordered_set<std::string_view> formulas;
   names.reserve(static_cast<size_t>(plan_.parameters.size()));
-  constexpr int64_t MostLayers = int64_t{1} << 20;
   for (const ParameterId id : plan_.parameters.ids()) {
     const Parameter& parameter = plan_.parameters[id];
     if (!names.insert(parameter.name).second) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ops/plan_limits.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/passes/plan_header.h"
 #include "compiler/passes/seed.h"
@@ -54,6 +55,10 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
       }
       plan = *std::move(next);
       plan.passes.push_back(row.kind);
+      if (const auto broken = FindBrokenLimit(plan)) {
+        diags.Build(recipe.model.at, DiagnosticKind::PlanTooLarge, broken->what, broken->most).Emit();
+        return Rejected();
+      }
       // Without a disabled pass the verifier accepts every intermediate plan; with one, it is the developer's to judge.
       if (const auto findings = VerifyPlan(plan); !findings.empty() && options.disabled.empty()) {
         return Faults(row.kind, findings);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/plan/line_parser.h"
 #include "compiler/plan/text.h"
 
@@ -10,11 +11,11 @@ namespace shardc {
 
 namespace {
 
-constexpr size_t MaxLineBytes = size_t{64} << 10;
+/// More than any text of a recipe, spelled out.
+constexpr size_t MaxLineBytes = size_t{2} << 20;
 constexpr size_t MaxPasses = 256;
 /// Keys are searched for one by one, as names of scalars are.
 constexpr size_t MaxRecipeKeys = 1024;
-constexpr int32_t MaxScalars = 1024;
 
 auto EmptyBody(OpKind kind) -> OpBody {
   static const std::array<OpBody, NumOpKinds> bodies{
@@ -261,8 +262,8 @@ auto Parser::ParseScalar() -> bool {
   Scalar scalar;
   const int at = in_.column();
   const auto number = in_.TakeWord("id");
-  if (!number || plan_.scalars.size() == MaxScalars || number->text != fmt::format("@{}", plan_.scalars.size())) {
-    return in_.Reject(at, "the next scalar is @{}; plans have {} at most", plan_.scalars.size(), MaxScalars);
+  if (!number || plan_.scalars.size() == MostScalars || number->text != fmt::format("@{}", plan_.scalars.size())) {
+    return in_.Reject(at, "the next scalar is @{}; plans have {} at most", plan_.scalars.size(), MostScalars);
   }
   const bool read = in_.Take("name", scalar.name) && in_.Take("kind", scalar.kind) && in_.TakeItem(scalar);
   plan_.scalars.Add(std::move(scalar));
