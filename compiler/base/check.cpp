@@ -1,5 +1,7 @@
 #include "compiler/base/check.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,14 +13,22 @@ static thread_local std::string check_context;
 
 auto SetCheckContext(std::string context) -> void { check_context = std::move(context); }
 
+static int check_log = -1;
+
+auto SetCheckLog(int descriptor) -> void { check_log = descriptor; }
+
 auto CheckFailed(const char* file, int line, const char* condition, const std::string& message) -> void {
-  fmt::print(stderr, "{}:{}: CHECK failed: {}{}{}\n", file, line, condition, message.empty() ? "" : ": ",
-             Printable(message));
+  std::string text = fmt::format("{}:{}: CHECK failed: {}{}{}\n", file, line, condition, message.empty() ? "" : ": ",
+                                 Printable(message));
   if (!check_context.empty()) {
-    fmt::print(stderr, "while: {}\n", Printable(check_context));
+    text += fmt::format("while: {}\n", Printable(check_context));
   }
-  fmt::print(stderr, "this is a bug in shardc\n");
+  text += "this is a bug in shardc\n";
+  fmt::print(stderr, "{}", text);
   std::fflush(stderr);
+  if (check_log >= 0) {
+    [[maybe_unused]] const ssize_t written = write(check_log, text.data(), text.size());
+  }
   std::_Exit(1);
 }
 

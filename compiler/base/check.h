@@ -14,6 +14,9 @@ namespace shardc {
 /// What the process is doing (phase, op line, plan file), printed by a failing CHECK on this thread.
 auto SetCheckContext(std::string context) -> void;
 
+/// A file, open to append, that has what a failing CHECK prints besides; -1: none.
+auto SetCheckLog(int descriptor) -> void;
+
 }  // namespace shardc
 
 #define CHECK(condition, ...)                                                               \

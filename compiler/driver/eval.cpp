@@ -42,7 +42,7 @@ static auto Eval(const EvalOptions& options) -> Status {
                 options.recipe.path);
   }
   // Nothing of an evaluation stays on disk, its plan included.
-  const auto path = PlanInMemory(PrintPlan(*plan));
+  const auto path = TextInMemory(PrintPlan(*plan));
   if (!path) {
     return path.error();
   }

@@ -10,6 +10,7 @@
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
 #include "compiler/explain/init_table.h"
+#include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/write.h"
 
@@ -65,20 +66,50 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
   return pipeline;
 }
 
+/// The newest attempt that began from initial values, and what it put on record; nothing where there is none.
+static auto NewestInitRecord(const Descriptor& run_dir) -> ErrorOr<std::optional<std::pair<std::string, std::string>>> {
+  constexpr int64_t MostBytes = int64_t{256} << 20;
+  const auto numbers = ListAttempts(run_dir);
+  if (!numbers) {
+    return numbers.error();
+  }
+  for (auto number = numbers->rbegin(); number != numbers->rend(); ++number) {
+    const std::string name = fmt::format("{}/{}", AttemptsName, AttemptName(*number));
+    const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
+    const auto folder = attempts ? OpenDirectoryAt(*attempts, AttemptName(*number)) : attempts.error();
+    const auto status = folder ? StatusAt(*folder, std::string(InitRecordName)) : folder.error();
+    if (!status || status->kind == EntryKind::Missing) {
+      continue;
+    }
+    auto text = ReadFileAt(*folder, std::string(InitRecordName), MostBytes);
+    if (!text) {
+      return text.error();
+    }
+    return std::optional(std::pair{fmt::format("{}/{}/{}", run_dir.path(), name, InitRecordName), *std::move(text)});
+  }
+  return std::optional<std::pair<std::string, std::string>>();
+}
+
 /// What a run put on record: that of the recipe, which may not have been, or one that is asked for.
 static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::optional<RealisedInit>> {
-  const std::string& folder = run_dir.empty() ? plan.run.run_dir : run_dir;
-  const std::filesystem::path path = std::filesystem::path(folder) / InitRecordName;
+  const std::string& path = run_dir.empty() ? plan.run.run_dir : run_dir;
   std::error_code unknown;
-  if (run_dir.empty() && (folder.empty() || !std::filesystem::exists(path, unknown))) {
+  if (run_dir.empty() && (path.empty() || !std::filesystem::exists(path, unknown))) {
     return std::optional<RealisedInit>();
   }
-  constexpr size_t MostBytes = size_t{256} << 20;
-  const auto text = ReadFile(path, MostBytes);
-  if (!text) {
-    return Fail(ExitCode::Usage, "cannot read {}: {}", path.string(), text.error().message);
+  const auto folder = OpenDirectory(PosixFs(), path);
+  const auto record = folder ? NewestInitRecord(*folder) : folder.error();
+  if (!record) {
+    return Fail(ExitCode::Usage, "{}", record.error().message);
   }
-  return std::optional(ReadRealisedInit(path, *text, plan));
+  if (*record) {
+    return std::optional(ReadRealisedInit((*record)->first, (*record)->second, plan));
+  }
+  if (!run_dir.empty()) {
+    return Fail(ExitCode::Usage, "no run in {} has put on record what it began with ({}/NNNN/{})", path, AttemptsName,
+                InitRecordName);
+  }
+  return std::optional<RealisedInit>();
 }
 
 /// What the command prints or writes.

@@ -56,18 +56,18 @@ static auto Run(const RunOptions& options) -> Status {
     }
     std::error_code unknown;
     const bool is_file = std::filesystem::is_regular_file(options.recipe.path, unknown);
-    const auto path = is_file ? ErrorOr<std::string>(options.recipe.path) : PlanInMemory(*text);
+    const auto path = is_file ? ErrorOr<std::string>(options.recipe.path) : TextInMemory(*text);
     if (!path) {
       return path.error();
     }
-    std::vector<std::string> arguments{*path};
+    std::vector<std::string> arguments{*path, "--asked=" + options.recipe.path};
     if (!options.run_dir.empty()) {
       arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
     }
     return BecomeRuntime(arguments);
   }
 
-  RecipeSource source(options.recipe, text ? std::optional(*std::move(text)) : std::nullopt);
+  RecipeSource source(options.recipe, text ? std::optional(*text) : std::nullopt);
   auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
   source.PrintDiagnostics();
   if (!plan) {
@@ -85,11 +85,15 @@ static auto Run(const RunOptions& options) -> Status {
         "or heads in [loss], make it shorter",
         options.recipe.path, plan_text.size(), MaxPlanBytes);
   }
-  const auto path = PlanInMemory(plan_text);
+  const auto path = TextInMemory(plan_text);
   if (!path) {
     return path.error();
   }
-  return BecomeRuntime({*path, "--run-dir", run_dir});
+  const auto recipe = TextInMemory(text ? *text : std::string());
+  if (!recipe) {
+    return recipe.error();
+  }
+  return BecomeRuntime({*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe});
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {

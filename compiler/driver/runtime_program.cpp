@@ -34,9 +34,9 @@ auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error {
               std::strerror(errno));
 }
 
-auto PlanInMemory(std::string_view text) -> ErrorOr<std::string> {
+auto TextInMemory(std::string_view text) -> ErrorOr<std::string> {
   // Stays open over exec: no MFD_CLOEXEC.
-  const int fd = memfd_create("plan", 0);
+  const int fd = memfd_create("shardc", 0);
   if (fd < 0) {
     return Fail(ExitCode::Environment, "cannot make a file in memory: {}", std::strerror(errno));
   }

@@ -13,6 +13,6 @@ namespace shardc {
 auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error;
 
 /// A path under which shardc-run, and nobody else, reads this text.
-auto PlanInMemory(std::string_view text) -> ErrorOr<std::string>;
+auto TextInMemory(std::string_view text) -> ErrorOr<std::string>;
 
 }  // namespace shardc

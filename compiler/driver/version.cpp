@@ -4,19 +4,18 @@
 
 #include <fmt/format.h>
 
+#include "compiler/base/version.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
-static constexpr const char* Version = SHARDC_VERSION;
-
 auto VersionText(bool as_json) -> std::string {
   if (!as_json) {
-    return fmt::format("shardc {}\n", Version);
+    return fmt::format("shardc {}\n", ProgramVersion());
   }
   return fmt::format(R"({{"name":"shardc","version":"{}","plan_format":{},"compiler":"g++ {}"}})"
                      "\n",
-                     Version, Plan::Version, __VERSION__);
+                     ProgramVersion(), Plan::Version, __VERSION__);
 }
 
 }  // namespace shardc

@@ -8,9 +8,12 @@
 #include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
 #include "compiler/plan/plan.h"
+#include "runtime/checkpoint/lease.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/execution.h"
 #include "runtime/memory/arenas.h"
+#include "runtime/record/attempt.h"
+#include "runtime/record/run_directory.h"
 
 namespace shardc {
 
@@ -19,8 +22,15 @@ struct RankContext {
   int64_t rank = 0;
   ArenaSet* arenas = nullptr;
   Communicator* comm = nullptr;
-  /// Locked for this launch.
+  /// This launch's own.
   std::string run_dir;
+  /// The same, open; none where nothing is put on record.
+  const RunDirectory* directory = nullptr;
+  const Lease* lease = nullptr;
+  /// Of this launch; none where it does not train.
+  const Attempt* attempt = nullptr;
+  /// Where its lines go.
+  const RunLog* log = nullptr;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
   /// Bind every op, run none.

@@ -29,16 +29,6 @@ static auto DataOf(const Plan& plan, const std::string& run_dir) -> std::string 
   return plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
 }
 
-/// Puts a file into the run directory, whole or not at all. Called once the directory is locked and the state is
-/// accepted, so that a launch that is refused leaves what the one before put on record.
-static auto PutOnRecord(const std::string& run_dir, const std::string& name, const std::string& text) -> Status {
-  const auto directory = OpenDirectory(PosixFs(), run_dir);
-  if (!directory) {
-    return directory.error();
-  }
-  return PutFileAt(*directory, name, text);
-}
-
 using Clock = std::chrono::steady_clock;
 
 static auto SecondsSince(Clock::time_point begin) -> double {
@@ -52,7 +42,8 @@ RankRunner::RankRunner(RankContext& context)
       scalars_(static_cast<size_t>(context.plan->scalars.size())),
       binder_(&plan_, context.rank, context.arenas, &services_),
       checkpoint_dir_(DataOf(*context.plan, context.run_dir)),
-      divergence_(binder_, execution_) {
+      divergence_(binder_, execution_),
+      records_(&context, checkpoint_dir_) {
   services_.communicator = context.comm;
   services_.scalars = &scalars_;
   for (int32_t i = 0; i < plan_.parameters.size(); ++i) {
@@ -112,6 +103,11 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   return runner;
 }
 
+auto RankRunner::Say(std::string_view lines) const -> void {
+  const RunLog only_stderr;
+  (context_.log == nullptr ? only_stderr : *context_.log).Print(lines);
+}
+
 auto RankRunner::CompletedSteps() const -> int64_t { return static_cast<int64_t>(scalars_[plan_.ScalarNamed("step")]); }
 
 auto RankRunner::RunSection(SectionKind section) -> Status {
@@ -124,6 +120,9 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
   if (!ran_at_step_.insert(section).second) {
     return Success{};
   }
+  if (section == SectionKind::Save && leads() && progress_) {
+    RETURN_IF_ERROR(records_.CheckOwned());
+  }
   if (const Status ran = RunSection(section); !ran) {
     return divergence_.OfSave(ran.error(), NewestCheckpoint());
   }
@@ -132,14 +131,13 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     if (progress_) {
       progress_->Eval(CompletedSteps(), loss);
     }
-    if (metrics_) {
-      RETURN_IF_ERROR(metrics_->WriteEval(CompletedSteps(), loss, TermsOf("eval_loss_")));
-    }
+    RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf("eval_loss_")));
   }
   if (section == SectionKind::Save && leads() && progress_) {
     for (const std::string& warning : writer_->warnings()) {
       progress_->Note("warning: " + warning);
     }
+    RETURN_IF_ERROR(records_.PutSave(CompletedSteps(), writer_->last_path()));
     progress_->Note(fmt::format("step {}: saved {}", CompletedSteps(), writer_->last_path()));
   }
   return Success{};
@@ -206,22 +204,29 @@ auto RankRunner::StartFirst() -> Status {
   if (!leads()) {
     return Success{};
   }
+  const std::string why = fmt::format("no checkpoint of it in {}, and none on record", checkpoint_dir_);
   if (!seed.is_set()) {
-    PrintLog(stderr, fmt::format("run {}: started from scratch, seed {}\n", plan_.run.run_id, plan_.run.init_seed));
+    Say(fmt::format("run {}: started from scratch, seed {} ({})\n", plan_.run.run_id, plan_.run.init_seed, why));
     return Success{};
   }
+  start_ = {.kind = AttemptStart::Kind::Seed,
+            .path = seed.path,
+            .step = seed.step,
+            .run_id = seed.run_id,
+            .digest = seed.manifest};
   const auto loaded = std::count_if(plan_.parameters.begin(), plan_.parameters.end(),
                                     [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
-  PrintLog(stderr,
-           fmt::format("run {}: started from seed {} (step {} of run {}), {} parameters loaded, {} generated\n",
-                       plan_.run.run_id, seed.path, seed.step, seed.run_id, loaded, plan_.parameters.size() - loaded));
+  Say(
+      fmt::format("run {}: started from seed {} (step {} of run {}), {} parameters loaded, {} generated "
+                  "({})\n",
+                  plan_.run.run_id, seed.path, seed.step, seed.run_id, loaded, plan_.parameters.size() - loaded, why));
   return Success{};
 }
 
 auto RankRunner::OwnCheckpointDirectory() -> Status {
   LeaseOptions options;
   options.note = [this](const std::string& text) {
-    PrintLog(stderr, fmt::format("run {}: {}\n", plan_.run.run_id, text));
+    Say(fmt::format("run {}: {}\n", plan_.run.run_id, text));
   };
   options.while_waiting = [this]() -> Status {
     return context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)
@@ -233,12 +238,28 @@ auto RankRunner::OwnCheckpointDirectory() -> Status {
     return owner.error();
   }
   for (const std::string& warning : owner->warnings) {
-    PrintLog(stderr, fmt::format("warning: {}\n", warning));
+    Say(fmt::format("warning: {}\n", warning));
   }
   lease_ = std::move(owner->lease);
   writer_->UseLease(lease_.get());
   // Better now than at the first save.
   return FollowRankZero(*context_.comm, leads() ? writer_->CheckManifestSize() : Status(Success{}));
+}
+
+auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status {
+  Status compared = Success{};
+  if (leads()) {
+    for (const std::string& skipped : newest ? newest->skipped : std::vector<std::string>()) {
+      Say(fmt::format("warning: {}\n", skipped));
+    }
+    const auto note = records_.CompareWithSaves(newest);
+    if (!note) {
+      compared = note.error();
+    } else if (!note->empty()) {
+      Say(*note + "\n");
+    }
+  }
+  return FollowRankZero(*context_.comm, compared);
 }
 
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
@@ -248,20 +269,16 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   if (!newest) {
     return newest.error();
   }
-  if (leads() && *newest) {
-    for (const std::string& skipped : (*newest)->skipped) {
-      PrintLog(stderr, fmt::format("warning: {}\n", skipped));
-    }
-  }
+  RETURN_IF_ERROR(CompareWithSaves(*newest));
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
   if (*newest) {
     RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
     RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
     RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
+    start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
     if (leads()) {
-      PrintLog(stderr, fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path,
-                                   CompletedSteps()));
+      Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));
     }
   } else {
     RETURN_IF_ERROR(StartFirst());
@@ -278,8 +295,8 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     realised_ = *std::move(realised);
   }
   if (leads()) {
-    PrintLog(stderr, fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
-                                 SecondsSince(begin), *newest ? "load" : "initialise", drawn->elements));
+    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
+                    SecondsSince(begin), *newest ? "load" : "initialise", drawn->elements));
   }
   return CompletedSteps();
 }
@@ -342,27 +359,27 @@ auto RankRunner::Record(double seconds) -> Status {
                             .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
                             .terms = TermsOf("loss_")};
   progress_->Step(metrics);
-  return metrics_->Write(metrics);
+  return records_.WriteStep(metrics);
 }
 
 auto RankRunner::ReportMemory() -> void {
-  PrintLog(stderr, fmt::format("memory of rank {}:\n", context_.rank));
+  Say(fmt::format("memory of rank {}:\n", context_.rank));
   if (guard_ != nullptr) {
     for (const PageUse& use : guard_->MeasurePages()) {
       if (use.with_buffers.value > 0) {
-        PrintLog(stderr, fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
-                                     ToText(use.arena), use.with_buffers.value, use.written.value));
+        Say(fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
+                        ToText(use.arena), use.with_buffers.value, use.written.value));
       }
     }
     return;
   }
   for (const ArenaUse& use : context_.arenas->MeasureUse()) {
     if (use.planned.value > 0) {
-      PrintLog(stderr, fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena),
-                                   use.planned.value, use.touched.value));
+      Say(fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
+                      use.touched.value));
     }
   }
-  PrintLog(stderr, fmt::format("  {:<18} peak    {:>12} B resident\n", "process", MeasurePeakResident().value));
+  Say(fmt::format("  {:<18} peak    {:>12} B resident\n", "process", MeasurePeakResident().value));
 }
 
 auto RankRunner::ReportSources() -> Status {
@@ -371,10 +388,9 @@ auto RankRunner::ReportSources() -> Status {
     return uses.error();
   }
   for (const SourceUse& use : *uses) {
-    PrintLog(stderr,
-             fmt::format("  source {}: {}{} samples in {} steps, {:.2f} epochs of {}\n", use.name,
-                         use.is_exact ? "" : "about ", use.samples, plan_.run.steps,
-                         static_cast<double>(use.samples) / static_cast<double>(use.epoch_samples), use.epoch_samples));
+    Say(fmt::format("  source {}: {}{} samples in {} steps, {:.2f} epochs of {}\n", use.name,
+                    use.is_exact ? "" : "about ", use.samples, plan_.run.steps,
+                    static_cast<double>(use.samples) / static_cast<double>(use.epoch_samples), use.epoch_samples));
   }
   return Success{};
 }
@@ -386,27 +402,15 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   }
   if (leads()) {
     RETURN_IF_ERROR(ReportSources());
-    RETURN_IF_ERROR(PutOnRecord(context_.run_dir, "plan.shardc", PrintPlan(plan_)));
-    if (realised_) {
-      RETURN_IF_ERROR(PutOnRecord(context_.run_dir, std::string(InitRecordName), ToText(*realised_)));
-    }
-    if (!seed_manifest_.empty()) {
-      RETURN_IF_ERROR(PutOnRecord(context_.run_dir, SeedRecordName, seed_manifest_));
-    }
-    auto metrics = MetricsWriter::Open(context_.run_dir + "/metrics.jsonl", *begun);
-    if (!metrics) {
-      return metrics.error();
-    }
-    metrics_ = *std::move(metrics);
-    progress_ = std::make_unique<Progress>(plan_.run.steps, plan_.run.log_every);
+    RETURN_IF_ERROR(records_.Begin(start_, realised_, seed_manifest_, *begun));
+    progress_ = std::make_unique<Progress>(plan_.run.steps, plan_.run.log_every, *context_.log);
   }
   if (*begun >= plan_.run.steps) {
     if (leads()) {
-      PrintLog(stderr,
-               *begun == plan_.run.steps
-                   ? fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps)
-                   : fmt::format("run {}: its checkpoint is of step {}, and train.steps is {}: nothing is left to do\n",
-                                 plan_.run.run_id, *begun, plan_.run.steps));
+      Say(*begun == plan_.run.steps
+              ? fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps)
+              : fmt::format("run {}: its checkpoint is of step {}, and train.steps is {}: nothing is left to do\n",
+                            plan_.run.run_id, *begun, plan_.run.steps));
     }
     return ExitCode::Ok;
   }

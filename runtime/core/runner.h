@@ -16,8 +16,8 @@
 #include "runtime/core/program.h"
 #include "runtime/core/rank_binder.h"
 #include "runtime/core/rank_main.h"
+#include "runtime/core/run_records.h"
 #include "runtime/data/token_reader.h"
-#include "runtime/metrics/metrics_writer.h"
 #include "runtime/metrics/progress.h"
 
 namespace shardc {
@@ -67,6 +67,10 @@ class RankRunner {
   /// The metrics whose names begin so.
   auto TermsOf(std::string_view prefix) const -> std::vector<LossTerm>;
   auto Record(double seconds) -> Status;
+  /// Rank 0 looks whether what was found is what was saved. Collective.
+  auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;
+  /// Whole lines for people.
+  auto Say(std::string_view lines) const -> void;
   auto ReportMemory() -> void;
   /// How often the run reads each source of a mixture.
   auto ReportSources() -> Status;
@@ -93,12 +97,13 @@ class RankRunner {
   /// Rank 0's. The writer looks at it.
   std::unique_ptr<Lease> lease_;
   std::unique_ptr<CheckpointWriter> writer_;
-  std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
   std::string checkpoint_dir_;
   /// The checkpoint that the state came back from.
   std::string restored_from_;
   Divergence divergence_;
+  RunRecords records_;
+  AttemptStart start_;
   std::array<std::optional<Program>, NumSections> programs_;
   std::vector<std::pair<ScalarId, StepEvaluator>> schedules_;
   std::set<SectionKind> ran_at_step_;

@@ -17,20 +17,16 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/checkpoint/lease.h"
 #include "runtime/comm/host_communicator.h"
 #include "runtime/comm/host_group.h"
-#include "runtime/launch/run_dir_lock.h"
 #include "runtime/memory/available_memory.h"
+#include "runtime/metrics/metrics_writer.h"
+#include "runtime/record/run_directory.h"
 
 namespace shardc {
 
 using Clock = std::chrono::steady_clock;
-
-/// One line, in one piece, whoever else writes.
-static auto PrintLine(const std::string& text) -> void {
-  const std::string line = text + "\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-}
 
 namespace {
 
@@ -39,12 +35,46 @@ struct Job {
   const Plan* plan = nullptr;
   const LaunchOptions* options = nullptr;
   const RankMain* rank_main = nullptr;
-  RunDirLock lock;
+  std::unique_ptr<Lease> lease;
+  std::optional<RunDirectory> directory;
+  std::optional<Attempt> attempt;
+  RunLog only_stderr;
   SharedArenas arenas;
   std::unique_ptr<HostGroup> group;
+
+  auto log() const -> const RunLog& { return attempt ? attempt->log() : only_stderr; }
+  /// A line for people.
+  auto Say(const std::string& text) const -> void { log().Print(text + "\n"); }
 };
 
 }  // namespace
+
+/// Makes it this launch's own. One that trains begins its record.
+static auto TakeRunDirectory(Job& job) -> Status {
+  const LaunchOptions& options = *job.options;
+  auto directory = RunDirectory::Open(options.run_dir);
+  if (!directory) {
+    return directory.error();
+  }
+  job.directory = *std::move(directory);
+  auto lease = Lease::Acquire(options.run_dir, job.plan->run.run_id,
+                              {.what = "run directory",
+                               .remedy = "give the other launch another `--run-dir`",
+                               .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
+  if (!lease) {
+    return lease.error();
+  }
+  job.lease = *std::move(lease);
+  if (!options.dry) {
+    auto attempt = Attempt::Begin(job.directory->folder(), *job.plan, options.request);
+    if (!attempt) {
+      return Fail(attempt.error().code, "cannot put this launch on record: {}", attempt.error().message);
+    }
+    job.attempt = *std::move(attempt);
+    SetCheckLog(job.log().descriptor());
+  }
+  return Success{};
+}
 
 static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOptions& options,
                     const RankMain& rank_main) -> ErrorOr<Job> {
@@ -64,13 +94,25 @@ static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOp
   }
   job.arenas = *std::move(arenas);
   if (!options.run_dir.empty() && options.eval_checkpoint.empty()) {
-    auto lock = RunDirLock::Acquire(options.run_dir);
-    if (!lock) {
-      return lock.error();
-    }
-    job.lock = *std::move(lock);
+    RETURN_IF_ERROR(TakeRunDirectory(job));
   }
   return job;
+}
+
+/// What came of the launch; it changes nothing of it.
+static auto PutEndOnRecord(const Job& job, int exit_code, const std::string& error) -> void {
+  if (!job.attempt) {
+    return;
+  }
+  const Status recorded = job.attempt->RecordEnd(exit_code, error, LastStepInMetrics(job.directory->folder()));
+  if (!recorded) {
+    job.Say(fmt::format("warning: the end of this attempt is not on record: {}", recorded.error().message));
+  }
+  SetCheckLog(-1);
+}
+
+static auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void {
+  PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
 /// Runs one rank in the calling process or thread, and reports how it went.
@@ -83,8 +125,8 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
     if (!arenas) {
       return arenas.error();
     }
-    const WaitOptions waits{.timeout = options.timeout, .warn = [rank](const std::string& text) {
-                              PrintLine(fmt::format("warning: rank {} {}", rank, text));
+    const WaitOptions waits{.timeout = options.timeout, .warn = [&job, rank](const std::string& text) {
+                              job.Say(fmt::format("warning: rank {} {}", rank, text));
                             }};
     HostCommunicator comm(group, rank, arenas->peers(), waits);
     RankContext context{.plan = job.plan,
@@ -92,6 +134,10 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
                         .arenas = &*arenas,
                         .comm = &comm,
                         .run_dir = options.run_dir,
+                        .directory = job.directory ? &*job.directory : nullptr,
+                        .lease = job.lease.get(),
+                        .attempt = job.attempt ? &*job.attempt : nullptr,
+                        .log = &job.log(),
                         .eval_checkpoint = options.eval_checkpoint,
                         .dry = options.dry,
                         .json = options.json,
@@ -106,7 +152,7 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
   }
   // Printed before the others can know, so that the first error stands first.
   if (group.IsNews(result.error().message)) {
-    PrintLine(fmt::format("error: rank {}: {}", rank, result.error().message));
+    job.Say(fmt::format("error: rank {}: {}", rank, result.error().message));
   }
   group.MarkFailed(rank, result.error().code);
   return result.error().code;
@@ -231,6 +277,7 @@ class Launcher {
 
   auto Start() -> Status;
   auto Watch() -> ExitCode;
+  auto job() const -> const Job& { return job_; }
 
  private:
   struct Child {
@@ -308,6 +355,7 @@ auto Launcher::Watch() -> ExitCode {
 auto Launcher::HandleSignal(int signal) -> void {
   if (signal == SIGINT && ++interrupts_ > 1) {
     SignalAll(SIGKILL);
+    PutEndOnRecord(job_, 128 + SIGINT, "interrupted twice");
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
     sigset_t set;
@@ -350,8 +398,8 @@ auto Launcher::HandleExit(int64_t rank, int status) -> void {
   }
   const bool reported = WIFEXITED(status) && group.StateOf(rank) == RankState::Failed;
   if (!reported && sent_ == 0) {
-    PrintLine(fmt::format("error: {}{}", group.FailureText(failure),
-                          failure.signal == SIGKILL ? "; the kernel sends SIGKILL when memory runs out" : ""));
+    job_.Say(fmt::format("error: {}{}", group.FailureText(failure),
+                         failure.signal == SIGKILL ? "; the kernel sends SIGKILL when memory runs out" : ""));
   }
   group.MarkFailed(rank, failure.code, failure.signal);
 }
@@ -368,8 +416,8 @@ auto Launcher::EndTheRest() -> void {
   if (since >= grace && sent_ == 0) {
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       if (children_[rank].running) {
-        PrintLine(fmt::format("warning: rank {} has not ended {:g} s after the failure and is ended, {}", rank, grace,
-                              job_.group->PositionText(static_cast<int64_t>(rank))));
+        job_.Say(fmt::format("warning: rank {} has not ended {:g} s after the failure and is ended, {}", rank, grace,
+                             job_.group->PositionText(static_cast<int64_t>(rank))));
       }
     }
     sent_ = SIGTERM;
@@ -395,8 +443,10 @@ auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain&
     return job.error();
   }
   Launcher launcher(*std::move(job));
-  RETURN_IF_ERROR(launcher.Start());
-  return launcher.Watch();
+  const Status started = launcher.Start();
+  const ErrorOr<ExitCode> result = started ? ErrorOr<ExitCode>(launcher.Watch()) : started.error();
+  PutEndOnRecord(launcher.job(), result);
+  return result;
 }
 
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
@@ -413,15 +463,14 @@ auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMai
   for (std::thread& thread : threads) {
     thread.join();
   }
-  if (const auto failure = job.group->FirstFailure()) {
-    return failure->code;
-  }
+  ExitCode first = ExitCode::Ok;
   for (const ExitCode code : codes) {
-    if (code != ExitCode::Ok) {
-      return code;
-    }
+    first = first == ExitCode::Ok ? code : first;
   }
-  return ExitCode::Ok;
+  const auto failure = job.group->FirstFailure();
+  const ErrorOr<ExitCode> result = failure ? failure->code : first;
+  PutEndOnRecord(job, result);
+  return result;
 }
 
 }  // namespace shardc

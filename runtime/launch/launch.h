@@ -1,10 +1,14 @@
 // Starts the ranks of a plan on this host and sees them through: as processes forked from one launcher (the default),
 // or as threads of this process (tests). A rank that fails takes the job down within seconds, its own error first.
 //
-// Processes. Control block and shared arenas are made before the fork; the launcher makes no thread and no LibTorch
-// call. A signal (SIGTERM, SIGUSR1, SIGINT, and SIGHUP unless it is ignored) to any rank or to the launcher raises one
-// flag for all, and the run stops at the next step boundary; a second SIGINT ends at once. A rank that dies is marked
-// in the control block, where every wait of the others sees it. Ranks die with their launcher.
+// A launch that trains is an attempt of its run, on record in the run directory from before the first rank to after the
+// last.
+//
+// Processes. Control block and shared arenas are made before the fork; the launcher makes no thread but that which
+// keeps the run directory's lease, and no LibTorch call. A signal (SIGTERM, SIGUSR1, SIGINT, and SIGHUP unless it is
+// ignored) to any rank or to the launcher raises one flag for all, and the run stops at the next step boundary; a
+// second SIGINT ends at once. A rank that dies is marked in the control block, where every wait of the others sees it.
+// Ranks die with their launcher.
 #pragma once
 
 #include <string>
@@ -13,12 +17,15 @@
 #include "compiler/base/units.h"
 #include "compiler/plan/plan.h"
 #include "runtime/core/rank_main.h"
+#include "runtime/record/attempt.h"
 
 namespace shardc {
 
 struct LaunchOptions {
-  /// Made where missing, and locked, unless a checkpoint is evaluated. Empty: none.
+  /// Made where missing, and this launch's alone, unless a checkpoint is evaluated. Empty: none.
   std::string run_dir;
+  /// For the record.
+  AttemptRequest request;
   std::string eval_checkpoint;
   bool dry = false;
   bool json = false;

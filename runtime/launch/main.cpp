@@ -15,6 +15,7 @@
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
+#include "runtime/kernels/torch_version.h"
 #include "runtime/launch/environment.h"
 #include "runtime/launch/launch.h"
 
@@ -51,7 +52,9 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return plan;
 }
 
-static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<ExitCode> {
+/// `recipe_path`: where the text of the recipe lies that the plan was made from, for the record.
+static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
+    -> ErrorOr<ExitCode> {
   RETURN_IF_ERROR(RefuseOtherLaunchers(std::getenv));
   auto plan = ReadPlan(plan_path);
   if (!plan) {
@@ -67,6 +70,17 @@ static auto Run(const std::string& plan_path, LaunchOptions options) -> ErrorOr<
   if (options.run_dir.empty()) {
     options.run_dir = plan->run.run_dir;
   }
+  if (options.request.path.empty()) {
+    options.request.path = plan_path;
+  }
+  if (!recipe_path.empty()) {
+    auto text = ReadFile(recipe_path, MaxPlanBytes);
+    if (!text) {
+      return Fail(text.error().code, "cannot read the recipe {}: {}", recipe_path, text.error().message);
+    }
+    options.request.recipe = *std::move(text);
+  }
+  options.request.torch_version = TorchVersion();
   return LaunchLocal(*plan, options, RunRank);
 }
 
@@ -78,6 +92,7 @@ auto main(int argc, char** argv) -> int {
   // A reader of the log that went away ends no run; a write to it fails, and that is all.
   std::signal(SIGPIPE, SIG_IGN);
   std::string plan_path;
+  std::string recipe_path;
   std::string format = "text";
   LaunchOptions options;
   CLI::App app{
@@ -93,6 +108,10 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for its peers (default 600)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--dry", options.dry, "Bind every op, run none");
+  // From `shardc run`.
+  constexpr const char* Hidden = "";
+  app.add_option("--asked", options.request.path, "For the record: the recipe, or plan, that was named")->group(Hidden);
+  app.add_option("--asked-text", recipe_path, "For the record: a file with the text of that recipe")->group(Hidden);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -104,7 +123,7 @@ auto main(int argc, char** argv) -> int {
     return code == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
   options.json = format == "json";
-  const auto result = Run(plan_path, options);
+  const auto result = Run(plan_path, recipe_path, options);
   if (!result) {
     std::cerr << "error: " << Printable(result.error().message) << "\n";
     return static_cast<int>(result.error().code);

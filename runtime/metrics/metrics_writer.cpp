@@ -1,25 +1,15 @@
 #include "runtime/metrics/metrics_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <string_view>
+
+#include "compiler/base/files.h"
 
 namespace shardc {
 
 namespace {
-
-auto SystemError(const char* what, const std::string& path) -> Error {
-  const int code = errno;
-  return Fail(ExitCode::Environment, "cannot {} {}: {}", what, path, std::strerror(code));
-}
 
 /// Shortest text that reads back to the same double.
 auto Number(double value) -> std::string { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -34,7 +24,7 @@ auto Fields(const std::vector<LossTerm>& terms) -> std::string {
 }
 
 /// The step of a line; none where it is no object with one.
-auto StepOf(const std::string& line) -> std::optional<int64_t> {
+auto StepOf(std::string_view line) -> std::optional<int64_t> {
   const auto parsed = nlohmann::json::parse(line, nullptr, false);
   if (!parsed.is_object()) {
     return std::nullopt;
@@ -46,25 +36,56 @@ auto StepOf(const std::string& line) -> std::optional<int64_t> {
   return step->get<int64_t>();
 }
 
-}  // namespace
-
-auto MetricsWriter::Open(const std::string& path, int64_t restored_step) -> ErrorOr<std::unique_ptr<MetricsWriter>> {
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
-    std::error_code failure;
-    std::filesystem::create_directories(folder, failure);
-    if (failure) {
-      return Fail(ExitCode::Environment, "cannot make directory {}: {}", folder.string(), failure.message());
-    }
+/// Calls visit(line) for each, its line end left out.
+template <class Visit>
+auto ForEachLine(std::string_view text, Visit&& visit) -> void {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    visit(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
-  RETURN_IF_ERROR(TruncateAfter(path, restored_step));
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    return SystemError("open", path);
-  }
-  return std::unique_ptr<MetricsWriter>(new MetricsWriter(path, descriptor));
 }
 
-MetricsWriter::~MetricsWriter() { close(descriptor_); }
+/// The file as it is to be appended to.
+auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped) -> Status {
+  // As large as a disk has room for.
+  constexpr int64_t MaxBytes = int64_t{1} << 40;
+  const auto status = StatusAt(run_dir, MetricsName);
+  if (!status) {
+    return status.error();
+  }
+  if (status->kind == EntryKind::Missing) {
+    return Success{};
+  }
+  const auto text = ReadFileAt(run_dir, MetricsName, MaxBytes);
+  if (!text) {
+    return text.error();
+  }
+  std::string kept;
+  std::string taken_out;
+  ForEachLine(*text, [&](std::string_view line) {
+    const auto step = StepOf(line);
+    std::string& to = step && *step <= restored_step ? kept : taken_out;
+    to.append(line).push_back('\n');
+  });
+  // An empty line holds nothing to keep.
+  if (taken_out.find_first_not_of('\n') != std::string::npos) {
+    RETURN_IF_ERROR(PutFileAt(dropped, DroppedMetricsName, taken_out));
+  }
+  return kept == *text && status->num_links <= 1 ? Status(Success{}) : PutFileAt(run_dir, MetricsName, kept);
+}
+
+}  // namespace
+
+auto MetricsWriter::Open(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped)
+    -> ErrorOr<std::unique_ptr<MetricsWriter>> {
+  RETURN_IF_ERROR(CutBack(run_dir, restored_step, dropped));
+  auto file = OpenForAppendAt(run_dir, MetricsName);
+  if (!file) {
+    return file.error();
+  }
+  return std::unique_ptr<MetricsWriter>(new MetricsWriter(*std::move(file)));
+}
 
 auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
   return Append(fmt::format(R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"step_ms":{},"tokens_per_s":{}{}}})",
@@ -76,56 +97,26 @@ auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<
   return Append(fmt::format(R"({{"step":{},"eval_loss":{}{}}})", step, Number(eval_loss), Fields(terms)));
 }
 
-auto MetricsWriter::Append(const std::string& line) -> Status {
-  const std::string text = line + "\n";
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(descriptor_, text.data() + done, text.size() - done);
-    if (n < 0 && errno != EINTR) {
-      return SystemError("write", path_);
-    }
-    done += n > 0 ? static_cast<size_t>(n) : 0;
-  }
-  return Success{};
-}
+auto MetricsWriter::Append(const std::string& line) -> Status { return AppendAll(file_, line + "\n"); }
 
-auto MetricsWriter::TruncateAfter(const std::string& path, int64_t step) -> Status {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    if (std::filesystem::exists(path)) {
-      return SystemError("read", path);
+auto LastStepInMetrics(const Descriptor& run_dir) -> std::optional<int64_t> {
+  constexpr int64_t TailBytes = int64_t{1} << 16;
+  const auto file = OpenFileAt(run_dir, MetricsName);
+  const auto bytes = file ? FileBytes(*file) : file.error();
+  if (!bytes) {
+    return std::nullopt;
+  }
+  std::string tail(static_cast<size_t>(std::min(TailBytes, *bytes)), '\0');
+  if (!ReadAll(*file, tail.data(), static_cast<int64_t>(tail.size()), *bytes - static_cast<int64_t>(tail.size()))) {
+    return std::nullopt;
+  }
+  std::optional<int64_t> last;
+  ForEachLine(tail, [&](std::string_view line) {
+    if (const auto step = StepOf(line)) {
+      last = step;
     }
-    return Success{};
-  }
-  const std::string temporary = path + ".tmp";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  std::string line;
-  while (std::getline(in, line)) {
-    const auto of_line = StepOf(line);
-    if (of_line && *of_line <= step) {
-      out << line << '\n';
-    }
-  }
-  out.close();
-  if (in.bad() || !out) {
-    return SystemError("write", temporary);
-  }
-  // On disk before the rename: else a power loss can leave an empty file under the good name.
-  const int descriptor = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return SystemError("open", temporary);
-  }
-  const bool synced = fsync(descriptor) == 0;
-  const int code = errno;
-  close(descriptor);
-  if (!synced) {
-    errno = code;
-    return SystemError("fsync", temporary);
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return SystemError("rename", temporary);
-  }
-  return Success{};
+  });
+  return last;
 }
 
 }  // namespace shardc

@@ -3,12 +3,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
 
 namespace shardc {
+
+constexpr const char* MetricsName = "metrics.jsonl";
+constexpr const char* DroppedMetricsName = "metrics_dropped.jsonl";
 
 /// The mean of one term of the loss by itself, as the metric is called: "loss_image".
 struct LossTerm {
@@ -31,10 +37,12 @@ struct StepMetrics {
 
 class MetricsWriter {
  public:
-  /// Opens for appending, after cutting the file back to the lines of steps up to `restored_step` (0 at a first start).
-  /// Makes the folder.
-  static auto Open(const std::string& path, int64_t restored_step) -> ErrorOr<std::unique_ptr<MetricsWriter>>;
-  ~MetricsWriter();
+  /// Opens metrics.jsonl of an open run directory for appending, after taking out the lines of steps behind
+  /// `restored_step` (0 at a first start), and those that are no object with a step (a half-written last one): it stays
+  /// one curve. What is taken out lies in `dropped`, as metrics_dropped.jsonl, before it is gone here.
+  /// Errors: a name is a link or no regular file. A file that has another name besides is not changed under that one.
+  static auto Open(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped)
+      -> ErrorOr<std::unique_ptr<MetricsWriter>>;
   MetricsWriter(const MetricsWriter&) = delete;
   auto operator=(const MetricsWriter&) -> MetricsWriter& = delete;
 
@@ -44,16 +52,14 @@ class MetricsWriter {
   /// {"step":...,"eval_loss":...}, and the terms.
   auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> Status;
 
-  /// Drops lines of later steps, and lines that are no object with a step (a half-written last one). All or nothing:
-  /// the new file takes the old one's place by a rename. A missing file is fine.
-  static auto TruncateAfter(const std::string& path, int64_t step) -> Status;
-
  private:
-  MetricsWriter(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  explicit MetricsWriter(Descriptor file) : file_(std::move(file)) {}
   auto Append(const std::string& line) -> Status;
 
-  std::string path_;
-  int descriptor_ = -1;
+  Descriptor file_;
 };
+
+/// The step of the last whole line of a run directory's metrics; none where there is none.
+auto LastStepInMetrics(const Descriptor& run_dir) -> std::optional<int64_t>;
 
 }  // namespace shardc

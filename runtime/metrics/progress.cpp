@@ -14,16 +14,17 @@ static auto IsTerminal(std::FILE* out) -> bool {
   return isatty(fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
-Progress::Progress(int64_t steps, int64_t log_every, std::FILE* out)
-    : Progress(steps, log_every, out, IsTerminal(out)) {}
+Progress::Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FILE* out)
+    : Progress(steps, log_every, log, out, IsTerminal(out)) {}
 
-Progress::Progress(int64_t steps, int64_t log_every, std::FILE* out, bool terminal)
-    : steps_(steps), log_every_(std::max<int64_t>(1, log_every)), out_(out), terminal_(terminal) {}
+Progress::Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FILE* out, bool terminal)
+    : steps_(steps), log_every_(std::max<int64_t>(1, log_every)), log_(log), out_(out), terminal_(terminal) {}
 
 auto Progress::Step(const StepMetrics& metrics) -> void {
   constexpr double Weight = 0.1;
   step_ms_ = step_ms_ == 0 ? metrics.step_ms : (1 - Weight) * step_ms_ + Weight * metrics.step_ms;
-  if (!terminal_ && metrics.step % log_every_ != 0 && metrics.step != steps_) {
+  const bool is_logged = metrics.step % log_every_ == 0 || metrics.step == steps_;
+  if (!terminal_ && !is_logged) {
     return;
   }
   const double seconds_left = static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000;
@@ -37,6 +38,9 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   } else {
     PrintLog(out_, line + "\n");
   }
+  if (is_logged) {
+    log_.Keep(line + "\n");
+  }
 }
 
 auto Progress::Eval(int64_t step, double eval_loss) -> void {
@@ -46,6 +50,7 @@ auto Progress::Eval(int64_t step, double eval_loss) -> void {
 auto Progress::Note(const std::string& text) -> void {
   Clear();
   PrintLog(out_, text + "\n");
+  log_.Keep(text + "\n");
 }
 
 auto Progress::Finish() -> void {

@@ -8,14 +8,16 @@
 #include <string_view>
 
 #include "runtime/metrics/metrics_writer.h"
+#include "runtime/metrics/run_log.h"
 
 namespace shardc {
 
 class Progress {
  public:
-  /// `steps`: where the run ends. `out` is a terminal or not: isatty, and TERM is not dumb.
-  Progress(int64_t steps, int64_t log_every, std::FILE* out = stderr);
-  Progress(int64_t steps, int64_t log_every, std::FILE* out, bool terminal);
+  /// `steps`: where the run ends. `log` outlives it, and has the plain lines, on a terminal too. `out` is a terminal or
+  /// not: isatty, and TERM is not dumb.
+  Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FILE* out = stderr);
+  Progress(int64_t steps, int64_t log_every, const RunLog& log, std::FILE* out, bool terminal);
   ~Progress() { Finish(); }
 
   auto Step(const StepMetrics& metrics) -> void;
@@ -30,6 +32,7 @@ class Progress {
 
   int64_t steps_;
   int64_t log_every_;
+  const RunLog& log_;
   std::FILE* out_;
   bool terminal_;
   bool line_open_ = false;

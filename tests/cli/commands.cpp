@@ -245,10 +245,15 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
   EXPECT_THAT(print({}).out, Not(HasSubstr("realised")));
 
   // In the recipe's run directory, and in another that is named.
-  const std::string file = folder / "runs/sound/init.json";
-  const std::string other_file = folder / "other/init.json";
-  std::filesystem::create_directories(folder / "runs/sound");
-  std::filesystem::create_directories(folder / "other");
+  const std::string file = folder / "runs/sound/attempts/0002/init.json";
+  const std::string other_file = folder / "other/attempts/0010/init.json";
+  for (const char* name : {"runs/sound/attempts/0001", "runs/sound/attempts/0002", "runs/sound/attempts/0003",
+                           "other/attempts/0009", "other/attempts/0010", "bare/attempts/0001"}) {
+    std::filesystem::create_directories(folder / name);
+  }
+  // Of earlier attempts that began anew, and nothing beside the newest one.
+  WriteText(folder / "runs/sound/attempts/0001/init.json", "{");
+  WriteText(folder / "other/attempts/0009/init.json", "{");
   const std::string record = RecordOf(recipe);
   WriteText(file, record);
   const std::string text = print({}).out;
@@ -294,7 +299,15 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
   const std::string nowhere = folder / "nowhere";
   const Finished missing = print({"--run-dir", nowhere});
   EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_THAT(missing.err, HasSubstr(fmt::format("cannot read {}/init.json: No such file or directory", nowhere)));
+  EXPECT_THAT(missing.err, HasSubstr(fmt::format("cannot open directory {}: No such file or directory", nowhere)));
+  const Finished bare = print({"--run-dir", folder / "bare"});
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_THAT(bare.err, HasSubstr("has put on record what it began with (attempts/NNNN/init.json)"));
+  // A link is no attempt, nor is a file that is one a record.
+  std::filesystem::create_directory_symlink(folder / "other/attempts/0010", folder / "bare/attempts/0002");
+  EXPECT_EQ(print({"--run-dir", folder / "bare"}).exit_code, 2);
+  std::filesystem::create_symlink(other_file, folder / "bare/attempts/0001/init.json");
+  EXPECT_THAT(print({"--run-dir", folder / "bare"}).err, HasSubstr("symbolic link"));
   EXPECT_EQ(RunShardc({"plan", recipe, "--run-dir", other}).exit_code, 2);
 }
 
@@ -336,8 +349,10 @@ class BesideRuntime : public testing::Test {
     recipe_ = WriteIn(folder_, "sound.toml", SoundRecipe());
   }
   auto AddRuntime() -> void {
-    const std::string path =
-        WriteIn(folder_, "shardc-run", "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\nexit 7\n");
+    const std::string path = WriteIn(folder_, "shardc-run",
+                                     "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\n"
+                                     "[ \"$5\" = --asked-text ] && tr -d '\\n' < \"$6\"; true\n"
+                                     "exit 7\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   auto Run(const std::vector<std::string>& arguments) -> Finished { return RunProgram(folder_ / "shardc", arguments); }
@@ -351,16 +366,18 @@ TEST_F(BesideRuntime, RunHandsOverThePlan) {
   const std::string default_dir = folder_ / "runs/sound";
   Finished finished = Run({"run", recipe_});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
-  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + default_dir + "\\|plan "));
+  const std::string asked =
+      fmt::format("\\|--asked={}\\|--asked-text\\|/proc/self/fd/[0-9]+\\|plan .model.*train.*", recipe_);
+  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + default_dir + asked));
 
   const std::string other_dir = folder_ / "a/b";
   finished = Run({"run", recipe_, "--run-dir", other_dir, "--set", "start.run_id=x"});
-  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + other_dir + "\\|plan "));
+  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + other_dir + asked));
 
   const std::string plan = folder_ / "sound.plan";
   EXPECT_EQ(Run({"plan", recipe_, "-o", plan}).exit_code, 0);
-  EXPECT_EQ(Run({"run", plan}).out, plan + "|plan ");
-  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, plan + "|--run-dir|d|plan ");
+  EXPECT_EQ(Run({"run", plan}).out, fmt::format("{0}|--asked={0}|plan ", plan));
+  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, fmt::format("{0}|--asked={0}|--run-dir|d|plan ", plan));
   EXPECT_EQ(Run({"run", plan, "--set", "mesh.dp=2"}).exit_code, 2);
 }
 

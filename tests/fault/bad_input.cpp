@@ -56,7 +56,7 @@ struct RefusedCase {
 TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
   const auto checkpoints = ContentsOf(*training_ / "run/checkpoints");
   const std::string metrics = ReadText(*training_ / "run/metrics.jsonl");
-  const std::string plan = ReadText(*training_ / "run/plan.shardc");
+  const std::string plan = ReadText(*training_ / "run/attempts/0001/plan.shardc");
   WriteBin(*training_ / "other.bin", std::vector<uint16_t>(5000, 9));
   WriteText(*training_ / "cut.bin", ReadText(*training_ / "tokens.bin").substr(0, 3000));
   WriteText(*training_ / "words.txt", "these are words, and longer than any header by far" + std::string(2000, '.'));
@@ -116,7 +116,7 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
     }
     EXPECT_TRUE(ContentsOf(*training_ / "run/checkpoints") == checkpoints) << test.sets[0];
     EXPECT_EQ(ReadText(*training_ / "run/metrics.jsonl"), metrics) << test.sets[0];
-    EXPECT_TRUE(ReadText(*training_ / "run/plan.shardc") == plan) << test.sets[0];
+    EXPECT_TRUE(ReadText(*training_ / "run/attempts/0001/plan.shardc") == plan) << test.sets[0];
   }
   const Outcome good = training_->Run();
   EXPECT_EQ(good.status, 0) << good.err;
@@ -154,7 +154,7 @@ TEST_F(BadInput, TokenFileCutShortDuringTheRun) {
 }
 
 TEST_F(BadInput, Plans) {
-  const std::string plan = ReadText(*training_ / "run/plan.shardc");
+  const std::string plan = ReadText(*training_ / "run/attempts/0001/plan.shardc");
   const auto moved = [&](const std::vector<std::string>& parts, int64_t by) {
     const std::string line = LineWith(plan, parts);
     const size_t number = line.rfind("offset=") + 7;
@@ -298,8 +298,8 @@ TEST_F(BadInput, TwoRunsInOneRunDirectory) {
   const Outcome second = training.Run();
   EXPECT_TRUE(first.is_running()) << "the first run is too short for this machine";
   EXPECT_EQ(second.status, 6);
-  EXPECT_THAT(second.err, HasSubstr(fmt::format("run directory {} is in use by another launch (process {})",
-                                                training / "run", first.pid())));
+  EXPECT_THAT(second.err, HasSubstr(fmt::format("run directory {} is in use by run tiny", training / "run")));
+  EXPECT_THAT(second.err, HasSubstr(fmt::format("process {}", first.pid())));
   const Outcome outcome = first.Wait();
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   ASSERT_EQ(training.Run("whole").status, 0);
@@ -344,7 +344,7 @@ TEST_F(BadInput, SaveThatFindsNoRoomLeavesTheOlderOnes) {
   const auto before = ContentsOf(run_dir + "/checkpoints");
   // Between a plan and a rank's file.
   constexpr rlim_t Limit = 100'000;
-  ASSERT_LT(ReadText(run_dir + "/plan.shardc").size(), Limit);
+  ASSERT_LT(ReadText(run_dir + "/attempts/0001/plan.shardc").size(), Limit);
   ASSERT_GT(before.at("step-00000020/rank-00000.safetensors").size(), Limit);
   const Outcome outcome = RunProcess(training_->RunCommand("room", {"train.steps=30"}), {.before_exec = [] {
                                        const rlimit limit{.rlim_cur = Limit, .rlim_max = Limit};

@@ -145,7 +145,7 @@ TEST(Replicas, EveryProcessEnds) {
   EXPECT_THAT(err, AllOf(Names(Matrix, 1, 3), Not(HasSubstr("was killed")), Not(HasSubstr("has not ended"))));
   EXPECT_EQ(err.find("different bits"), err.rfind("different bits")) << err;
   EXPECT_FALSE(std::filesystem::exists(training / "run/metrics.jsonl"));
-  EXPECT_FALSE(std::filesystem::exists(training / "run/init.json"));
+  EXPECT_FALSE(std::filesystem::exists(training / "run/attempts/0001/init.json"));
 }
 
 TEST(Replicas, RealRunsAgree) {

@@ -83,11 +83,11 @@ TEST(SharedMemory, KilledJobLeavesNothing) {
   const std::string others = training / "run/checkpoints/step-00000001.tmp-another";
   std::filesystem::create_directories(others);
   std::filesystem::create_directories(training / "run/checkpoints/step-99999999.tmp-tiny");
-  WriteText(training / "run/plan.shardc.tmp", "begun");
+  WriteText(training / "run/metrics.jsonl.tmp", "begun");
   const Outcome again = training.Run("run", {"train.steps=1"});
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(UnfinishedSavesOf(training / "run"), testing::ElementsAre("step-00000001.tmp-another"));
-  EXPECT_FALSE(std::filesystem::exists(training / "run/plan.shardc.tmp"));
+  EXPECT_FALSE(std::filesystem::exists(training / "run/metrics.jsonl.tmp"));
 }
 
 TEST(SharedMemory, TooBigForTheMachineIsRefusedWithNumbersAndARemedy) {

@@ -15,9 +15,9 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/checkpoint/lease.h"
 #include "runtime/launch/environment.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/run_dir_lock.h"
 
 namespace shardc {
 namespace {
@@ -32,6 +32,7 @@ using testing::StartsWith;
 auto PlanOf(const Mesh& mesh) -> Plan {
   Plan plan;
   plan.mesh = mesh;
+  plan.run.run_id = "test";
   plan.arena_bytes = {4096, 8192, 4096, 1 << 20, 0};
   return plan;
 }
@@ -339,28 +340,32 @@ TEST(Launch, MeshForAClusterIsRefused) {
   EXPECT_EQ(result.error().code, ExitCode::Environment);
 }
 
-TEST(RunDirLock, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
-  const std::string run_dir = testing::TempDir() + fmt::format("shardc_lock_{}/a/b", getpid());
+TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
+  const std::string run_dir = testing::TempDir() + fmt::format("shardc_lease_{}/a/b", getpid());
   const RankMain rank_main = [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; };
   {
-    const auto lock = RunDirLock::Acquire(run_dir);
-    ASSERT_TRUE(lock.ok());
+    const auto lease = Lease::Acquire(run_dir, "first", {.what = "run directory"});
+    ASSERT_TRUE(lease.ok());
     const Outcome refused = Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main);
     EXPECT_EQ(refused.status, 6);
-    EXPECT_EQ(refused.errors,
-              fmt::format("error: run directory {} is in use by another launch (process {})\n", run_dir, getpid()));
+    EXPECT_THAT(refused.errors, StartsWith(fmt::format("error: run directory {} is in use by run first", run_dir)));
+    EXPECT_THAT(refused.errors, HasSubstr(fmt::format("process {}", getpid())));
+    EXPECT_THAT(refused.errors, HasSubstr("`--run-dir`"));
     // Evaluation only reads.
     EXPECT_EQ(Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir, .eval_checkpoint = "x"}, rank_main).status, 0);
+    EXPECT_FALSE(std::filesystem::exists(run_dir + "/attempts"));
   }
   EXPECT_EQ(Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main).status, 0);
-  std::filesystem::remove_all(testing::TempDir() + fmt::format("shardc_lock_{}", getpid()));
+  EXPECT_TRUE(std::filesystem::exists(run_dir + "/attempts/0001"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir + "/lease.json"));
+  std::filesystem::remove_all(testing::TempDir() + fmt::format("shardc_lease_{}", getpid()));
 }
 
-TEST(RunDirLock, DirectoryThatCannotBeMade) {
-  const auto lock = RunDirLock::Acquire("/proc/none/such");
-  ASSERT_FALSE(lock.ok());
-  EXPECT_EQ(lock.error().code, ExitCode::Environment);
-  EXPECT_THAT(lock.error().message, HasSubstr("cannot make the run directory /proc/none/such"));
+TEST(RunDirectory, ThatCannotBeMade) {
+  const Outcome refused = Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = "/proc/none/such"},
+                                 [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
+  EXPECT_EQ(refused.status, 6);
+  EXPECT_THAT(refused.errors, HasSubstr("/proc/none"));
 }
 
 TEST(Environment, OtherLaunchersAreRefusedByName) {

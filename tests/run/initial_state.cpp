@@ -141,7 +141,7 @@ TEST(InitialState, RealisedMomentsAreThoseOfTheElementsOnAnyMesh) {
     on_one_rank.insert(on_one_rank.end(), {"mesh.dp=1", "mesh.tp=1", "mesh.replicate=1"});
     const auto expected = MomentsOfState(training.Compile(on_one_rank));
     ASSERT_EQ(training.Run(run, sets).status, 0);
-    const auto record = ParseInitRecord(ReadText(training / (run + "/init.json")));
+    const auto record = ParseInitRecord(ReadText(training / (run + "/attempts/0001/init.json")));
     ASSERT_TRUE(record.ok()) << record.error().message;
     EXPECT_EQ(DifferenceFrom(*record, training.Compile(sets)), "");
     ASSERT_EQ(record->parameters.size(), expected.size());
@@ -157,22 +157,23 @@ TEST(InitialState, RealisedMomentsAreThoseOfTheElementsOnAnyMesh) {
     expect_moments(fmt::format("run{}", ++number), mesh);
   }
   expect_moments("again", Meshes[3]);
-  EXPECT_EQ(ReadText(training / "again/init.json"), ReadText(training / "run4/init.json"));
+  EXPECT_EQ(ReadText(training / "again/attempts/0001/init.json"), ReadText(training / "run4/attempts/0001/init.json"));
   // As they are kept.
   expect_moments("bf16", {"mesh.dp=3", "precision.master=bf16"});
-  EXPECT_NE(ReadText(training / "bf16/init.json"), ReadText(training / "run2/init.json"));
+  EXPECT_NE(ReadText(training / "bf16/attempts/0001/init.json"), ReadText(training / "run2/attempts/0001/init.json"));
 }
 
-TEST(InitialState, RecordIsThatOfTheLastStartFromScratch) {
+TEST(InitialState, EachStartFromScratchHasARecordOfItsOwn) {
   const Training training({"train.steps=2", "train.eval_every=0"});
   ASSERT_EQ(training.Run().status, 0);
-  const std::string record = ReadText(training / "run/init.json");
+  const std::string record = ReadText(training / "run/attempts/0001/init.json");
   // Comes back with other rules, which count for nothing then.
   ASSERT_EQ(training.Run("run", {"init.seed=9", "train.steps=4"}).status, 0);
-  EXPECT_EQ(ReadText(training / "run/init.json"), record);
+  EXPECT_FALSE(std::filesystem::exists(training / "run/attempts/0002/init.json"));
   std::filesystem::remove_all(training / "run/checkpoints");
-  ASSERT_EQ(training.Run("run", {"init.seed=9"}).status, 0);
-  EXPECT_THAT(ReadText(training / "run/init.json"), HasSubstr("\"seed\": 9,"));
+  ASSERT_EQ(training.Run("run", {"init.seed=9", "start.run_id=anew"}).status, 0);
+  EXPECT_THAT(ReadText(training / "run/attempts/0003/init.json"), HasSubstr("\"seed\": 9,"));
+  EXPECT_EQ(ReadText(training / "run/attempts/0001/init.json"), record);
 }
 
 /// What is drawn, scaled about the mean and moved by so much of the deviation.

@@ -77,7 +77,7 @@ TEST_F(SeedRun, CountsAndRecordsWhatIsGenerated) {
     arguments.insert(arguments.end(), {"--set", set});
   }
   const Outcome printed = RunProcess(training_.Command("plan", arguments));
-  EXPECT_THAT(printed.out, HasSubstr("realised in " + training_ / "second/init.json"));
+  EXPECT_THAT(printed.out, HasSubstr("realised in " + training_ / "second/attempts/0001/init.json"));
   EXPECT_THAT(printed.out, testing::ContainsRegex(
                                "model\\.norm\\.weight +\\[32\\] +seed\\('model\\.norm\\.weight'\\) +- +- +- +- "));
   EXPECT_THAT(

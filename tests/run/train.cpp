@@ -66,9 +66,11 @@ TEST(Train, ProgressGoesToStderrAndNothingToStdout) {
   const Outcome outcome = training.Run("run", {"train.log_every=15"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err,
-              ContainsRegex("run tiny: started from scratch, seed 7\n"
-                            "  [0-9.]+ s to allocate and bind, [0-9.]+ s to initialise, 37024 elements drawn\n"));
+  EXPECT_THAT(
+      outcome.err,
+      ContainsRegex(
+          "run tiny: started from scratch, seed 7 .no checkpoint of it in .*/run/checkpoints, and none on record.\n"
+          "  [0-9.]+ s to allocate and bind, [0-9.]+ s to initialise, 37024 elements drawn\n"));
   for (const int step : {15, 30, 40}) {
     EXPECT_THAT(outcome.err, HasSubstr(fmt::format("\nstep {}/40  loss ", step)));
   }
@@ -153,10 +155,10 @@ TEST(Train, GroupsMayChangeAtARestart) {
 TEST(Train, PlanInTheRunDirectoryRunsAgainBitForBit) {
   const Training training;
   ASSERT_EQ(training.Run("run", {"train.steps=25", "optimizer.clip_norm=0.5"}).status, 0);
-  const std::string plan = ReadText(training / "run/plan.shardc");
+  const std::string plan = ReadText(training / "run/attempts/0001/plan.shardc");
   EXPECT_THAT(plan, AllOf(HasSubstr("\nset \"train.steps=25\"\n"), HasSubstr("\nset \"optimizer.clip_norm=0.5\"\n")));
-  const Outcome outcome =
-      RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "run/plan.shardc", "--run-dir", training / "again"});
+  const Outcome outcome = RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "run/attempts/0001/plan.shardc",
+                                      "--run-dir", training / "again"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   ExpectSameRun(training / "run", training / "again");
 }
@@ -171,8 +173,8 @@ TEST(Train, RunTwiceGivesTheSameBits) {
 TEST(Train, SetCannotChangeAPlan) {
   const Training training;
   ASSERT_EQ(training.Run("run", {"train.steps=2"}).status, 0);
-  const Outcome outcome =
-      RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "run/plan.shardc", "--set", "train.steps=3"});
+  const Outcome outcome = RunProcess(
+      {SHARDC_BINARY_DIR "/shardc", "run", training / "run/attempts/0001/plan.shardc", "--set", "train.steps=3"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--set changes a recipe, and"));
 }
@@ -225,7 +227,8 @@ TEST(Train, OnlySharedMemoryIsAvailable) {
   EXPECT_EQ(recipe.status, 3);
   EXPECT_THAT(recipe.err, HasSubstr("`comm` is \"threads\"; known: \"shm\" [unknown-choice]"));
   ASSERT_EQ(training.Run().status, 0);
-  WriteText(training / "threads.plan", Edited(ReadText(training / "run/plan.shardc"), {{"comm=shm", "comm=threads"}}));
+  WriteText(training / "threads.plan",
+            Edited(ReadText(training / "run/attempts/0001/plan.shardc"), {{"comm=shm", "comm=threads"}}));
   const Outcome plan =
       RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "threads.plan", "--run-dir", training / "threads"});
   EXPECT_EQ(plan.status, 6);

@@ -1,0 +1,43 @@
+// What rank 0 puts on record of a run while it goes on: what it began from, its curve, its saves. All of it goes into
+// the run directory that the launch holds open; where that directory is gone, the next of these ends the run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "compiler/plan/init_record.h"
+#include "runtime/checkpoint/find_newest.h"
+#include "runtime/core/rank_main.h"
+#include "runtime/metrics/metrics_writer.h"
+#include "runtime/record/attempt.h"
+
+namespace shardc {
+
+class RunRecords {
+ public:
+  /// `checkpoint_dir`: where this launch looks for checkpoints, and saves.
+  RunRecords(const RankContext* context, std::string checkpoint_dir);
+
+  /// Compares the checkpoint that was found with the last save on record, before anything is changed. What is to be
+  /// told of it; empty where nothing is. Errors: ExitCode::Checkpoint where there is none, though a save is on record.
+  auto CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string>;
+
+  /// What this launch begins from, with the values that were drawn and the manifest of the seed, where there are such;
+  /// then opens the metrics, behind the step that it begins at.
+  auto Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn, const std::string& seed_manifest,
+             int64_t begun) -> Status;
+  auto WriteStep(const StepMetrics& metrics) -> Status;
+  auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms) -> Status;
+  /// Before a save: is the run directory there, and still this launch's?
+  auto CheckOwned() const -> Status;
+  /// After its commit.
+  auto PutSave(int64_t step, const std::string& path) const -> Status;
+
+ private:
+  const RankContext& context_;
+  std::string checkpoint_dir_;
+  std::unique_ptr<MetricsWriter> metrics_;
+};
+
+}  // namespace shardc

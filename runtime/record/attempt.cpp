@@ -1,0 +1,212 @@
+#include "runtime/record/attempt.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "compiler/base/files.h"
+#include "compiler/base/version.h"
+#include "compiler/plan/attempts.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+using Json = nlohmann::ordered_json;
+
+static constexpr const char* LogName = "log.txt";
+static constexpr int64_t MaxAttemptBytes = int64_t{64} << 20;
+
+/// "2026-11-23T08:15:00Z".
+static auto Now() -> std::string {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+static auto HostName() -> std::string {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+static auto TextOf(const Json& json) -> std::string {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+static auto Describe(int64_t number, const Plan& plan, const AttemptRequest& request) -> Json {
+  Json json;
+  json["attempt"] = number;
+  json["run_id"] = plan.run.run_id;
+  json["began_at"] = Now();
+  json["host"] = HostName();
+  json["pid"] = getpid();
+  json["shardc"] = ProgramVersion();
+  json["libtorch"] = request.torch_version;
+  json["mesh"] = Json::object();
+  for (int i = 0; i < NumMeshAxes; ++i) {
+    json["mesh"][std::string(ToText(static_cast<Axis>(i)))] = plan.mesh.sizes[static_cast<size_t>(i)];
+  }
+  json["ranks"] = plan.mesh.num_ranks();
+  json["device"] = plan.device;
+  json["plan_hash"] = PlanHash(plan);
+  std::error_code unknown;
+  const std::string path =
+      request.path.empty() ? "" : std::filesystem::absolute(request.path, unknown).lexically_normal().string();
+  json["asked"] = {{request.recipe ? "recipe" : "plan", path}, {"sets", plan.overrides}};
+  return json;
+}
+
+/// The folder of a new attempt, behind those that there are.
+static auto MakeNext(const Descriptor& attempts, int64_t number) -> ErrorOr<std::pair<int64_t, Descriptor>> {
+  // Whoever makes folders here by hand may be faster, a few times.
+  for (const int64_t end = number + 100;; ++number) {
+    if (attempts.fs().MakeDirectory(attempts.get(), AttemptName(number).c_str()) == 0) {
+      break;
+    }
+    if (errno != EEXIST || number == end) {
+      return SystemError("make directory", attempts.path() + "/" + AttemptName(number));
+    }
+  }
+  // Some file systems cannot sync a folder, and say so.
+  static_cast<void>(attempts.fs().Fsync(attempts.get()));
+  auto folder = OpenDirectoryAt(attempts, AttemptName(number));
+  if (!folder) {
+    return folder.error();
+  }
+  return std::pair{number, *std::move(folder)};
+}
+
+/// Was the launcher of an earlier attempt killed, so that it could not say how it ended?
+static auto LacksItsEnd(const Descriptor& attempts, int64_t number) -> bool {
+  const auto folder = OpenDirectoryAt(attempts, AttemptName(number));
+  const auto text = folder ? ReadFileAt(*folder, AttemptFileName, MaxAttemptBytes) : folder.error();
+  if (!folder) {
+    return false;
+  }
+  const auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  return !json.is_object() || !json.contains("ended_at");
+}
+
+auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRequest& request) -> ErrorOr<Attempt> {
+  if (run_dir.fs().MakeDirectory(run_dir.get(), AttemptsName) == 0) {
+    static_cast<void>(run_dir.fs().Fsync(run_dir.get()));
+  }
+  const auto numbers = ListAttempts(run_dir);
+  if (!numbers) {
+    return numbers.error();
+  }
+  const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
+  if (!attempts) {
+    return attempts.error();
+  }
+  auto made = MakeNext(*attempts, numbers->empty() ? 1 : numbers->back() + 1);
+  if (!made) {
+    return made.error();
+  }
+  auto& [number, folder] = *made;
+  std::string resolved;
+  for (const RecipeEntry& entry : plan.recipe) {
+    resolved += fmt::format("{} = {}\n", entry.key, entry.value);
+  }
+  if (request.recipe) {
+    RETURN_IF_ERROR(PutFileAt(folder, "recipe.toml", *request.recipe));
+  }
+  if (!resolved.empty()) {
+    RETURN_IF_ERROR(PutFileAt(folder, "resolved.toml", resolved));
+  }
+  RETURN_IF_ERROR(PutFileAt(folder, "plan.shardc", PrintPlan(plan)));
+  RETURN_IF_ERROR(PutFileAt(folder, AttemptFileName, TextOf(Describe(number, plan, request))));
+  auto log = OpenForAppendAt(folder, LogName);
+  if (!log) {
+    return log.error();
+  }
+  const bool was_killed = !numbers->empty() && LacksItsEnd(*attempts, numbers->back());
+  const std::string before = numbers->empty() ? "" : AttemptName(numbers->back());
+  Attempt attempt(number, std::move(folder), *std::move(log));
+  if (was_killed) {
+    attempt.log_.Print(
+        fmt::format("attempt {} of run {} has no end on record: its launcher was killed, or the machine went down\n",
+                    before, plan.run.run_id));
+  }
+  return attempt;
+}
+
+auto Attempt::RecordStart(const AttemptStart& start) const -> Status {
+  const auto text = ReadFileAt(folder_, AttemptFileName, MaxAttemptBytes);
+  if (!text) {
+    return text.error();
+  }
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object()) {
+    return Fail(ExitCode::Environment, "{}/{} was changed while the run began", folder_.path(), AttemptFileName);
+  }
+  Json& from = json["began_from"];
+  switch (start.kind) {
+    case AttemptStart::Kind::Scratch: from = {{"kind", "scratch"}}; break;
+    case AttemptStart::Kind::Seed:
+      from = {{"kind", "seed"},
+              {"path", start.path},
+              {"run_id", start.run_id},
+              {"step", start.step},
+              {"digest", start.digest}};
+      break;
+    case AttemptStart::Kind::Checkpoint:
+      from = {{"kind", "checkpoint"}, {"path", start.path}, {"step", start.step}};
+      break;
+  }
+  return PutFileAt(folder_, AttemptFileName, TextOf(json));
+}
+
+auto Attempt::FirstErrorInLog() const -> std::string {
+  constexpr int64_t MaxLogBytes = int64_t{1} << 30;
+  constexpr std::string_view Mark = "error: ";
+  const auto text = ReadFileAt(folder_, LogName, MaxLogBytes);
+  if (!text) {
+    return {};
+  }
+  const size_t at = text->starts_with(Mark) ? 0 : text->find(fmt::format("\n{}", Mark));
+  if (at == std::string::npos) {
+    return {};
+  }
+  const size_t begin = at + (at == 0 ? 0 : 1) + Mark.size();
+  return text->substr(begin, text->find('\n', begin) - begin);
+}
+
+static auto HowItEnded(int exit_code) -> std::string_view {
+  const auto code = static_cast<ExitCode>(exit_code);
+  return code == ExitCode::Ok          ? "complete"
+         : code == ExitCode::Preempted ? "stopped"
+         : code == ExitCode::Diverged  ? "diverged"
+                                       : "failed";
+}
+
+auto Attempt::RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status {
+  const auto text = ReadFileAt(folder_, AttemptFileName, MaxAttemptBytes);
+  if (!text) {
+    return text.error();
+  }
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object()) {
+    return Fail(ExitCode::Environment, "{}/{} was changed while the run went on", folder_.path(), AttemptFileName);
+  }
+  if (const auto from = json.find("began_from"); from != json.end()) {
+    const bool goes_on = from->is_object() && from->value("kind", "") == "checkpoint";
+    const int64_t begun = goes_on ? from->value("step", int64_t{0}) : 0;
+    json["last_step"] = std::max(begun, last_step.value_or(0));
+  }
+  json["ended_at"] = Now();
+  json["ended"] = HowItEnded(exit_code);
+  json["exit_code"] = exit_code;
+  if (const std::string first = error.empty() ? FirstErrorInLog() : error; !first.empty()) {
+    json["error"] = first;
+  }
+  return PutFileAt(folder_, AttemptFileName, TextOf(json));
+}
+
+}  // namespace shardc

@@ -1,0 +1,77 @@
+// One launch that trains, on record: a folder attempts/NNNN of the run directory, which no later launch touches.
+//
+//   recipe.toml    the recipe as it was asked for; not of a launch from a plan file
+//   resolved.toml  every key of it with its value, defaults and `--set` texts put in
+//   plan.shardc    the plan that runs
+//   attempt.json   who, where, when, with what, what it began from, how it ended
+//   log.txt        what launcher and ranks say on stderr
+//
+// The launcher makes it before it forks, so that all ranks write to one log, and puts the end on record when the last
+// rank has ended: it knows the exit code and the first error even where rank 0 was killed. An attempt without an end is
+// one whose launcher was killed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
+#include "compiler/plan/plan.h"
+#include "runtime/metrics/run_log.h"
+
+namespace shardc {
+
+constexpr const char* AttemptFileName = "attempt.json";
+
+/// What a launch was asked to do.
+struct AttemptRequest {
+  /// Of the recipe, or of the plan where it was started from one; as given.
+  std::string path;
+  /// The recipe's text; none where it was started from a plan.
+  std::optional<std::string> recipe;
+  std::string torch_version;
+};
+
+/// What the state of a launch began from.
+struct AttemptStart {
+  enum class Kind : uint8_t { Scratch, Seed, Checkpoint };
+
+  Kind kind = Kind::Scratch;
+  /// Of a seed or checkpoint.
+  std::string path;
+  /// Completed steps of what was read: of the seed's run, or of this one.
+  int64_t step = 0;
+  /// Of a seed: its run, and the digest of its manifest.
+  std::string run_id;
+  std::string digest;
+};
+
+class Attempt {
+ public:
+  /// Makes the next attempt of an open run directory, with all but what it began from and its end.
+  /// Errors: ExitCode::Environment: a name is a link or no folder, or the disk is full.
+  static auto Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRequest& request) -> ErrorOr<Attempt>;
+
+  auto number() const -> int64_t { return number_; }
+  auto folder() const -> const Descriptor& { return folder_; }
+  auto log() const -> const RunLog& { return log_; }
+
+  /// By rank 0, once it knows.
+  auto RecordStart(const AttemptStart& start) const -> Status;
+  /// By the launcher, when no rank runs any more. `last_step`: of the run's metrics; counts only where the start was
+  /// recorded. Where `error` is empty, the first error in the log is meant.
+  auto RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status;
+
+ private:
+  Attempt(int64_t number, Descriptor folder, Descriptor log)
+      : number_(number), folder_(std::move(folder)), log_(std::move(log)) {}
+  auto FirstErrorInLog() const -> std::string;
+
+  int64_t number_ = 0;
+  Descriptor folder_;
+  RunLog log_;
+};
+
+}  // namespace shardc
