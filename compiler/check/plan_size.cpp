@@ -32,8 +32,8 @@ static auto CheckOps(CheckContext& context) -> void {
            fmt::format("`layers` {} makes {:.0f} ops or more", *recipe.model.layers, of_blocks), MostOps);
   } else if (of_blocks + of_chunks > most) {
     Refuse(context, recipe.loss.chunks.at.valid() ? recipe.loss.chunks.at : recipe.loss.at,
-           fmt::format("`chunks` {} of {:.0f} heads, and `layers` {}, make {:.0f} ops or more", *recipe.loss.chunks,
-                       heads, *recipe.model.layers, of_blocks + of_chunks),
+           fmt::format("`chunks` {} of {:.0f} head{}, and `layers` {}, make {:.0f} ops or more", *recipe.loss.chunks,
+                       heads, heads == 1 ? "" : "s", *recipe.model.layers, of_blocks + of_chunks),
            MostOps);
   }
 }
