@@ -166,6 +166,21 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
       return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
     }
   }
+  if (body.contains("recipe")) {
+    READ(object, JsonObject(body, "recipe"));
+    for (const auto& item : object->items()) {
+      READ(manifest.recipe[item.key()], JsonString(*object, item.key().c_str()));
+    }
+  }
+  if (body.contains("seed")) {
+    READ(object, JsonObject(body, "seed"));
+    READ(manifest.seed.run_id, JsonString(*object, "run_id"));
+    READ(manifest.seed.step, JsonCount(*object, "step"));
+    READ(manifest.seed.digest, JsonString(*object, "digest"));
+    if (!IsDigest(manifest.seed.digest)) {
+      return Fail(ExitCode::Checkpoint, "\"seed\": \"digest\" has no 32 hex digits");
+    }
+  }
   READ(object, JsonObject(body, "state"));
   for (const auto& [name, value] : object->items()) {
     if (!value.is_number()) {
@@ -277,6 +292,12 @@ auto ToText(const Manifest& manifest) -> std::string {
   for (int i = 0; i < NumMeshAxes; ++i) {
     body["mesh"][std::string(ToText(static_cast<Axis>(i)))] = manifest.mesh.sizes[static_cast<size_t>(i)];
   }
+  if (!manifest.recipe.empty()) {
+    body["recipe"] = manifest.recipe;
+  }
+  if (!manifest.seed.digest.empty()) {
+    body["seed"] = {{"run_id", manifest.seed.run_id}, {"step", manifest.seed.step}, {"digest", manifest.seed.digest}};
+  }
   body["state"] = manifest.state;
   body["data"] = {{"fingerprint", manifest.data.fingerprint},
                   {"order", std::string(ToText(manifest.data.order))},
@@ -297,7 +318,7 @@ auto ToText(const Manifest& manifest) -> std::string {
   }
   // "{\n ...": the digest takes the place of the brace and its line end. Tensors are a line each, since a large model
   // on many ranks has very many pieces.
-  std::string text = body.dump(1).substr(2);
+  std::string text = body.dump(1, ' ', false, json::error_handler_t::replace).substr(2);
   text.resize(text.rfind('\n'));
   text += ",\n \"tensors\": {";
   const char* separator = "\n";

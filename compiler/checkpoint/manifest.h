@@ -70,6 +70,16 @@ struct ManifestData {
   friend auto operator==(const ManifestData&, const ManifestData&) -> bool = default;
 };
 
+/// The seed that a run began from.
+struct ManifestSeed {
+  std::string run_id;
+  int64_t step = 0;
+  /// Of its manifest; empty where the run began from scratch.
+  std::string digest;
+
+  friend auto operator==(const ManifestSeed&, const ManifestSeed&) -> bool = default;
+};
+
 struct Manifest {
   /// Readers refuse another one; fields that they do not know they ignore.
   static constexpr int64_t Version = 1;
@@ -79,6 +89,9 @@ struct Manifest {
   std::string plan_hash;
   std::map<std::string, std::string> model;
   Mesh mesh;
+  /// Key and value of the recipe with every default, in TOML; empty where none was recorded.
+  std::map<std::string, std::string> recipe;
+  ManifestSeed seed;
   /// Every scalar of kind State.
   std::map<std::string, double> state;
   ManifestData data;

@@ -267,6 +267,10 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   manifest.plan_hash = options_.plan_hash;
   manifest.model = plan.model;
   manifest.mesh = plan.mesh;
+  for (const RecipeEntry& entry : plan.recipe) {
+    manifest.recipe[entry.key] = entry.value;
+  }
+  manifest.seed = options_.seed;
   manifest.data = DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints);
   for (const Parameter& parameter : plan.parameters) {
     manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype, .pieces = {}};

@@ -36,6 +36,8 @@ struct CheckpointWriterOptions {
   std::vector<std::string> source_fingerprints;
   /// A manifest that is larger is not committed.
   int64_t max_manifest_bytes = MaxManifestBytes;
+  /// That the run began from, where it began from one.
+  ManifestSeed seed;
   Fs* fs = &PosixFs();
 };
 
@@ -43,6 +45,9 @@ class CheckpointWriter {
  public:
   explicit CheckpointWriter(CheckpointWriterOptions options);
   ~CheckpointWriter();
+
+  /// The seed that the run began from, as its checkpoint says. Before the first save.
+  auto set_seed(ManifestSeed seed) -> void { options_.seed = std::move(seed); }
 
   /// Saves go on for as long as this lease is still its owner's. For rank 0; it outlives the writer.
   auto UseLease(const Lease* lease) -> void { lease_ = lease; }

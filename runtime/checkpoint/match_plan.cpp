@@ -48,22 +48,23 @@ auto CompareSources(Differences& data, const ManifestData& there, const Manifest
     }
     return text.empty() ? std::string("one stream") : text;
   };
-  data.Compare("what is read", names(there), names(here));
+  data.Compare("`data.tokens` or `data.source`: what is read", names(there), names(here));
   if (!data.empty()) {
     return;
   }
   for (size_t s = 0; s < there.sources.size(); ++s) {
     const std::string& name = there.sources[s].name;
-    data.Compare(fmt::format("the token stream of {}", name), there.sources[s].fingerprint,
+    data.Compare(fmt::format("`data.source.tokens`: the token stream of {}", name), there.sources[s].fingerprint,
                  here.sources[s].fingerprint);
-    data.Compare(fmt::format("the weight of {}", name), there.sources[s].weight, here.sources[s].weight);
+    data.Compare(fmt::format("`data.source.weight`: the weight of {}", name), there.sources[s].weight,
+                 here.sources[s].weight);
   }
 }
 
 auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
   Differences data;
   if (there.sources.empty() && here.sources.empty()) {
-    data.Compare("the token stream", there.fingerprint, here.fingerprint);
+    data.Compare("`data.tokens`: the token stream", there.fingerprint, here.fingerprint);
   } else {
     CompareSources(data, there, here);
   }
@@ -71,7 +72,7 @@ auto CompareData(const ManifestData& there, const ManifestData& here) -> Differe
   data.Compare("data.seed", there.seed, here.seed);
   data.Compare("data.eval_tokens", there.eval_tokens, here.eval_tokens);
   data.Compare("model.seq", there.seq, here.seq);
-  data.Compare("tokens a step", there.tokens_per_step, here.tokens_per_step);
+  data.Compare("`batch.global`: tokens per step", there.tokens_per_step, here.tokens_per_step);
   return data;
 }
 
@@ -136,6 +137,58 @@ auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
   return Success{};
 }
 
+/// The recipe's key for a member of the model's identity.
+auto KeyOf(const std::string& member) -> std::string {
+  return member == "loss_heads" ? "loss.head" : "model." + member;
+}
+
+/// Of parameters by the types that they are kept in, there and here.
+class TypeChanges {
+ public:
+  auto Compare(const std::string& name, DType there, DType here) -> void {
+    if (there != here) {
+      Change& change = changes_[{there, here}];
+      change.first = change.count == 0 ? name : change.first;
+      ++change.count;
+    }
+  }
+  auto empty() const -> bool { return changes_.empty(); }
+  auto Text() const -> std::string {
+    std::string text;
+    for (const auto& [types, change] : changes_) {
+      text +=
+          fmt::format("{}{} {} kept in {} there, in {} here ({}{})", text.empty() ? "" : "; ", change.count,
+                      change.count == 1 ? "parameter is" : "parameters are", ToText(types.first), ToText(types.second),
+                      change.first, change.count == 1 ? "" : fmt::format(" and {} more", change.count - 1));
+    }
+    return text;
+  }
+
+ private:
+  struct Change {
+    int64_t count = 0;
+    std::string first;
+  };
+  std::map<std::pair<DType, DType>, Change> changes_;
+};
+
+/// A run goes on with what it began from; which seed the recipe names now must be that one, or none.
+auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
+  const ManifestSeed& there = manifest.seed;
+  // Where no recipe was recorded, nor was a seed.
+  if (!seed.is_set() || there.digest == seed.manifest || manifest.recipe.empty()) {
+    return Success{};
+  }
+  return Fail(
+      ExitCode::Checkpoint,
+      "the recipe names a seed that the run did not begin from: `start.first` names step {} of run {} (digest {} "
+      "of its manifest), and the run began from {}; put it back, or begin a new run with another `start.run_id` "
+      "and `checkpoint.dir`",
+      seed.step, seed.run_id, seed.manifest,
+      there.digest.empty() ? "scratch"
+                           : fmt::format("step {} of run {} (digest {})", there.step, there.run_id, there.digest));
+}
+
 auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Plan& plan = *options.plan;
   const bool resume = options.purpose == ReadPurpose::Resume;
@@ -146,11 +199,11 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   Differences model;
   for (const auto& [key, here] : plan.model) {
     const auto there = manifest.model.find(key);
-    model.Compare(key, there == manifest.model.end() ? "not given" : there->second, here);
+    model.Compare(KeyOf(key), there == manifest.model.end() ? "not given" : there->second, here);
   }
   for (const auto& [key, there] : manifest.model) {
     if (!plan.model.contains(key)) {
-      model.Compare(key, there, std::string("not given"));
+      model.Compare(KeyOf(key), there, std::string("not given"));
     }
   }
   if (!model.empty()) {
@@ -168,17 +221,19 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
           data.Text());
     }
     RETURN_IF_ERROR(MatchSteps(manifest, plan));
+    RETURN_IF_ERROR(MatchRunsSeed(manifest, plan.seed));
   }
 
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
   Differences shapes;
+  TypeChanges types;
   auto roles_here = RolesOf(plan, options.purpose);
   for (const Parameter& parameter : plan.parameters) {
     const auto tensor = manifest.tensors.find(parameter.name);
     if (tensor != manifest.tensors.end()) {
       shapes.Compare(parameter.name, ToText(tensor->second.shape), ToText(parameter.shape));
-      shapes.Compare("dtype of " + parameter.name, ToText(tensor->second.dtype), ToText(parameter.dtype));
+      types.Compare(parameter.name, tensor->second.dtype, parameter.dtype);
     }
     std::set<StateRole> roles_there;
     if (tensor != manifest.tensors.end()) {
@@ -219,6 +274,10 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   }
   if (!shapes.empty()) {
     return Fail(ExitCode::Checkpoint, "checkpoint of another model: {}; {}", shapes.Text(), remedy);
+  }
+  if (!types.empty()) {
+    return Fail(ExitCode::Checkpoint, "`precision.master`, or an override of it, is another: {}; {}", types.Text(),
+                remedy);
   }
   if (!missing.empty() || !unexpected.empty()) {
     std::string text;

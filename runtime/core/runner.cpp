@@ -20,6 +20,7 @@
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/initial_state.h"
 #include "runtime/core/unsaved_warning.h"
+#include "runtime/core/what_changed.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/memory/available_memory.h"
 
@@ -130,8 +131,8 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     const double loss = scalars_[plan_.ScalarNamed("eval_loss")];
     if (progress_) {
       progress_->Eval(CompletedSteps(), loss);
+      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf("eval_loss_")));
     }
-    RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf("eval_loss_")));
   }
   if (section == SectionKind::Save && leads() && progress_) {
     for (const std::string& warning : writer_->warnings()) {
@@ -189,6 +190,7 @@ auto RankRunner::StartFirst() -> Status {
     }
     reader = *std::move(opened);
     seed_manifest_ = reader->manifest_text();
+    writer_->set_seed({.run_id = seed.run_id, .step = seed.step, .digest = seed.manifest});
   }
   services_.seed = reader.get();
   const auto kernels = SharedInitKernels();
@@ -225,9 +227,7 @@ auto RankRunner::StartFirst() -> Status {
 
 auto RankRunner::OwnCheckpointDirectory() -> Status {
   LeaseOptions options;
-  options.note = [this](const std::string& text) {
-    Say(fmt::format("run {}: {}\n", plan_.run.run_id, text));
-  };
+  options.note = [this](const std::string& text) { Say(fmt::format("run {}: {}\n", plan_.run.run_id, text)); };
   options.while_waiting = [this]() -> Status {
     return context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)
                ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", checkpoint_dir_))
@@ -279,7 +279,12 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
     if (leads()) {
       Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));
+      if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
+          !changes.empty()) {
+        Say(changes + "\n");
+      }
     }
+    writer_->set_seed(reader_->manifest().seed);
   } else {
     RETURN_IF_ERROR(StartFirst());
   }

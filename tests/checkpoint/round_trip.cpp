@@ -276,12 +276,13 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
   const Plan plan = SmallPlan(2, folder.path());
   ASSERT_TRUE(SaveSmall(plan, 1).ok());
   const DifferenceCase cases[] = {
-      {"model", [](Plan& p) { p.model["layers"] = "6"; }, "checkpoint of another model: layers is 2 there, 6 here"},
+      {"model", [](Plan& p) { p.model["layers"] = "6"; },
+       "checkpoint of another model: model.layers is 2 there, 6 here"},
       {"key", [](Plan& p) { p.model["tied"] = "true"; }, "tied is not given there, true here"},
       {"order", [](Plan& p) { p.data.order = SampleOrder::Sequential; },
        "data.order is shuffled there, sequential here"},
       {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
-      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "tokens a step is 24 there, 48 here"},
+      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "`batch.global`: tokens per step is 24 there, 48 here"},
       {"shape", [](Plan& p) { p.parameters[ParameterId{0}].shape = {305}; },
        "model.embed_tokens.weight is [61, 5] there, [305] here"},
       {"scalar", [](Plan& p) { p.scalars.Add({.name = "tokens"}); }, "the plan needs, and it lacks: scalar tokens"},
@@ -360,12 +361,13 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
          p.data.sources[0].weight = "1";
          p.data.sources[1].weight = "2";
        },
-       "the weight of web is 0.9 - 0.4 * step / steps there, 1 here; the weight of code is 0.3 there, 2 here"},
+       "the weight of web is 0.9 - 0.4 * step / steps there, 1 here; `data.source.weight`: the weight of code is 0.3 "
+       "there, 2 here"},
       {"name", [](Plan& p) { p.data.sources[1].name = "text"; }, "what is read is web, code there, web, text here"},
       {"order of sources", [](Plan& p) { std::swap(p.data.sources[0], p.data.sources[1]); },
        "what is read is web, code there, code, web here"},
       {"seed", [](Plan& p) { p.data.seed = 3; }, "data.seed is 18446744073709551615 there, 3 here"},
-      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "tokens a step is 24 there, 48 here"},
+      {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "`batch.global`: tokens per step is 24 there, 48 here"},
       {"steps", [](Plan& p) { p.run.steps = 80; }, "train.steps is 40 there, 80 here, and with it"},
   };
   for (const DifferenceCase& row : cases) {
