@@ -177,8 +177,8 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
     READ(manifest.seed.run_id, JsonString(*object, "run_id"));
     READ(manifest.seed.step, JsonCount(*object, "step"));
     READ(manifest.seed.digest, JsonString(*object, "digest"));
-    if (!IsDigest(manifest.seed.digest)) {
-      return Fail(ExitCode::Checkpoint, "\"seed\": \"digest\" has no 32 hex digits");
+    if (!IsDigest(manifest.seed.digest) || !IsPlainName(manifest.seed.run_id)) {
+      return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
     }
   }
   READ(object, JsonObject(body, "state"));

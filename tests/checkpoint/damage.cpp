@@ -146,6 +146,27 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
       {"mesh", [](json& m) { m["mesh"]["dp"] = 0; }, "dp is 0"},
       {"state", [](json& m) { m["state"]["step"] = "1"; }, "step is no number"},
       {"state is a list", [](json& m) { m["state"] = json::array(); }, "\"state\" is no object"},
+      {"recipe",
+       [](json& m) {
+         m["recipe"] = {{"train.steps", 3}};
+       },
+       "\"train.steps\" is no string"},
+      {"recipe is a list", [](json& m) { m["recipe"] = json::array(); }, "\"recipe\" is no object"},
+      {"seed",
+       [](json& m) {
+         m["seed"] = {{"run_id", "a"}, {"step", 1}};
+       },
+       "\"digest\" is missing"},
+      {"seed's digest",
+       [](json& m) {
+         m["seed"] = {{"run_id", "a"}, {"step", 1}, {"digest", "x"}};
+       },
+       "no 32 hex digits"},
+      {"seed's run",
+       [](json& m) {
+         m["seed"] = {{"run_id", "../a"}, {"step", 1}, {"digest", std::string(32, 'a')}};
+       },
+       "no plain name"},
       {"digest", [](json& m) { m["files"]["rank-00000.safetensors"]["xxh3_128"] = "12"; }, "32 hex digits"},
       {"role", [&](json& m) { m["tensors"][tensor]["pieces"][0]["role"] = "x"; }, "\"role\" is \"x\""},
       {"end < begin", [&](json& m) { m["tensors"][tensor]["pieces"][0]["end"] = 0; }, "a piece [0, 0)"},
@@ -180,6 +201,14 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
     ASSERT_FALSE(manifest.ok()) << name;
     EXPECT_NE(manifest.error().message.find("plain name"), std::string::npos) << manifest.error().message;
   }
+
+  // What is known of the recipe and the seed reads back.
+  Manifest known = *ManifestFromText(Sealed(good.dump()));
+  known.recipe = {{"optimizer.lr", "\"1 / (step + 1)\""}, {"train.steps", "40"}};
+  known.seed = {.run_id = "other", .step = 7, .digest = std::string(32, 'a')};
+  const auto again = ManifestFromText(ToText(known));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_TRUE(*again == known);
 
   // What a later version adds is passed over.
   json later = good;

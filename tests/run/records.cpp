@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/what_changed.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -250,6 +251,41 @@ TEST(Changed, ARestartSaysWhatChanged) {
               AllOf(HasSubstr("changed since step 22:\n"), HasSubstr("\n  precision.compute \"fp32\" -> \"bf16\"\n"),
                     HasSubstr("optimizer.lr \"1e-3 * step / steps\" -> 0.5: lr of step 23 is 0.5, was 0.001\n"),
                     HasSubstr("\n  optimizer.weight_decay 0.1 -> 0.9\n")));
+}
+
+TEST(Changed, WhatACheckpointCannotTellAndWhatItMakesUp) {
+  const Training training;
+  const Plan plan = training.Compile();
+  std::map<std::string, std::string> recipe;
+  for (const RecipeEntry& entry : plan.recipe) {
+    recipe[entry.key] = entry.value;
+  }
+  EXPECT_EQ(WhatChanged(recipe, plan, 3), "");
+  EXPECT_THAT(WhatChanged({}, plan, 3), HasSubstr("does not hold the recipe that made it"));
+  // Spelling out what is the same for all plans of the run says nothing; what is not set any more is told.
+  auto before = recipe;
+  before["model.kv_heads"] = "2";
+  before["batch.global"] = "13";
+  before["start.run_id"] = "\"tiny\"";
+  EXPECT_EQ(WhatChanged(before, plan, 3), "");
+  before["batch.micro"] = "6";
+  EXPECT_EQ(WhatChanged(before, plan, 3), "changed since step 3: batch.micro 6 -> unset");
+  // A stranger's checkpoint.
+  before = recipe;
+  before["optimizer.eps"] = "\x1b[2J\n";
+  EXPECT_EQ(WhatChanged(before, plan, 3), "changed since step 3: optimizer.eps \\u001b[2J\\n -> 1e-08");
+  before = recipe;
+  before["optimizer.lr"] = std::string(1'000'000, '(');
+  EXPECT_EQ(WhatChanged(before, plan, 3), "changed since step 3: another value of optimizer.lr");
+  before = recipe;
+  before["train.steps"] = "99999999999999999999999";
+  EXPECT_EQ(WhatChanged(before, plan, 3), "changed since step 3: train.steps 99999999999999999999999 -> 40");
+  for (int i = 0; i < 1000; ++i) {
+    before["x" + std::to_string(i)] = "1";
+  }
+  const std::string many = WhatChanged(before, plan, 3);
+  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 21);
+  EXPECT_THAT(many, testing::EndsWith("\n  and 981 more"));
 }
 
 TEST(Changed, AnotherSeedThanTheRunBeganFromIsAnError) {
