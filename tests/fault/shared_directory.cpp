@@ -83,16 +83,19 @@ TEST(SharedDirectory, TheSecondLaunchIsToldWhoOwnsIt) {
   EXPECT_FALSE(std::filesystem::exists(SharedBy(training) + "/lease.json"));
 }
 
-TEST(SharedDirectory, OneRunAfterTheOtherMayHaveAnotherRunId) {
+TEST(SharedDirectory, ALaunchThatEndedLeavesNoLeaseToTheNext) {
   const Training training;
   ASSERT_EQ(training.Run("first", SharedSets(training, 2)).status, 0);
-  Sets sets = SharedSets(training, 5);
-  sets.insert(sets.end(), {"start.run_id=another", "checkpoint.every=3"});
-  // The steps that it saves, 3 and 5, are not there yet; but those of the other are, and it does not begin over them.
-  const Outcome second = training.Run("second", sets);
-  EXPECT_EQ(second.status, 5) << second.err;
-  EXPECT_THAT(second.err, HasSubstr("it belongs to run tiny"));
-  EXPECT_EQ(CheckpointsOf(training / "first"), std::vector<std::string>{});
+  const Outcome same = training.Run("second", SharedSets(training, 4));
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_THAT(same.err, HasSubstr("resumed from"));
+  // Another run does not begin over the checkpoints of this one, but for no reason of a lease.
+  Sets sets = SharedSets(training, 4);
+  sets.emplace_back("start.run_id=another");
+  const Outcome another = training.Run("third", sets);
+  EXPECT_EQ(another.status, 5) << another.err;
+  EXPECT_THAT(another.err, HasSubstr("it belongs to run tiny"));
+  EXPECT_FALSE(std::filesystem::exists(SharedBy(training) + "/lease.json"));
 }
 
 TEST(SharedDirectory, ALeaseThatIsRemovedDuringARunCostsNoCheckpoint) {
