@@ -45,7 +45,7 @@ TEST_F(SeedRun, BeginsAsTheOtherRunEnded) {
   const auto num_parameters = training_.Compile().parameters.size();
   EXPECT_THAT(second.err,
               HasSubstr(fmt::format("run second: started from seed {} (step 4 of run tiny), {} parameters loaded, 0 "
-                                    "generated\n",
+                                    "generated (no checkpoint of it in ",
                                     seed(), num_parameters)));
   EXPECT_THAT(second.err, HasSubstr(" s to initialise, 0 elements drawn\n"));
   const Metrics base = ReadMetrics(training_ / "base");
@@ -107,6 +107,10 @@ TEST_F(SeedRun, ARestartNeedsNoSeed) {
 
   // Neither the record alone nor nothing at all is a start from scratch.
   std::filesystem::remove_all(training_ / "second/checkpoints");
+  const Outcome lost = RunSecond("second", {"train.steps=6"});
+  EXPECT_EQ(lost.status, 5);
+  EXPECT_THAT(lost.err, HasSubstr("step 6 of it was saved to "));
+  std::filesystem::remove(training_ / "second/saves.jsonl");
   const Outcome without_checkpoint = RunSecond("second", {"train.steps=6"});
   EXPECT_EQ(without_checkpoint.status, 5);
   EXPECT_THAT(without_checkpoint.err, HasSubstr("the run begins from another's parameters: checkpoint " + seed()));
