@@ -60,6 +60,7 @@ static auto TakeRunDirectory(Job& job) -> Status {
   auto lease = Lease::Acquire(options.run_dir, job.plan->run.run_id,
                               {.what = "run directory",
                                .remedy = "give the other launch another `--run-dir`",
+                               .file_name = RunLeaseName,
                                .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
   if (!lease) {
     return lease.error();

@@ -11,6 +11,10 @@
 
 namespace shardc {
 
+/// The launch that owns the directory, in the form of a Lease. A name of its own: checkpoints may lie in the same
+/// directory, and have an owner of their own.
+constexpr const char* RunLeaseName = "launch.json";
+
 class RunDirectory {
  public:
   /// Makes it where missing. The path itself may be a link.

@@ -58,7 +58,7 @@ auto HasSteps(const std::string& dir, int64_t step) -> bool {
 
 TEST(SharedDirectory, TheSecondLaunchIsToldWhoOwnsIt) {
   const Training training;
-  const Sets sets = SharedSets(training, 400);
+  const Sets sets = SharedSets(training, 100000);
   Process first(training.RunCommand("first", sets));
   ASSERT_TRUE(first.Await([&] { return HasSteps(SharedBy(training), 2); })) << first.err();
   // Whatever its run id.
@@ -124,15 +124,24 @@ TEST(SharedDirectory, ARunDirectorysLeaseThatIsRemovedDuringARunCostsNoCheckpoin
   const auto whole = WholeRun(training, Steps);
   Process first(training.RunCommand("first", sets));
   ASSERT_TRUE(first.Await([&] { return HasSteps(SharedBy(training), 3); })) << first.err();
-  ASSERT_TRUE(std::filesystem::remove(training / "first/lease.json"));
+  ASSERT_TRUE(std::filesystem::remove(training / "first/launch.json"));
   // Whose run directory this is nobody knows any more: the first ends before its next save. The second is refused while
   // the first still owns the checkpoints, and goes on after it otherwise.
   const Outcome second = training.Run("first", sets);
   EXPECT_THAT(second.status, AnyOf(0, 6)) << second.err;
   const Outcome outcome = first.Wait();
   EXPECT_EQ(outcome.status, 6) << outcome.err;
-  EXPECT_THAT(outcome.err, AnyOf(HasSubstr("lease.json was removed"), HasSubstr("was taken over by run ")));
+  EXPECT_THAT(outcome.err, AnyOf(HasSubstr("launch.json was removed"), HasSubstr("was taken over by run ")));
   ExpectOnlyGoodCheckpoints(SharedBy(training), whole);
+}
+
+TEST(SharedDirectory, CheckpointsMayLieInTheRunDirectoryItself) {
+  const Training training({"checkpoint.dir=run"});
+  ASSERT_EQ(training.Run("run", {"train.steps=20"}).status, 0);
+  const Outcome again = training.Run();
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr(fmt::format("resumed from {}/step-00000020 at step 20", training / "run")));
+  EXPECT_TRUE(std::filesystem::exists(training / "run/step-00000040/manifest.json"));
 }
 
 TEST(SharedDirectory, StrayEntriesAreNamedAndInNobodysWay) {

@@ -344,7 +344,7 @@ TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
   const std::string run_dir = testing::TempDir() + fmt::format("shardc_lease_{}/a/b", getpid());
   const RankMain rank_main = [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; };
   {
-    const auto lease = Lease::Acquire(run_dir, "first", {.what = "run directory"});
+    const auto lease = Lease::Acquire(run_dir, "first", {.what = "run directory", .file_name = "launch.json"});
     ASSERT_TRUE(lease.ok());
     const Outcome refused = Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main);
     EXPECT_EQ(refused.status, 6);
@@ -357,7 +357,7 @@ TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
   }
   EXPECT_EQ(Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main).status, 0);
   EXPECT_TRUE(std::filesystem::exists(run_dir + "/attempts/0001"));
-  EXPECT_FALSE(std::filesystem::exists(run_dir + "/lease.json"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir + "/launch.json"));
   std::filesystem::remove_all(testing::TempDir() + fmt::format("shardc_lease_{}", getpid()));
 }
 
