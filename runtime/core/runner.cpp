@@ -2,38 +2,23 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
 
-#include "compiler/base/files.h"
-#include "compiler/plan/init_record.h"
-#include "compiler/plan/init_rule.h"
+#include "compiler/base/stopwatch.h"
 #include "compiler/plan/text.h"
-#include "runtime/checkpoint/agree.h"
-#include "runtime/checkpoint/find_newest.h"
-#include "runtime/checkpoint/own_checkpoints.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
-#include "runtime/core/initial_state.h"
+#include "runtime/core/run_report.h"
 #include "runtime/core/unsaved_warning.h"
-#include "runtime/core/what_changed.h"
-#include "runtime/init/initial_values.h"
-#include "runtime/memory/available_memory.h"
 
 namespace shardc {
 
 static auto DataOf(const Plan& plan, const std::string& run_dir) -> std::string {
   return plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
-}
-
-using Clock = std::chrono::steady_clock;
-
-static auto SecondsSince(Clock::time_point begin) -> double {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 RankRunner::RankRunner(RankContext& context)
@@ -54,7 +39,7 @@ RankRunner::RankRunner(RankContext& context)
 }
 
 auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>> {
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   std::unique_ptr<RankRunner> runner(new RankRunner(context));
   const Plan& plan = *context.plan;
   // All ranks run on this host and share its cores.
@@ -100,7 +85,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_, runner->execution_);
     }
   }
-  runner->bind_seconds_ = SecondsSince(begin);
+  runner->bind_seconds_ = watch.Elapsed().value;
   return runner;
 }
 
@@ -160,150 +145,6 @@ auto RankRunner::FireEvery() -> Status {
     }
   }
   return Success{};
-}
-
-auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status {
-  auto reader = CheckpointReader::Open({.path = path,
-                                        .plan = &plan_,
-                                        .data_fingerprint = tokens_->Fingerprint(),
-                                        .source_fingerprints = tokens_->SourceFingerprints(),
-                                        .purpose = purpose,
-                                        .communicator = context_.comm});
-  if (!reader) {
-    return reader.error();
-  }
-  reader_ = *std::move(reader);
-  restored_from_ = path;
-  services_.reader = reader_.get();
-  programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_, execution_);
-  return Success{};
-}
-
-auto RankRunner::StartFirst() -> Status {
-  const Seed& seed = plan_.seed;
-  std::unique_ptr<CheckpointReader> reader;
-  if (seed.is_set()) {
-    auto opened = CheckpointReader::Open(
-        {.path = seed.path, .plan = &plan_, .purpose = ReadPurpose::Seed, .communicator = context_.comm});
-    if (!opened) {
-      return Fail(opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
-    }
-    reader = *std::move(opened);
-    seed_manifest_ = reader->manifest_text();
-    writer_->set_seed({.run_id = seed.run_id, .step = seed.step, .digest = seed.manifest});
-  }
-  services_.seed = reader.get();
-  const auto kernels = SharedInitKernels();
-  Status fired = Fire(TriggerKind::First);
-  if (fired && reader != nullptr) {
-    fired = reader->CheckMapped();
-  }
-  services_.seed = nullptr;
-  RETURN_IF_ERROR(fired);
-  RETURN_IF_ERROR(CheckFirstState(binder_));
-  // The moments are zero.
-  RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
-  if (!leads()) {
-    return Success{};
-  }
-  const std::string why = fmt::format("no checkpoint of it in {}, and none on record", checkpoint_dir_);
-  if (!seed.is_set()) {
-    Say(fmt::format("run {}: started from scratch, seed {} ({})\n", plan_.run.run_id, plan_.run.init_seed, why));
-    return Success{};
-  }
-  start_ = {.kind = AttemptStart::Kind::Seed,
-            .path = seed.path,
-            .step = seed.step,
-            .run_id = seed.run_id,
-            .digest = seed.manifest};
-  const auto loaded = std::count_if(plan_.parameters.begin(), plan_.parameters.end(),
-                                    [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
-  Say(
-      fmt::format("run {}: started from seed {} (step {} of run {}), {} parameters loaded, {} generated "
-                  "({})\n",
-                  plan_.run.run_id, seed.path, seed.step, seed.run_id, loaded, plan_.parameters.size() - loaded, why));
-  return Success{};
-}
-
-auto RankRunner::OwnCheckpointDirectory() -> Status {
-  LeaseOptions options;
-  options.note = [this](const std::string& text) { Say(fmt::format("run {}: {}\n", plan_.run.run_id, text)); };
-  options.while_waiting = [this]() -> Status {
-    return context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)
-               ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", checkpoint_dir_))
-               : Status(Success{});
-  };
-  auto owner = OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.comm, std::move(options));
-  if (!owner) {
-    return owner.error();
-  }
-  for (const std::string& warning : owner->warnings) {
-    Say(fmt::format("warning: {}\n", warning));
-  }
-  lease_ = std::move(owner->lease);
-  writer_->UseLease(lease_.get());
-  // Better now than at the first save.
-  return FollowRankZero(*context_.comm, leads() ? writer_->CheckManifestSize() : Status(Success{}));
-}
-
-auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status {
-  Status compared = Success{};
-  if (leads()) {
-    for (const std::string& skipped : newest ? newest->skipped : std::vector<std::string>()) {
-      Say(fmt::format("warning: {}\n", skipped));
-    }
-    const auto note = records_.CompareWithSaves(newest);
-    if (!note) {
-      compared = note.error();
-    } else if (!note->empty()) {
-      Say(*note + "\n");
-    }
-  }
-  return FollowRankZero(*context_.comm, compared);
-}
-
-auto RankRunner::Begin() -> ErrorOr<int64_t> {
-  const auto begin = Clock::now();
-  RETURN_IF_ERROR(OwnCheckpointDirectory());
-  auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
-  if (!newest) {
-    return newest.error();
-  }
-  RETURN_IF_ERROR(CompareWithSaves(*newest));
-  RETURN_IF_ERROR(Fire(TriggerKind::Load));
-  if (*newest) {
-    RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
-    RETURN_IF_ERROR(Fire(TriggerKind::Restart));
-    RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
-    RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
-    start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
-    if (leads()) {
-      Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));
-      if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
-          !changes.empty()) {
-        Say(changes + "\n");
-      }
-    }
-    writer_->set_seed(reader_->manifest().seed);
-  } else {
-    RETURN_IF_ERROR(StartFirst());
-  }
-  const auto drawn = SumDrawn(*context_.comm, plan_, drawn_);
-  if (!drawn) {
-    return drawn.error();
-  }
-  if (!*newest) {
-    auto realised = RealisedInit(plan_, *drawn);
-    if (!realised) {
-      return realised.error();
-    }
-    realised_ = *std::move(realised);
-  }
-  if (leads()) {
-    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
-                    SecondsSince(begin), *newest ? "load" : "initialise", drawn->elements));
-  }
-  return CompletedSteps();
 }
 
 auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
@@ -367,46 +208,17 @@ auto RankRunner::Record(double seconds) -> Status {
   return records_.WriteStep(metrics);
 }
 
-auto RankRunner::ReportMemory() -> void {
-  Say(fmt::format("memory of rank {}:\n", context_.rank));
-  if (guard_ != nullptr) {
-    for (const PageUse& use : guard_->MeasurePages()) {
-      if (use.with_buffers.value > 0) {
-        Say(fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
-                        ToText(use.arena), use.with_buffers.value, use.written.value));
-      }
-    }
-    return;
-  }
-  for (const ArenaUse& use : context_.arenas->MeasureUse()) {
-    if (use.planned.value > 0) {
-      Say(fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
-                      use.touched.value));
-    }
-  }
-  Say(fmt::format("  {:<18} peak    {:>12} B resident\n", "process", MeasurePeakResident().value));
-}
-
-auto RankRunner::ReportSources() -> Status {
-  const auto uses = tokens_->CountRun();
-  if (!uses) {
-    return uses.error();
-  }
-  for (const SourceUse& use : *uses) {
-    Say(fmt::format("  source {}: {}{} samples in {} steps, {:.2f} epochs of {}\n", use.name,
-                    use.is_exact ? "" : "about ", use.samples, plan_.run.steps,
-                    static_cast<double>(use.samples) / static_cast<double>(use.epoch_samples), use.epoch_samples));
-  }
-  return Success{};
-}
-
 auto RankRunner::Train() -> ErrorOr<ExitCode> {
   const auto begun = Begin();
   if (!begun) {
     return begun.error();
   }
   if (leads()) {
-    RETURN_IF_ERROR(ReportSources());
+    const auto sources = SourcesText(*tokens_, plan_.run.steps);
+    if (!sources) {
+      return sources.error();
+    }
+    Say(*sources);
     RETURN_IF_ERROR(records_.Begin(start_, realised_, seed_manifest_, *begun));
     progress_ = std::make_unique<Progress>(plan_.run.steps, plan_.run.log_every, *context_.log);
   }
@@ -420,15 +232,15 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     return ExitCode::Ok;
   }
   const ScalarId stop = plan_.ScalarNamed("stop");
-  const auto training_since = Clock::now();
+  const Stopwatch training;
   bool has_warned = !leads();
   while (CompletedSteps() < plan_.run.steps) {
-    const auto start = Clock::now();
+    const Stopwatch watch;
     const auto halt = Step();
     if (!halt) {
       return halt.error();
     }
-    const double seconds = SecondsSince(start);
+    const double seconds = watch.Elapsed().value;
     const auto divergence = divergence_.AfterStep(halt->has_value(), NewestCheckpoint());
     if (!divergence) {
       return divergence.error();
@@ -440,9 +252,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     if (*halt) {
       return **halt;
     }
-    if (const double trained = SecondsSince(training_since); !has_warned && trained >= context_.unsaved_warning.value) {
+    if (const Seconds trained = training.Elapsed(); !has_warned && trained >= context_.unsaved_warning) {
       has_warned = true;
-      if (const auto warning = UnsavedWarning(plan_, Seconds{trained})) {
+      if (const auto warning = UnsavedWarning(plan_, trained)) {
         progress_->Note(*warning);
       }
     }
@@ -458,7 +270,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   RETURN_IF_ERROR(Fire(TriggerKind::End));
   if (leads()) {
     progress_->Finish();
-    ReportMemory();
+    Say(MemoryText(context_.rank, *context_.arenas, guard_.get()));
   }
   return ExitCode::Ok;
 }

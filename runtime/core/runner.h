@@ -22,6 +22,7 @@
 
 namespace shardc {
 
+/// The parts that begin a run are in begin_run.cpp.
 class RankRunner {
  public:
   /// Opens the data, binds what needs no checkpoint. Collective.
@@ -71,9 +72,6 @@ class RankRunner {
   auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;
   /// Whole lines for people.
   auto Say(std::string_view lines) const -> void;
-  auto ReportMemory() -> void;
-  /// How often the run reads each source of a mixture.
-  auto ReportSources() -> Status;
   auto CompletedSteps() const -> int64_t;
   /// Of this run; empty where there is none.
   auto NewestCheckpoint() const -> const std::string&;

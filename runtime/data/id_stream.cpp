@@ -1,8 +1,6 @@
 #include "runtime/data/id_stream.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -36,33 +34,7 @@ auto TokenBytes(TokenFormat format) -> int64_t {
   return 0;
 }
 
-/// Reads until `bytes` are there or the file ends. Returns how many, or -1 with errno set.
-auto PreadFully(int descriptor, void* data, int64_t bytes, int64_t offset) -> int64_t {
-  int64_t done = 0;
-  while (done < bytes) {
-    const ssize_t n =
-        pread(descriptor, static_cast<char*>(data) + done, static_cast<size_t>(bytes - done), offset + done);
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
-    if (n < 0) {
-      return -1;
-    }
-    if (n == 0) {
-      break;
-    }
-    done += n;
-  }
-  return done;
-}
-
 }  // namespace
-
-IdStream::~IdStream() {
-  for (const File& file : files_) {
-    close(file.descriptor);
-  }
-}
 
 auto IdStream::Open(const std::vector<std::string>& files, TokenFormat format, int64_t vocab, const Use& use)
     -> ErrorOr<std::unique_ptr<IdStream>> {
@@ -76,35 +48,30 @@ auto IdStream::Open(const std::vector<std::string>& files, TokenFormat format, i
 
 auto IdStream::AddFile(const std::string& path) -> Status {
   // O_NONBLOCK: a FIFO opens at once, and is refused below.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0);
   if (descriptor < 0) {
     const int code = errno;
     return Fail(ExitCode::RecipeRejected, "{} file {}: {}; `{}` is relative to the recipe's folder", use_.noun, path,
                 std::strerror(code), use_.key);
   }
-  // Closed by the destructor from here on.
-  files_.push_back({.path = path, .descriptor = descriptor, .begin = num_ids_});
+  files_.push_back({.path = path, .descriptor = Descriptor(PosixFs(), descriptor, path), .begin = num_ids_});
   File& file = files_.back();
 
-  struct stat info {};
-  if (fstat(descriptor, &info) != 0) {
-    const int code = errno;
-    return Fail(ExitCode::RecipeRejected, "{} file {}: {}", use_.noun, path, std::strerror(code));
+  const auto status = StatusOf(file.descriptor);
+  if (!status) {
+    return Fail(ExitCode::RecipeRejected, "{} file: {}", use_.noun, status.error().message);
   }
-  if (!S_ISREG(info.st_mode)) {
+  if (status->kind != EntryKind::File) {
     return Fail(ExitCode::RecipeRejected, "{} file {} is {}, not a regular file", use_.noun, path,
-                S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
+                status->kind == EntryKind::Directory ? "a folder" : "a device or pipe");
   }
-  file.file_bytes = info.st_size;
+  file.file_bytes = status->bytes;
 
   const int64_t token_bytes = TokenBytes(format_);
   int32_t header[3] = {0, 0, 0};
   if (file.file_bytes >= BinHeaderBytes) {
-    const int64_t got = PreadFully(descriptor, header, sizeof(header), 0);
-    if (got != sizeof(header)) {
-      const int code = errno;
-      return Fail(ExitCode::RecipeRejected, "{} file {}: cannot read its first bytes: {}", use_.noun, path,
-                  got < 0 ? std::strerror(code) : "it is cut short");
+    if (const Status read = ReadAll(file.descriptor, header, sizeof(header), 0); !read) {
+      return Fail(ExitCode::RecipeRejected, "{} file: {}", use_.noun, read.error().message);
     }
   }
   if (format_ != TokenFormat::Bin) {
@@ -166,13 +133,10 @@ auto IdStream::TakeFingerprint() -> Status {
     }
     for (Interval stretch : stretches) {
       stretch = Intersect(stretch, {0, file.file_bytes});
-      const int64_t got = PreadFully(file.descriptor, block.data(), stretch.size(), stretch.begin);
-      if (got != stretch.size()) {
-        const int code = errno;
-        return Fail(ExitCode::RecipeRejected, "{} file {}: cannot read {} bytes at offset {}: {}", use_.noun, file.path,
-                    stretch.size(), stretch.begin, got < 0 ? std::strerror(code) : "the file was cut short");
+      if (const Status read = ReadAll(file.descriptor, block.data(), stretch.size(), stretch.begin); !read) {
+        return Fail(ExitCode::RecipeRejected, "{} file: {}", use_.noun, read.error().message);
       }
-      XXH3_128bits_update(&state, block.data(), static_cast<size_t>(got));
+      XXH3_128bits_update(&state, block.data(), static_cast<size_t>(stretch.size()));
     }
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(&state);
@@ -232,15 +196,13 @@ auto IdStream::ReadOf(const File& file, int64_t first, int64_t count, int32_t* i
   const int64_t token_bytes = TokenBytes(format_);
   const int64_t offset = file.header_bytes + first * token_bytes;
   raw_.resize(static_cast<size_t>(count * token_bytes));
-  const int64_t got = PreadFully(file.descriptor, raw_.data(), count * token_bytes, offset);
-  if (got < 0) {
-    const int code = errno;
-    return Fail(ExitCode::Environment, "{} file {}: cannot read {} bytes at offset {}: {}", use_.noun, file.path,
-                count * token_bytes, offset, std::strerror(code));
+  const auto got = ReadUpTo(file.descriptor, raw_.data(), count * token_bytes, offset);
+  if (!got) {
+    return Fail(ExitCode::Environment, "{} file: {}", use_.noun, got.error().message);
   }
-  if (got != count * token_bytes) {
+  if (*got != count * token_bytes) {
     return Fail(ExitCode::Environment, "{} file {} ends at byte {}; it had {} bytes when the run began", use_.noun,
-                file.path, offset + got, file.file_bytes);
+                file.path, offset + *got, file.file_bytes);
   }
   int64_t bad = -1;
   switch (format_) {

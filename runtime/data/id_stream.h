@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/fs.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -29,7 +30,6 @@ class IdStream {
   /// Errors: ExitCode::RecipeRejected, naming the file, what was found and the remedy.
   static auto Open(const std::vector<std::string>& files, TokenFormat format, int64_t vocab, const Use& use)
       -> ErrorOr<std::unique_ptr<IdStream>>;
-  ~IdStream();
   IdStream(const IdStream&) = delete;
   auto operator=(const IdStream&) -> IdStream& = delete;
 
@@ -46,7 +46,7 @@ class IdStream {
  private:
   struct File {
     std::string path;
-    int descriptor = -1;
+    Descriptor descriptor;
     int64_t file_bytes = 0;
     int64_t header_bytes = 0;
     /// First id's number in the stream.

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -20,6 +19,7 @@
 #include "runtime/checkpoint/lease.h"
 #include "runtime/comm/host_communicator.h"
 #include "runtime/comm/host_group.h"
+#include "runtime/launch/stop_signals.h"
 #include "runtime/memory/available_memory.h"
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/record/run_directory.h"
@@ -159,59 +159,13 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
   return result.error().code;
 }
 
-// The stop flag of this process's job, for its signal handler.
-static std::atomic<bool>* handler_stop_flag = nullptr;
-static std::atomic<int> handler_interrupts = 0;
-
-extern "C" {
-static void HandleStopSignal(int signal) {
-  if (signal == SIGINT && ++handler_interrupts > 1) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
-    return;
-  }
-  handler_stop_flag->store(true);
-}
-}
-
-/// The signals that ask for a stop with a save. A terminal that goes away sends SIGHUP; nohup has it ignored, and then
-/// it means nothing here either.
-static auto StopSignals() -> std::vector<int> {
-  std::vector<int> signals{SIGTERM, SIGUSR1, SIGINT};
-  struct sigaction action {};
-  if (sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
-    signals.push_back(SIGHUP);
-  }
-  return signals;
-}
-
-static auto SetOf(const std::vector<int>& signals) -> sigset_t {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : signals) {
-    sigaddset(&set, signal);
-  }
-  return set;
-}
-
 /// The life of a forked rank.
 [[noreturn]] static auto RunChild(const Job& job, int64_t rank, pid_t launcher) -> void {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) {
     _exit(static_cast<int>(ExitCode::Environment));
   }
-  handler_stop_flag = &job.group->stop_flag();
-  struct sigaction action {};
-  action.sa_handler = HandleStopSignal;
-  action.sa_flags = SA_RESTART;
-  const std::vector<int> signals = StopSignals();
-  action.sa_mask = SetOf(signals);
-  for (const int signal : signals) {
-    sigaction(signal, &action, nullptr);
-  }
-  sigset_t blocked = SetOf(signals);
-  sigaddset(&blocked, SIGCHLD);
-  sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
+  CatchStopSignals(job.group->stop_flag());
   const ExitCode code = RunOneRank(job, rank);
   // Without the exit handlers: they belong to the launcher, and those of libraries may wait for threads.
   std::cout.flush();
@@ -220,56 +174,6 @@ static auto SetOf(const std::vector<int>& signals) -> sigset_t {
 }
 
 namespace {
-
-/// Blocks the signals that the launcher waits for, and has those ignored, by launcher and ranks, that would end a
-/// process for a write that failed: the write's error says the same, and a log that nobody reads any more, or a file
-/// that reached its limit, is no reason to die. Puts everything back at the end.
-class SignalScope {
- public:
-  SignalScope() : stop_signals_(StopSignals()), set_(SetOf(stop_signals_)) {
-    sigaddset(&set_, SIGCHLD);
-    pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
-    // With SIGCHLD ignored (inherited from a parent that does) no exit status would be left to wait for.
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &action, &child_before_);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, &pipe_before_);
-    sigaction(SIGXFSZ, &action, &file_size_before_);
-  }
-  SignalScope(const SignalScope&) = delete;
-  ~SignalScope() {
-    sigaction(SIGPIPE, &pipe_before_, nullptr);
-    sigaction(SIGXFSZ, &file_size_before_, nullptr);
-    sigaction(SIGCHLD, &child_before_, nullptr);
-    // One for each child may be pending still.
-    const timespec now{};
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    while (sigtimedwait(&child, nullptr, &now) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-
-  /// The next signal, or 0 after 100 ms.
-  auto Next() const -> int {
-    const timespec longest{.tv_sec = 0, .tv_nsec = 100'000'000};
-    const int signal = sigtimedwait(&set_, nullptr, &longest);
-    return signal > 0 ? signal : 0;
-  }
-  auto AsksForStop(int signal) const -> bool {
-    return std::find(stop_signals_.begin(), stop_signals_.end(), signal) != stop_signals_.end();
-  }
-
- private:
-  std::vector<int> stop_signals_;
-  sigset_t set_;
-  sigset_t mask_before_{};
-  struct sigaction child_before_ {};
-  struct sigaction pipe_before_ {};
-  struct sigaction file_size_before_ {};
-};
 
 /// Watches the forked ranks of one job until the last has ended.
 class Launcher {

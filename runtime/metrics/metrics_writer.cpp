@@ -46,10 +46,55 @@ auto ForEachLine(std::string_view text, Visit&& visit) -> void {
   }
 }
 
-/// The file as it is to be appended to.
+/// Calls visit(line) for each line of a file, its line end left out, in memory that does not grow with the file. What
+/// is longer than any line of ours comes in pieces. Errors: of reading, or of a visit.
+template <class Visit>
+auto ForEachLineOf(const Descriptor& file, int64_t bytes, Visit&& visit) -> Status {
+  constexpr int64_t ChunkBytes = int64_t{1} << 20;
+  std::string text;
+  for (int64_t at = 0; at < bytes; at += ChunkBytes) {
+    const int64_t size = std::min(ChunkBytes, bytes - at);
+    const size_t before = text.size();
+    text.resize(before + static_cast<size_t>(size));
+    RETURN_IF_ERROR(ReadAll(file, text.data() + before, size, at));
+    const size_t last_end = text.rfind('\n');
+    const bool is_last = at + size == bytes;
+    const size_t whole = is_last || last_end == std::string::npos ? text.size() : last_end + 1;
+    Status visited = Success{};
+    ForEachLine(std::string_view(text).substr(0, whole), [&](std::string_view line) {
+      if (visited) {
+        visited = visit(line);
+      }
+    });
+    RETURN_IF_ERROR(visited);
+    text.erase(0, whole);
+  }
+  return Success{};
+}
+
+/// Gathers lines, so that a long file is not written line by line.
+class LineBuffer {
+ public:
+  auto Add(AtomicFile& file, std::string_view line) -> Status {
+    constexpr size_t MostBytes = size_t{1} << 20;
+    text_.append(line).push_back('\n');
+    num_bytes_ += static_cast<int64_t>(line.size()) + 1;
+    return text_.size() < MostBytes ? Status(Success{}) : Flush(file);
+  }
+  auto Flush(AtomicFile& file) -> Status {
+    const Status appended = file.Append(text_);
+    text_.clear();
+    return appended;
+  }
+  auto num_bytes() const -> int64_t { return num_bytes_; }
+
+ private:
+  std::string text_;
+  int64_t num_bytes_ = 0;
+};
+
+/// Moves the lines of later steps, and those that are no object with a step, to the folder `dropped`.
 auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped) -> Status {
-  // As large as a disk has room for.
-  constexpr int64_t MaxBytes = int64_t{1} << 40;
   const auto status = StatusAt(run_dir, MetricsName);
   if (!status) {
     return status.error();
@@ -57,22 +102,41 @@ auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor&
   if (status->kind == EntryKind::Missing) {
     return Success{};
   }
-  const auto text = ReadFileAt(run_dir, MetricsName, MaxBytes);
-  if (!text) {
-    return text.error();
+  const auto file = OpenFileAt(run_dir, MetricsName);
+  const auto bytes = file ? FileBytes(*file) : file.error();
+  if (!bytes) {
+    return bytes.error();
   }
-  std::string kept;
-  std::string taken_out;
-  ForEachLine(*text, [&](std::string_view line) {
-    const auto step = StepOf(line);
-    std::string& to = step && *step <= restored_step ? kept : taken_out;
-    to.append(line).push_back('\n');
-  });
-  // An empty line holds nothing to keep.
-  if (taken_out.find_first_not_of('\n') != std::string::npos) {
-    RETURN_IF_ERROR(PutFileAt(dropped, DroppedMetricsName, taken_out));
+  auto kept = AtomicFile::CreateAt(run_dir, MetricsName);
+  if (!kept) {
+    return kept.error();
   }
-  return kept == *text && status->num_links <= 1 ? Status(Success{}) : PutFileAt(run_dir, MetricsName, kept);
+  std::optional<AtomicFile> taken_out;
+  LineBuffer kept_lines;
+  LineBuffer taken_out_lines;
+  RETURN_IF_ERROR(ForEachLineOf(*file, *bytes, [&](std::string_view line) -> Status {
+    if (const auto step = StepOf(line); step && *step <= restored_step) {
+      return kept_lines.Add(*kept, line);
+    }
+    if (line.empty()) {
+      return Success{};
+    }
+    if (!taken_out) {
+      auto created = AtomicFile::CreateAt(dropped, DroppedMetricsName);
+      if (!created) {
+        return created.error();
+      }
+      taken_out.emplace(*std::move(created));
+    }
+    return taken_out_lines.Add(*taken_out, line);
+  }));
+  if (taken_out) {
+    RETURN_IF_ERROR(taken_out_lines.Flush(*taken_out));
+    RETURN_IF_ERROR(taken_out->Commit());
+  }
+  RETURN_IF_ERROR(kept_lines.Flush(*kept));
+  // A file that has another name besides is not appended to: that one may be anybody's.
+  return kept_lines.num_bytes() == *bytes && status->num_links <= 1 ? Status(Success{}) : kept->Commit();
 }
 
 }  // namespace

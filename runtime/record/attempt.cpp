@@ -62,6 +62,28 @@ static auto Describe(int64_t number, const Plan& plan, const AttemptRequest& req
   return json;
 }
 
+/// attempt.json as it lies there, which this launch wrote, if nobody else did. Errors: it is no object, or nested
+/// deeper than what is written here.
+static auto ReadAttempt(const Descriptor& folder) -> ErrorOr<Json> {
+  const auto text = ReadFileAt(folder, AttemptFileName, MaxAttemptBytes);
+  if (!text) {
+    return text.error();
+  }
+  constexpr int MaxDepth = 8;
+  bool is_shallow = true;
+  const Json json = Json::parse(
+      *text,
+      [&](int depth, Json::parse_event_t, Json&) {
+        is_shallow = is_shallow && depth <= MaxDepth;
+        return is_shallow;
+      },
+      false);
+  if (!is_shallow || !json.is_object()) {
+    return Fail(ExitCode::Environment, "{}/{} is not as a launch writes it", folder.path(), AttemptFileName);
+  }
+  return json;
+}
+
 /// The folder of a new attempt, behind those that there are.
 static auto MakeNext(const Descriptor& attempts, int64_t number) -> ErrorOr<std::pair<int64_t, Descriptor>> {
   // Whoever makes folders here by hand may be faster, a few times.
@@ -85,12 +107,11 @@ static auto MakeNext(const Descriptor& attempts, int64_t number) -> ErrorOr<std:
 /// Was the launcher of an earlier attempt killed, so that it could not say how it ended?
 static auto LacksItsEnd(const Descriptor& attempts, int64_t number) -> bool {
   const auto folder = OpenDirectoryAt(attempts, AttemptName(number));
-  const auto text = folder ? ReadFileAt(*folder, AttemptFileName, MaxAttemptBytes) : folder.error();
   if (!folder) {
     return false;
   }
-  const auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-  return !json.is_object() || !json.contains("ended_at");
+  const auto json = ReadAttempt(*folder);
+  return !json || !json->contains("ended_at");
 }
 
 auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRequest& request) -> ErrorOr<Attempt> {
@@ -138,14 +159,11 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
 }
 
 auto Attempt::RecordStart(const AttemptStart& start) const -> Status {
-  const auto text = ReadFileAt(folder_, AttemptFileName, MaxAttemptBytes);
-  if (!text) {
-    return text.error();
+  auto read = ReadAttempt(folder_);
+  if (!read) {
+    return read.error();
   }
-  Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object()) {
-    return Fail(ExitCode::Environment, "{}/{} was changed while the run began", folder_.path(), AttemptFileName);
-  }
+  Json& json = *read;
   Json& from = json["began_from"];
   switch (start.kind) {
     case AttemptStart::Kind::Scratch: from = {{"kind", "scratch"}}; break;
@@ -187,17 +205,17 @@ static auto HowItEnded(int exit_code) -> std::string_view {
 }
 
 auto Attempt::RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status {
-  const auto text = ReadFileAt(folder_, AttemptFileName, MaxAttemptBytes);
-  if (!text) {
-    return text.error();
+  auto read = ReadAttempt(folder_);
+  if (!read) {
+    return read.error();
   }
-  Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object()) {
-    return Fail(ExitCode::Environment, "{}/{} was changed while the run went on", folder_.path(), AttemptFileName);
-  }
+  Json& json = *read;
   if (const auto from = json.find("began_from"); from != json.end()) {
-    const bool goes_on = from->is_object() && from->value("kind", "") == "checkpoint";
-    const int64_t begun = goes_on ? from->value("step", int64_t{0}) : 0;
+    const auto member = [&](const char* name) {
+      return from->is_object() && from->contains(name) ? (*from)[name] : Json();
+    };
+    const bool goes_on = member("kind") == "checkpoint" && member("step").is_number_integer();
+    const int64_t begun = goes_on ? member("step").get<int64_t>() : 0;
     json["last_step"] = std::max(begun, last_step.value_or(0));
   }
   json["ended_at"] = Now();

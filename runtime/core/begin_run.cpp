@@ -1,0 +1,163 @@
+// How a run begins: it becomes the owner of its checkpoints, finds the newest one and comes back from it, or makes its
+// first state by rules or from a seed, and looks at the state before a step is taken.
+#include <algorithm>
+
+#include "compiler/base/stopwatch.h"
+#include "compiler/plan/init_rule.h"
+#include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/find_newest.h"
+#include "runtime/checkpoint/own_checkpoints.h"
+#include "runtime/core/check_state.h"
+#include "runtime/core/compare_replicas.h"
+#include "runtime/core/initial_state.h"
+#include "runtime/core/runner.h"
+#include "runtime/core/what_changed.h"
+#include "runtime/init/initial_values.h"
+
+namespace shardc {
+
+auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status {
+  auto reader = CheckpointReader::Open({.path = path,
+                                        .plan = &plan_,
+                                        .data_fingerprint = tokens_->Fingerprint(),
+                                        .source_fingerprints = tokens_->SourceFingerprints(),
+                                        .purpose = purpose,
+                                        .communicator = context_.comm});
+  if (!reader) {
+    return reader.error();
+  }
+  reader_ = *std::move(reader);
+  restored_from_ = path;
+  services_.reader = reader_.get();
+  programs_[static_cast<size_t>(SectionKind::Restore)].emplace(SectionKind::Restore, binder_, execution_);
+  return Success{};
+}
+
+auto RankRunner::StartFirst() -> Status {
+  const Seed& seed = plan_.seed;
+  std::unique_ptr<CheckpointReader> reader;
+  if (seed.is_set()) {
+    auto opened = CheckpointReader::Open(
+        {.path = seed.path, .plan = &plan_, .purpose = ReadPurpose::Seed, .communicator = context_.comm});
+    if (!opened) {
+      return Fail(opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
+    }
+    reader = *std::move(opened);
+    seed_manifest_ = reader->manifest_text();
+    writer_->set_seed({.run_id = seed.run_id, .step = seed.step, .digest = seed.manifest});
+  }
+  services_.seed = reader.get();
+  const auto kernels = SharedInitKernels();
+  Status fired = Fire(TriggerKind::First);
+  if (fired && reader != nullptr) {
+    fired = reader->CheckMapped();
+  }
+  services_.seed = nullptr;
+  RETURN_IF_ERROR(fired);
+  RETURN_IF_ERROR(CheckFirstState(binder_));
+  // The moments are zero.
+  RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
+  if (!leads()) {
+    return Success{};
+  }
+  const std::string why = fmt::format("no checkpoint of it in {}, and none on record", checkpoint_dir_);
+  if (!seed.is_set()) {
+    Say(fmt::format("run {}: started from scratch, seed {} ({})\n", plan_.run.run_id, plan_.run.init_seed, why));
+    return Success{};
+  }
+  start_ = {.kind = AttemptStart::Kind::Seed,
+            .path = seed.path,
+            .step = seed.step,
+            .run_id = seed.run_id,
+            .digest = seed.manifest};
+  const auto loaded = std::count_if(plan_.parameters.begin(), plan_.parameters.end(),
+                                    [](const Parameter& parameter) { return LoadedTensorOf(parameter).has_value(); });
+  Say(
+      fmt::format("run {}: started from seed {} (step {} of run {}), {} parameters loaded, {} generated "
+                  "({})\n",
+                  plan_.run.run_id, seed.path, seed.step, seed.run_id, loaded, plan_.parameters.size() - loaded, why));
+  return Success{};
+}
+
+auto RankRunner::OwnCheckpointDirectory() -> Status {
+  LeaseOptions options;
+  options.note = [this](const std::string& text) { Say(fmt::format("run {}: {}\n", plan_.run.run_id, text)); };
+  options.while_waiting = [this]() -> Status {
+    return context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)
+               ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", checkpoint_dir_))
+               : Status(Success{});
+  };
+  auto owner = OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.comm, std::move(options));
+  if (!owner) {
+    return owner.error();
+  }
+  for (const std::string& warning : owner->warnings) {
+    Say(fmt::format("warning: {}\n", warning));
+  }
+  lease_ = std::move(owner->lease);
+  writer_->UseLease(lease_.get());
+  // Better now than at the first save.
+  return FollowRankZero(*context_.comm, leads() ? writer_->CheckManifestSize() : Status(Success{}));
+}
+
+auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status {
+  Status compared = Success{};
+  if (leads()) {
+    for (const std::string& skipped : newest ? newest->skipped : std::vector<std::string>()) {
+      Say(fmt::format("warning: {}\n", skipped));
+    }
+    const auto note = records_.CompareWithSaves(newest);
+    if (!note) {
+      compared = note.error();
+    } else if (!note->empty()) {
+      Say(*note + "\n");
+    }
+  }
+  return FollowRankZero(*context_.comm, compared);
+}
+
+auto RankRunner::Begin() -> ErrorOr<int64_t> {
+  const Stopwatch watch;
+  RETURN_IF_ERROR(OwnCheckpointDirectory());
+  auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
+  if (!newest) {
+    return newest.error();
+  }
+  RETURN_IF_ERROR(CompareWithSaves(*newest));
+  RETURN_IF_ERROR(Fire(TriggerKind::Load));
+  if (*newest) {
+    RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
+    RETURN_IF_ERROR(Fire(TriggerKind::Restart));
+    RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
+    RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));
+    start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
+    if (leads()) {
+      Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));
+      if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
+          !changes.empty()) {
+        Say(changes + "\n");
+      }
+    }
+    writer_->set_seed(reader_->manifest().seed);
+  } else {
+    RETURN_IF_ERROR(StartFirst());
+  }
+  const auto drawn = SumDrawn(*context_.comm, plan_, drawn_);
+  if (!drawn) {
+    return drawn.error();
+  }
+  if (!*newest) {
+    auto realised = RealisedInit(plan_, *drawn);
+    if (!realised) {
+      return realised.error();
+    }
+    realised_ = *std::move(realised);
+  }
+  if (leads()) {
+    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
+                    watch.Elapsed().value, *newest ? "load" : "initialise", drawn->elements));
+  }
+  return CompletedSteps();
+}
+
+}  // namespace shardc
