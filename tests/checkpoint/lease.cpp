@@ -418,8 +418,15 @@ auto CountWinners(const std::string& folder, int num_contenders, const LeaseOpti
       return !ReadText(fmt::format("{}/answer-{}", folder, child->pid())).empty();
     });
   };
-  while (!all_answered()) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!all_answered() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  if (!all_answered()) {
+    ADD_FAILURE() << "a contender neither won nor lost in a minute";
+    for (const auto& child : children) {
+      child->Kill(SIGKILL);
+    }
   }
   close(over[1]);
   int winners = 0;
