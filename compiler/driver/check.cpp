@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "compiler/base/printable.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 
@@ -25,7 +26,7 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
   } else {
     source.PrintDiagnostics();
     if (plan) {
-      written = WriteResult(fmt::format("{}: ok\n", options.recipe.path));
+      written = WriteResult(fmt::format("{}: ok\n", PrintableLine(options.recipe.path)));
     }
   }
   return plan ? ExitCodeOf(written) : ReportError(plan.error());

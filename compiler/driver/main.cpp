@@ -1,9 +1,13 @@
 // shardc: checks recipes, makes plans, explains them, and hands them to shardc-run.
 
+#include <csignal>
+
 #include "compiler/base/standard_streams.h"
 #include "compiler/driver/command.h"
 
 auto main(int argc, char** argv) -> int {
   shardc::OpenStandardStreams();
+  // A file that reaches its limit (ulimit -f) is an error of the write, and no reason to die without a word.
+  std::signal(SIGXFSZ, SIG_IGN);
   return static_cast<int>(shardc::RunCommandLine(argc, argv));
 }

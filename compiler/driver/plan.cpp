@@ -119,7 +119,7 @@ static auto ResultText(const Plan& plan, const PlanOptions& options) -> ErrorOr<
     if (!realised) {
       return realised.error();
     }
-    return options.format == "json" ? RenderInitJson(plan, *realised) : RenderInitText(plan, *realised);
+    return options.format == "json" ? RenderInitJson(plan, *realised) : Printable(RenderInitText(plan, *realised));
   }
   if (options.emit == "model") {
     return PrintModel(plan);

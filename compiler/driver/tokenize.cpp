@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/base/files.h"
+#include "compiler/base/printable.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 
@@ -99,7 +100,7 @@ static auto Tokenize(const TokenizeOptions& options) -> Status {
   }
   RETURN_IF_ERROR(output->Overwrite(0, Header(num_tokens)));
   RETURN_IF_ERROR(output->Commit());
-  return WriteResult(fmt::format("{}: {} tokens\n", options.output, num_tokens));
+  return WriteResult(fmt::format("{}: {} tokens\n", PrintableLine(options.output), num_tokens));
 }
 
 auto DeclareTokenize(CommandOptions& options) -> Action {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/ops/plan_limits.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/passes/plan_header.h"
@@ -56,7 +57,16 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
       plan = *std::move(next);
       plan.passes.push_back(row.kind);
       if (const auto broken = FindBrokenLimit(plan)) {
-        diags.Build(recipe.model.at, DiagnosticKind::PlanTooLarge, broken->what, broken->most).Emit();
+        // What makes ops is known; a size has its reasons in several keys.
+        const bool is_of_ops = broken->most == MostOps;
+        diags
+            .Build(is_of_ops ? recipe.model.layers.at : recipe.model.at, DiagnosticKind::PlanTooLarge,
+                   is_of_ops
+                       ? fmt::format("{} with `layers` {}, `loss.chunks` {} and `recompute.policy` {}", broken->what,
+                                     *recipe.model.layers, *recipe.loss.chunks, *recipe.recompute.policy)
+                       : broken->what,
+                   broken->most)
+            .Emit();
         return Rejected();
       }
       // Without a disabled pass the verifier accepts every intermediate plan; with one, it is the developer's to judge.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "compiler/base/printable.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/visit.h"
 
@@ -72,7 +73,7 @@ namespace {
 class RecipePrinter {
  public:
   explicit RecipePrinter(const Recipe& recipe)
-      : recipe_(recipe), file_(std::filesystem::path(recipe.path).filename().string()) {}
+      : recipe_(recipe), file_(PrintableLine(std::filesystem::path(recipe.path).filename().string())) {}
 
   auto Print() -> std::string {
     ForEachSection(recipe_, [&](std::string_view name, std::string_view, const auto& section) {

@@ -67,6 +67,7 @@ auto Lease::Acquire(const std::string& directory, const std::string& run_id, Lea
     }
     if (file->is_open()) {
       lease->file_ = *std::move(file);
+      lease->ClearRemains(*opened);
       RETURN_IF_ERROR(lease->StartBeating());
       return lease;
     }
@@ -172,6 +173,20 @@ auto Lease::TakeAway(const Descriptor& directory, const LeaseSighting& stale, Le
   return taken;
 }
 
+auto Lease::ClearRemains(const Descriptor& directory) const -> void {
+  const auto names = ListDirectory(directory);
+  for (const std::string& name : names ? *names : std::vector<std::string>()) {
+    if (!name.starts_with(options_.file_name + ".stale-") && !name.starts_with(options_.file_name + ".claim-")) {
+      continue;
+    }
+    // That of a taker that lives is left to it.
+    const auto seen = LookAtLease(directory, name);
+    if (seen && seen->record && StateOf(seen->record->process) == ProcessState::Gone) {
+      static_cast<void>(directory.fs().Unlink(directory.get(), name.c_str(), false));
+    }
+  }
+}
+
 auto Lease::StartBeating() -> Status {
   // Signals are for the owner's other threads.
   sigset_t all;
@@ -180,15 +195,17 @@ auto Lease::StartBeating() -> Status {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   Status started = Success{};
   try {
-    beater_ = std::make_unique<std::thread>([this] {
-      std::unique_lock lock(mutex_);
-      while (!ended_.wait_for(lock, DurationOf(options_.beat), [this] { return has_ended_; })) {
+    beater_ = std::make_unique<Beater>();
+    beater_->thread = std::thread([this, &beater = *beater_] {
+      std::unique_lock lock(beater.mutex);
+      while (!beater.ended.wait_for(lock, DurationOf(options_.beat), [&] { return beater.has_ended; })) {
         lock.unlock();
         Beat();
         lock.lock();
       }
     });
   } catch (const std::system_error& error) {
+    beater_.reset();
     Release();
     started =
         Fail(ExitCode::Environment, "cannot start the thread that keeps {} {}: {}", options_.what, path_, error.what());
@@ -223,6 +240,12 @@ auto Lease::Check() const -> Status {
   }
   if (seen.token() == record_.token) {
     return Success{};
+  }
+  if (seen.is_there && !seen.record) {
+    return Fail(ExitCode::Environment,
+                "{} {} is not this launch's any more: its {} was overwritten, and is no lease now; start again when no "
+                "other launch uses it",
+                options_.what, path_, options_.file_name);
   }
   if (!seen.is_there) {
     return Fail(ExitCode::Environment,
@@ -263,11 +286,11 @@ Lease::~Lease() {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
-    has_ended_ = true;
+    const std::lock_guard lock(beater_->mutex);
+    beater_->has_ended = true;
   }
-  ended_.notify_all();
-  beater_->join();
+  beater_->ended.notify_all();
+  beater_->thread.join();
   Release();
 }
 

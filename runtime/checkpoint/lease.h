@@ -72,16 +72,23 @@ class Lease {
   auto Pause() const -> Status;
   auto StartBeating() -> Status;
   auto Beat() -> void;
+  /// Removes what takers that were killed left of leases and claims whose owners are gone.
+  auto ClearRemains(const Descriptor& directory) const -> void;
   auto Release() -> void;
 
   std::string path_;
   LeaseOptions options_;
   LeaseRecord record_;
   Descriptor file_;
-  std::unique_ptr<std::thread> beater_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool has_ended_ = false;
+  /// What keeps the lease. In one piece: a process forked from the owner has a copy without its thread, which can be
+  /// neither used nor destroyed.
+  struct Beater {
+    std::mutex mutex;
+    std::condition_variable ended;
+    bool has_ended = false;
+    std::thread thread;
+  };
+  std::unique_ptr<Beater> beater_;
 };
 
 }  // namespace shardc

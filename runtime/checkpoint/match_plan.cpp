@@ -64,7 +64,7 @@ auto CompareSources(Differences& data, const ManifestData& there, const Manifest
 auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
   Differences data;
   if (there.sources.empty() && here.sources.empty()) {
-    data.Compare("`data.tokens`: the token stream", there.fingerprint, here.fingerprint);
+    data.Compare("what `data.tokens`, `data.targets` and `data.format` give", there.fingerprint, here.fingerprint);
   } else {
     CompareSources(data, there, here);
   }
@@ -225,6 +225,8 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   }
 
   std::vector<std::string> missing;
+  std::vector<std::string> frozen_here;
+  std::vector<std::string> frozen_there;
   std::vector<std::string> unexpected;
   Differences shapes;
   TypeChanges types;
@@ -242,6 +244,12 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
       }
     }
     const std::set<StateRole>& roles = roles_here[parameter.name];
+    // Moments are those of what is trained.
+    if (resume && roles_there.contains(StateRole::Parameter) && roles.contains(StateRole::Parameter) &&
+        (roles.size() == 1) != (roles_there.size() == 1)) {
+      (roles.size() == 1 ? frozen_here : frozen_there).push_back(parameter.name);
+      continue;
+    }
     for (size_t i = 0; i < CountOf<StateRole>(); ++i) {
       const auto role = static_cast<StateRole>(i);
       if (roles.contains(role) && !roles_there.contains(role)) {
@@ -278,6 +286,16 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   if (!types.empty()) {
     return Fail(ExitCode::Checkpoint, "`precision.master`, or an override of it, is another: {}; {}", types.Text(),
                 remedy);
+  }
+  if (!frozen_here.empty() || !frozen_there.empty()) {
+    const auto part = [](std::string_view which, const std::vector<std::string>& names) {
+      return names.empty() ? std::string() : fmt::format("; {}: {}", which, ListOf(names));
+    };
+    return Fail(ExitCode::Checkpoint,
+                "`optimizer.frozen` is another{}{}; put it back, or begin a new run from this one's "
+                "parameters with `start.first = {{ seed = ... }}` and another `start.run_id`",
+                part("frozen here and trained there", frozen_here),
+                part("trained here and frozen there", frozen_there));
   }
   if (!missing.empty() || !unexpected.empty()) {
     std::string text;

@@ -57,6 +57,7 @@ struct HostGroup::Block {
   /// 0, or (rank + 1) * 2^32 + code * 2^16 + (signal + 1).
   alignas(64) std::atomic<uint64_t> failure;
   alignas(64) std::atomic<bool> stop;
+  std::atomic<int64_t> completed_steps = -1;
   /// Hash of the first error that was told; 0: none was.
   std::atomic<uint64_t> first_error;
 };
@@ -264,6 +265,8 @@ auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {
 }
 
 auto HostGroup::stop_flag() -> std::atomic<bool>& { return block_->stop; }
+
+auto HostGroup::completed_steps() -> std::atomic<int64_t>& { return block_->completed_steps; }
 
 auto HostGroup::GroupOf(AxisSet axes, int64_t rank) const -> Group {
   const AxisSet plain = Spread(mesh_, axes);

@@ -80,6 +80,8 @@ class HostGroup {
 
   /// Raised by a signal to any rank or to the launcher; the ranks agree on it in `control`. A signal handler may store.
   auto stop_flag() -> std::atomic<bool>&;
+  /// Rank 0 keeps it: what the launcher puts on record in the end. -1: none is known.
+  auto completed_steps() -> std::atomic<int64_t>&;
 
   /// One barrier for each group of each set of axes. Sets that differ in axes of size 1 only are the same.
   struct Group {

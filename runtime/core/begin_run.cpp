@@ -117,8 +117,9 @@ auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -
 }
 
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
-  const Stopwatch watch;
   RETURN_IF_ERROR(OwnCheckpointDirectory());
+  // What another launch made this one wait for is no part of it.
+  const Stopwatch watch;
   auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
   if (!newest) {
     return newest.error();

@@ -40,6 +40,8 @@ struct RankContext {
   /// A signal to any rank or to the launcher raises it for all. Looked at each step, handed to
   /// ScalarTable::RequestStop; `control` makes the ranks agree.
   const std::atomic<bool>* stop_requested = nullptr;
+  /// Where the launcher reads how far this launch came; null: nobody asks.
+  std::atomic<int64_t>* completed_steps = nullptr;
   /// A run that saves at its end alone warns once after so long.
   Seconds unsaved_warning{600};
   /// For tests. The guard is the executor's matter.

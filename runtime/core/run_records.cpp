@@ -22,30 +22,39 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
   if (context_.directory == nullptr) {
     return std::string();
   }
-  const auto last = LastSaveOnRecord(context_.directory->folder(), run_id);
-  if (!last) {
-    return last.error();
+  const auto saves = SavesOf(context_.directory->folder(), run_id);
+  if (!saves) {
+    return saves.error();
   }
+  const std::optional<SavedStep>& last = saves->last;
   const std::string record = context_.directory->path() + "/" + SaveRecordName;
-  if (!found && !*last) {
+  if (!found && !last && saves->num_unreadable > 0) {
+    return Fail(
+        ExitCode::Checkpoint,
+        "there is no checkpoint of run {} in {}, and {} of the lines of {} do not read, so that nobody can tell "
+        "whether one was saved; to go on with the run, set `checkpoint.dir` to where its checkpoints are; to begin "
+        "anew, move that file away",
+        run_id, Absolute(checkpoint_dir_), saves->num_unreadable, record);
+  }
+  if (!found && !last) {
     return std::string();
   }
   if (!found) {
     const std::string dir = Absolute(checkpoint_dir_);
-    const std::string there = std::filesystem::path((*last)->path).parent_path().string();
+    const std::string there = std::filesystem::path(last->path).parent_path().string();
     return Fail(
         ExitCode::Checkpoint,
         "there is no checkpoint of run {} in {}, though step {} of it was saved to {} ({}); to go on with the run, "
         "{}set `checkpoint.dir` to {}; to begin anew, set another `start.run_id`",
-        run_id, dir, (*last)->step, (*last)->path, record, there == dir ? "put it back, or " : "",
+        run_id, dir, last->step, last->path, record, there == dir ? "put it back, or " : "",
         there == dir ? "the folder where it lies now" : fmt::format("{}, or where it lies now", there));
   }
-  if (*last && found->step < (*last)->step) {
+  if (last && found->step < last->step) {
     return fmt::format(
         "warning: step {} of run {} is on record in {}, and the newest checkpoint that was found is of step {}: the "
         "run "
         "goes on from that one",
-        (*last)->step, run_id, (*last)->path, found->step);
+        last->step, run_id, last->path, found->step);
   }
   return std::string();
 }

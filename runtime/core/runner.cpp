@@ -192,10 +192,17 @@ auto RankRunner::TermsOf(std::string_view prefix) const -> std::vector<LossTerm>
   return terms;
 }
 
+auto RankRunner::NoteProgress() -> void {
+  if (leads() && context_.completed_steps != nullptr) {
+    context_.completed_steps->store(CompletedSteps());
+  }
+}
+
 auto RankRunner::Record(double seconds) -> Status {
   if (!leads()) {
     return Success{};
   }
+  NoteProgress();
   const auto scalar = [&](std::string_view name) { return scalars_[plan_.ScalarNamed(name)]; };
   const StepMetrics metrics{.step = CompletedSteps(),
                             .loss = scalar("loss"),
@@ -213,6 +220,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   if (!begun) {
     return begun.error();
   }
+  NoteProgress();
   if (leads()) {
     const auto sources = SourcesText(*tokens_, plan_.run.steps);
     if (!sources) {
@@ -234,6 +242,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   const ScalarId stop = plan_.ScalarNamed("stop");
   const Stopwatch training;
   bool has_warned = !leads();
+  Stopwatch since_look;
   while (CompletedSteps() < plan_.run.steps) {
     const Stopwatch watch;
     const auto halt = Step();
@@ -247,6 +256,12 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     }
     if (leads() && !divergence->empty()) {
       progress_->Note(*divergence);
+    }
+    // A launch that was stopped and replaced learns it here, and not at a save that may be hours away.
+    if (constexpr Seconds BetweenLooks{5}; leads() && since_look.Elapsed() >= BetweenLooks) {
+      RETURN_IF_ERROR(records_.CheckOwned());
+      RETURN_IF_ERROR(lease_->Check());
+      since_look = Stopwatch();
     }
     RETURN_IF_ERROR(Record(seconds));
     if (*halt) {

@@ -67,6 +67,8 @@ class RankRunner {
   auto StartFirst() -> Status;
   /// The metrics whose names begin so.
   auto TermsOf(std::string_view prefix) const -> std::vector<LossTerm>;
+  /// For the launcher, which outlives this rank.
+  auto NoteProgress() -> void;
   auto Record(double seconds) -> Status;
   /// Rank 0 looks whether what was found is what was saved. Collective.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;

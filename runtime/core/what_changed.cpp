@@ -47,13 +47,18 @@ static auto Unquoted(std::string_view value) -> std::optional<std::string> {
   return text;
 }
 
-/// The learning rate of the step after `completed`.
-static auto RateOf(const Recipe& recipe, int64_t completed) -> std::optional<double> {
+static auto StepsOf(const Recipe& recipe) -> int64_t {
+  const std::string text = ValueOf(recipe, "train.steps");
+  int64_t steps = -1;
+  std::from_chars(text.data(), text.data() + text.size(), steps);
+  return steps;
+}
+
+/// The learning rate by step.
+static auto ScheduleOf(const Recipe& recipe) -> std::optional<StepEvaluator> {
   constexpr size_t MaxLength = 10'000;
   const auto text = Unquoted(ValueOf(recipe, "optimizer.lr"));
-  const std::string steps_text = ValueOf(recipe, "train.steps");
-  int64_t steps = -1;
-  std::from_chars(steps_text.data(), steps_text.data() + steps_text.size(), steps);
+  const int64_t steps = StepsOf(recipe);
   if (!text || text->size() > MaxLength || steps < 0) {
     return std::nullopt;
   }
@@ -61,22 +66,36 @@ static auto RateOf(const Recipe& recipe, int64_t completed) -> std::optional<dou
   if (!parsed.ok()) {
     return std::nullopt;
   }
-  const auto value = StepEvaluator(std::move(parsed.value), steps).At(completed);
-  return value.ok() ? std::optional(value.value) : std::nullopt;
+  return StepEvaluator(std::move(parsed.value), steps);
 }
 
-/// "lr of step 21 is 1.18e-4, was 1.06e-4"; empty where it is the same, or cannot be told.
+/// "lr of step 21 is 1.18e-4, was 1.06e-4": of the first step that is left and has another one. Empty where they are
+/// all the same, or cannot be told. A step that the run did not have before is compared only where it is the next one.
 static auto RateChange(const Recipe& before, const Recipe& now, int64_t completed) -> std::string {
-  const auto was = RateOf(before, completed);
-  const auto is = RateOf(now, completed);
-  if (!was || !is || *was == *is) {
+  // A second's worth. Beyond it, a schedule that is the same so far is taken for the same.
+  constexpr int64_t MostSteps = 1'000'000;
+  auto was = ScheduleOf(before);
+  auto is = ScheduleOf(now);
+  if (!was || !is) {
     return {};
   }
-  return fmt::format("lr of step {} is {:.4g}, was {:.4g}", completed + 1, *is, *was);
+  const int64_t left = StepsOf(now);
+  const int64_t common = std::min(left, std::max(StepsOf(before), completed + 1));
+  for (int64_t step = completed; step < std::min(common, completed + MostSteps); ++step) {
+    const auto rate_was = was->At(step);
+    const auto rate_is = is->At(step);
+    if (!rate_was.ok() || !rate_is.ok()) {
+      return {};
+    }
+    if (rate_was.value != rate_is.value) {
+      return fmt::format("lr of step {} is {:.4g}, was {:.4g}", step + 1, rate_is.value, rate_was.value);
+    }
+  }
+  return {};
 }
 
 static auto Difference(const std::string& key, const Recipe& before, const Recipe& now) -> std::string {
-  constexpr size_t MostShown = 60;
+  constexpr size_t MostShown = 400;
   const std::string was = PrintableLine(ValueOf(before, key));
   const std::string is = PrintableLine(ValueOf(now, key));
   return was.size() > MostShown || is.size() > MostShown ? fmt::format("another value of {}", PrintableLine(key))

@@ -50,18 +50,24 @@ struct Job {
 }  // namespace
 
 /// Makes it this launch's own. One that trains begins its record.
-static auto TakeRunDirectory(Job& job) -> Status {
+static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   const LaunchOptions& options = *job.options;
   auto directory = RunDirectory::Open(options.run_dir);
   if (!directory) {
     return directory.error();
   }
   job.directory = *std::move(directory);
-  auto lease = Lease::Acquire(options.run_dir, job.plan->run.run_id,
-                              {.what = "run directory",
-                               .remedy = "give the other launch another `--run-dir`",
-                               .file_name = RunLeaseName,
-                               .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
+  auto lease = Lease::Acquire(
+      options.run_dir, job.plan->run.run_id,
+      {.what = "run directory",
+       .remedy = "give the other launch another `--run-dir`",
+       .file_name = RunLeaseName,
+       .while_waiting = [&]() -> Status {
+         return signals != nullptr && signals->TakeStop()
+                    ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", options.run_dir))
+                    : Status(Success{});
+       },
+       .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
   if (!lease) {
     return lease.error();
   }
@@ -77,8 +83,9 @@ static auto TakeRunDirectory(Job& job) -> Status {
   return Success{};
 }
 
+/// `signals`: of a launcher that watches for them.
 static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOptions& options,
-                    const RankMain& rank_main) -> ErrorOr<Job> {
+                    const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job> {
   Job job;
   job.plan = &plan;
   job.options = &options;
@@ -95,7 +102,7 @@ static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOp
   }
   job.arenas = *std::move(arenas);
   if (!options.run_dir.empty() && options.eval_checkpoint.empty()) {
-    RETURN_IF_ERROR(TakeRunDirectory(job));
+    RETURN_IF_ERROR(TakeRunDirectory(job, signals));
   }
   return job;
 }
@@ -105,7 +112,9 @@ static auto PutEndOnRecord(const Job& job, int exit_code, const std::string& err
   if (!job.attempt) {
     return;
   }
-  const Status recorded = job.attempt->RecordEnd(exit_code, error, LastStepInMetrics(job.directory->folder()));
+  const int64_t completed = job.group->completed_steps().load();
+  const Status recorded =
+      job.attempt->RecordEnd(exit_code, error, completed < 0 ? std::nullopt : std::optional(completed));
   if (!recorded) {
     job.Say(fmt::format("warning: the end of this attempt is not on record: {}", recorded.error().message));
   }
@@ -143,6 +152,7 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
                         .dry = options.dry,
                         .json = options.json,
                         .stop_requested = &group.stop_flag(),
+                        .completed_steps = &group.completed_steps(),
                         .execution = {}};
     return (*job.rank_main)(context);
   };
@@ -178,7 +188,7 @@ namespace {
 /// Watches the forked ranks of one job until the last has ended.
 class Launcher {
  public:
-  explicit Launcher(Job job) : job_(std::move(job)) {}
+  Launcher(Job job, const SignalScope* signals) : job_(std::move(job)), signals_(*signals) {}
 
   auto Start() -> Status;
   auto Watch() -> ExitCode;
@@ -198,7 +208,7 @@ class Launcher {
   auto SignalAll(int signal) -> void;
 
   Job job_;
-  SignalScope signals_;
+  const SignalScope& signals_;
   std::vector<Child> children_;
   int interrupts_ = 0;
   std::optional<Clock::time_point> failed_at_;
@@ -343,11 +353,13 @@ auto Launcher::SignalAll(int signal) -> void {
 }
 
 auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
-  auto job = Prepare(plan, HostGroup::Members::Processes, options, rank_main);
+  // Before the run directory is taken: from here on a signal leaves no launch without an end on record.
+  const SignalScope signals;
+  auto job = Prepare(plan, HostGroup::Members::Processes, options, rank_main, &signals);
   if (!job) {
     return job.error();
   }
-  Launcher launcher(*std::move(job));
+  Launcher launcher(*std::move(job), &signals);
   const Status started = launcher.Start();
   const ErrorOr<ExitCode> result = started ? ErrorOr<ExitCode>(launcher.Watch()) : started.error();
   PutEndOnRecord(launcher.job(), result);
@@ -355,7 +367,7 @@ auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain&
 }
 
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
-  auto prepared = Prepare(plan, HostGroup::Members::Threads, options, rank_main);
+  auto prepared = Prepare(plan, HostGroup::Members::Threads, options, rank_main, nullptr);
   if (!prepared) {
     return prepared.error();
   }

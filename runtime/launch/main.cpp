@@ -91,6 +91,7 @@ auto main(int argc, char** argv) -> int {
   OpenStandardStreams();
   // A reader of the log that went away ends no run; a write to it fails, and that is all.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   std::string plan_path;
   std::string recipe_path;
   std::string format = "text";

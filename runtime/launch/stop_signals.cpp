@@ -86,6 +86,12 @@ auto SignalScope::Next() const -> int {
   return signal > 0 ? signal : 0;
 }
 
+auto SignalScope::TakeStop() const -> bool {
+  const timespec now{};
+  const int signal = sigtimedwait(&set_, nullptr, &now);
+  return signal > 0 && AsksForStop(signal);
+}
+
 auto SignalScope::AsksForStop(int signal) const -> bool {
   return std::find(stop_signals_.begin(), stop_signals_.end(), signal) != stop_signals_.end();
 }

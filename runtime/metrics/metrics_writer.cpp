@@ -148,7 +148,11 @@ auto MetricsWriter::Open(const Descriptor& run_dir, int64_t restored_step, const
   if (!file) {
     return file.error();
   }
-  return std::unique_ptr<MetricsWriter>(new MetricsWriter(*std::move(file)));
+  const auto status = StatusOf(*file);
+  if (!status) {
+    return status.error();
+  }
+  return std::unique_ptr<MetricsWriter>(new MetricsWriter(&run_dir, *std::move(file), *status));
 }
 
 auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
@@ -161,26 +165,17 @@ auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<
   return Append(fmt::format(R"({{"step":{},"eval_loss":{}{}}})", step, Number(eval_loss), Fields(terms)));
 }
 
-auto MetricsWriter::Append(const std::string& line) -> Status { return AppendAll(file_, line + "\n"); }
-
-auto LastStepInMetrics(const Descriptor& run_dir) -> std::optional<int64_t> {
-  constexpr int64_t TailBytes = int64_t{1} << 16;
-  const auto file = OpenFileAt(run_dir, MetricsName);
-  const auto bytes = file ? FileBytes(*file) : file.error();
-  if (!bytes) {
-    return std::nullopt;
+auto MetricsWriter::Append(const std::string& line) -> Status {
+  const auto there = StatusAt(run_dir_, MetricsName);
+  if (!there) {
+    return there.error();
   }
-  std::string tail(static_cast<size_t>(std::min(TailBytes, *bytes)), '\0');
-  if (!ReadAll(*file, tail.data(), static_cast<int64_t>(tail.size()), *bytes - static_cast<int64_t>(tail.size()))) {
-    return std::nullopt;
+  if (!there->IsSameAs(status_)) {
+    return Fail(ExitCode::Environment,
+                "{} was {} during the run, so that its lines would be lost; put it back and start again", file_.path(),
+                there->kind == EntryKind::Missing ? "removed" : "replaced");
   }
-  std::optional<int64_t> last;
-  ForEachLine(tail, [&](std::string_view line) {
-    if (const auto step = StepOf(line)) {
-      last = step;
-    }
-  });
-  return last;
+  return AppendAll(file_, line + "\n");
 }
 
 }  // namespace shardc

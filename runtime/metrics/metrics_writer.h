@@ -53,13 +53,14 @@ class MetricsWriter {
   auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> Status;
 
  private:
-  explicit MetricsWriter(Descriptor file) : file_(std::move(file)) {}
+  MetricsWriter(const Descriptor* run_dir, Descriptor file, FileStatus status)
+      : run_dir_(*run_dir), file_(std::move(file)), status_(status) {}
+  /// Errors: the name stands for another file now.
   auto Append(const std::string& line) -> Status;
 
+  const Descriptor& run_dir_;
   Descriptor file_;
+  FileStatus status_;
 };
-
-/// The step of the last whole line of a run directory's metrics; none where there is none.
-auto LastStepInMetrics(const Descriptor& run_dir) -> std::optional<int64_t>;
 
 }  // namespace shardc

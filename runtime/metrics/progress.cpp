@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "compiler/base/printable.h"
+
 namespace shardc {
 
 static auto IsTerminal(std::FILE* out) -> bool {
@@ -49,7 +51,7 @@ auto Progress::Eval(int64_t step, double eval_loss) -> void {
 
 auto Progress::Note(const std::string& text) -> void {
   Clear();
-  PrintLog(out_, text + "\n");
+  PrintLog(out_, Printable(text) + "\n");
   log_.Keep(text + "\n");
 }
 

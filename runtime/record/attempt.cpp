@@ -152,7 +152,9 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   Attempt attempt(number, std::move(folder), *std::move(log));
   if (was_killed) {
     attempt.log_.Print(
-        fmt::format("attempt {} of run {} has no end on record: its launcher was killed, or the machine went down\n",
+        fmt::format("attempt {} of run {} has no end on record: its launcher was killed or stopped, the record could "
+                    "not be written, "
+                    "or the machine went down\n",
                     before, plan.run.run_id));
   }
   return attempt;
@@ -210,13 +212,8 @@ auto Attempt::RecordEnd(int exit_code, const std::string& error, std::optional<i
     return read.error();
   }
   Json& json = *read;
-  if (const auto from = json.find("began_from"); from != json.end()) {
-    const auto member = [&](const char* name) {
-      return from->is_object() && from->contains(name) ? (*from)[name] : Json();
-    };
-    const bool goes_on = member("kind") == "checkpoint" && member("step").is_number_integer();
-    const int64_t begun = goes_on ? member("step").get<int64_t>() : 0;
-    json["last_step"] = std::max(begun, last_step.value_or(0));
+  if (last_step) {
+    json["last_step"] = *last_step;
   }
   json["ended_at"] = Now();
   json["ended"] = HowItEnded(exit_code);

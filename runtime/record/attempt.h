@@ -60,8 +60,8 @@ class Attempt {
 
   /// By rank 0, once it knows.
   auto RecordStart(const AttemptStart& start) const -> Status;
-  /// By the launcher, when no rank runs any more. `last_step`: of the run's metrics; counts only where the start was
-  /// recorded. Where `error` is empty, the first error in the log is meant.
+  /// By the launcher, when no rank runs any more. `last_step`: completed steps, where the run had begun. Where `error`
+  /// is empty, the first error in the log is meant.
   auto RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status;
 
  private:

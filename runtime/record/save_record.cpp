@@ -1,7 +1,9 @@
 #include "runtime/record/save_record.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "compiler/base/files.h"
 
@@ -12,38 +14,43 @@ using Json = nlohmann::ordered_json;
 /// Far more than a run saves: 100 bytes a line.
 static constexpr int64_t MaxBytes = int64_t{1} << 30;
 
-static auto SaveIn(std::string_view line, const std::string& run_id) -> std::optional<SavedStep> {
+/// A line, with the run that it is of.
+static auto SaveIn(std::string_view line) -> std::optional<std::pair<std::string, SavedStep>> {
   const auto parsed = nlohmann::json::parse(line, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("run_id") || parsed["run_id"] != run_id || !parsed.contains("step") ||
-      !parsed["step"].is_number_integer() || !parsed.contains("path") || !parsed["path"].is_string()) {
+  const auto has = [&](const char* name) { return parsed.is_object() && parsed.contains(name); };
+  if (!has("run_id") || !parsed["run_id"].is_string() || !has("step") || !parsed["step"].is_number_integer() ||
+      !has("path") || !parsed["path"].is_string()) {
     return std::nullopt;
   }
-  return SavedStep{.step = parsed["step"].get<int64_t>(), .path = parsed["path"].get<std::string>()};
+  return std::pair(parsed["run_id"].get<std::string>(),
+                   SavedStep{.step = parsed["step"].get<int64_t>(), .path = parsed["path"].get<std::string>()});
 }
 
-auto LastSaveOnRecord(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<std::optional<SavedStep>> {
+auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<SavesOnRecord> {
   const auto status = StatusAt(run_dir, SaveRecordName);
   if (!status) {
     return status.error();
   }
+  SavesOnRecord saves;
   if (status->kind == EntryKind::Missing) {
-    return std::optional<SavedStep>();
+    return saves;
   }
   const auto text = ReadFileAt(run_dir, SaveRecordName, MaxBytes);
   if (!text) {
     return text.error();
   }
-  // From the end: the last line of this run decides.
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    const size_t begin = rest.find_last_of('\n', rest.size() - 1);
-    const std::string_view line = begin == std::string_view::npos ? rest : rest.substr(begin + 1);
-    if (auto saved = SaveIn(line, run_id)) {
-      return saved;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    auto save = SaveIn(line);
+    if (!save) {
+      saves.num_unreadable += line.empty() ? 0 : 1;
+    } else if (save->first == run_id) {
+      saves.last = std::move(save->second);
     }
-    rest = begin == std::string_view::npos ? std::string_view{} : rest.substr(0, begin);
   }
-  return std::optional<SavedStep>();
+  return saves;
 }
 
 auto PutSaveOnRecord(const Descriptor& run_dir, const std::string& run_id, const SavedStep& saved) -> Status {

@@ -23,9 +23,15 @@ struct SavedStep {
   friend auto operator==(const SavedStep&, const SavedStep&) -> bool = default;
 };
 
-/// The last save of a run that is on record; none where there is none. A line that was cut short counts for nothing.
+struct SavesOnRecord {
+  /// Of the run that is asked for.
+  std::optional<SavedStep> last;
+  /// Lines, empty ones aside, that are no record of any run's save: one that was cut short, or what a disk made of it.
+  int64_t num_unreadable = 0;
+};
+
 /// Errors: the file is a link or no regular file, or cannot be read.
-auto LastSaveOnRecord(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<std::optional<SavedStep>>;
+auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<SavesOnRecord>;
 
 /// Appends a line and syncs it.
 auto PutSaveOnRecord(const Descriptor& run_dir, const std::string& run_id, const SavedStep& saved) -> Status;

@@ -292,7 +292,7 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
        "it lacks: renamed, renamed.exp_avg, renamed.exp_avg_sq; it holds, and the plan has no place for: "
        "model.layers.0.mlp.up_proj.weight"},
       {"thawed", [](Plan& p) { p.sub_vectors[SubVectorId{2}].exp_avg = ValueId{0}; },
-       "it lacks: model.norm.weight.exp_avg"},
+       "`optimizer.frozen` is another; trained here and frozen there: model.norm.weight"},
       {"frozen", [](Plan& p) { p.sub_vectors[SubVectorId{0}].exp_avg = {}; },
        "no place for: model.embed_tokens.weight.exp_avg"},
   };

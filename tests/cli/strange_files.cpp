@@ -89,12 +89,13 @@ auto OnATerminal(const std::vector<std::string>& command) -> std::string {
   return text;
 }
 
-TEST(StrangeNames, AResultIsSpelledOutOnATerminalAndKeptInAFile) {
+TEST(StrangeNames, AMessageIsSpelledOutOnATerminalAndInAFile) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / std::string(Hostile));
   const std::string name = WriteIn(folder, std::string(Hostile) + "/a.toml", SoundRecipe());
-  EXPECT_EQ(OnATerminal({Shardc(), "check", name}), fmt::format("{}: ok\n", folder / (std::string(Shown) + "/a.toml")));
-  EXPECT_EQ(RunProgram(Shardc(), {"check", name}).out, fmt::format("{}: ok\n", name));
+  const std::string message = fmt::format("{}: ok\n", folder / (std::string(Shown) + "/a.toml"));
+  EXPECT_EQ(OnATerminal({Shardc(), "check", name}), message);
+  EXPECT_EQ(RunProgram(Shardc(), {"check", name}).out, message);
 }
 
 /// An address space of 4 GiB, and 20 s of processor time: what reads without a bound ends there.
@@ -193,6 +194,26 @@ TEST(StrangeFiles, WhatIsPipedInIsReadOnce) {
                    {.folder = folder.path()});
     EXPECT_EQ(outcome.status, 0) << piped << "\n" << outcome.err;
     EXPECT_EQ(outcome.out, "plan version=") << piped;
+  }
+}
+
+TEST(StrangeFiles, AFileSizeLimitIsAnErrorAndLeavesNothing) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "r.toml", SoundRecipe());
+  const std::string text = WriteIn(folder, "text", std::string(100'000, 'a'));
+  const auto limit = [] {
+    const rlimit most{.rlim_cur = 8192, .rlim_max = 8192};
+    setrlimit(RLIMIT_FSIZE, &most);
+  };
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{Shardc(), "plan", recipe, "-o", folder / "out"},
+        std::vector<std::string>{Shardc(), "tokenize", "--bytes", text, "-o", folder / "out"}}) {
+    const Outcome outcome = RunProcess(command, {.before_exec = limit});
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::HasSubstr("File too large"));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_TRUE(entry.path() == recipe || entry.path() == text) << entry.path();
   }
 }
 

@@ -98,7 +98,8 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
       {{R"(data.tokens=["other.bin"])"},
        5,
        {"checkpoint " + newest,
-        "checkpoint of a run over other data: `data.tokens`: the token stream is 1 file, 40000 tokens,",
+        "checkpoint of a run over other data: what `data.tokens`, `data.targets` and `data.format` give is 1 file, "
+        "40000 tokens,",
         "there, 1 file, 5000 tokens,", "begin a new run with another `start.run_id` and `checkpoint.dir`"}},
       {{"data.seed=3"}, 5, {"data.seed is 0 there, 3 here"}},
       {{"start.run_id=other"}, 5, {"step-00000020: it belongs to run tiny", "set `checkpoint.dir` to another folder"}},

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -142,6 +143,13 @@ TEST(Signals, BeforeTheRanksStart) {
     // Until the launcher watches for signals, a signal ends it: nothing is lost yet.
     EXPECT_THAT(outcome.status, AnyOf(128 + SIGTERM, 75, 0)) << outcome.err;
     EXPECT_TRUE(outcome.all_gone);
+    // From the moment in which it takes the run directory, its end is on record.
+    EXPECT_FALSE(std::filesystem::exists(training / "run/launch.json"));
+    for (const auto& [path, text] : ContentsOf(training.path())) {
+      if (Has(path, "attempt.json")) {
+        EXPECT_TRUE(Has(text, "\"ended_at\"")) << path;
+      }
+    }
   }
   ASSERT_EQ(training.Run().status, 0);
   ASSERT_EQ(training.Run("whole").status, 0);

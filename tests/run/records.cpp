@@ -148,6 +148,50 @@ TEST(Records, NoneFoundThoughOneIsOnRecordIsAnError) {
   EXPECT_EQ(ReadText(training / "run/attempts/0004/metrics_dropped.jsonl"), curve);
 }
 
+// What a loss of power may leave of the record is no licence to begin anew.
+TEST(Records, OneOfSavesThatDoesNotReadIsAnError) {
+  const Training training({"train.steps=2"});
+  ASSERT_EQ(training.Run().status, 0);
+  std::filesystem::remove_all(training / "run/checkpoints");
+  for (const std::string& text :
+       {std::string(103, '\0'), std::string("garbage\n"), std::string("{\"step\":\"x\"}\n")}) {
+    WriteText(training / "run/saves.jsonl", text);
+    const Outcome outcome = training.Run();
+    EXPECT_EQ(outcome.status, 5) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("1 of the lines of " + training / "run/saves.jsonl do not read"));
+  }
+  // Beside a checkpoint it is in nobody's way.
+  std::filesystem::remove(training / "run/saves.jsonl");
+  ASSERT_EQ(training.Run().status, 0);
+  WriteText(training / "run/saves.jsonl", "garbage");
+  EXPECT_EQ(training.Run("run", {"train.steps=4"}).status, 0);
+}
+
+TEST(Records, ACurveThatIsRemovedDuringARunEndsIt) {
+  const Training training({"train.steps=100000", "train.eval_every=0", "checkpoint.every=0"});
+  Process process(training.RunCommand());
+  ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 5; })) << process.err();
+  std::filesystem::remove(training / "run/metrics.jsonl");
+  const Outcome outcome = process.Wait(Seconds{20});
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_THAT(outcome.err, HasSubstr("metrics.jsonl was removed during the run"));
+}
+
+/// At no save, since there is none.
+TEST(Records, ALaunchThatIsNoOwnerAnyMoreEndsSoon) {
+  for (const char* name : {"run/launch.json", "run/checkpoints/lease.json"}) {
+    const Training training({"train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
+    Process process(training.RunCommand());
+    ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 5; })) << process.err();
+    WriteText(training / name, "x");
+    const Outcome outcome = process.Wait(Seconds{30});
+    EXPECT_EQ(outcome.status, 6);
+    EXPECT_THAT(outcome.err, HasSubstr("was overwritten, and is no lease now"));
+    const auto attempt = nlohmann::json::parse(ReadText(training / "run/attempts/0001/attempt.json"));
+    EXPECT_EQ(attempt.at("last_step"), ReadMetrics(training / "run").last_step());
+  }
+}
+
 TEST(Records, AnOlderOneThanIsOnRecordIsTold) {
   const Training training({"train.steps=4", "checkpoint.every=2"});
   ASSERT_EQ(training.Run().status, 0);
@@ -251,6 +295,21 @@ TEST(Changed, ARestartSaysWhatChanged) {
               AllOf(HasSubstr("changed since step 22:\n"), HasSubstr("\n  precision.compute \"fp32\" -> \"bf16\"\n"),
                     HasSubstr("optimizer.lr \"1e-3 * step / steps\" -> 0.5: lr of step 23 is 0.5, was 0.001\n"),
                     HasSubstr("\n  optimizer.weight_decay 0.1 -> 0.9\n")));
+}
+
+TEST(Changed, AScheduleThatIsAnotherLaterOnIsTold) {
+  const Training training({"optimizer.lr=\"1e-3 * min(1, (steps - step) / 5)\"", "checkpoint.every=12"});
+  ASSERT_EQ(training.Run("run", {"train.steps=40", "checkpoint.keep=0"}).status, 0);
+  for (const char* step : {"24", "36", "40"}) {
+    std::filesystem::remove_all(training / fmt::format("run/checkpoints/step-000000{}", step));
+  }
+  const Outcome shorter = training.Run("run", {"train.steps=30"});
+  EXPECT_EQ(shorter.status, 0) << shorter.err;
+  EXPECT_THAT(shorter.err, HasSubstr("train.steps 40 -> 30 changes the schedule: lr of step 27 is 0.0008, was 0.001"));
+  // Nothing is left to do: no step has another rate.
+  const Outcome over = training.Run("run", {"train.steps=12"});
+  EXPECT_EQ(over.status, 0) << over.err;
+  EXPECT_THAT(over.err, testing::Not(HasSubstr("changes the schedule")));
 }
 
 TEST(Changed, WhatACheckpointCannotTellAndWhatItMakesUp) {
