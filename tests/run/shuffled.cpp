@@ -13,6 +13,7 @@
 #include <set>
 
 #include "compiler/ops/verify_plan.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/run/hazards.h"
 #include "tests/run/in_process.h"
@@ -184,6 +185,8 @@ auto AllCases() -> std::vector<ShuffleCase> {
 }
 
 TEST(Shuffled, EveryOrderGivesTheSameBits) {
+  // Compiled once for all launches, and not once per launch.
+  const auto kernels = SharedInitKernels();
   const Training training;
   for (const auto& [name, sets] : AllCases()) {
     const Plan plan = training.Compile(sets);
@@ -199,6 +202,8 @@ TEST(Shuffled, EveryOrderGivesTheSameBits) {
 
 /// The guard paints what is released, so that an order that reads it too late, or writes too early, is bound to show.
 TEST(Shuffled, UnderTheGuard) {
+  // Compiled once for all launches, and not once per launch.
+  const auto kernels = SharedInitKernels();
   const Training training;
   for (const auto& [name, sets] : GuardableCases()) {
     Sets guarded = sets;
@@ -226,6 +231,8 @@ auto Without(Plan plan, EventId event) -> Plan {
 // No event is idle: without any one of them some pair of ops is unordered, which the verifier finds. Most show in a few
 // random orders too.
 TEST(Shuffled, EveryMissingEventIsNoticed) {
+  // Compiled once for all launches, and not once per launch.
+  const auto kernels = SharedInitKernels();
   const Training training;
   for (const auto& [name, sets] : MutationCases) {
     const Plan plan = training.Compile(sets);
