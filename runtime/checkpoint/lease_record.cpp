@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <ctime>
 
 #include "compiler/base/check.h"
+#include "compiler/base/where_and_when.h"
 #include "compiler/checkpoint/json.h"
 #include "compiler/checkpoint/manifest.h"
 
@@ -42,11 +41,7 @@ auto NewLeaseRecord(std::string run_id) -> LeaseRecord {
         return !IsShortText({&c, 1});
       },
       '_');
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  record.since.assign(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc));
+  record.since = UtcNow();
   return record;
 }
 

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/where_and_when.h"
+
 namespace shardc {
 
 namespace {
@@ -65,12 +67,10 @@ auto IsKilled(int64_t pid) -> bool {
 
 auto ThisProcess() -> ProcessIdentity {
   ProcessIdentity process;
-  std::array<char, 256> text{};
-  if (gethostname(text.data(), text.size() - 1) == 0) {
-    process.host = text.data();
-  }
+  process.host = HostName();
   process.boot_id = ReadProc("/proc/sys/kernel/random/boot_id");
   process.boot_id.erase(std::min(process.boot_id.size(), process.boot_id.find('\n')));
+  std::array<char, 256> text{};
   const ssize_t length = readlink("/proc/self/ns/pid", text.data(), text.size());
   process.pid_namespace.assign(text.data(), length > 0 ? static_cast<size_t>(length) : 0);
   process.pid = getpid();

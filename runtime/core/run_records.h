@@ -24,7 +24,7 @@ class RunRecords {
   auto CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string>;
 
   /// What this launch begins from, with the values that were drawn and the manifest of the seed, where there are such;
-  /// then opens the metrics, behind the step that it begins at.
+  /// then opens the metrics, cut back to the step that it begins at.
   auto Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn, const std::string& seed_manifest,
              int64_t begun) -> Status;
   auto WriteStep(const StepMetrics& metrics) -> Status;

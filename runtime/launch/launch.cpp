@@ -21,7 +21,6 @@
 #include "runtime/comm/host_group.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/available_memory.h"
-#include "runtime/metrics/metrics_writer.h"
 #include "runtime/record/run_directory.h"
 
 namespace shardc {

@@ -2,14 +2,13 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "compiler/base/files.h"
 #include "compiler/base/version.h"
+#include "compiler/base/where_and_when.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 
@@ -20,21 +19,6 @@ using Json = nlohmann::ordered_json;
 static constexpr const char* LogName = "log.txt";
 static constexpr int64_t MaxAttemptBytes = int64_t{64} << 20;
 
-/// "2026-11-23T08:15:00Z".
-static auto Now() -> std::string {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
-
-static auto HostName() -> std::string {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 static auto TextOf(const Json& json) -> std::string {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -43,7 +27,7 @@ static auto Describe(int64_t number, const Plan& plan, const AttemptRequest& req
   Json json;
   json["attempt"] = number;
   json["run_id"] = plan.run.run_id;
-  json["began_at"] = Now();
+  json["began_at"] = UtcNow();
   json["host"] = HostName();
   json["pid"] = getpid();
   json["shardc"] = ProgramVersion();
@@ -215,7 +199,7 @@ auto Attempt::RecordEnd(int exit_code, const std::string& error, std::optional<i
   if (last_step) {
     json["last_step"] = *last_step;
   }
-  json["ended_at"] = Now();
+  json["ended_at"] = UtcNow();
   json["ended"] = HowItEnded(exit_code);
   json["exit_code"] = exit_code;
   if (const std::string first = error.empty() ? FirstErrorInLog() : error; !first.empty()) {

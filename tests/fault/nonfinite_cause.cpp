@@ -42,7 +42,7 @@ auto StateBytesOf(const Plan& plan, RankRunner& runner) -> std::vector<std::byte
 }
 
 /// Runs the first step and looks for the cause, whether it was finite or not; one text a rank. `prepare` comes before
-/// the step, `after` behind it. Expects that to look changes neither state nor scalars.
+/// the step, `after` once it has run. Expects that to look changes neither state nor scalars.
 auto CauseOf(const Training& training, const Plan& plan, const Prepare& prepare,
              const std::function<void(RankContext&)>& change = {}, const Prepare& after = {})
     -> std::vector<std::string> {
