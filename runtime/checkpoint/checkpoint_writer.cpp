@@ -72,7 +72,8 @@ auto CheckpointWriter::Begin(const std::map<std::string, double>& state) -> Stat
   if (!agreed) {
     const Error error = agreed.error();
     save_.reset();
-    return Fail(error.code, "checkpoint of step {} not written: {}", static_cast<int64_t>(step->second), error.message);
+    return Fail(error.code, "checkpoint of step {} not written: {}{}", static_cast<int64_t>(step->second),
+                error.message, CauseInOwner(error.message));
   }
   if (const Status created = CreateFile(); !created) {
     save_->failure = created.error();
@@ -87,6 +88,11 @@ static auto ManifestAt(const Descriptor& parent, const std::string& name) -> Err
 }
 
 auto CheckpointWriter::CheckOwner() const -> Status { return lease_ == nullptr ? Success{} : lease_->Check(); }
+
+auto CheckpointWriter::CauseInOwner(const std::string& told) const -> std::string {
+  const Status owned = CheckOwner();
+  return owned || told.find(owned.error().message) != std::string::npos ? "" : "; " + owned.error().message;
+}
 
 auto CheckpointWriter::OtherRun(const std::string& run_id) const -> Error {
   return Fail(ExitCode::Checkpoint,
@@ -250,7 +256,8 @@ auto CheckpointWriter::Commit() -> Status {
     }
     save_.reset();
     const Error error = committed.error();
-    return Fail(error.code, "checkpoint of step {} not committed: {}; older checkpoints stand", step, error.message);
+    return Fail(error.code, "checkpoint of step {} not committed: {}{}; older checkpoints stand", step, error.message,
+                CauseInOwner(error.message));
   }
   last_path_ = options_.checkpoint_dir + "/" + save_->final_name;
   if (communicator.rank() == 0) {

@@ -85,6 +85,9 @@ class CheckpointWriter {
   };
 
   auto CheckOwner() const -> Status;
+  /// "; ..." where a save failed and the directory is another's by now, which clears what it finds under way: the
+  /// cause.
+  auto CauseInOwner(const std::string& told) const -> std::string;
   auto CheckBytes(int64_t manifest_bytes) const -> Status;
   /// The final name is that of a checkpoint of `run_id`.
   auto OtherRun(const std::string& run_id) const -> Error;
