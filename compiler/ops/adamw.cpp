@@ -11,21 +11,21 @@ auto Verify(const op::Adamw& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const ValueType slice{DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}};
   const DType master = StateTypeOf(plan, sub_vector, StateRole::Parameter);
-  ExpectType(check, plan, op.parameter, {master, slice.shape}, "parameter", "adamw-c1");
+  ExpectType(check, plan, op.parameter, {master, slice.shape}, "parameter", "adamw-c1"_rule);
   for (const auto& [field, value] :
        {std::pair{"gradient", op.gradient}, std::pair{"exp_avg", op.exp_avg}, std::pair{"exp_avg_sq", op.exp_avg_sq}}) {
-    ExpectType(check, plan, value, slice, field, "adamw-c1");
+    ExpectType(check, plan, value, slice, field, "adamw-c1"_rule);
   }
-  ExpectType(check, plan, op.factor, {DType::F64, {1}}, "factor", "adamw-c2");
+  ExpectType(check, plan, op.factor, {DType::F64, {1}}, "factor", "adamw-c2"_rule);
   if (op.copy.valid()) {
     const DType other = master == DType::F32 ? DType::BF16 : DType::F32;
-    ExpectType(check, plan, op.copy, {other, slice.shape}, "copy", "adamw-c5");
+    ExpectType(check, plan, op.copy, {other, slice.shape}, "copy", "adamw-c5"_rule);
   }
-  check.Expect(plan.scalars[op.lr].kind == ScalarKind::Schedule, "adamw-c3", "{} is no schedule",
+  check.Expect(plan.scalars[op.lr].kind == ScalarKind::Schedule, "adamw-c3"_rule, "{} is no schedule",
                plan.scalars[op.lr].name);
-  check.Expect(plan.scalars[op.updates].kind == ScalarKind::State, "adamw-c3", "{} is no state scalar",
+  check.Expect(plan.scalars[op.updates].kind == ScalarKind::State, "adamw-c3"_rule, "{} is no state scalar",
                plan.scalars[op.updates].name);
-  check.Expect(op.beta1 >= 0 && op.beta1 < 1 && op.beta2 >= 0 && op.beta2 < 1 && op.eps > 0, "adamw-c4",
+  check.Expect(op.beta1 >= 0 && op.beta1 < 1 && op.beta2 >= 0 && op.beta2 < 1 && op.eps > 0, "adamw-c4"_rule,
                "betas are {} and {}, eps is {}", op.beta1, op.beta2, op.eps);
 }
 

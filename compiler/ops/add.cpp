@@ -6,9 +6,9 @@ namespace shardc {
 auto Shape(const op::Add& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.a)}; }
 
 auto Verify(const op::Add& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.b, TypeOf(plan, op.a), "b", "add-c1");
-  ExpectType(check, plan, op.y, TypeOf(plan, op.a), "y", "add-c1");
-  ExpectSameBytes(check, plan, op.y, op.b, "add-c2");
+  ExpectType(check, plan, op.b, TypeOf(plan, op.a), "b", "add-c1"_rule);
+  ExpectType(check, plan, op.y, TypeOf(plan, op.a), "y", "add-c1"_rule);
+  ExpectSameBytes(check, plan, op.y, op.b, "add-c2"_rule);
 }
 
 auto Cost(const op::Add& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.a, 1); }

@@ -11,16 +11,16 @@ auto Shape(const op::AllGather& op, const Plan& plan) -> std::vector<ValueType> 
 
 auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
   const int64_t ranks = plan.mesh.size(op.axes);
-  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "all_gather-c1",
+  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "all_gather-c1"_rule,
                "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
                ElementsOf(plan, op.shard), ranks);
-  check.Expect(plan.values[op.full].dtype == plan.values[op.shard].dtype, "all_gather-c2", "{} from {}",
+  check.Expect(plan.values[op.full].dtype == plan.values[op.shard].dtype, "all_gather-c2"_rule, "{} from {}",
                ToText(plan.values[op.full].dtype), ToText(plan.values[op.shard].dtype));
   const Arena arena = plan.buffers[plan.values[op.shard].buffer].arena;
-  check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "all_gather-c3",
+  check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "all_gather-c3"_rule,
                "shard lies in the {} arena", ToText(arena));
   check.Expect(plan.buffers[plan.values[op.full].buffer].arena != Arena::Gathered || ranks == plan.mesh.num_ranks(),
-               "all_gather-c4", "{} of {} ranks gather into the arena of all", ranks, plan.mesh.num_ranks());
+               "all_gather-c4"_rule, "{} of {} ranks gather into the arena of all", ranks, plan.mesh.num_ranks());
 }
 
 /// A ring sends every slice but one's own. Source: Thakur et al. 2005, sec. 4.1.

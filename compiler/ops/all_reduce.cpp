@@ -6,10 +6,10 @@ namespace shardc {
 auto Shape(const op::AllReduce& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "all_reduce-c1");
-  ExpectSameBytes(check, plan, op.y, op.x, "all_reduce-c1");
+  ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "all_reduce-c1"_rule);
+  ExpectSameBytes(check, plan, op.y, op.x, "all_reduce-c1"_rule);
   const DType dtype = plan.values[op.x].dtype;
-  check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2", "x is {}",
+  check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2"_rule, "x is {}",
                ToText(dtype));
 }
 

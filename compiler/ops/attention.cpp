@@ -12,24 +12,24 @@ auto Shape(const op::Attention& op, const Plan& plan) -> std::vector<ValueType> 
 auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType q = TypeOf(plan, op.q);
   const ValueType k = TypeOf(plan, op.k);
-  if (!check.Expect(q.shape.size() == 3 && op.head_dim > 0 && q.shape[2] % op.head_dim == 0, "attention-c1",
+  if (!check.Expect(q.shape.size() == 3 && op.head_dim > 0 && q.shape[2] % op.head_dim == 0, "attention-c1"_rule,
                     "q is {}, head_dim is {}", ToText(q.shape), op.head_dim)) {
     return;
   }
-  ExpectType(check, plan, op.y, q, "y", "attention-c1");
+  ExpectType(check, plan, op.y, q, "y", "attention-c1"_rule);
   if (!check.Expect(k.shape.size() == 3 && k.dtype == q.dtype && k.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] &&
                         k.shape[2] > 0 && k.shape[2] % op.head_dim == 0,
-                    "attention-c2", "k is {} and q is {}, head_dim is {}", ToText(k.shape), ToText(q.shape),
+                    "attention-c2"_rule, "k is {} and q is {}, head_dim is {}", ToText(k.shape), ToText(q.shape),
                     op.head_dim)) {
     return;
   }
-  ExpectType(check, plan, op.v, k, "v", "attention-c2");
-  check.Expect(q.shape[2] % k.shape[2] == 0, "attention-c3", "{} query heads over {} kv heads",
+  ExpectType(check, plan, op.v, k, "v", "attention-c2"_rule);
+  check.Expect(q.shape[2] % k.shape[2] == 0, "attention-c3"_rule, "{} query heads over {} kv heads",
                q.shape[2] / op.head_dim, k.shape[2] / op.head_dim);
-  ExpectType(check, plan, op.lse, Shape(op, plan)[1], "lse", "attention-c4");
+  ExpectType(check, plan, op.lse, Shape(op, plan)[1], "lse", "attention-c4"_rule);
   if (op.scratch.valid()) {
-    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention-c5", "scratch has {} B, needs {} B",
-                 BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
+    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention-c5"_rule,
+                 "scratch has {} B, needs {} B", BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
   }
 }
 

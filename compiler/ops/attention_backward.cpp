@@ -12,22 +12,22 @@ auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -
   const ValueType q = TypeOf(plan, op.q);
   const ValueType k = TypeOf(plan, op.k);
   for (const auto& [field, value] : {std::pair{"dy", op.dy}, std::pair{"y", op.y}, std::pair{"dq", op.dq}}) {
-    ExpectType(check, plan, value, q, field, "attention_backward-c1");
+    ExpectType(check, plan, value, q, field, "attention_backward-c1"_rule);
   }
   for (const auto& [field, value] : {std::pair{"v", op.v}, std::pair{"dk", op.dk}, std::pair{"dv", op.dv}}) {
-    ExpectType(check, plan, value, k, field, "attention_backward-c1");
+    ExpectType(check, plan, value, k, field, "attention_backward-c1"_rule);
   }
   if (!check.Expect(q.shape.size() == 3 && k.shape.size() == 3 && op.head_dim > 0 && k.shape[0] == q.shape[0] &&
                         k.shape[1] == q.shape[1] && k.shape[2] > 0 && k.shape[2] % op.head_dim == 0 &&
                         q.shape[2] % k.shape[2] == 0,
-                    "attention_backward-c2", "q is {}, k is {}, head_dim is {}", ToText(q.shape), ToText(k.shape),
+                    "attention_backward-c2"_rule, "q is {}, k is {}, head_dim is {}", ToText(q.shape), ToText(k.shape),
                     op.head_dim)) {
     return;
   }
   ExpectType(check, plan, op.lse, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}, "lse",
-             "attention_backward-c3");
+             "attention_backward-c3"_rule);
   if (op.scratch.valid()) {
-    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention_backward-c4",
+    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention_backward-c4"_rule,
                  "scratch has {} B, needs {} B", BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
   }
 }

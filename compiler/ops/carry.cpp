@@ -6,8 +6,8 @@ namespace shardc {
 auto Shape(const op::Carry& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.last)}; }
 
 auto Verify(const op::Carry& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectSameBytes(check, plan, op.first, op.last, "carry-c1");
-  ExpectType(check, plan, op.first, TypeOf(plan, op.last), "first", "carry-c2");
+  ExpectSameBytes(check, plan, op.first, op.last, "carry-c1"_rule);
+  ExpectType(check, plan, op.first, TypeOf(plan, op.last), "first", "carry-c2"_rule);
 }
 
 auto Cost(const op::Carry&, const Plan&) -> OpCost { return {}; }

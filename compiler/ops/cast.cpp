@@ -14,8 +14,8 @@ auto Shape(const op::Cast& op, const Plan& plan) -> std::vector<ValueType> {
 auto Verify(const op::Cast& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   const ValueType y = TypeOf(plan, op.y);
-  check.Expect(x.shape == y.shape, "cast-c1", "x is {}, y is {}", ToText(x.shape), ToText(y.shape));
-  check.Expect(IsCastable(x.dtype) && IsCastable(y.dtype), "cast-c2", "from {} to {}", ToText(x.dtype),
+  check.Expect(x.shape == y.shape, "cast-c1"_rule, "x is {}, y is {}", ToText(x.shape), ToText(y.shape));
+  check.Expect(IsCastable(x.dtype) && IsCastable(y.dtype), "cast-c2"_rule, "from {} to {}", ToText(x.dtype),
                ToText(y.dtype));
 }
 

@@ -10,9 +10,9 @@ auto Shape(const op::ClipFactor&, const Plan&) -> std::vector<ValueType> {
 auto Verify(const op::ClipFactor& op, const Plan& plan, OpCheck& check) -> void {
   for (const auto& [field, value] :
        {std::pair{"sum", op.sum}, std::pair{"norm", op.norm}, std::pair{"factor", op.factor}}) {
-    ExpectType(check, plan, value, {DType::F64, {1}}, field, "clip_factor-c1");
+    ExpectType(check, plan, value, {DType::F64, {1}}, field, "clip_factor-c1"_rule);
   }
-  check.Expect(op.max_norm >= 0, "clip_factor-c2", "max_norm is {}", op.max_norm);
+  check.Expect(op.max_norm >= 0, "clip_factor-c2"_rule, "max_norm is {}", op.max_norm);
 }
 
 auto Cost(const op::ClipFactor& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.sum, 3); }

@@ -6,10 +6,10 @@ namespace shardc {
 auto Shape(const op::Control&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Control& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "control-c1");
+  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "control-c1"_rule);
   for (const ScalarId id : {op.stop, op.nonfinite, op.bad_parameter}) {
     const Scalar& scalar = plan.scalars[id];
-    check.Expect(scalar.kind == ScalarKind::Flag, "control-c2", "{} is a {} scalar, expected flag", scalar.name,
+    check.Expect(scalar.kind == ScalarKind::Flag, "control-c2"_rule, "{} is a {} scalar, expected flag", scalar.name,
                  ToText(scalar.kind));
   }
 }

@@ -6,7 +6,7 @@ namespace shardc {
 auto Shape(const op::Copy& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 auto Verify(const op::Copy& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "copy-c1");
+  ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "copy-c1"_rule);
 }
 
 auto Cost(const op::Copy& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }

@@ -6,11 +6,11 @@ namespace shardc {
 auto Shape(const op::CountValid&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
 
 auto Verify(const op::CountValid& op, const Plan& plan, OpCheck& check) -> void {
-  check.Expect(plan.values[op.targets].dtype == DType::I32, "count_valid-c1", "targets are {}, expected i32",
+  check.Expect(plan.values[op.targets].dtype == DType::I32, "count_valid-c1"_rule, "targets are {}, expected i32",
                ToText(plan.values[op.targets].dtype));
-  ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "count_valid-c2");
+  ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "count_valid-c2"_rule);
   if (op.count_onto.valid()) {
-    ExpectSameBytes(check, plan, op.count, op.count_onto, "count_valid-c3");
+    ExpectSameBytes(check, plan, op.count, op.count_onto, "count_valid-c3"_rule);
   }
 }
 

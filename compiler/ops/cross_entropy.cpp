@@ -9,15 +9,15 @@ auto Shape(const op::CrossEntropy& op, const Plan& plan) -> std::vector<ValueTyp
 }
 
 auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> void {
-  if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "cross_entropy-c1", "logits have no dims")) {
+  if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "cross_entropy-c1"_rule, "logits have no dims")) {
     return;
   }
   const auto types = Shape(op, plan);
-  ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "cross_entropy-c1");
-  ExpectType(check, plan, op.loss, types[0], "loss", "cross_entropy-c2");
-  ExpectType(check, plan, op.lse, types[1], "lse", "cross_entropy-c3");
+  ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "cross_entropy-c1"_rule);
+  ExpectType(check, plan, op.loss, types[0], "loss", "cross_entropy-c2"_rule);
+  ExpectType(check, plan, op.lse, types[1], "lse", "cross_entropy-c3"_rule);
   if (op.loss_onto.valid()) {
-    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy-c4");
+    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "cross_entropy-c4"_rule);
   }
 }
 

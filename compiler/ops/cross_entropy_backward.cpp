@@ -10,15 +10,15 @@ auto Shape(const op::CrossEntropyBackward& op, const Plan& plan) -> std::vector<
 
 auto Verify(const op::CrossEntropyBackward& op, const Plan& plan, OpCheck& check) -> void {
   Dims rows = ShapeOf(plan, op.logits);
-  if (!check.Expect(!rows.empty(), "cross_entropy_backward-c1", "logits have no dims")) {
+  if (!check.Expect(!rows.empty(), "cross_entropy_backward-c1"_rule, "logits have no dims")) {
     return;
   }
   rows.pop_back();
-  ExpectType(check, plan, op.targets, {DType::I32, rows}, "targets", "cross_entropy_backward-c1");
-  ExpectType(check, plan, op.lse, {DType::F32, rows}, "lse", "cross_entropy_backward-c1");
-  ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "cross_entropy_backward-c2");
-  ExpectType(check, plan, op.dlogits, TypeOf(plan, op.logits), "dlogits", "cross_entropy_backward-c3");
-  ExpectSameBytes(check, plan, op.dlogits, op.logits, "cross_entropy_backward-c3");
+  ExpectType(check, plan, op.targets, {DType::I32, rows}, "targets", "cross_entropy_backward-c1"_rule);
+  ExpectType(check, plan, op.lse, {DType::F32, rows}, "lse", "cross_entropy_backward-c1"_rule);
+  ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "cross_entropy_backward-c2"_rule);
+  ExpectType(check, plan, op.dlogits, TypeOf(plan, op.logits), "dlogits", "cross_entropy_backward-c3"_rule);
+  ExpectSameBytes(check, plan, op.dlogits, op.logits, "cross_entropy_backward-c3"_rule);
 }
 
 auto Cost(const op::CrossEntropyBackward& op, const Plan& plan) -> OpCost {

@@ -11,13 +11,13 @@ auto Shape(const op::Embedding& op, const Plan& plan) -> std::vector<ValueType> 
 }
 
 auto Verify(const op::Embedding& op, const Plan& plan, OpCheck& check) -> void {
-  check.Expect(plan.values[op.tokens].dtype == DType::I32, "embedding-c1", "tokens are {}, expected i32",
+  check.Expect(plan.values[op.tokens].dtype == DType::I32, "embedding-c1"_rule, "tokens are {}, expected i32",
                ToText(plan.values[op.tokens].dtype));
-  if (check.Expect(ShapeOf(plan, op.weight).size() == 2, "embedding-c2", "weight is {}, expected [V, H]",
+  if (check.Expect(ShapeOf(plan, op.weight).size() == 2, "embedding-c2"_rule, "weight is {}, expected [V, H]",
                    ToText(ShapeOf(plan, op.weight)))) {
     ValueType y = Shape(op, plan)[0];
     y.dtype = plan.values[op.y].dtype == DType::F32 ? DType::F32 : y.dtype;
-    ExpectType(check, plan, op.y, y, "y", "embedding-c3");
+    ExpectType(check, plan, op.y, y, "y", "embedding-c3"_rule);
   }
 }
 

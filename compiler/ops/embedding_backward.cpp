@@ -10,18 +10,19 @@ auto Shape(const op::EmbeddingBackward& op, const Plan& plan) -> std::vector<Val
 }
 
 auto Verify(const op::EmbeddingBackward& op, const Plan& plan, OpCheck& check) -> void {
-  check.Expect(plan.values[op.tokens].dtype == DType::I32, "embedding_backward-c1", "tokens are {}, expected i32",
+  check.Expect(plan.values[op.tokens].dtype == DType::I32, "embedding_backward-c1"_rule, "tokens are {}, expected i32",
                ToText(plan.values[op.tokens].dtype));
   const Dims& weight = ShapeOf(plan, op.dweight);
-  if (check.Expect(weight.size() == 2, "embedding_backward-c2", "dweight is {}, expected [V, H]", ToText(weight))) {
-    ExpectType(check, plan, op.dweight, {DType::F32, weight}, "dweight", "embedding_backward-c2");
+  if (check.Expect(weight.size() == 2, "embedding_backward-c2"_rule, "dweight is {}, expected [V, H]",
+                   ToText(weight))) {
+    ExpectType(check, plan, op.dweight, {DType::F32, weight}, "dweight", "embedding_backward-c2"_rule);
     const DType element = plan.values[op.dy].dtype == DType::BF16 ? DType::BF16 : DType::F32;
     Dims shape = ShapeOf(plan, op.tokens);
     shape.push_back(weight[1]);
-    ExpectType(check, plan, op.dy, {element, shape}, "dy", "embedding_backward-c3");
+    ExpectType(check, plan, op.dy, {element, shape}, "dy", "embedding_backward-c3"_rule);
   }
   if (op.dweight_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "embedding_backward-c4");
+    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "embedding_backward-c4"_rule);
   }
 }
 

@@ -7,7 +7,7 @@ auto Shape(const op::Increment&, const Plan&) -> std::vector<ValueType> { return
 
 auto Verify(const op::Increment& op, const Plan& plan, OpCheck& check) -> void {
   const Scalar& scalar = plan.scalars[op.scalar];
-  check.Expect(scalar.kind == ScalarKind::State || scalar.kind == ScalarKind::Flag, "increment-c1",
+  check.Expect(scalar.kind == ScalarKind::State || scalar.kind == ScalarKind::Flag, "increment-c1"_rule,
                "{} is a {} scalar, expected state or flag", scalar.name, ToText(scalar.kind));
 }
 

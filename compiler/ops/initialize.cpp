@@ -11,10 +11,10 @@ auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void 
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   ExpectType(check, plan, op.shard,
              {plan.parameters[op.parameter].dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
-             "initialize-c1");
+             "initialize-c1"_rule);
   check.Expect(std::any_of(sub_vector.segments.begin(), sub_vector.segments.end(),
                            [&](const Segment& segment) { return segment.parameter == op.parameter; }),
-               "initialize-c2", "{} does not lie in v{}", plan.parameters[op.parameter].name, op.sub_vector.index);
+               "initialize-c2"_rule, "{} does not lie in v{}", plan.parameters[op.parameter].name, op.sub_vector.index);
 }
 
 auto Cost(const op::Initialize& op, const Plan& plan) -> OpCost {

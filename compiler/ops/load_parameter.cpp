@@ -13,16 +13,16 @@ auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> vo
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   const Parameter& parameter = plan.parameters[op.parameter];
   ExpectType(check, plan, op.shard, {parameter.dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
-             "load_parameter-c1");
+             "load_parameter-c1"_rule);
   check.Expect(std::any_of(sub_vector.segments.begin(), sub_vector.segments.end(),
                            [&](const Segment& segment) { return segment.parameter == op.parameter; }),
-               "load_parameter-c2", "{} does not lie in v{}", parameter.name, op.sub_vector.index);
+               "load_parameter-c2"_rule, "{} does not lie in v{}", parameter.name, op.sub_vector.index);
   const auto name = LoadedTensorOf(parameter);
   const SeedTensor* const tensor = name ? plan.seed.Find(*name) : nullptr;
   check.Expect(
       tensor != nullptr && tensor->shape == parameter.shape &&
           (tensor->dtype == DType::F32 || tensor->dtype == DType::BF16),
-      "load_parameter-c3", "{} is {}, its rule {}, and the seed has {}", parameter.name, ToText(parameter.shape),
+      "load_parameter-c3"_rule, "{} is {}, its rule {}, and the seed has {}", parameter.name, ToText(parameter.shape),
       parameter.init,
       tensor == nullptr ? "no such tensor" : fmt::format("{}{}", ToText(tensor->dtype), ToText(tensor->shape)));
 }

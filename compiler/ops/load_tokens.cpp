@@ -11,11 +11,11 @@ auto Shape(const op::LoadTokens&, const Plan& plan) -> std::vector<ValueType> {
 
 auto Verify(const op::LoadTokens& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType type = Shape(op, plan)[0];
-  ExpectType(check, plan, op.tokens, type, "tokens", "load_tokens-c1");
-  ExpectType(check, plan, op.targets, type, "targets", "load_tokens-c1");
+  ExpectType(check, plan, op.tokens, type, "tokens", "load_tokens-c1"_rule);
+  ExpectType(check, plan, op.targets, type, "targets", "load_tokens-c1"_rule);
   for (const ValueId id : {op.tokens, op.targets}) {
     const Arena arena = plan.buffers[plan.values[id].buffer].arena;
-    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2", "%{} lies in the {} arena",
+    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2"_rule, "%{} lies in the {} arena",
                  id.index, ToText(arena));
   }
 }

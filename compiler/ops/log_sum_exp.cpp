@@ -8,8 +8,8 @@ auto Shape(const op::LogSumExp& op, const Plan& plan) -> std::vector<ValueType> 
 }
 
 auto Verify(const op::LogSumExp& op, const Plan& plan, OpCheck& check) -> void {
-  if (check.Expect(!ShapeOf(plan, op.logits).empty(), "log_sum_exp-c1", "logits have no dims")) {
-    ExpectType(check, plan, op.lse, Shape(op, plan)[0], "lse", "log_sum_exp-c2");
+  if (check.Expect(!ShapeOf(plan, op.logits).empty(), "log_sum_exp-c1"_rule, "logits have no dims")) {
+    ExpectType(check, plan, op.lse, Shape(op, plan)[0], "lse", "log_sum_exp-c2"_rule);
   }
 }
 

@@ -20,25 +20,26 @@ auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {
 
 auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
   if (!check.Expect(!ShapeOf(plan, op.a).empty() && !ShapeOf(plan, op.b).empty() && !ShapeOf(plan, op.out).empty(),
-                    "matmul-c1", "an operand has no dims")) {
+                    "matmul-c1"_rule, "an operand has no dims")) {
     return;
   }
   const GemmProblem sizes = GemmProblemOf(op, plan);
   const Matrix b_size = AsMatrix(plan, op.b);
   const int64_t k_of_b = op.transpose_b ? b_size.columns : b_size.rows;
-  check.Expect(sizes.k == k_of_b, "matmul-c1", "a has inner size {}, b has {}", sizes.k, k_of_b);
+  check.Expect(sizes.k == k_of_b, "matmul-c1"_rule, "a has inner size {}, b has {}", sizes.k, k_of_b);
   const Matrix out = AsMatrix(plan, op.out);
-  check.Expect(out.rows == sizes.m && out.columns == sizes.n, "matmul-c2", "out is {} x {}, expected {} x {}", out.rows,
-               out.columns, sizes.m, sizes.n);
+  check.Expect(out.rows == sizes.m && out.columns == sizes.n, "matmul-c2"_rule, "out is {} x {}, expected {} x {}",
+               out.rows, out.columns, sizes.m, sizes.n);
   const DType a = plan.values[op.a].dtype;
   const DType b = plan.values[op.b].dtype;
   const DType o = plan.values[op.out].dtype;
-  check.Expect(a == b && (o == a || o == DType::F32), "matmul-c3", "{} by {} into {}", ToText(a), ToText(b), ToText(o));
+  check.Expect(a == b && (o == a || o == DType::F32), "matmul-c3"_rule, "{} by {} into {}", ToText(a), ToText(b),
+               ToText(o));
   if (op.out_onto.valid()) {
-    ExpectSameBytes(check, plan, op.out, op.out_onto, "matmul-c4");
+    ExpectSameBytes(check, plan, op.out, op.out_onto, "matmul-c4"_rule);
   }
   if (op.scratch.valid()) {
-    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "matmul-c5", "scratch has {} B, needs {} B",
+    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "matmul-c5"_rule, "scratch has {} B, needs {} B",
                  BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
   }
 }

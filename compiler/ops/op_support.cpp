@@ -23,7 +23,7 @@ auto ElementwiseCost(const OpBody& body, const Plan& plan, ValueId per, int64_t 
 }
 
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
-                std::string_view constraint) -> bool {
+                PlanRule constraint) -> bool {
   const Value& actual = plan.values[value];
   // Text is made only of what fails.
   if (actual.dtype == expected.dtype && actual.shape == expected.shape) {
@@ -33,8 +33,7 @@ auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType
                       ToText(expected.dtype), ToText(expected.shape));
 }
 
-auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint)
-    -> bool {
+auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> bool {
   const Value& a = plan.values[result];
   const Value& b = plan.values[over];
   return check.Expect(a.buffer == b.buffer && a.offset == b.offset && a.bytes() == b.bytes(), constraint,

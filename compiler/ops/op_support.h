@@ -35,9 +35,8 @@ auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost;
 
 /// True and silent if `value` has this type, else a failure of `constraint` naming both.
 auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType& expected, std::string_view field,
-                std::string_view constraint) -> bool;
+                PlanRule constraint) -> bool;
 /// For an OVER or ACC result: the same bytes as what it overwrites.
-auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, std::string_view constraint)
-    -> bool;
+auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> bool;
 
 }  // namespace shardc

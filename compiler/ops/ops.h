@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ops/plan_rule.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -43,16 +44,16 @@ struct OpCost {
   std::vector<WireCost> wires;
 };
 
-/// Takes the failures of Verify: `check.Expect(a == b, "matmul-c2", "a has {} columns, b has {} rows", ...)`.
+/// Takes the failures of Verify: `check.Expect(a == b, "matmul-c2"_rule, "a has {} columns, b has {} rows", ...)`.
 class OpCheck {
  public:
   explicit OpCheck(std::string op_line) : op_line_(std::move(op_line)) {}
 
   template <class... Args>
-  auto Expect(bool holds, std::string_view constraint, fmt::format_string<Args...> format, Args&&... args) -> bool {
+  auto Expect(bool holds, PlanRule constraint, fmt::format_string<Args...> format, Args&&... args) -> bool {
     if (!holds) {
       failures_.push_back(
-          fmt::format("{}: {} [{}]", op_line_, fmt::format(format, std::forward<Args>(args)...), constraint));
+          fmt::format("{}: {} [{}]", op_line_, fmt::format(format, std::forward<Args>(args)...), constraint.name()));
     }
     return holds;
   }

@@ -6,9 +6,9 @@ namespace shardc {
 auto Shape(const op::ReadScalar&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::ReadScalar& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.value, {DType::F64, {1}}, "value", "read_scalar-c1");
+  ExpectType(check, plan, op.value, {DType::F64, {1}}, "value", "read_scalar-c1"_rule);
   const Scalar& scalar = plan.scalars[op.to];
-  check.Expect(scalar.kind == ScalarKind::Metric || scalar.kind == ScalarKind::Flag, "read_scalar-c2",
+  check.Expect(scalar.kind == ScalarKind::Metric || scalar.kind == ScalarKind::Flag, "read_scalar-c2"_rule,
                "{} is a {} scalar, expected metric or flag", scalar.name, ToText(scalar.kind));
 }
 

@@ -11,19 +11,20 @@ auto Shape(const op::ReduceScatter& op, const Plan& plan) -> std::vector<ValueTy
 
 auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> void {
   const int64_t ranks = plan.mesh.size(op.axes);
-  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "reduce_scatter-c1",
+  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "reduce_scatter-c1"_rule,
                "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
                ElementsOf(plan, op.shard), ranks);
   const DType terms = plan.values[op.full].dtype;
   const DType sum = plan.values[op.shard].dtype;
   check.Expect(
       (terms == DType::F32 && sum == DType::F32) || (terms == DType::BF16 && (sum == DType::BF16 || sum == DType::F32)),
-      "reduce_scatter-c2", "{} to {}, expected f32 or bf16 to the same, or bf16 to f32", ToText(terms), ToText(sum));
+      "reduce_scatter-c2"_rule, "{} to {}, expected f32 or bf16 to the same, or bf16 to f32", ToText(terms),
+      ToText(sum));
   const Arena arena = plan.buffers[plan.values[op.full].buffer].arena;
-  check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "reduce_scatter-c3",
+  check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "reduce_scatter-c3"_rule,
                "full lies in the {} arena", ToText(arena));
   if (op.shard_onto.valid()) {
-    ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4");
+    ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4"_rule);
   }
 }
 

@@ -7,7 +7,7 @@ auto Shape(const op::Release&, const Plan&) -> std::vector<ValueType> { return {
 
 auto Verify(const op::Release& op, const Plan& plan, OpCheck& check) -> void {
   const Buffer& buffer = plan.buffers[op.buffer];
-  check.Expect(!IsPersistent(buffer.arena), "release-c1", "{} lies in the {} arena, which is never released",
+  check.Expect(!IsPersistent(buffer.arena), "release-c1"_rule, "{} lies in the {} arena, which is never released",
                buffer.name, ToText(buffer.arena));
 }
 

@@ -7,7 +7,7 @@ auto Shape(const op::Reset&, const Plan&) -> std::vector<ValueType> { return {};
 
 auto Verify(const op::Reset& op, const Plan& plan, OpCheck& check) -> void {
   const Scalar& scalar = plan.scalars[op.scalar];
-  check.Expect(scalar.kind == ScalarKind::Flag, "reset-c1", "{} is a {} scalar, expected flag", scalar.name,
+  check.Expect(scalar.kind == ScalarKind::Flag, "reset-c1"_rule, "{} is a {} scalar, expected flag", scalar.name,
                ToText(scalar.kind));
 }
 

@@ -9,11 +9,11 @@ auto Shape(const op::ResidualAdd& op, const Plan& plan) -> std::vector<ValueType
 auto Verify(const op::ResidualAdd& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   const ValueType branch = TypeOf(plan, op.branch);
-  ExpectType(check, plan, op.y, x, "y", "residual_add-c1");
-  check.Expect(branch.shape == x.shape, "residual_add-c2", "x is {}, branch is {}", ToText(x.shape),
+  ExpectType(check, plan, op.y, x, "y", "residual_add-c1"_rule);
+  check.Expect(branch.shape == x.shape, "residual_add-c2"_rule, "x is {}, branch is {}", ToText(x.shape),
                ToText(branch.shape));
-  check.Expect(branch.dtype == x.dtype || (x.dtype == DType::F32 && branch.dtype == DType::BF16), "residual_add-c3",
-               "x is {}, branch is {}", ToText(x.dtype), ToText(branch.dtype));
+  check.Expect(branch.dtype == x.dtype || (x.dtype == DType::F32 && branch.dtype == DType::BF16),
+               "residual_add-c3"_rule, "x is {}, branch is {}", ToText(x.dtype), ToText(branch.dtype));
 }
 
 auto Cost(const op::ResidualAdd& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 1); }

@@ -9,7 +9,7 @@ auto Shape(const op::RestoreShard& op, const Plan& plan) -> std::vector<ValueTyp
 }
 
 auto Verify(const op::RestoreShard& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.shard, Shape(op, plan)[0], "shard", "restore_shard-c1");
+  ExpectType(check, plan, op.shard, Shape(op, plan)[0], "shard", "restore_shard-c1"_rule);
 }
 
 auto Cost(const op::RestoreShard& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }

@@ -12,16 +12,16 @@ auto Shape(const op::RmsNorm& op, const Plan& plan) -> std::vector<ValueType> {
 
 auto Verify(const op::RmsNorm& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
-  if (!check.Expect(!x.shape.empty(), "rms_norm-c1", "x has no dims")) {
+  if (!check.Expect(!x.shape.empty(), "rms_norm-c1"_rule, "x has no dims")) {
     return;
   }
   const DType compute = plan.values[op.weight].dtype;
-  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm-c1");
-  check.Expect(x.dtype == compute || x.dtype == DType::F32, "rms_norm-c2", "x is {}, weight {}", ToText(x.dtype),
+  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm-c1"_rule);
+  check.Expect(x.dtype == compute || x.dtype == DType::F32, "rms_norm-c2"_rule, "x is {}, weight {}", ToText(x.dtype),
                ToText(compute));
   const auto types = Shape(op, plan);
-  ExpectType(check, plan, op.y, types[0], "y", "rms_norm-c2");
-  ExpectType(check, plan, op.rstd, types[1], "rstd", "rms_norm-c3");
+  ExpectType(check, plan, op.y, types[0], "y", "rms_norm-c2"_rule);
+  ExpectType(check, plan, op.rstd, types[1], "rstd", "rms_norm-c3"_rule);
 }
 
 auto Cost(const op::RmsNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 4); }

@@ -10,22 +10,22 @@ auto Shape(const op::RmsNormBackward& op, const Plan& plan) -> std::vector<Value
 
 auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
-  if (!check.Expect(!x.shape.empty(), "rms_norm_backward-c1", "x has no dims")) {
+  if (!check.Expect(!x.shape.empty(), "rms_norm_backward-c1"_rule, "x has no dims")) {
     return;
   }
   const DType compute = plan.values[op.weight].dtype;
-  ExpectType(check, plan, op.dy, {compute, x.shape}, "dy", "rms_norm_backward-c1");
-  ExpectType(check, plan, op.dx, x, "dx", "rms_norm_backward-c1");
-  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm_backward-c2");
-  ExpectType(check, plan, op.dweight, {DType::F32, {x.shape.back()}}, "dweight", "rms_norm_backward-c2");
+  ExpectType(check, plan, op.dy, {compute, x.shape}, "dy", "rms_norm_backward-c1"_rule);
+  ExpectType(check, plan, op.dx, x, "dx", "rms_norm_backward-c1"_rule);
+  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm_backward-c2"_rule);
+  ExpectType(check, plan, op.dweight, {DType::F32, {x.shape.back()}}, "dweight", "rms_norm_backward-c2"_rule);
   Dims rows = x.shape;
   rows.pop_back();
-  ExpectType(check, plan, op.rstd, {DType::F32, rows}, "rstd", "rms_norm_backward-c3");
+  ExpectType(check, plan, op.rstd, {DType::F32, rows}, "rstd", "rms_norm_backward-c3"_rule);
   if (op.dx_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dx, op.dx_onto, "rms_norm_backward-c4");
+    ExpectSameBytes(check, plan, op.dx, op.dx_onto, "rms_norm_backward-c4"_rule);
   }
   if (op.dweight_onto.valid()) {
-    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "rms_norm_backward-c4");
+    ExpectSameBytes(check, plan, op.dweight, op.dweight_onto, "rms_norm_backward-c4"_rule);
   }
 }
 

@@ -9,12 +9,12 @@ auto Shape(const op::Rope& op, const Plan& plan) -> std::vector<ValueType> { ret
 auto Verify(const op::Rope& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   if (!check.Expect(x.shape.size() == 3 && op.head_dim > 0 && op.head_dim % 2 == 0 && x.shape[2] % op.head_dim == 0,
-                    "rope-c1", "x is {}, head_dim is {}", ToText(x.shape), op.head_dim)) {
+                    "rope-c1"_rule, "x is {}, head_dim is {}", ToText(x.shape), op.head_dim)) {
     return;
   }
-  ExpectType(check, plan, op.table, {DType::F32, {x.shape[0], 2, op.head_dim / 2}}, "table", "rope-c2");
-  ExpectType(check, plan, op.y, x, "y", "rope-c3");
-  ExpectSameBytes(check, plan, op.y, op.x, "rope-c3");
+  ExpectType(check, plan, op.table, {DType::F32, {x.shape[0], 2, op.head_dim / 2}}, "table", "rope-c2"_rule);
+  ExpectType(check, plan, op.y, x, "y", "rope-c3"_rule);
+  ExpectSameBytes(check, plan, op.y, op.x, "rope-c3"_rule);
 }
 
 auto Cost(const op::Rope& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 3); }

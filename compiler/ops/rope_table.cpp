@@ -12,14 +12,14 @@ auto Verify(const op::RopeTable& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType type = TypeOf(plan, op.table);
   if (!check.Expect(type.dtype == DType::F32 && type.shape.size() == 3 && type.shape[1] == 2 && type.shape[2] > 0 &&
                         type.shape[2] <= MostRotaryPairs,
-                    "rope_table-c1", "table is {}{}, expected f32[S, 2, D/2]", ToText(type.dtype),
+                    "rope_table-c1"_rule, "table is {}{}, expected f32[S, 2, D/2]", ToText(type.dtype),
                     ToText(type.shape))) {
     return;
   }
   const auto frequency = ReadReducedFrequency(op.frequency);
-  if (check.Expect(frequency.has_value(), "rope_table-c2", "the frequency does not read: {}", op.frequency)) {
+  if (check.Expect(frequency.has_value(), "rope_table-c2"_rule, "the frequency does not read: {}", op.frequency)) {
     const std::string fault = RotaryFault(*frequency, type.shape[2], type.shape[0]);
-    check.Expect(fault.empty(), "rope_table-c3", "the frequency {}", fault);
+    check.Expect(fault.empty(), "rope_table-c3"_rule, "the frequency {}", fault);
   }
 }
 

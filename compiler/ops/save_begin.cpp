@@ -6,7 +6,7 @@ namespace shardc {
 auto Shape(const op::SaveBegin&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::SaveBegin& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "save_begin-c1");
+  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "save_begin-c1"_rule);
 }
 
 auto Cost(const op::SaveBegin& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }

@@ -9,7 +9,7 @@ auto Verify(const op::SaveShard& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   ExpectType(check, plan, op.shard,
              {StateTypeOf(plan, sub_vector, op.role), {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "shard",
-             "save_shard-c1");
+             "save_shard-c1"_rule);
 }
 
 auto Cost(const op::SaveShard& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }

@@ -9,18 +9,18 @@ auto Shape(const op::ShardedCrossEntropy& op, const Plan& plan) -> std::vector<V
 }
 
 auto Verify(const op::ShardedCrossEntropy& op, const Plan& plan, OpCheck& check) -> void {
-  if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "sharded_cross_entropy-c1", "logits have no dims")) {
+  if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "sharded_cross_entropy-c1"_rule, "logits have no dims")) {
     return;
   }
   const auto types = Shape(op, plan);
   Dims parts = types[1].shape;
   parts.insert(parts.begin(), plan.mesh.size(op.vocab_axes));
-  ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "sharded_cross_entropy-c1");
-  ExpectType(check, plan, op.parts, {DType::F32, parts}, "parts", "sharded_cross_entropy-c2");
-  ExpectType(check, plan, op.loss, types[0], "loss", "sharded_cross_entropy-c3");
-  ExpectType(check, plan, op.lse, types[1], "lse", "sharded_cross_entropy-c4");
+  ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "sharded_cross_entropy-c1"_rule);
+  ExpectType(check, plan, op.parts, {DType::F32, parts}, "parts", "sharded_cross_entropy-c2"_rule);
+  ExpectType(check, plan, op.loss, types[0], "loss", "sharded_cross_entropy-c3"_rule);
+  ExpectType(check, plan, op.lse, types[1], "lse", "sharded_cross_entropy-c4"_rule);
   if (op.loss_onto.valid()) {
-    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "sharded_cross_entropy-c5");
+    ExpectSameBytes(check, plan, op.loss, op.loss_onto, "sharded_cross_entropy-c5"_rule);
   }
 }
 

@@ -11,13 +11,14 @@ auto Shape(const op::SumSquares&, const Plan&) -> std::vector<ValueType> {
 auto Verify(const op::SumSquares& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   ExpectType(check, plan, op.gradient, {DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "gradient",
-             "sum_squares-c1");
-  ExpectType(check, plan, op.sum, {DType::F64, {1}}, "sum", "sum_squares-c2");
-  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "sum_squares-c2");
-  check.Expect(op.sum_onto.valid() == op.bad_onto.valid(), "sum_squares-c3", "one of sum_onto and bad_onto is missing");
+             "sum_squares-c1"_rule);
+  ExpectType(check, plan, op.sum, {DType::F64, {1}}, "sum", "sum_squares-c2"_rule);
+  ExpectType(check, plan, op.bad, {DType::I64, {1}}, "bad", "sum_squares-c2"_rule);
+  check.Expect(op.sum_onto.valid() == op.bad_onto.valid(), "sum_squares-c3"_rule,
+               "one of sum_onto and bad_onto is missing");
   if (op.sum_onto.valid() && op.bad_onto.valid()) {
-    ExpectSameBytes(check, plan, op.sum, op.sum_onto, "sum_squares-c3");
-    ExpectSameBytes(check, plan, op.bad, op.bad_onto, "sum_squares-c3");
+    ExpectSameBytes(check, plan, op.sum, op.sum_onto, "sum_squares-c3"_rule);
+    ExpectSameBytes(check, plan, op.bad, op.bad_onto, "sum_squares-c3"_rule);
   }
 }
 

@@ -6,8 +6,8 @@ namespace shardc {
 auto Shape(const op::Swiglu& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.gate)}; }
 
 auto Verify(const op::Swiglu& op, const Plan& plan, OpCheck& check) -> void {
-  ExpectType(check, plan, op.up, TypeOf(plan, op.gate), "up", "swiglu-c1");
-  ExpectType(check, plan, op.y, TypeOf(plan, op.gate), "y", "swiglu-c1");
+  ExpectType(check, plan, op.up, TypeOf(plan, op.gate), "up", "swiglu-c1"_rule);
+  ExpectType(check, plan, op.y, TypeOf(plan, op.gate), "y", "swiglu-c1"_rule);
 }
 
 auto Cost(const op::Swiglu& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.gate, 5); }

@@ -11,10 +11,10 @@ auto Verify(const op::SwigluBackward& op, const Plan& plan, OpCheck& check) -> v
   const ValueType type = TypeOf(plan, op.dy);
   for (const auto& [field, value] :
        {std::pair{"gate", op.gate}, std::pair{"up", op.up}, std::pair{"dgate", op.dgate}, std::pair{"dup", op.dup}}) {
-    ExpectType(check, plan, value, type, field, "swiglu_backward-c1");
+    ExpectType(check, plan, value, type, field, "swiglu_backward-c1"_rule);
   }
-  ExpectSameBytes(check, plan, op.dgate, op.gate, "swiglu_backward-c2");
-  ExpectSameBytes(check, plan, op.dup, op.up, "swiglu_backward-c2");
+  ExpectSameBytes(check, plan, op.dgate, op.gate, "swiglu_backward-c2"_rule);
+  ExpectSameBytes(check, plan, op.dup, op.up, "swiglu_backward-c2"_rule);
 }
 
 auto Cost(const op::SwigluBackward& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.gate, 11); }

@@ -71,12 +71,12 @@ class GatherVerifier {
     whole_.erase(full);
     const Slice* slice = SliceAt(gather.shard);
     if (slice == nullptr) {
-      findings_.AddOp(section, index, "gather-source", "gathers {}, which is no slice of a unit's parameters here",
+      findings_.AddOp(section, index, "gather-source"_rule, "gathers {}, which is no slice of a unit's parameters here",
                       plan_.values[gather.shard].name);
       return;
     }
     if (Spread(plan_.mesh, gather.axes) != Spread(plan_.mesh, slice->axes)) {
-      findings_.AddOp(section, index, "gather-axes", "gathers over {} what is a slice of {} over {}",
+      findings_.AddOp(section, index, "gather-axes"_rule, "gathers over {} what is a slice of {} over {}",
                       ToText(gather.axes), NameOf(slice->sub_vector), ToText(slice->axes));
       return;
     }
@@ -88,7 +88,7 @@ class GatherVerifier {
     kept_.erase(plan_.values[copy.y].buffer);
     const auto whole = whole_.find(part.buffer);
     if (whole == whole_.end()) {
-      findings_.AddOp(section, index, "kept-slice", "keeps a part of ${} {}, which holds no gathered vector here",
+      findings_.AddOp(section, index, "kept-slice"_rule, "keeps a part of ${} {}, which holds no gathered vector here",
                       part.buffer.index, plan_.buffers[part.buffer].name);
       return;
     }
@@ -96,9 +96,10 @@ class GatherVerifier {
     RankExpr place;
     place.axis[static_cast<size_t>(Axis::DpInner)] = part.bytes().value;
     if (part.offset != place || part.num_elements() * plan_.mesh.dp_inner != sub_vector.length) {
-      findings_.AddOp(
-          section, index, "kept-slice", "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
-          part.num_elements(), ToText(part.offset), NameOf(whole->second), sub_vector.length, plan_.mesh.dp_inner);
+      findings_.AddOp(section, index, "kept-slice"_rule,
+                      "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
+                      part.num_elements(), ToText(part.offset), NameOf(whole->second), sub_vector.length,
+                      plan_.mesh.dp_inner);
       return;
     }
     kept_[plan_.values[copy.y].buffer] = {
@@ -123,8 +124,8 @@ class GatherVerifier {
         }
         read_from = whole->second;
         if (!IsParameterOf(sub_vector, value)) {
-          findings_.AddOp(section, index, "gather-view", "reads {} as {}, which is no place of it in {}", access.field,
-                          value.name, NameOf(whole->second));
+          findings_.AddOp(section, index, "gather-view"_rule, "reads {} as {}, which is no place of it in {}",
+                          access.field, value.name, NameOf(whole->second));
         }
       }
     }

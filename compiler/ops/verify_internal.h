@@ -16,13 +16,14 @@ class Findings {
   explicit Findings(const Plan& plan) : plan_(plan) {}
 
   template <class... Args>
-  auto Add(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) -> void {
-    Push(fmt::format("{} [{}]", fmt::format(format, std::forward<Args>(args)...), rule));
+  auto Add(PlanRule rule, fmt::format_string<Args...> format, Args&&... args) -> void {
+    Push(fmt::format("{} [{}]", fmt::format(format, std::forward<Args>(args)...), rule.name()));
   }
   template <class... Args>
-  auto AddOp(SectionKind section, size_t index, std::string_view rule, fmt::format_string<Args...> format,
-             Args&&... args) -> void {
-    Push(fmt::format("{}: {} [{}]", OpLine(section, index), fmt::format(format, std::forward<Args>(args)...), rule));
+  auto AddOp(SectionKind section, size_t index, PlanRule rule, fmt::format_string<Args...> format, Args&&... args)
+      -> void {
+    Push(fmt::format("{}: {} [{}]", OpLine(section, index), fmt::format(format, std::forward<Args>(args)...),
+                     rule.name()));
   }
   auto Push(std::string finding) -> void {
     // A loop is followed three times, a plan on two ranks: said once.

@@ -131,7 +131,7 @@ class OrderRun {
     const auto expect = [&](const Moment& other, std::string_view did) {
       if (!reported_ && !Knows(other)) {
         reported_ = true;
-        findings_.AddOp(section_, own_.index, "missing-event",
+        findings_.AddOp(section_, own_.index, "missing-event"_rule,
                         "{} {} that op {} on stream {} {}, and no event orders the two", writes ? "writes" : "reads",
                         what(), other.index, ToText(other.stream), did);
       }

@@ -42,10 +42,10 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
       }
       const AxisSet partial = PartialAxes(plan, access.value);
       if ((partial | left) != left) {
-        findings.AddOp(section, index, "partial-read", "reads {}, which is a term of a sum over {}", access.field,
+        findings.AddOp(section, index, "partial-read"_rule, "reads {}, which is a term of a sum over {}", access.field,
                        ToText(partial));
       } else if ((partial | summed) != partial) {
-        findings.AddOp(section, index, "whole-summed", "sums {} over {}; it is a term over {}", access.field,
+        findings.AddOp(section, index, "whole-summed"_rule, "sums {} over {}; it is a term over {}", access.field,
                        ToText(summed), ToText(partial));
       }
     }

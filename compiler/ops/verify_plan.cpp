@@ -22,7 +22,7 @@ auto Findings::Spend(size_t steps) -> bool {
   }
   work_left_ -= static_cast<int64_t>(steps);
   if (work_left_ < 0) {
-    Add("too-complex", "the byte ranges of this plan take over {} steps to follow", MostWork);
+    Add("too-complex"_rule, "the byte ranges of this plan take over {} steps to follow", MostWork);
   }
   return work_left_ >= 0;
 }
@@ -130,15 +130,15 @@ auto VerifyRunnable(const Plan& plan) -> std::vector<std::string> {
   for (size_t i = 0; i < NumPasses; ++i) {
     const auto expected = static_cast<PassKind>(i);
     if (plan.passes.size() <= i || plan.passes[i] != expected) {
-      findings.Add("pass-missing", "pass {} was not run in its place", ToText(expected));
+      findings.Add("pass-missing"_rule, "pass {} was not run in its place", ToText(expected));
       break;
     }
   }
   if (plan.passes.size() > NumPasses) {
-    findings.Add("pass-missing", "{} passes were run, there are {}", plan.passes.size(), NumPasses);
+    findings.Add("pass-missing"_rule, "{} passes were run, there are {}", plan.passes.size(), NumPasses);
   }
   if (!plan.disabled.empty()) {
-    findings.Add("pass-disabled", "pass {} was switched off", ToText(plan.disabled[0]));
+    findings.Add("pass-disabled"_rule, "pass {} was switched off", ToText(plan.disabled[0]));
   }
   return findings.empty() ? VerifyPlan(plan) : std::move(findings).list();
 }

@@ -20,9 +20,15 @@ class SaveVerifier {
   auto NameOf(SubVectorId id) const -> std::string {
     return fmt::format("sub-vector v{} of unit {}", id.index, plan_.units[plan_.sub_vectors[id].unit].name);
   }
+  /// What is said where an op that covers state is somewhere else, is not there, or is there twice.
+  struct CoverRules {
+    PlanRule place;
+    PlanRule missing;
+    PlanRule twice;
+  };
   /// Asks that ops of type Body in `section` name every (sub-vector, role) once, on its value, outside of loops.
   template <class Body>
-  auto EachOnce(SectionKind section, std::string_view what) -> void;
+  auto EachOnce(SectionKind section, const CoverRules& rules) -> void;
   /// Asks that the checks come first, that save_begin knows what they found, and that the rest is in order.
   auto SaveOrder() -> void;
 
@@ -31,7 +37,7 @@ class SaveVerifier {
 };
 
 template <class Body>
-auto SaveVerifier::EachOnce(SectionKind section, std::string_view what) -> void {
+auto SaveVerifier::EachOnce(SectionKind section, const CoverRules& rules) -> void {
   std::vector<std::array<int, StateRoles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
   int depth = 0;
   const std::vector<Op>& ops = plan_.section(section).ops;
@@ -45,8 +51,8 @@ auto SaveVerifier::EachOnce(SectionKind section, std::string_view what) -> void 
     ++counts[static_cast<size_t>(own->sub_vector.index)][static_cast<size_t>(own->role)];
     const ValueId value = StateOf(plan_.sub_vectors[own->sub_vector], own->role);
     if (depth > 0 || !ops[i].when.always() || !value.valid() || !SameBytes(plan_, own->shard, value)) {
-      findings_.AddOp(section, i, fmt::format("{}-place", what), "{}s once, always, and the {} of {}", what,
-                      ToText(own->role), NameOf(own->sub_vector));
+      findings_.AddOp(section, i, rules.place, "covers, once and always, the {} of {}", ToText(own->role),
+                      NameOf(own->sub_vector));
     }
   }
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
@@ -54,8 +60,9 @@ auto SaveVerifier::EachOnce(SectionKind section, std::string_view what) -> void 
       const int count = counts[static_cast<size_t>(id.index)][static_cast<size_t>(role)];
       const int expected = HasRole(plan_.sub_vectors[id], role) ? 1 : 0;
       if (count != expected) {
-        findings_.Add(fmt::format("{}-{}", what, count < expected ? "missing" : "twice"),
-                      "the {} of {} is covered {} times, expected {}", ToText(role), NameOf(id), count, expected);
+        findings_.Add(count < expected ? rules.missing : rules.twice,
+                      "section {}: {} ops cover the {} of {}, expected {}", ToText(section), count, ToText(role),
+                      NameOf(id), expected);
       }
     }
   }
@@ -71,12 +78,13 @@ auto SaveVerifier::SaveOrder() -> void {
     const auto* begin = save[i].As<op::SaveBegin>();
     if (const auto* check = save[i].As<op::CheckFinite>()) {
       if (stage != Stage::Check || check->bad_onto != bad) {
-        findings_.AddOp(SectionKind::Save, i, "save-unchecked", "checks after save_begin, or forgets what was found");
+        findings_.AddOp(SectionKind::Save, i, "save-unchecked"_rule,
+                        "checks after save_begin, or forgets what was found");
       }
       bad = check->bad;
     } else if (begin != nullptr) {
       if (begin->bad != bad) {
-        findings_.AddOp(SectionKind::Save, i, "save-unchecked", "begins whatever the checks found");
+        findings_.AddOp(SectionKind::Save, i, "save-unchecked"_rule, "begins whatever the checks found");
       }
       in_order = in_order && stage == Stage::Check && save[i].when.always();
       stage = Stage::Write;
@@ -88,28 +96,30 @@ auto SaveVerifier::SaveOrder() -> void {
     }
     for (const Access& access : AccessesOf(save[i].body)) {
       if (access.kind != AccessKind::Read && IsPersistent(plan_.buffers[plan_.values[access.value].buffer].arena)) {
-        findings_.AddOp(SectionKind::Save, i, "save-changes", "a save writes over %{}, which outlives it",
+        findings_.AddOp(SectionKind::Save, i, "save-changes"_rule, "a save writes over %{}, which outlives it",
                         access.value.index);
       }
     }
   }
   if (!in_order || stage != Stage::Done) {
-    findings_.Add("save-order", "section save has one save_begin before all save_shard ops, and one save_commit after");
+    findings_.Add("save-order"_rule,
+                  "section save has one save_begin before all save_shard ops, and one save_commit after");
   }
 }
 
 auto SaveVerifier::Save() -> void {
-  EachOnce<op::CheckFinite>(SectionKind::Save, "check");
-  EachOnce<op::SaveShard>(SectionKind::Save, "save");
+  EachOnce<op::CheckFinite>(SectionKind::Save, {"check-place"_rule, "check-missing"_rule, "check-twice"_rule});
+  EachOnce<op::SaveShard>(SectionKind::Save, {"save-place"_rule, "save-missing"_rule, "save-twice"_rule});
   SaveOrder();
 }
 
 auto SaveVerifier::Restore() -> void {
-  EachOnce<op::RestoreShard>(SectionKind::Restore, "restore");
+  EachOnce<op::RestoreShard>(SectionKind::Restore,
+                             {"restore-place"_rule, "restore-missing"_rule, "restore-twice"_rule});
   const std::vector<Op>& ops = plan_.section(SectionKind::Restore).ops;
   const auto times = std::ranges::count_if(ops, [](const Op& op) { return op.As<op::RestoreScalars>() != nullptr; });
   if (times != 1) {
-    findings_.Add("restore-scalars", "section restore reads the scalars {} times", times);
+    findings_.Add("restore-scalars"_rule, "section restore reads the scalars {} times", times);
   }
 }
 

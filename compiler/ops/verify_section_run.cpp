@@ -72,7 +72,7 @@ auto SectionRun::ComeAlive(BufferId id) -> void {
   auto& alive = alive_[static_cast<size_t>(buffer.arena)];
   const auto report = [&](BufferId other) {
     const Buffer& held = plan_.buffers[other];
-    Report("buffer-overlap", "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}{}", id.index,
+    Report("buffer-overlap"_rule, "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}{}", id.index,
            buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name,
            held.offset, held.offset + held.bytes.value, apart_ > 0 ? ", red zones not counted" : "");
   };
@@ -143,8 +143,8 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
   findings_.Spend(1 + last - first);
   if (const auto gap = FirstGap(id, owner)) {
     const auto unit = uses_.unit_of_parameter.find(plan_.values[id].name);
-    Report("read-undefined", "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin, gap->end,
-           buffer_id.index, buffer.name,
+    Report("read-undefined"_rule, "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin,
+           gap->end, buffer_id.index, buffer.name,
            unit == uses_.unit_of_parameter.end()
                ? ""
                : fmt::format(": unit {} is not gathered", plan_.units[unit->second].name));
@@ -155,12 +155,12 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
       const DefinedPiece& piece = buffer_state.defined.pieces()[i];
       if (piece.killed_at > state.used && piece.fresh_at <= state.used && piece.killed.begin <= range.begin &&
           piece.killed.end >= range.end) {
-        Report("read-after-overwrite", "reads {}, which op {} overwrote in place", Name(id), piece.killed_by);
+        Report("read-after-overwrite"_rule, "reads {}, which op {} overwrote in place", Name(id), piece.killed_by);
         break;
       }
     }
     if (strict_ && !established && uses_.result[static_cast<size_t>(id.index)] && state.written >= 0) {
-      Report("read-released", "reads {}, whose buffer ${} {} was released since it was written", Name(id),
+      Report("read-released"_rule, "reads {}, whose buffer ${} {} was released since it was written", Name(id),
              buffer_id.index, buffer.name);
     }
   }
@@ -180,7 +180,7 @@ auto SectionRun::CheckName(ValueId id) -> void {
   const auto last = last_written_.find({value.buffer, Range(id).begin});
   if (last != last_written_.end() && plan_.values[last->second].dtype == value.dtype &&
       plan_.values[last->second].shape == value.shape) {
-    Report("unwritten-value", "reads {}, which no op writes; its bytes hold {}", Name(id), Name(last->second));
+    Report("unwritten-value"_rule, "reads {}, which no op writes; its bytes hold {}", Name(id), Name(last->second));
   }
 }
 
@@ -188,7 +188,7 @@ auto SectionRun::WriteScratch(ValueId id) -> void {
   const BufferId buffer = plan_.values[id].buffer;
   Touch(buffer);
   if (const auto held = At(buffer).defined.FirstHeld(Range(id))) {
-    Report("overwrite-defined", "takes {} as scratch, but bytes {} to {} of ${} {} hold something", Name(id),
+    Report("overwrite-defined"_rule, "takes {} as scratch, but bytes {} to {} of ${} {} hold something", Name(id),
            held->begin, held->end, buffer.index, plan_.buffers[buffer].name);
   }
   ComeAlive(buffer);
@@ -212,7 +212,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   At(access.value).fresh = access.kills.valid() ? At(access.kills).fresh : now_ + 1;
   if (access.kills.valid()) {
     if (plan_.values[access.kills].buffer != value.buffer || Range(access.kills) != range) {
-      Report("overwrite-mismatch", "{} is written over {}, which lies in other bytes", Name(access.value),
+      Report("overwrite-mismatch"_rule, "{} is written over {}, which lies in other bytes", Name(access.value),
              Name(access.kills));
     }
     piece.killed_at = now_ + 1;
@@ -220,7 +220,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
     piece.killed_by = index_;
     piece.fresh_at = At(access.value).fresh;
   } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
-    Report("overwrite-defined", "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value),
+    Report("overwrite-defined"_rule, "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value),
            held->begin, held->end, value.buffer.index, buffer.name);
   }
   ComeAlive(value.buffer);
@@ -254,7 +254,8 @@ auto SectionRun::CheckOverlaps(const AccessList& accesses, bool gather) -> void 
       const bool overwritten = b.kind == AccessKind::Read && b.value == a.kills;
       const bool slot = gather && b.kind == AccessKind::Read;
       if (!overwritten && !slot && !Intersect(Range(a.value), Range(b.value)).empty()) {
-        Report("operand-overlap", "writes {} ({}) on bytes of {} ({})", Name(a.value), a.field, Name(b.value), b.field);
+        Report("operand-overlap"_rule, "writes {} ({}) on bytes of {} ({})", Name(a.value), a.field, Name(b.value),
+               b.field);
       }
     }
   }
@@ -264,7 +265,7 @@ auto SectionRun::Release(BufferId id) -> void {
   findings_.Spend(1);
   Touch(id);
   if (!At(id).alive) {
-    Report("release-dead", "releases ${} {}, which holds nothing here", id.index, plan_.buffers[id].name);
+    Report("release-dead"_rule, "releases ${} {}, which holds nothing here", id.index, plan_.buffers[id].name);
   }
   Die(id);
 }
@@ -307,7 +308,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
       continue;
     }
     if (!op.when.always()) {
-      Report("predicated-write", "writes {} only where {} allows", Name(access.value),
+      Report("predicated-write"_rule, "writes {} only where {} allows", Name(access.value),
              plan_.scalars[op.when.scalar].name);
     }
     if (is_scratch(access.value)) {
@@ -338,7 +339,7 @@ auto SectionRun::End(size_t) -> bool {
         }
         return bytes;
       };
-      Report("loop-state", "${} {} holds {} bytes when the body begins and {} other when it ends", id.index,
+      Report("loop-state"_rule, "${} {} holds {} bytes when the body begins and {} other when it ends", id.index,
              plan_.buffers[id].name, total(before), total(after));
     }
   }
@@ -352,7 +353,7 @@ auto SectionRun::Finish() -> void {
   for (const BufferId id : states_.buffers.Touched()) {
     const Buffer& buffer = plan_.buffers[id];
     if (!IsPersistent(buffer.arena) && At(id).alive) {
-      findings_.Add("not-released", "${} {} is not released at the end of section {}", id.index, buffer.name,
+      findings_.Add("not-released"_rule, "${} {} is not released at the end of section {}", id.index, buffer.name,
                     ToText(section_));
     }
   }

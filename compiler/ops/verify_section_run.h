@@ -136,7 +136,7 @@ class SectionRun {
   using Journal = std::unordered_map<BufferId, std::vector<Interval>>;
 
   template <class... Args>
-  auto Report(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) -> void {
+  auto Report(PlanRule rule, fmt::format_string<Args...> format, Args&&... args) -> void {
     findings_.AddOp(section_, index_, rule, format, std::forward<Args>(args)...);
   }
   auto Name(ValueId id) const -> std::string {

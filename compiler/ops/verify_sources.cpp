@@ -13,20 +13,20 @@ static auto VerifyMixture(const Plan& plan, Findings& findings) -> void {
   std::unordered_set<std::string_view> names;
   for (const TokenSource& source : data.sources) {
     if (source.name.empty() || !names.insert(source.name).second) {
-      findings.Add("source-name", "\"{}\" is the name of two sources, or none", source.name);
+      findings.Add("source-name"_rule, "\"{}\" is the name of two sources, or none", source.name);
     }
     if (!ParseExpr(source.weight, ExprKind::Schedule).ok()) {
-      findings.Add("source-weight", "the weight of source {} does not read: {}", source.name, source.weight);
+      findings.Add("source-weight"_rule, "the weight of source {} does not read: {}", source.name, source.weight);
     }
   }
   if (!plan.heads.empty()) {
-    findings.Add("source-targets", "targets of head {} lie beside one stream, and there are {} sources",
+    findings.Add("source-targets"_rule, "targets of head {} lie beside one stream, and there are {} sources",
                  plan.heads[HeadId{0}].name, data.sources.size());
   }
   const int64_t samples = data.seq < 1 ? 0 : SamplesPerStep(plan);
   if (samples < 1 || samples > MostMixedSamples) {
-    findings.Add("source-samples", "{} samples a step from {} sources, expected 1 to {}", samples, data.sources.size(),
-                 MostMixedSamples);
+    findings.Add("source-samples"_rule, "{} samples a step from {} sources, expected 1 to {}", samples,
+                 data.sources.size(), MostMixedSamples);
   }
 }
 
@@ -38,7 +38,7 @@ auto VerifySources(const Plan& plan, Findings& findings) -> void {
   if (data.is_mixture()) {
     VerifyMixture(plan, findings);
   } else if (data.sources.size() > 1 || (!data.sources.empty() && !data.sources.front().weight.empty())) {
-    findings.Add("source-name", "a source without a name is the only one, and has no weight");
+    findings.Add("source-name"_rule, "a source without a name is the only one, and has no weight");
   }
 }
 

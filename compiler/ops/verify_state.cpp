@@ -73,7 +73,7 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
   const SubVector& sub_vector = plan_.sub_vectors[id];
   const int64_t degree = plan_.mesh.size(sub_vector.axes);
   if (sub_vector.length % (degree * SubVectorAlignment) != 0) {
-    findings_.Add("sub-vector-length", "{} has {} elements, no multiple of {} ranks times {}", NameOf(id),
+    findings_.Add("sub-vector-length"_rule, "{} has {} elements, no multiple of {} ranks times {}", NameOf(id),
                   sub_vector.length, degree, SubVectorAlignment);
   }
   int64_t reached = 0;
@@ -81,32 +81,32 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
     const Parameter& parameter = plan_.parameters[segment.parameter];
     ++homes[static_cast<size_t>(segment.parameter.index)];
     if (segment.begin < reached || segment.end <= segment.begin || segment.end > sub_vector.length) {
-      findings_.Add("segment-range", "{} at {} to {} of {}: the segment before ends at {}, the vector at {}",
+      findings_.Add("segment-range"_rule, "{} at {} to {} of {}: the segment before ends at {}, the vector at {}",
                     parameter.name, segment.begin, segment.end, NameOf(id), reached, sub_vector.length);
     } else {
       reached = segment.end;
     }
     if (segment.begin % SubVectorAlignment != 0) {
-      findings_.Add("segment-alignment", "{} begins at element {}, no multiple of {}", parameter.name, segment.begin,
-                    SubVectorAlignment);
+      findings_.Add("segment-alignment"_rule, "{} begins at element {}, no multiple of {}", parameter.name,
+                    segment.begin, SubVectorAlignment);
     }
     const int64_t elements = NumElements(LocalShape(parameter, plan_.mesh));
     if (segment.end - segment.begin != elements) {
-      findings_.Add("segment-size", "{} has {} elements on a rank, its segment {}", parameter.name, elements,
+      findings_.Add("segment-size"_rule, "{} has {} elements on a rank, its segment {}", parameter.name, elements,
                     segment.end - segment.begin);
     }
     if (const bool replicated = plan_.mesh.size(Axis::Tp) > 1 && parameter.tp_dim < 0;
         replicated != sub_vector.tp_replicated) {
-      findings_.Add("tp-mismatch", "{} is {} over tp, {} is not", parameter.name, replicated ? "replicated" : "cut",
-                    NameOf(id));
+      findings_.Add("tp-mismatch"_rule, "{} is {} over tp, {} is not", parameter.name,
+                    replicated ? "replicated" : "cut", NameOf(id));
     }
     if (parameter.dtype != StateTypeOf(plan_, sub_vector, StateRole::Parameter) ||
         (parameter.dtype != DType::F32 && parameter.dtype != DType::BF16)) {
-      findings_.Add("parameter-type", "{} is kept in {}, the first of {} in {}", parameter.name,
+      findings_.Add("parameter-type"_rule, "{} is kept in {}, the first of {} in {}", parameter.name,
                     ToText(parameter.dtype), NameOf(id), ToText(StateTypeOf(plan_, sub_vector, StateRole::Parameter)));
     }
     if (parameter.trainable != sub_vector.trainable) {
-      findings_.Add("trainable-mismatch", "{} is {}, {} is not", parameter.name,
+      findings_.Add("trainable-mismatch"_rule, "{} is {}, {} is not", parameter.name,
                     parameter.trainable ? "trainable" : "frozen", NameOf(id));
     }
   }
@@ -121,10 +121,10 @@ auto StateVerifier::SliceValues(SubVectorId id) -> void {
       continue;
     }
     if (!value.valid()) {
-      findings_.Add("state-unset", "{} has no {}", NameOf(id), ToText(role));
+      findings_.Add("state-unset"_rule, "{} has no {}", NameOf(id), ToText(role));
     } else if (plan_.values[value].num_elements() != slice ||
                !IsPersistent(plan_.buffers[plan_.values[value].buffer].arena)) {
-      findings_.Add("state-slice", "the {} of {} has {} elements in the {} arena, expected {} in a persistent one",
+      findings_.Add("state-slice"_rule, "the {} of {} has {} elements in the {} arena, expected {} in a persistent one",
                     ToText(role), NameOf(id), plan_.values[value].num_elements(),
                     ToText(plan_.buffers[plan_.values[value].buffer].arena), slice);
     }
@@ -139,7 +139,7 @@ auto StateVerifier::Segments() -> void {
   }
   for (const ParameterId id : plan_.parameters.ids()) {
     if (homes[static_cast<size_t>(id.index)] != 1) {
-      findings_.Add("parameter-home", "{} lies in {} segments", plan_.parameters[id].name,
+      findings_.Add("parameter-home"_rule, "{} lies in {} segments", plan_.parameters[id].name,
                     homes[static_cast<size_t>(id.index)]);
     }
   }
@@ -151,7 +151,7 @@ auto StateVerifier::Init() -> void {
     ++inits[static_cast<size_t>(init.parameter.index)];
     const ValueId shard = plan_.sub_vectors[init.sub_vector].shard;
     if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, init.shard, shard)) {
-      findings_.AddOp(SectionKind::Init, i, "init-place",
+      findings_.AddOp(SectionKind::Init, i, "init-place"_rule,
                       "initialises once, always, and in the slice of its sub-vector");
     }
   };
@@ -159,7 +159,7 @@ auto StateVerifier::Init() -> void {
     if (const auto* initialize = op.As<op::Initialize>()) {
       count(i, op, in_loop, *initialize);
       if (const Parameter& parameter = plan_.parameters[initialize->parameter]; LoadedTensorOf(parameter)) {
-        findings_.AddOp(SectionKind::Init, i, "init-loaded", "generates {}, which is loaded: {}", parameter.name,
+        findings_.AddOp(SectionKind::Init, i, "init-loaded"_rule, "generates {}, which is loaded: {}", parameter.name,
                         parameter.init);
       }
     }
@@ -170,8 +170,8 @@ auto StateVerifier::Init() -> void {
   for (const ParameterId id : plan_.parameters.ids()) {
     const int count = inits[static_cast<size_t>(id.index)];
     if (count != 1) {
-      findings_.Add(count == 0 ? "init-missing" : "init-twice", "{} is initialised {} times", plan_.parameters[id].name,
-                    count);
+      findings_.Add(count == 0 ? "init-missing"_rule : "init-twice"_rule, "{} is initialised {} times",
+                    plan_.parameters[id].name, count);
     }
   }
   // State begins as zeros, so that padding and moments do.
@@ -188,7 +188,7 @@ auto StateVerifier::Init() -> void {
         continue;
       }
       if (const int count = fills[{plan_.values[value].buffer, plan_.values[value].offset.base}]; count != 1) {
-        findings_.Add("state-clear", "the {} of {} is set to 0 {} times", ToText(role), NameOf(id), count);
+        findings_.Add("state-clear"_rule, "the {} of {} is set to 0 {} times", ToText(role), NameOf(id), count);
       }
     }
   }
@@ -224,20 +224,21 @@ auto StateVerifier::Step() -> void {
     ++updates[index];
     updated_at[index] = i;
     if (in_loop) {
-      findings_.AddOp(SectionKind::Step, i, "update-twice", "updates in every pass of a loop");
+      findings_.AddOp(SectionKind::Step, i, "update-twice"_rule, "updates in every pass of a loop");
     }
     for (const auto& [own, of] :
          {std::pair{adamw->parameter, sub_vector.shard}, std::pair{adamw->gradient, sub_vector.gradient},
           std::pair{adamw->exp_avg, sub_vector.exp_avg}, std::pair{adamw->exp_avg_sq, sub_vector.exp_avg_sq}}) {
       if (!of.valid() || !SameBytes(plan_, own, of)) {
-        findings_.AddOp(SectionKind::Step, i, "update-place", "%{} is not what {} has", own.index,
+        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "%{} is not what {} has", own.index,
                         NameOf(adamw->sub_vector));
       }
     }
     if (adamw->copy.valid() != sub_vector.compute_copy.valid() ||
         (adamw->copy.valid() && !SameBytes(plan_, adamw->copy, sub_vector.compute_copy))) {
-      findings_.AddOp(SectionKind::Step, i, "update-copy", "does not write the copy in {} that {} is gathered from",
-                      ToText(sub_vector.compute), NameOf(adamw->sub_vector));
+      findings_.AddOp(SectionKind::Step, i, "update-copy"_rule,
+                      "does not write the copy in {} that {} is gathered from", ToText(sub_vector.compute),
+                      NameOf(adamw->sub_vector));
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
@@ -245,12 +246,12 @@ auto StateVerifier::Step() -> void {
     const auto index = static_cast<size_t>(id.index);
     if (!sub_vector.trainable) {
       if (updates[index] != 0) {
-        findings_.Add("update-frozen", "{} is frozen and updated", NameOf(id));
+        findings_.Add("update-frozen"_rule, "{} is frozen and updated", NameOf(id));
       }
       continue;
     }
     if (updates[index] != 1) {
-      findings_.Add(updates[index] == 0 ? "update-missing" : "update-twice", "{} is updated {} times a step",
+      findings_.Add(updates[index] == 0 ? "update-missing"_rule : "update-twice"_rule, "{} is updated {} times a step",
                     NameOf(id), updates[index]);
     }
     std::optional<size_t> complete;
@@ -274,11 +275,11 @@ auto StateVerifier::Step() -> void {
     }
     if (!complete) {
       findings_.Add(
-          "unreduced-parameter", "the gradient of {} ({}) is not reduced over {}", NameOf(id),
+          "unreduced-parameter"_rule, "the gradient of {} ({}) is not reduced over {}", NameOf(id),
           sub_vector.segments.empty() ? "no parameter" : plan_.parameters[sub_vector.segments[0].parameter].name,
           ToText(sub_vector.axes | LaterSumAxes(sub_vector, plan_.mesh)));
     } else if (updates[index] == 1 && *complete > updated_at[index]) {
-      findings_.AddOp(SectionKind::Step, *complete, "update-early",
+      findings_.AddOp(SectionKind::Step, *complete, "update-early"_rule,
                       "adds to the gradient of {} after op {} has used it", NameOf(id), updated_at[index]);
     }
   }
@@ -328,10 +329,10 @@ auto StateVerifier::Copies(SectionKind section) -> void {
     const Copy& copy = copies[static_cast<size_t>(id.index)];
     const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
     if ((sub_vector.compute != master) != sub_vector.compute_copy.valid()) {
-      findings_.Add("copy-unset", "{} is kept in {}, computes in {} and has {} copy in it", NameOf(id), ToText(master),
-                    ToText(sub_vector.compute), sub_vector.compute_copy.valid() ? "a" : "no");
+      findings_.Add("copy-unset"_rule, "{} is kept in {}, computes in {} and has {} copy in it", NameOf(id),
+                    ToText(master), ToText(sub_vector.compute), sub_vector.compute_copy.valid() ? "a" : "no");
     } else if (sub_vector.compute_copy.valid() && sub_vector.shard.valid() && (copy.made != 1 || copy.stale)) {
-      findings_.Add("copy-stale", "section {} makes the {} copy of {} {} times{}", ToText(section),
+      findings_.Add("copy-stale"_rule, "section {} makes the {} copy of {} {} times{}", ToText(section),
                     ToText(sub_vector.compute), NameOf(id), copy.made, copy.stale ? ", not of what it leaves" : "");
     }
   }

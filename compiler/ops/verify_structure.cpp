@@ -27,7 +27,7 @@ struct FieldChecker {
   template <class IdType, class T>
   auto Expect(std::string_view name, IdType id, const IdVector<IdType, T>& table) -> void {
     if (!table.Has(id)) {
-      findings.AddOp(section, index, id.valid() ? "id-out-of-range" : "field-unset",
+      findings.AddOp(section, index, id.valid() ? "id-out-of-range"_rule : "field-unset"_rule,
                      "{} is {}, the plan has {} of its kind", name, id.index, table.size());
     }
   }
@@ -61,12 +61,12 @@ struct FieldChecker {
       }
     } else if constexpr (std::same_as<T, double>) {
       if (!std::isfinite(value)) {
-        findings.AddOp(section, index, "not-finite", "{} is {}", name, value);
+        findings.AddOp(section, index, "not-finite"_rule, "{} is {}", name, value);
       }
     } else if constexpr (std::same_as<T, AxisSet>) {
       // One rank alone has no axis to name, and a whole vocabulary is cut over none.
       if (value == AxisSet{} && plan.mesh.num_ranks() > 1 && name != "vocab_axes") {
-        findings.AddOp(section, index, "axes-empty", "{} names no axis", name);
+        findings.AddOp(section, index, "axes-empty"_rule, "{} names no axis", name);
       }
     }
   }
@@ -90,7 +90,7 @@ class StructureVerifier {
   template <class Owner, class IdType, class T>
   auto ExpectId(const Owner& owner, IdType id, const IdVector<IdType, T>& table) -> void {
     if (!table.Has(id)) {
-      findings_.Add("id-out-of-range", "{} names {} of {}", owner(), id.index, table.size());
+      findings_.Add("id-out-of-range"_rule, "{} names {} of {}", owner(), id.index, table.size());
     }
   }
 
@@ -103,13 +103,13 @@ auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
   for (const int64_t size : plan_.mesh.sizes) {
     if (size < 1 || size > MostRanks || (ranks *= size) > MostRanks) {
-      findings_.Add("mesh-size", "mesh is {}; sizes are 1 or more, ranks {} at most",
+      findings_.Add("mesh-size"_rule, "mesh is {}; sizes are 1 or more, ranks {} at most",
                     fmt::join(plan_.mesh.sizes, " x "), MostRanks);
       return false;
     }
   }
   if (plan_.mesh.dp_inner < 1 || plan_.mesh.size(Axis::Dp) % plan_.mesh.dp_inner != 0) {
-    findings_.Add("mesh-size", "dp_inner is {}, which does not divide dp = {}", plan_.mesh.dp_inner,
+    findings_.Add("mesh-size"_rule, "dp_inner is {}, which does not divide dp = {}", plan_.mesh.dp_inner,
                   plan_.mesh.size(Axis::Dp));
     return false;
   }
@@ -118,22 +118,22 @@ auto StructureVerifier::Header() -> bool {
     ops += section.ops.size();
   }
   if (ops > static_cast<size_t>(MostOps)) {
-    findings_.Add("too-many", "{} ops; plans have {} at most", ops, MostOps);
+    findings_.Add("too-many"_rule, "{} ops; plans have {} at most", ops, MostOps);
     return false;
   }
   if (plan_.scalars.size() > MostScalars) {
-    findings_.Add("too-many", "{} scalars; plans have {} at most", plan_.scalars.size(), MostScalars);
+    findings_.Add("too-many"_rule, "{} scalars; plans have {} at most", plan_.scalars.size(), MostScalars);
     return false;
   }
   if (plan_.num_events < 0 || static_cast<size_t>(plan_.num_events) > ops) {
-    findings_.Add("too-many", "{} events for {} ops", plan_.num_events, ops);
+    findings_.Add("too-many"_rule, "{} events for {} ops", plan_.num_events, ops);
     return false;
   }
   if (plan_.Established(PassKind::Build)) {
     const RunSettings& run = plan_.run;
     const auto expect = [&](std::string_view name, int64_t value, int64_t least) {
       if (value < least || value > MostCount) {
-        findings_.Add("setting-range", "{} is {}, expected {} to {}", name, value, least, MostCount);
+        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, MostCount);
       }
     };
     expect("run.steps", run.steps, 0);
@@ -164,7 +164,7 @@ auto StructureVerifier::Formulas(const std::unordered_set<std::string_view>& rul
       const auto program = MakeElementProgram(
           *sources.Find(parameter.name), [&](std::string_view name) { return sources.Find(name); }, find_loaded);
       if (!program.ok()) {
-        findings_.Add("init-formula", "the init rule of {}, {}: {}", parameter.name, parameter.init,
+        findings_.Add("init-formula"_rule, "the init rule of {}, {}: {}", parameter.name, parameter.init,
                       program.errors.front().message);
       }
     }
@@ -178,7 +178,7 @@ auto StructureVerifier::SeedTensors() -> void {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const SeedTensor& tensor = tensors[i];
     if (i > 0 && tensor.name <= tensors[i - 1].name) {
-      findings_.Add("seed-order", "tensor {} of the seed stands behind {}", tensor.name, tensors[i - 1].name);
+      findings_.Add("seed-order"_rule, "tensor {} of the seed stands behind {}", tensor.name, tensors[i - 1].name);
     }
     double elements = 1;
     for (const int64_t dim : tensor.shape) {
@@ -186,7 +186,7 @@ auto StructureVerifier::SeedTensors() -> void {
     }
     if (tensor.shape.empty() || elements > MostElements ||
         (tensor.dtype != DType::F32 && tensor.dtype != DType::BF16)) {
-      findings_.Add("seed-tensor", "tensor {} of the seed is {}{}; expected f32 or bf16, 1 to 2^56 elements",
+      findings_.Add("seed-tensor"_rule, "tensor {} of the seed is {}{}; expected f32 or bf16, 1 to 2^56 elements",
                     tensor.name, ToText(tensor.dtype), ToText(tensor.shape));
     }
   }
@@ -197,12 +197,12 @@ auto StructureVerifier::Tables() -> void {
   std::unordered_set<std::string_view> heads;
   for (const TargetHead& head : plan_.heads) {
     if (!heads.insert(head.name).second) {
-      findings_.Add("duplicate-head", "two heads are named {}", head.name);
+      findings_.Add("duplicate-head"_rule, "two heads are named {}", head.name);
     }
   }
   for (const OptimizerGroup& group : plan_.groups) {
     if (!std::isfinite(group.weight_decay) || !std::isfinite(group.lr_scale)) {
-      findings_.Add("not-finite", "group {} has weight decay {} and scale {}", group.name, group.weight_decay,
+      findings_.Add("not-finite"_rule, "group {} has weight decay {} and scale {}", group.name, group.weight_decay,
                     group.lr_scale);
     }
   }
@@ -214,10 +214,10 @@ auto StructureVerifier::Tables() -> void {
   for (const ParameterId id : plan_.parameters.ids()) {
     const Parameter& parameter = plan_.parameters[id];
     if (!names.insert(parameter.name).second) {
-      findings_.Add("duplicate-parameter", "two parameters are named {}", parameter.name);
+      findings_.Add("duplicate-parameter"_rule, "two parameters are named {}", parameter.name);
     }
     if (parameter.layer < -1 || parameter.layer >= MostLayers) {
-      findings_.Add("layer-range", "{} is of layer {}", parameter.name, parameter.layer);
+      findings_.Add("layer-range"_rule, "{} is of layer {}", parameter.name, parameter.layer);
     } else {
       num_layers_ = std::max(num_layers_, parameter.layer + 1);
     }
@@ -229,7 +229,7 @@ auto StructureVerifier::Tables() -> void {
     // Everything known is put in: nothing is left to look up.
     const auto reduced = rule.ok() ? ReduceRule(rule.value, {}) : ExprResult<Expr>{{}, rule.errors};
     if (!reduced.ok()) {
-      findings_.Add("init-rule", "the init rule of {} does not read: {}", parameter.name, parameter.init);
+      findings_.Add("init-rule"_rule, "the init rule of {} does not read: {}", parameter.name, parameter.init);
       continue;
     }
     rules.insert(parameter.init);
@@ -254,16 +254,17 @@ auto StructureVerifier::Tables() -> void {
       ExpectId(owner, segment.parameter, plan_.parameters);
     }
     if (sub_vector.axes == AxisSet{} && plan_.mesh.num_ranks() > 1) {
-      findings_.Add("axes-empty", "{} names no axis", owner());
+      findings_.Add("axes-empty"_rule, "{} names no axis", owner());
     }
   }
   std::unordered_set<std::string_view> scalar_names;
   for (const Scalar& scalar : plan_.scalars) {
     if (!scalar_names.insert(scalar.name).second) {
-      findings_.Add("duplicate-scalar", "two scalars are named {}", scalar.name);
+      findings_.Add("duplicate-scalar"_rule, "two scalars are named {}", scalar.name);
     }
     if (scalar.kind == ScalarKind::Schedule && !ParseExpr(scalar.expression, ExprKind::Schedule).ok()) {
-      findings_.Add("schedule-expression", "the expression of {} does not read: {}", scalar.name, scalar.expression);
+      findings_.Add("schedule-expression"_rule, "the expression of {} does not read: {}", scalar.name,
+                    scalar.expression);
     }
   }
   for (const ValueId id : plan_.values.ids()) {
@@ -271,17 +272,17 @@ auto StructureVerifier::Tables() -> void {
   }
   for (const Trigger& trigger : plan_.triggers) {
     if ((trigger.kind == TriggerKind::EverySteps) != (trigger.every > 0)) {
-      findings_.Add("trigger", "trigger {} of section {} has every={}", ToText(trigger.kind), ToText(trigger.section),
-                    trigger.every);
+      findings_.Add("trigger"_rule, "trigger {} of section {} has every={}", ToText(trigger.kind),
+                    ToText(trigger.section), trigger.every);
     }
     if (plan_.section(trigger.section).ops.empty()) {
-      findings_.Add("trigger", "section {} has a trigger and no ops", ToText(trigger.section));
+      findings_.Add("trigger"_rule, "section {} has a trigger and no ops", ToText(trigger.section));
     }
   }
   for (const Halt& halt : plan_.halts) {
     ExpectId([] { return "a halt"; }, halt.scalar, plan_.scalars);
     if (halt.above < 0) {
-      findings_.Add("halt-range", "a halt at a scalar above {}", halt.above);
+      findings_.Add("halt-range"_rule, "a halt at a scalar above {}", halt.above);
     }
   }
 }
@@ -290,23 +291,25 @@ auto StructureVerifier::Ops() -> void {
   const bool scheduled = plan_.Established(PassKind::Schedule);
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     if (std::holds_alternative<std::monostate>(op.body)) {
-      findings_.Add("op-empty", "{} op {} has no body", ToText(section), index);
+      findings_.Add("op-empty"_rule, "{} op {} has no body", ToText(section), index);
       return;
     }
     FieldChecker checker{plan_, findings_, section, index, scheduled};
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, checker); });
     if (op.layer < -1 || op.layer >= num_layers_) {
-      findings_.AddOp(section, index, "layer-range", "layer {} of {}", op.layer, num_layers_);
+      findings_.AddOp(section, index, "layer-range"_rule, "layer {} of {}", op.layer, num_layers_);
     }
     if (!op.when.always()) {
       checker.Expect("when", op.when.scalar, plan_.scalars);
     }
     if (op.signals != EventId{} && (op.signals.index < 0 || op.signals.index >= plan_.num_events)) {
-      findings_.AddOp(section, index, "id-out-of-range", "signals event {} of {}", op.signals.index, plan_.num_events);
+      findings_.AddOp(section, index, "id-out-of-range"_rule, "signals event {} of {}", op.signals.index,
+                      plan_.num_events);
     }
     for (const EventId event : op.waits) {
       if (event.index < 0 || event.index >= plan_.num_events) {
-        findings_.AddOp(section, index, "id-out-of-range", "waits for event {} of {}", event.index, plan_.num_events);
+        findings_.AddOp(section, index, "id-out-of-range"_rule, "waits for event {} of {}", event.index,
+                        plan_.num_events);
       }
     }
   });
@@ -322,19 +325,21 @@ auto StructureVerifier::Loops() -> void {
       if (const auto* repeat = op.As<op::Repeat>()) {
         last = i;
         if (++depth > MostNested) {
-          findings_.AddOp(section, i, "repeat-nesting", "{} repeats inside each other, at most {}", depth, MostNested);
+          findings_.AddOp(section, i, "repeat-nesting"_rule, "{} repeats inside each other, at most {}", depth,
+                          MostNested);
           return;
         }
         if (repeat->count < 1 || repeat->count > MostRepeats || !op.when.always()) {
-          findings_.AddOp(section, i, "repeat-count", "a loop runs 1 to {} times and without predicate", MostRepeats);
+          findings_.AddOp(section, i, "repeat-count"_rule, "a loop runs 1 to {} times and without predicate",
+                          MostRepeats);
         }
       } else if (op.As<op::EndRepeat>() != nullptr && --depth < 0) {
-        findings_.AddOp(section, i, "repeat-nesting", "no repeat is open");
+        findings_.AddOp(section, i, "repeat-nesting"_rule, "no repeat is open");
         return;
       }
     }
     if (depth > 0) {
-      findings_.AddOp(section, last, "repeat-nesting", "the repeat has no end");
+      findings_.AddOp(section, last, "repeat-nesting"_rule, "the repeat has no end");
     }
   }
 }
@@ -345,12 +350,12 @@ auto StructureVerifier::Events() -> void {
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     for (const EventId event : op.waits) {
       if (signalled_in[static_cast<size_t>(event.index)] != static_cast<int>(section)) {
-        findings_.AddOp(section, index, "event-order", "no op above in this section signals e{}", event.index);
+        findings_.AddOp(section, index, "event-order"_rule, "no op above in this section signals e{}", event.index);
       }
     }
     if (op.signals.valid() &&
         std::exchange(signalled_in[static_cast<size_t>(op.signals.index)], static_cast<int>(section)) != -1) {
-      findings_.AddOp(section, index, "event-twice", "e{} is signalled above too", op.signals.index);
+      findings_.AddOp(section, index, "event-twice"_rule, "e{} is signalled above too", op.signals.index);
     }
   });
 }
@@ -376,7 +381,7 @@ auto StructureVerifier::Predicates() -> void {
     const Op& op = plan_.section(section).ops[index];
     const Scalar& scalar = plan_.scalars[op.when.scalar];
     if (scalar.kind == ScalarKind::Metric || local[static_cast<size_t>(op.when.scalar.index)]) {
-      findings_.AddOp(section, index, IsCollective(op) ? "collective-predicate" : "predicate-not-agreed",
+      findings_.AddOp(section, index, IsCollective(op) ? "collective-predicate"_rule : "predicate-not-agreed"_rule,
                       "the ranks do not agree on {} {}", ToText(scalar.kind), scalar.name);
     }
   }

@@ -101,7 +101,7 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       const Placement cut = Placement::Shard(static_cast<int>(use.dim(plan)));
       if (const AxisSet axes = Spread(plan.mesh, AxesPlaced(plan.values[use.matrix].placement, cut));
           axes != use.axes) {
-        findings.AddOp(section, index, "vocab-axes", "takes the vocabulary as cut over {}, %{} is over {}",
+        findings.AddOp(section, index, "vocab-axes"_rule, "takes the vocabulary as cut over {}, %{} is over {}",
                        ToText(use.axes), use.matrix.index, ToText(axes));
       }
     }
@@ -111,13 +111,14 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
     const Source& source = at(use.ids);
     if (source.others || (!source.tokens && !source.targets) || (use.as_tokens && source.targets) ||
         (source.targets && source.head != use.head)) {
-      findings.AddOp(section, index, "token-source", "{} lies in ${}, which the loader alone does not fill with {}{}",
-                     use.field, plan.values[use.ids].buffer.index, use.field,
+      findings.AddOp(section, index, "token-source"_rule,
+                     "{} lies in ${}, which the loader alone does not fill with {}{}", use.field,
+                     plan.values[use.ids].buffer.index, use.field,
                      use.head.valid() ? " of " + plan.heads[use.head].name : "");
     }
     const int64_t ranks = plan.mesh.size(use.axes);
     if (use.num_ids(plan) < CeilDiv(VocabOf(plan, use.head), ranks)) {
-      findings.AddOp(section, index, "vocab-rows", "picks from {} rows on each of {} ranks, ids run to {}",
+      findings.AddOp(section, index, "vocab-rows"_rule, "picks from {} rows on each of {} ranks, ids run to {}",
                      use.num_ids(plan), ranks, VocabOf(plan, use.head) - 1);
     }
   }

@@ -45,10 +45,11 @@ auto CheckTable(const Plan& plan, Findings& findings) -> void {
         return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
       };
       if (counts[i] > (has(times.allowed) ? 1 : 0)) {
-        findings.Add("trigger-extra", "section {} has {} triggers {}", ToText(times.section), counts[i], ToText(kind));
+        findings.Add("trigger-extra"_rule, "section {} has {} triggers {}", ToText(times.section), counts[i],
+                     ToText(kind));
       }
       if (counts[i] == 0 && has(times.required) && !plan.section(times.section).ops.empty()) {
-        findings.Add("trigger-missing", "section {} has no trigger {}", ToText(times.section), ToText(kind));
+        findings.Add("trigger-missing"_rule, "section {} has no trigger {}", ToText(times.section), ToText(kind));
       }
     }
   }
@@ -76,13 +77,13 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
                                                                                                            : step;
   }
   if (!step.valid() || increments(step, {}) != 1) {
-    findings.Add("step-count", "section step does not add 1 to a state scalar named step, once and always");
+    findings.Add("step-count"_rule, "section step does not add 1 to a state scalar named step, once and always");
   }
   ScalarId checked;
   for (size_t i = 0; i < ops.size(); ++i) {
     const auto* adamw = ops[i].As<op::Adamw>();
     if (adamw != nullptr && adamw->updates != checked && increments(adamw->updates, ops[i].when) != 1) {
-      findings.AddOp(SectionKind::Step, i, "update-count", "{} is not counted up once where this op runs",
+      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not counted up once where this op runs",
                      plan.scalars[adamw->updates].name);
     }
     checked = adamw != nullptr ? adamw->updates : checked;
@@ -103,7 +104,7 @@ auto CheckHalts(const Plan& plan, Findings& findings) -> void {
   const auto add = [&](size_t i, ScalarId scalar, bool in_loop, std::vector<Predicate>& list) {
     const Predicate& when = ops[i].when;
     if (agreed[static_cast<size_t>(scalar.index)]) {
-      findings.AddOp(SectionKind::Step, i, "flag-overwritten", "control writes {} too", plan.scalars[scalar].name);
+      findings.AddOp(SectionKind::Step, i, "flag-overwritten"_rule, "control writes {} too", plan.scalars[scalar].name);
     }
     const bool counts_once = !in_loop && !when.always() && agreed[static_cast<size_t>(when.scalar.index)];
     list.push_back(counts_once ? when : Predicate{});
@@ -130,7 +131,7 @@ auto CheckHalts(const Plan& plan, Findings& findings) -> void {
     const bool is_count = count.ups.size() == 1 && count.backs.size() == 1 && !count.ups[0].always() &&
                           !count.ups[0].negated && count.backs[0] == Predicate{count.ups[0].scalar, true};
     if (!is_count && (halt.above > 0 || !agreed[index])) {
-      findings.Add("halt-count",
+      findings.Add("halt-count"_rule,
                    "a halt waits for {} above {}, and section step does not count it up once and back to 0 once by a "
                    "flag that control writes",
                    plan.scalars[halt.scalar].name, halt.above);

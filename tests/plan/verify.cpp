@@ -396,6 +396,8 @@ const BrokenPlan BrokenPlans[] = {
        e.Get<op::CheckFinite>(1, SectionKind::Save).bad_onto = {};
        e.Erase(first, SectionKind::Save);
      }},
+    {"state that is checked twice", "check-twice",
+     [](Editor& e) { e.Repeat(e.Find<op::CheckFinite>(1, SectionKind::Save), SectionKind::Save); }},
     {"a moment that is checked in the place of another", "check-place",
      [](Editor& e) {
        std::swap(e.Get<op::CheckFinite>(1, SectionKind::Save).shard, e.Get<op::CheckFinite>(2, SectionKind::Save).shard);
@@ -900,7 +902,7 @@ TEST(VerifyPlan, EveryRuleHasABrokenPlan) {
     std::ifstream own(std::filesystem::path(SHARDC_SOURCE_DIR) / name);
     test_text.append(std::istreambuf_iterator<char>(own), {});
   }
-  const std::regex rule("(?:Add|AddOp|Report|Push)\\([^\"]*\"([a-z]+(?:-[a-z]+)*)\"");
+  const std::regex rule("\"([a-z]+(?:-[a-z]+)*)\"_rule");
   int rules = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::filesystem::path(SHARDC_SOURCE_DIR) / "compiler/ops")) {
