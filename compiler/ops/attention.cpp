@@ -46,7 +46,9 @@ auto Vjp(const op::Attention& op, VjpContext& context) -> void {
   const ValueId dy = context.GradientOf(op.y);
   const auto fresh = [&](ValueId value) {
     const auto target = context.GradientTarget(value);
-    CHECK(!target.onto.valid(), "attention's operand %{} has another use that wants its gradient", value.index);
+    if (target.onto.valid()) {
+      context.Refuse(fmt::format("attention's operand %{} has another use that wants its gradient", value.index));
+    }
     return target.value;
   };
   op::AttentionBackward backward{.dy = dy,

@@ -64,11 +64,10 @@ class OpCheck {
   std::vector<std::string> failures_;
 };
 
-/// What a VJP rule may ask for and emit. Implemented by the differentiate pass.
+/// What a VJP rule may ask for and emit. Implemented in backward.cpp.
 class VjpContext {
  public:
   virtual ~VjpContext() = default;
-  virtual auto plan() -> Plan& = 0;
   /// The gradient of a value that the op wrote. Requires: NeedsGradient of one of its results held.
   virtual auto GradientOf(ValueId value) -> ValueId = 0;
   /// Does anything upstream of this operand want its gradient? (False for tokens, tables, frozen parameters.)
@@ -89,6 +88,8 @@ class VjpContext {
   virtual auto NewTerm(ValueId value) -> ValueId = 0;
   /// Appends a backward op.
   virtual auto Emit(OpBody body) -> void = 0;
+  /// Says that the forward has no backward, and why. The rule may go on; what it emits is of no use.
+  virtual auto Refuse(std::string why) -> void = 0;
 };
 
 #define NotDifferentiable(Type)

@@ -42,7 +42,9 @@ auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
 auto Vjp(const op::ReduceScatter& op, VjpContext& context) -> void {
   const ValueId dshard = context.GradientOf(op.shard);
   const auto target = context.GradientTarget(op.full);
-  CHECK(!target.onto.valid(), "the sum's operand %{} has another use that wants its gradient", op.full.index);
+  if (target.onto.valid()) {
+    context.Refuse(fmt::format("the sum's operand %{} has another use that wants its gradient", op.full.index));
+  }
   context.Emit(op::AllGather{.shard = dshard, .full = target.value, .axes = op.axes});
 }
 

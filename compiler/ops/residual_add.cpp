@@ -24,7 +24,9 @@ auto Vjp(const op::ResidualAdd& op, VjpContext& context) -> void {
   context.PassGradient(op.x, dy);
   if (context.NeedsGradient(op.branch)) {
     const auto target = context.GradientTarget(op.branch);
-    CHECK(!target.onto.valid(), "the branch %{} has another use that wants its gradient", op.branch.index);
+    if (target.onto.valid()) {
+      context.Refuse(fmt::format("the branch %{} has another use that wants its gradient", op.branch.index));
+    }
     context.Emit(op::Cast{.x = dy, .y = target.value});
   }
 }

@@ -125,5 +125,6 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void;
 auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
 auto VerifyLives(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
+auto VerifyBackward(const Plan& plan, Findings& findings) -> void;
 
 }  // namespace shardc

@@ -122,6 +122,9 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
     VerifyLives(plan, findings);
     VerifyOrder(plan, findings);
   }
+  if (findings.empty()) {
+    VerifyBackward(plan, findings);
+  }
   return std::move(findings).list();
 }
 

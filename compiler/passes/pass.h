@@ -40,7 +40,4 @@ inline auto ComputeType(const Recipe& recipe) -> DType {
 /// Belongs to the second half of a step: backward, or computed again for it.
 inline auto IsBackward(const Op& op) -> bool { return op.phase == Phase::Backward || op.phase == Phase::Recompute; }
 
-/// Names of the gradient of a parameter: parameter name + this.
-constexpr std::string_view GradientSuffix = ".grad";
-
 }  // namespace shardc

@@ -19,6 +19,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/ops/backward.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/gradient_slice.h"
