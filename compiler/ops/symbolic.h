@@ -83,6 +83,8 @@ class SymbolicRun {
   auto set_repeat(int64_t index) -> void { point_.repeat = index; }
   auto Run(const Op& op) -> void;
   auto Read(ValueId id) -> TermId;
+  /// Says what the bytes of a value hold.
+  auto Put(ValueId id, TermId term) -> void { Write(id, term); }
   auto SetName(ValueId id, TermId term) -> void { names_[id] = term; }
   /// The values that the last op read and wrote, with what they held then.
   auto touched() const -> const std::vector<std::pair<ValueId, TermId>>& { return touched_; }

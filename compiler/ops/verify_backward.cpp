@@ -4,6 +4,8 @@
 // terms do not tell what was computed again from what was kept, or gathered again from what stayed, this covers
 // recomputation, accumulation, chunks of the loss and what is left out for frozen parameters.
 //
+// The losses of the evaluation are compared with those of the step: one model is trained and evaluated.
+//
 // The same for what the update takes besides: the norm has the squares of every trained vector once, summed over all
 // ranks that have parts of it; and each vector is looked through for what is not finite.
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <unordered_map>
 
 #include "compiler/ops/backward.h"
+#include "compiler/ops/loss.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/ops/symbolic.h"
 #include "compiler/ops/unit_collectives.h"
@@ -108,6 +111,7 @@ class BackwardVerifier {
     if (findings_.empty()) {
       Gradients();
       Norm();
+      Evaluation();
     }
   }
 
@@ -150,6 +154,10 @@ class BackwardVerifier {
   auto Gradients() -> void;
   auto CheckGradient(SubVectorId id, const Segment& segment, const std::vector<TermId>& vectors) -> bool;
   auto Norm() -> void;
+  /// Follows the evaluation on the samples of the step's first microbatch.
+  auto Evaluation() -> void;
+  /// Puts what the step's first microbatch has in the place of what the op loads.
+  auto LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> void;
   /// Asks that `chain` adds up result `result` of one sum_squares of each vector that is trained. `summed`: with the
   /// axes over which the squares are to be summed.
   auto CheckSquares(SectionKind section, size_t index, std::string_view field, TermId chain, int result, bool summed)
@@ -160,6 +168,11 @@ class BackwardVerifier {
     ConstantsText text(plan_);
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, text); });
     return text.text;
+  }
+  /// What the op that ran last, a loss, adds to its sum.
+  auto LossAdded(const SymbolicRun& run, ValueId loss) const -> TermId {
+    const TermId term = std::ranges::find(run.touched(), loss, &std::pair<ValueId, TermId>::first)->second;
+    return terms_[term].kind == TermKind::Sum ? terms_[term].operands[1] : term;
   }
   /// The place in the step of the op that made the term; none where it is one of those that were made from the forward.
   auto IndexOf(const Term& term) const -> std::optional<size_t> {
@@ -173,6 +186,7 @@ class BackwardVerifier {
   RankPoint point_;
   Terms terms_;
   SymbolicRun run_;
+  int expected_microbatches_ = 0;
   /// Of its work, what the findings know of.
   size_t spent_ = 0;
   std::unordered_map<TermId, SubVectorId> vector_of_slice_;
@@ -187,6 +201,8 @@ class BackwardVerifier {
   std::unordered_map<ValueId, TermId> outer_terms_;
   std::unordered_map<ValueId, TermId> forward_terms_;
 
+  /// Of the first microbatch: the sum of each chunk of each head's loss.
+  std::vector<TermId> losses_;
   std::vector<Update> updates_;
   std::optional<std::pair<size_t, TermId>> control_;
   /// For each parameter, what its update has to add up.
@@ -212,6 +228,9 @@ auto BackwardVerifier::Follow(size_t index) -> void {
         outer_terms_[value] = term;
       }
     }
+  }
+  if (const auto loss = LossOf(op); loss && op.phase == Phase::Forward && expected_microbatches_ == 0) {
+    losses_.push_back(LossAdded(run_, loss->loss));
   }
   if (const auto* adamw = op.As<op::Adamw>()) {
     updates_[static_cast<size_t>(adamw->sub_vector.index)] = {
@@ -310,6 +329,7 @@ auto BackwardVerifier::ExpectMicrobatch() -> void {
     all.insert(all.end(), addends.begin(), addends.end());
   }
   findings_.Spend(expected.work());
+  ++expected_microbatches_;
 }
 
 auto BackwardVerifier::VectorsOf(TermId gradient) -> std::vector<TermId> {
@@ -366,8 +386,7 @@ auto BackwardVerifier::CheckGradient(SubVectorId id, const Segment& segment, con
   if (wanted != expected.end() || other != found.end()) {
     findings_.AddOp(SectionKind::Step, update, "backward-differs"_rule,
                     "takes {} terms for the gradient of {}, the forward's backward has {}: {} is {}", found.size(),
-                    name, expected.size(),
-                    wanted != expected.end() ? Describe(*wanted) : Describe(*other),
+                    name, expected.size(), wanted != expected.end() ? Describe(*wanted) : Describe(*other),
                     wanted != expected.end() ? "missing" : "too many");
     return false;
   }
@@ -451,6 +470,59 @@ auto BackwardVerifier::Norm() -> void {
   if (control_) {
     CheckSquares(SectionKind::Step, control_->first, "bad", control_->second, 1, false);
   }
+}
+
+auto BackwardVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> void {
+  const auto* tokens = op.As<op::LoadTokens>();
+  const auto* targets = op.As<op::LoadTargets>();
+  const HeadId head = tokens != nullptr ? tokens->head : targets->head;
+  const auto put = [&](ValueId loaded, ValueId trained) {
+    const BufferId buffer = plan_.values[trained].buffer;
+    const int64_t bytes = plan_.values[loaded].bytes().value;
+    const int64_t all = plan_.buffers[buffer].bytes.value;
+    if (bytes <= all) {
+      evaluation.Put(loaded, terms_.Slice(terms_.Memory(buffer, all), 0, bytes));
+    }
+  };
+  for (const Op& load : plan_.section(SectionKind::Data).ops) {
+    if (const auto* own = load.As<op::LoadTokens>(); own != nullptr && own->head == head) {
+      put(tokens != nullptr ? tokens->targets : targets->targets, own->targets);
+      if (tokens != nullptr) {
+        put(tokens->tokens, own->tokens);
+      }
+    } else if (const auto* other = load.As<op::LoadTargets>(); other != nullptr && other->head == head) {
+      put(tokens != nullptr ? tokens->targets : targets->targets, other->targets);
+    }
+  }
+}
+
+auto BackwardVerifier::Evaluation() -> void {
+  const std::vector<Op>& ops = plan_.section(SectionKind::Eval).ops;
+  SymbolicRun evaluation(plan_, &terms_, point_);
+  size_t found = 0;
+  for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
+    const Op& op = ops[i];
+    if (op.As<op::LoadTokens>() != nullptr || op.As<op::LoadTargets>() != nullptr) {
+      LoadAsInStep(op, evaluation);
+    } else if (op.As<op::Repeat>() == nullptr && op.As<op::EndRepeat>() == nullptr) {
+      evaluation.Run(op);
+    }
+    const auto own = LossOf(op);
+    if (!own) {
+      continue;
+    }
+    const TermId loss = LossAdded(evaluation, own->loss);
+    if (found >= losses_.size() || loss != losses_[found]) {
+      findings_.AddOp(SectionKind::Eval, i, "eval-differs"_rule,
+                      "computes another loss of the same samples than section step does{}",
+                      found < losses_.size() ? "" : ", which has fewer terms");
+    }
+    ++found;
+  }
+  if (!ops.empty() && found < losses_.size() && findings_.empty()) {
+    findings_.Add("eval-differs"_rule, "section eval has {} terms of the loss, section step {}", found, losses_.size());
+  }
+  findings_.Spend(evaluation.work());
 }
 
 auto BackwardVerifier::Describe(TermId id) const -> std::string {

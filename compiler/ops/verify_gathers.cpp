@@ -1,6 +1,7 @@
 // Gathers of parameters: each puts together slices of one vector, over the axes that the vector is cut along. A slice
 // is what a rank owns, or what a copy kept of the gathered vector: this rank's part of it among those of dp_inner.
-// Ops read parameters where they lie in the vector that was gathered last.
+// Ops read parameters where they lie in the vector that was gathered last, or in the slice that is the whole, and as
+// they are cut over tp.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -19,6 +20,9 @@ class GatherVerifier {
     for (const SubVectorId id : plan.sub_vectors.ids()) {
       if (const ValueId slice = GatheredSlice(plan.sub_vectors[id]); slice.valid()) {
         owned_[PlaceOf(slice)] = {.sub_vector = id, .axes = plan.sub_vectors[id].axes, .value = slice};
+        if (plan.mesh.size(plan.sub_vectors[id].axes) == 1) {
+          owned_whole_[plan.values[slice].buffer] = id;
+        }
       }
     }
   }
@@ -110,33 +114,46 @@ class GatherVerifier {
   auto Other(SectionKind section, size_t index, const Op& op) -> void {
     for (const Access& access : AccessesOf(op.body)) {
       const Value& value = plan_.values[access.value];
-      if (!IsGathered(access.value)) {
-        continue;
-      }
-      if (access.kind != AccessKind::Read) {
-        whole_.erase(value.buffer);
-        kept_.erase(value.buffer);
-      } else if (const auto whole = whole_.find(value.buffer); whole != whole_.end()) {
+      if (access.kind == AccessKind::Read) {
+        const std::optional<SubVectorId> whole = WholeAt(access.value);
         SubVectorId& read_from = read_from_[static_cast<size_t>(access.value.index)];
-        const SubVector& sub_vector = plan_.sub_vectors[whole->second];
-        if (read_from == whole->second || !findings_.Spend(sub_vector.segments.size())) {
+        if (!whole || read_from == *whole || !findings_.Spend(plan_.sub_vectors[*whole].segments.size())) {
           continue;
         }
-        read_from = whole->second;
-        if (!IsParameterOf(sub_vector, value)) {
-          findings_.AddOp(section, index, "gather-view"_rule, "reads {} as {}, which is no place of it in {}",
-                          access.field, value.name, NameOf(whole->second));
+        read_from = *whole;
+        if (!IsParameterOf(plan_.sub_vectors[*whole], value)) {
+          findings_.AddOp(section, index, "gather-view"_rule,
+                          "reads {} as {}, which has another place or another cut over tp in {}", access.field,
+                          value.name, NameOf(*whole));
         }
+      } else if (IsGathered(access.value)) {
+        whole_.erase(value.buffer);
+        kept_.erase(value.buffer);
       }
     }
+  }
+
+  /// The vector whose whole is where the value lies: a gathered one, or the slice itself of a rank that shares with
+  /// none, unless the value is that slice.
+  auto WholeAt(ValueId id) const -> std::optional<SubVectorId> {
+    const BufferId buffer = plan_.values[id].buffer;
+    if (const auto whole = whole_.find(buffer); whole != whole_.end() && IsGathered(id)) {
+      return whole->second;
+    }
+    const auto owned = owned_whole_.find(buffer);
+    const bool is_slice = owned != owned_whole_.end() && GatheredSlice(plan_.sub_vectors[owned->second]) == id;
+    return owned != owned_whole_.end() && !is_slice ? std::optional(owned->second) : std::nullopt;
   }
 
   /// Is the value one of the vector's parameters, in its place?
   auto IsParameterOf(const SubVector& sub_vector, const Value& value) const -> bool {
     return std::ranges::any_of(sub_vector.segments, [&](const Segment& segment) {
+      const Parameter& parameter = plan_.parameters[segment.parameter];
+      const bool cut = plan_.mesh.size(Axis::Tp) > 1 && parameter.tp_dim >= 0;
+      const Placement over_tp = cut ? Placement::Shard(static_cast<int>(parameter.tp_dim)) : Placement{};
       return value.offset == RankExpr::Constant(segment.begin * SizeOf(value.dtype)) &&
-             value.num_elements() == segment.end - segment.begin &&
-             value.name == plan_.parameters[segment.parameter].name;
+             value.num_elements() == segment.end - segment.begin && value.name == parameter.name &&
+             value.placement[static_cast<size_t>(Axis::Tp)] == over_tp;
     });
   }
 
@@ -144,6 +161,8 @@ class GatherVerifier {
   Findings& findings_;
   /// By their places: the slices that ranks own.
   std::map<Place, Slice> owned_;
+  /// By their buffers: vectors that each rank has whole.
+  std::unordered_map<BufferId, SubVectorId> owned_whole_;
   /// The vector that each buffer holds where the walk is, and the slices that copies kept.
   std::unordered_map<BufferId, SubVectorId> whole_;
   std::unordered_map<BufferId, Slice> kept_;

@@ -160,5 +160,18 @@ TEST(Norm, HasEachGradientOnceAndScalesByItsFactor) {
   EXPECT_THAT(findings[0], testing::EndsWith("[squares]"));
 }
 
+TEST(Evaluation, IsOfTheModelThatIsTrained) {
+  Plan plan = Square({});
+  for (Op& op : plan.section(SectionKind::Eval).ops) {
+    if (auto* matmul = std::get_if<op::Matmul>(&op.body)) {
+      matmul->transpose_b = !matmul->transpose_b;
+      break;
+    }
+  }
+  const auto findings = VerifyPlan(plan);
+  ASSERT_EQ(findings.size(), 1);
+  EXPECT_THAT(findings[0], testing::EndsWith("[eval-differs]"));
+}
+
 }  // namespace
 }  // namespace shardc
