@@ -1,4 +1,4 @@
-// add. C1: a, b and y are of one type. C2: y is the bytes of b.
+// add. C1: a, b and y are of one type, of f32 or bf16. C2: y is the bytes of b.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -6,6 +6,7 @@ namespace shardc {
 auto Shape(const op::Add& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.a)}; }
 
 auto Verify(const op::Add& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectComputed(check, plan.values[op.a].dtype, "a", "add-c1"_rule);
   ExpectType(check, plan, op.b, TypeOf(plan, op.a), "b", "add-c1"_rule);
   ExpectType(check, plan, op.y, TypeOf(plan, op.a), "y", "add-c1"_rule);
   ExpectSameBytes(check, plan, op.y, op.b, "add-c2"_rule);

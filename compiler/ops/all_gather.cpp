@@ -11,9 +11,10 @@ auto Shape(const op::AllGather& op, const Plan& plan) -> std::vector<ValueType> 
 
 auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
   const int64_t ranks = plan.mesh.size(op.axes);
-  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "all_gather-c1"_rule,
-               "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
-               ElementsOf(plan, op.shard), ranks);
+  check.Expect(
+      ElementsOf(plan, op.full) % ranks == 0 && ElementsOf(plan, op.full) / ranks == ElementsOf(plan, op.shard),
+      "all_gather-c1"_rule, "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
+      ElementsOf(plan, op.shard), ranks);
   check.Expect(plan.values[op.full].dtype == plan.values[op.shard].dtype, "all_gather-c2"_rule, "{} from {}",
                ToText(plan.values[op.full].dtype), ToText(plan.values[op.shard].dtype));
   const Arena arena = plan.buffers[plan.values[op.shard].buffer].arena;
@@ -28,7 +29,7 @@ auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.full);
-  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1) / ranks});
+  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, RingBytes(payload, 1, ranks)});
   return cost;
 }
 

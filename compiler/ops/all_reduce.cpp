@@ -1,4 +1,5 @@
 // all_reduce. C1: y is of the type and the bytes of x. C2: the element type can be summed: f32, f64 or i64.
+// C3: its FLOPs can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -11,6 +12,7 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   const DType dtype = plan.values[op.x].dtype;
   check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2"_rule, "x is {}",
                ToText(dtype));
+  ExpectCountable(check, {ElementsOf(plan, op.x), plan.mesh.size(op.axes)}, "all_reduce-c3"_rule);
 }
 
 /// A reduce-scatter and an all-gather. Source: Thakur et al. 2005, sec. 4.4.
@@ -19,7 +21,7 @@ auto Cost(const op::AllReduce& op, const Plan& plan) -> OpCost {
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.x);
   cost.other_flops = Flops{ElementsOf(plan, op.x) * (ranks - 1)};
-  cost.wires.push_back({op.axes, plan.values[op.x].dtype, payload, payload * (2 * (ranks - 1)) / ranks});
+  cost.wires.push_back({op.axes, plan.values[op.x].dtype, payload, RingBytes(payload, 2, ranks)});
   return cost;
 }
 

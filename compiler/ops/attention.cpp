@@ -1,5 +1,6 @@
-// attention. C1: q is [S, B, A*D] with D = head_dim; y is of q's type. C2: k and v are [S, B, K*D] of q's dtype.
-// C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: scratch has the bytes that ScratchBytes tells.
+// attention. C1: q is f32 or bf16 [S, B, A*D] with D = head_dim; y is of q's type. C2: k and v are [S, B, K*D] of q's
+// dtype. C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: scratch has the bytes that ScratchBytes tells. C6: its
+// FLOPs can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -16,6 +17,7 @@ auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
                     "q is {}, head_dim is {}", ToText(q.shape), op.head_dim)) {
     return;
   }
+  ExpectComputed(check, q.dtype, "q", "attention-c1"_rule);
   ExpectType(check, plan, op.y, q, "y", "attention-c1"_rule);
   if (!check.Expect(k.shape.size() == 3 && k.dtype == q.dtype && k.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] &&
                         k.shape[2] > 0 && k.shape[2] % op.head_dim == 0,
@@ -27,10 +29,8 @@ auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
   check.Expect(q.shape[2] % k.shape[2] == 0, "attention-c3"_rule, "{} query heads over {} kv heads",
                q.shape[2] / op.head_dim, k.shape[2] / op.head_dim);
   ExpectType(check, plan, op.lse, Shape(op, plan)[1], "lse", "attention-c4"_rule);
-  if (op.scratch.valid()) {
-    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention-c5"_rule,
-                 "scratch has {} B, needs {} B", BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
-  }
+  ExpectCountable(check, {2, q.shape[0], NumElements(q.shape)}, "attention-c6"_rule);
+  ExpectScratch(check, plan, op, "attention-c5"_rule);
 }
 
 /// Two products of S x S x D a head, the causal half of each: 2 * (2 S^2 D) / 2.

@@ -1,5 +1,5 @@
-// attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: sizes as for attention. C3: lse is f32
-// [B, A, S]. C4: scratch has the bytes that ScratchBytes tells.
+// attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: sizes and types as for attention. C3:
+// lse is f32 [B, A, S]. C4: scratch has the bytes that ScratchBytes tells. C5: its FLOPs can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -17,19 +17,18 @@ auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -
   for (const auto& [field, value] : {std::pair{"v", op.v}, std::pair{"dk", op.dk}, std::pair{"dv", op.dv}}) {
     ExpectType(check, plan, value, k, field, "attention_backward-c1"_rule);
   }
-  if (!check.Expect(q.shape.size() == 3 && k.shape.size() == 3 && op.head_dim > 0 && k.shape[0] == q.shape[0] &&
-                        k.shape[1] == q.shape[1] && k.shape[2] > 0 && k.shape[2] % op.head_dim == 0 &&
-                        q.shape[2] % k.shape[2] == 0,
-                    "attention_backward-c2"_rule, "q is {}, k is {}, head_dim is {}", ToText(q.shape), ToText(k.shape),
-                    op.head_dim)) {
+  if (!check.Expect(q.shape.size() == 3 && k.shape.size() == 3 && op.head_dim > 0 && k.dtype == q.dtype &&
+                        k.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] && k.shape[2] > 0 &&
+                        k.shape[2] % op.head_dim == 0 && q.shape[2] % k.shape[2] == 0,
+                    "attention_backward-c2"_rule, "q is {}{}, k is {}{}, head_dim is {}", ToText(q.dtype),
+                    ToText(q.shape), ToText(k.dtype), ToText(k.shape), op.head_dim)) {
     return;
   }
+  ExpectComputed(check, q.dtype, "q", "attention_backward-c2"_rule);
   ExpectType(check, plan, op.lse, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}, "lse",
              "attention_backward-c3"_rule);
-  if (op.scratch.valid()) {
-    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "attention_backward-c4"_rule,
-                 "scratch has {} B, needs {} B", BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
-  }
+  ExpectCountable(check, {4, q.shape[0], NumElements(q.shape)}, "attention_backward-c5"_rule);
+  ExpectScratch(check, plan, op, "attention_backward-c4"_rule);
 }
 
 /// dq, dk, dv and dp are four products of the causal half; the probabilities, computed again from lse inside the

@@ -1,4 +1,4 @@
-// cast. C1: y has the shape of x. C2: x and y are f32 or bf16.
+// cast. C1: y has the shape of x. C2: one of x and y is f32, the other bf16.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -15,8 +15,8 @@ auto Verify(const op::Cast& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   const ValueType y = TypeOf(plan, op.y);
   check.Expect(x.shape == y.shape, "cast-c1"_rule, "x is {}, y is {}", ToText(x.shape), ToText(y.shape));
-  check.Expect(IsCastable(x.dtype) && IsCastable(y.dtype), "cast-c2"_rule, "from {} to {}", ToText(x.dtype),
-               ToText(y.dtype));
+  check.Expect(IsCastable(x.dtype) && IsCastable(y.dtype) && x.dtype != y.dtype, "cast-c2"_rule, "from {} to {}",
+               ToText(x.dtype), ToText(y.dtype));
 }
 
 auto Cost(const op::Cast& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 1); }

@@ -19,7 +19,7 @@ auto Cost(const op::Control& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload{2 * SizeOf(DType::I64)};
-  cost.wires.push_back({op.axes, DType::I64, payload, payload * (2 * (ranks - 1)) / ranks});
+  cost.wires.push_back({op.axes, DType::I64, payload, RingBytes(payload, 2, ranks)});
   return cost;
 }
 

@@ -1,5 +1,5 @@
-// cross_entropy. C1: targets are i32 of the leading dims of logits. C2: loss is f64[1]. C3: lse is f32 of those dims.
-// C4: loss_onto is the same bytes as loss.
+// cross_entropy. C1: logits are f32 or bf16, targets i32 of their leading dims. C2: loss is f64[1]. C3: lse is f32 of
+// those dims. C4: loss_onto is the same bytes as loss.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -13,6 +13,7 @@ auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> voi
     return;
   }
   const auto types = Shape(op, plan);
+  ExpectComputed(check, plan.values[op.logits].dtype, "logits", "cross_entropy-c1"_rule);
   ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "cross_entropy-c1"_rule);
   ExpectType(check, plan, op.loss, types[0], "loss", "cross_entropy-c2"_rule);
   ExpectType(check, plan, op.lse, types[1], "lse", "cross_entropy-c3"_rule);

@@ -1,5 +1,5 @@
-// cross_entropy_backward. C1: targets are i32 and lse is f32, of the leading dims of logits. C2: count is f64[1].
-// C3: dlogits is of the type and the bytes of logits.
+// cross_entropy_backward. C1: logits are f32 or bf16; targets are i32 and lse is f32, of their leading dims. C2: count
+// is f64[1]. C3: dlogits is of the type and the bytes of logits.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -14,6 +14,7 @@ auto Verify(const op::CrossEntropyBackward& op, const Plan& plan, OpCheck& check
     return;
   }
   rows.pop_back();
+  ExpectComputed(check, plan.values[op.logits].dtype, "logits", "cross_entropy_backward-c1"_rule);
   ExpectType(check, plan, op.targets, {DType::I32, rows}, "targets", "cross_entropy_backward-c1"_rule);
   ExpectType(check, plan, op.lse, {DType::F32, rows}, "lse", "cross_entropy_backward-c1"_rule);
   ExpectType(check, plan, op.count, {DType::F64, {1}}, "count", "cross_entropy_backward-c2"_rule);

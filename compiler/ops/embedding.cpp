@@ -1,5 +1,5 @@
-// embedding. C1: tokens are i32. C2: weight is a matrix [V, H]. C3: y is [tokens..., H] of weight's element type, or
-// f32.
+// embedding. C1: tokens are i32. C2: weight is a matrix [V, H] of f32 or bf16. C3: y is [tokens..., H] of weight's
+// element type, or f32.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -15,6 +15,7 @@ auto Verify(const op::Embedding& op, const Plan& plan, OpCheck& check) -> void {
                ToText(plan.values[op.tokens].dtype));
   if (check.Expect(ShapeOf(plan, op.weight).size() == 2, "embedding-c2"_rule, "weight is {}, expected [V, H]",
                    ToText(ShapeOf(plan, op.weight)))) {
+    ExpectComputed(check, plan.values[op.weight].dtype, "weight", "embedding-c2"_rule);
     ValueType y = Shape(op, plan)[0];
     y.dtype = plan.values[op.y].dtype == DType::F32 ? DType::F32 : y.dtype;
     ExpectType(check, plan, op.y, y, "y", "embedding-c3"_rule);

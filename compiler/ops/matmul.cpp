@@ -1,6 +1,6 @@
 // matmul. With op(a) an m x k matrix and op(b) a k x n one: C1: the k of both agree. C2: out is an m x n matrix.
-// C3: a and b are of one type; out is of that type or f32. C4: out_onto is the same bytes as out.
-// C5: scratch has the bytes that ScratchBytes tells.
+// C3: a and b are both f32 or both bf16; out is of that type or f32. C4: out_onto is the same bytes as out.
+// C5: scratch has the bytes that ScratchBytes tells. C6: its FLOPs can be counted.
 #include "compiler/ops/gemm_cut.h"
 #include "compiler/ops/op_support.h"
 
@@ -33,15 +33,14 @@ auto Verify(const op::Matmul& op, const Plan& plan, OpCheck& check) -> void {
   const DType a = plan.values[op.a].dtype;
   const DType b = plan.values[op.b].dtype;
   const DType o = plan.values[op.out].dtype;
+  ExpectComputed(check, a, "a", "matmul-c3"_rule);
   check.Expect(a == b && (o == a || o == DType::F32), "matmul-c3"_rule, "{} by {} into {}", ToText(a), ToText(b),
                ToText(o));
   if (op.out_onto.valid()) {
     ExpectSameBytes(check, plan, op.out, op.out_onto, "matmul-c4"_rule);
   }
-  if (op.scratch.valid()) {
-    check.Expect(BytesOf(plan, op.scratch) == ScratchBytes(op, plan), "matmul-c5"_rule, "scratch has {} B, needs {} B",
-                 BytesOf(plan, op.scratch).value, ScratchBytes(op, plan).value);
-  }
+  ExpectCountable(check, {sizes.m, sizes.n, sizes.k}, "matmul-c6"_rule);
+  ExpectScratch(check, plan, op, "matmul-c5"_rule);
 }
 
 /// 2mnk: one multiplication and one addition per term.

@@ -40,4 +40,22 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
                       "%{} and %{} are not the same bytes", result.index, over.index);
 }
 
+auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool {
+  return check.Expect(dtype == DType::F32 || dtype == DType::BF16, constraint, "{} is {}, expected f32 or bf16", field,
+                      ToText(dtype));
+}
+
+auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool {
+  double product = 2;
+  for (const int64_t size : sizes) {
+    product *= static_cast<double>(size);
+  }
+  return check.Expect(product < 0x1p62, constraint, "{} FLOPs are more than can be counted", product);
+}
+
+auto RingBytes(Bytes payload, int64_t times, int64_t ranks) -> Bytes {
+  const int64_t bytes = payload.value * times;
+  return Bytes{bytes - CeilDiv(bytes, ranks)};
+}
+
 }  // namespace shardc

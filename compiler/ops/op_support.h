@@ -1,6 +1,8 @@
 // Short forms used by the op files: operand types, matrix sizes, common costs.
 #pragma once
 
+#include <initializer_list>
+
 #include "compiler/ops/ops.h"
 
 namespace shardc {
@@ -38,5 +40,24 @@ auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType
                 PlanRule constraint) -> bool;
 /// For an OVER or ACC result: the same bytes as what it overwrites.
 auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> bool;
+
+/// Kernels compute in f32 or bf16.
+auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
+/// The product of these sizes, twice, fits what Flops count in: no formula of a cost overflows.
+auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
+/// What a rank sends by a ring, of `times` bytes a byte of payload: all but a part for each of the ranks.
+auto RingBytes(Bytes payload, int64_t times, int64_t ranks) -> Bytes;
+
+/// The scratch, where there is some, has the bytes that ScratchBytes tells. That formula divides by sizes which the
+/// constraints of the op bound, so it is asked only where all of these hold.
+template <class Body>
+auto ExpectScratch(OpCheck& check, const Plan& plan, const Body& op, PlanRule constraint) -> void {
+  if (!op.scratch.valid() || !check.failures().empty()) {
+    return;
+  }
+  const Bytes needed = ScratchBytes(op, plan);
+  check.Expect(BytesOf(plan, op.scratch) == needed, constraint, "scratch has {} B, needs {} B",
+               BytesOf(plan, op.scratch).value, needed.value);
+}
 
 }  // namespace shardc

@@ -11,9 +11,10 @@ auto Shape(const op::ReduceScatter& op, const Plan& plan) -> std::vector<ValueTy
 
 auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> void {
   const int64_t ranks = plan.mesh.size(op.axes);
-  check.Expect(ElementsOf(plan, op.full) == ElementsOf(plan, op.shard) * ranks, "reduce_scatter-c1"_rule,
-               "full has {} elements, expected {} of the shard times {} ranks", ElementsOf(plan, op.full),
-               ElementsOf(plan, op.shard), ranks);
+  check.Expect(
+      ElementsOf(plan, op.full) % ranks == 0 && ElementsOf(plan, op.full) / ranks == ElementsOf(plan, op.shard),
+      "reduce_scatter-c1"_rule, "full has {} elements, expected {} of the shard times {} ranks",
+      ElementsOf(plan, op.full), ElementsOf(plan, op.shard), ranks);
   const DType terms = plan.values[op.full].dtype;
   const DType sum = plan.values[op.shard].dtype;
   check.Expect(
@@ -34,7 +35,7 @@ auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.full);
   cost.other_flops = Flops{ElementsOf(plan, op.full)};
-  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1) / ranks});
+  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, RingBytes(payload, 1, ranks)});
   return cost;
 }
 

@@ -1,5 +1,5 @@
-// residual_add. C1: x and y are of one type. C2: branch has the shape of x. C3: it is of x's element type, or bf16
-// where x is f32.
+// residual_add. C1: x and y are of one type. C2: branch has the shape of x. C3: it is f32 or bf16:
+// of x's element type, or bf16 where x is f32.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -12,6 +12,7 @@ auto Verify(const op::ResidualAdd& op, const Plan& plan, OpCheck& check) -> void
   ExpectType(check, plan, op.y, x, "y", "residual_add-c1"_rule);
   check.Expect(branch.shape == x.shape, "residual_add-c2"_rule, "x is {}, branch is {}", ToText(x.shape),
                ToText(branch.shape));
+  ExpectComputed(check, branch.dtype, "branch", "residual_add-c3"_rule);
   check.Expect(branch.dtype == x.dtype || (x.dtype == DType::F32 && branch.dtype == DType::BF16),
                "residual_add-c3"_rule, "x is {}, branch is {}", ToText(x.dtype), ToText(branch.dtype));
 }

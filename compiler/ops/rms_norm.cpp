@@ -1,5 +1,5 @@
-// rms_norm. C1: weight is [H] with H the last dim of x. C2: y is of weight's element type; x is too, or f32.
-// C3: rstd is f32 of x's leading dims.
+// rms_norm. C1: weight is [H] with H the last dim of x. C2: y is of weight's element type, f32 or bf16; x is too,
+// or f32. C3: rstd is f32 of x's leading dims. C4: eps is not negative.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -17,11 +17,13 @@ auto Verify(const op::RmsNorm& op, const Plan& plan, OpCheck& check) -> void {
   }
   const DType compute = plan.values[op.weight].dtype;
   ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm-c1"_rule);
+  ExpectComputed(check, compute, "weight", "rms_norm-c2"_rule);
   check.Expect(x.dtype == compute || x.dtype == DType::F32, "rms_norm-c2"_rule, "x is {}, weight {}", ToText(x.dtype),
                ToText(compute));
   const auto types = Shape(op, plan);
   ExpectType(check, plan, op.y, types[0], "y", "rms_norm-c2"_rule);
   ExpectType(check, plan, op.rstd, types[1], "rstd", "rms_norm-c3"_rule);
+  check.Expect(op.eps >= 0, "rms_norm-c4"_rule, "eps is {}", op.eps);
 }
 
 auto Cost(const op::RmsNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 4); }

@@ -1,5 +1,6 @@
-// rms_norm_backward. C1: dx is of x's type; dy is of its shape and weight's element type. C2: weight is [H], and
-// dweight f32. C3: rstd is f32 of x's leading dims. C4: dx_onto and dweight_onto are the same bytes as dx and dweight.
+// rms_norm_backward. C1: dx is of x's type, which is weight's element type or f32; dy is of its shape and weight's
+// element type, f32 or bf16. C2: weight is [H], and dweight f32. C3: rstd is f32 of x's leading dims. C4: dx_onto and
+// dweight_onto are the same bytes as dx and dweight.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -14,6 +15,9 @@ auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> 
     return;
   }
   const DType compute = plan.values[op.weight].dtype;
+  ExpectComputed(check, compute, "weight", "rms_norm_backward-c1"_rule);
+  check.Expect(x.dtype == compute || x.dtype == DType::F32, "rms_norm_backward-c1"_rule, "x is {}, weight {}",
+               ToText(x.dtype), ToText(compute));
   ExpectType(check, plan, op.dy, {compute, x.shape}, "dy", "rms_norm_backward-c1"_rule);
   ExpectType(check, plan, op.dx, x, "dx", "rms_norm_backward-c1"_rule);
   ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm_backward-c2"_rule);

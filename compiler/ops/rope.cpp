@@ -1,5 +1,5 @@
 // rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim
-// of x. C3: y is of x's type and the same bytes.
+// of x. C3: y is of x's type, f32 or bf16, and the same bytes.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -13,6 +13,7 @@ auto Verify(const op::Rope& op, const Plan& plan, OpCheck& check) -> void {
     return;
   }
   ExpectType(check, plan, op.table, {DType::F32, {x.shape[0], 2, op.head_dim / 2}}, "table", "rope-c2"_rule);
+  ExpectComputed(check, x.dtype, "x", "rope-c3"_rule);
   ExpectType(check, plan, op.y, x, "y", "rope-c3"_rule);
   ExpectSameBytes(check, plan, op.y, op.x, "rope-c3"_rule);
 }

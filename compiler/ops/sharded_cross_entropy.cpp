@@ -1,5 +1,6 @@
-// sharded_cross_entropy. C1: targets are i32 of the leading dims of logits. C2: parts are f32, these dims for each rank
-// of vocab_axes. C3: loss is f64[1]. C4: lse is f32 of the leading dims. C5: loss_onto is the same bytes as loss.
+// sharded_cross_entropy. C1: logits are f32 or bf16, targets i32 of their leading dims. C2: parts are f32, these dims
+// for each rank of vocab_axes. C3: loss is f64[1]. C4: lse is f32 of the leading dims. C5: loss_onto is the same bytes
+// as loss.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -13,6 +14,7 @@ auto Verify(const op::ShardedCrossEntropy& op, const Plan& plan, OpCheck& check)
     return;
   }
   const auto types = Shape(op, plan);
+  ExpectComputed(check, plan.values[op.logits].dtype, "logits", "sharded_cross_entropy-c1"_rule);
   Dims parts = types[1].shape;
   parts.insert(parts.begin(), plan.mesh.size(op.vocab_axes));
   ExpectType(check, plan, op.targets, {DType::I32, types[1].shape}, "targets", "sharded_cross_entropy-c1"_rule);

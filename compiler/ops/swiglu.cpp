@@ -1,4 +1,4 @@
-// swiglu. C1: gate, up and y are of one type.
+// swiglu. C1: gate, up and y are of one type, of f32 or bf16.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -6,6 +6,7 @@ namespace shardc {
 auto Shape(const op::Swiglu& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.gate)}; }
 
 auto Verify(const op::Swiglu& op, const Plan& plan, OpCheck& check) -> void {
+  ExpectComputed(check, plan.values[op.gate].dtype, "gate", "swiglu-c1"_rule);
   ExpectType(check, plan, op.up, TypeOf(plan, op.gate), "up", "swiglu-c1"_rule);
   ExpectType(check, plan, op.y, TypeOf(plan, op.gate), "y", "swiglu-c1"_rule);
 }

@@ -1,4 +1,4 @@
-// swiglu_backward. C1: all five are of one type. C2: dgate is the bytes of gate, dup those of up.
+// swiglu_backward. C1: all five are of one type, of f32 or bf16. C2: dgate is the bytes of gate, dup those of up.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -9,6 +9,7 @@ auto Shape(const op::SwigluBackward& op, const Plan& plan) -> std::vector<ValueT
 
 auto Verify(const op::SwigluBackward& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType type = TypeOf(plan, op.dy);
+  ExpectComputed(check, type.dtype, "dy", "swiglu_backward-c1"_rule);
   for (const auto& [field, value] :
        {std::pair{"gate", op.gate}, std::pair{"up", op.up}, std::pair{"dgate", op.dgate}, std::pair{"dup", op.dup}}) {
     ExpectType(check, plan, value, type, field, "swiglu_backward-c1"_rule);

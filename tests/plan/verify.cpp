@@ -746,7 +746,9 @@ const BrokenPlan BrokenPlans[] = {
                 SectionKind::Data);
      }},
 
-    // Constraints of single ops are tested in tests/ops.
+    // Constraints of single ops are tested in verify_ops.cpp.
+    {"two query heads over four kv heads", "attention-c3",
+     [](Editor& e) { std::swap(e.Get<op::Attention>().q, e.Get<op::Attention>().k); }},
     {"frequencies that know no more than a recipe", "rope_table-c2",
      [](Editor& e) { e.Get<op::RopeTable>(0, SectionKind::Constants).frequency = "linear_rope(2)"; }},
     {"frequencies that are drawn", "rope_table-c2",
