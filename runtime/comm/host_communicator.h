@@ -48,7 +48,7 @@ class HostCommunicator final : public Communicator {
   /// By AxisSet::bits.
   std::array<Group, 1U << NumAxes> groups_;
   /// By Group::axes_index: which of the two slots comes next.
-  std::array<int, 8> turns_{};
+  std::array<int, 1U << NumAxes> turns_{};
   /// Where the group's operands of the collective under way lie; has room for all ranks, so that a step allocates
   /// nothing.
   std::vector<const std::byte*> sources_;
