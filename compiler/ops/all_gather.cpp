@@ -1,6 +1,7 @@
 // all_gather. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one dtype. C3: shard lies in a
 // shared arena, where the peers read it. C4: into the gathered arena, which all ranks of the host share, all ranks
-// gather: their meeting at the op's begin is what tells that no one reads what lay there before.
+// gather, to one place: their meeting at the op's begin is what tells that no one reads what lay there before. C5:
+// shard lies at one offset on all ranks of a group: each reads its peers' at its own.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -20,8 +21,12 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
   const Arena arena = plan.buffers[plan.values[op.shard].buffer].arena;
   check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "all_gather-c3"_rule,
                "shard lies in the {} arena", ToText(arena));
-  check.Expect(plan.buffers[plan.values[op.full].buffer].arena != Arena::Gathered || ranks == plan.mesh.num_ranks(),
-               "all_gather-c4"_rule, "{} of {} ranks gather into the arena of all", ranks, plan.mesh.num_ranks());
+  if (plan.buffers[plan.values[op.full].buffer].arena == Arena::Gathered) {
+    check.Expect(ranks == plan.mesh.num_ranks(), "all_gather-c4"_rule, "{} of {} ranks gather into the arena of all",
+                 ranks, plan.mesh.num_ranks());
+    ExpectOnePlace(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
+  }
+  ExpectOnePlace(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);
 }
 
 /// A ring sends every slice but one's own. Source: Thakur et al. 2005, sec. 4.1.

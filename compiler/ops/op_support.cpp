@@ -53,6 +53,21 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
   return check.Expect(product < 0x1p62, constraint, "{} FLOPs are more than can be counted", product);
 }
 
+auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
+                    PlanRule constraint) -> bool {
+  // Ranks that differ along dp differ along dp_inner, and the other way round.
+  const AxisSet parts_of_dp = AxisSet::Of(Axis::Dp) | AxisSet::Of(Axis::DpInner);
+  const AxisSet differ = axes.Without(parts_of_dp) == axes ? axes : axes | parts_of_dp;
+  const RankExpr& offset = plan.values[value].offset;
+  bool is_one = true;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    is_one = is_one && (offset.axis[i] == 0 || !differ.Has(axis) || plan.mesh.size(axis) == 1);
+  }
+  return check.Expect(is_one, constraint, "{} lies at {}, which differs among ranks that read each other's", field,
+                      ToText(offset));
+}
+
 auto RingBytes(Bytes payload, int64_t times, int64_t ranks) -> Bytes {
   const int64_t bytes = payload.value * times;
   return Bytes{bytes - CeilDiv(bytes, ranks)};

@@ -45,6 +45,10 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
 /// The product of these sizes, twice, fits what Flops count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
+/// Peers find their own part of `value` at the offset that this rank has: it is one on all ranks of a group over
+/// `axes`.
+auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
+                    PlanRule constraint) -> bool;
 /// What a rank sends by a ring, of `times` bytes a byte of payload: all but a part for each of the ranks.
 auto RingBytes(Bytes payload, int64_t times, int64_t ranks) -> Bytes;
 

@@ -1,6 +1,6 @@
 // reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16; or
 // full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the same
-// bytes as shard.
+// bytes as shard. C5: full lies at one offset on all ranks of a group: each reads its peers' at its own.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -27,6 +27,7 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
   if (op.shard_onto.valid()) {
     ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4"_rule);
   }
+  ExpectOnePlace(check, plan, op.full, op.axes, "full", "reduce_scatter-c5"_rule);
 }
 
 /// A ring sends every slice but one. Source: Thakur et al. 2005, sec. 4.2.

@@ -126,5 +126,10 @@ auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
 auto VerifyLives(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
 auto VerifyBackward(const Plan& plan, Findings& findings) -> void;
+auto VerifyScalars(const Plan& plan, Findings& findings) -> void;
+auto VerifyUpdate(const Plan& plan, Findings& findings) -> void;
+auto VerifySamples(const Plan& plan, Findings& findings) -> void;
+auto VerifyHeader(const Plan& plan, Findings& findings) -> void;
+auto VerifyPlaces(const Plan& plan, Findings& findings) -> void;
 
 }  // namespace shardc

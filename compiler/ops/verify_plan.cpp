@@ -113,12 +113,20 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
   if (findings.empty()) {
     VerifyEvents(plan, findings);
     VerifyOps(plan, findings);
+    const bool are_ops_sound = findings.empty();
     VerifyState(plan, findings);
     VerifySaves(plan, findings);
     VerifyGathers(plan, findings);
     VerifyTokens(plan, findings);
     VerifyPlacements(plan, findings);
+    if (are_ops_sound) {
+      VerifyHeader(plan, findings);
+    }
+    VerifySamples(plan, findings);
+    VerifyScalars(plan, findings);
+    VerifyUpdate(plan, findings);
     VerifyTriggers(plan, findings);
+    VerifyPlaces(plan, findings);
     VerifyLives(plan, findings);
     VerifyOrder(plan, findings);
   }

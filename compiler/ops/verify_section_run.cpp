@@ -102,7 +102,8 @@ auto SectionRun::Die(BufferId id) -> void {
 }
 
 /// The first stretch that a read of `id` wants and that holds nothing. Ops on a slice of a sub-vector read its owned
-/// segments and leave the padding alone.
+/// segments and leave the padding alone: where one rank has all of them, for where each has others every slice is made
+/// as a whole.
 auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interval> {
   const Value& value = plan_.values[id];
   const DefinedBytes& defined = At(value.buffer).defined;
@@ -113,7 +114,7 @@ auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interv
   }
   const SubVector& sub_vector = plan_.sub_vectors[owner];
   const int64_t degree = plan_.mesh.size(sub_vector.axes);
-  if (sub_vector.length % degree != 0 || value.num_elements() != sub_vector.length / degree) {
+  if (degree > 1 || value.num_elements() != sub_vector.length / degree) {
     return gap;
   }
   const int64_t rank = plan_.mesh.RankOf(point_.coordinates);
@@ -239,9 +240,8 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   At(access.value).written = now_ + 1;
 }
 
-/// What one op writes meets nothing else that it reads or writes: the value that it overwrites apart, and the own slot
-/// of a gather in place.
-auto SectionRun::CheckOverlaps(const AccessList& accesses, bool gather) -> void {
+/// What one op writes meets nothing else that it reads or writes, the value that it overwrites apart.
+auto SectionRun::CheckOverlaps(const AccessList& accesses) -> void {
   for (const Access& a : accesses) {
     if (a.kind == AccessKind::Read) {
       continue;
@@ -252,8 +252,7 @@ auto SectionRun::CheckOverlaps(const AccessList& accesses, bool gather) -> void 
         continue;
       }
       const bool overwritten = b.kind == AccessKind::Read && b.value == a.kills;
-      const bool slot = gather && b.kind == AccessKind::Read;
-      if (!overwritten && !slot && !Intersect(Range(a.value), Range(b.value)).empty()) {
+      if (!overwritten && !Intersect(Range(a.value), Range(b.value)).empty()) {
         Report("operand-overlap"_rule, "writes {} ({}) on bytes of {} ({})", Name(a.value), a.field, Name(b.value),
                b.field);
       }
@@ -292,13 +291,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
       Read(access.kills.valid() ? access.kills : access.value, fields.sub_vector);
     }
   }
-  CheckOverlaps(accesses, op.As<op::AllGather>() != nullptr);
-  if (const auto* gather = op.As<op::AllGather>();
-      gather != nullptr && plan_.values[gather->shard].buffer == plan_.values[gather->full].buffer) {
-    // In place: the slot's bytes become part of the whole.
-    Touch(plan_.values[gather->full].buffer);
-    At(plan_.values[gather->full].buffer).defined.Erase(Range(gather->shard));
-  }
+  CheckOverlaps(accesses);
   for (const Access& access : accesses) {
     if (access.kind == AccessKind::Read) {
       continue;

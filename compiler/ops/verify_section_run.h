@@ -152,7 +152,7 @@ class SectionRun {
   auto CheckName(ValueId id) -> void;
   auto Write(const Access& access, int64_t count) -> void;
   auto WriteScratch(ValueId id) -> void;
-  auto CheckOverlaps(const AccessList& accesses, bool gather) -> void;
+  auto CheckOverlaps(const AccessList& accesses) -> void;
   auto Release(BufferId id) -> void;
   auto ComeAlive(BufferId id) -> void;
   auto Die(BufferId id) -> void;

@@ -15,6 +15,8 @@ auto Mixed() -> Plan {
   Plan plan = CompileSample();
   plan.data.sources = {{.name = "web", .weight = "0.9 - 0.4 * step / steps", .files = {"a.bin"}},
                        {.name = "code", .weight = "0.3", .files = {"b.bin"}}};
+  // Two times 6 samples in the place of 12.
+  plan.data.eval_tokens = 50;
   return plan;
 }
 

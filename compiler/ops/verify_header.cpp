@@ -1,0 +1,299 @@
+// The header against the ops: what the lines `model`, `data` and `run` say of sizes, of constants and of the batch is
+// what the ops compute with. A checkpoint is written with these lines, and one with others is refused.
+//
+// What no op has is free: names, seeds, paths, intervals.
+#include <charconv>
+#include <set>
+#include <unordered_map>
+
+#include "compiler/expr/rotary.h"
+#include "compiler/ops/loss.h"
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+/// The number that `text` is, as a whole.
+template <class T>
+auto ReadNumber(std::string_view text) -> std::optional<T> {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+class HeaderVerifier {
+ public:
+  HeaderVerifier(const Plan& plan, Findings& findings)
+      : plan_(plan), findings_(findings), tp_(plan.mesh.size(Axis::Tp)) {}
+
+  auto Run() -> void {
+    if (!ReadModel()) {
+      return;
+    }
+    Heads();
+    Layers();
+    Batch();
+    for (const SectionKind section : {SectionKind::Constants, SectionKind::Step, SectionKind::Eval}) {
+      const std::vector<Op>& ops = plan_.section(section).ops;
+      Producers(ops);
+      for (size_t i = 0; i < ops.size(); ++i) {
+        section_ = section;
+        index_ = i;
+        Check(ops[i]);
+      }
+    }
+  }
+
+ private:
+  struct Sizes {
+    int64_t layers = 0;
+    int64_t hidden = 0;
+    int64_t heads = 0;
+    int64_t kv_heads = 0;
+    int64_t head_dim = 0;
+    int64_t ffn = 0;
+    int64_t vocab = 0;
+    int64_t seq = 0;
+    double rope_theta = 0;
+    double norm_eps = 0;
+    bool tied = false;
+  };
+
+  auto ReadModel() -> bool;
+  auto Heads() -> void;
+  auto Layers() -> void;
+  auto Batch() -> void;
+  /// Notes what writes each value of a section.
+  auto Producers(const std::vector<Op>& ops) -> void;
+  auto Check(const Op& op) -> void;
+  auto CheckEmbedding(const op::Embedding& embedding) -> void;
+  auto CheckLoss(const LossOp& loss) -> void;
+  auto CheckFrequency(const op::RopeTable& table) -> void;
+
+  template <class T>
+  auto Expect(PlanRule rule, std::string_view key, const T& header, const T& found) -> void {
+    if (header != found) {
+      findings_.AddOp(section_, index_, rule, "the header has {} {}, this op {}", key, header, found);
+    }
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+  int64_t tp_;
+  Sizes sizes_;
+  SectionKind section_ = SectionKind::Step;
+  size_t index_ = 0;
+  /// By the value: the op that wrote it last.
+  std::unordered_map<ValueId, const Op*> producers_;
+};
+
+auto HeaderVerifier::ReadModel() -> bool {
+  bool complete = true;
+  const auto read = [&]<class T>(const char* key, T& to) {
+    const auto found = plan_.model.find(key);
+    const std::optional<T> number = found == plan_.model.end() ? std::nullopt : ReadNumber<T>(found->second);
+    if (!number) {
+      findings_.Add("header-model"_rule, "the model's {} is {}, which is no number", key,
+                    found == plan_.model.end() ? "not there" : found->second);
+    }
+    to = number.value_or(T{});
+    complete = complete && number.has_value();
+  };
+  read("layers", sizes_.layers);
+  read("hidden", sizes_.hidden);
+  read("heads", sizes_.heads);
+  read("kv_heads", sizes_.kv_heads);
+  read("head_dim", sizes_.head_dim);
+  read("ffn", sizes_.ffn);
+  read("vocab", sizes_.vocab);
+  read("seq", sizes_.seq);
+  read("rope_theta", sizes_.rope_theta);
+  read("norm_eps", sizes_.norm_eps);
+  const auto tied = plan_.model.find("tied");
+  if (tied == plan_.model.end() || (tied->second != "true" && tied->second != "false")) {
+    findings_.Add("header-model"_rule, "the model's tied is {}, expected true or false",
+                  tied == plan_.model.end() ? "not there" : tied->second);
+    return false;
+  }
+  sizes_.tied = tied->second == "true";
+  static const std::set<std::string_view> known{"family",   "layers", "hidden",     "heads",         "kv_heads",
+                                                "head_dim", "ffn",    "vocab",      "seq",           "rope_theta",
+                                                "norm_eps", "tied",   "loss_heads", "rope_frequency"};
+  for (const auto& [key, value] : plan_.model) {
+    if (!known.contains(key)) {
+      findings_.Add("header-model"_rule, "the model has {} {}, which no op has", key, value);
+      complete = false;
+    }
+  }
+  return complete;
+}
+
+auto HeaderVerifier::Heads() -> void {
+  std::string heads;
+  for (const TargetHead& head : plan_.heads) {
+    if (head.name != "tokens") {
+      heads += fmt::format("{}{}:{}", heads.empty() ? "" : ",", head.name, head.vocab);
+    } else if (head.vocab != sizes_.vocab) {
+      findings_.Add("header-vocab"_rule, "the model's vocab is {}, that of head tokens {}", sizes_.vocab, head.vocab);
+    }
+  }
+  const auto found = plan_.model.find("loss_heads");
+  if (const std::string header = found == plan_.model.end() ? "" : found->second; header != heads) {
+    findings_.Add("header-loss-heads"_rule, "the model's loss_heads are \"{}\", those of the plan \"{}\"", header,
+                  heads);
+  }
+  if (plan_.data.vocab != sizes_.vocab) {
+    findings_.Add("header-vocab"_rule, "the model's vocab is {}, that of the data {}", sizes_.vocab, plan_.data.vocab);
+  }
+  if (plan_.data.seq != sizes_.seq) {
+    findings_.Add("header-seq"_rule, "the model's seq is {}, that of the data {}", sizes_.seq, plan_.data.seq);
+  }
+}
+
+auto HeaderVerifier::Layers() -> void {
+  int64_t of_parameters = 0;
+  for (const Parameter& parameter : plan_.parameters) {
+    of_parameters = std::max(of_parameters, parameter.layer + 1);
+  }
+  for (const SectionKind section : {SectionKind::Step, SectionKind::Eval}) {
+    std::set<int64_t> attending;
+    for (const Op& op : plan_.section(section).ops) {
+      if (op.As<op::Attention>() != nullptr) {
+        attending.insert(op.layer);
+      }
+    }
+    if ((!plan_.section(section).ops.empty() && std::ssize(attending) != sizes_.layers) ||
+        of_parameters != sizes_.layers) {
+      findings_.Add("header-layers"_rule, "the model has {} layers, {} of section {} have attention, {} parameters",
+                    sizes_.layers, attending.size(), ToText(section), of_parameters);
+    }
+  }
+}
+
+auto HeaderVerifier::Batch() -> void {
+  const auto expect = [&](SectionKind section, std::string_view key, int64_t header) {
+    int64_t passes = 1;
+    int64_t of_load = 0;
+    for (const Op& op : plan_.section(section).ops) {
+      if (const auto* repeat = op.As<op::Repeat>()) {
+        passes = repeat->count;
+      } else if (op.As<op::EndRepeat>() != nullptr) {
+        passes = 1;
+      } else if (op.As<op::LoadTokens>() != nullptr) {
+        of_load = passes;
+      }
+    }
+    if (header != of_load) {
+      findings_.Add("header-batch"_rule, "the header has {} {}, section {} reads {} microbatches", key, header,
+                    ToText(section), of_load);
+    }
+  };
+  expect(SectionKind::Data, "accumulate", plan_.run.accumulate);
+  expect(SectionKind::Eval, "eval_batches", plan_.run.eval_batches);
+}
+
+auto HeaderVerifier::Producers(const std::vector<Op>& ops) -> void {
+  producers_.clear();
+  for (const Op& op : ops) {
+    if (op.As<op::Matmul>() != nullptr || op.As<op::Cast>() != nullptr) {
+      for (const Access& access : AccessesOf(op.body)) {
+        if (access.kind != AccessKind::Read) {
+          producers_[access.value] = &op;
+        }
+      }
+    }
+  }
+}
+
+auto HeaderVerifier::Check(const Op& op) -> void {
+  const auto shape = [&](ValueId id) -> const Dims& { return plan_.values[id].shape; };
+  if (const auto* attention = op.As<op::Attention>()) {
+    const int64_t head_dim = attention->head_dim;
+    Expect("header-heads"_rule, "head_dim", sizes_.head_dim, head_dim);
+    Expect("header-heads"_rule, "heads", sizes_.heads, shape(attention->q)[2] / head_dim * tp_);
+    Expect("header-heads"_rule, "kv_heads", sizes_.kv_heads, shape(attention->k)[2] / head_dim * tp_);
+    Expect("header-seq"_rule, "seq", sizes_.seq, shape(attention->q)[0]);
+  } else if (const auto* rope = op.As<op::Rope>()) {
+    Expect("header-heads"_rule, "head_dim", sizes_.head_dim, rope->head_dim);
+  } else if (const auto* norm = op.As<op::RmsNorm>()) {
+    Expect("header-norm-eps"_rule, "norm_eps", sizes_.norm_eps, norm->eps);
+    Expect("header-hidden"_rule, "hidden", sizes_.hidden, shape(norm->x).back());
+  } else if (const auto* swiglu = op.As<op::Swiglu>()) {
+    Expect("header-ffn"_rule, "ffn", sizes_.ffn, shape(swiglu->gate).back() * tp_);
+  } else if (const auto* embedding = op.As<op::Embedding>()) {
+    CheckEmbedding(*embedding);
+  } else if (const auto* table = op.As<op::RopeTable>()) {
+    CheckFrequency(*table);
+  } else if (const auto loss = LossOf(op)) {
+    CheckLoss(*loss);
+  }
+}
+
+auto HeaderVerifier::CheckEmbedding(const op::Embedding& embedding) -> void {
+  const Value& weight = plan_.values[embedding.weight];
+  Expect("header-hidden"_rule, "hidden", sizes_.hidden, weight.shape[1]);
+  const auto parameter = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
+                                      [&](const Parameter& candidate) { return candidate.name == weight.name; });
+  if (parameter != plan_.parameters.end()) {
+    Expect("header-vocab"_rule, "vocab", sizes_.vocab, parameter->shape[0]);
+  }
+}
+
+auto HeaderVerifier::CheckFrequency(const op::RopeTable& table) -> void {
+  const Dims& shape = plan_.values[table.table].shape;
+  Expect("header-seq"_rule, "seq", sizes_.seq, shape[0]);
+  Expect("header-heads"_rule, "head_dim", sizes_.head_dim, 2 * shape[2]);
+  const auto as_double = [](int64_t n) { return static_cast<double>(n); };
+  const ExprVariables variables{{"layers", as_double(sizes_.layers)},     {"hidden", as_double(sizes_.hidden)},
+                                {"heads", as_double(sizes_.heads)},       {"kv_heads", as_double(sizes_.kv_heads)},
+                                {"head_dim", as_double(sizes_.head_dim)}, {"seq", as_double(sizes_.seq)},
+                                {"rope_theta", sizes_.rope_theta}};
+  // What model.rope_frequency is where the recipe, and so the header, has none.
+  constexpr std::string_view Default = "rope_theta ^ (-2 * index(0) / head_dim)";
+  const auto own = plan_.model.find("rope_frequency");
+  const std::string text(own == plan_.model.end() ? Default : std::string_view(own->second));
+  const auto frequency = ParseExpr(text, ExprKind::Frequency);
+  const auto reduced = frequency.ok() ? ReduceRule(frequency.value, variables)
+                                      : ExprResult<Expr>{.value = {}, .errors = frequency.errors};
+  const std::string expected = reduced.ok() ? reduced.value.text() : "no formula";
+  if (expected != table.frequency) {
+    findings_.AddOp(section_, index_, "header-rope"_rule,
+                    "the header has the frequency {} with rope_theta {}, which is {}; this op {}", text,
+                    sizes_.rope_theta, expected, table.frequency);
+  }
+}
+
+/// The model's own head is the embedding's matrix, or one of its own.
+auto HeaderVerifier::CheckLoss(const LossOp& loss) -> void {
+  if (loss.head.valid() && plan_.heads[loss.head].name != "tokens") {
+    return;
+  }
+  const auto producer = producers_.find(loss.logits);
+  const auto* product = producer == producers_.end() ? nullptr : producer->second->As<op::Matmul>();
+  if (product == nullptr) {
+    return;
+  }
+  ValueId matrix = product->b;
+  if (const auto cast = producers_.find(matrix); cast != producers_.end() && cast->second->As<op::Cast>() != nullptr) {
+    matrix = cast->second->As<op::Cast>()->x;
+  }
+  for (const Op& op : plan_.section(section_).ops) {
+    if (const auto* embedding = op.As<op::Embedding>()) {
+      Expect("header-tied"_rule, "tied", sizes_.tied,
+             plan_.values[matrix].name == plan_.values[embedding->weight].name);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+auto VerifyHeader(const Plan& plan, Findings& findings) -> void {
+  // Until then the loop over microbatches, and what is a rank's own, come about.
+  if (plan.Established(PassKind::Lifecycle)) {
+    HeaderVerifier(plan, findings).Run();
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,115 @@
+// Places: whether two values of a buffer share bytes is the same on all ranks and in all passes of a loop, wherever one
+// of the two is written. Then what verify_lives.cpp finds on one rank, and in the passes that it follows, holds on all
+// ranks and in all passes.
+//
+// A value lies at base + factor * coordinate of the rank + factor * index of the pass. Two values relate alike
+// everywhere if the difference of their places is a constant, if no place of one meets any place of the other, or if
+// one does not move and covers every place of the other.
+#include <unordered_map>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+class PlaceVerifier {
+ public:
+  PlaceVerifier(const Plan& plan, Findings& findings)
+      : plan_(plan), findings_(findings), uses_(static_cast<size_t>(plan.values.size())) {}
+
+  auto Run() -> void {
+    CollectUses();
+    std::unordered_map<BufferId, std::vector<ValueId>> moving;
+    for (const ValueId id : plan_.values.ids()) {
+      if (UseOf(id).count > 0 && Moves(id)) {
+        moving[plan_.values[id].buffer].push_back(id);
+      }
+    }
+    if (moving.empty()) {
+      return;
+    }
+    for (const ValueId id : plan_.values.ids()) {
+      const auto others = moving.find(plan_.values[id].buffer);
+      if (UseOf(id).count == 0 || others == moving.end() || !findings_.Spend(others->second.size())) {
+        continue;
+      }
+      for (const ValueId other : others->second) {
+        // Of two that move, the pair is met twice.
+        const bool is_second = Moves(id) && id.index <= other.index;
+        if (id != other && !is_second && (UseOf(id).is_written || UseOf(other).is_written)) {
+          Compare(id, other);
+        }
+      }
+    }
+  }
+
+ private:
+  struct Use {
+    /// Passes of the longest loop that touches the value; 0 where nothing does.
+    int64_t count = 0;
+    bool is_written = false;
+  };
+
+  auto UseOf(ValueId id) -> Use& { return uses_[static_cast<size_t>(id.index)]; }
+  auto CollectUses() -> void {
+    int64_t count = 1;
+    ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+      if (const auto* repeat = op.As<op::Repeat>()) {
+        count = repeat->count;
+      } else if (op.As<op::EndRepeat>() != nullptr) {
+        count = 1;
+      }
+      for (const Access& access : AccessesOf(op.body)) {
+        Use& use = UseOf(access.value);
+        use.count = std::max(use.count, count);
+        use.is_written = use.is_written || access.kind != AccessKind::Read;
+        if (access.kills.valid()) {
+          UseOf(access.kills).count = std::max(UseOf(access.kills).count, count);
+        }
+      }
+    });
+  }
+  auto Moves(ValueId id) -> bool {
+    const RankExpr& offset = plan_.values[id].offset;
+    bool moves = offset.repeat != 0 && UseOf(id).count > 1;
+    for (size_t i = 0; i < NumAxes; ++i) {
+      moves = moves || (offset.axis[i] != 0 && plan_.mesh.size(static_cast<Axis>(i)) > 1);
+    }
+    return moves;
+  }
+  /// From the first byte of the lowest place to behind the last of the highest.
+  auto Reach(ValueId id) -> Interval {
+    const Value& value = plan_.values[id];
+    const auto bounds = BoundsOf(value.offset, plan_.mesh, UseOf(id).count, 0);
+    CHECK(bounds.has_value(), "value %{} lies at {}", id.index, ToText(value.offset));
+    return {bounds->first, bounds->second + value.bytes().value};
+  }
+
+  auto Compare(ValueId id, ValueId other) -> void {
+    const RankExpr& a = plan_.values[id].offset;
+    const RankExpr& b = plan_.values[other].offset;
+    const bool move_alike = a.axis == b.axis && a.repeat == b.repeat && a.clamp == b.clamp && !a.clamp;
+    const Interval reach = Reach(id);
+    const Interval meets = Intersect(reach, Reach(other));
+    const bool covers = !Moves(id) && meets == Reach(other);
+    if (!move_alike && a != b && !meets.empty() && !covers) {
+      const BufferId buffer = plan_.values[id].buffer;
+      findings_.Add("place-differs"_rule,
+                    "values %{} {} at {} and %{} {} at {} of ${} {} share bytes on some ranks, or in some passes of a "
+                    "loop, and not on others",
+                    id.index, plan_.values[id].name, ToText(a), other.index, plan_.values[other].name, ToText(b),
+                    buffer.index, plan_.buffers[buffer].name);
+    }
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+  std::vector<Use> uses_;
+};
+
+}  // namespace
+
+auto VerifyPlaces(const Plan& plan, Findings& findings) -> void { PlaceVerifier(plan, findings).Run(); }
+
+}  // namespace shardc

@@ -1,0 +1,249 @@
+// Samples: over one step the ranks and microbatches read each sample of the step exactly once, those along tp the same
+// ones, and the next step goes on with the next samples; an evaluation reads its set of samples once.
+//
+// A load begins at base + factor * coordinate of the rank + factor * index of the pass + factor * step, and reads B
+// samples. Sorted by their factors, the coordinates and the index are digits of a number: if the least factor is B and
+// each other one the product of the one before and its size, the loads cut [0, samples of a step) in blocks of B, each
+// of one rank and pass. No rank and no step has to be tried.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "compiler/ops/verify_internal.h"
+
+namespace shardc {
+
+namespace {
+
+/// The ops of one section that load samples.
+struct Loads {
+  struct Load {
+    size_t index = 0;
+    /// Of the repeat that it is in.
+    std::optional<size_t> loop;
+    /// Passes of that loop.
+    int64_t count = 1;
+    Split split = Split::Train;
+    const RankExpr* sample = nullptr;
+    HeadId head;
+    bool has_tokens = false;
+  };
+  std::vector<Load> all;
+};
+
+auto CollectLoads(const std::vector<Op>& ops) -> Loads {
+  Loads loads;
+  Loads::Load at;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    at.index = i;
+    if (const auto* repeat = ops[i].As<op::Repeat>()) {
+      at.loop = i;
+      at.count = repeat->count;
+    } else if (ops[i].As<op::EndRepeat>() != nullptr) {
+      at.loop.reset();
+      at.count = 1;
+    } else if (const auto* tokens = ops[i].As<op::LoadTokens>()) {
+      loads.all.push_back(at);
+      loads.all.back().split = tokens->split;
+      loads.all.back().sample = &tokens->sample;
+      loads.all.back().head = tokens->head;
+      loads.all.back().has_tokens = true;
+    } else if (const auto* targets = ops[i].As<op::LoadTargets>()) {
+      loads.all.push_back(at);
+      loads.all.back().split = targets->split;
+      loads.all.back().sample = &targets->sample;
+      loads.all.back().head = targets->head;
+    }
+  }
+  return loads;
+}
+
+class SampleVerifier {
+ public:
+  SampleVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
+
+  auto Run() -> void {
+    for (int s = 0; s < NumSections; ++s) {
+      const auto section = static_cast<SectionKind>(s);
+      const Loads loads = CollectLoads(plan_.section(section).ops);
+      if (section == SectionKind::Data || section == SectionKind::Eval) {
+        Section(section, loads);
+      } else if (!loads.all.empty()) {
+        findings_.AddOp(section, loads.all[0].index, "sample-loads"_rule, "section {} loads no samples",
+                        ToText(section));
+      }
+    }
+  }
+
+ private:
+  /// Ranks that read samples of their own.
+  auto Replicas() const -> int64_t { return plan_.mesh.size(Axis::Replicate) * plan_.mesh.size(Axis::Dp); }
+
+  auto Section(SectionKind section, const Loads& loads) -> void {
+    if (plan_.section(section).ops.empty()) {
+      return;
+    }
+    const auto tokens = std::ranges::count_if(loads.all, [](const Loads::Load& load) { return load.has_tokens; });
+    if (tokens != 1) {
+      findings_.Add("sample-loads"_rule, "section {} has {} load_tokens, expected 1", ToText(section), tokens);
+      return;
+    }
+    const Loads::Load& first =
+        *std::ranges::find_if(loads.all, [](const Loads::Load& load) { return load.has_tokens; });
+    std::vector<HeadId> heads;
+    for (const Loads::Load& load : loads.all) {
+      if (load.split != (section == SectionKind::Data ? Split::Train : Split::Eval)) {
+        findings_.AddOp(section, load.index, "sample-split"_rule, "section {} reads the other split", ToText(section));
+      }
+      if (*load.sample != *first.sample || load.loop != first.loop) {
+        findings_.AddOp(section, load.index, "sample-targets"_rule, "reads from {} on, the tokens are read from {} on",
+                        ToText(*load.sample), ToText(*first.sample));
+      }
+      if (std::ranges::find(heads, load.head) != heads.end()) {
+        findings_.AddOp(section, load.index, "sample-loads"_rule, "these targets are loaded twice");
+      }
+      heads.push_back(load.head);
+    }
+    const std::optional<int64_t> samples = Tile(section, first);
+    if (!samples) {
+      return;
+    }
+    if (section == SectionKind::Data) {
+      Train(first, *samples);
+    } else {
+      Eval(first, *samples);
+    }
+  }
+
+  /// How many samples the ranks and passes read, each once. None where they leave some out or read some twice.
+  auto Tile(SectionKind section, const Loads::Load& load) -> std::optional<int64_t> {
+    const RankExpr& sample = *load.sample;
+    if (sample.axis[static_cast<size_t>(Axis::Tp)] != 0 && plan_.mesh.size(Axis::Tp) > 1) {
+      findings_.AddOp(section, load.index, "sample-by-tp"_rule,
+                      "the ranks along tp, which share each matrix, read other samples: {}", ToText(sample));
+      return std::nullopt;
+    }
+    std::vector<std::pair<int64_t, int64_t>> digits;
+    const auto add = [&](int64_t factor, int64_t size) {
+      if (size > 1) {
+        digits.emplace_back(factor, size);
+      }
+    };
+    add(sample.axis[static_cast<size_t>(Axis::Replicate)], plan_.mesh.size(Axis::Replicate));
+    add(sample.axis[static_cast<size_t>(Axis::Dp)], plan_.mesh.size(Axis::Dp));
+    add(sample.repeat, load.count);
+    std::ranges::sort(digits);
+    int64_t expected = plan_.run.micro_batch;
+    // A coordinate along dp_inner is no digit of its own: it follows from that along dp.
+    bool tiles = sample.base == 0 && !sample.clamp && !sample.equals &&
+                 (sample.axis[static_cast<size_t>(Axis::DpInner)] == 0 || plan_.mesh.size(Axis::DpInner) == 1);
+    for (const auto& [factor, size] : digits) {
+      tiles = tiles && factor == expected && !__builtin_mul_overflow(expected, size, &expected);
+    }
+    if (!tiles) {
+      findings_.AddOp(section, load.index, "sample-tiles"_rule,
+                      "reads {} samples from {} on; over the ranks of replicate and dp and the {} passes that is not "
+                      "each of the first {} once",
+                      plan_.run.micro_batch, ToText(sample), load.count, SamplesOf(load));
+      return std::nullopt;
+    }
+    return expected;
+  }
+  auto SamplesOf(const Loads::Load& load) const -> double {
+    return static_cast<double>(Replicas()) * static_cast<double>(plan_.run.micro_batch) *
+           static_cast<double>(load.count);
+  }
+
+  auto Train(const Loads::Load& load, int64_t samples) -> void {
+    if (samples != SamplesPerStep(plan_) || plan_.run.tokens_per_step % plan_.data.seq != 0) {
+      findings_.AddOp(SectionKind::Data, load.index, "sample-count"_rule,
+                      "the ranks read {} samples of {} tokens a step, and a step has {} tokens", samples,
+                      plan_.data.seq, plan_.run.tokens_per_step);
+    } else if (load.sample->step != samples) {
+      findings_.AddOp(SectionKind::Data, load.index, "sample-step"_rule,
+                      "a step begins {} samples behind the one before, which reads {}", load.sample->step, samples);
+    }
+    if (plan_.Established(PassKind::Shard)) {
+      Views(load);
+    }
+  }
+
+  auto Eval(const Loads::Load& load, int64_t samples) -> void {
+    const auto sources = std::max<int64_t>(1, std::ssize(plan_.data.sources));
+    int64_t held_out = 0;
+    const bool fits =
+        !__builtin_mul_overflow((plan_.data.eval_tokens - 1) / plan_.data.seq, sources, &held_out) && held_out >= 1;
+    // The last pass may read behind the end, where there are no targets, but not begin there on every rank.
+    if (!fits || samples < held_out || samples - samples / load.count >= held_out) {
+      findings_.AddOp(SectionKind::Eval, load.index, "sample-count"_rule,
+                      "the ranks read {} samples in {} passes; {} tokens are held out of each of {} sources, in {} "
+                      "samples",
+                      samples, load.count, plan_.data.eval_tokens, sources, held_out);
+    }
+    if (load.sample->step != 0) {
+      findings_.AddOp(SectionKind::Eval, load.index, "sample-step"_rule, "evaluations read other samples by step: {}",
+                      ToText(*load.sample));
+    }
+  }
+
+  /// Each pass of the step reads one microbatch, and what is outside of a loop all of them.
+  auto Views(const Loads::Load& load) -> void {
+    std::unordered_map<BufferId, const Value*> loaded;
+    for (const Op& op : plan_.section(SectionKind::Data).ops) {
+      for (const Access& access : AccessesOf(op.body)) {
+        if (access.kind != AccessKind::Read &&
+            (op.As<op::LoadTokens>() != nullptr || op.As<op::LoadTargets>() != nullptr)) {
+          loaded[plan_.values[access.value].buffer] = &plan_.values[access.value];
+        }
+      }
+    }
+    std::optional<int64_t> passes;
+    const std::vector<Op>& ops = plan_.section(SectionKind::Step).ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (const auto* repeat = ops[i].As<op::Repeat>()) {
+        passes = repeat->count;
+      } else if (ops[i].As<op::EndRepeat>() != nullptr) {
+        passes.reset();
+      }
+      for (const Access& access : AccessesOf(ops[i].body)) {
+        const Value& view = plan_.values[access.value];
+        const auto found = loaded.find(view.buffer);
+        if (found != loaded.end() && !Reads(view, *found->second, load.count, passes)) {
+          findings_.AddOp(SectionKind::Step, i, "sample-view"_rule,
+                          "reads {} at {}, in {} passes; {} microbatches of {} bytes are loaded, to {}", access.field,
+                          ToText(view.offset), passes.value_or(1), load.count, found->second->bytes().value,
+                          ToText(found->second->offset));
+        }
+      }
+    }
+  }
+  static auto Reads(const Value& view, const Value& loaded, int64_t microbatches, std::optional<int64_t> passes)
+      -> bool {
+    const int64_t bytes = loaded.bytes().value;
+    const int64_t place = view.offset.base - loaded.offset.base;
+    const bool is_plain = view.offset.axis == loaded.offset.axis && view.offset.clamp == loaded.offset.clamp;
+    if (microbatches == 1) {
+      return is_plain && (view.offset.repeat == 0 || passes.value_or(1) == 1);
+    }
+    if (passes) {
+      return is_plain && *passes == microbatches && view.offset.repeat == loaded.offset.repeat && place >= 0 &&
+             place + view.bytes().value <= bytes;
+    }
+    return is_plain && loaded.offset.repeat == bytes && place == 0 && view.bytes().value == bytes * microbatches;
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+auto VerifySamples(const Plan& plan, Findings& findings) -> void {
+  if (plan.Established(PassKind::Build)) {
+    SampleVerifier(plan, findings).Run();
+  }
+}
+
+}  // namespace shardc
