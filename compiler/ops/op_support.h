@@ -59,6 +59,8 @@ auto ExpectScratch(OpCheck& check, const Plan& plan, const Body& op, PlanRule co
   if (!op.scratch.valid() || !check.failures().empty()) {
     return;
   }
+  check.Expect(plan.values[op.scratch].dtype == DType::F32, constraint, "scratch is {}, expected f32",
+               ToText(plan.values[op.scratch].dtype));
   const Bytes needed = ScratchBytes(op, plan);
   check.Expect(BytesOf(plan, op.scratch) == needed, constraint, "scratch has {} B, needs {} B",
                BytesOf(plan, op.scratch).value, needed.value);

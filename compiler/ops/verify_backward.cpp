@@ -154,6 +154,8 @@ class BackwardVerifier {
   auto Gradients() -> void;
   auto CheckGradient(SubVectorId id, const Segment& segment, const std::vector<TermId>& vectors) -> bool;
   auto Norm() -> void;
+  /// Asks of what the last op of `run` added to that it began at zero.
+  auto CheckSums(SectionKind section, size_t index, const SymbolicRun& run) -> void;
   /// Follows the evaluation on the samples of the step's first microbatch.
   auto Evaluation() -> void;
   /// Puts what the step's first microbatch has in the place of what the op loads.
@@ -215,6 +217,7 @@ auto BackwardVerifier::Follow(size_t index) -> void {
     return;
   }
   run_.Run(op);
+  CheckSums(SectionKind::Step, index, run_);
   if (const auto* gather = ParameterGatherOf(plan_, op)) {
     const auto slice = vector_of_slice_.find(run_.touched()[0].second);
     if (slice != vector_of_slice_.end()) {
@@ -472,6 +475,17 @@ auto BackwardVerifier::Norm() -> void {
   }
 }
 
+auto BackwardVerifier::CheckSums(SectionKind section, size_t index, const SymbolicRun& run) -> void {
+  for (const auto& [value, term] : run.touched()) {
+    const Term& sum = terms_[term];
+    const auto* fill = sum.kind == TermKind::Sum ? terms_[sum.operands[0]].As<op::Fill>() : nullptr;
+    if (fill != nullptr && fill->value != 0) {
+      findings_.AddOp(section, index, "sum-start"_rule, "adds to {}, which begins at {}", plan_.values[value].name,
+                      fill->value);
+    }
+  }
+}
+
 auto BackwardVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> void {
   const auto* tokens = op.As<op::LoadTokens>();
   const auto* targets = op.As<op::LoadTargets>();
@@ -506,6 +520,7 @@ auto BackwardVerifier::Evaluation() -> void {
       LoadAsInStep(op, evaluation);
     } else if (op.As<op::Repeat>() == nullptr && op.As<op::EndRepeat>() == nullptr) {
       evaluation.Run(op);
+      CheckSums(SectionKind::Eval, i, evaluation);
     }
     const auto own = LossOf(op);
     if (!own) {

@@ -1,5 +1,5 @@
-// Order over streams: two ops that touch the same bytes, or the same scalar, and do not both only read, are ordered by
-// their stream or by a chain of signals and waits. Life ends at such an order, not at a place in the list.
+// Order over streams: two ops that touch the same bytes, the same scalar or the checkpoint that is written, and do not
+// both only read, are ordered by their stream or by a chain of signals and waits. Life ends at such an order, not at a place in the list.
 //
 // Each op has a vector clock: the join of the clocks of the op before it on its stream and of the ops whose signals it
 // waits for. Per byte range the last writer and the last reader of each stream are kept; the next op to touch the range
@@ -116,6 +116,10 @@ class OrderRun {
         TouchOne(scalars_[static_cast<size_t>(scalar.index)], writes,
                  [&] { return "scalar " + plan_.scalars[scalar].name; });
       }
+      if (op.As<op::SaveBegin>() != nullptr || op.As<op::SaveShard>() != nullptr ||
+          op.As<op::SaveCommit>() != nullptr) {
+        TouchOne(checkpoint_, true, [] { return "the checkpoint"; });
+      }
       if (!op.when.always()) {
         TouchOne(scalars_[static_cast<size_t>(op.when.scalar.index)], false,
                  [&] { return "scalar " + plan_.scalars[op.when.scalar].name; });
@@ -200,6 +204,8 @@ class OrderRun {
   std::array<Ranges, NumArenas> arenas_;
   std::map<BufferId, Ranges> buffers_;
   std::vector<Touches> scalars_;
+  /// The files that a save writes.
+  Touches checkpoint_;
   Moment own_;
   Clock clock_{};
   bool reported_ = false;

@@ -142,8 +142,17 @@ TEST(Backward, OfAForwardWithoutALossIsUnknown) {
 }
 
 TEST(Norm, HasEachGradientOnceAndScalesByItsFactor) {
+  // What is told as the norm is the norm still; the updates take it too.
   EXPECT_EQ(LabelAfter<op::ClipFactor>(Square({}),
-                                       [](Plan&, Op&, op::ClipFactor& clip) { std::swap(clip.norm, clip.factor); }),
+                                       [](Plan& plan, Op&, op::ClipFactor& clip) {
+                                         for (Op& op : plan.section(SectionKind::Step).ops) {
+                                           auto* read = std::get_if<op::ReadScalar>(&op.body);
+                                           if (read != nullptr && read->value == clip.norm) {
+                                             read->value = clip.factor;
+                                           }
+                                         }
+                                         std::swap(clip.norm, clip.factor);
+                                       }),
             "[clip-factor]");
   // Two blocks are of one size: the squares of one stand for those of the other.
   std::vector<op::SumSquares*> squares;
@@ -171,6 +180,19 @@ TEST(Evaluation, IsOfTheModelThatIsTrained) {
   const auto findings = VerifyPlan(plan);
   ASSERT_EQ(findings.size(), 1);
   EXPECT_THAT(findings[0], testing::EndsWith("[eval-differs]"));
+}
+
+TEST(Evaluation, AddsUpFromZero) {
+  Plan plan = Square({});
+  for (Op& op : plan.section(SectionKind::Eval).ops) {
+    if (auto* fill = std::get_if<op::Fill>(&op.body)) {
+      fill->value = 1;
+      break;
+    }
+  }
+  const auto findings = VerifyPlan(plan);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_THAT(findings[0], testing::EndsWith("[sum-start]"));
 }
 
 }  // namespace
