@@ -31,7 +31,8 @@ class GatherVerifier {
     whole_.clear();
     kept_.clear();
     const std::vector<Op>& ops = plan_.section(section).ops;
-    for (size_t i = 0; i < ops.size(); ++i) {
+    // After an op that is wrong, others gather or read what it made.
+    for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
       if (const auto* gather = ParameterGatherOf(plan_, ops[i])) {
         Gather(section, i, *gather);
       } else if (const auto* copy = ops[i].As<op::Copy>(); copy != nullptr && IsGathered(copy->x)) {

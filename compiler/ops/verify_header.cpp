@@ -37,7 +37,7 @@ class HeaderVerifier {
     for (const SectionKind section : {SectionKind::Constants, SectionKind::Step, SectionKind::Eval}) {
       const std::vector<Op>& ops = plan_.section(section).ops;
       Producers(ops);
-      for (size_t i = 0; i < ops.size(); ++i) {
+      for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
         section_ = section;
         index_ = i;
         Check(ops[i]);
@@ -244,6 +244,9 @@ auto HeaderVerifier::CheckFrequency(const op::RopeTable& table) -> void {
   const Dims& shape = plan_.values[table.table].shape;
   Expect("header-seq"_rule, "seq", sizes_.seq, shape[0]);
   Expect("header-heads"_rule, "head_dim", sizes_.head_dim, 2 * shape[2]);
+  if (!findings_.empty()) {
+    return;
+  }
   const auto as_double = [](int64_t n) { return static_cast<double>(n); };
   const ExprVariables variables{{"layers", as_double(sizes_.layers)},     {"hidden", as_double(sizes_.hidden)},
                                 {"heads", as_double(sizes_.heads)},       {"kv_heads", as_double(sizes_.kv_heads)},

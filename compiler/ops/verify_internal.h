@@ -111,25 +111,28 @@ auto ForEachOp(const Plan& plan, Function&& function) -> void {
   }
 }
 
-// The parts, in the order in which they run. Findings in the first two end the verification: the others rely on them.
+// The parts, in the order in which they run. The first that finds something ends the verification: the others rely on
+// what it proves, and would say under other labels what follows from it.
 auto VerifyStructure(const Plan& plan, Findings& findings) -> void;
 auto VerifySources(const Plan& plan, Findings& findings) -> void;
 auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
-auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
+auto VerifySegments(const Plan& plan, Findings& findings) -> void;
 auto VerifyOps(const Plan& plan, Findings& findings) -> void;
+auto VerifyPredicates(const Plan& plan, Findings& findings) -> void;
 auto VerifyState(const Plan& plan, Findings& findings) -> void;
 auto VerifySaves(const Plan& plan, Findings& findings) -> void;
 auto VerifyGathers(const Plan& plan, Findings& findings) -> void;
 auto VerifyTokens(const Plan& plan, Findings& findings) -> void;
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void;
-auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
-auto VerifyLives(const Plan& plan, Findings& findings) -> void;
-auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
-auto VerifyBackward(const Plan& plan, Findings& findings) -> void;
-auto VerifyScalars(const Plan& plan, Findings& findings) -> void;
-auto VerifyUpdate(const Plan& plan, Findings& findings) -> void;
 auto VerifySamples(const Plan& plan, Findings& findings) -> void;
 auto VerifyHeader(const Plan& plan, Findings& findings) -> void;
+auto VerifyScalars(const Plan& plan, Findings& findings) -> void;
+auto VerifyUpdate(const Plan& plan, Findings& findings) -> void;
+auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
 auto VerifyPlaces(const Plan& plan, Findings& findings) -> void;
+auto VerifyLives(const Plan& plan, Findings& findings) -> void;
+auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
+auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
+auto VerifyBackward(const Plan& plan, Findings& findings) -> void;
 
 }  // namespace shardc

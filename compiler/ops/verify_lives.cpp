@@ -95,7 +95,7 @@ class LivesVerifier {
  private:
   auto Run(SectionKind section, const HeldState& before) -> SectionRun {
     SectionRun run(plan_, uses_, section, coordinates_, states_, findings_);
-    if (!plan_.section(section).ops.empty() && !findings_.full()) {
+    if (!plan_.section(section).ops.empty() && findings_.empty()) {
       run.Start(before);
       WalkSection(plan_.section(section).ops, run);
       run.Finish();
@@ -104,7 +104,7 @@ class LivesVerifier {
   }
   /// What is held behind a section that found `before`.
   auto Follow(SectionKind section, const HeldState& before) -> HeldState {
-    const bool runs = !plan_.section(section).ops.empty() && !findings_.full();
+    const bool runs = !plan_.section(section).ops.empty() && findings_.empty();
     return runs ? Run(section, before).Held() : before;
   }
 

@@ -23,8 +23,8 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
     return;
   }
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    // Terms may go on from pass to pass of a loop as they are.
-    if (op.As<op::Carry>() != nullptr) {
+    // Terms may go on from pass to pass of a loop as they are. After an op that is wrong, others read what it made.
+    if (op.As<op::Carry>() != nullptr || !findings.empty()) {
       return;
     }
     const AxisSet summed = SummedAxes(plan, op);

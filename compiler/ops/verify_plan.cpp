@@ -104,34 +104,16 @@ auto VerifyOps(const Plan& plan, Findings& findings) -> void {
 
 auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
   Findings findings(plan);
-  // Ids and sizes first: what follows relies on them.
-  VerifyStructure(plan, findings);
-  VerifySources(plan, findings);
-  if (findings.empty()) {
-    VerifyMemory(plan, findings);
-  }
-  if (findings.empty()) {
-    VerifyEvents(plan, findings);
-    VerifyOps(plan, findings);
-    const bool are_ops_sound = findings.empty();
-    VerifyState(plan, findings);
-    VerifySaves(plan, findings);
-    VerifyGathers(plan, findings);
-    VerifyTokens(plan, findings);
-    VerifyPlacements(plan, findings);
-    if (are_ops_sound) {
-      VerifyHeader(plan, findings);
+  // What a part finds, later ones would find the consequences of: the first that finds anything is the last to look.
+  for (const auto part :
+       {VerifyStructure, VerifySources, VerifyMemory,  VerifySegments, VerifyOps,        VerifyPredicates,
+        VerifyState,     VerifySaves,   VerifyGathers, VerifyTokens,   VerifyPlacements, VerifySamples,
+        VerifyHeader,    VerifyScalars, VerifyUpdate,  VerifyTriggers, VerifyPlaces,     VerifyLives,
+        VerifyEvents,    VerifyOrder,   VerifyBackward}) {
+    part(plan, findings);
+    if (!findings.empty()) {
+      break;
     }
-    VerifySamples(plan, findings);
-    VerifyScalars(plan, findings);
-    VerifyUpdate(plan, findings);
-    VerifyTriggers(plan, findings);
-    VerifyPlaces(plan, findings);
-    VerifyLives(plan, findings);
-    VerifyOrder(plan, findings);
-  }
-  if (findings.empty()) {
-    VerifyBackward(plan, findings);
   }
   return std::move(findings).list();
 }

@@ -165,7 +165,7 @@ class SampleVerifier {
       findings_.AddOp(SectionKind::Data, load.index, "sample-step"_rule,
                       "a step begins {} samples behind the one before, which reads {}", load.sample->step, samples);
     }
-    if (plan_.Established(PassKind::Shard)) {
+    if (findings_.empty() && plan_.Established(PassKind::Shard)) {
       Views(load);
     }
   }

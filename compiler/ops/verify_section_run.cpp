@@ -165,7 +165,9 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
              buffer_id.index, buffer.name);
     }
   }
-  CheckName(id);
+  if (findings_.empty()) {
+    CheckName(id);
+  }
   state.used = now_;
 }
 
@@ -212,10 +214,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   DefinedPiece piece{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
   At(access.value).fresh = access.kills.valid() ? At(access.kills).fresh : now_ + 1;
   if (access.kills.valid()) {
-    if (plan_.values[access.kills].buffer != value.buffer || Range(access.kills) != range) {
-      Report("overwrite-mismatch"_rule, "{} is written over {}, which lies in other bytes", Name(access.value),
-             Name(access.kills));
-    }
+    // The constraints of the ops ask that both are the same bytes.
     piece.killed_at = now_ + 1;
     piece.killed = range;
     piece.killed_by = index_;
@@ -251,7 +250,8 @@ auto SectionRun::CheckOverlaps(const AccessList& accesses) -> void {
           plan_.values[a.value].buffer != plan_.values[b.value].buffer) {
         continue;
       }
-      const bool overwritten = b.kind == AccessKind::Read && b.value == a.kills;
+      // What an op adds onto, it reads under no other name: it would read sums.
+      const bool overwritten = b.kind == AccessKind::Read && b.value == a.kills && a.kind == AccessKind::Write;
       if (!overwritten && !Intersect(Range(a.value), Range(b.value)).empty()) {
         Report("operand-overlap"_rule, "writes {} ({}) on bytes of {} ({})", Name(a.value), a.field, Name(b.value),
                b.field);
@@ -277,7 +277,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
   const Op& op = plan_.section(section_).ops[index];
   if (const auto* release = op.As<op::Release>()) {
     Release(release->buffer);
-    return !findings_.full() && findings_.Spend(1);
+    return findings_.empty() && findings_.Spend(1);
   }
   const AccessList accesses = AccessesOf(op.body);
   TouchFields fields;
@@ -291,7 +291,12 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
       Read(access.kills.valid() ? access.kills : access.value, fields.sub_vector);
     }
   }
-  CheckOverlaps(accesses);
+  if (findings_.empty()) {
+    CheckOverlaps(accesses);
+  }
+  if (!findings_.empty()) {
+    return false;
+  }
   for (const Access& access : accesses) {
     if (access.kind == AccessKind::Read) {
       continue;
@@ -309,8 +314,11 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
     } else {
       Write(access, count);
     }
+    if (!findings_.empty()) {
+      return false;
+    }
   }
-  return !findings_.full() && findings_.Spend(1);
+  return findings_.Spend(1);
 }
 
 auto SectionRun::End(size_t) -> bool {
@@ -336,11 +344,11 @@ auto SectionRun::End(size_t) -> bool {
              plan_.buffers[id].name, total(before), total(after));
     }
   }
-  return !findings_.full();
+  return findings_.empty();
 }
 
 auto SectionRun::Finish() -> void {
-  if (!strict_ || !plan_.Established(PassKind::Lifecycle)) {
+  if (!findings_.empty() || !strict_ || !plan_.Established(PassKind::Lifecycle)) {
     return;
   }
   for (const BufferId id : states_.buffers.Touched()) {

@@ -114,6 +114,11 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
 
 auto StateVerifier::SliceValues(SubVectorId id) -> void {
   const SubVector& sub_vector = plan_.sub_vectors[id];
+  const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
+  if ((sub_vector.compute != master) != sub_vector.compute_copy.valid()) {
+    findings_.Add("copy-unset"_rule, "{} is kept in {}, computes in {} and has {} copy in it", NameOf(id),
+                  ToText(master), ToText(sub_vector.compute), sub_vector.compute_copy.valid() ? "a" : "no");
+  }
   const int64_t slice = sub_vector.length / plan_.mesh.size(sub_vector.axes);
   for (const StateRole role : StateRoles) {
     const ValueId value = StateOf(sub_vector, role);
@@ -135,12 +140,17 @@ auto StateVerifier::Segments() -> void {
   std::vector<int> homes(static_cast<size_t>(plan_.parameters.size()), 0);
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     SegmentsOf(id, homes);
-    SliceValues(id);
   }
   for (const ParameterId id : plan_.parameters.ids()) {
     if (homes[static_cast<size_t>(id.index)] != 1) {
       findings_.Add("parameter-home"_rule, "{} lies in {} segments", plan_.parameters[id].name,
                     homes[static_cast<size_t>(id.index)]);
+    }
+  }
+  // Slices are of vectors that are sound.
+  for (const SubVectorId id : plan_.sub_vectors.ids()) {
+    if (findings_.empty()) {
+      SliceValues(id);
     }
   }
 }
@@ -327,11 +337,7 @@ auto StateVerifier::Copies(SectionKind section) -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const Copy& copy = copies[static_cast<size_t>(id.index)];
-    const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
-    if ((sub_vector.compute != master) != sub_vector.compute_copy.valid()) {
-      findings_.Add("copy-unset"_rule, "{} is kept in {}, computes in {} and has {} copy in it", NameOf(id),
-                    ToText(master), ToText(sub_vector.compute), sub_vector.compute_copy.valid() ? "a" : "no");
-    } else if (sub_vector.compute_copy.valid() && sub_vector.shard.valid() && (copy.made != 1 || copy.stale)) {
+    if (sub_vector.compute_copy.valid() && sub_vector.shard.valid() && (copy.made != 1 || copy.stale)) {
       findings_.Add("copy-stale"_rule, "section {} makes the {} copy of {} {} times{}", ToText(section),
                     ToText(sub_vector.compute), NameOf(id), copy.made, copy.stale ? ", not of what it leaves" : "");
     }
@@ -340,13 +346,15 @@ auto StateVerifier::Copies(SectionKind section) -> void {
 
 }  // namespace
 
-auto VerifyState(const Plan& plan, Findings& findings) -> void {
-  if (!plan.Established(PassKind::Shard)) {
-    return;
+auto VerifySegments(const Plan& plan, Findings& findings) -> void {
+  if (plan.Established(PassKind::Shard)) {
+    StateVerifier(plan, findings).Segments();
   }
-  StateVerifier verifier(plan, findings);
-  verifier.Segments();
+}
+
+auto VerifyState(const Plan& plan, Findings& findings) -> void {
   if (plan.Established(PassKind::Lifecycle)) {
+    StateVerifier verifier(plan, findings);
     verifier.Init();
     verifier.Step();
     verifier.Copies(SectionKind::Init);

@@ -413,10 +413,8 @@ auto VerifyStructure(const Plan& plan, Findings& findings) -> void {
   verifier.Loops();
 }
 
-auto VerifyEvents(const Plan& plan, Findings& findings) -> void {
-  StructureVerifier verifier(plan, findings);
-  verifier.Events();
-  verifier.Predicates();
-}
+auto VerifyPredicates(const Plan& plan, Findings& findings) -> void { StructureVerifier(plan, findings).Predicates(); }
+
+auto VerifyEvents(const Plan& plan, Findings& findings) -> void { StructureVerifier(plan, findings).Events(); }
 
 }  // namespace shardc

@@ -103,6 +103,8 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
           axes != use.axes) {
         findings.AddOp(section, index, "vocab-axes"_rule, "takes the vocabulary as cut over {}, %{} is over {}",
                        ToText(use.axes), use.matrix.index, ToText(axes));
+        // How many rows there are together follows from the axes.
+        continue;
       }
     }
     if (!use.ids.valid()) {

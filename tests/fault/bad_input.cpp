@@ -171,7 +171,7 @@ TEST_F(BadInput, Plans) {
       {moved({"buffer ", " persistent head.exp_avg_sq "}, -64), {"overlap in the persistent arena [buffer-overlap]"}},
       {moved({"buffer ", " persistent head.exp_avg_sq "}, int64_t{1} << 30),
        {"the persistent arena has", "[outside-arena]"}},
-      {Edited(plan, {{"mesh=dp:2", "mesh=dp:3"}}), {"does not verify", "shard is f32[", "[initialize-c1]"}},
+      {Edited(plan, {{"mesh=dp:2", "mesh=dp:3"}}), {"does not verify", "no multiple of 3 ranks", "[sub-vector-length]"}},
       {Edited(plan, {{"mesh=dp:2", "mesh=dp:1"}}), {"does not verify"}},
       {Edited(plan, {{"plan version=1 ", "plan version=2 "}}),
        {"1:1: the plan has format version 2, this program reads version 1"}},

@@ -1,4 +1,4 @@
-// Plans that begin from a checkpoint: what the verifier and the reader of plan texts hold them to.
+// Plans that begin from a checkpoint: what they load, and what the reader of plan texts holds them to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 namespace shardc {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -47,48 +46,6 @@ TEST(SeedPlan, LoadsWhatTheSeedHasAndGeneratesTheRest) {
   EXPECT_EQ(PlanHash(moved), PlanHash(plan));
   moved.seed.manifest[0] = moved.seed.manifest[0] == '0' ? '1' : '0';
   EXPECT_NE(PlanHash(moved), PlanHash(plan));
-}
-
-TEST(SeedPlan, WrongPlansAreRejected) {
-  const std::string text = PrintPlan(SeedPlan());
-  const std::string load = LineWith(text, {"load_parameter", "parameter=p1 "}) + "\n";
-  const std::string generate = LineWith(text, {" initialize "}) + "\n";
-  const std::string norm = LineWith(text, {"  seed_tensor model.norm.weight"}) + "\n";
-  const std::string head = LineWith(text, {"  seed_tensor lm_head.weight"}) + "\n";
-  struct Case {
-    std::string what;
-    Edits edits;
-    std::string label;
-  };
-  const std::vector<Case> cases{
-      {"a parameter that is not loaded", {{load, ""}}, "init-missing"},
-      {"a parameter that is loaded twice", {{load, load + load}}, "init-twice"},
-      {"a parameter that is loaded and generated",
-       {{load, load + Edited(load, {{"load_parameter", "initialize"}})}},
-       "init-loaded"},
-      {"a parameter that is generated though its rule says loaded",
-       {{load, Edited(load, {{"load_parameter", "initialize"}})}},
-       "init-loaded"},
-      {"a parameter that is loaded though its rule is a formula",
-       {{generate, Edited(generate, {{"initialize", "load_parameter"}})}},
-       "load_parameter-c3"},
-      {"a load under a predicate",
-       {{load, Edited(load, {{"parameter=p1 ", "parameter=p1 when=@step "}})}},
-       "init-place"},
-      {"a tensor that the seed does not have", {{norm, ""}}, "there is no tensor `model.norm.weight` in the seed"},
-      {"a tensor of another shape", {{norm, Edited(norm, {{"[8]", "[9]"}})}}, "init-formula"},
-      {"a tensor of a type that parameters have not", {{norm, Edited(norm, {{"f32", "f64"}})}}, "seed-tensor"},
-      {"a tensor twice", {{norm, norm + norm}}, "seed-order"},
-      {"a tensor out of order", {{norm, ""}, {head, norm + head}}, "seed-order"},
-      {"a load into another sub-vector",
-       {{load, Edited(load, {{"sub_vector=v1", "sub_vector=v0"}})}},
-       "load_parameter-c2"},
-  };
-  for (const Case& test : cases) {
-    const auto plan = ParsePlan(Edited(text, test.edits));
-    ASSERT_TRUE(plan.ok()) << test.what << ": " << plan.error().message;
-    EXPECT_THAT(VerifyPlan(*plan), Contains(HasSubstr(test.label))) << test.what;
-  }
 }
 
 TEST(SeedPlan, MutantsAreReadAndJudgedInBoundedTime) {

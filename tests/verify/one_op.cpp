@@ -1,10 +1,9 @@
 // Constraints of single ops, each by a plan of that op alone which breaks it and nothing else: types that no kernel
 // computes in, sizes at which the formula of a cost or of scratch would divide by 0 or overflow, constants that mean
-// nothing. Most constraints have their case beside the whole plans of verify.cpp.
-#include <gtest/gtest.h>
-
+// nothing. Each constraint has a case in cases/ops.txt too, or is one that a plan of modest size cannot break.
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "tests/verify/coded_cases.h"
 
 namespace shardc {
 namespace {
@@ -120,17 +119,19 @@ const BrokenOp BrokenOps[] = {
      {{1, 0}}},
 };
 
-TEST(VerifyOps, RejectsEachBrokenOpByItsConstraint) {
+}  // namespace
+
+auto OneOpCases() -> std::vector<CodedCase> {
+  std::vector<CodedCase> cases;
   for (const BrokenOp& broken : BrokenOps) {
     const std::string text = PlanOf(broken);
-    SCOPED_TRACE(text);
-    const auto plan = ParsePlan(text);
-    ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const std::vector<std::string> findings = VerifyPlan(*plan);
-    ASSERT_FALSE(findings.empty());
-    EXPECT_TRUE(findings.front().ends_with(fmt::format("[{}]", broken.rule))) << findings.front();
+    cases.push_back({text, broken.rule, [text] {
+                       const auto plan = ParsePlan(text);
+                       CHECK(plan.ok(), "{}", plan.error().message);
+                       return VerifyPlan(*plan);
+                     }});
   }
+  return cases;
 }
 
-}  // namespace
 }  // namespace shardc

@@ -1,0 +1,103 @@
+#include "tests/verify/coded_cases.h"
+
+#include <cmath>
+
+#include "compiler/ops/verify_plan.h"
+#include "compiler/plan/text.h"
+#include "tests/support/plan_samples.h"
+
+namespace shardc {
+
+namespace {
+
+template <class Body>
+auto FirstOp(Plan& plan, SectionKind section = SectionKind::Step) -> Op& {
+  for (Op& op : plan.section(section).ops) {
+    if (op.As<Body>() != nullptr) {
+      return op;
+    }
+  }
+  CHECK(false, "no {} in {}", Body::Mnemonic, ToText(section));
+}
+template <class Body>
+auto FirstBody(Plan& plan) -> Body& {
+  return std::get<Body>(FirstOp<Body>(plan).body);
+}
+
+/// A buffer in many pieces, each overwritten in place, and many reads of the whole.
+auto HostilePlan() -> std::string {
+  std::string text =
+      "plan version=1 mesh=1 device=cpu kernels=fused\npasses schedule\nbuffer $0 transient x bytes=80000 "
+      "category=data\n"
+      "buffer $1 transient y bytes=8 category=data\nvalue %0 = $0[0] i32[20000]\nvalue %1 = $1[0] f64[1]\n";
+  std::string ops = "section step {\n";
+  for (int i = 0; i < 20'000; ++i) {
+    text += fmt::format("value %{} = $0[{}] f32[1]\nvalue %{} = $0[{}] f32[1]\n", 2 * i + 2, 4 * i, 2 * i + 3, 4 * i);
+    ops += fmt::format("  compute fill out=%{} value=0\n  compute all_reduce x=%{} y=%{} axes=dp\n", 2 * i + 2,
+                       2 * i + 2, 2 * i + 3);
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    ops += "  compute count_valid targets=%0 count=%1\n  compute release buffer=$1\n";
+  }
+  return text + ops + "}\n";
+}
+
+auto JudgeHostilePlan() -> std::vector<std::string> {
+  const auto plan = ParsePlan(HostilePlan());
+  CHECK(plan.ok(), "{}", plan.error().message);
+  return VerifyPlan(*plan);
+}
+
+}  // namespace
+
+auto CodedCases() -> std::vector<CodedCase> {
+  static const Plan valid = CompileSample();
+  std::vector<CodedCase> cases;
+  const auto add = [&](const char* what, const char* label, void (*edit)(Plan&)) {
+    cases.push_back({what, label, [edit] {
+                       Plan plan = valid;
+                       edit(plan);
+                       return VerifyPlan(plan);
+                     }});
+  };
+  add("an operand that there is not", "id-out-of-range",
+      [](Plan& p) { FirstBody<op::Embedding>(p).weight = ValueId{1 << 30}; });
+  add("the release of a buffer that there is not", "id-out-of-range",
+      [](Plan& p) { FirstBody<op::Release>(p).buffer = BufferId{1 << 30}; });
+  add("a wait for an event that there is not", "id-out-of-range",
+      [](Plan& p) { p.section(SectionKind::Step).ops[0].waits.push_back(EventId{1 << 30}); });
+  add("a signal of an event that there is not", "id-out-of-range",
+      [](Plan& p) { p.section(SectionKind::Step).ops[0].signals = EventId{1 << 30}; });
+  add("a predicate on a scalar that there is not", "id-out-of-range",
+      [](Plan& p) { p.section(SectionKind::Step).ops[0].when.scalar = ScalarId{1 << 30}; });
+  add("a value in a buffer that there is not", "id-out-of-range",
+      [](Plan& p) { p.values[ValueId{0}].buffer = BufferId{1 << 30}; });
+  add("a sub-vector of a unit that there is not", "id-out-of-range",
+      [](Plan& p) { p.sub_vectors[SubVectorId{0}].unit = UnitId{-2}; });
+  add("a segment of a parameter that there is not", "id-out-of-range",
+      [](Plan& p) { p.sub_vectors[SubVectorId{0}].segments[0].parameter = ParameterId{99}; });
+  add("a halt at a scalar that there is not", "id-out-of-range",
+      [](Plan& p) { p.halts.push_back({.scalar = ScalarId{99}, .code = ExitCode::Ok}); });
+  add("a loop without an end", "repeat-nesting", [](Plan& p) { FirstOp<op::EndRepeat>(p).body = op::SaveCommit{}; });
+  add("an end without a loop", "repeat-nesting", [](Plan& p) {
+    std::vector<Op>& ops = p.section(SectionKind::Step).ops;
+    ops.insert(ops.begin(), Op{.body = op::EndRepeat{}});
+  });
+  add("an op without a body", "op-empty", [](Plan& p) {
+    std::vector<Op>& ops = p.section(SectionKind::Step).ops;
+    ops.insert(ops.begin(), Op{});
+  });
+  add("a constant that is no number", "not-finite", [](Plan& p) {
+    for (Op& op : p.section(SectionKind::Step).ops) {
+      if (auto* adamw = std::get_if<op::Adamw>(&op.body)) {
+        adamw->beta1 = NAN;
+      }
+    }
+  });
+  add("a learning-rate scale without bound", "not-finite", [](Plan& p) { p.groups[GroupId{0}].lr_scale = INFINITY; });
+  add("fewer events than none", "too-many", [](Plan& p) { p.num_events = -1; });
+  cases.push_back({"byte ranges that take too long to follow", "too-complex", JudgeHostilePlan});
+  return cases;
+}
+
+}  // namespace shardc

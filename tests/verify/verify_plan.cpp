@@ -1,0 +1,79 @@
+// What the verifier says, and where it says nothing. What it rejects is in tests/verify/cases, as text.
+#include "compiler/ops/verify_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/plan/text.h"
+#include "tests/support/plan_lines.h"
+#include "tests/support/plan_samples.h"
+#include "tests/verify/broken_plan.h"
+
+namespace shardc {
+namespace {
+
+/// What is found in the sample with these keys of the recipe, after the changes.
+auto FindingsAfter(const std::string& plan, std::vector<std::string> changes) -> std::vector<std::string> {
+  const BrokenPlanResult result = JudgeBrokenPlan(
+      {.place = {}, .what = {}, .plan = plan, .after = {}, .changes = std::move(changes), .expect = {}});
+  EXPECT_EQ(result.error, "");
+  return result.findings;
+}
+
+TEST(VerifyPlan, ShowsTheOpTheFactsAndTheUnit) {
+  EXPECT_THAT(FindingsAfter("", {"drop step all_gather"}),
+              testing::Contains(testing::MatchesRegex("step op [0-9]+ `compute embedding tokens=.* hold nothing: unit "
+                                                      "embed is not gathered \\[read-undefined\\]")));
+}
+
+TEST(VerifyPlan, OpsOnASliceNeedItsSegmentsAndNotItsPadding) {
+  // One rank and one microbatch: nothing sums the gradients, and nothing clears the padding between them.
+  const char* one = "mesh.dp=1 batch.global=2";
+  ASSERT_EQ(VerifyPlan(CompileSample({"mesh.dp=1", "batch.global=2"})), std::vector<std::string>{});
+  EXPECT_THAT(
+      FindingsAfter(one, {"drop step release buffer=(step matmul transpose_a=true .scratch .buffer)",
+                          "drop step matmul transpose_a=true"}),
+      testing::Contains(testing::AllOf(testing::HasSubstr("sum_squares"), testing::EndsWith("[read-undefined]"))));
+}
+
+TEST(VerifyPlan, APlanWhosePassesRanInAnotherOrderIsNotRunnable) {
+  const Plan valid = CompileSample();
+  EXPECT_EQ(VerifyRunnable(valid), std::vector<std::string>{});
+  const auto expect_missing = [](const Plan& plan) {
+    const std::vector<std::string> findings = VerifyRunnable(plan);
+    ASSERT_EQ(findings.size(), 1);
+    EXPECT_EQ(LabelOf(findings[0]), "pass-missing");
+  };
+  Plan plan = valid;
+  plan.passes.pop_back();
+  expect_missing(plan);
+  plan = valid;
+  std::swap(plan.passes[0], plan.passes[1]);
+  expect_missing(plan);
+  plan = valid;
+  plan.passes.push_back(PassKind::Build);
+  expect_missing(plan);
+}
+
+TEST(VerifyPlan, AcceptsTermsThatBeginElsewhereOnAllRanksAlike) {
+  const auto plan = ParsePlan(R"(plan version=1 mesh=dp:4 device=cpu kernels=fused
+passes schedule
+buffer $0 shared-transient whole bytes=8192 category=activations
+buffer $1 transient part bytes=512 category=activations
+value %0 = $0[2048] f32[512] full
+value %1 = $1[0] f32[128] shard
+section step {
+  compute fill out=%0 value=1
+  compute reduce_scatter full=%0 shard=%1 axes=dp
+  compute release buffer=$0
+  compute release buffer=$1
+}
+)");
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  EXPECT_EQ(VerifyPlan(*plan), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace shardc
