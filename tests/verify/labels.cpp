@@ -51,11 +51,13 @@ TEST(BrokenPlans, EachHasItsLabelAloneAndEachLabelAPlan) {
   const std::set<std::string> labels = LabelsOfSources();
   EXPECT_GT(labels.size(), 150);
   std::set<std::string> produced;
+  size_t num_cases = 0;
   for (const fs::path& path : CaseFiles()) {
     std::vector<std::string> errors;
     for (const BrokenPlan& broken : ReadBrokenPlans(path, errors)) {
       SCOPED_TRACE(fmt::format("{}: {}", broken.place, broken.what));
       EXPECT_TRUE(labels.contains(broken.expect)) << "no such label in the sources: " << broken.expect;
+      ++num_cases;
       const BrokenPlanResult result = JudgeBrokenPlan(broken);
       EXPECT_EQ(result.error, "");
       if (result.error.empty() && ExpectAlone(result.findings, broken.expect)) {
@@ -73,6 +75,7 @@ TEST(BrokenPlans, EachHasItsLabelAloneAndEachLabelAPlan) {
       produced.insert(coded.label);
     }
   }
+  fmt::print("{} labels, {} cases as text and {} in code\n", labels.size(), num_cases, coded_cases.size());
   std::vector<std::string> left;
   std::set_difference(labels.begin(), labels.end(), produced.begin(), produced.end(), std::back_inserter(left));
   EXPECT_TRUE(left.empty()) << "labels that no case produces: " << fmt::format("{}", fmt::join(left, " "));
