@@ -17,17 +17,19 @@ auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {
                     "q is {}, head_dim is {}", ToText(q.shape), op.head_dim)) {
     return;
   }
-  ExpectComputed(check, q.dtype, "q", "attention-c1"_rule);
-  ExpectType(check, plan, op.y, q, "y", "attention-c1"_rule);
   if (!check.Expect(k.shape.size() == 3 && k.dtype == q.dtype && k.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] &&
                         k.shape[2] > 0 && k.shape[2] % op.head_dim == 0,
                     "attention-c2"_rule, "k is {} and q is {}, head_dim is {}", ToText(k.shape), ToText(q.shape),
                     op.head_dim)) {
     return;
   }
+  if (!check.Expect(q.shape[2] % k.shape[2] == 0, "attention-c3"_rule, "{} query heads over {} kv heads",
+                    q.shape[2] / op.head_dim, k.shape[2] / op.head_dim)) {
+    return;
+  }
+  ExpectComputed(check, q.dtype, "q", "attention-c1"_rule);
+  ExpectType(check, plan, op.y, q, "y", "attention-c1"_rule);
   ExpectType(check, plan, op.v, k, "v", "attention-c2"_rule);
-  check.Expect(q.shape[2] % k.shape[2] == 0, "attention-c3"_rule, "{} query heads over {} kv heads",
-               q.shape[2] / op.head_dim, k.shape[2] / op.head_dim);
   ExpectType(check, plan, op.lse, Shape(op, plan)[1], "lse", "attention-c4"_rule);
   ExpectCountable(check, {2, q.shape[0], NumElements(q.shape)}, "attention-c6"_rule);
   ExpectScratch(check, plan, op, "attention-c5"_rule);

@@ -4,12 +4,13 @@
 // Each op has a vector clock: the join of the clocks of the op before it on its stream and of the ops whose signals it
 // waits for. Per byte range the last writer and the last reader of each stream are kept; the next op to touch the range
 // knows of them by its clock, or an event is missing. After `allocate` the ranges are those of arenas, so that the next
-// tenant of a buffer's bytes is asked for an order with the release of the last one. A value whose place differs by
-// rank touches, for all ranks, all bytes from its lowest place to its highest.
+// tenant of a buffer's bytes is asked for an order with the release of the last one.
+//
+// One rank is followed, and of a loop the first passes and the last: where values of a buffer meet, they meet on all
+// ranks and in all passes (verify_places.cpp), and a release takes the whole buffer.
 #include <algorithm>
 #include <array>
 #include <map>
-#include <utility>
 
 #include "compiler/ops/verify_internal.h"
 
@@ -103,9 +104,10 @@ class OrderRun {
     }
     // A carry only names.
     if (op.As<op::Carry>() == nullptr) {
+      const RankPoint point{.coordinates = {}, .repeat = repeat, .step = 0};
       for (const Access& access : AccessesOf(op.body)) {
         const Value& value = plan_.values[access.value];
-        TouchBytes(value.buffer, ReachOf(value, repeat), access.kind != AccessKind::Read);
+        TouchBytes(value.buffer, RangeOf(value, point), access.kind != AccessKind::Read);
       }
       if (const auto* release = op.As<op::Release>()) {
         TouchBytes(release->buffer, {0, plan_.buffers[release->buffer].bytes.value}, true);
@@ -129,17 +131,6 @@ class OrderRun {
   }
 
  private:
-  /// The bytes of a value on any rank, in one pass of a loop.
-  auto ReachOf(const Value& value, int64_t repeat) const -> Interval {
-    RankExpr place = value.offset;
-    if (place.axis == std::array<int64_t, NumAxes>{}) {
-      return RangeOf(value, {.coordinates = {}, .repeat = repeat, .step = 0});
-    }
-    place.base += std::exchange(place.repeat, 0) * repeat;
-    const auto bounds = BoundsOf(place, plan_.mesh, 1, 0);
-    CHECK(bounds.has_value(), "a value at {}", ToText(value.offset));
-    return {bounds->first, bounds->second + value.bytes().value};
-  }
   auto Knows(const Moment& moment) const -> bool { return clock_[static_cast<size_t>(moment.stream)] >= moment.time; }
 
   template <class What>

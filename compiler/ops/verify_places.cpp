@@ -1,10 +1,13 @@
 // Places: whether two values of a buffer share bytes is the same on all ranks and in all passes of a loop, wherever one
-// of the two is written. Then what verify_lives.cpp finds on one rank, and in the passes that it follows, holds on all
-// ranks and in all passes.
+// of the two is written. Then what verify_lives.cpp and verify_order.cpp find on one rank, and in the passes that they
+// follow, holds on all ranks and in all passes.
 //
 // A value lies at base + factor * coordinate of the rank + factor * index of the pass. Two values relate alike
-// everywhere if the difference of their places is a constant, if no place of one meets any place of the other, or if
-// one does not move and covers every place of the other.
+// everywhere if the difference of their places is a constant, and what moves with the pass stays inside a slot of its
+// own, which no other pass touches; if no place of one meets any place of the other; or if one does not move and covers
+// every place of the other.
+#include <algorithm>
+#include <cstdlib>
 #include <unordered_map>
 
 #include "compiler/ops/verify_internal.h"
@@ -89,7 +92,10 @@ class PlaceVerifier {
   auto Compare(ValueId id, ValueId other) -> void {
     const RankExpr& a = plan_.values[id].offset;
     const RankExpr& b = plan_.values[other].offset;
-    const bool move_alike = a.axis == b.axis && a.repeat == b.repeat && a.clamp == b.clamp && !a.clamp;
+    const int64_t begin = std::min(a.base, b.base);
+    const int64_t end = std::max(a.base + plan_.values[id].bytes().value, b.base + plan_.values[other].bytes().value);
+    const bool stays_in_slot = a.repeat == 0 || end - begin <= std::abs(a.repeat);
+    const bool move_alike = a.axis == b.axis && a.repeat == b.repeat && !a.clamp && !b.clamp && stays_in_slot;
     const Interval reach = Reach(id);
     const Interval meets = Intersect(reach, Reach(other));
     const bool covers = !Moves(id) && meets == Reach(other);

@@ -164,8 +164,7 @@ class SampleVerifier {
     } else if (load.sample->step != samples) {
       findings_.AddOp(SectionKind::Data, load.index, "sample-step"_rule,
                       "a step begins {} samples behind the one before, which reads {}", load.sample->step, samples);
-    }
-    if (findings_.empty() && plan_.Established(PassKind::Shard)) {
+    } else if (plan_.Established(PassKind::Shard)) {
       Views(load);
     }
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/plan/text.h"
 #include "tests/support/plan_lines.h"
@@ -55,6 +56,36 @@ TEST(VerifyPlan, APlanWhosePassesRanInAnotherOrderIsNotRunnable) {
   plan = valid;
   plan.passes.push_back(PassKind::Build);
   expect_missing(plan);
+}
+
+/// A gather whose operands are two views of one buffer.
+auto LabelsOfGatherInPlace(std::string_view slot, std::string_view whole) -> std::set<std::string> {
+  const auto plan = ParsePlan(fmt::format(R"(plan version=1 mesh=dp:4 device=cpu kernels=fused
+passes schedule
+buffer $0 shared-transient whole bytes=4096 category=gathered
+value %0 = $0[{}] f32[128] {{dp: shard(0)}} slot
+value %1 = $0[{}] f32[512] whole
+section step {{
+  compute fill out=%0 value=1
+  compute all_gather shard=%0 full=%1 axes=dp
+  compute release buffer=$0
+}}
+)",
+                                          slot, whole));
+  CHECK(plan.ok(), "{}", plan.error().message);
+  std::set<std::string> labels;
+  for (const std::string& finding : VerifyPlan(*plan)) {
+    labels.insert(LabelOf(finding));
+  }
+  return labels;
+}
+
+TEST(VerifyPlan, RefusesAGatherInPlace) {
+  // Each rank would read its peers' slots at its own.
+  EXPECT_EQ(LabelsOfGatherInPlace("512*dp", "0"), std::set<std::string>{"all_gather-c5"});
+  EXPECT_EQ(LabelsOfGatherInPlace("1536", "1536-512*dp"), std::set<std::string>{"place-differs"});
+  EXPECT_EQ(LabelsOfGatherInPlace("0", "0"), std::set<std::string>{"operand-overlap"});
+  EXPECT_EQ(LabelsOfGatherInPlace("0", "2048"), std::set<std::string>{});
 }
 
 TEST(VerifyPlan, AcceptsTermsThatBeginElsewhereOnAllRanksAlike) {
