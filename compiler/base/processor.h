@@ -1,5 +1,7 @@
-// What this machine's processor can run.
+// What this machine's processor can run, and how much of it this process may use.
 #pragma once
+
+#include <cstdint>
 
 namespace shardc {
 
@@ -10,5 +12,8 @@ inline auto HasAvx512() -> bool {
                           __builtin_cpu_supports("avx512vl") != 0;
   return has;
 }
+
+/// Cores that the calling thread may run on: those of the machine, or as `taskset` and control groups cut them.
+auto NumCores() -> int64_t;
 
 }  // namespace shardc

@@ -130,8 +130,4 @@ auto RenderReportText(const Report& report) -> std::string;
 /// For programs; fields are documented in docs/explain.md, `format_version` counts breaking changes.
 auto RenderReportJson(const Report& report) -> std::string;
 
-/// Memory that no arena holds, measured: the program, LibTorch and what they allocate.
-/// Source: VmHWM of a rank of the quickstart less the pages of its arenas; figures and date in docs/explain.md.
-constexpr Bytes ProgramMemory{int64_t{72} << 20};
-
 }  // namespace shardc

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/explain/explain.h"
+#include "compiler/plan/outside_arenas.h"
 
 namespace shardc {
 
@@ -27,7 +28,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.4";
+  json["format_version"] = "1.5";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumMeshAxes; ++i) {
@@ -61,7 +62,10 @@ auto RenderReportJson(const Report& report) -> std::string {
   for (int i = 0; i < NumArenas; ++i) {
     memory["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
   }
-  memory["outside_arenas_bytes"] = ProgramMemory.value;
+  const OutsideArenas outside;
+  memory["outside_arenas_bytes"] = OutsideArenasOf(plan).value;
+  memory["outside_arenas"] = {
+      {"host_bytes", outside.host.value}, {"rank_bytes", outside.rank.value}, {"thread_bytes", outside.thread.value}};
 
   json["communication"] = Json::array();
   for (const Communication& row : report.step_communication) {

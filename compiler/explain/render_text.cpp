@@ -4,6 +4,7 @@
 
 #include "compiler/explain/explain.h"
 #include "compiler/explain/table.h"
+#include "compiler/plan/outside_arenas.h"
 
 namespace shardc {
 
@@ -82,8 +83,9 @@ auto MemoryText(const Report& report) -> std::string {
   }
   arenas.Row(row("total", report.reserved));
   out += "  reserved, by arena:\n" + arenas.Text();
-  return out +
-         fmt::format("  outside the arenas: about {} for the program and its libraries\n", FormatMemory(ProgramMemory));
+  const OutsideArenas outside;
+  return out + fmt::format("  outside the arenas, about: {} once a host for the program and its libraries, {} a rank\n",
+                           FormatMemory(outside.host), FormatMemory(outside.rank));
 }
 
 auto CommunicationText(const Report& report) -> std::string {

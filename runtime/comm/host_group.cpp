@@ -1,7 +1,6 @@
 #include "runtime/comm/host_group.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,8 +15,8 @@
 #include <iterator>
 #include <new>
 #include <sstream>
-#include <thread>
 
+#include "compiler/base/processor.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {
@@ -90,14 +89,6 @@ static auto Pause() -> void {
 #else
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif
-}
-
-static auto NumCores() -> int64_t {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
-    return CPU_COUNT(&cores);
-  }
-  return std::thread::hardware_concurrency();
 }
 
 namespace {

@@ -20,6 +20,8 @@ namespace shardc {
 struct RankContext {
   const Plan* plan = nullptr;
   int64_t rank = 0;
+  /// Process that forked this rank; 0 where ranks are threads.
+  int32_t launcher = 0;
   ArenaSet* arenas = nullptr;
   Communicator* comm = nullptr;
   /// This launch's own.

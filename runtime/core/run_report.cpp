@@ -1,5 +1,9 @@
 #include "runtime/core/run_report.h"
 
+#include <unistd.h>
+
+#include <set>
+
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -35,7 +39,42 @@ auto MemoryText(int64_t rank, const ArenaSet& arenas, const Guard* guard) -> std
                           use.touched.value);
     }
   }
-  return text + fmt::format("  {:<18} peak    {:>12} B resident\n", "process", MeasurePeakResident().value);
+  return text + fmt::format("  {:<18} peak    {:>12} B resident, {:>12} B by PSS now\n", "process",
+                            MeasurePeakResident().value, MeasureProportional(getpid()).value);
+}
+
+auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::vector<RankMemory>> {
+  RankMemory mine{.pid = getpid()};
+  for (const ArenaUse& use : arenas.MeasureUse()) {
+    (use.arena == Arena::Gathered ? mine.gathered : mine.arenas) += use.touched.value;
+  }
+  mine.proportional = MeasureProportional(getpid()).value;
+  // Whoever comes out of this has been measured beside all others.
+  std::vector<RankMemory> all(static_cast<size_t>(comm.mesh().num_ranks()));
+  RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&mine), sizeof(mine),
+                                   reinterpret_cast<std::byte*>(all.data())));
+  return all;
+}
+
+auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string {
+  Bytes proportional = launcher > 0 ? MeasureProportional(launcher) : Bytes{};
+  Bytes arenas{ranks.front().gathered};
+  std::set<int64_t> processes;
+  for (const RankMemory& rank : ranks) {
+    arenas += Bytes{rank.arenas};
+    if (processes.insert(rank.pid).second) {
+      proportional += Bytes{rank.proportional};
+    }
+  }
+  if (proportional < arenas) {
+    return "";
+  }
+  return fmt::format(
+      "memory of the job, {} rank{} and launcher, by PSS: {} B, of these {} B in arenas, {} B outside of them (about "
+      "{} "
+      "B planned)\n",
+      ranks.size(), ranks.size() == 1 ? "" : "s", proportional.value, arenas.value, (proportional - arenas).value,
+      planned_outside.value);
 }
 
 }  // namespace shardc

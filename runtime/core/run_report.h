@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/base/error_or.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/memory/arenas.h"
 #include "runtime/memory/guard.h"
@@ -13,6 +15,23 @@ namespace shardc {
 
 /// How often the run reads each source of a mixture; empty where there is one stream.
 auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::string>;
+
+/// What a rank tells of its memory at one time.
+struct RankMemory {
+  int64_t pid = 0;
+  /// Of its process.
+  int64_t proportional = 0;
+  /// Pages of its arenas, but for that which all ranks of a host share.
+  int64_t arenas = 0;
+  int64_t gathered = 0;
+};
+
+/// Of all ranks, in rank order, at a time when all of them live. Collective.
+auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::vector<RankMemory>>;
+
+/// The memory of the job: of its processes, their launcher among them, what lies in arenas and outside of them, and
+/// what was planned outside. Empty where the kernel does not tell. `launcher`: its process, 0 where ranks are threads.
+auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
 
 /// Bytes of each arena, planned and touched; in guard mode (`guard` is set) those of pages with buffers, and of pages
 /// that were written. `rank`: whose they are.

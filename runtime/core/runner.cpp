@@ -4,14 +4,15 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <thread>
 
 #include "compiler/base/stopwatch.h"
+#include "compiler/plan/outside_arenas.h"
 #include "compiler/plan/text.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
+#include "runtime/core/compute_threads.h"
 #include "runtime/core/run_report.h"
 #include "runtime/core/unsaved_warning.h"
 
@@ -42,9 +43,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   const Stopwatch watch;
   std::unique_ptr<RankRunner> runner(new RankRunner(context));
   const Plan& plan = *context.plan;
-  // All ranks run on this host and share its cores.
-  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  SetComputeThreads(plan.run.threads > 0 ? plan.run.threads : std::max<int64_t>(1, cores / plan.mesh.num_ranks()));
+  SetComputeThreads(NumComputeThreads(plan));
 
   RETURN_IF_ERROR(AgreeOnPlan(*context.comm, plan));
   if (plan.run.guard) {
@@ -283,11 +282,23 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     }
   }
   RETURN_IF_ERROR(Fire(TriggerKind::End));
+  RETURN_IF_ERROR(Report());
+  return ExitCode::Ok;
+}
+
+auto RankRunner::Report() -> Status {
+  const auto memory = GatherMemory(*context_.comm, *context_.arenas);
+  if (!memory) {
+    return memory.error();
+  }
   if (leads()) {
     progress_->Finish();
     Say(MemoryText(context_.rank, *context_.arenas, guard_.get()));
+    const Bytes outside = OutsideArenas{}.Of(plan_.mesh.num_ranks(), NumComputeThreads(plan_));
+    Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");
   }
-  return ExitCode::Ok;
+  // The launcher's memory and that of each rank are one sum as long as all of them live.
+  return context_.comm->Barrier(AxisSet::All());
 }
 
 auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {

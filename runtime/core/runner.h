@@ -56,6 +56,8 @@ class RankRunner {
  private:
   explicit RankRunner(RankContext& context);
 
+  /// What the run says of itself at its end. Collective.
+  auto Report() -> Status;
   auto Fire(TriggerKind kind) -> Status;
   auto FireEvery() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.

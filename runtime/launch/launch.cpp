@@ -16,9 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/plan/outside_arenas.h"
 #include "runtime/checkpoint/lease.h"
 #include "runtime/comm/host_communicator.h"
 #include "runtime/comm/host_group.h"
+#include "runtime/core/compute_threads.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/available_memory.h"
 #include "runtime/record/run_directory.h"
@@ -94,7 +96,10 @@ static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOp
     return group.error();
   }
   job.group = *std::move(group);
-  RETURN_IF_ERROR(CheckFits(plan.arena_bytes, plan.mesh.num_ranks(), MeasureAvailableMemory()));
+  const int64_t num_ranks = plan.mesh.num_ranks();
+  const OutsideUse outside{.planned = OutsideArenas{}.Of(num_ranks, NumComputeThreads(plan)),
+                           .taken = MeasureResident()};
+  RETURN_IF_ERROR(CheckFits(plan.arena_bytes, num_ranks, outside, MeasureAvailableMemory()));
   auto arenas = SharedArenas::Create(plan.arena_bytes, plan.mesh.num_ranks());
   if (!arenas) {
     return arenas.error();
@@ -124,8 +129,8 @@ static auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> v
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
-/// Runs one rank in the calling process or thread, and reports how it went.
-static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
+/// Runs one rank in the calling process or thread, and reports how it went. `launcher`: of a forked rank.
+static auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
   const LaunchOptions& options = *job.options;
   HostGroup& group = *job.group;
   group.Join(rank);
@@ -140,6 +145,7 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
     HostCommunicator comm(group, rank, arenas->peers(), waits);
     RankContext context{.plan = job.plan,
                         .rank = rank,
+                        .launcher = launcher,
                         .arenas = &*arenas,
                         .comm = &comm,
                         .run_dir = options.run_dir,
@@ -175,7 +181,7 @@ static auto RunOneRank(const Job& job, int64_t rank) -> ExitCode {
     _exit(static_cast<int>(ExitCode::Environment));
   }
   CatchStopSignals(job.group->stop_flag());
-  const ExitCode code = RunOneRank(job, rank);
+  const ExitCode code = RunOneRank(job, rank, launcher);
   // Without the exit handlers: they belong to the launcher, and those of libraries may wait for threads.
   std::cout.flush();
   std::fflush(nullptr);
@@ -292,6 +298,12 @@ auto Launcher::Reap() -> void {
   }
 }
 
+/// Why the kernel may have killed a rank.
+static auto KilledText() -> std::string {
+  const std::string limit = GroupLimitText();
+  return fmt::format("; the kernel sends SIGKILL when memory runs out{}", limit.empty() ? "" : ": " + limit);
+}
+
 auto Launcher::HandleExit(int64_t rank, int status) -> void {
   HostGroup& group = *job_.group;
   Child& child = children_[static_cast<size_t>(rank)];
@@ -312,8 +324,7 @@ auto Launcher::HandleExit(int64_t rank, int status) -> void {
   }
   const bool reported = WIFEXITED(status) && group.StateOf(rank) == RankState::Failed;
   if (!reported && sent_ == 0) {
-    job_.Say(fmt::format("error: {}{}", group.FailureText(failure),
-                         failure.signal == SIGKILL ? "; the kernel sends SIGKILL when memory runs out" : ""));
+    job_.Say(fmt::format("error: {}{}", group.FailureText(failure), failure.signal == SIGKILL ? KilledText() : ""));
   }
   group.MarkFailed(rank, failure.code, failure.signal);
 }
@@ -374,7 +385,7 @@ auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMai
   std::vector<ExitCode> codes(static_cast<size_t>(plan.mesh.num_ranks()), ExitCode::Ok);
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < codes.size(); ++rank) {
-    threads.emplace_back([&, rank] { codes[rank] = RunOneRank(job, static_cast<int64_t>(rank)); });
+    threads.emplace_back([&, rank] { codes[rank] = RunOneRank(job, static_cast<int64_t>(rank), 0); });
   }
   for (std::thread& thread : threads) {
     thread.join();

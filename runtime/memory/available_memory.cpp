@@ -46,20 +46,26 @@ struct GroupFiles {
   std::string reclaimable;
 };
 
+struct MemoryGroup {
+  std::string path;
+  int64_t limit = 0;
+  /// Without the file pages that can be dropped.
+  int64_t usage = 0;
+};
+
 }  // namespace
 
-/// Narrows `least` by the group at `path` and by all above it.
-static auto Narrow(const GroupFiles& files, std::string path, AvailableMemory& least) -> void {
+/// Adds the group at `path` and all above it, those that have a limit.
+static auto AddGroups(const GroupFiles& files, std::string path, std::vector<MemoryGroup>& groups) -> void {
+  // Version 1 says that there is no limit by a number near the largest.
+  constexpr int64_t NoLimit = int64_t{1} << 62;
   while (true) {
     const std::string folder = files.mount + (path == "/" ? "" : path) + "/";
     const auto limit = ReadNumber(folder + files.limit);
     const auto usage = ReadNumber(folder + files.usage);
-    if (limit && usage) {
+    if (limit && usage && *limit < NoLimit) {
       const int64_t droppable = ReadNumberOf(folder + "memory.stat", files.reclaimable).value_or(0);
-      const int64_t left = std::max<int64_t>(0, *limit - std::max<int64_t>(0, *usage - droppable));
-      if (left < least.bytes.value) {
-        least = {.bytes = Bytes{left}, .limit = fmt::format("left in control group {}", path)};
-      }
+      groups.push_back({.path = path, .limit = *limit, .usage = std::max<int64_t>(0, *usage - droppable)});
     }
     if (path.size() <= 1) {
       return;
@@ -68,11 +74,9 @@ static auto Narrow(const GroupFiles& files, std::string path, AvailableMemory& l
   }
 }
 
-auto MeasureAvailableMemory(const std::string& root) -> AvailableMemory {
-  AvailableMemory least{.bytes = Bytes{std::numeric_limits<int64_t>::max()}, .limit = "available on this host"};
-  if (const auto kib = ReadNumberOf(root + "/proc/meminfo", "MemAvailable:")) {
-    least.bytes = Bytes{*kib * 1024};
-  }
+/// The memory control groups of this process that have a limit (v1 and v2).
+static auto MemoryGroups(const std::string& root) -> std::vector<MemoryGroup> {
+  std::vector<MemoryGroup> found;
   // Lines "hierarchy:controllers:path". In a container the path may name a folder that is mounted as the root: then
   // only the root's files are found, which is right.
   std::ifstream groups(root + "/proc/self/cgroup");
@@ -86,31 +90,65 @@ auto MeasureAvailableMemory(const std::string& root) -> AvailableMemory {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
-      Narrow({root + "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path, least);
+      AddGroups({root + "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path, found);
     } else if (("," + controllers + ",").find(",memory,") != std::string::npos) {
-      Narrow({root + "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
-             path, least);
+      AddGroups(
+          {root + "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+          path, found);
+    }
+  }
+  return found;
+}
+
+auto MeasureAvailableMemory(const std::string& root) -> AvailableMemory {
+  AvailableMemory least{.bytes = Bytes{std::numeric_limits<int64_t>::max()}, .limit = "available on this host"};
+  if (const auto kib = ReadNumberOf(root + "/proc/meminfo", "MemAvailable:")) {
+    least.bytes = Bytes{*kib * 1024};
+  }
+  for (const MemoryGroup& group : MemoryGroups(root)) {
+    const Bytes left{std::max<int64_t>(0, group.limit - group.usage)};
+    if (left < least.bytes) {
+      least = {.bytes = left, .limit = fmt::format("left in control group {}", group.path)};
     }
   }
   return least;
 }
 
-auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory& available) -> Status {
+auto GroupLimitText(const std::string& root) -> std::string {
+  const std::vector<MemoryGroup> groups = MemoryGroups(root);
+  const auto least = std::min_element(groups.begin(), groups.end(),
+                                      [](const MemoryGroup& a, const MemoryGroup& b) { return a.limit < b.limit; });
+  return least == groups.end()
+             ? ""
+             : fmt::format("control group {} has a limit of {}", least->path, FormatMemory(Bytes{least->limit}));
+}
+
+auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available)
+    -> Status {
   const int64_t of_all = sizes[static_cast<size_t>(Arena::Gathered)];
   const int64_t of_one = std::accumulate(sizes.begin(), sizes.end(), -of_all);
-  if (of_one > (available.bytes.value - of_all) / num_ranks) {
+  const Bytes taken = std::min(outside.taken, outside.planned);
+  const int64_t for_arenas = available.bytes.value - (outside.planned - taken).value;
+  if (of_one > (for_arenas - of_all) / num_ranks || for_arenas < of_all) {
     // In double: the product may not fit the integer.
-    const double planned = static_cast<double>(of_one) * static_cast<double>(num_ranks) + static_cast<double>(of_all);
+    const double arenas = static_cast<double>(of_one) * static_cast<double>(num_ranks) + static_cast<double>(of_all);
     constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
     return Fail(ExitCode::DoesNotFit,
-                "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), and {} is {}; a smaller batch.micro (with "
-                "more batch.accumulate) and "
-                "recompute.policy = \"full\" take less, `shardc plan --explain` says how much",
-                planned / GiB, FormatMemory(Bytes{of_one}), num_ranks, FormatMemory(available.bytes), available.limit);
+                "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), the program and its libraries about {} "
+                "outside of them, of which the launcher has {} already, and {} is {}; a smaller batch.micro (with more "
+                "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much",
+                arenas / GiB, FormatMemory(Bytes{of_one}), num_ranks, FormatMemory(outside.planned),
+                FormatMemory(taken), FormatMemory(available.bytes), available.limit);
   }
   return Success{};
 }
 
 auto MeasurePeakResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmHWM:").value_or(0) * 1024}; }
+
+auto MeasureResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmRSS:").value_or(0) * 1024}; }
+
+auto MeasureProportional(int32_t pid) -> Bytes {
+  return Bytes{ReadNumberOf(fmt::format("/proc/{}/smaps_rollup", pid), "Pss:").value_or(0) * 1024};
+}
 
 }  // namespace shardc

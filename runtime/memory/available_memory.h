@@ -20,11 +20,27 @@ struct AvailableMemory {
 /// pages counted as free. `root` stands before /proc and /sys, for tests.
 auto MeasureAvailableMemory(const std::string& root = "") -> AvailableMemory;
 
-/// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks and the bytes available.
-auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const AvailableMemory& available) -> Status;
+/// "control group /job has a limit of 1.65 GiB": the smallest limit on this process; empty where no group has one.
+auto GroupLimitText(const std::string& root = "") -> std::string;
 
-/// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks. 0 where the
+/// What the job takes outside of its arenas, and what the launcher has of that before the ranks are there.
+struct OutsideUse {
+  Bytes planned;
+  Bytes taken;
+};
+
+/// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks and the bytes available.
+auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available)
+    -> Status;
+
+/// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks; pages of
+/// peers that it read, too. 0 where the
 /// kernel does not tell.
 auto MeasurePeakResident() -> Bytes;
+/// What is resident now (VmRSS). 0 where the kernel does not tell.
+auto MeasureResident() -> Bytes;
+/// The part of a process in the memory of all: a page that n processes have counts 1/n in each, so that the sum over
+/// processes counts every page once (PSS). 0 where the kernel does not tell.
+auto MeasureProportional(int32_t pid) -> Bytes;
 
 }  // namespace shardc

@@ -185,21 +185,53 @@ TEST(AvailableMemory, OfThisHostIsAPositiveNumber) {
   EXPECT_LT(available.bytes.value, std::numeric_limits<int64_t>::max());
 }
 
-TEST(AvailableMemory, CheckFitsNamesBothNumbers) {
-  const AvailableMemory available{.bytes = Bytes{100 * MiB}, .limit = "available on this host"};
+TEST(AvailableMemory, SmallestLimitOfGroups) {
+  FakeRoot root;
+  EXPECT_EQ(GroupLimitText(root.path()), "");
+  root.Write("/proc/self/cgroup", "4:cpu,memory:/docker/abc\n0::/job/step\n");
+  root.Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  root.Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "600000\n");
+  EXPECT_EQ(GroupLimitText(root.path()), "");
+  root.Write("/sys/fs/cgroup/job/step/memory.max", "3221225472\n");
+  root.Write("/sys/fs/cgroup/job/step/memory.current", "5\n");
+  root.Write("/sys/fs/cgroup/job/memory.max", "2147483648\n");
+  root.Write("/sys/fs/cgroup/job/memory.current", "5\n");
+  EXPECT_EQ(GroupLimitText(root.path()), "control group /job has a limit of 2.00 GiB");
+}
+
+TEST(AvailableMemory, CheckFitsNamesAllNumbers) {
+  const AvailableMemory available{.bytes = Bytes{200 * MiB}, .limit = "available on this host"};
   const ArenaSizes sizes{40 * MiB, 5 * MiB, 5 * MiB, 0, 0};
-  EXPECT_TRUE(CheckFits(sizes, 2, available).ok());
-  const Status status = CheckFits(sizes, 3, available);
+  const OutsideUse outside{.planned = Bytes{150 * MiB}, .taken = Bytes{130 * MiB}};
+  EXPECT_TRUE(CheckFits(sizes, 3, outside, available).ok());
+  const Status status = CheckFits(sizes, 4, outside, available);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ExitCode::DoesNotFit);
   EXPECT_EQ(
       status.error().message,
-      "the plan's arenas take 0.15 GiB (50.0 MiB on each of 3 ranks), and 100 MiB is available on this host; "
+      "the plan's arenas take 0.20 GiB (50.0 MiB on each of 4 ranks), the program and its libraries about 150 MiB "
+      "outside of them, of which the launcher has 130 MiB already, and 200 MiB is available on this host; "
       "a smaller batch.micro (with more batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan "
       "--explain` says how much");
+  // A launcher that has more than all of it.
+  EXPECT_TRUE(CheckFits(sizes, 4, {.planned = Bytes{150 * MiB}, .taken = Bytes{900 * MiB}}, available).ok());
+  // No room for what lies outside alone.
+  EXPECT_FALSE(CheckFits({}, 1, {.planned = Bytes{201 * MiB}, .taken = {}}, available).ok());
+  EXPECT_TRUE(CheckFits({}, 1, {.planned = Bytes{200 * MiB}, .taken = {}}, available).ok());
   // Products beyond 64 bits.
   const ArenaSizes huge{std::numeric_limits<int64_t>::max() / 2, 0, 0, 0, 0};
-  EXPECT_FALSE(CheckFits(huge, 1024, available).ok());
+  EXPECT_FALSE(CheckFits(huge, 1024, outside, available).ok());
+}
+
+TEST(AvailableMemory, OfThisProcess) {
+  const Bytes resident = MeasureResident();
+  EXPECT_GT(resident.value, 0);
+  EXPECT_LE(resident, MeasurePeakResident());
+  const Bytes proportional = MeasureProportional(getpid());
+  EXPECT_GT(proportional.value, 0);
+  // Pages may come between the two looks.
+  EXPECT_LE(proportional.value, resident.value + MiB);
+  EXPECT_EQ(MeasureProportional(0).value, 0);
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// How many threads a rank computes with.
+#pragma once
+
+#include <algorithm>
+
+#include "compiler/base/processor.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// As the plan says; where it leaves that open, this rank's part of the cores that the job may run on: all ranks run on
+/// this host.
+inline auto NumComputeThreads(const Plan& plan) -> int64_t {
+  return plan.run.threads > 0 ? plan.run.threads : std::max<int64_t>(1, NumCores() / plan.mesh.num_ranks());
+}
+
+}  // namespace shardc

@@ -1,0 +1,88 @@
+// What a job takes outside of its arenas is what explain says and the start check counts, by the kernel's own figures
+// (PSS). In a program of its own, which neither maps LibTorch nor runs beside another test that does: pages that
+// strangers map too count in part.
+#include "compiler/plan/outside_arenas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+
+#include "compiler/base/processor.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+struct JobMemory {
+  int64_t proportional = 0;
+  int64_t arenas = 0;
+  int64_t outside = 0;
+  int64_t planned_outside = 0;
+};
+
+auto JobMemoryOf(const std::string& log) -> JobMemory {
+  std::smatch match;
+  const std::regex line(
+      R"(memory of the job, \d+ ranks? and launcher, by PSS: (\d+) B, of these (\d+) B in arenas, (\d+) B outside of them \(about (\d+) B planned\)\n)");
+  return std::regex_search(log, match, line)
+             ? JobMemory{std::stoll(match[1]), std::stoll(match[2]), std::stoll(match[3]), std::stoll(match[4])}
+             : JobMemory{};
+}
+
+auto Devices() -> Sets {
+  return HasAvx512() ? Sets{"run.device=\"cpu-avx512\"", "run.device=\"cpu-portable\""}
+                     : Sets{"run.device=\"cpu-portable\""};
+}
+
+/// A model whose products and vectors are of the size that real ones have; 0.2 GiB a rank.
+const Sets Wide{"model.hidden=512", "model.heads=8", "model.ffn=1536",
+                "model.layers=4",   "model.seq=256", "train.steps=2"};
+
+TEST(OutsideArenas, MeasuredWithinATenth) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own memory grows with what is touched";
+#endif
+  const std::vector<std::pair<std::string, Sets>> plans{
+      {"one rank", {"mesh.dp=1"}},
+      {"dp 2", {}},
+      {"dp 4", {"mesh.dp=4"}},
+      {"tp 2 in bf16", {"mesh.dp=1", "mesh.tp=2", "precision.compute=\"bf16\""}},
+      {"dp 2, gathered for the host", {"shard.gather_into=\"host\""}},
+      {"replicate 2", {"mesh.replicate=2", "mesh.dp=1"}},
+      {"wide, dp 2", Wide},
+      {"2 threads", {"mesh.dp=1", "run.threads=2"}},
+  };
+  for (const std::string& device : Devices()) {
+    for (const auto& [name, sets] : plans) {
+      const Training training({"train.steps=4", "train.eval_every=0", device});
+      Sets all = name.starts_with("wide") ? Wide : Sets{};
+      all.insert(all.end(), sets.begin(), sets.end());
+      const Outcome outcome = training.Run("run", all);
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      const JobMemory memory = JobMemoryOf(outcome.err);
+      ASSERT_GT(memory.outside, 0) << outcome.err;
+      EXPECT_EQ(memory.proportional, memory.arenas + memory.outside);
+      EXPECT_EQ(memory.planned_outside, OutsideArenasOf(training.Compile(all)).value) << name;
+      EXPECT_LE(std::abs(memory.outside - memory.planned_outside), memory.planned_outside / 10)
+          << name << ", " << device << ": measured " << memory.outside << " B, planned " << memory.planned_outside;
+      std::cout << fmt::format("  {:<40} {:<26} outside the arenas {:>6.1f} MiB, planned {:>6.1f} MiB\n", name, device,
+                               static_cast<double>(memory.outside) / 0x1p20,
+                               static_cast<double>(memory.planned_outside) / 0x1p20);
+    }
+  }
+}
+
+TEST(OutsideArenas, ExplainSaysTheSame) {
+  const Training training;
+  const Outcome outcome = RunProcess(training.Command("plan", {"--explain"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::HasSubstr(fmt::format(
+                               "  outside the arenas, about: {} once a host for the program and its libraries, {} a "
+                               "rank\n",
+                               FormatMemory(OutsideArenas{}.host), FormatMemory(OutsideArenas{}.rank))));
+}
+
+}  // namespace
+}  // namespace shardc
