@@ -92,31 +92,16 @@ static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persiste
   return peak;
 }
 
-static auto AddStepCosts(const Plan& plan, Report& report) -> void {
-  std::map<std::tuple<OpKind, uint8_t, DType>, size_t> rows;
-  int64_t times = 1;
-  std::vector<int64_t> outer;
+static auto AddStepFlops(const Plan& plan, Report& report) -> void {
+  std::vector<int64_t> times{1};
   for (const Op& op : plan.section(SectionKind::Step).ops) {
     if (const auto* repeat = op.As<op::Repeat>()) {
-      outer.push_back(times);
-      times *= repeat->count;
+      times.push_back(times.back() * repeat->count);
     } else if (op.As<op::EndRepeat>() != nullptr) {
-      times = outer.back();
-      outer.pop_back();
+      times.pop_back();
     }
     const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
-    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * times;
-    for (const WireCost& wire : cost.wires) {
-      const auto [row, fresh] =
-          rows.try_emplace({op.kind(), wire.axes.bits, wire.dtype}, report.step_communication.size());
-      if (fresh) {
-        report.step_communication.push_back({.op = op.kind(), .axes = wire.axes, .dtype = wire.dtype});
-      }
-      Communication& communication = report.step_communication[row->second];
-      communication.count += times;
-      communication.payload += wire.payload * times;
-      communication.wire += wire.wire * times;
-    }
+    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * times.back();
   }
 }
 
@@ -286,7 +271,8 @@ auto Explain(const Plan& plan) -> Report {
   for (const int64_t bytes : plan.arena_bytes) {
     report.reserved += Bytes{bytes};
   }
-  AddStepCosts(plan, report);
+  AddStepFlops(plan, report);
+  report.step_communication = CommunicationOf(plan, SectionKind::Step);
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);

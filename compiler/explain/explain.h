@@ -6,6 +6,7 @@
 
 #include "compiler/explain/schedule_chart.h"
 #include "compiler/explain/source_shares.h"
+#include "compiler/ops/communication.h"
 #include "compiler/ops/ops.h"
 
 namespace shardc {
@@ -24,17 +25,6 @@ struct MemoryPeak {
   std::string op_summary;
   std::string op_text;
   MemoryUse use;
-};
-
-/// Collectives of one kind, counted over one run of a section.
-struct Communication {
-  OpKind op = OpKind::AllGather;
-  AxisSet axes;
-  DType dtype = DType::F32;
-  int64_t count = 0;
-  /// Sums over `count`, on one rank.
-  Bytes payload;
-  Bytes wire;
 };
 
 /// Parameters that share the text of their init rule, with everything known put in.

@@ -74,7 +74,7 @@ auto RenderReportJson(const Report& report) -> std::string {
                                      {"dtype", ToText(row.dtype)},
                                      {"count", row.count},
                                      {"payload_bytes", row.payload.value},
-                                     {"wire_bytes", row.wire.value}});
+                                     {"wire_bytes", row.wire(plan.mesh).value}});
   }
   json["flops_per_step"] = OnAllRanks(report.model_flops, plan.mesh);
   json["flops_per_step_per_rank"] = report.model_flops.value;

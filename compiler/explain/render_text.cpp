@@ -96,7 +96,7 @@ auto CommunicationText(const Report& report) -> std::string {
   table.Row({"op", "axes", "dtype", "count", "payload", "on the wire"});
   for (const Communication& row : report.step_communication) {
     table.Row({std::string(ToText(row.op)), ToText(row.axes), std::string(ToText(row.dtype)), Grouped(row.count),
-               BytesCell(row.payload), BytesCell(row.wire)});
+               BytesCell(row.payload), BytesCell(row.wire(report.plan->mesh))});
   }
   return "communication a step and rank\n" + table.Text();
 }

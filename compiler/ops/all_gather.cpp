@@ -1,7 +1,8 @@
 // all_gather. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one dtype. C3: shard lies in a
 // shared arena, where the peers read it. C4: into the gathered arena, which all ranks of the host share, all ranks
 // gather, to one place: their meeting at the op's begin is what tells that no one reads what lay there before. C5:
-// shard lies at one offset on all ranks of a group: each reads its peers' at its own.
+// shard lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what a group sends can be
+// counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -27,6 +28,7 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
     ExpectOnePlace(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
   }
   ExpectOnePlace(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);
+  ExpectCountable(check, {BytesOf(plan, op.full).value, ranks}, "all_gather-c6"_rule);
 }
 
 /// A ring sends every slice but one's own. Source: Thakur et al. 2005, sec. 4.1.
@@ -34,7 +36,7 @@ auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.full);
-  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, RingBytes(payload, 1, ranks)});
+  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1)});
   return cost;
 }
 

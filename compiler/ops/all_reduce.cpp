@@ -1,10 +1,15 @@
 // all_reduce. C1: y is of the type and the bytes of x. C2: the element type can be summed: f32, f64 or i64.
-// C3: its FLOPs can be counted.
+// C3: its FLOPs, and what a group sends, can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 auto Shape(const op::AllReduce& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
+
+/// How often a byte of the payload goes to each of the other ranks.
+static auto SendsOf(const op::AllReduce& op, const Plan& plan) -> int64_t {
+  return IsReadByPeers(plan.buffers[plan.values[op.x].buffer].arena) ? 2 : plan.mesh.size(op.axes);
+}
 
 auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.y, TypeOf(plan, op.x), "y", "all_reduce-c1"_rule);
@@ -12,16 +17,17 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   const DType dtype = plan.values[op.x].dtype;
   check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2"_rule, "x is {}",
                ToText(dtype));
-  ExpectCountable(check, {ElementsOf(plan, op.x), plan.mesh.size(op.axes)}, "all_reduce-c3"_rule);
+  ExpectCountable(check, {BytesOf(plan, op.x).value, plan.mesh.size(op.axes), SendsOf(op, plan)}, "all_reduce-c3"_rule);
 }
 
-/// A reduce-scatter and an all-gather. Source: Thakur et al. 2005, sec. 4.4.
+/// Where peers read the operand, a reduce-scatter and an all-gather of slices: 2 (R - 1) / R of it a rank. Source:
+/// Thakur et al. 2005, sec. 4.4. A small one elsewhere goes to every other rank as it is.
 auto Cost(const op::AllReduce& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.x);
   cost.other_flops = Flops{ElementsOf(plan, op.x) * (ranks - 1)};
-  cost.wires.push_back({op.axes, plan.values[op.x].dtype, payload, RingBytes(payload, 2, ranks)});
+  cost.wires.push_back({op.axes, plan.values[op.x].dtype, payload, payload * ((ranks - 1) * SendsOf(op, plan))});
   return cost;
 }
 

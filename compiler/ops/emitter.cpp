@@ -30,6 +30,9 @@ static auto ShareOperand(const OpBody& body, Plan& plan) -> void {
     operand = gather->shard;
   } else if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
     operand = scatter->full;
+  } else if (const auto* reduce = std::get_if<op::AllReduce>(&body);
+             reduce != nullptr && plan.buffers[plan.values[reduce->x].buffer].category == Category::Gradients) {
+    operand = reduce->x;
   } else {
     return;
   }

@@ -50,7 +50,7 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
   for (const int64_t size : sizes) {
     product *= static_cast<double>(size);
   }
-  return check.Expect(product < 0x1p62, constraint, "{} FLOPs are more than can be counted", product);
+  return check.Expect(product < 0x1p62, constraint, "{} FLOPs or bytes are more than can be counted", product);
 }
 
 auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
@@ -66,11 +66,6 @@ auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axe
   }
   return check.Expect(is_one, constraint, "{} lies at {}, which differs among ranks that read each other's", field,
                       ToText(offset));
-}
-
-auto RingBytes(Bytes payload, int64_t times, int64_t ranks) -> Bytes {
-  const int64_t bytes = payload.value * times;
-  return Bytes{bytes - CeilDiv(bytes, ranks)};
 }
 
 }  // namespace shardc

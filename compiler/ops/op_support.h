@@ -43,14 +43,12 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
 
 /// Kernels compute in f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
-/// The product of these sizes, twice, fits what Flops count in: no formula of a cost overflows.
+/// The product of these sizes, twice, fits what Flops and Bytes count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
 /// Peers find their own part of `value` at the offset that this rank has: it is one on all ranks of a group over
 /// `axes`.
 auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                     PlanRule constraint) -> bool;
-/// What a rank sends by a ring, of `times` bytes a byte of payload: all but a part for each of the ranks.
-auto RingBytes(Bytes payload, int64_t times, int64_t ranks) -> Bytes;
 
 /// The scratch, where there is some, has the bytes that ScratchBytes tells. That formula divides by sizes which the
 /// constraints of the op bound, so it is asked only where all of these hold.

@@ -22,15 +22,16 @@ struct ValueType {
   friend auto operator==(const ValueType&, const ValueType&) -> bool = default;
 };
 
-/// What a collective puts on the wire of one rank, once.
+/// What a collective puts on the wires, once.
 struct WireCost {
   AxisSet axes;
   DType dtype = DType::F32;
   /// Bytes of the full vector.
   Bytes payload;
-  /// Bytes this rank sends, by a ring: (R - 1) / R of the payload for gathers and scatters, twice that for all-reduce.
-  /// Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication Operations in MPICH", sec. 4.
-  Bytes wire;
+  /// Bytes that the R ranks of a group send together: R - 1 times the payload for gathers and scatters, twice that for
+  /// an all-reduce by slices. Of one rank it need not be a whole number. Source: Thakur, Rabenseifner, Gropp 2005,
+  /// "Optimization of Collective Communication Operations in MPICH", sec. 4.
+  Bytes group_wire;
 };
 
 struct OpCost {

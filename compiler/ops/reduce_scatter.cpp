@@ -1,6 +1,7 @@
 // reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16; or
 // full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the same
 // bytes as shard. C5: full lies at one offset on all ranks of a group: each reads its peers' at its own.
+// C6: what a group sends can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -28,6 +29,7 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
     ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4"_rule);
   }
   ExpectOnePlace(check, plan, op.full, op.axes, "full", "reduce_scatter-c5"_rule);
+  ExpectCountable(check, {BytesOf(plan, op.full).value, plan.mesh.size(op.axes)}, "reduce_scatter-c6"_rule);
 }
 
 /// A ring sends every slice but one. Source: Thakur et al. 2005, sec. 4.2.
@@ -36,7 +38,7 @@ auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
   const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.full);
   cost.other_flops = Flops{ElementsOf(plan, op.full)};
-  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, RingBytes(payload, 1, ranks)});
+  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1)});
   return cost;
 }
 

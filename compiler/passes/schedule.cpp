@@ -100,13 +100,18 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
   }
 }
 
-static auto StreamOf(const OpBody& body) -> Stream {
+static auto StreamOf(const OpBody& body, const Plan& plan) -> Stream {
   const auto of_axes = [](AxisSet axes) { return axes == AxisSet::Of(Axis::Tp) ? Stream::Tp : Stream::Dp; };
   if (const auto* gather = std::get_if<op::AllGather>(&body)) {
     return of_axes(gather->axes);
   }
   if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
     return of_axes(scatter->axes);
+  }
+  // Of slices of gradients; what is small is wanted at once.
+  if (const auto* reduce = std::get_if<op::AllReduce>(&body);
+      reduce != nullptr && plan.buffers[plan.values[reduce->x].buffer].category == Category::Gradients) {
+    return of_axes(reduce->axes);
   }
   if (std::holds_alternative<op::LoadTokens>(body) || std::holds_alternative<op::LoadTargets>(body)) {
     return Stream::Host;
@@ -115,10 +120,10 @@ static auto StreamOf(const OpBody& body) -> Stream {
 }
 
 /// The ends of a loop run on the stream of its ops where that is one: nothing has to meet there then.
-static auto PickStreams(Section& section) -> void {
+static auto PickStreams(const Plan& plan, Section& section) -> void {
   size_t loop_begin = 0;
   for (size_t i = 0; i < section.ops.size(); ++i) {
-    section.ops[i].stream = StreamOf(section.ops[i].body);
+    section.ops[i].stream = StreamOf(section.ops[i].body, plan);
     if (section.ops[i].As<op::Repeat>()) {
       loop_begin = i;
     } else if (section.ops[i].As<op::EndRepeat>() && i > loop_begin + 1) {
@@ -251,7 +256,7 @@ auto Schedule(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   for (Section& section : plan.sections) {
     Prefetch(plan, section, *shard.prefetch_forward, *shard.prefetch_backward);
     AddScratch(plan, section);
-    PickStreams(section);
+    PickStreams(plan, section);
     AddReleases(plan, section, shard);
   }
   return plan;

@@ -58,6 +58,11 @@ constexpr auto IsPersistent(Arena arena) -> bool {
   return arena == Arena::Persistent || arena == Arena::SharedPersistent || arena == Arena::Host;
 }
 
+/// True for arenas of which each rank has one of its own that its peers read.
+constexpr auto IsReadByPeers(Arena arena) -> bool {
+  return arena == Arena::SharedPersistent || arena == Arena::SharedTransient;
+}
+
 /// What memory is for; the words of explain.
 enum class Category : uint8_t {
   Parameters,

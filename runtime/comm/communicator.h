@@ -2,6 +2,8 @@
 // tests). Sums are taken in fp32 (f64 for f64) in rank order, so a result does not depend on timing.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +11,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/mesh/mesh.h"
+#include "compiler/plan/op.h"
 #include "compiler/plan/types.h"
 
 namespace shardc {
@@ -20,6 +23,30 @@ struct CommSpan {
   int64_t bytes = 0;
   Arena arena = Arena::Transient;
   int64_t offset = 0;
+};
+
+/// Collectives of the plan's ops of one kind over one set of axes, as this rank did them.
+struct Traffic {
+  int64_t calls = 0;
+  /// Bytes of the full vectors.
+  int64_t payload = 0;
+  /// Bytes that went from peers to this rank, and as many in turn from this rank to peers.
+  int64_t wire = 0;
+
+  friend auto operator==(const Traffic&, const Traffic&) -> bool = default;
+};
+
+/// Of each op kind that sends anything, by AxisSet::bits.
+struct TrafficTable {
+  static constexpr std::array<OpKind, 4> Kinds{OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllReduce,
+                                               OpKind::Control};
+  std::array<std::array<Traffic, 1U << NumAxes>, Kinds.size()> rows{};
+
+  auto At(OpKind kind, AxisSet axes) -> Traffic& {
+    const auto found = std::find(Kinds.begin(), Kinds.end(), kind);
+    CHECK(found != Kinds.end(), "op {} sends nothing", ToText(kind));
+    return rows[static_cast<size_t>(found - Kinds.begin())][axes.bits];
+  }
 };
 
 enum class ReduceOp : uint8_t { Sum, Min, Max };
@@ -52,7 +79,15 @@ class Communicator {
   /// f32, rounded once), or full is BF16 and shard F32.
   virtual auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
                              bool accumulate) -> Status = 0;
-  /// In place, for small vectors: at most MaxSmallBytes. Dtypes F32, F64, I64.
+  /// The sum, in place. By slices where the vector lies in a shared arena: each rank sums one and copies the others.
+  /// Dtypes F32, F64, I64.
+  virtual auto AllReduce(AxisSet axes, const CommSpan& span, DType dtype) -> Status = 0;
+  /// Each rank's `mine`, which the plan's op `control` exchanges.
+  auto Exchange(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
+
+  // What follows is small: what no op of the plan is, and the sums that take it as their body.
+
+  /// In place: at most MaxSmallBytes. Dtypes F32, F64, I64.
   virtual auto AllReduce(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype, ReduceOp op) -> Status = 0;
   /// `data` of group member 0 goes to all. At most MaxSmallBytes a call.
   virtual auto Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> Status = 0;
@@ -61,6 +96,20 @@ class Communicator {
   virtual auto Barrier(AxisSet axes) -> Status = 0;
 
   static constexpr int64_t MaxSmallBytes = int64_t{1} << 20;
+
+  /// What the plan's ops sent so far, and what went beside them: agreements, comparisons, checkpoints.
+  auto traffic() const -> const TrafficTable& { return traffic_; }
+  auto small_traffic() const -> const Traffic& { return small_; }
+
+ protected:
+  auto Count(OpKind kind, AxisSet axes, const Traffic& traffic) -> void;
+  /// The small collectives since `before` were the body of one call of the plan.
+  auto CountAs(OpKind kind, AxisSet axes, int64_t payload, const Traffic& before) -> void;
+  auto CountSmall(int64_t payload, int64_t wire) -> void;
+
+ private:
+  TrafficTable traffic_;
+  Traffic small_;
 };
 
 }  // namespace shardc

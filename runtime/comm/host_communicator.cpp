@@ -41,7 +41,11 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
   RETURN_IF_ERROR(Meet(group));
   // Beginning with the next rank, so that not all read one rank's memory at a time, and ending with the own slice: all
   // that is left to do where the others write theirs into the same memory.
-  for (int64_t k = full.arena == Arena::Gathered ? size : 1; k <= size; ++k) {
+  const bool is_one_for_all = full.arena == Arena::Gathered;
+  // Where the full vector is one for all, this rank's slice is all that it gives, to each of them.
+  int64_t wire = is_one_for_all ? shard.bytes * (size - 1) : 0;
+  for (int64_t k = is_one_for_all ? size : 1; k <= size; ++k) {
+    wire += k < size ? shard.bytes : 0;
     const int64_t index = (group.index + k) % size;
     std::byte* to = full.data + index * shard.bytes;
     const std::byte* from = k == size ? shard.data : PeerSpan(group.ranks[static_cast<size_t>(index)], shard);
@@ -49,6 +53,7 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
       std::memcpy(to, from, static_cast<size_t>(shard.bytes));
     }
   }
+  Count(OpKind::AllGather, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
   return Meet(group);
 }
 
@@ -116,9 +121,11 @@ auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const C
   const int64_t slice_bytes = shard.bytes / SizeOf(sum) * SizeOf(terms);
   CHECK(full.bytes == slice_bytes * size, "reduce_scatter of {} bytes into {} x {}", full.bytes, size, slice_bytes);
   sources_.clear();
+  int64_t wire = 0;
   for (const int64_t peer : group.ranks) {
     const std::byte* base = peer == rank_ ? full.data : PeerSpan(peer, full);
     sources_.push_back(base + group.index * slice_bytes);
+    wire += peer == rank_ ? 0 : slice_bytes;
   }
   RETURN_IF_ERROR(Meet(group));
   if (terms == DType::F32 && sum == DType::F32) {
@@ -132,6 +139,7 @@ auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const C
   } else {
     CHECK(false, "reduce_scatter of {} into {}", ToText(terms), ToText(sum));
   }
+  Count(OpKind::ReduceScatter, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
   return Meet(group);
 }
 
@@ -160,11 +168,69 @@ static auto CombineSlots(const std::vector<const std::byte*>& slots, std::byte* 
   }
 }
 
+auto HostCommunicator::AllReduce(AxisSet axes, const CommSpan& span, DType dtype) -> Status {
+  if (IsReadByPeers(span.arena)) {
+    return AllReduceBySlices(axes, span, dtype);
+  }
+  const Traffic before = small_traffic();
+  const int64_t piece = MaxSmallBytes / SizeOf(dtype) * SizeOf(dtype);
+  for (int64_t begin = 0; begin < span.bytes; begin += piece) {
+    const int64_t bytes = std::min(piece, span.bytes - begin);
+    RETURN_IF_ERROR(AllReduce(axes, span.data + begin, bytes / SizeOf(dtype), dtype, ReduceOp::Sum));
+  }
+  CountAs(OpKind::AllReduce, axes, span.bytes, before);
+  return Success{};
+}
+
+/// Cuts a vector into as many slices as there are ranks, at cache lines where it is long enough.
+static auto SliceBegin(int64_t bytes, int64_t index, int64_t num_slices) -> int64_t {
+  constexpr int64_t Line = 64;
+  return index == num_slices ? bytes : bytes / num_slices * index / Line * Line;
+}
+
+auto HostCommunicator::AllReduceBySlices(AxisSet axes, const CommSpan& span, DType dtype) -> Status {
+  const Group& group = GroupOf(axes);
+  const auto size = static_cast<int64_t>(group.ranks.size());
+  const auto slice_of = [&](int64_t index) {
+    const int64_t begin = SliceBegin(span.bytes, index, size);
+    return CommSpan{.data = span.data + begin,
+                    .bytes = SliceBegin(span.bytes, index + 1, size) - begin,
+                    .arena = span.arena,
+                    .offset = span.offset + begin};
+  };
+  const CommSpan own = slice_of(group.index);
+  sources_.clear();
+  int64_t wire = 0;
+  for (const int64_t peer : group.ranks) {
+    sources_.push_back(peer == rank_ ? own.data : PeerSpan(peer, own));
+    wire += peer == rank_ ? 0 : own.bytes;
+  }
+  RETURN_IF_ERROR(Meet(group));
+  // Nobody reads this rank's terms of its own slice but itself: the sum may take their place.
+  switch (dtype) {
+    case DType::F32: SumSlices<float>(sources_, own, false); break;
+    case DType::F64: SumSlices<double>(sources_, own, false); break;
+    case DType::I64: SumSlices<int64_t>(sources_, own, false); break;
+    case DType::BF16:
+    case DType::I32: CHECK(false, "all_reduce of {}", ToText(dtype));
+  }
+  RETURN_IF_ERROR(Meet(group));
+  for (int64_t k = 1; k < size; ++k) {
+    const int64_t index = (group.index + k) % size;
+    const CommSpan slice = slice_of(index);
+    std::memcpy(slice.data, PeerSpan(group.ranks[static_cast<size_t>(index)], slice), static_cast<size_t>(slice.bytes));
+    wire += slice.bytes;
+  }
+  Count(OpKind::AllReduce, axes, {.calls = 1, .payload = span.bytes, .wire = wire});
+  return Meet(group);
+}
+
 auto HostCommunicator::AllReduce(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype, ReduceOp op)
     -> Status {
   const Group& group = GroupOf(axes);
   const int64_t bytes = num_elements * SizeOf(dtype);
   CHECK(bytes <= MaxSmallBytes, "all_reduce of {} bytes", bytes);
+  CountSmall(bytes, bytes * (std::ssize(group.ranks) - 1));
   if (group.ranks.size() == 1) {
     return Meet(group);
   }
@@ -189,6 +255,7 @@ auto HostCommunicator::AllReduce(AxisSet axes, std::byte* data, int64_t num_elem
 auto HostCommunicator::Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> Status {
   const Group& group = GroupOf(axes);
   CHECK(bytes <= MaxSmallBytes, "broadcast of {} bytes", bytes);
+  CountSmall(bytes, group.index == 0 ? bytes * (std::ssize(group.ranks) - 1) : 0);
   if (group.ranks.size() == 1) {
     return Meet(group);
   }
@@ -207,6 +274,7 @@ auto HostCommunicator::GatherSmall(AxisSet axes, const std::byte* mine, int64_t 
   const Group& group = GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
   CHECK(bytes * size <= MaxSmallBytes, "gather of {} x {} bytes", size, bytes);
+  CountSmall(bytes, bytes * (size - 1));
   if (size == 1) {
     std::memcpy(all, mine, static_cast<size_t>(bytes));
     return Meet(group);

@@ -3,6 +3,8 @@
 //
 //   all-gather       barrier, copy the peers' shards, barrier
 //   reduce-scatter   barrier, sum the own slice of the peers' vectors in group order, barrier
+//   all-reduce       barrier, sum the own slice of the peers' vectors in group order, barrier, copy the slices that the
+//                    peers summed, barrier
 //   small ones       copy into the own slot, barrier, read the peers' slots
 #pragma once
 
@@ -27,6 +29,7 @@ class HostCommunicator final : public Communicator {
   auto AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status override;
   auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types, bool accumulate)
       -> Status override;
+  auto AllReduce(AxisSet axes, const CommSpan& span, DType dtype) -> Status override;
   auto AllReduce(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype, ReduceOp op) -> Status override;
   auto Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> Status override;
   auto GatherSmall(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override;
@@ -38,6 +41,7 @@ class HostCommunicator final : public Communicator {
   auto GroupOf(AxisSet axes) const -> const Group& { return groups_[axes.bits]; }
   /// A peer's copy of what `span` is here.
   auto PeerSpan(int64_t peer, const CommSpan& span) const -> std::byte*;
+  auto AllReduceBySlices(AxisSet axes, const CommSpan& span, DType dtype) -> Status;
   auto NextTurn(const Group& group) -> int;
   auto Meet(const Group& group) -> Status { return group_->Barrier(group, rank_, options_); }
 

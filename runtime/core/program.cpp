@@ -58,6 +58,7 @@ Program::Program(SectionKind section, Binder& binder, const Execution& execution
 auto Program::Run(int64_t step) -> Status {
   const Moment start{.step = step, .repeat = 0};
   RETURN_IF_ERROR(execution_.shuffle_seed ? RunShuffled(start, *execution_.shuffle_seed) : RunInOrder(start));
+  binder_.CountRun(section_);
   if (execution_.guard != nullptr) {
     if (Status status = execution_.guard->EndSection(); !status) {
       return Fail(status.error().code, "step {}, at the end of section {}: {}", step, ToText(section_),

@@ -17,6 +17,8 @@ struct RankServices {
   CheckpointReader* reader = nullptr;
   /// Set while a first start reads it.
   CheckpointReader* seed = nullptr;
+  /// How often each section ran.
+  std::array<int64_t, NumSections>* runs = nullptr;
   /// What this rank drew.
   IdVector<ParameterId, Drawn>* drawn = nullptr;
 };
@@ -35,6 +37,11 @@ class RankBinder : public Binder {
   auto writer() -> CheckpointWriter& override { return *Present(services_->writer, "checkpoint writer"); }
   auto reader() -> CheckpointReader& override { return *Present(services_->reader, "checkpoint reader"); }
   auto seed() -> CheckpointReader* override { return services_->seed; }
+  auto CountRun(SectionKind section) -> void override {
+    if (services_->runs != nullptr) {
+      ++(*services_->runs)[static_cast<size_t>(section)];
+    }
+  }
   auto DrawnOf(ParameterId parameter) -> Drawn* override {
     return services_->drawn == nullptr ? nullptr : &(*services_->drawn)[parameter];
   }

@@ -12,6 +12,7 @@
 #include "runtime/core/agree_on_plan.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
+#include "runtime/core/compare_traffic.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/run_report.h"
 #include "runtime/core/unsaved_warning.h"
@@ -37,6 +38,7 @@ RankRunner::RankRunner(RankContext& context)
     drawn_.Add({});
   }
   services_.drawn = &drawn_;
+  services_.runs = &runs_;
 }
 
 auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>> {
@@ -287,6 +289,10 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
 }
 
 auto RankRunner::Report() -> Status {
+  const auto sent = CompareTraffic(*context_.comm, PlannedTraffic(plan_, runs_));
+  if (!sent) {
+    return sent.error();
+  }
   const auto memory = GatherMemory(*context_.comm, *context_.arenas);
   if (!memory) {
     return memory.error();
@@ -294,6 +300,7 @@ auto RankRunner::Report() -> Status {
   if (leads()) {
     progress_->Finish();
     Say(MemoryText(context_.rank, *context_.arenas, guard_.get()));
+    Say(*sent);
     const Bytes outside = OutsideArenas{}.Of(plan_.mesh.num_ranks(), NumComputeThreads(plan_));
     Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");
   }

@@ -62,6 +62,7 @@ class RankRunner {
   auto FireEvery() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
+  std::array<int64_t, NumSections> runs_{};
   /// For as long as this runner lives.
   auto OwnCheckpointDirectory() -> Status;
   auto Restore(const std::string& path, ReadPurpose purpose) -> Status;

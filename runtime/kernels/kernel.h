@@ -62,6 +62,8 @@ class Binder {
   virtual auto reader() -> CheckpointReader& = 0;
   /// The checkpoint that parameters begin from, while a first start reads it. Null: there is none, or no more.
   virtual auto seed() -> CheckpointReader* { return nullptr; }
+  /// Told of each run of a section that ended well.
+  virtual auto CountRun(SectionKind section) -> void { static_cast<void>(section); }
   /// Where initialize ops count what they draw of a parameter. Null: nobody asks.
   virtual auto DrawnOf(ParameterId parameter) -> Drawn* {
     static_cast<void>(parameter);

@@ -62,6 +62,7 @@ class ThreadCommunicator final : public Communicator {
   auto ReduceScatter(AxisSet, const CommSpan&, const CommSpan&, ReduceTypes, bool) -> Status override {
     return Unused();
   }
+  auto AllReduce(AxisSet, const CommSpan&, DType) -> Status override { return Unused(); }
   auto AllReduce(AxisSet, std::byte*, int64_t, DType, ReduceOp) -> Status override { return Unused(); }
   auto Broadcast(AxisSet, std::byte* data, int64_t bytes) -> Status override {
     group_.mine(rank_) = data;

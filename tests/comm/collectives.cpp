@@ -179,6 +179,49 @@ auto TryAllReduce(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t 
                     Combined<T>(comm.mesh().Group(axes, comm.rank()), round, count, op));
 }
 
+/// What the plan's ops sent over `axes` by the counts.
+auto TrafficOver(const HostCommunicator& comm, OpKind kind, AxisSet axes) -> Traffic {
+  TrafficTable table = comm.traffic();
+  return table.At(kind, axes);
+}
+
+/// By slices, in a shared arena, and as it is, elsewhere: the same bits, and counts by the formula.
+template <class T>
+auto TryAllReduceOfPlan(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
+                        DType dtype) -> std::string {
+  const auto ranks = comm.mesh().Group(axes, comm.rank());
+  const auto size = static_cast<int64_t>(ranks.size());
+  const auto bytes = count * static_cast<int64_t>(sizeof(T));
+  const auto want = Combined<T>(ranks, round, count, ReduceOp::Sum);
+  for (const bool by_slices : {true, false}) {
+    auto mine = Contribution<T>(comm.rank(), round, count);
+    CommSpan span = world.SpanOf(comm.rank(), 64 << 10, bytes);
+    if (by_slices) {
+      std::memcpy(span.data, mine.data(), static_cast<size_t>(bytes));
+    } else {
+      span = {.data = reinterpret_cast<std::byte*>(mine.data()), .bytes = bytes};
+    }
+    const Traffic before = TrafficOver(comm, OpKind::AllReduce, axes);
+    const Traffic small = comm.small_traffic();
+    RETURN_IF_FAILED(comm.AllReduce(axes, span, dtype));
+    RETURN_IF_TEXT(Difference(by_slices ? "all_reduce by slices" : "all_reduce as it is", axes,
+                              reinterpret_cast<T*>(span.data), want));
+    // The peers are through: this must reach nobody.
+    std::memset(span.data, 0xff, static_cast<size_t>(bytes));
+    const Traffic after = TrafficOver(comm, OpKind::AllReduce, axes);
+    int64_t wire = after.wire - before.wire;
+    RETURN_IF_FAILED(comm.AllReduce(axes, reinterpret_cast<std::byte*>(&wire), 1, DType::I64, ReduceOp::Sum));
+    const int64_t planned = bytes * (size - 1) * (by_slices ? 2 : size);
+    if (after.calls != before.calls + 1 || after.payload != before.payload + bytes || wire != planned ||
+        comm.small_traffic().calls != small.calls + 1) {
+      return fmt::format("all_reduce of {} B over {}, {}: {} calls more, {} B more, {} B on the wire, not {}", bytes,
+                         ToText(axes), by_slices, after.calls - before.calls, after.payload - before.payload, wire,
+                         planned);
+    }
+  }
+  return "";
+}
+
 auto TryBroadcast(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count) -> std::string {
   auto data = Contribution<double>(comm.rank(), round, count);
   RETURN_IF_FAILED(comm.Broadcast(axes, reinterpret_cast<std::byte*>(data.data()), count * 8));
@@ -200,7 +243,7 @@ auto TryGatherSmall(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_
   return Difference("gather_small", axes, all.data(), want);
 }
 
-constexpr uint64_t NumKinds = 19;
+constexpr uint64_t NumKinds = 22;
 
 /// One of the collectives, chosen by `kind`; all ranks choose alike.
 auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t kind, uint64_t round, int64_t count)
@@ -224,6 +267,9 @@ auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t k
     case 15: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, false, true);
     case 16: return TryReduceScatterOfBFloat16<float>(world, comm, axes, round, count, false, false);
     case 17: return TryReduceScatterOfBFloat16<float>(world, comm, axes, round, count, true, false);
+    case 18: return TryAllReduceOfPlan<float>(world, comm, axes, round, count, DType::F32);
+    case 19: return TryAllReduceOfPlan<double>(world, comm, axes, round, count, DType::F64);
+    case 20: return TryAllReduceOfPlan<int64_t>(world, comm, axes, round, count, DType::I64);
     default: {
       RETURN_IF_FAILED(comm.Barrier(axes));
       return "";

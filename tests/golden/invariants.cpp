@@ -96,7 +96,7 @@ TEST_P(Invariants, TheReportCountsCommunication) {
   const Plan plan = CompileCase();
   CommunicationSums reported;
   for (const Communication& row : Explain(plan).step_communication) {
-    reported[{row.op, row.axes.bits, row.dtype}] = {row.count, row.payload.value, row.wire.value};
+    reported[{row.op, row.axes.bits, row.dtype}] = {row.count, row.payload.value, row.wire(plan.mesh).value};
   }
   EXPECT_TRUE(reported == SumStepCommunication(plan));
 }

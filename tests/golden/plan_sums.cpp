@@ -28,7 +28,7 @@ auto SumStepCommunication(const Plan& plan) -> CommunicationSums {
     CommunicationSum& sum = sums[{op.kind(), axes.bits, dtype}];
     sum.count += times;
     sum.payload_bytes += times * payload;
-    sum.wire_bytes += times * (rounds * payload * (ranks - 1) / ranks);
+    sum.wire_bytes += times * rounds * payload * (ranks - 1);
   };
   ForEachStepOp(plan, [&](const Op& op, int64_t times) {
     const auto add_value = [&](ValueId value, AxisSet axes, int64_t rounds) {
@@ -39,12 +39,19 @@ auto SumStepCommunication(const Plan& plan) -> CommunicationSums {
     } else if (const auto* scatter = op.As<op::ReduceScatter>()) {
       add_value(scatter->full, scatter->axes, 1);
     } else if (const auto* reduce = op.As<op::AllReduce>()) {
-      add_value(reduce->x, reduce->axes, 2);
+      // By slices, or each rank's whole vector to each other.
+      const Arena arena = plan.buffers[plan.values[reduce->x].buffer].arena;
+      const bool by_slices = arena != Arena::Transient && arena != Arena::Persistent && arena != Arena::Host;
+      add_value(reduce->x, reduce->axes, by_slices ? 2 : plan.mesh.size(reduce->axes));
     } else if (const auto* control = op.As<op::Control>()) {
       // Two 64-bit words.
-      add(op, times, control->axes, DType::I64, 16, 2);
+      add(op, times, control->axes, DType::I64, 16, plan.mesh.size(control->axes));
     }
   });
+  // Of all ranks of a group so far.
+  for (auto& [key, sum] : sums) {
+    sum.wire_bytes /= plan.mesh.size(AxisSet{std::get<1>(key)});
+  }
   return sums;
 }
 

@@ -127,10 +127,14 @@ TEST(CollectiveKernels, ReduceScatterWritesOrAdds) {
   });
 }
 
-TEST(CollectiveKernels, AllReduceGoesBeyondTheStagingRoom) {
+class AllReduceKernel : public testing::TestWithParam<Arena> {};
+
+INSTANTIATE_TEST_SUITE_P(CollectiveKernels, AllReduceKernel, testing::Values(Arena::Transient, Arena::SharedTransient));
+
+TEST_P(AllReduceKernel, GoesBeyondTheStagingRoom) {
   constexpr int64_t Many = Communicator::MaxSmallBytes / 8 * 2 + 5;
   Bench bench;
-  const ValueId x = bench.Add(Arena::Transient, DType::F64, Many);
+  const ValueId x = bench.Add(GetParam(), DType::F64, Many);
   RunRanks(bench.plan, [&](RankContext& context) -> ErrorOr<ExitCode> {
     BenchBinder binder(context);
     const Kernel kernel = Bind(op::AllReduce{.x = x, .y = x, .axes = AxisSet::All()}, binder);

@@ -24,8 +24,8 @@ auto Bind(const op::Control& op, Binder& binder) -> Kernel {
   return [&comm, &scalars = binder.scalars(), bad = binder.ViewOf(op.bad), op, num_parameters,
           all](const Moment& moment) mutable -> Status {
     const Word mine{.stop = scalars.stop_requested() ? 1 : 0, .bad = *bad.At<int64_t>(moment)};
-    RETURN_IF_ERROR(comm.GatherSmall(op.axes, reinterpret_cast<const std::byte*>(&mine), sizeof(Word),
-                                     reinterpret_cast<std::byte*>(all.data())));
+    RETURN_IF_ERROR(comm.Exchange(op.axes, reinterpret_cast<const std::byte*>(&mine), sizeof(Word),
+                                  reinterpret_cast<std::byte*>(all.data())));
     Word agreed{.stop = 0, .bad = num_parameters};
     for (const Word& word : all) {
       agreed.stop = std::max(agreed.stop, word.stop);

@@ -1,0 +1,28 @@
+// What the collectives of a section move, by op, axes and type: one sum, which explain prints and which a run compares
+// with what its communicator counted.
+#pragma once
+
+#include <vector>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Collectives of one kind, counted over one run of a section.
+struct Communication {
+  OpKind op = OpKind::AllGather;
+  AxisSet axes;
+  DType dtype = DType::F32;
+  int64_t count = 0;
+  /// Sums over `count`: of the full vectors, on one rank; and of what the ranks of one group send together.
+  Bytes payload;
+  Bytes group_wire;
+
+  /// What one rank sends; the mean over its group, where slices are not equal.
+  auto wire(const Mesh& mesh) const -> Bytes { return group_wire / mesh.size(axes); }
+};
+
+/// In the order of the first op of each kind; repeats counted.
+auto CommunicationOf(const Plan& plan, SectionKind section) -> std::vector<Communication>;
+
+}  // namespace shardc

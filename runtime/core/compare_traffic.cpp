@@ -1,0 +1,69 @@
+#include "runtime/core/compare_traffic.h"
+
+#include <vector>
+
+#include "compiler/ops/communication.h"
+
+namespace shardc {
+
+auto PlannedTraffic(const Plan& plan, const SectionRuns& runs) -> TrafficTable {
+  TrafficTable planned;
+  for (int i = 0; i < NumSections; ++i) {
+    const int64_t times = runs[static_cast<size_t>(i)];
+    for (const Communication& row : CommunicationOf(plan, static_cast<SectionKind>(i))) {
+      Traffic& traffic = planned.At(row.op, row.axes);
+      traffic.calls += row.count * times;
+      traffic.payload += row.payload.value * times;
+      const int64_t num_groups = plan.mesh.num_ranks() / plan.mesh.size(row.axes);
+      traffic.wire += row.group_wire.value * num_groups * times;
+    }
+  }
+  return planned;
+}
+
+static auto Figures(const Traffic& traffic) -> std::string {
+  return fmt::format("{} calls of {} B, {} B on the wire of all ranks", traffic.calls, traffic.payload, traffic.wire);
+}
+
+/// Calls `function(kind, axes)` for each row, in the table's order.
+template <class Function>
+static auto ForEachRow(const Function& function) -> void {
+  for (const OpKind kind : TrafficTable::Kinds) {
+    for (uint8_t bits = 0; bits < 1U << NumAxes; ++bits) {
+      function(kind, AxisSet{bits});
+    }
+  }
+}
+
+auto CompareTraffic(Communicator& comm, const TrafficTable& planned) -> ErrorOr<std::string> {
+  const Traffic beside = comm.small_traffic();
+  TrafficTable counted = comm.traffic();
+  TrafficTable expected = planned;
+  std::vector<int64_t> wires;
+  ForEachRow([&](OpKind kind, AxisSet axes) { wires.push_back(counted.At(kind, axes).wire); });
+  RETURN_IF_ERROR(comm.AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(wires.data()), std::ssize(wires),
+                                 DType::I64, ReduceOp::Sum));
+  Traffic sum;
+  std::string difference;
+  size_t row = 0;
+  ForEachRow([&](OpKind kind, AxisSet axes) {
+    Traffic& here = counted.At(kind, axes);
+    sum.calls += here.calls;
+    sum.payload += here.payload;
+    sum.wire += here.wire;
+    here.wire = wires[row++];
+    if (const Traffic& there = expected.At(kind, axes); difference.empty() && here != there) {
+      difference = fmt::format("{} over {}: the communicator counted {}; the plan has {}", ToText(kind), ToText(axes),
+                               Figures(here), Figures(there));
+    }
+  });
+  if (!difference.empty()) {
+    return Fail(ExitCode::InternalFault, "what was sent is not what the plan says, {}; this is a bug in shardc",
+                difference);
+  }
+  return fmt::format(
+      "sent by rank {} as planned: {} B in {} collectives of {} B; beside the plan {} B in {} small ones\n",
+      comm.rank(), sum.wire, sum.calls, sum.payload, beside.wire, beside.calls);
+}
+
+}  // namespace shardc

@@ -1,0 +1,24 @@
+// Whether a run sent what its plan says: what the communicator counted beside what the sections that ran have by
+// explain's sums. A difference is a fault of shardc, in the plan's costs or in the communicator.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/plan.h"
+#include "runtime/comm/communicator.h"
+
+namespace shardc {
+
+/// How often each section ran.
+using SectionRuns = std::array<int64_t, NumSections>;
+
+/// What one rank has to have sent; `wire` of all ranks together, since slices need not be equal.
+auto PlannedTraffic(const Plan& plan, const SectionRuns& runs) -> TrafficTable;
+
+/// Collective. A line that says what was sent; on ranks other than 0 too.
+/// Errors: InternalFault with the op and axes of the first difference, and both figures.
+auto CompareTraffic(Communicator& comm, const TrafficTable& planned) -> ErrorOr<std::string>;
+
+}  // namespace shardc
