@@ -1,4 +1,5 @@
-// shardc check RECIPE: every error, and nothing else. The passes run too, as some rules need the model's parameters.
+// shardc check RECIPE|PLAN: every error, and nothing else. Of a recipe the passes run too, as some rules need the
+// model's parameters; a plan is judged as `shardc run` judges it.
 
 #include <memory>
 
@@ -17,19 +18,37 @@ struct CheckOptions {
 
 }  // namespace
 
-static auto RunCheck(const CheckOptions& options) -> ExitCode {
-  RecipeSource source(options.recipe);
-  const auto plan = source.LoadAndCompile({});
-  Status written = Success{};
+static auto Answer(const CheckOptions& options, const RecipeSource& source, const Status& judged) -> ExitCode {
   if (options.format == "json") {
-    written = WriteResult(RenderJson(source.diagnostics()));
-  } else {
-    source.PrintDiagnostics();
-    if (plan) {
-      written = WriteResult(fmt::format("{}: ok\n", PrintableLine(options.recipe.path)));
-    }
+    const Status written = WriteResult(RenderJson(source.diagnostics()));
+    return judged ? ExitCodeOf(written) : ReportError(judged.error());
   }
-  return plan ? ExitCodeOf(written) : ReportError(plan.error());
+  if (!judged) {
+    return ReportError(judged.error());
+  }
+  return ExitCodeOf(WriteResult(fmt::format("{}: ok\n", PrintableLine(options.recipe.path))));
+}
+
+static auto RunCheck(const CheckOptions& options) -> ExitCode {
+  NamedText named = ReadRecipeOrPlan(options.recipe.path);
+  if (named.is_plan) {
+    if (const Status fits = RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}); !fits) {
+      return ReportError(fits.error());
+    }
+    RecipeSource source(options.recipe);
+    const auto plan = source.ReadPlan(*named.text);
+    if (plan) {
+      return Answer(options, source, Success{});
+    }
+    // In JSON each fault is a line of its own.
+    return Answer(options, source, options.format == "json" ? Error{plan.error().code, ""} : plan.error());
+  }
+  RecipeSource source(options.recipe, std::move(named.text));
+  const auto plan = source.LoadAndCompile({});
+  if (options.format == "text") {
+    source.PrintDiagnostics();
+  }
+  return Answer(options, source, plan ? Status(Success{}) : plan.error());
 }
 
 auto DeclareCheck(CommandOptions& options) -> Action {

@@ -12,9 +12,9 @@
 namespace shardc {
 
 static constexpr Subcommand Subcommands[] = {
-    {"check", "report every error of a recipe",
-     "  shardc check recipe.toml\n  shardc check --set mesh.dp=4 recipe.toml", DeclareCheck},
-    {"plan", "make the plan of a recipe, or explain what it will cost",
+    {"check", "report every error of a recipe, or of a plan",
+     "  shardc check --set mesh.dp=4 recipe.toml\n  shardc check recipe.plan", DeclareCheck},
+    {"plan", "make the plan of a recipe, or explain what it, or a plan, will cost",
      "  shardc plan recipe.toml -o recipe.plan\n  shardc plan --explain recipe.toml", DeclarePlan},
     {"run", "train as a recipe or a plan says; a run that was stopped continues",
      "  shardc run recipe.toml\n  shardc run recipe.plan --run-dir /tmp/run", DeclareRun},
@@ -37,7 +37,7 @@ static constexpr const char* ExitCodeTable =
     "  0  ok                     5  checkpoint missing or damaged\n"
     "  1  internal fault         6  environment (peers, files)\n"
     "  2  usage                  7  training diverged\n"
-    "  3  recipe rejected       75  stopped by a signal, and saved\n"
+    "  3  recipe, plan rejected 75  stopped by a signal, and saved\n"
     "  4  does not fit       128+n  killed by signal n";
 
 auto CommandOptions::Positional(const std::string& name, std::string& value, const std::string& doc, bool is_required)

@@ -1,4 +1,4 @@
-// shardc eval RECIPE --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
+// shardc eval RECIPE|PLAN --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
 
 #include <filesystem>
 #include <memory>
@@ -29,7 +29,13 @@ static auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
 }
 
 static auto Eval(const EvalOptions& options) -> Status {
-  RecipeSource source(options.recipe);
+  const NamedText named = ReadRecipeOrPlan(options.recipe.path);
+  if (named.is_plan) {
+    RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
+    const auto path = PathForRuntime(options.recipe.path, *named.text);
+    return path ? BecomeRuntime({*path, "--eval", options.checkpoint, "--format", options.format}) : path.error();
+  }
+  RecipeSource source(options.recipe, named.text);
   const auto plan = source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)});
   source.PrintDiagnostics();
   if (!plan) {

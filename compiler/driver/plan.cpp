@@ -1,4 +1,4 @@
-// shardc plan RECIPE: the plan, or what is asked of it, on stdout or in a file.
+// shardc plan RECIPE|PLAN: the plan, or what is asked of it, on stdout or in a file.
 
 #include <filesystem>
 #include <memory>
@@ -142,6 +142,21 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
   return output.empty() ? WriteResult(text) : WriteFile(output, text);
 }
 
+/// Prints or writes what is asked of a plan.
+static auto ShowPlan(const Plan& plan, const PlanOptions& options) -> Status {
+  SetCheckContext("printing the plan");
+  const auto text = ResultText(plan, options);
+  if (!text) {
+    return text.error();
+  }
+  RETURN_IF_ERROR(WriteOut(*text, options.output));
+  if (options.explain && !options.output.empty() && options.emit.empty()) {
+    const Report report = Explain(plan);
+    return WriteResult(options.format == "json" ? RenderReportJson(report) : RenderReportText(report));
+  }
+  return Success{};
+}
+
 static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status {
   if (options.emit == "recipe") {
     const auto recipe = source.Load();
@@ -153,20 +168,19 @@ static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status
   }
   const auto plan = source.LoadAndCompile(MakePipelineOptions(options));
   source.PrintDiagnostics();
-  if (!plan) {
-    return plan.error();
-  }
-  SetCheckContext("printing the plan");
-  const auto text = ResultText(*plan, options);
-  if (!text) {
-    return text.error();
-  }
-  RETURN_IF_ERROR(WriteOut(*text, options.output));
-  if (options.explain && !options.output.empty() && options.emit.empty()) {
-    const Report report = Explain(*plan);
-    return WriteResult(options.format == "json" ? RenderReportJson(report) : RenderReportText(report));
-  }
-  return Success{};
+  return plan ? ShowPlan(*plan, options) : plan.error();
+}
+
+/// Of a plan file, once the verifier accepts it: the same that a recipe's plan can show.
+static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> Status {
+  RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe),
+                                                            {"--emit=recipe", options.emit == "recipe"},
+                                                            {"--stop-after", !options.stop_after.empty()},
+                                                            {"--print-after", !options.print_after.empty()},
+                                                            {"--disable", !options.disabled.empty()}}));
+  RecipeSource source(options.recipe);
+  const auto plan = source.ReadPlan(text);
+  return plan ? ShowPlan(*plan, options) : plan.error();
 }
 
 template <NamedEnum E>
@@ -209,7 +223,11 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     if (!values->print_init && !values->run_dir.empty()) {
       return ReportError(Fail(ExitCode::Usage, "--run-dir says whose realised values to print, beside --print-init"));
     }
-    RecipeSource source(values->recipe);
+    NamedText named = ReadRecipeOrPlan(values->recipe.path);
+    if (named.is_plan) {
+      return ExitCodeOf(ShowPlanFile(*named.text, *values));
+    }
+    RecipeSource source(values->recipe, std::move(named.text));
     return ExitCodeOf(MakePlan(source, *values));
   };
 }

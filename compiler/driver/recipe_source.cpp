@@ -2,14 +2,19 @@
 
 #include "compiler/driver/recipe_source.h"
 
+#include <algorithm>
+
 #include "compiler/base/files.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/driver/output.h"
+#include "compiler/ops/read_plan.h"
+#include "compiler/plan/text.h"
+#include "compiler/recipe/key_rows.h"
 
 namespace shardc {
 
-auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const std::string& positional) -> void {
-  options.Positional(positional, values.path, positional == "RECIPE" ? "recipe (TOML)" : "recipe, or plan file");
+auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void {
+  options.Positional("RECIPE|PLAN", values.path, "recipe (TOML), or plan file");
   options.Repeated("--set", values.sets, "SECTION.KEY=VALUE", "put a key in place of the recipe's; repeatable");
   options.Flag("--strict", values.is_strict, "treat warnings as errors");
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
@@ -18,6 +23,44 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const 
 RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text)
     : options_(options), text_(std::move(text)), diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
+}
+
+/// What tells at a glance that a text is no recipe; empty where it may be one.
+static auto WhyNoText(std::string_view text, bool is_alone) -> std::string {
+  const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) {
+    // Beside --set, an empty file is a recipe that leaves all keys to them.
+    return is_alone ? "it is empty" : "";
+  }
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos && !is_utf16) {
+    return fmt::format("it is no text, byte {} is NUL", nul);
+  }
+  return text[first] == '{' ? "it is JSON" : "";
+}
+
+/// True if a line begins as a table of a recipe does, or a key of one does: `[model]`, `[[init.rule]]`, `model.layers`.
+static auto NamesASection(std::string_view text) -> bool {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t first = std::min(line.find_first_not_of(" \t[\"'"), line.size());
+    const bool is_header = line.substr(0, first).find('[') != std::string_view::npos;
+    line.remove_prefix(first);
+    const std::string_view word = line.substr(0, line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+    if ((is_header || line.substr(word.size()).starts_with('.')) &&
+        std::ranges::any_of(RecipeSectionRows(), [&](const RecipeSectionRow& row) { return row.section == word; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static auto HasSyntaxError(const Diagnostics& diagnostics) -> bool {
+  return std::ranges::any_of(diagnostics.all(), [](const Diagnostic& diagnostic) {
+    return diagnostic.kind == DiagnosticKind::TomlSyntax && diagnostic.severity == Severity::Error;
+  });
 }
 
 auto RecipeSource::Load() -> ErrorOr<Recipe> {
@@ -30,8 +73,19 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     diagnostics_.Build({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message).Emit();
     return Error{ExitCode::Usage, ""};
   }
+  if (const std::string reason = WhyNoText(*text, options_.sets.empty()); !reason.empty()) {
+    diagnostics_.Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path, reason).Emit();
+    return rejected;
+  }
+  const bool names_a_section = NamesASection(*text);
   auto recipe = ReadRecipe(options_.path, *std::move(text), options_.sets, sources_, diagnostics_);
   if (!recipe) {
+    if (!names_a_section && HasSyntaxError(diagnostics_)) {
+      diagnostics_
+          .Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path,
+                 "it is not TOML with a section such as [model], and does not begin with `plan version=`")
+          .Emit();
+    }
     return recipe.error();
   }
   SetCheckContext(fmt::format("checking {}", options_.path));
@@ -54,12 +108,39 @@ auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Pla
   return plan;
 }
 
+auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
+  SetCheckContext(fmt::format("reading {}", options_.path));
+  std::vector<std::string> faults;
+  auto plan = ReadRunnablePlan(options_.path, text, &faults);
+  const int16_t source = faults.empty() ? int16_t{-1} : sources_.Add(options_.path, "");
+  for (const std::string& fault : faults) {
+    diagnostics_.Build({source, 0, 0, 1}, DiagnosticKind::PlanRejected, fault).Emit();
+  }
+  return plan;
+}
+
 auto RecipeSource::PrintDiagnostics() const -> void {
   const RenderOptions render{.color = UseColor(ColorChoiceFromText(options_.color))};
   const std::string text = RenderText(diagnostics_, render);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-auto IsPlanText(std::string_view text) -> bool { return text.starts_with("plan version="); }
+auto ReadRecipeOrPlan(const std::string& path) -> NamedText {
+  // One byte more than a plan may have; recipes have less.
+  const auto text = ReadFile(path, MaxPlanBytes + 1);
+  return text ? NamedText{.text = *text, .is_plan = IsPlanText(*text)} : NamedText{};
+}
+
+auto SetOption(const RecipeOptions& options) -> GivenOption { return {"--set", !options.sets.empty()}; }
+
+auto RefuseRecipeOptions(const std::string& path, const std::vector<GivenOption>& options) -> Status {
+  for (const GivenOption& option : options) {
+    if (option.is_given) {
+      return Fail(ExitCode::Usage, "{} acts on a recipe, and {} is a plan; make the plan anew from its recipe",
+                  option.name, path);
+    }
+  }
+  return Success{};
+}
 
 }  // namespace shardc

@@ -1,4 +1,5 @@
-// From the command line to a checked recipe, and to a plan: what check, plan, run and eval have in common.
+// From the command line to a checked recipe, and to a plan: what check, plan, run and eval have in common. Each of them
+// takes a plan file too, and tells the two apart here.
 #pragma once
 
 #include <optional>
@@ -18,8 +19,7 @@ struct RecipeOptions {
   std::string color = "auto";
 };
 
-auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values, const std::string& positional = "RECIPE")
-    -> void;
+auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void;
 
 /// A recipe with the texts and diagnostics that belong to it. Stays where it is made: diagnostics point to sources.
 class RecipeSource {
@@ -33,6 +33,9 @@ class RecipeSource {
   auto Load() -> ErrorOr<Recipe>;
   /// Load, then Compile.
   auto LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Plan>;
+  /// Of a plan file instead: judges it as `shardc run` does. Errors: with their message, as `run` prints it; the
+  /// diagnostics hold each fault besides, for RenderJson.
+  auto ReadPlan(std::string_view text) -> ErrorOr<Plan>;
   /// To stderr.
   auto PrintDiagnostics() const -> void;
   auto diagnostics() const -> const Diagnostics& { return diagnostics_; }
@@ -44,7 +47,26 @@ class RecipeSource {
   Diagnostics diagnostics_;
 };
 
-/// True if the text begins as a plan does.
-auto IsPlanText(std::string_view text) -> bool;
+/// What the command line names as RECIPE|PLAN.
+struct NamedText {
+  /// Nothing where it cannot be read: RecipeSource tries again, and says why.
+  std::optional<std::string> text;
+  bool is_plan = false;
+};
+
+/// Reads the file once, as what is piped in cannot be read again.
+auto ReadRecipeOrPlan(const std::string& path) -> NamedText;
+
+/// One option of a command, and whether it was given.
+struct GivenOption {
+  std::string_view name;
+  bool is_given = false;
+};
+
+/// `--set`, as it was given.
+auto SetOption(const RecipeOptions& options) -> GivenOption;
+
+/// Errors: Usage, where one that acts on a recipe was given beside a plan.
+auto RefuseRecipeOptions(const std::string& path, const std::vector<GivenOption>& options) -> Status;
 
 }  // namespace shardc

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "compiler/base/files.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -41,22 +40,14 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
   make_absolute(plan.run.checkpoint_dir);
 }
 
-/// One byte more than a plan may have; recipes have less.
-constexpr size_t MaxRunBytes = MaxPlanBytes + 1;
-
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
-  // Read once: what is piped in cannot be read again.
-  auto text = ReadFile(options.recipe.path, MaxRunBytes);
-  if (text && IsPlanText(*text)) {
-    if (!options.recipe.sets.empty()) {
-      return Fail(ExitCode::Usage, "--set changes a recipe, and {} is a plan; make it anew from its recipe",
-                  options.recipe.path);
-    }
-    std::error_code unknown;
-    const bool is_file = std::filesystem::is_regular_file(options.recipe.path, unknown);
-    const auto path = is_file ? ErrorOr<std::string>(options.recipe.path) : TextInMemory(*text);
+  const NamedText named = ReadRecipeOrPlan(options.recipe.path);
+  const auto& text = named.text;
+  if (named.is_plan) {
+    RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
+    const auto path = PathForRuntime(options.recipe.path, *text);
     if (!path) {
       return path.error();
     }
@@ -67,7 +58,7 @@ static auto Run(const RunOptions& options) -> Status {
     return BecomeRuntime(arguments);
   }
 
-  RecipeSource source(options.recipe, text ? std::optional(*text) : std::nullopt);
+  RecipeSource source(options.recipe, text);
   auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
   source.PrintDiagnostics();
   if (!plan) {
@@ -98,7 +89,7 @@ static auto Run(const RunOptions& options) -> Status {
 
 auto DeclareRun(CommandOptions& options) -> Action {
   const auto values = std::make_shared<RunOptions>();
-  DeclareRecipeOptions(options, values->recipe, "RECIPE|PLAN");
+  DeclareRecipeOptions(options, values->recipe);
   options.Text("--run-dir", values->run_dir, "DIR",
                "where metrics and checkpoints go; default: runs/<run id> beside the recipe");
   return [values] { return ExitCodeOf(Run(*values)); };

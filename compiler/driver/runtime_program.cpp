@@ -45,4 +45,9 @@ auto TextInMemory(std::string_view text) -> ErrorOr<std::string> {
   return fmt::format("/proc/self/fd/{}", file.Release());
 }
 
+auto PathForRuntime(const std::string& path, std::string_view text) -> ErrorOr<std::string> {
+  std::error_code unknown;
+  return std::filesystem::is_regular_file(path, unknown) ? ErrorOr<std::string>(path) : TextInMemory(text);
+}
+
 }  // namespace shardc

@@ -15,4 +15,8 @@ auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error;
 /// A path under which shardc-run, and nobody else, reads this text.
 auto TextInMemory(std::string_view text) -> ErrorOr<std::string>;
 
+/// A path under which shardc-run reads the text of the file at `path`: that one, or where it is no regular file, and
+/// what is piped in cannot be read again, one in memory.
+auto PathForRuntime(const std::string& path, std::string_view text) -> ErrorOr<std::string>;
+
 }  // namespace shardc

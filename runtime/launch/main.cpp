@@ -1,7 +1,6 @@
 // shardc-run: carries out a plan on the ranks of this host.
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -12,7 +11,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/standard_streams.h"
-#include "compiler/ops/verify_plan.h"
+#include "compiler/ops/read_plan.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
 #include "runtime/kernels/torch_version.h"
@@ -25,31 +24,13 @@ static constexpr const char* ExitCodes =
     "Exit codes: 0 ok, 1 internal fault, 2 usage, 3 plan rejected, 4 does not fit, 5 checkpoint missing or damaged,\n"
     "6 environment (peers, files), 7 training diverged, 75 stopped by a signal and saved.";
 
-static constexpr const char* MakeItAnew = "make the plan anew from its recipe: shardc plan RECIPE -o FILE";
-
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   // One byte more than a plan may have, and not what /dev/zero holds.
   const auto text = ReadFile(path, MaxPlanBytes + 1);
   if (!text) {
     return Fail(text.error().code, "cannot read the plan {}: {}", path, text.error().message);
   }
-  if (text->size() > MaxPlanBytes) {
-    return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,
-                MakeItAnew);
-  }
-  auto plan = ParsePlan(*text);
-  if (!plan) {
-    return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAnew);
-  }
-  if (!plan->disabled.empty()) {
-    return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
-                path, ToText(plan->disabled[0]));
-  }
-  if (plan->run.comm != "shm") {
-    return Fail(ExitCode::Environment, "{} asks for the communicator `{}`; this program has `shm`", path,
-                plan->run.comm);
-  }
-  return plan;
+  return ReadRunnablePlan(path, *text);
 }
 
 /// `recipe_path`: where the text of the recipe lies that the plan was made from, for the record.
@@ -59,12 +40,6 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   auto plan = ReadPlan(plan_path);
   if (!plan) {
     return plan.error();
-  }
-  if (const auto findings = VerifyRunnable(*plan); !findings.empty()) {
-    constexpr std::ptrdiff_t MaxShown = 10;
-    const auto end = findings.begin() + std::min(MaxShown, std::ssize(findings));
-    return Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", plan_path, findings.size(),
-                fmt::join(findings.begin(), end, "\n  "), MakeItAnew);
   }
   RETURN_IF_ERROR(ResolveDevice(*plan));
   if (options.run_dir.empty()) {

@@ -176,7 +176,7 @@ TEST(Train, SetCannotChangeAPlan) {
   const Outcome outcome = RunProcess(
       {SHARDC_BINARY_DIR "/shardc", "run", training / "run/attempts/0001/plan.shardc", "--set", "train.steps=3"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("--set changes a recipe, and"));
+  EXPECT_THAT(outcome.err, HasSubstr("--set acts on a recipe, and"));
 }
 
 TEST(Train, PathsOfTheRecipeAreRelativeToItsFolder) {

@@ -1,0 +1,60 @@
+#include "compiler/ops/read_plan.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/ops/verify_plan.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+static constexpr const char* MakeItAnew = "make the plan anew from its recipe: shardc plan RECIPE -o FILE";
+
+auto IsPlanText(std::string_view text) -> bool { return text.starts_with("plan version="); }
+
+/// Everything but the verifier: the first fault ends the reading.
+static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<Plan> {
+  if (text.size() > MaxPlanBytes) {
+    return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,
+                MakeItAnew);
+  }
+  auto plan = ParsePlan(text);
+  if (!plan) {
+    return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAnew);
+  }
+  if (!plan->disabled.empty()) {
+    return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
+                path, ToText(plan->disabled[0]));
+  }
+  if (plan->run.comm != "shm") {
+    return Fail(ExitCode::Environment, "{} asks for the communicator `{}`; this program has `shm`", path,
+                plan->run.comm);
+  }
+  return plan;
+}
+
+auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vector<std::string>* faults)
+    -> ErrorOr<Plan> {
+  auto plan = ReadPlan(path, text);
+  if (!plan) {
+    if (faults != nullptr) {
+      faults->push_back(plan.error().message);
+    }
+    return plan;
+  }
+  auto findings = VerifyRunnable(*plan);
+  if (findings.empty()) {
+    return plan;
+  }
+  constexpr std::ptrdiff_t MaxShown = 10;
+  const auto end = findings.begin() + std::min(MaxShown, std::ssize(findings));
+  const Error refused = Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", path,
+                             findings.size(), fmt::join(findings.begin(), end, "\n  "), MakeItAnew);
+  if (faults != nullptr) {
+    *faults = std::move(findings);
+  }
+  return refused;
+}
+
+}  // namespace shardc

@@ -1,0 +1,24 @@
+// From the text of a plan to a plan that may be carried out: the one judge of `shardc run`, `check` and `plan`, and of
+// shardc-run.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// True if the text begins as a plan does.
+auto IsPlanText(std::string_view text) -> bool;
+
+/// `path` is for messages. Where `faults` is given, it gets each fault, one line each and no more than the verifier
+/// says.
+/// Errors: RecipeRejected where the text is no plan, was made with a pass disabled or does not verify; Environment
+/// where it asks for a communicator that this version does not have.
+auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vector<std::string>* faults = nullptr)
+    -> ErrorOr<Plan>;
+
+}  // namespace shardc
