@@ -1,53 +1,46 @@
-// Diagnostics as JSON Lines for programs. Keys are written by hand, in a fixed order: this folder has no JSON library.
+// Diagnostics as JSON Lines for programs. The members are in a fixed order.
 
-#include "compiler/base/printable.h"
+#include "compiler/base/json_text.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/diag/render_order.h"
 
 namespace shardc {
 
-/// A JSON string in ASCII; bytes that are no UTF-8 become U+FFFD.
-static auto Quoted(std::string_view text) -> std::string {
-  std::string result = "\"";
-  while (!text.empty()) {
-    const char32_t point = TakeCodePoint(text).value_or(0xfffd);
-    if (point == '"' || point == '\\') {
-      result += '\\';
-      result += static_cast<char>(point);
-    } else if (point >= 0x20 && point < 0x7f) {
-      result += static_cast<char>(point);
-    } else if (point > 0xffff) {
-      const auto offset = static_cast<uint32_t>(point) - 0x10000U;
-      result += fmt::format("\\u{:04x}\\u{:04x}", 0xd800U + (offset >> 10), 0xdc00U + (offset & 0x3ffU));
-    } else {
-      result += fmt::format("\\u{:04x}", static_cast<uint32_t>(point));
-    }
+static auto AddPlace(JsonObject& object, const SourceSet& sources, const SourceRange& at) -> void {
+  if (!at.valid()) {
+    object.Null("file").Null("line").Null("column").Null("length");
+    return;
   }
-  return result + '"';
+  object.Text("file", sources[at.source].name)
+      .Integer("line", at.line)
+      .Integer("column", at.column)
+      .Integer("length", at.length);
 }
 
-static auto Place(const SourceSet& sources, const SourceRange& at) -> std::string {
-  if (!at.valid()) {
-    return R"("file":null,"line":null,"column":null,"length":null)";
+static auto NotesOf(const Diagnostic& diagnostic, const SourceSet& sources) -> std::string {
+  JsonList notes;
+  for (const DiagnosticNote& note : diagnostic.notes) {
+    JsonObject object;
+    AddPlace(object, sources, note.at);
+    notes.Json(object.Text("message", note.text).text());
   }
-  return fmt::format(R"("file":{},"line":{},"column":{},"length":{})", Quoted(sources[at.source].name), at.line,
-                     at.column, at.length);
+  return notes.text();
 }
 
 auto RenderJson(const Diagnostics& diagnostics) -> std::string {
-  const SourceSet& sources = diagnostics.sources();
   std::string text;
   for (const Diagnostic* diagnostic : InPlaceOrder(diagnostics)) {
-    std::string notes;
-    for (const DiagnosticNote& note : diagnostic->notes) {
-      notes +=
-          fmt::format(R"({}{{{},"message":{}}})", notes.empty() ? "" : ",", Place(sources, note.at), Quoted(note.text));
+    JsonObject object;
+    object.Text("severity", diagnostic->severity == Severity::Error ? "error" : "warning")
+        .Text("name", RowOf(diagnostic->kind).name);
+    AddPlace(object, diagnostics.sources(), diagnostic->at);
+    object.Text("message", diagnostic->text).Json("notes", NotesOf(*diagnostic, diagnostics.sources()));
+    if (diagnostic->help.empty()) {
+      object.Null("help");
+    } else {
+      object.Text("help", diagnostic->help);
     }
-    text += fmt::format(R"({{"severity":"{}","name":{},{},"message":{},"notes":[{}],"help":{}}})",
-                        diagnostic->severity == Severity::Error ? "error" : "warning",
-                        Quoted(RowOf(diagnostic->kind).name), Place(sources, diagnostic->at), Quoted(diagnostic->text),
-                        notes, diagnostic->help.empty() ? "null" : Quoted(diagnostic->help));
-    text += '\n';
+    text += object.text() + "\n";
   }
   return text;
 }

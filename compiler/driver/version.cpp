@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/base/json_text.h"
 #include "compiler/base/version.h"
 #include "compiler/plan/plan.h"
 
@@ -13,9 +14,9 @@ auto VersionText(bool as_json) -> std::string {
   if (!as_json) {
     return fmt::format("shardc {}\n", ProgramVersion());
   }
-  return fmt::format(R"({{"name":"shardc","version":"{}","plan_format":{},"compiler":"g++ {}"}})"
-                     "\n",
-                     ProgramVersion(), Plan::Version, __VERSION__);
+  JsonObject version;
+  version.Text("name", "shardc").Text("version", ProgramVersion()).Integer("plan_format", Plan::Version);
+  return version.Text("compiler", fmt::format("g++ {}", __VERSION__)).text() + "\n";
 }
 
 }  // namespace shardc

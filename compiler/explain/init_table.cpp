@@ -111,7 +111,7 @@ auto RenderInitJson(const Plan& plan, const std::optional<RealisedInit>& realise
     }
     json["parameters"].push_back(std::move(row));
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace shardc

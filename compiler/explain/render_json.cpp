@@ -138,7 +138,7 @@ auto RenderReportJson(const Report& report) -> std::string {
                                  {"fault", schedule.fault},
                                  {"points", std::move(points)}});
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace shardc

@@ -27,7 +27,7 @@ auto ToText(const InitRecord& record) -> std::string {
                                   {"mean", parameter.mean},
                                   {"std", parameter.std}});
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "compiler/base/json_text.h"
 #include "compiler/checkpoint/json.h"
 
 namespace shardc {
@@ -178,11 +179,25 @@ auto SafetensorsTypeOf(DType dtype) -> std::string_view {
   CHECK(false, "element type {}", static_cast<int>(dtype));
 }
 
+template <class Numbers>
+static auto IntegersOf(const Numbers& numbers) -> std::string {
+  JsonList list;
+  for (const int64_t number : numbers) {
+    list.Json(std::to_string(number));
+  }
+  return list.text();
+}
+
 auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::map<std::string, std::string>& metadata)
     -> ErrorOr<std::string> {
   constexpr size_t Alignment = 8;
-  // Written by hand, in order of the data; json quotes the strings.
-  std::string text = fmt::format("{{\"__metadata__\":{}", json(metadata).dump());
+  JsonObject metadata_object;
+  for (const auto& [key, value] : metadata) {
+    metadata_object.Text(key, value);
+  }
+  // A tensor a line, in order of the data.
+  JsonObject header(",\n");
+  header.Json("__metadata__", metadata_object.text());
   std::unordered_set<std::string_view> names;
   int64_t offset = 0;
   for (SafetensorsTensor& tensor : tensors) {
@@ -193,10 +208,13 @@ auto SafetensorsHeaderText(std::vector<SafetensorsTensor>& tensors, const std::m
     CHECK(known != StoredDTypes.end(), "tensor {} of {}", tensor.name, tensor.dtype);
     tensor.data = {offset, offset + NumElements(tensor.shape) * known->bytes};
     offset = tensor.data.end;
-    text += fmt::format(",\n{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", json(tensor.name).dump(),
-                        tensor.dtype, json(tensor.shape).dump(), tensor.data.begin, tensor.data.end);
+    JsonObject entry;
+    entry.Text("dtype", tensor.dtype)
+        .Json("shape", IntegersOf(tensor.shape))
+        .Json("data_offsets", IntegersOf(std::array{tensor.data.begin, tensor.data.end}));
+    header.Json(tensor.name, entry.text());
   }
-  text += '}';
+  std::string text = header.text();
   text.append((Alignment - text.size() % Alignment) % Alignment, ' ');
   if (static_cast<int64_t>(text.size()) > MaxSafetensorsHeaderBytes) {
     return Fail(ExitCode::Checkpoint, "a safetensors header of {} bytes; the format allows {}", text.size(),

@@ -7,8 +7,22 @@
 
 #include "compiler/plan/text.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/core/exceptions.h"
 
 namespace shardc {
+
+/// Where the recipe says why an op is there.
+static auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
+  if (origin.line > 0) {
+    return fmt::format("; from recipe line {}, {}", origin.line, origin.key);
+  }
+  for (const std::string& set : plan.overrides) {
+    if (!origin.key.empty() && set.starts_with(origin.key) && set.substr(origin.key.size()).starts_with('=')) {
+      return fmt::format("; from --set {}", set);
+    }
+  }
+  return origin.key.empty() ? "" : fmt::format("; from the default of {}", origin.key);
+}
 
 Program::Program(SectionKind section, Binder& binder, const Execution& execution)
     : section_(section), binder_(binder), execution_(execution) {
@@ -42,9 +56,17 @@ Program::Program(SectionKind section, Binder& binder, const Execution& execution
     } else if (only_says) {
       bound.control = Control::Nothing;
     } else {
-      bound.call = BindOp(op.body, binder);
-      if (execution.wrap) {
-        bound.call = execution.wrap(section, i, std::move(bound.call));
+      const auto bind = [&]() -> Status {
+        bound.call = BindOp(op.body, binder);
+        if (execution.wrap) {
+          bound.call = execution.wrap(section, i, std::move(bound.call));
+        }
+        return Success{};
+      };
+      if (const Status is_bound = CatchExceptions(bind); !is_bound) {
+        throw ErrorThrown({is_bound.error().code,
+                           fmt::format("binding section {} op {} {}: {}{}", ToText(section), i, ToText(op.kind()),
+                                       is_bound.error().message, OriginText(binder.plan(), op.origin))});
       }
       if (execution.guard != nullptr) {
         bound.touches = Guard::TouchesOf(binder.plan(), op, i);
@@ -95,7 +117,7 @@ auto Program::RunOp(const BoundOp& bound, const Moment& moment) -> Status {
       return status;
     }
     binder_.communicator().SetPosition(moment.step, bound.index);
-    status = execution_.guard == nullptr ? bound.call(moment) : Call(bound, moment);
+    status = CatchExceptions([&] { return execution_.guard == nullptr ? bound.call(moment) : Call(bound, moment); });
   } else if (bound.control == Control::Release && execution_.guard != nullptr) {
     status = execution_.guard->Release(bound.released);
   }
@@ -183,19 +205,6 @@ auto Program::RunShuffled(Moment moment, uint64_t seed) -> Status {
 
 auto Program::OpAt(int32_t index) const -> const Op& {
   return binder_.plan().section(section_).ops[static_cast<size_t>(index)];
-}
-
-/// Where the recipe says why an op is there.
-static auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
-  if (origin.line > 0) {
-    return fmt::format("; from recipe line {}, {}", origin.line, origin.key);
-  }
-  for (const std::string& set : plan.overrides) {
-    if (!origin.key.empty() && set.starts_with(origin.key) && set.substr(origin.key.size()).starts_with('=')) {
-      return fmt::format("; from --set {}", set);
-    }
-  }
-  return origin.key.empty() ? "" : fmt::format("; from the default of {}", origin.key);
 }
 
 auto Program::Context(int32_t index, int64_t step, const Error& error) const -> Error {

@@ -14,6 +14,7 @@
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/compare_traffic.h"
 #include "runtime/core/compute_threads.h"
+#include "runtime/core/exceptions.h"
 #include "runtime/core/run_report.h"
 #include "runtime/core/unsaved_warning.h"
 
@@ -321,7 +322,7 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   return scalars_[plan_.ScalarNamed("eval_loss")];
 }
 
-auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
+static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
   auto runner = RankRunner::Create(context);
   if (!runner) {
     return runner.error();
@@ -339,7 +340,7 @@ auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
   if (context.rank == 0) {
     const ScalarId step = context.plan->ScalarNamed("step");
     const auto completed = static_cast<int64_t>((*runner)->scalars()[step]);
-    const std::string result = context.json ? fmt::format("{{\"step\":{},\"eval_loss\":{}}}\n", completed, *loss)
+    const std::string result = context.json ? EvalLine(completed, *loss) + "\n"
                                             : fmt::format("step {}: eval loss {:.4f} nats/token\n", completed, *loss);
     if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size() || std::fflush(stdout) != 0) {
       const int code = errno;
@@ -347,6 +348,11 @@ auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
     }
   }
   return ExitCode::Ok;
+}
+
+auto RunRank(RankContext& context) -> ErrorOr<ExitCode> {
+  // Those of ops have been caught by now, with the op; these are of what is done between them.
+  return CatchExceptions([&] { return RunBound(context); });
 }
 
 }  // namespace shardc

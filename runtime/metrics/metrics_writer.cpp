@@ -1,26 +1,21 @@
 #include "runtime/metrics/metrics_writer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "compiler/base/files.h"
+#include "compiler/base/json_text.h"
 
 namespace shardc {
 
 namespace {
 
-/// Shortest text that reads back to the same double.
-auto Number(double value) -> std::string { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
-
-/// Further fields of an object. Names of heads need no escapes.
-auto Fields(const std::vector<LossTerm>& terms) -> std::string {
-  std::string text;
+/// Adds further members to a line.
+auto AddTerms(JsonObject& line, const std::vector<LossTerm>& terms) -> void {
   for (const LossTerm& term : terms) {
-    text += fmt::format(R"(,"{}":{})", term.name, Number(term.value));
+    line.Number(term.name, term.value);
   }
-  return text;
 }
 
 /// The step of a line; none where it is no object with one.
@@ -141,6 +136,13 @@ auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor&
 
 }  // namespace
 
+auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms) -> std::string {
+  JsonObject line;
+  line.Integer("step", step).Number("eval_loss", eval_loss);
+  AddTerms(line, terms);
+  return line.text();
+}
+
 auto MetricsWriter::Open(const Descriptor& run_dir, int64_t restored_step, const Descriptor& dropped)
     -> ErrorOr<std::unique_ptr<MetricsWriter>> {
   RETURN_IF_ERROR(CutBack(run_dir, restored_step, dropped));
@@ -156,13 +158,19 @@ auto MetricsWriter::Open(const Descriptor& run_dir, int64_t restored_step, const
 }
 
 auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
-  return Append(fmt::format(R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"step_ms":{},"tokens_per_s":{}{}}})",
-                            metrics.step, Number(metrics.loss), Number(metrics.grad_norm), Number(metrics.lr),
-                            Number(metrics.step_ms), Number(metrics.tokens_per_s), Fields(metrics.terms)));
+  JsonObject line;
+  line.Integer("step", metrics.step)
+      .Number("loss", metrics.loss)
+      .Number("grad_norm", metrics.grad_norm)
+      .Number("lr", metrics.lr)
+      .Number("step_ms", metrics.step_ms)
+      .Number("tokens_per_s", metrics.tokens_per_s);
+  AddTerms(line, metrics.terms);
+  return Append(line.text());
 }
 
 auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms) -> Status {
-  return Append(fmt::format(R"({{"step":{},"eval_loss":{}{}}})", step, Number(eval_loss), Fields(terms)));
+  return Append(EvalLine(step, eval_loss, terms));
 }
 
 auto MetricsWriter::Append(const std::string& line) -> Status {

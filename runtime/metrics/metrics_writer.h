@@ -35,6 +35,9 @@ struct StepMetrics {
   std::vector<LossTerm> terms;
 };
 
+/// {"step":...,"eval_loss":...}, and the terms; without a line end.
+auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> std::string;
+
 class MetricsWriter {
  public:
   /// Opens metrics.jsonl of an open run directory for appending, after taking out the lines of steps behind
@@ -49,7 +52,7 @@ class MetricsWriter {
   /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}, and the terms behind these; a
   /// number that is not finite becomes null: the mean of a term without a target in this step.
   auto Write(const StepMetrics& metrics) -> Status;
-  /// {"step":...,"eval_loss":...}, and the terms.
+  /// EvalLine.
   auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> Status;
 
  private:

@@ -137,6 +137,16 @@ TEST(Safetensors, CraftedHeadersAreRefused) {
   }
 }
 
+TEST(Safetensors, NamesThatAreNoTextStayJson) {
+  std::vector<SafetensorsTensor> tensors{{.name = "a\"\\\n\x01", .dtype = "F32", .shape = {2}, .data = {}}};
+  const auto text = SafetensorsHeaderText(tensors, {{"run_id", "\xff\"\n"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  const auto header = ReadHeader(*text + std::string(8, 'd'));
+  ASSERT_TRUE(header.ok()) << header.error().message;
+  EXPECT_EQ(header->tensors.at(0).name, tensors[0].name);
+  EXPECT_EQ(header->metadata.at("run_id"), "\xef\xbf\xbd\"\n");
+}
+
 TEST(Safetensors, WrittenHeadersReadBack) {
   std::vector<SafetensorsTensor> tensors;
   for (int64_t i = 0; i < 20'000; ++i) {

@@ -170,6 +170,46 @@ TEST(Cli, JsonDiagnosticsGoToStdout) {
   EXPECT_TRUE(nlohmann::json::parse(first).contains("name")) << first;
 }
 
+TEST(Cli, WhatIsJsonReadsWhateverPathsAreCalled) {
+  const TemporaryFolder folder;
+  // Quotes, control characters, and a byte that is no UTF-8.
+  const std::string hostile = "a\"\\\n\x01\x7f\xff";
+  const std::string recipe = WriteIn(folder, hostile + ".toml", SoundRecipe() + "[start]\nrun_id = \"x\"\n");
+  const std::string plan = folder / (hostile + ".plan");
+  ASSERT_EQ(RunShardc({"plan", recipe, "-o", plan}).exit_code, 0);
+  const std::string broken =
+      WriteIn(folder, hostile + "2.toml", SoundRecipe() + "\"" + hostile.substr(0, 2) + "\" = 1");
+  const std::string run_dir = folder / hostile;
+  std::filesystem::create_directories(run_dir + "/attempts/0001");
+  WriteText(run_dir + "/attempts/0001/init.json", RunShardc({"plan", recipe, "--print-init", "--format=json"}).out);
+  const std::vector<std::vector<std::string>> commands{
+      {"--version", "--format=json"},
+      {"schema"},
+      {"check", broken, "--format=json"},
+      {"check", broken, "--format=json", "--set", hostile},
+      {"check", folder / (hostile + "3"), "--format=json"},
+      {"plan", recipe, "--format=json"},
+      {"plan", recipe, "--explain", "--format=json"},
+      {"plan", recipe, "--print-init", "--format=json", "--run-dir", run_dir},
+      {"plan", plan, "--format=json"},
+      {"plan", plan, "--explain", "--format=json"},
+  };
+  for (const auto& command : commands) {
+    const Finished finished = RunShardc(command);
+    ASSERT_NE(finished.out, "") << command[0] << finished.err;
+    if (command[0] != "check") {
+      EXPECT_TRUE(nlohmann::json::accept(finished.out)) << command[0] << command.size() << finished.out;
+      continue;
+    }
+    for (size_t begin = 0; begin < finished.out.size();) {
+      const size_t end = finished.out.find('\n', begin);
+      const std::string line = finished.out.substr(begin, end - begin);
+      EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+      begin = end + 1;
+    }
+  }
+}
+
 TEST(Cli, PlanIsWrittenWholeOrNotAtAll) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());

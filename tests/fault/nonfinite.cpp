@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
@@ -203,6 +204,27 @@ TEST(Nonfinite, DivergedStateIsNeverSaved) {
   EXPECT_THAT(again.err, HasSubstr("at step 5\n"));
   EXPECT_THAT(again.err, Not(HasSubstr("not finite")));
   EXPECT_EQ(ReadMetrics(run_dir).steps.size(), 20U);
+}
+
+// JSON has no word for a number that is not finite: each line and each result stays JSON, with null in its place.
+TEST(NonFinite, LossesAreNullInJson) {
+  const Training training(
+      {"init.rule=[{match=\"*norm.weight\",value=100},{match=\"*proj.weight\",value=0},"
+       "{match=\"*tokens.weight\",value=\"normal(0, 1)\"},"
+       "{match=\"lm_head.weight\",value=\"uniform(-1e38, 1e38)\"}]",
+       "train.on_nonfinite=skip", "train.steps=2", "train.eval_every=1"});
+  const Outcome run = training.Run();
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::istringstream lines(ReadText(training / "run/metrics.jsonl"));
+  int num_lines = 0;
+  for (std::string line; std::getline(lines, line); ++num_lines) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_TRUE(json.at(json.contains("loss") ? "loss" : "eval_loss").is_null()) << line;
+  }
+  EXPECT_EQ(num_lines, 4);
+  const Outcome eval = training.Eval(training / "run/checkpoints/step-00000002");
+  ASSERT_EQ(eval.status, 0) << eval.err;
+  EXPECT_EQ(eval.out, "{\"step\":2,\"eval_loss\":null}\n");
 }
 
 }  // namespace

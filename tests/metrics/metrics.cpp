@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -65,6 +66,26 @@ TEST(MetricsWriter, WritesOneObjectALineWithFullPrecision) {
   EXPECT_EQ(line["loss"].get<double>(), 1.0 / 3);
   EXPECT_EQ(line["lr"].get<double>(), 3e-4);
   EXPECT_EQ(text.substr(text.find('\n') + 1), "{\"step\":1,\"eval_loss\":2.5}\n");
+}
+
+TEST(MetricsWriter, EachLineIsJsonWhateverNamesAndNumbersAre) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const RunFolder folder;
+  auto writer = folder.Open(0);
+  StepMetrics metrics{.step = 1, .loss = std::nan(""), .grad_norm = infinity, .lr = -infinity};
+  metrics.terms = {{"loss_\"\\\n\x01", infinity}, {"loss_\xff", 1}};
+  EXPECT_TRUE((*writer)->Write(metrics).ok());
+  EXPECT_TRUE((*writer)->WriteEval(1, std::nan(""), metrics.terms).ok());
+  std::istringstream lines(ReadText(folder.path()));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const auto step = nlohmann::json::parse(line);
+  EXPECT_TRUE(step["loss"].is_null() && step["grad_norm"].is_null() && step["lr"].is_null()) << line;
+  EXPECT_TRUE(step["loss_\"\\\n\x01"].is_null()) << line;
+  EXPECT_EQ(step["loss_\xef\xbf\xbd"], 1);
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_TRUE(nlohmann::json::parse(line)["eval_loss"].is_null()) << line;
+  EXPECT_EQ(line, EvalLine(1, infinity, metrics.terms));
 }
 
 // A step may have no target for a head: its mean is null, and its name is there all the same.
