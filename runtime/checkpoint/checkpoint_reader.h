@@ -18,8 +18,8 @@
 
 namespace shardc {
 
-/// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation; moments and data do not
-/// matter. Seed: the tensors that a first start reads; which go where was decided when the plan was made, for the very
+/// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation, which needs no moments and no
+/// data. Seed: the tensors that a first start reads; which go where was decided when the plan was made, for the very
 /// manifest that the plan names.
 enum class ReadPurpose : uint8_t { Resume, Parameters, Seed };
 
@@ -49,6 +49,10 @@ class CheckpointReader {
   /// As its file has it.
   auto manifest_text() const -> const std::string& { return manifest_text_; }
   auto step() const -> int64_t { return manifest_.step; }
+  /// True if states of this role are read for the purpose.
+  auto Gives(StateRole role) const -> bool {
+    return options_.purpose == ReadPurpose::Resume || role == StateRole::Parameter;
+  }
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
   /// A stretch of a logical tensor, whatever pieces it was saved in. Where it was saved as another type than asked for,

@@ -1,4 +1,5 @@
-// restore_shard: the owned elements of one state vector out of the chosen checkpoint; padding becomes zero.
+// restore_shard: the owned elements of one state vector out of the chosen checkpoint; padding becomes zero. An
+// evaluation leaves moments alone: nothing reads them there, and the checkpoint may have none.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
   const View shard = binder.ViewOf(op.shard);
   // (The reader is asked for only now: a plan may be bound where no checkpoint was chosen.)
   return [op, shard, parts, &binder](const Moment& moment) -> Status {
+    if (!binder.reader().Gives(op.role)) {
+      return Success{};
+    }
     auto* out = shard.At<std::byte>(moment);
     std::fill_n(out, shard.num_elements() * SizeOf(shard.dtype), std::byte{0});
     for (const Part& part : parts) {
