@@ -93,6 +93,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.micro_batch = batch.micro;
   run.accumulate = batch.accumulate;
   run.threads = *recipe.run.threads;
+  run.compare_every = *recipe.run.compare_every;
   run.guard = *recipe.run.guard;
   run.comm = *recipe.run.comm;
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);

@@ -12,10 +12,13 @@ static constexpr int64_t MajorVersion = 1;
 
 auto ToText(const InitRecord& record) -> std::string {
   nlohmann::ordered_json json;
-  json["format_version"] = fmt::format("{}.1", MajorVersion);
+  json["format_version"] = fmt::format("{}.2", MajorVersion);
   json["seed"] = record.seed;
   if (!record.loaded_from.empty()) {
     json["loaded_from"] = record.loaded_from;
+  }
+  if (!record.rotary_table.empty()) {
+    json["rotary_table"] = record.rotary_table;
   }
   json["elements_drawn"] = record.elements_drawn;
   json["parameters"] = nlohmann::ordered_json::array();
@@ -115,6 +118,7 @@ auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord> {
   }
   InitRecord record{.seed = members.Unsigned("seed"),
                     .loaded_from = json.contains("loaded_from") ? members.Text("loaded_from") : "",
+                    .rotary_table = json.contains("rotary_table") ? members.Text("rotary_table") : "",
                     .elements_drawn = static_cast<int64_t>(members.Unsigned("elements_drawn")),
                     .parameters = {}};
   const nlohmann::json* const parameters = members.Array("parameters");

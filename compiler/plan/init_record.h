@@ -31,6 +31,8 @@ struct InitRecord {
   uint64_t seed = 0;
   /// The digest of the manifest of the checkpoint that the others were loaded from; empty where there was none.
   std::string loaded_from;
+  /// XXH3-128 of the rotary table's bytes, 32 hex digits; the same on all ranks of any mesh. Empty in older records.
+  std::string rotary_table;
   /// By all ranks together, copies included.
   int64_t elements_drawn = 0;
   /// In the order of the plan; without those that were loaded.

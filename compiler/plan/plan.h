@@ -245,6 +245,9 @@ struct Seed {
 
 /// What the run needs to know besides ops; nothing here changes what an op computes.
 struct RunSettings {
+  /// Left out of the text. A comparison was measured to cost at most a third of a step (docs/performance.md).
+  static constexpr int64_t DefaultCompareEvery = 100;
+
   std::string run_id;
   /// Where runs/<run_id> goes; resolved against the recipe's folder.
   std::string run_dir;
@@ -259,6 +262,8 @@ struct RunSettings {
   /// 0: cores / local ranks.
   int64_t threads = 0;
   std::string comm = "shm";
+  /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
+  int64_t compare_every = DefaultCompareEvery;
   uint64_t init_seed = 0;
   /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
   bool guard = false;

@@ -126,6 +126,10 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   }
   RETURN_IF_ERROR(CompareWithSaves(*newest));
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
+  const auto rotary_table = CompareRotaryTables(binder_);
+  if (!rotary_table) {
+    return rotary_table.error();
+  }
   if (*newest) {
     RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
@@ -153,6 +157,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
       return realised.error();
     }
     realised_ = *std::move(realised);
+    realised_->rotary_table = *rotary_table;
   }
   if (leads()) {
     Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,

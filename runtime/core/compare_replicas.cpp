@@ -120,4 +120,31 @@ auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status
   return AgreeOnStatus(binder.communicator(), mine);
 }
 
+auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
+  Digest digest;
+  bool has_table = false;
+  for (const Op& op : binder.plan().section(SectionKind::Constants).ops) {
+    if (const auto* rope = op.As<op::RopeTable>()) {
+      const View table = binder.ViewOf(rope->table);
+      digest.Update(table.At<const std::byte>({}), table.num_elements() * SizeOf(table.dtype));
+      has_table = true;
+    }
+  }
+  if (!has_table) {
+    return std::string();
+  }
+  const auto mine = digest.Halves();
+  const auto all = Gather(binder.communicator(), AxisSet::All(), &mine, 1);
+  if (!all) {
+    return all.error();
+  }
+  const auto differs = std::ranges::find_if(*all, [&](const auto& theirs) { return theirs != all->front(); });
+  if (differs != all->end()) {
+    return Fail(ExitCode::InternalFault, "ranks 0 and {} have different rotary tables, XXH3-128 {} and {}",
+                differs - all->begin(), DigestText(all->front().first, all->front().second),
+                DigestText(differs->first, differs->second));
+  }
+  return DigestText(mine.first, mine.second);
+}
+
 }  // namespace shardc

@@ -14,4 +14,8 @@ namespace shardc {
 /// Cost: one pass over what is compared; nothing where no rank holds what another does.
 auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status;
 
+/// Collective over all ranks. The digest of the rotary tables that the section `constants` made, 32 hex digits; empty
+/// where the plan has none. Errors: InternalFault, the same on all ranks, where two ranks have different tables.
+auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string>;
+
 }  // namespace shardc

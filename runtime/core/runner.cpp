@@ -111,6 +111,9 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
   if (section == SectionKind::Save && leads() && progress_) {
     RETURN_IF_ERROR(records_.CheckOwned());
   }
+  if (section == SectionKind::Save && plan_.run.compare_every > 0) {
+    RETURN_IF_ERROR(CompareCopies());
+  }
   if (const Status ran = RunSection(section); !ran) {
     return divergence_.OfSave(ran.error(), NewestCheckpoint());
   }
@@ -129,6 +132,21 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     progress_->Note(fmt::format("step {}: saved {}", CompletedSteps(), writer_->last_path()));
   }
   return Success{};
+}
+
+auto RankRunner::CompareCopies() -> Status {
+  if (compared_at_ == CompletedSteps()) {
+    return Success{};
+  }
+  compared_at_ = CompletedSteps();
+  const Status compared = CompareReplicas(binder_, StateRoles);
+  if (compared || compared.error().code != ExitCode::InternalFault) {
+    return compared;
+  }
+  const std::string& newest = NewestCheckpoint();
+  return Fail(ExitCode::InternalFault, "after step {}: {}; nothing is saved of it, and the run goes on from {}",
+              CompletedSteps(), compared.error().message,
+              newest.empty() ? "its beginning, as it has no checkpoint" : newest);
 }
 
 auto RankRunner::Fire(TriggerKind kind) -> Status {
@@ -274,6 +292,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       if (const auto warning = UnsavedWarning(plan_, trained)) {
         progress_->Note(*warning);
       }
+    }
+    if (plan_.run.compare_every > 0 && CompletedSteps() % plan_.run.compare_every == 0) {
+      RETURN_IF_ERROR(CompareCopies());
     }
     RETURN_IF_ERROR(FireEvery());
     if (scalars_[stop] != 0 && CompletedSteps() < plan_.run.steps) {

@@ -60,6 +60,9 @@ class RankRunner {
   auto Report() -> Status;
   auto Fire(TriggerKind kind) -> Status;
   auto FireEvery() -> Status;
+  /// Once for a number of completed steps: do ranks that hold the same parameters and moments hold the same bits?
+  /// Errors: as CompareReplicas, with the step and what the run can go on from.
+  auto CompareCopies() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
   std::array<int64_t, NumSections> runs_{};
@@ -104,6 +107,8 @@ class RankRunner {
   std::string checkpoint_dir_;
   /// The checkpoint that the state came back from.
   std::string restored_from_;
+  /// The number of completed steps that CompareCopies looked at last.
+  int64_t compared_at_ = -1;
   Divergence divergence_;
   RunRecords records_;
   AttemptStart start_;

@@ -1,8 +1,11 @@
-// Ranks that are to hold the same and do not: found before the first step, by all ranks alike, which then end.
+// Ranks that are to hold the same and do not: found before the first step, every so many steps and before a save, by
+// all ranks alike, which then end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 
 #include "runtime/core/runner.h"
@@ -145,6 +148,116 @@ TEST(Replicas, EveryProcessEnds) {
   EXPECT_THAT(err, AllOf(Names(Matrix, 1, 3), Not(HasSubstr("was killed")), Not(HasSubstr("has not ended"))));
   EXPECT_EQ(err.find("different bits"), err.rfind("different bits")) << err;
   EXPECT_FALSE(std::filesystem::exists(training / "run/metrics.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(training / "run/attempts/0001/init.json"));
+}
+
+/// Turns a bit over on rank `flip.rank` behind the last op of the step that ends as number `step`.
+auto InjectAtStep(const Flip& flip, int64_t step, RankContext& context) -> void {
+  if (context.rank != flip.rank) {
+    return;
+  }
+  const Plan& plan = *context.plan;
+  const size_t last_op = plan.section(SectionKind::Step).ops.size() - 1;
+  context.execution.wrap = [=, &plan, &context](SectionKind section, size_t op, Kernel kernel) -> Kernel {
+    if (section != SectionKind::Step || op != last_op) {
+      return kernel;
+    }
+    return [=, &plan, &context](const Moment& moment) -> Status {
+      RETURN_IF_ERROR(kernel(moment));
+      CHECK(moment.step != step - 1 || TurnOver(flip, plan, context), "rank {} owns nothing", context.rank);
+      return Success{};
+    };
+  };
+}
+
+struct Found {
+  std::string err;
+  std::vector<std::string> checkpoints;
+  int64_t last_step = 0;
+};
+
+/// What comes of a run in which a bit is turned over at the end of step 3.
+auto RunWithFlip(const Training& training, const Flip& flip, const std::string& run, const Sets& sets) -> Found {
+  const Plan plan = training.Compile(sets);
+  testing::internal::CaptureStderr();
+  const auto code = LaunchLocal(plan, {.run_dir = training / run}, [&](RankContext& context) {
+    InjectAtStep(flip, 3, context);
+    return RunRank(context);
+  });
+  Found found{.err = testing::internal::GetCapturedStderr(),
+              .checkpoints = CheckpointsOf(training / run),
+              .last_step = ReadMetrics(training / run).last_step()};
+  EXPECT_TRUE(code.ok());
+  EXPECT_EQ(code ? *code : ExitCode::Ok,
+            found.err.find("different bits") == std::string::npos ? ExitCode::Ok : ExitCode::InternalFault)
+      << found.err;
+  return found;
+}
+
+TEST(Replicas, ABitThatTurnsInTrainingIsFoundAtTheNextComparison) {
+  const Training training({"mesh.dp=1", "mesh.replicate=2", "train.steps=8", "train.eval_every=0"});
+  for (const StateRole role : StateRoles) {
+    const Flip flip{.rank = 1, .parameter = Matrix, .role = role};
+    const std::string what = (role == StateRole::Parameter ? "" : std::string(ToText(role)) + " of ") + Matrix;
+    const std::string run = fmt::format("every{}", static_cast<int>(role));
+    const Found found = RunWithFlip(training, flip, run, {"run.compare_every=5", "checkpoint.every=2"});
+    // (A save of step 4 comes before the comparison of step 5, and is preceded by one of its own.)
+    EXPECT_THAT(found.err, AllOf(Names(what, 0, 1), HasSubstr("after step 4: "), Not(HasSubstr("was killed"))));
+    EXPECT_THAT(found.err, HasSubstr("the run goes on from " + (training / (run + "/checkpoints/step-00000002"))));
+    EXPECT_THAT(found.checkpoints, testing::ElementsAre("step-00000002"));
+  }
+  const Flip flip{.rank = 1, .parameter = Matrix};
+  const Found every = RunWithFlip(training, flip, "alone", {"run.compare_every=5", "checkpoint.every=0"});
+  EXPECT_THAT(every.err, AllOf(Names(Matrix, 0, 1), HasSubstr("after step 5: "),
+                               HasSubstr("the run goes on from its beginning, as it has no checkpoint")));
+  EXPECT_EQ(every.last_step, 5);
+  EXPECT_THAT(every.checkpoints, testing::IsEmpty());
+}
+
+TEST(Replicas, ASaveIsComparedFirst) {
+  const Training training({"mesh.dp=1", "mesh.tp=2", "train.steps=6", "train.eval_every=0"});
+  // The save at the end is the first; comparisons of their own would come later.
+  const Found found = RunWithFlip(training, Flip{.rank = 1, .parameter = Norm}, "save",
+                                  {"run.compare_every=1000", "checkpoint.every=0"});
+  EXPECT_THAT(found.err, AllOf(Names(Norm, 0, 1), HasSubstr("after step 6: ")));
+  EXPECT_THAT(found.checkpoints, testing::IsEmpty());
+  // Without comparisons the run goes on and saves what the first copy holds.
+  const Found none =
+      RunWithFlip(training, Flip{.rank = 1, .parameter = Norm}, "none", {"run.compare_every=0", "checkpoint.every=0"});
+  EXPECT_THAT(none.err, Not(HasSubstr("different bits")));
+  EXPECT_THAT(none.checkpoints, testing::ElementsAre("step-00000006"));
+}
+
+/// Turns over a bit of the rotary table of one rank.
+TEST(Replicas, RotaryTablesAreCompared) {
+  const Training training({"mesh.dp=2"});
+  const Plan plan = training.Compile();
+  const auto& ops = plan.section(SectionKind::Constants).ops;
+  const auto rope = std::ranges::find_if(ops, [](const Op& op) { return op.As<op::RopeTable>() != nullptr; });
+  ASSERT_NE(rope, ops.end());
+  const ValueId table = rope->As<op::RopeTable>()->table;
+  const auto index = static_cast<size_t>(rope - ops.begin());
+  testing::internal::CaptureStderr();
+  const auto code = LaunchLocal(plan, {.run_dir = training / "run"}, [&](RankContext& context) {
+    if (context.rank == 1) {
+      context.execution.wrap = [&, index](SectionKind section, size_t op, Kernel kernel) -> Kernel {
+        if (section != SectionKind::Constants || op != index) {
+          return kernel;
+        }
+        return [&, kernel](const Moment& moment) -> Status {
+          RETURN_IF_ERROR(kernel(moment));
+          const Value& value = plan.values[table];
+          const Buffer& buffer = plan.buffers[value.buffer];
+          context.arenas->Base(buffer.arena)[buffer.offset + value.offset.base] ^= std::byte{1};
+          return Success{};
+        };
+      };
+    }
+    return RunRank(context);
+  });
+  const std::string err = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code ? *code : ExitCode::Ok, ExitCode::InternalFault);
+  EXPECT_THAT(err, ContainsRegex("ranks 0 and 1 have different rotary tables, XXH3-128 [0-9a-f]{32} and [0-9a-f]{32}"));
   EXPECT_FALSE(std::filesystem::exists(training / "run/attempts/0001/init.json"));
 }
 

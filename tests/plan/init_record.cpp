@@ -12,6 +12,7 @@ using testing::HasSubstr;
 auto Sample() -> InitRecord {
   return {
       .seed = 0xffff'ffff'ffff'fffe,
+      .rotary_table = "0123456789abcdef0123456789abcdef",
       .elements_drawn = 14,
       .parameters = {{"a", {2, 3}, DType::F32, "normal(0, 0.02)", -1.0 / 3, 0.1}, {"b", {4}, DType::BF16, "1", 1, 0}}};
 }
@@ -42,13 +43,15 @@ TEST(InitRecord, DamageIsNamed) {
   };
   const Case cases[] = {
       {"{", "", "it is no JSON object"},
-      {"\"1.1\"", "\"2.0\"", "it has format version 2.0, this program reads version 1"},
+      {"\"1.2\"", "\"2.0\"", "it has format version 2.0, this program reads version 1"},
       {"\"format_version\"", "\"version\"", "`format_version` is not there"},
       {"\"seed\": 18446744073709551614", "\"seed\": -1", "`seed` is not a whole number"},
       {"\"parameters\"", "\"tensors\"", "`parameters` is not there"},
       {"\"elements_drawn\": 14", "\"elements_drawn\": 1.5", "`elements_drawn` is not a whole number"},
       {"\"name\": \"a\"", "\"name\": 1", "`name` is not a string"},
       {"\"f32\"", "\"f31\"", "a: `dtype` is not an element type"},
+      {"\"rotary_table\": \"0123456789abcdef0123456789abcdef\"", "\"rotary_table\": 1",
+       "`rotary_table` is not a string"},
       {"\"mean\": 1.0", "\"mean\": null", "b: `mean` is not a number"},
       {"4\n", "-4\n", "b: `shape` is not of whole numbers"},
       {"4\n", "1, 1, 1, 1, 1, 1, 1, 1, 1\n", "b: `shape` is not of few dims"},

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/expr/moments.h"
@@ -136,6 +137,7 @@ auto MomentsOfState(const Plan& plan) -> std::map<std::string, Moments> {
 
 TEST(InitialState, RealisedMomentsAreThoseOfTheElementsOnAnyMesh) {
   const Training training({"train.steps=1", "train.eval_every=0", "data.eval_tokens=0"});
+  std::set<std::string> rotary_tables;
   const auto expect_moments = [&](const std::string& run, const Sets& sets) {
     Sets on_one_rank = sets;
     on_one_rank.insert(on_one_rank.end(), {"mesh.dp=1", "mesh.tp=1", "mesh.replicate=1"});
@@ -144,6 +146,9 @@ TEST(InitialState, RealisedMomentsAreThoseOfTheElementsOnAnyMesh) {
     const auto record = ParseInitRecord(ReadText(training / (run + "/attempts/0001/init.json")));
     ASSERT_TRUE(record.ok()) << record.error().message;
     EXPECT_EQ(DifferenceFrom(*record, training.Compile(sets)), "");
+    // The ranks have compared theirs.
+    EXPECT_THAT(record->rotary_table, testing::MatchesRegex("[0-9a-f]{32}"));
+    rotary_tables.insert(record->rotary_table);
     ASSERT_EQ(record->parameters.size(), expected.size());
     for (const RealisedParameter& parameter : record->parameters) {
       const Moments& moments = expected.at(parameter.name);
@@ -156,6 +161,9 @@ TEST(InitialState, RealisedMomentsAreThoseOfTheElementsOnAnyMesh) {
     SCOPED_TRACE(mesh.back());
     expect_moments(fmt::format("run{}", ++number), mesh);
   }
+  EXPECT_EQ(rotary_tables.size(), 1U) << "they differ by mesh";
+  expect_moments("other", {"mesh.dp=2", "model.rope_theta=20000"});
+  EXPECT_EQ(rotary_tables.size(), 2U);
   expect_moments("again", Meshes[3]);
   EXPECT_EQ(ReadText(training / "again/attempts/0001/init.json"), ReadText(training / "run4/attempts/0001/init.json"));
   // As they are kept.
