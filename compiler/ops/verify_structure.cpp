@@ -218,6 +218,13 @@ auto StructureVerifier::Tables() -> void {
     if (!names.insert(parameter.name).second) {
       findings_.Add("duplicate-parameter"_rule, "two parameters are named {}", parameter.name);
     }
+    const auto num_dims = static_cast<int64_t>(parameter.shape.size());
+    if (parameter.tp_dim < -1 || parameter.tp_dim >= num_dims ||
+        (parameter.tp_dim > 0 && (num_dims != 2 || parameter.shape[1] % plan_.mesh.size(Axis::Tp) != 0))) {
+      findings_.Add("parameter-cut"_rule,
+                    "{}{} is cut along dim {} over {} ranks of tp, expected rows, or columns that divide evenly",
+                    parameter.name, ToText(parameter.shape), parameter.tp_dim, plan_.mesh.size(Axis::Tp));
+    }
     if (parameter.layer < -1 || parameter.layer >= MostLayers) {
       findings_.Add("layer-range"_rule, "{} is of layer {}", parameter.name, parameter.layer);
     } else {

@@ -1,7 +1,9 @@
 // What one coordinate of the tp axis holds of a parameter: a stretch of its rows or of its columns, or all of it.
 //
 // Rows are dealt out in equal stretches of ceil(rows / tp), so that the last coordinates may hold fewer than their
-// room, or none: padding, which no rule initialises, no update touches and no checkpoint holds. Columns divide evenly.
+// room, or none: padding, which no rule initialises, no update touches and no checkpoint holds. Columns divide evenly,
+// and so does any other dim but the first. The verifier accepts rows of any tensor and columns of matrices, as
+// checkpoints do.
 #pragma once
 
 #include <optional>

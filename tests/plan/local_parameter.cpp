@@ -25,6 +25,12 @@ const CutCase CutCases[] = {
     {{5, 4}, 0, 4, {2, 4}, {8, 8, 4, 0}},
     {{3, 12}, 1, 4, {3, 3}, {9, 9, 9, 9}},
     {{1, 8}, 1, 8, {1, 1}, {1, 1, 1, 1, 1, 1, 1, 1}},
+    // One row: its columns are dealt out as rows are, and the last coordinates may hold fewer.
+    {{1, 7}, 1, 4, {1, 2}, {2, 2, 2, 1}},
+    {{5, 2, 3}, 0, 2, {3, 2, 3}, {18, 12}},
+    {{3, 4, 2}, 1, 2, {3, 2, 2}, {12, 12}},
+    {{2, 3, 6}, 2, 3, {2, 3, 2}, {12, 12, 12}},
+    {{1, 5, 2}, 1, 2, {1, 3, 2}, {6, 4}},
     // On every coordinate, as is what no tp cuts.
     {{7}, -1, 3, {7}, {7, 7, 7}},
     {{8, 6}, -1, 2, {8, 6}, {48, 48}},
@@ -109,6 +115,43 @@ TEST(LocalParameter, RowsAndColumnsAreThoseOfTheCoordinate) {
         EXPECT_EQ(all[i], r * row.shape[1] + c);
       }
     }
+  }
+}
+
+// The place is the one that a look at each index gives, whatever dim is cut.
+TEST(LocalParameter, IndicesAreThoseOfTheCoordinate) {
+  for (const CutCase& row : CutCases) {
+    if (row.tp_dim < 0) {
+      continue;
+    }
+    const Mesh mesh{.sizes = {1, 1, row.tp}};
+    const Parameter parameter = ParameterOf(row);
+    for (int64_t tp = 0; tp < row.tp; ++tp) {
+      const auto all = LogicalElements(parameter, mesh, tp, {0, LocalElements(parameter, mesh, tp)});
+      for (size_t i = 0; i < all.size(); ++i) {
+        int64_t rest = static_cast<int64_t>(i);
+        int64_t place = 0;
+        int64_t stride = 1;
+        for (size_t dim = row.shape.size(); dim-- > 0;) {
+          int64_t index = rest % row.local[dim];
+          rest /= row.local[dim];
+          index += static_cast<int64_t>(dim) == row.tp_dim ? tp * row.local[dim] : 0;
+          place += index * stride;
+          stride *= row.shape[dim];
+        }
+        EXPECT_EQ(all[i], place) << ToText(row.shape) << " " << row.tp_dim << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(LocalParameterDeathTest, PaddingBetweenElementsIsRefused) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  for (const CutCase& row :
+       {CutCase{.shape = {3, 5}, .tp_dim = 1, .tp = 2}, CutCase{.shape = {3, 5}, .tp_dim = 2, .tp = 2},
+        CutCase{.shape = {2, 3, 7}, .tp_dim = 2, .tp = 2}}) {
+    const Mesh mesh{.sizes = {1, 1, row.tp}};
+    EXPECT_EXIT(LogicalRange(ParameterOf(row), mesh, 0, {0, 1}), testing::ExitedWithCode(1), "is cut");
   }
 }
 
