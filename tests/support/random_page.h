@@ -15,9 +15,13 @@ namespace shardc {
 inline auto FromRandomPage(const std::string& calls) -> std::vector<float> {
   const std::string page = ReadText(std::string(SHARDC_SOURCE_DIR) + "/schemas/random.md");
   const std::string begin = "```python\n";
-  const size_t at = page.find(begin) + begin.size();
+  std::string program;
+  for (size_t at = 0; (at = page.find(begin, at)) != std::string::npos;) {
+    at += begin.size();
+    program += page.substr(at, page.find("```", at) - at);
+  }
   const TemporaryFolder folder;
-  WriteText(folder / "page.py", page.substr(at, page.find("```", at) - at) + calls);
+  WriteText(folder / "page.py", program + calls);
   FILE* const pipe = popen(("python3 " + (folder / "page.py")).c_str(), "r");
   std::vector<float> values;
   double value = 0;
