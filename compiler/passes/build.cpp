@@ -28,6 +28,8 @@ struct Term {
   std::string prefix;
   double weight = 1;
   Origin origin;
+  /// Where the files of its targets are named.
+  Origin files;
   /// Host memory for the targets of a step.
   BufferId buffer;
 };
@@ -108,6 +110,7 @@ auto PlanBuilder::Terms() -> void {
                     .prefix = "",
                     .weight = 1,
                     .origin = OriginOfTokens(recipe_),
+                    .files = OriginOfTokens(recipe_),
                     .buffer = {}});
   for (const LossHead& head : recipe_.loss.head) {
     terms_.push_back({.head = find(*head.name),
@@ -115,6 +118,7 @@ auto PlanBuilder::Terms() -> void {
                       .prefix = *head.name + ".",
                       .weight = *head.weight,
                       .origin = OriginOf(head.name, "loss.head"),
+                      .files = OriginOf(head.targets, "loss.head.targets"),
                       .buffer = {}});
   }
 }
@@ -203,11 +207,15 @@ auto PlanBuilder::TargetViews(Emitter& emitter, const RankExpr& offset) -> std::
 
 auto PlanBuilder::LoadSamples(Emitter& emitter, ValueId tokens, const std::vector<ValueId>& targets, Split split,
                               const RankExpr& sample) -> void {
+  const Origin origin = emitter.origin();
   emitter.Emit(op::LoadTokens{
       .tokens = tokens, .targets = targets[0], .split = split, .sample = sample, .head = terms_[0].head});
   for (size_t i = 1; i < terms_.size(); ++i) {
+    // The op names the key whose file it reads, so that bad targets are not laid to the tokens.
+    emitter.set_origin(terms_[i].files);
     emitter.Emit(op::LoadTargets{.targets = targets[i], .split = split, .sample = sample, .head = terms_[i].head});
   }
+  emitter.set_origin(origin);
 }
 
 auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ModelOutput {

@@ -214,9 +214,9 @@ auto IdStream::ReadOf(const File& file, int64_t first, int64_t count, int32_t* i
   if (bad >= 0) {
     return Fail(ExitCode::RecipeRejected,
                 "{} file {}: id {} at byte {} (token {} of the file), and {} is {}; the file has another format "
-                "than `data.format` = {}, or the model's vocabulary is too small",
+                "than `data.format` = {}, or {} is too small",
                 use_.noun, file.path, static_cast<uint32_t>(ids[bad]), offset + bad * token_bytes, first + bad,
-                use_.vocab, vocab_, ToText(format_));
+                use_.vocab, vocab_, ToText(format_), use_.vocab);
   }
   return Success{};
 }

@@ -142,6 +142,29 @@ TEST_F(BadInput, TokenOutOfRangeIsNamedWithItsPlace) {
   EXPECT_THAT(CheckpointsOf(training / "run"), ElementsAre("step-00000001", "step-00000002"));
 }
 
+// Of a head's targets the head's key is named, and its file; the tokens are sound.
+TEST_F(BadInput, ATargetOutOfRangeIsLaidToItsHead) {
+  const Training training({"train.steps=4", "data.order=sequential", "train.eval_every=0", "data.eval_tokens=0"});
+  WriteText(training / "tiny.toml",
+            std::string(TinyRecipe()) +
+                "\n[[init.rule]]\nmatch = \"heads.*\"\nvalue = 0\n\n[[loss.head]]\nname = \"image\"\nvocab = 10\n"
+                "targets = [\"image.bin\"]\n");
+  const std::string recipe = ReadText(training / "tiny.toml");
+  const auto line =
+      1 + std::count(recipe.begin(), recipe.begin() + static_cast<int64_t>(recipe.find("targets =")), '\n');
+  std::vector<uint16_t> ids(EasyTokens(40'000).size(), 3);
+  ids[500] = 45;
+  WriteBin(training / "image.bin", ids);
+  const Outcome outcome = training.Run();
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              HasSubstr(fmt::format("load_targets: target file {}: id 45 at byte {} (token 500 of the file), "
+                                    "and the vocabulary of head image is 10; the file has another format "
+                                    "than `data.format` = bin, or the vocabulary of head image is too small; "
+                                    "from recipe line {}, loss.head.targets",
+                                    training / "image.bin", 1024 + 2 * 500, line)));
+}
+
 TEST_F(BadInput, TokenFileCutShortDuringTheRun) {
   const Training training({"train.steps=100000", "train.eval_every=0", "checkpoint.every=5", "data.order=sequential"});
   const std::string tokens = ReadText(training / "tokens.bin");
