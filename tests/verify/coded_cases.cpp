@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
 #include "tests/support/plan_samples.h"
@@ -96,6 +97,11 @@ auto CodedCases() -> std::vector<CodedCase> {
   });
   add("a learning-rate scale without bound", "not-finite", [](Plan& p) { p.groups[GroupId{0}].lr_scale = INFINITY; });
   add("fewer events than none", "too-many", [](Plan& p) { p.num_events = -1; });
+  add("more scalars than a plan can have", "too-many", [](Plan& p) {
+    while (p.scalars.size() <= MostScalars) {
+      p.scalars.Add({fmt::format("more{}", p.scalars.size()), ScalarKind::Metric, {}});
+    }
+  });
   cases.push_back({"byte ranges that take too long to follow", "too-complex", JudgeHostilePlan});
   return cases;
 }
