@@ -58,6 +58,11 @@ TEST(VerifyPlan, APlanWhosePassesRanInAnotherOrderIsNotRunnable) {
   expect_missing(plan);
 }
 
+TEST(VerifyPlan, AcceptsSamplesInAnotherOrder) {
+  // Each rank reads a stretch of the step, in the place of each microbatch.
+  EXPECT_EQ(FindingsAfter("", {"set data load_tokens to sample=6*dp+2*repeat+12*step"}), std::vector<std::string>{});
+}
+
 /// A gather whose operands are two views of one buffer.
 auto LabelsOfGatherInPlace(std::string_view slot, std::string_view whole) -> std::set<std::string> {
   const auto plan = ParsePlan(fmt::format(R"(plan version=1 mesh=dp:4 device=cpu kernels=fused
