@@ -1,5 +1,6 @@
 // all_reduce. C1: y is of the type and the bytes of x. C2: the element type can be summed: f32, f64 or i64.
-// C3: its FLOPs, and what a group sends, can be counted.
+// C3: its FLOPs, and what a group sends, can be counted. C4: where peers read x, it lies at one offset on all ranks of
+// a group: each reads its peers' at its own.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -18,6 +19,9 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2"_rule, "x is {}",
                ToText(dtype));
   ExpectCountable(check, {BytesOf(plan, op.x).value, plan.mesh.size(op.axes), SendsOf(op, plan)}, "all_reduce-c3"_rule);
+  if (IsReadByPeers(plan.buffers[plan.values[op.x].buffer].arena)) {
+    ExpectOnePlace(check, plan, op.x, op.axes, "x", "all_reduce-c4"_rule);
+  }
 }
 
 /// Where peers read the operand, a reduce-scatter and an all-gather of slices: 2 (R - 1) / R of it a rank. Source:
