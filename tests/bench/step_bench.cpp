@@ -1,10 +1,17 @@
-// Step time: whole steps of a small Llama on 2 ranks of one compute thread each, as threads of this process.
+// Step time: whole steps of a small Llama on 2 ranks of one compute thread each, as threads of this process; and of one
+// rank with several threads, alone and beside a process that keeps one core busy, in turn.
 #include <benchmark/benchmark.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
@@ -32,14 +39,14 @@ class Workplace {
 };
 
 auto PlanOf(const std::string& folder, int64_t layers, int64_t hidden, int64_t ffn, int64_t vocab, int64_t micro,
-            const char* recompute) -> Plan {
+            const char* recompute, int64_t ranks = 2, int64_t threads = 1, const char* compute = "fp32") -> Plan {
   const std::string text = fmt::format(
       "[model]\nfamily = \"llama\"\nlayers = {}\nhidden = {}\nheads = 8\nkv_heads = 4\nffn = {}\nvocab = {}\nseq = "
       "256\n"
-      "[mesh]\ndp = 2\n[recompute]\npolicy = \"{}\"\n[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n"
+      "[mesh]\ndp = {}\n[recompute]\npolicy = \"{}\"\n[[init.rule]]\nmatch = \"*\"\nvalue = \"normal(0, 0.02)\"\n"
       "[optimizer]\nlr = 1e-4\n[data]\ntokens = [\"tokens.u8\"]\nformat = \"u8\"\n[batch]\nmicro = {}\n"
-      "[train]\nsteps = 1000\n[run]\nthreads = 1\n",
-      layers, hidden, ffn, vocab, recompute, micro);
+      "[train]\nsteps = 1000\n[run]\nthreads = {}\n[precision]\ncompute = \"{}\"\n",
+      layers, hidden, ffn, vocab, ranks, recompute, micro, threads, compute);
   SourceSet sources;
   Diagnostics diags(&sources);
   const auto recipe = ReadRecipe(folder + "/bench.toml", text, {}, sources, diags);
@@ -107,6 +114,82 @@ BENCHMARK_CAPTURE(Steps, llama_5m_recompute, 4, 256, 768, 4096, 4, "full")
     ->UseManualTime()
     ->Iterations(3)
     ->Unit(benchmark::kMillisecond);
+
+/// A process that computes and never waits.
+class BusyNeighbour {
+ public:
+  BusyNeighbour() : pid_(fork()) {
+    CHECK(pid_ >= 0, "fork");
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      }
+    }
+  }
+  BusyNeighbour(const BusyNeighbour&) = delete;
+  ~BusyNeighbour() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+auto MeanOf(const std::vector<double>& values) -> double {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Rounds of some steps alone and as many beside the neighbour. The counters are means over all steps.
+auto Neighbour(benchmark::State& state, int64_t threads, const char* compute) -> void {
+  constexpr int Rounds = 4;
+  constexpr int StepsOfRound = 8;
+  const Workplace workplace;
+  const Plan plan = PlanOf(workplace.path(), 4, 256, 768, 4096, 4, "none", 1, threads, compute);
+  std::vector<double> alone;
+  std::vector<double> beside;
+  LaunchOptions options;
+  options.run_dir = workplace.path() + "/run";
+  for (auto _ : state) {
+    const auto code = LaunchThreads(plan, options, [&](RankContext& context) -> ErrorOr<ExitCode> {
+      auto runner = RankRunner::Create(context);
+      if (!runner) {
+        return runner.error();
+      }
+      const auto begun = (*runner)->Begin();
+      if (!begun) {
+        return begun.error();
+      }
+      const auto time_steps = [&](std::vector<double>* milliseconds) -> Status {
+        for (int i = 0; i < StepsOfRound; ++i) {
+          const auto start = std::chrono::steady_clock::now();
+          RETURN_IF_ERROR((*runner)->Step());
+          const double took =
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+          if (milliseconds != nullptr) {
+            milliseconds->push_back(took);
+          }
+        }
+        return Success{};
+      };
+      RETURN_IF_ERROR(time_steps(nullptr));
+      for (int round = 0; round < Rounds; ++round) {
+        RETURN_IF_ERROR(time_steps(&alone));
+        const BusyNeighbour neighbour;
+        RETURN_IF_ERROR(time_steps(&beside));
+      }
+      return ExitCode::Ok;
+    });
+    CHECK(code.ok() && *code == ExitCode::Ok, "steps beside a neighbour");
+  }
+  state.counters["alone_ms"] = MeanOf(alone);
+  state.counters["beside_ms"] = MeanOf(beside);
+  state.counters["ratio"] = MeanOf(beside) / MeanOf(alone);
+}
+BENCHMARK_CAPTURE(Neighbour, one_thread_fp32, 1, "fp32")->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK_CAPTURE(Neighbour, two_threads_fp32, 2, "fp32")->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK_CAPTURE(Neighbour, two_threads_bf16, 2, "bf16")->Iterations(1)->Unit(benchmark::kSecond);
 
 }  // namespace
 }  // namespace shardc

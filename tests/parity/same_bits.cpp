@@ -70,6 +70,25 @@ TEST(SameBits, OfRecomputeReshardAndASecondRun) {
   }
 }
 
+// Threads take what tasks they come to, and their number decides how work is cut. The sizes are such that every op is
+// cut.
+TEST(SameBits, OfAnyNumberOfThreads) {
+  for (const char* device : {"cpu-portable", "cpu"}) {
+    for (const char* compute : {"fp32", "bf16"}) {
+      TrainingCase row{.name = fmt::format("{}, {}, one thread", device, compute),
+                       .sets = {fmt::format("run.device=\"{}\"", device), fmt::format("precision.compute={}", compute),
+                                "model.seq=128", "model.hidden=512", "model.ffn=900", "batch.micro=2", "run.threads=1"},
+                       .steps = 2};
+      const TrainingRun one = RunTraining(row);
+      EXPECT_FALSE(SameBits(one.initial, one.parameters)) << row.name << ": nothing was trained";
+      for (const int threads : {2, 3}) {
+        row.sets.back() = fmt::format("run.threads={}", threads);
+        ExpectSameBits(fmt::format("{}, {}, {} threads", device, compute, threads), one, RunTraining(row));
+      }
+    }
+  }
+}
+
 TEST(SameBits, OfEachPolicyOfRecomputation) {
   const std::vector<MeshRow> meshes{
       {"dp 2, accumulate 3", false, {"mesh.dp=2", "batch.accumulate=3"}},

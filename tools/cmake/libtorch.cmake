@@ -12,7 +12,7 @@ set_target_properties(c10 PROPERTIES
   IMPORTED_LOCATION ${LIBTORCH}/lib/libc10.so
   INTERFACE_INCLUDE_DIRECTORIES "${LIBTORCH}/include;${LIBTORCH}/include/torch/csrc/api/include")
 
-# The OpenMP runtime that LibTorch brings: the kernels share it, so that a process has one pool of threads.
+# The OpenMP runtime that LibTorch brings: what compiles its headers has to use the same one.
 add_library(gomp SHARED IMPORTED GLOBAL)
 set_target_properties(gomp PROPERTIES IMPORTED_LOCATION ${LIBTORCH}/lib/libgomp.so.1)
 

@@ -148,10 +148,10 @@ template <class T, class E>
 static auto BindAttention(const op::Attention& op, Binder& binder, const AttentionView& view) -> Kernel {
   return [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
           y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
-          scratch = Resolve<float>(binder, op.scratch), view](const Moment& moment) -> Status {
+          scratch = Resolve<float>(binder, op.scratch), view, has_run = false](const Moment& moment) mutable -> Status {
     const HeadOperands<T> all{
         .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
-    RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment));
+    RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment), has_run);
     return Success{};
   };
 }

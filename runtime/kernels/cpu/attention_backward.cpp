@@ -178,8 +178,8 @@ static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binde
   return [dy = Resolve<const T>(binder, op.dy), q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k),
           v = Resolve<const T>(binder, op.v), y = Resolve<const T>(binder, op.y),
           lse = Resolve<const float>(binder, op.lse), dq = Resolve<T>(binder, op.dq), dk = Resolve<T>(binder, op.dk),
-          dv = Resolve<T>(binder, op.dv), scratch = Resolve<float>(binder, op.scratch),
-          view](const Moment& moment) -> Status {
+          dv = Resolve<T>(binder, op.dv), scratch = Resolve<float>(binder, op.scratch), view,
+          has_run = false](const Moment& moment) mutable -> Status {
     const BackwardOperands<T> all{.dy = dy.At(moment),
                                   .q = q.At(moment),
                                   .k = k.At(moment),
@@ -189,7 +189,7 @@ static auto BindAttentionBackward(const op::AttentionBackward& op, Binder& binde
                                   .dq = dq.At(moment),
                                   .dk = dk.At(moment),
                                   .dv = dv.At(moment)};
-    RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch.At(moment));
+    RunItems<AttentionBackwardItem<T, E>, AttentionBackwardParts>(view, all, scratch.At(moment), has_run);
     return Success{};
   };
 }

@@ -41,17 +41,29 @@ auto ViewAttention(const Op& op, Binder& binder) -> AttentionView {
           .path = GemmPathOf(plan)};
 }
 
-/// Runs all items: each thread, of as many as have a slot of `scratch`, makes an Item on its slot and runs its share.
+/// Runs all items: each thread, of as many as have a slot of `scratch`, makes an Item on its slot and takes items. In
+/// the first run each thread has some for certain: all items have the same shapes, and so it makes its kernels of them
+/// then.
 template <class Item, class Parts, class Operands>
-auto RunItems(const AttentionView& view, const Operands& all, float* scratch) -> void {
-  const int64_t shares = std::min(ComputeThreads(), view.slots);
+auto RunItems(const AttentionView& view, const Operands& all, float* scratch, bool& has_run) -> void {
+  const int64_t items = view.sizes.items();
+  const int64_t threads = std::min(view.slots, items);
   const int64_t floats_of_slot = Parts(view.sizes).total;
-  ParallelShares(shares, [&](int64_t share) {
-    Item body(view, all, scratch + share * floats_of_slot);
-    for (int64_t item = share; item < view.sizes.items(); item += shares) {
+  const auto run = [&](int64_t slot, auto&& next) {
+    Item body(view, all, scratch + slot * floats_of_slot);
+    for (int64_t item = next(); item >= 0; item = next()) {
       body.Run(item);
     }
     EndProducts(view.path);
+  };
+  if (has_run) {
+    ParallelTasks(items, threads, [&](int64_t slot, Tasks& tasks) { run(slot, [&] { return tasks.Next(); }); });
+    return;
+  }
+  has_run = true;
+  OnEachThread(threads, [&](int64_t slot, int64_t slots) {
+    int64_t item = slot - slots;
+    run(slot, [&] { return (item += slots) < items ? item : -1; });
   });
 }
 

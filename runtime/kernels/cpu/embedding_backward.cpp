@@ -24,7 +24,7 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
     if (!adds) {
       std::fill_n(dweight_VH, rows * hidden, 0.0F);
     }
-    ParallelRanges(hidden, RowsPerThread(num_tokens), [&](int64_t begin, int64_t end) {
+    ParallelRanges(hidden, std::max(LeastColumns, RowsPerThread(num_tokens)), [&](int64_t begin, int64_t end) {
       if (!is_cut) {
         backward(tokens_N, dy_NH, num_tokens, hidden, begin, end, dweight_VH);
         return;

@@ -3,7 +3,7 @@
 // A task (compiler/ops/gemm_cut.h) packs, for each block of terms, the right operand's part, a panel of columns after
 // another, and takes the left operand block by block of rows, packed if it is transposed. Sums over the blocks of terms
 // gather in c itself, or in scratch. Which blocks there are depends on the sizes alone; tasks are rows and columns of
-// blocks, so bits do not depend on the number of threads.
+// blocks, so bits do not depend on the number of threads, nor on which thread takes which task.
 //
 // Of x W^T with few rows of x, packing W would cost more than the whole of x and c: then c^T = W x^T is computed, whose
 // right operand is x^T, and the sums are transposed on their way into c.
@@ -15,6 +15,8 @@
 #include <array>
 #include <exception>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "compiler/base/check.h"
 #include "runtime/kernels/cpu/device.h"
@@ -31,12 +33,12 @@ int MKL_Set_Num_Threads_Local(int threads);
 
 namespace shardc {
 
-// MKL's setting is one a thread, and ranks may be threads of one process: each thread takes it over when it computes.
-static auto UseThreads(int threads) -> void {
-  static thread_local int in_use = 0;
-  if (threads != in_use) {
-    MKL_Set_Num_Threads_Local(threads);
-    in_use = threads;
+// MKL's setting is one a thread. The threads that share a product are ours, and each calls MKL for a part of it.
+static auto UseOneThread() -> void {
+  static thread_local bool is_set = false;
+  if (!is_set) {
+    MKL_Set_Num_Threads_Local(1);
+    is_set = true;
   }
 }
 
@@ -46,8 +48,8 @@ static auto ToInt(int64_t size) -> int {
 }
 
 /// A row-major c = a b is its column-major c^T = b^T a^T: the operands swap and nothing is copied.
-static auto Sgemm(const GemmShape& shape, const float* a, const float* b, float* c, int threads) -> void {
-  UseThreads(threads);
+static auto Sgemm(const GemmShape& shape, const float* a, const float* b, float* c) -> void {
+  UseOneThread();
   const char transpose_a = shape.problem.transpose_a ? 'T' : 'N';
   const char transpose_b = shape.problem.transpose_b ? 'T' : 'N';
   const int m = ToInt(shape.problem.m);
@@ -112,7 +114,7 @@ auto Multiply(const GemmPath& path, const BlockProduct& product, const float* a,
          .stride_b = product.stride_b,
          .stride_c = product.stride_c,
          .adds = product.adds},
-        a, b, c, 1);
+        a, b, c);
 }
 
 auto Multiply(const GemmPath& path, const BlockProduct& product, const BFloat16* a, const BFloat16* b, float* c)
@@ -146,6 +148,22 @@ class Task {
         rows_(reinterpret_cast<E*>(scratch + cut.panels_floats())),
         sums_(scratch + cut.panels_floats() + cut.rows_floats()) {}
 
+  /// Adds the block products of a task that `products` lacks, and computes nothing.
+  auto Collect(int64_t task, std::vector<BlockProduct>& products) -> void {
+    collected_ = &products;
+    Run(task);
+    collected_ = nullptr;
+  }
+
+  /// One product of whatever the operands' places hold.
+  auto Try(const BlockProduct& product, float* sums) const -> void {
+    const E* a = rows_;
+    if constexpr (std::is_same_v<T, E>) {
+      a = cut_.packs_a ? rows_ : a_;
+    }
+    Multiply(path_, product, a, panels_, sums);
+  }
+
   auto Run(int64_t task) -> void {
     row_begin_ = task % cut_.num_row_tasks() * cut_.task_rows;
     row_end_ = std::min(cut_.rows, row_begin_ + cut_.task_rows);
@@ -154,7 +172,9 @@ class Task {
     sums_stride_ = RoundUp(column_end_ - column_begin_, 16);
     for (int64_t term = 0; term < cut_.terms; term += cut_.block_terms) {
       const int64_t terms = std::min(cut_.block_terms, cut_.terms - term);
-      PackPanels(term, terms);
+      if (collected_ == nullptr) {
+        PackPanels(term, terms);
+      }
       for (int64_t row = row_begin_; row < row_end_; row += cut_.group) {
         RunGroup(row, std::min(row_end_, row + cut_.group), term, terms);
       }
@@ -187,8 +207,8 @@ class Task {
 
   /// The rows [begin, end), some blocks.
   auto RunGroup(int64_t begin, int64_t end, int64_t term, int64_t terms) -> void {
-    const bool is_last = term + terms == cut_.terms;
-    if (cut_.packs_a) {
+    const bool is_last = term + terms == cut_.terms && collected_ == nullptr;
+    if (cut_.packs_a && collected_ == nullptr) {
       PackRows(begin, end - begin, term, terms);
     }
     for (int64_t row = begin; row < end; row += cut_.block_rows) {
@@ -240,7 +260,11 @@ class Task {
           sums = c_ + row * stride_c_ + column;
         }
       }
-      Multiply(path_, product, a, Panel(column, terms), sums);
+      if (collected_ == nullptr) {
+        Multiply(path_, product, a, Panel(column, terms), sums);
+      } else if (std::find(collected_->begin(), collected_->end(), product) == collected_->end()) {
+        collected_->push_back(product);
+      }
     }
   }
 
@@ -266,23 +290,83 @@ class Task {
   int64_t column_begin_ = 0;
   int64_t column_end_ = 0;
   int64_t sums_stride_ = 0;
+  std::vector<BlockProduct>* collected_ = nullptr;
 };
+
+template <class E>
+constexpr DType ProductType = std::is_same_v<E, BFloat16> ? DType::BF16 : DType::F32;
 
 template <class T, class E, class Out>
 auto GemmInBlocks(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch,
                   int64_t slots) -> void {
-  constexpr DType Product = std::is_same_v<E, BFloat16> ? DType::BF16 : DType::F32;
-  const GemmCut cut = CutGemm(shape.problem, Product, std::min(ComputeThreads(), slots));
+  const GemmCut cut = CutGemm(shape.problem, ProductType<E>, std::min(ComputeThreads(), slots));
   const int64_t floats_of_slot = GemmSlotFloats(shape.problem);
-  const int64_t shares = std::min({ComputeThreads(), slots, cut.num_tasks()});
-  ParallelShares(shares, [&](int64_t share) {
-    Task<T, E, Out> task(path, cut, shape, a, b, c, scratch + share * floats_of_slot);
-    for (int64_t i = share; i < cut.num_tasks(); i += shares) {
+  ParallelTasks(cut.num_tasks(), slots, [&](int64_t slot, Tasks& tasks) {
+    Task<T, E, Out> task(path, cut, shape, a, b, c, scratch + slot * floats_of_slot);
+    for (int64_t i = tasks.Next(); i >= 0; i = tasks.Next()) {
       task.Run(i);
     }
     if constexpr (std::is_same_v<E, BFloat16>) {
       EndProducts(path);
     }
+  });
+}
+
+template <class T, class E, class Out>
+auto PrepareBlocks(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, float* scratch, int64_t slots)
+    -> void {
+  const GemmCut cut = CutGemm(shape.problem, ProductType<E>, std::min(ComputeThreads(), slots));
+  std::vector<BlockProduct> products;
+  Task<T, E, Out> task(path, cut, shape, a, b, static_cast<Out*>(nullptr), scratch);
+  for (int64_t i = 0; i < cut.num_tasks(); ++i) {
+    task.Collect(i, products);
+  }
+  const int64_t floats_of_slot = GemmSlotFloats(shape.problem);
+  OnEachThread(std::min(slots, cut.num_tasks()), [&](int64_t slot, int64_t) {
+    const Task<T, E, Out> of_slot(path, cut, shape, a, b, nullptr, scratch + slot * floats_of_slot);
+    for (const BlockProduct& product : products) {
+      const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(product.m * product.stride_c));
+      of_slot.Try(product, sums.get());
+    }
+    if constexpr (std::is_same_v<E, BFloat16>) {
+      EndProducts(path);
+    }
+  });
+}
+
+/// Rows of c, or columns, that one call of MKL computes at least: it packs the other operand anew in each.
+constexpr int64_t LeastStretch = 256;
+constexpr int64_t MostStretches = 8;
+
+/// The longer side of c in stretches, cut by the sizes alone: MKL's sums may differ in bits with the size of its c.
+auto SgemmInStretches(const GemmShape& shape, const float* a, const float* b, float* c) -> void {
+  const bool cuts_rows = shape.problem.m >= shape.problem.n;
+  const int64_t size = cuts_rows ? shape.problem.m : shape.problem.n;
+  const int64_t stretch = RoundUp(std::max(LeastStretch, CeilDiv(size, MostStretches)), 16);
+  ParallelTasks(CeilDiv(size, stretch), ComputeThreads(), [&](int64_t, Tasks& tasks) {
+    for (int64_t i = tasks.Next(); i >= 0; i = tasks.Next()) {
+      const int64_t begin = i * stretch;
+      GemmShape part = shape;
+      (cuts_rows ? part.problem.m : part.problem.n) = std::min(stretch, size - begin);
+      if (cuts_rows) {
+        Sgemm(part, a + begin * (shape.problem.transpose_a ? 1 : shape.stride_a), b, c + begin * shape.stride_c);
+      } else {
+        Sgemm(part, a, b + begin * (shape.problem.transpose_b ? shape.stride_b : 1), c + begin);
+      }
+    }
+  });
+}
+
+/// MKL's buffers of each thread.
+auto PrepareSgemm(const GemmShape& shape, const float* a, const float* b) -> void {
+  GemmShape part = shape;
+  part.problem.m = std::min(LeastStretch, shape.problem.m);
+  part.problem.n = std::min(LeastStretch, shape.problem.n);
+  part.stride_c = part.problem.n;
+  part.adds = false;
+  OnEachThread(ComputeThreads(), [&](int64_t, int64_t) {
+    const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.problem.m * part.stride_c));
+    Sgemm(part, a, b, sums.get());
   });
 }
 
@@ -296,7 +380,7 @@ auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, 
     if (path.brgemm_f32) {
       GemmInBlocks<float, float, float>(path, shape, a, b, c, scratch, slots);
     } else {
-      Sgemm(shape, a, b, c, static_cast<int>(ComputeThreads()));
+      SgemmInStretches(shape, a, b, c);
     }
   } else if (path.brgemm_bf16) {
     GemmInBlocks<BFloat16, BFloat16, Out>(path, shape, a, b, c, scratch, slots);
@@ -305,6 +389,31 @@ auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, 
   }
 }
 
+template <class T, class Out>
+auto PrepareGemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, float* scratch, int64_t slots)
+    -> void {
+  if (ComputeThreads() == 1) {
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (path.brgemm_f32) {
+      PrepareBlocks<float, float, float>(path, shape, a, b, scratch, slots);
+    } else {
+      PrepareSgemm(shape, a, b);
+    }
+  } else if (path.brgemm_bf16) {
+    PrepareBlocks<BFloat16, BFloat16, Out>(path, shape, a, b, scratch, slots);
+  } else {
+    PrepareBlocks<BFloat16, float, Out>(path, shape, a, b, scratch, slots);
+  }
+}
+
+template auto PrepareGemm<float, float>(const GemmPath&, const GemmShape&, const float*, const float*, float*, int64_t)
+    -> void;
+template auto PrepareGemm<BFloat16, BFloat16>(const GemmPath&, const GemmShape&, const BFloat16*, const BFloat16*,
+                                              float*, int64_t) -> void;
+template auto PrepareGemm<BFloat16, float>(const GemmPath&, const GemmShape&, const BFloat16*, const BFloat16*, float*,
+                                           int64_t) -> void;
 template auto Gemm(const GemmPath&, const GemmShape&, const float*, const float*, float*, float*, int64_t) -> void;
 template auto Gemm(const GemmPath&, const GemmShape&, const BFloat16*, const BFloat16*, BFloat16*, float*, int64_t)
     -> void;

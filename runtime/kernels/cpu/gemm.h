@@ -36,6 +36,12 @@ template <class T, class Out>
 auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch, int64_t slots)
     -> void;
 
+/// What a thread makes when it first meets a product's shapes (LibTorch's kernels, MKL's buffers) is made here on each
+/// compute thread, so that which tasks it takes later matters to nothing. Writes to scratch alone.
+template <class T, class Out>
+auto PrepareGemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, float* scratch, int64_t slots)
+    -> void;
+
 /// c (m x n, f32) = a b, or that added to c, on this thread alone: a and b in the form of loops/pack.cpp. Strides are
 /// elements between rows; between terms of b, where these lie in pairs.
 struct BlockProduct {
@@ -46,6 +52,8 @@ struct BlockProduct {
   int64_t stride_b = 0;
   int64_t stride_c = 0;
   bool adds = false;
+
+  auto operator==(const BlockProduct&) const -> bool = default;
 };
 
 /// Requires for f32: path as GemmPathOf gave it. For bf16: path.brgemm_bf16.

@@ -16,7 +16,11 @@ static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
                         .adds = AddsOnto(binder, op.out, op.out_onto)};
   return [a = Resolve<const T>(binder, op.a), b = Resolve<const T>(binder, op.b), out = Resolve<Out>(binder, op.out),
           scratch = Resolve<float>(binder, op.scratch), path = GemmPathOf(plan), shape,
-          slots = GemmSlots(problem, plan.run.threads)](const Moment& moment) -> Status {
+          slots = GemmSlots(problem, plan.run.threads), has_run = false](const Moment& moment) mutable -> Status {
+    if (!has_run) {
+      has_run = true;
+      PrepareGemm<T, Out>(path, shape, a.At(moment), b.At(moment), scratch.At(moment), slots);
+    }
     Gemm(path, shape, a.At(moment), b.At(moment), out.At(moment), scratch.At(moment), slots);
     return Success{};
   };

@@ -8,9 +8,6 @@
 
 namespace shardc {
 
-// Columns that make it worth to wake one more thread: a row's stretch of fewer is less than a few cache lines.
-constexpr int64_t LeastColumns = 128;
-
 template <class T, class R>
 static auto BindRmsNormBackward(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.x);
