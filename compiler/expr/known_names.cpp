@@ -6,6 +6,7 @@
 
 #include "compiler/base/check.h"
 #include "compiler/diag/diagnostics.h"
+#include "compiler/expr/lexer.h"
 
 namespace shardc {
 
