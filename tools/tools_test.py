@@ -75,6 +75,21 @@ class ToolsTest(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("compiler/ops/matmul.cpp", result.stderr)
 
+    def test_times(self):
+        self.write("times/ctest.xml", """<testsuite><testcase name="tests_a" time="12.5" status="run"/>
+            <testcase name="tests_b" time="0.5" status="fail"/></testsuite>""")
+        self.write("times/tests_a.xml", """<testsuites><testsuite><testcase name="Slow/0" classname="A" time="11"/>
+            <testcase name="Absent" classname="A" time="0"><skipped message="a.cpp:1\n x is not installed"/></testcase>
+            </testsuite></testsuites>""")
+        result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
+        self.assertEqual(result.returncode, 1)
+        for line in ("    12.5  tests_a", "    11.0  tests_a A.Slow/0", "skipped: tests_a A.Absent: x is not installed", "failed: tests_b"):
+            self.assertIn(line + "\n", result.stdout)
+        self.assertTrue(result.stdout.endswith("\n1 passed, 1 failed\n"), result.stdout)
+        self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="12.5" status="run"/></testsuite>')
+        result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
+        self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "1 passed, 0 failed"))
+
     def test_bigram(self):
         # Training part 0 1 0 1 0 1: from 0, 1 was seen three times of three; from 1, 0 twice of two. Vocabulary 2, add one.
         tokens = [0, 1, 0, 1, 0, 1, 0, 1, 1]

@@ -111,7 +111,7 @@ TEST(ThreadPool, AThreadThatSleptTakesPart) {
 
 TEST(ThreadPool, RunOnEachRunsOnceOnEachSlot) {
   ThreadPool pool;
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const int64_t threads = 1 + round % 4;
     TaskCounts counts(4);
     pool.RunOnEach(threads, [&](int64_t slot, int64_t slots) {

@@ -11,6 +11,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/run/allocation_counter.h"
 #include "tests/run/in_process.h"
+#include "tests/support/missing.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -130,7 +131,8 @@ TEST(Allocations, ProgramMapsNothingFromTheThirdStepOn) {
   GTEST_SKIP() << "the leak sanitizer does not work under strace";
 #endif
   if (RunProcess({"/bin/sh", "-c", "strace -o /dev/null true"}).status != 0) {
-    GTEST_SKIP() << "strace is not installed, or may not trace here";
+    SkipWithout("strace");
+    return;
   }
   for (const char* compute : {"fp32", "bf16"}) {
     const Training training({fmt::format("precision.compute={}", compute), "train.eval_every=0", "checkpoint.every=0",

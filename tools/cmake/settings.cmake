@@ -10,10 +10,14 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+if(SHARDC_SANITIZE)
+  # Compiled oftener than run.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+endif()
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
 
-# Several files compiled as one: a full build takes half the time. The debug build compiles each by itself, and so notices what
-# a file forgot to include, and gives editors a compile_commands.json by file.
+# Several files compiled as one: a full build takes half the time. The debug build compiles each by itself, and gives editors a
+# compile_commands.json by file.
 set(unity ON)
 if(CMAKE_BUILD_TYPE STREQUAL Debug)
   set(unity OFF)
@@ -39,7 +43,7 @@ endif()
 
 # Precompiled headers need the sloppiness, and -fpch-preprocess.
 find_program(CCACHE ccache)
-if(CCACHE)
+if(CCACHE AND NOT SHARDC_SYNTAX_ONLY)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   add_compile_options(-fpch-preprocess)
 endif()
