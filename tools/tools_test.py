@@ -79,7 +79,7 @@ class ToolsTest(unittest.TestCase):
         self.write("times/ctest.xml", """<testsuite><testcase name="tests_a" time="12.5" status="run"/>
             <testcase name="tests_b" time="0.5" status="fail"/></testsuite>""")
         self.write("times/tests_a.xml", """<testsuites><testsuite><testcase name="Slow/0" classname="A" time="11"/>
-            <testcase name="Absent" classname="A" time="0"><skipped message="a.cpp:1\n x is not installed"/></testcase>
+            <testcase name="Absent" classname="A" time="0"><skipped message="a.cpp:1&#x0A;x is not installed"/></testcase>
             </testsuite></testsuites>""")
         result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
         self.assertEqual(result.returncode, 1)
