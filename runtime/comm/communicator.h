@@ -100,6 +100,8 @@ class Communicator {
   /// What the plan's ops sent so far, and what went beside them: agreements, comparisons, checkpoints.
   auto traffic() const -> const TrafficTable& { return traffic_; }
   auto small_traffic() const -> const Traffic& { return small_; }
+  /// What was sent since `before`, an earlier traffic(), was no run of the plan's and does not count.
+  auto ForgetTrafficSince(const TrafficTable& before) -> void { traffic_ = before; }
 
  protected:
   auto Count(OpKind kind, AxisSet axes, const Traffic& traffic) -> void;

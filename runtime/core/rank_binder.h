@@ -42,6 +42,12 @@ class RankBinder : public Binder {
       ++(*services_->runs)[static_cast<size_t>(section)];
     }
   }
+  /// The last run of a section was none of the plan's.
+  auto ForgetRun(SectionKind section) -> void {
+    if (services_->runs != nullptr) {
+      --(*services_->runs)[static_cast<size_t>(section)];
+    }
+  }
   auto DrawnOf(ParameterId parameter) -> Drawn* override {
     return services_->drawn == nullptr ? nullptr : &(*services_->drawn)[parameter];
   }
