@@ -58,7 +58,8 @@ auto ToText(const LeaseRecord& record) -> std::string {
                   {"since", record.since}};
   const std::string begin = "{\"beat\":";
   CHECK(static_cast<int64_t>(begin.size()) == LeaseBeatOffset, "the count begins elsewhere");
-  return fmt::format("{}{:{}},\n {}\n", begin, record.beat, LeaseBeatWidth, body.dump(1, ' ', false, json::error_handler_t::replace).substr(3));
+  return fmt::format("{}{:{}},\n {}\n", begin, record.beat, LeaseBeatWidth,
+                     body.dump(1, ' ', false, json::error_handler_t::replace).substr(3));
 }
 
 auto LeaseRecordFromText(std::string_view text) -> std::optional<LeaseRecord> {
