@@ -1,5 +1,5 @@
-// Thousands of random rules: generated code and the evaluator leave the same bits. SHARDC_RULES says how many,
-// SHARDC_SEED which.
+// Many random rules: generated code and the evaluator leave the same bits. SHARDC_RULES says how many, SHARDC_SEED
+// which: what a rule costs is its compilation, 10 ms, so CI takes 1,500, and another seed takes others.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,13 +8,13 @@
 
 namespace shardc {
 
-TEST(KernelsSlow, AreTheEvaluatorOfThousandsOfRandomRules) {
+TEST(KernelsSlow, AreTheEvaluatorOfManyRandomRules) {
   const auto number = [](const char* name, int otherwise) {
     const char* const text = std::getenv(name);
     return text == nullptr ? otherwise : std::atoi(text);
   };
   RandomRule random(static_cast<unsigned>(number("SHARDC_SEED", 2)), 2);
-  ExpectSameBitsOfRandomRules(random, number("SHARDC_RULES", 5'000));
+  ExpectSameBitsOfRandomRules(random, number("SHARDC_RULES", 1'500));
 }
 
 }  // namespace shardc
