@@ -1,9 +1,7 @@
 // The expression language under any bytes: nothing crashes; every fault has a name and a place in the text; what parses
 // has a finite value or a named fault, the same each time; a distribution's text reads back to it.
 //
-// With libFuzzer, from the root of the repository:
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/expr.cpp compiler/expr/*.cpp
-//     compiler/diag/*.cpp compiler/base/*.cpp -lfmt -o /tmp/fuzz_expr && /tmp/fuzz_expr -max_len=400
+// With libFuzzer: tools/dev fuzz expr.
 // The program tests_fuzz runs it on random changes of the language's own texts (tests/fuzz/mutations.cpp).
 
 #include <cmath>

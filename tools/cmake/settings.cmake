@@ -41,9 +41,14 @@ if(SHARDC_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+if(SHARDC_FUZZ)
+  # What clang thinks of the sources is not asked here; g++ judges them.
+  add_compile_options(-fsanitize=fuzzer-no-link -w -Wno-unknown-warning-option)
+endif()
+
 # Precompiled headers need the sloppiness, and -fpch-preprocess.
 find_program(CCACHE ccache)
-if(CCACHE AND NOT SHARDC_SYNTAX_ONLY)
+if(CCACHE AND NOT SHARDC_SYNTAX_ONLY AND NOT SHARDC_FUZZ)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   add_compile_options(-fpch-preprocess)
 endif()

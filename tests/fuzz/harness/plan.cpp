@@ -1,0 +1,24 @@
+// A plan file of any bytes: it is refused, or is a plan that prints and reads back the same, that the verifier judges, and that
+// explain reports on where the verifier accepts it.
+#include <cstdint>
+
+#include "compiler/base/check.h"
+#include "compiler/explain/explain.h"
+#include "compiler/ops/verify_plan.h"
+#include "compiler/plan/text.h"
+
+extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int {
+  using namespace shardc;
+  const auto plan = ParsePlan(std::string_view(reinterpret_cast<const char*>(data), size));
+  if (!plan.ok()) {
+    CHECK(!plan.error().message.empty(), "refused without a word");
+    return 0;
+  }
+  const auto again = ParsePlan(PrintPlan(*plan));
+  CHECK(again.ok() && *again == *plan, "what is printed reads back to another plan");
+  if (VerifyPlan(*plan).empty()) {
+    const Report report = Explain(*plan);
+    CHECK(!RenderReportText(report).empty() && !RenderReportJson(report).empty(), "no report");
+  }
+  return 0;
+}
