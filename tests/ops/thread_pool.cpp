@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
+#include <string>
 
 namespace shardc {
 namespace {
@@ -124,6 +126,39 @@ TEST(ThreadPool, RunOnEachRunsOnceOnEachSlot) {
     TaskCounts of_run(3);
     RunCounted(pool, of_run, 2);
     EXPECT_EQ(of_run.times[2].load(), 1);
+  }
+}
+
+TEST(ThreadPool, WhatABodyThrowsReachesTheCaller) {
+  ThreadPool pool;
+  for (const int64_t thrower : {0, 1}) {
+    std::atomic<int> at_work{0};
+    const auto body = [&](int64_t slot, Tasks& tasks) {
+      while (tasks.Next() >= 0) {
+        at_work.fetch_add(1);
+        // Both threads have a task.
+        while (at_work.load() < 2) {
+          std::this_thread::yield();
+        }
+        if (slot == thrower) {
+          throw std::runtime_error("slot " + std::to_string(slot));
+        }
+      }
+    };
+    try {
+      pool.Run(1000, 2, body);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), "slot " + std::to_string(thrower));
+    }
+    EXPECT_THROW(pool.RunOnEach(2, [&](int64_t slot, int64_t) { slot == thrower ? throw std::bad_alloc() : void(); }),
+                 std::bad_alloc);
+    // The pool goes on.
+    TaskCounts counts(100);
+    RunCounted(pool, counts, 2);
+    for (const auto& times : counts.times) {
+      EXPECT_EQ(times.load(), 1);
+    }
   }
 }
 

@@ -191,17 +191,37 @@ auto ThreadPool::RunTasks(int64_t count, int64_t threads, Call call, const void*
   int64_t taken = 0;
   if (first >= 0) {
     Tasks tasks(this, work, 0, first);
-    call(body, 0, tasks);
+    CallBody(0, tasks);
     taken = tasks.taken_;
   }
   AwaitDone(count - taken);
+  Rethrow();
 }
 
 auto ThreadPool::RunEach(int64_t slots, Call call, const void* body) -> void {
   const uint64_t work = Publish(slots, call, body, EachMark | static_cast<uint64_t>(slots));
   Tasks none(this, work, 0, -1);
-  call(body, 0, none);
+  CallBody(0, none);
   AwaitDone(slots - 1);
+  Rethrow();
+}
+
+auto ThreadPool::CallBody(int64_t slot, Tasks& tasks) -> void {
+  try {
+    call_(body_, slot, tasks);
+  } catch (...) {
+    const std::lock_guard lock(thrown_mutex_);
+    thrown_ = thrown_ ? thrown_ : std::current_exception();
+    while (tasks.Next() >= 0) {
+    }
+  }
+}
+
+auto ThreadPool::Rethrow() -> void {
+  // All threads are done: nobody else looks at it.
+  if (thrown_) {
+    std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
 }
 
 auto ThreadPool::AwaitDone(int64_t count) -> void {
@@ -260,7 +280,7 @@ auto ThreadPool::JoinWork(uint64_t word, int64_t slot) -> void {
   if ((word & EachMark) != 0) {
     if (slot < static_cast<int64_t>(EndOf(word))) {
       Tasks none(this, NumberOf(word), slot, -1);
-      call_(body_, slot, none);
+      CallBody(slot, none);
       done_.fetch_add(1, std::memory_order_acq_rel);
       done_.notify_one();
     }
@@ -274,7 +294,7 @@ auto ThreadPool::JoinWork(uint64_t word, int64_t slot) -> void {
     return;
   }
   Tasks tasks(this, NumberOf(word), slot, first);
-  call_(body_, slot, tasks);
+  CallBody(slot, tasks);
   done_.fetch_add(static_cast<uint32_t>(tasks.taken_), std::memory_order_acq_rel);
   done_.notify_one();
 }

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -53,7 +55,7 @@ class ThreadPool {
 
   /// Calls body(slot, tasks) on up to `threads` threads, the calling one (slot 0) among them, with 0 <= slot < threads,
   /// each slot once at most; returns when all tasks are done. Requires: 1 <= count <= MaxTasks; body takes tasks until
-  /// there are none, and does not throw.
+  /// there are none. What a body throws, the first of several, is thrown again here when all threads are done.
   template <class Body>
   auto Run(int64_t count, int64_t threads, const Body& body) -> void {
     RunTasks(
@@ -61,7 +63,8 @@ class ThreadPool {
         [](const void* of, int64_t slot, Tasks& tasks) { (*static_cast<const Body*>(of))(slot, tasks); }, &body);
   }
 
-  /// Calls body(slot, slots) once on each of `slots` threads: `threads`, or as many as the machine gives.
+  /// Calls body(slot, slots) once on each of `slots` threads: `threads`, or as many as the machine gives. Throws as
+  /// Run.
   template <class Body>
   auto RunOnEach(int64_t threads, const Body& body) -> void {
     const int64_t slots = Grow(threads);
@@ -94,7 +97,11 @@ class ThreadPool {
   auto Publish(int64_t threads, Call call, const void* body, uint64_t low) -> uint64_t;
   /// Returns -1 where the work has no task left, or is over.
   auto Take(uint64_t work, int64_t slot) -> int64_t;
+  /// Calls the body, and notes what it throws: the tasks that it had left count as done.
+  auto CallBody(int64_t slot, Tasks& tasks) -> void;
   auto AwaitDone(int64_t count) -> void;
+  /// Throws again what a body threw.
+  auto Rethrow() -> void;
   /// To be called by a thread that is about to sleep. Where another is at work and waits for a core, moves it to the
   /// calling one's. Returns the core that it waited for, or -1.
   auto Fetch(Member& member) -> int;
@@ -114,6 +121,9 @@ class ThreadPool {
   /// Of the work at hand. They change only when no thread is at it.
   Call call_ = nullptr;
   const void* body_ = nullptr;
+  /// What a body threw first.
+  std::mutex thrown_mutex_;
+  std::exception_ptr thrown_;
   /// Tasks done by others than the caller.
   alignas(64) std::atomic<uint32_t> done_{0};
 };
