@@ -1,5 +1,5 @@
-// A manifest of any bytes, and the same bytes behind a first line that vouches for them: it is refused, or prints and reads back
-// the same, and its pieces are asked whether they cover their tensors.
+// A manifest of any bytes, and the same bytes behind a first line that vouches for them: it is refused, or prints and
+// reads back the same, and its pieces are asked whether they cover their tensors.
 #include <cstdint>
 
 #include "compiler/base/check.h"

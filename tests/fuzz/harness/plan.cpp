@@ -1,5 +1,5 @@
-// A plan file of any bytes: it is refused, or is a plan that prints and reads back the same, that the verifier judges, and that
-// explain reports on where the verifier accepts it.
+// A plan file of any bytes: it is refused, or is a plan that prints and reads back the same, that the verifier judges,
+// and that explain reports on where the verifier accepts it.
 #include <cstdint>
 
 #include "compiler/base/check.h"

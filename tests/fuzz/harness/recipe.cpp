@@ -1,5 +1,5 @@
-// A recipe of any bytes: it is read and checked, or refused with diagnostics that lie in its text; nothing crashes. What is
-// accepted is small enough to be compiled by none here: plans have a harness of their own.
+// A recipe of any bytes: it is read and checked, or refused with diagnostics that lie in its text; nothing crashes.
+// What is accepted is small enough to be compiled by none here: plans have a harness of their own.
 #include <cstdint>
 
 #include "compiler/base/check.h"
@@ -11,8 +11,8 @@ extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int 
   using namespace shardc;
   SourceSet sources;
   Diagnostics diagnostics(&sources);
-  const auto recipe = ReadRecipe("recipe.toml", std::string(reinterpret_cast<const char*>(data), size), {}, sources,
-                                 diagnostics);
+  const auto recipe =
+      ReadRecipe("recipe.toml", std::string(reinterpret_cast<const char*>(data), size), {}, sources, diagnostics);
   if (recipe.ok()) {
     CheckRecipe(*recipe, diagnostics);
   }

@@ -1,5 +1,5 @@
-// The header of a file of any bytes, and of the same bytes behind a length that fits them: it is refused, or its tensors lie one
-// after another in the file.
+// The header of a file of any bytes, and of the same bytes behind a length that fits them: it is refused, or its
+// tensors lie one after another in the file.
 #include <cstdint>
 #include <cstring>
 #include <vector>

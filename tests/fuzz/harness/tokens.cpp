@@ -1,5 +1,5 @@
-// A token file of any bytes, in the format and with the vocabulary that its first two bytes choose: it is refused, or every id
-// that is read lies in the vocabulary.
+// A token file of any bytes, in the format and with the vocabulary that its first two bytes choose: it is refused, or
+// every id that is read lies in the vocabulary.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
