@@ -48,7 +48,7 @@ auto OnEachThread(int64_t threads, const Body& body) -> void {
 constexpr int64_t RangeAlignment = 64;
 
 /// Calls body(begin, end) for contiguous ranges that cover [0, count), of at least `least` each, on the compute
-/// threads. Requires: cuts between vectors do not matter to the result; least > 0; body does not throw.
+/// threads. Requires: cuts between vectors do not matter to the result; least > 0.
 template <class Body>
 auto ParallelRanges(int64_t count, int64_t least, const Body& body) -> void {
   const int64_t most = count / least;
