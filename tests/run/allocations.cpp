@@ -65,8 +65,8 @@ auto CountSteps(const Plan& plan, bool all_threads) -> std::vector<AllocationCou
 }
 
 /// LibTorch's brgemm makes a small malloc a call, for the key by which it finds its kernel; nothing else makes any.
-/// Each thread makes its own kernels (and maps code) when it first meets a shape: in the first step, in which each op has
-/// all threads make theirs.
+/// Each thread makes its own kernels (and maps code) when it first meets a shape: in the first step, in which each op
+/// has all threads make theirs.
 auto ExpectNone(const AllocationCase& row, Plan plan) -> void {
   for (const char* device : {"cpu-portable", "cpu"}) {
     plan.device = device;
