@@ -1,5 +1,5 @@
-// What a test does where the machine lacks a program that it needs: it is skipped, and says so. CI has to have the program,
-// so there (CI=true) the test fails: a skip would go unnoticed for ever.
+// What a test does where the machine lacks a program that it needs: it is skipped, and says so. CI has to have the
+// program, so there (CI=true) the test fails: a skip would go unnoticed for ever.
 #pragma once
 
 #include <gtest/gtest.h>
