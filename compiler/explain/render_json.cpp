@@ -64,8 +64,9 @@ auto RenderReportJson(const Report& report) -> std::string {
   }
   const OutsideArenas outside;
   memory["outside_arenas_bytes"] = OutsideArenasOf(plan).value;
-  memory["outside_arenas"] = {
-      {"host_bytes", outside.host.value}, {"rank_bytes", outside.rank.value}, {"thread_bytes", outside.thread.value}};
+  memory["outside_arenas"] = {{"host_bytes", (outside.files + outside.host).value},
+                              {"rank_bytes", outside.rank.value},
+                              {"thread_bytes", outside.thread.value}};
 
   json["communication"] = Json::array();
   for (const Communication& row : report.step_communication) {

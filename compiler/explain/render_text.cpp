@@ -85,7 +85,7 @@ auto MemoryText(const Report& report) -> std::string {
   out += "  reserved, by arena:\n" + arenas.Text();
   const OutsideArenas outside;
   return out + fmt::format("  outside the arenas, about: {} once a host for the program and its libraries, {} a rank\n",
-                           FormatMemory(outside.host), FormatMemory(outside.rank));
+                           FormatMemory(outside.files + outside.host), FormatMemory(outside.rank));
 }
 
 auto CommunicationText(const Report& report) -> std::string {

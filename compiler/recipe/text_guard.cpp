@@ -36,7 +36,7 @@ class KeyScanner {
   auto FindFault() -> std::optional<Fault> {
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '"' || c == '\'') {
+      if ((c == '"' || c == '\'') && BeginsToken()) {
         if (!SkipString()) {
           return std::nullopt;
         }
@@ -67,6 +67,11 @@ class KeyScanner {
   }
 
  private:
+  /// A quote right after a bare key or a number begins no string: the parser looks on to the end of that word.
+  auto BeginsToken() const -> bool {
+    return at_ == 0 || std::string_view(" \t\r\n=,.[{").find(text_[at_ - 1]) != std::string_view::npos;
+  }
+
   /// Returns false where the brackets that are open, and the keys before them, are too many.
   auto Delimit(char c) -> bool {
     if (c == '[' || c == '{') {

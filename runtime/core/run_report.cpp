@@ -40,7 +40,7 @@ auto MemoryText(int64_t rank, const ArenaSet& arenas, const Guard* guard) -> std
     }
   }
   return text + fmt::format("  {:<18} peak    {:>12} B resident, {:>12} B by PSS now\n", "process",
-                            MeasurePeakResident().value, MeasureProportional(getpid()).value);
+                            MeasurePeakResident().value, MeasureProportional(getpid()).all.value);
 }
 
 auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::vector<RankMemory>> {
@@ -48,7 +48,9 @@ auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::ve
   for (const ArenaUse& use : arenas.MeasureUse()) {
     (use.arena == Arena::Gathered ? mine.gathered : mine.arenas) += use.touched.value;
   }
-  mine.proportional = MeasureProportional(getpid()).value;
+  const ProportionalMemory proportional = MeasureProportional(getpid());
+  mine.proportional = proportional.all.value;
+  mine.files = proportional.files.value;
   // Whoever comes out of this has been measured beside all others.
   std::vector<RankMemory> all(static_cast<size_t>(comm.mesh().num_ranks()));
   RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&mine), sizeof(mine),
@@ -57,24 +59,24 @@ auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::ve
 }
 
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string {
-  Bytes proportional = launcher > 0 ? MeasureProportional(launcher) : Bytes{};
+  ProportionalMemory sum = launcher > 0 ? MeasureProportional(launcher) : ProportionalMemory{};
   Bytes arenas{ranks.front().gathered};
   std::set<int64_t> processes;
   for (const RankMemory& rank : ranks) {
     arenas += Bytes{rank.arenas};
     if (processes.insert(rank.pid).second) {
-      proportional += Bytes{rank.proportional};
+      sum.all += Bytes{rank.proportional};
+      sum.files += Bytes{rank.files};
     }
   }
-  if (proportional < arenas) {
+  if (sum.all < arenas + sum.files) {
     return "";
   }
   return fmt::format(
-      "memory of the job, {} rank{} and launcher, by PSS: {} B, of these {} B in arenas, {} B outside of them (about "
-      "{} "
-      "B planned)\n",
-      ranks.size(), ranks.size() == 1 ? "" : "s", proportional.value, arenas.value, (proportional - arenas).value,
-      planned_outside.value);
+      "memory of the job, {} rank{} and launcher, by PSS: {} B, of these {} B in arenas, {} B outside of them, {} B of "
+      "that pages of the program's files (about {} B planned)\n",
+      ranks.size(), ranks.size() == 1 ? "" : "s", sum.all.value, arenas.value, (sum.all - arenas).value,
+      sum.files.value, planned_outside.value);
 }
 
 }  // namespace shardc

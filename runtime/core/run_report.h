@@ -19,8 +19,9 @@ auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::strin
 /// What a rank tells of its memory at one time.
 struct RankMemory {
   int64_t pid = 0;
-  /// Of its process.
+  /// Of its process: all, and pages of files.
   int64_t proportional = 0;
+  int64_t files = 0;
   /// Pages of its arenas, but for that which all ranks of a host share.
   int64_t arenas = 0;
   int64_t gathered = 0;

@@ -147,8 +147,10 @@ auto MeasurePeakResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/stat
 
 auto MeasureResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmRSS:").value_or(0) * 1024}; }
 
-auto MeasureProportional(int32_t pid) -> Bytes {
-  return Bytes{ReadNumberOf(fmt::format("/proc/{}/smaps_rollup", pid), "Pss:").value_or(0) * 1024};
+auto MeasureProportional(int32_t pid) -> ProportionalMemory {
+  const std::string path = fmt::format("/proc/{}/smaps_rollup", pid);
+  const auto bytes = [&](const std::string& row) { return Bytes{ReadNumberOf(path, row).value_or(0) * 1024}; };
+  return {.all = bytes("Pss:"), .files = bytes("Pss_File:")};
 }
 
 }  // namespace shardc

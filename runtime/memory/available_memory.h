@@ -40,7 +40,14 @@ auto MeasurePeakResident() -> Bytes;
 /// What is resident now (VmRSS). 0 where the kernel does not tell.
 auto MeasureResident() -> Bytes;
 /// The part of a process in the memory of all: a page that n processes have counts 1/n in each, so that the sum over
-/// processes counts every page once (PSS). 0 where the kernel does not tell.
-auto MeasureProportional(int32_t pid) -> Bytes;
+/// processes counts every page once (PSS).
+struct ProportionalMemory {
+  Bytes all;
+  /// Of it, pages of files as they are on disk, the program's and its libraries'. The kernel drops them where memory is
+  /// short; and how many it has mapped round each that was read depends on how the file lies in its cache.
+  Bytes files;
+};
+/// 0 where the kernel does not tell.
+auto MeasureProportional(int32_t pid) -> ProportionalMemory;
 
 }  // namespace shardc

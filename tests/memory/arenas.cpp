@@ -227,11 +227,12 @@ TEST(AvailableMemory, OfThisProcess) {
   const Bytes resident = MeasureResident();
   EXPECT_GT(resident.value, 0);
   EXPECT_LE(resident, MeasurePeakResident());
-  const Bytes proportional = MeasureProportional(getpid());
-  EXPECT_GT(proportional.value, 0);
+  const ProportionalMemory proportional = MeasureProportional(getpid());
+  EXPECT_GT(proportional.files.value, 0);
+  EXPECT_GT(proportional.all, proportional.files);
   // Pages may come between the two looks.
-  EXPECT_LE(proportional.value, resident.value + MiB);
-  EXPECT_EQ(MeasureProportional(0).value, 0);
+  EXPECT_LE(proportional.all.value, resident.value + MiB);
+  EXPECT_EQ(MeasureProportional(0).all.value, 0);
 }
 
 }  // namespace
