@@ -1,5 +1,4 @@
-// Size, line length, NUL bytes, characters outside of ASCII where TOML has none, the segments of keys and the depth of
-// values.
+// Size, line length, NUL bytes, the segments of keys and the depth of values.
 //
 // Dots are counted outside of strings and comments, in values too, so only the ends of strings and comments have to be
 // where the parser has them. Outside of both, a quote begins a string and a `#` a comment, or the parser stops there
@@ -16,13 +15,10 @@ namespace shardc {
 
 namespace {
 
-constexpr std::string_view ByteOrderMark = "\xef\xbb\xbf";
-
 /// Walks over a text outside of strings and comments, counting the dots of each key and what lies around it.
 class KeyScanner {
  public:
-  explicit KeyScanner(std::string_view text)
-      : text_(text), at_(text.starts_with(ByteOrderMark) ? ByteOrderMark.size() : 0) {}
+  explicit KeyScanner(std::string_view text) : text_(text) {}
 
   struct Fault {
     size_t place = 0;
@@ -31,20 +27,13 @@ class KeyScanner {
     int64_t most = MaxKeySegments;
   };
 
-  /// The first character that stands outside of strings and comments and is not of ASCII, key with too many segments,
-  /// or bracket that lies too deep.
+  /// The first key with too many segments, or the first bracket that lies too deep.
   auto FindFault() -> std::optional<Fault> {
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if ((c == '"' || c == '\'') && BeginsToken()) {
-        if (!SkipString()) {
-          return std::nullopt;
-        }
+      if (c == '"' || c == '\'') {
+        SkipString();
         continue;
-      }
-      // toml++ 3.3.0 has undefined behaviour for some of them.
-      if (static_cast<unsigned char>(c) >= 0x80) {
-        return Fault{.place = at_, .kind = DiagnosticKind::TomlSyntax};
       }
       if (c == '#') {
         at_ = std::min(text_.find('\n', at_), text_.size());
@@ -67,11 +56,6 @@ class KeyScanner {
   }
 
  private:
-  /// A quote right after a bare key or a number begins no string: the parser looks on to the end of that word.
-  auto BeginsToken() const -> bool {
-    return at_ == 0 || std::string_view(" \t\r\n=,.[{").find(text_[at_ - 1]) != std::string_view::npos;
-  }
-
   /// Returns false where the brackets that are open, and the keys before them, are too many.
   auto Delimit(char c) -> bool {
     if (c == '[' || c == '{') {
@@ -85,9 +69,8 @@ class KeyScanner {
     return open_.empty() || open_.back() <= MaxDepth;
   }
 
-  /// In a string of several lines, one or two quotes before the last three belong to it. False where the string has no
-  /// end on its line: the parser stops there.
-  auto SkipString() -> bool {
+  /// In a string of several lines, one or two quotes before the last three belong to it.
+  auto SkipString() -> void {
     const char quote = text_[at_];
     const std::string triple(3, quote);
     const bool is_multi_line = text_.substr(at_, 3) == triple;
@@ -95,7 +78,7 @@ class KeyScanner {
     at_ += close.size();
     while (at_ < text_.size() && text_.substr(at_, close.size()) != close) {
       if (text_[at_] == '\n' && !is_multi_line) {
-        return false;
+        return;
       }
       at_ += quote == '"' && text_[at_] == '\\' ? 2 : 1;
     }
@@ -103,11 +86,10 @@ class KeyScanner {
     for (int i = 0; is_multi_line && i < 2 && at_ < text_.size() && text_[at_] == quote; ++i) {
       ++at_;
     }
-    return true;
   }
 
   std::string_view text_;
-  size_t at_;
+  size_t at_ = 0;
   /// Where the key or value begins that `at_` is in, and one more than its dots.
   size_t begin_ = 0;
   int64_t num_segments_ = 1;
@@ -153,13 +135,6 @@ auto CheckText(const SourceSet& sources, int16_t source, Diagnostics& diagnostic
   }
   KeyScanner scanner(text);
   if (const auto fault = scanner.FindFault()) {
-    if (fault->kind == DiagnosticKind::TomlSyntax) {
-      diagnostics
-          .Build(PlaceOf(text, source, fault->place), fault->kind,
-                 "a character outside of ASCII; a key or a text that has one is written in quotes")
-          .Emit();
-      return false;
-    }
     diagnostics.Build(PlaceOf(text, source, fault->place), fault->kind, fault->count, fault->most).Emit();
     return false;
   }

@@ -75,12 +75,19 @@ auto Judge(const std::string& text) -> Verdict {
   return verdict;
 }
 
+/// The sanitizers' frames are larger.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t SmallStackBytes = size_t{16} << 20;
+#else
+constexpr size_t SmallStackBytes = size_t{1} << 20;
+#endif
+
 /// Runs `work` on a thread with a stack of 1 MiB.
 template <typename Work>
 auto OnASmallStack(Work work) -> void {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, size_t{1} << 20), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, SmallStackBytes), 0);
   pthread_t thread{};
   const auto run = [](void* argument) -> void* {
     (*static_cast<Work*>(argument))();
