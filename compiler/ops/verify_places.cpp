@@ -81,7 +81,7 @@ class PlaceVerifier {
     }
     return moves;
   }
-  /// From the first byte of the lowest place to behind the last of the highest.
+  /// From the first byte of the lowest place to the last byte of the highest.
   auto Reach(ValueId id) -> Interval {
     const Value& value = plan_.values[id];
     const auto bounds = BoundsOf(value.offset, plan_.mesh, UseOf(id).count, 0);

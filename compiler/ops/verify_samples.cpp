@@ -163,7 +163,7 @@ class SampleVerifier {
                       plan_.data.seq, plan_.run.tokens_per_step);
     } else if (load.sample->step != samples) {
       findings_.AddOp(SectionKind::Data, load.index, "sample-step"_rule,
-                      "a step begins {} samples behind the one before, which reads {}", load.sample->step, samples);
+                      "a step begins {} samples after the step before, which reads {}", load.sample->step, samples);
     } else if (plan_.Established(PassKind::Shard)) {
       Views(load);
     }
@@ -174,7 +174,7 @@ class SampleVerifier {
     int64_t held_out = 0;
     const bool fits =
         !__builtin_mul_overflow((plan_.data.eval_tokens - 1) / plan_.data.seq, sources, &held_out) && held_out >= 1;
-    // The last pass may read behind the end, where there are no targets, but not begin there on every rank.
+    // The last pass may read past the end, where there are no targets, but not begin there on every rank.
     if (!fits || samples < held_out || samples - samples / load.count >= held_out) {
       findings_.AddOp(SectionKind::Eval, load.index, "sample-count"_rule,
                       "the ranks read {} samples in {} passes; {} tokens are held out of each of {} sources, in {} "

@@ -83,14 +83,6 @@ static auto FutexWakeAll(std::atomic<uint32_t>& word) -> void {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-static auto Pause() -> void {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
-
 namespace {
 
 struct ProcessStat {

@@ -21,7 +21,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
-/// One bit of what one rank holds of a parameter, turned over behind the last op of a section.
+/// One bit of what one rank holds of a parameter, turned over after the last op of a section.
 struct Flip {
   int64_t rank = 0;
   std::string parameter;
@@ -151,7 +151,7 @@ TEST(Replicas, EveryProcessEnds) {
   EXPECT_FALSE(std::filesystem::exists(training / "run/attempts/0001/init.json"));
 }
 
-/// Turns a bit over on rank `flip.rank` behind the last op of the step that ends as number `step`.
+/// Turns a bit over on rank `flip.rank` after the last op of the step that ends as number `step`.
 auto InjectAtStep(const Flip& flip, int64_t step, RankContext& context) -> void {
   if (context.rank != flip.rank) {
     return;

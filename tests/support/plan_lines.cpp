@@ -12,7 +12,7 @@ namespace shardc {
 
 namespace {
 
-/// The words without a name that each kind of line has behind its first, in order.
+/// The words without a name that each kind of line has after its first, in order.
 auto PlainParts(const std::string& kind) -> const std::vector<std::string>& {
   static const std::map<std::string, std::vector<std::string>> parts{
       {"head", {"id", "name"}},

@@ -8,7 +8,7 @@
 //   swap LINE and LINE                  the two lines take each other's place
 //   move LINE before LINE               or after
 //   insert before LINE: TEXT            or after; TEXT is a line of a plan
-//   add TEXT                            a line outside of the sections, behind those of its kind; that of a table is
+//   add TEXT                            a line outside of the sections, after those of its kind; that of a table is
 //                                       written without its id
 //   set LINE to PART=VALUE ...          other values; += and -= for numbers; `none` takes a field away
 //   set every LINE to PART=VALUE ...

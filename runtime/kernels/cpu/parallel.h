@@ -43,7 +43,7 @@ auto OnEachThread(int64_t threads, const Body& body) -> void {
 }
 
 /// A range begins at a multiple of so many, or of the next power of two below `least`: what a loop computes in whole
-/// vectors it computes so wherever it is cut. The elements behind the last whole vector may have other bits than in
+/// vectors it computes so wherever it is cut. The elements after the last whole vector may have other bits than in
 /// one.
 constexpr int64_t RangeAlignment = 64;
 

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/base/processor.h"
 
 namespace shardc {
 
@@ -37,14 +38,6 @@ static auto EndOf(uint64_t word) -> uint64_t { return word & TaskMask; }
 static constexpr std::chrono::microseconds LookFor{200};
 // How long a thread's clock is watched to see that it does not run.
 static constexpr int WatchPauses = 256;
-
-static auto Pause() -> void {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
 
 /// True as soon as the condition holds, false if it does not for some time. Another thread may need this core
 /// meanwhile.

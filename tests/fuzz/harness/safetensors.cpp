@@ -32,7 +32,7 @@ auto Judge(const uint8_t* data, size_t size) -> void {
 extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int {
   using namespace shardc;
   Judge(data, size);
-  // The header ends behind its last brace; the rest is data.
+  // The header ends after its last brace; the rest is data.
   size_t header = size;
   while (header > 0 && data[header - 1] != '}') {
     --header;
