@@ -10,6 +10,7 @@
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/plan/init_rule.h"
+#include "compiler/plan/loops.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -64,8 +65,8 @@ static auto WalkLives(const Plan& plan, SectionKind kind, const Born& born, cons
       }
     }
     at(i);
-    if (const auto* release = ops[i].As<op::Release>(); release != nullptr && alive.erase(release->buffer) > 0) {
-      released(release->buffer);
+    if (const BufferId dead = ReleasedBufferOf(ops[i].body); dead.valid() && alive.erase(dead) > 0) {
+      released(dead);
     }
   }
 }
@@ -93,15 +94,11 @@ static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persiste
 }
 
 static auto AddStepFlops(const Plan& plan, Report& report) -> void {
-  std::vector<int64_t> times{1};
+  LoopTracker loops;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (const auto* repeat = op.As<op::Repeat>()) {
-      times.push_back(times.back() * repeat->count);
-    } else if (op.As<op::EndRepeat>() != nullptr) {
-      times.pop_back();
-    }
+    loops.Enter(op);
     const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
-    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * times.back();
+    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * loops.count();
   }
 }
 
@@ -141,26 +138,23 @@ static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
     unit_of_shard[GatheredSlice(plan.sub_vectors[id])] = static_cast<size_t>(id.index);
   }
   std::map<BufferId, size_t> gathered_in_forward;
-  int64_t times = 1;
+  LoopTracker loops;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (const auto* repeat = op.As<op::Repeat>()) {
-      times = repeat->count;
-    } else if (op.As<op::EndRepeat>() != nullptr) {
-      times = 1;
-    } else if (const auto* gather = op.As<op::AllGather>();
-               gather != nullptr && unit_of_shard.contains(gather->shard)) {
-      const size_t unit = unit_of_shard.at(gather->shard);
-      units[unit].num_gathers += times;
+    loops.Enter(op);
+    if (const auto gather = ParameterGatherOf(plan, op); gather && unit_of_shard.contains(gather->from)) {
+      const size_t unit = unit_of_shard.at(gather->from);
+      units[unit].num_gathers += loops.count();
       if (op.phase == Phase::Forward) {
-        gathered_in_forward[plan.values[gather->full].buffer] = unit;
+        gathered_in_forward[plan.values[gather->to].buffer] = unit;
       }
-    } else if (const auto* copy = op.As<op::Copy>(); copy != nullptr) {
-      if (const auto of = gathered_in_forward.find(plan.values[copy->x].buffer); of != gathered_in_forward.end()) {
-        unit_of_shard[copy->y] = of->second;
-        units[of->second].kept_slice = plan.values[copy->y].bytes();
+    } else if (const auto renamed = CopyOf(op)) {
+      if (const auto of = gathered_in_forward.find(plan.values[renamed->from].buffer);
+          of != gathered_in_forward.end()) {
+        unit_of_shard[renamed->to] = of->second;
+        units[of->second].kept_slice = plan.values[renamed->to].bytes();
       }
-    } else if (const auto* release = op.As<op::Release>(); release != nullptr && op.phase != Phase::Forward) {
-      if (const auto gathered = gathered_in_forward.find(release->buffer); gathered != gathered_in_forward.end()) {
+    } else if (const BufferId released = ReleasedBufferOf(op.body); released.valid() && op.phase != Phase::Forward) {
+      if (const auto gathered = gathered_in_forward.find(released); gathered != gathered_in_forward.end()) {
         units[gathered->second].kept_for_backward = true;
       }
     }
@@ -192,10 +186,10 @@ static auto AddRingsAndLoss(const Plan& plan, Report& report) -> void {
   std::unordered_set<BufferId> reduced;
   std::optional<HeadId> first_head;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (const auto* gather = ParameterGatherOf(plan, op)) {
-      gathered.insert(plan.values[gather->full].buffer);
-    } else if (const auto* scatter = GradientScatterOf(plan, op)) {
-      reduced.insert(plan.values[scatter->full].buffer);
+    if (const auto gather = ParameterGatherOf(plan, op)) {
+      gathered.insert(plan.values[gather->to].buffer);
+    } else if (const auto scatter = GradientScatterOf(plan, op)) {
+      reduced.insert(plan.values[scatter->from].buffer);
     } else if (const auto loss = LossOf(op)) {
       // Every head has as many.
       first_head = first_head.value_or(loss->head);
@@ -217,10 +211,10 @@ static auto GradientSumsOf(const Plan& plan) -> GradientSums {
       sums.slices += whole / plan.mesh.size(sub_vector.axes);
     }
   }
-  bool in_loop = false;
+  LoopTracker loops;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    in_loop = (in_loop || op.As<op::Repeat>() != nullptr) && op.As<op::EndRepeat>() == nullptr;
-    sums.are_whole |= !in_loop && plan.run.accumulate > 1 && GradientScatterOf(plan, op) != nullptr;
+    loops.Enter(op);
+    sums.are_whole |= !loops.in_loop() && plan.run.accumulate > 1 && GradientScatterOf(plan, op);
   }
   return sums;
 }

@@ -149,7 +149,7 @@ auto PrecisionText(const Report& report) -> std::string {
   }
   std::set<std::string_view> terms;
   for (const Communication& row : report.step_communication) {
-    if (row.op == OpKind::ReduceScatter && row.axes.Has(Axis::Dp)) {
+    if (row.op == CollectiveKind::ReduceScatter && row.axes.Has(Axis::Dp)) {
       terms.insert(ToText(row.dtype));
     }
   }

@@ -5,6 +5,13 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Adamw::Facts{.sections = {SectionKind::Step},
+                                         .lasting = {SectionKind::Step},
+                                         .state = StateUse::Update,
+                                         .update = UpdatePart::Apply,
+                                         .may_be_left_out = true,
+                                         .scalars = {{{"lr", ScalarEffect::Read}, {"updates", ScalarEffect::Read}}}};
+
 auto Shape(const op::Adamw&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Adamw& op, const Plan& plan, OpCheck& check) -> void {

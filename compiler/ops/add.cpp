@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Add::Facts{.meaning = Meaning::Sum};
+
 auto Shape(const op::Add& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.a)}; }
 
 auto Verify(const op::Add& op, const Plan& plan, OpCheck& check) -> void {

@@ -7,6 +7,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::AllGather::Facts{
+    .collective = CollectiveKind::AllGather, .peer_reads = PeerReads::Operand, .stream = StreamClass::Axes};
+
 auto Shape(const op::AllGather& op, const Plan& plan) -> std::vector<ValueType> {
   return {{plan.values[op.shard].dtype, {ElementsOf(plan, op.shard) * plan.mesh.size(op.axes)}}};
 }

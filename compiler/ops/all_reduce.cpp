@@ -5,6 +5,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::AllReduce::Facts{
+    .collective = CollectiveKind::AllReduce, .peer_reads = PeerReads::IfGradients, .stream = StreamClass::Axes};
+
 auto Shape(const op::AllReduce& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 /// How often a byte of the payload goes to each of the other ranks.

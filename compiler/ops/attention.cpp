@@ -5,6 +5,13 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Attention::Facts{
+    .work = Work::Attention,
+    .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"},
+               {.key = ModelKey::Heads, .field = "q", .dim = 2, .unit = "head_dim", .is_cut = true},
+               {.key = ModelKey::KvHeads, .field = "k", .dim = 2, .unit = "head_dim", .is_cut = true},
+               {.key = ModelKey::Seq, .field = "q", .dim = 0}}}};
+
 auto Shape(const op::Attention& op, const Plan& plan) -> std::vector<ValueType> {
   const ValueType q = TypeOf(plan, op.q);
   return {q, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}};

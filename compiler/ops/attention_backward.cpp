@@ -4,6 +4,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step}};
+
 auto Shape(const op::AttentionBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.q), TypeOf(plan, op.k), TypeOf(plan, op.v)};
 }

@@ -214,11 +214,11 @@ class Differentiator : public VjpContext {
 /// The sum may have been made whole by an all_reduce on the way. Invalid where nothing divides it.
 auto DivisorOf(const std::vector<Op>& ops, ValueId sum) -> ValueId {
   for (const Op& op : ops) {
-    if (const auto* whole = op.As<op::AllReduce>(); whole != nullptr && whole->x == sum) {
-      sum = whole->y;
+    if (FactsOf(op).collective == CollectiveKind::AllReduce && CollectiveOf(op)->from == sum) {
+      sum = CollectiveOf(op)->to;
     }
-    if (const auto* divide = op.As<op::Divide>(); divide != nullptr && divide->a == sum) {
-      return divide->b;
+    if (const auto quotient = QuotientOf(op); quotient && quotient->dividend == sum) {
+      return quotient->divisor;
     }
   }
   return {};

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Carry::Facts{.meaning = Meaning::Renamed};
+
 auto Shape(const op::Carry& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.last)}; }
 
 auto Verify(const op::Carry& op, const Plan& plan, OpCheck& check) -> void {

@@ -3,6 +3,11 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Cast::Facts{
+    .sections = {SectionKind::Init, SectionKind::Restore, SectionKind::Step, SectionKind::Eval},
+    .lasting = {SectionKind::Init, SectionKind::Restore},
+    .meaning = Meaning::Cast};
+
 static auto IsCastable(DType dtype) -> bool { return dtype == DType::F32 || dtype == DType::BF16; }
 
 /// The other one of f32 and bf16.

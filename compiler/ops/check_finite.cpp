@@ -4,6 +4,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::CheckFinite::Facts{.sections = {SectionKind::Save}, .state = StateUse::CheckFinite};
+
 auto Shape(const op::CheckFinite&, const Plan&) -> std::vector<ValueType> { return {{DType::I64, {1}}}; }
 
 auto Verify(const op::CheckFinite& op, const Plan& plan, OpCheck& check) -> void {

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::ClipFactor::Facts{.sections = {SectionKind::Step}, .update = UpdatePart::Clip};
+
 auto Shape(const op::ClipFactor&, const Plan&) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::F64, {1}}};
 }

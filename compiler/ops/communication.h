@@ -10,7 +10,7 @@ namespace shardc {
 
 /// Collectives of one kind, counted over one run of a section.
 struct Communication {
-  OpKind op = OpKind::AllGather;
+  CollectiveKind op = CollectiveKind::None;
   AxisSet axes;
   DType dtype = DType::F32;
   int64_t count = 0;

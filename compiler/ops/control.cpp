@@ -3,6 +3,12 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Control::Facts{.sections = {SectionKind::Step},
+                                           .collective = CollectiveKind::Agree,
+                                           .scalars = {{{"stop", ScalarEffect::SetByAll},
+                                                        {"nonfinite", ScalarEffect::SetByAll},
+                                                        {"bad_parameter", ScalarEffect::SetByAll}}}};
+
 auto Shape(const op::Control&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Control& op, const Plan& plan, OpCheck& check) -> void {

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Copy::Facts{.meaning = Meaning::Copied};
+
 auto Shape(const op::Copy& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 auto Verify(const op::Copy& op, const Plan& plan, OpCheck& check) -> void {

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::CountValid::Facts{.sums_samples = true};
+
 auto Shape(const op::CountValid&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
 
 auto Verify(const op::CountValid& op, const Plan& plan, OpCheck& check) -> void {

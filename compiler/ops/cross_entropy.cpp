@@ -4,6 +4,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::CrossEntropy::Facts{
+    .is_loss = true, .sums_samples = true, .vocabulary = {.matrix = "logits", .ids = "targets"}};
+
 auto Shape(const op::CrossEntropy& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};
 }

@@ -4,6 +4,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::CrossEntropyBackward::Facts{.sections = {SectionKind::Step},
+                                                        .vocabulary = {.matrix = "logits", .ids = "targets"}};
+
 auto Shape(const op::CrossEntropyBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.logits)};
 }

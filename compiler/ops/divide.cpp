@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Divide::Facts{.meaning = Meaning::Quotient, .non_finite = NonFiniteResult::NaN};
+
 auto Shape(const op::Divide&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
 
 auto Verify(const op::Divide& op, const Plan& plan, OpCheck& check) -> void {

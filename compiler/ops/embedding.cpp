@@ -4,6 +4,10 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Embedding::Facts{
+    .vocabulary = {.matrix = "weight", .by_rows = true, .ids = "tokens", .as_tokens = true},
+    .model = {{{.key = ModelKey::Hidden, .field = "weight", .dim = 1}}}};
+
 auto Shape(const op::Embedding& op, const Plan& plan) -> std::vector<ValueType> {
   Dims shape = ShapeOf(plan, op.tokens);
   shape.push_back(ShapeOf(plan, op.weight).back());

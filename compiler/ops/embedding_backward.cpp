@@ -5,6 +5,10 @@
 
 namespace shardc {
 
+constinit const OpFacts op::EmbeddingBackward::Facts{
+    .sections = {SectionKind::Step},
+    .vocabulary = {.matrix = "dweight", .by_rows = true, .ids = "tokens", .as_tokens = true}};
+
 auto Shape(const op::EmbeddingBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F32, ShapeOf(plan, op.dweight)}};
 }

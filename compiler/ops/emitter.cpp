@@ -1,4 +1,5 @@
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/op_facts.h"
 
 namespace shardc {
 
@@ -25,19 +26,10 @@ auto Emitter::View(BufferId buffer, RankExpr offset, const ValueType& type, std:
 
 /// Peers read these operands, so they lie where peers can.
 static auto ShareOperand(const OpBody& body, Plan& plan) -> void {
-  ValueId operand;
-  if (const auto* gather = std::get_if<op::AllGather>(&body)) {
-    operand = gather->shard;
-  } else if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
-    operand = scatter->full;
-  } else if (const auto* reduce = std::get_if<op::AllReduce>(&body);
-             reduce != nullptr && plan.buffers[plan.values[reduce->x].buffer].category == Category::Gradients) {
-    operand = reduce->x;
-  } else {
-    return;
+  if (PeersRead(body, plan)) {
+    Arena& arena = plan.buffers[plan.values[AccessesOf(body).front().value].buffer].arena;
+    arena = arena == Arena::Transient ? Arena::SharedTransient : arena;
   }
-  Arena& arena = plan.buffers[plan.values[operand].buffer].arena;
-  arena = arena == Arena::Transient ? Arena::SharedTransient : arena;
 }
 
 auto Emitter::Emit(OpBody body) -> Op& {

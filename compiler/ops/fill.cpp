@@ -6,6 +6,10 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Fill::Facts{.sections = {SectionKind::Init, SectionKind::Step, SectionKind::Eval},
+                                        .lasting = {SectionKind::Init},
+                                        .meaning = Meaning::Constant};
+
 auto Shape(const op::Fill& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.out)}; }
 
 /// No number of the type, nor its negative, is greater; rounded down where a double cannot tell.

@@ -3,6 +3,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Increment::Facts{
+    .sections = {SectionKind::Step}, .may_be_left_out = true, .scalars = {{{"scalar", ScalarEffect::Add}}}};
+
 auto Shape(const op::Increment&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Increment& op, const Plan& plan, OpCheck& check) -> void {

@@ -5,6 +5,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Initialize::Facts{
+    .sections = {SectionKind::Init}, .lasting = {SectionKind::Init}, .state = StateUse::Draw};
+
 auto Shape(const op::Initialize&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void {

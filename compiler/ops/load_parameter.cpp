@@ -7,6 +7,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::LoadParameter::Facts{
+    .sections = {SectionKind::Init}, .lasting = {SectionKind::Init}, .state = StateUse::Load};
+
 auto Shape(const op::LoadParameter&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::LoadParameter& op, const Plan& plan, OpCheck& check) -> void {

@@ -4,6 +4,11 @@
 
 namespace shardc {
 
+constinit const OpFacts op::LoadTargets::Facts{.sections = {SectionKind::Data, SectionKind::Eval},
+                                               .lasting = {SectionKind::Data},
+                                               .stream = StreamClass::Host,
+                                               .loads_samples = true};
+
 auto Shape(const op::LoadTargets&, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::I32, {plan.data.seq, plan.run.micro_batch}}};
 }

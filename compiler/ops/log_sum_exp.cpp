@@ -3,6 +3,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::LogSumExp::Facts{.non_finite = NonFiniteResult::MinusInfinity,
+                                             .vocabulary = {.matrix = "logits"}};
+
 auto Shape(const op::LogSumExp& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F32, LeadingDims(plan, op.logits)}};
 }

@@ -1,4 +1,4 @@
-// The two ops that end a forward pass, for passes to which it is one and the same.
+// The ops that end a forward pass, for passes to which they are one and the same.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/plan/op.h"
+#include "compiler/ops/op_facts.h"
 
 namespace shardc {
 
@@ -20,13 +20,18 @@ struct LossOp {
 
 /// What an op turns into a loss, and the sum that it writes; nothing for other ops.
 inline auto LossOf(const Op& op) -> std::optional<LossOp> {
-  if (const auto* whole = op.As<op::CrossEntropy>()) {
-    return LossOp{whole->logits, whole->loss, whole->loss_onto, whole->head};
+  if (!FactsOf(op).is_loss) {
+    return std::nullopt;
   }
-  if (const auto* sharded = op.As<op::ShardedCrossEntropy>()) {
-    return LossOp{sharded->logits, sharded->loss, sharded->loss_onto, sharded->head};
+  LossOp loss{
+      .logits = ValueIn(op.body, "logits"), .loss = {}, .loss_onto = {}, .head = *AttributeOf<HeadId>(op.body, "head")};
+  for (const Access& access : AccessesOf(op.body)) {
+    if (access.field == "loss") {
+      loss.loss = access.value;
+      loss.loss_onto = access.kills;
+    }
   }
-  return std::nullopt;
+  return loss;
 }
 
 /// For each sum that a chunk leaves, the sum of its head over all chunks.
@@ -42,8 +47,5 @@ inline auto LastLossSums(const std::vector<Op>& ops) -> std::unordered_map<Value
   }
   return last;
 }
-
-template <class Body>
-constexpr bool IsLoss = std::is_same_v<Body, op::CrossEntropy> || std::is_same_v<Body, op::ShardedCrossEntropy>;
 
 }  // namespace shardc

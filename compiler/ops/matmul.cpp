@@ -6,6 +6,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Matmul::Facts{.work = Work::Product};
+
 /// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
 auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {
   const GemmProblem sizes = GemmProblemOf(op, plan);

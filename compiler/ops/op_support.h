@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
 
 namespace shardc {

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::ReadScalar::Facts{.scalars = {{{"to", ScalarEffect::SetByRank}}}};
+
 auto Shape(const op::ReadScalar&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::ReadScalar& op, const Plan& plan, OpCheck& check) -> void {

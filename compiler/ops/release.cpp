@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Release::Facts{.sections = SectionSet::All()};
+
 auto Shape(const op::Release&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Release& op, const Plan& plan, OpCheck& check) -> void {

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Repeat::Facts{.sections = SectionSet::All()};
+
 auto Shape(const op::Repeat&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Repeat&, const Plan&, OpCheck&) -> void {}

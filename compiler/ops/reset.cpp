@@ -3,6 +3,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Reset::Facts{
+    .sections = {SectionKind::Step}, .may_be_left_out = true, .scalars = {{{"scalar", ScalarEffect::Reset}}}};
+
 auto Shape(const op::Reset&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::Reset& op, const Plan& plan, OpCheck& check) -> void {

@@ -4,6 +4,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::ResidualAdd::Facts{.meaning = Meaning::Sum};
+
 auto Shape(const op::ResidualAdd& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 auto Verify(const op::ResidualAdd& op, const Plan& plan, OpCheck& check) -> void {

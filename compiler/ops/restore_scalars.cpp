@@ -3,6 +3,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::RestoreScalars::Facts{.sections = {SectionKind::Restore},
+                                                  .state = StateUse::RestoreScalars};
+
 auto Shape(const op::RestoreScalars&, const Plan&) -> std::vector<ValueType> { return {}; }
 auto Verify(const op::RestoreScalars&, const Plan&, OpCheck&) -> void {}
 auto Cost(const op::RestoreScalars&, const Plan&) -> OpCost { return {}; }

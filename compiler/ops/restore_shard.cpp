@@ -3,6 +3,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::RestoreShard::Facts{
+    .sections = {SectionKind::Restore}, .lasting = {SectionKind::Restore}, .state = StateUse::Restore};
+
 auto Shape(const op::RestoreShard& op, const Plan& plan) -> std::vector<ValueType> {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   return {{StateTypeOf(plan, sub_vector, op.role), {sub_vector.length / plan.mesh.size(sub_vector.axes)}}};

@@ -4,6 +4,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::RmsNorm::Facts{
+    .model = {{{.key = ModelKey::NormEps, .field = "eps"}, {.key = ModelKey::Hidden, .field = "x", .dim = -1}}}};
+
 auto Shape(const op::RmsNorm& op, const Plan& plan) -> std::vector<ValueType> {
   Dims rows = ShapeOf(plan, op.x);
   rows.pop_back();

@@ -5,6 +5,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::RmsNormBackward::Facts{.sections = {SectionKind::Step}};
+
 auto Shape(const op::RmsNormBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.x), {DType::F32, ShapeOf(plan, op.weight)}};
 }

@@ -4,6 +4,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Rope::Facts{.model = {{{.key = ModelKey::HeadDim, .field = "head_dim"}}}};
+
 auto Shape(const op::Rope& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
 auto Verify(const op::Rope& op, const Plan& plan, OpCheck& check) -> void {

@@ -5,6 +5,13 @@
 
 namespace shardc {
 
+constinit const OpFacts op::RopeTable::Facts{
+    .sections = {SectionKind::Constants},
+    .lasting = {SectionKind::Constants},
+    .model = {{{.key = ModelKey::Seq, .field = "table", .dim = 0},
+               {.key = ModelKey::HeadDim, .field = "table", .dim = 2, .times = 2},
+               {.key = ModelKey::RopeFrequency, .field = "frequency"}}}};
+
 /// The shape is the caller's choice (sequence and head width); the op only fills it.
 auto Shape(const op::RopeTable& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.table)}; }
 

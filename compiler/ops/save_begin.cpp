@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::SaveBegin::Facts{.sections = {SectionKind::Save}, .state = StateUse::BeginSave};
+
 auto Shape(const op::SaveBegin&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::SaveBegin& op, const Plan& plan, OpCheck& check) -> void {

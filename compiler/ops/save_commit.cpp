@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::SaveCommit::Facts{.sections = {SectionKind::Save}, .state = StateUse::CommitSave};
+
 auto Shape(const op::SaveCommit&, const Plan&) -> std::vector<ValueType> { return {}; }
 auto Verify(const op::SaveCommit&, const Plan&, OpCheck&) -> void {}
 auto Cost(const op::SaveCommit&, const Plan&) -> OpCost { return {}; }

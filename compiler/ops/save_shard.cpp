@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::SaveShard::Facts{.sections = {SectionKind::Save}, .state = StateUse::Save};
+
 auto Shape(const op::SaveShard&, const Plan&) -> std::vector<ValueType> { return {}; }
 
 auto Verify(const op::SaveShard& op, const Plan& plan, OpCheck& check) -> void {

@@ -5,6 +5,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::ShardedCrossEntropy::Facts{
+    .is_loss = true, .sums_samples = true, .vocabulary = {.matrix = "logits", .ids = "targets"}};
+
 auto Shape(const op::ShardedCrossEntropy& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};
 }

@@ -78,11 +78,12 @@ auto StepTerms::PartsOfStep() const -> Parts {
   size_t open = ops_.size();
   bool has_forward = false;
   for (size_t i = 0; i < ops_.size(); ++i) {
-    if (ops_[i].As<op::Repeat>() != nullptr) {
+    const LoopEdge edge = LoopEdgeOf(ops_[i]);
+    if (edge == LoopEdge::Begin) {
       open = i;
-    } else if (ops_[i].As<op::EndRepeat>() != nullptr) {
+    } else if (edge == LoopEdge::End) {
       if (has_forward) {
-        return {.body_begin = open + 1, .body_end = i, .microbatches = ops_[open].As<op::Repeat>()->count};
+        return {.body_begin = open + 1, .body_end = i, .microbatches = LoopCountOf(ops_[open])};
       }
       open = ops_.size();
     } else {
@@ -111,15 +112,15 @@ auto StepTerms::KnowVector(SubVectorId id, TermId vector) -> void {
 
 auto StepTerms::FollowOp(size_t index) -> void {
   const Op& op = ops_[index];
-  if (op.As<op::Repeat>() != nullptr || op.As<op::EndRepeat>() != nullptr) {
+  if (LoopEdgeOf(op) != LoopEdge::None) {
     return;
   }
   run_.Run(op);
   CheckSums(SectionKind::Step, index, run_);
-  if (const auto* gather = ParameterGatherOf(plan_, op)) {
+  if (const auto gather = ParameterGatherOf(plan_, op)) {
     const auto slice = vector_of_slice_.find(run_.touched()[0].second);
     if (slice != vector_of_slice_.end()) {
-      KnowVector(slice->second, run_.Read(gather->full));
+      KnowVector(slice->second, run_.Read(gather->to));
     }
   }
   if (op.phase != Phase::Backward && op.phase != Phase::Recompute) {
@@ -133,11 +134,11 @@ auto StepTerms::FollowOp(size_t index) -> void {
   if (const auto loss = LossOf(op); loss && op.phase == Phase::Forward && microbatches_ == 0) {
     losses_.push_back(LossAdded(run_, loss->loss));
   }
-  if (const auto* adamw = op.As<op::Adamw>()) {
-    updates_[static_cast<size_t>(adamw->sub_vector.index)] = {
-        .op = adamw, .index = index, .gradient = run_.touched()[0].second, .factor = run_.touched()[1].second};
+  if (FactsOf(op).update == UpdatePart::Apply) {
+    updates_[static_cast<size_t>(StateTouchOf(op).sub_vector.index)] = {
+        .is_made = true, .index = index, .gradient = run_.touched()[0].second, .factor = run_.touched()[1].second};
   }
-  if (op.As<op::Control>() != nullptr) {
+  if (FactsOf(op).collective == CollectiveKind::Agree) {
     control_ = {index, run_.touched()[0].second};
   }
 }
@@ -176,13 +177,13 @@ auto StepTerms::Derive(const Parts& parts) -> bool {
   std::vector<Op> forward;
   for (size_t i = 0; i < ops_.size(); ++i) {
     const Op& op = ops_[i];
-    if (const auto* carry = op.As<op::Carry>()) {
-      carried[carry->first] = carry->last;
+    if (const auto carry = CarryOf(op)) {
+      carried[carry->to] = carry->from;
     }
-    const bool is_forward = op.phase == Phase::Forward && ParameterGatherOf(plan_, op) == nullptr &&
-                            op.As<op::Copy>() == nullptr && op.As<op::Release>() == nullptr;
+    const bool is_forward = op.phase == Phase::Forward && !ParameterGatherOf(plan_, op) && !CopyOf(op) &&
+                            !ReleasedBufferOf(op.body).valid();
     const bool divides =
-        op.phase == Phase::None && (op.As<op::AllReduce>() != nullptr || op.As<op::Divide>() != nullptr);
+        op.phase == Phase::None && (FactsOf(op).collective == CollectiveKind::AllReduce || QuotientOf(op));
     if (is_forward || divides) {
       forward.push_back(ForwardOf(op));
       if (i >= parts.body_end) {
@@ -236,10 +237,10 @@ auto StepTerms::ExpectMicrobatch() -> void {
 auto StepTerms::CheckSums(SectionKind section, size_t index, const SymbolicRun& run) -> void {
   for (const auto& [value, term] : run.touched()) {
     const Term& sum = terms_[term];
-    const auto* fill = sum.kind == TermKind::Sum ? terms_[sum.operands[0]].As<op::Fill>() : nullptr;
-    if (fill != nullptr && fill->value != 0) {
+    const auto start = sum.kind == TermKind::Sum ? terms_[sum.operands[0]].constant() : std::nullopt;
+    if (start.value_or(0) != 0) {
       findings_.AddOp(section, index, "sum-start"_rule, "adds to {}, which begins at {}", plan_.values[value].name,
-                      fill->value);
+                      *start);
     }
   }
 }

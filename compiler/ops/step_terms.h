@@ -20,7 +20,7 @@ class StepTerms {
  public:
   /// What the update of a sub-vector takes; `op` is null where it has none.
   struct Update {
-    const op::Adamw* op = nullptr;
+    bool is_made = false;
     size_t index = 0;
     TermId gradient;
     TermId factor;

@@ -3,6 +3,9 @@
 
 namespace shardc {
 
+constinit const OpFacts op::Swiglu::Facts{
+    .model = {{{.key = ModelKey::Ffn, .field = "gate", .dim = -1, .is_cut = true}}}};
+
 auto Shape(const op::Swiglu& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.gate)}; }
 
 auto Verify(const op::Swiglu& op, const Plan& plan, OpCheck& check) -> void {

@@ -3,6 +3,8 @@
 
 namespace shardc {
 
+constinit const OpFacts op::SwigluBackward::Facts{.sections = {SectionKind::Step}};
+
 auto Shape(const op::SwigluBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.gate), TypeOf(plan, op.up)};
 }

@@ -145,8 +145,7 @@ auto Terms::IsZero(TermId id) const -> bool {
   if (term.kind == TermKind::Parts) {
     return std::ranges::all_of(term.parts, [&](const TermPart& part) { return IsZero(part.term); });
   }
-  const auto* fill = term.As<op::Fill>();
-  return fill != nullptr && fill->value == 0;
+  return term.constant() == 0;
 }
 
 auto Terms::Addends(TermId term) const -> std::vector<TermId> {
@@ -222,14 +221,14 @@ auto SymbolicRun::Run(const Op& op) -> void {
     touched_.emplace_back(from, term);
     Write(to, term);
   };
-  if (const auto* release = op.As<op::Release>()) {
-    pieces_.erase(release->buffer);
-  } else if (const auto* carry = op.As<op::Carry>()) {
-    touched_.emplace_back(carry->last, Read(carry->last));
-  } else if (const auto* copy = op.As<op::Copy>()) {
-    rename(copy->x, copy->y);
-  } else if (const auto* cast = op.As<op::Cast>(); cast != nullptr && SameType(plan_, cast->x, cast->y)) {
-    rename(cast->x, cast->y);
+  if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+    pieces_.erase(released);
+  } else if (const auto carry = CarryOf(op)) {
+    touched_.emplace_back(carry->from, Read(carry->from));
+  } else if (const auto copy = CopyOf(op)) {
+    rename(copy->from, copy->to);
+  } else if (const auto cast = CastOf(op); cast && SameType(plan_, cast->from, cast->to)) {
+    rename(cast->from, cast->to);
   } else {
     RunAsResult(op);
   }
@@ -237,10 +236,10 @@ auto SymbolicRun::Run(const Op& op) -> void {
 
 auto SymbolicRun::RunAsResult(const Op& op) -> void {
   OpReader reader{.run = *this, .plan = plan_};
-  // An addition out of place adds as one in place does.
-  const auto* residual = op.As<op::ResidualAdd>();
-  const bool is_add = residual != nullptr && SameType(plan_, residual->x, residual->branch);
-  reader.key.push_back(static_cast<char>(is_add ? OpKind::Add : op.kind()));
+  // An addition out of place adds as one in place does, where both operands are of one type.
+  const AccessList accesses = AccessesOf(op.body);
+  const bool is_sum = FactsOf(op).meaning == Meaning::Sum && SameType(plan_, accesses[0].value, accesses[1].value);
+  reader.key.push_back(is_sum ? '\xff' : static_cast<char>(op.kind()));
   VisitBody(op.body, [&](const auto& body) { VisitFields(body, reader); });
   std::vector<TermId> operands;
   for (const auto& [value, term] : reader.reads) {
@@ -248,7 +247,7 @@ auto SymbolicRun::RunAsResult(const Op& op) -> void {
     operands.push_back(term);
   }
   // All ranks' parts of a vector, each kept from the vector itself, make it up again.
-  if (ParameterGatherOf(plan_, op) != nullptr && terms_[operands[0]].kind == TermKind::Parts) {
+  if (ParameterGatherOf(plan_, op) && terms_[operands[0]].kind == TermKind::Parts) {
     const Term& kept = terms_[operands[0]];
     const ValueId full = reader.writes[0].value;
     if (kept.parts.size() == 1 && terms_[kept.parts[0].term].bytes == plan_.values[full].bytes().value) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/plan/plan.h"
+#include "compiler/ops/op_facts.h"
 
 namespace shardc {
 
@@ -42,10 +42,13 @@ struct Term {
   std::vector<TermId> operands;
   std::vector<TermPart> parts;
 
-  template <class Body>
-  auto As() const -> const Body* {
-    return kind == TermKind::Result ? op->As<Body>() : nullptr;
+  /// Of the op that made it; of none, the facts of an op that has none.
+  auto facts() const -> const OpFacts& {
+    static constexpr OpFacts none{};
+    return kind == TermKind::Result ? FactsOf(*op) : none;
   }
+  /// The number that it has everywhere; nothing where an op computed it.
+  auto constant() const -> std::optional<double> { return kind == TermKind::Result ? ConstantOf(*op) : std::nullopt; }
 };
 
 /// Terms, each kept once: equal terms have equal ids.

@@ -1,24 +1,24 @@
 // Which collectives are those of units: activations are gathered and reduce-scattered too.
 #pragma once
 
-#include "compiler/plan/plan.h"
+#include <optional>
+
+#include "compiler/ops/op_facts.h"
 
 namespace shardc {
 
-/// The op as a gather of parameters; nullptr where it is none.
-inline auto ParameterGatherOf(const Plan& plan, const Op& op) -> const op::AllGather* {
-  const auto* gather = op.As<op::AllGather>();
-  const bool is_one =
-      gather != nullptr && plan.buffers[plan.values[gather->full].buffer].category == Category::Gathered;
-  return is_one ? gather : nullptr;
+/// The op as a gather of parameters; nothing where it is none.
+inline auto ParameterGatherOf(const Plan& plan, const Op& op) -> std::optional<Collective> {
+  const auto gather = FactsOf(op).collective == CollectiveKind::AllGather ? CollectiveOf(op) : std::nullopt;
+  const bool is_one = gather && plan.buffers[plan.values[gather->to].buffer].category == Category::Gathered;
+  return is_one ? gather : std::nullopt;
 }
 
-/// The op as a reduce-scatter of gradients; nullptr where it is none.
-inline auto GradientScatterOf(const Plan& plan, const Op& op) -> const op::ReduceScatter* {
-  const auto* scatter = op.As<op::ReduceScatter>();
-  const bool is_one =
-      scatter != nullptr && plan.buffers[plan.values[scatter->full].buffer].category == Category::Gradients;
-  return is_one ? scatter : nullptr;
+/// The op as a reduce-scatter of gradients; nothing where it is none.
+inline auto GradientScatterOf(const Plan& plan, const Op& op) -> std::optional<Collective> {
+  const auto scatter = FactsOf(op).collective == CollectiveKind::ReduceScatter ? CollectiveOf(op) : std::nullopt;
+  const bool is_one = scatter && plan.buffers[plan.values[scatter->from].buffer].category == Category::Gradients;
+  return is_one ? scatter : std::nullopt;
 }
 
 }  // namespace shardc

@@ -33,25 +33,27 @@ class GradientVerifier {
 auto GradientVerifier::VectorsOf(TermId gradient) -> std::vector<TermId> {
   std::vector<TermId> vectors;
   const auto narrowed = [&](TermId vector) {
-    return terms_[vector].As<op::Cast>() != nullptr ? terms_[vector].operands[0] : vector;
+    return terms_[vector].facts().meaning == Meaning::Cast ? terms_[vector].operands[0] : vector;
   };
   while (!terms_.IsZero(gradient)) {
     const Term term = terms_[gradient];
     if (term.kind == TermKind::Sum) {
       const Term& added = terms_[term.operands[1]];
-      vectors.push_back(added.As<op::ReduceScatter>() != nullptr ? narrowed(added.operands[0]) : term.operands[1]);
+      vectors.push_back(added.facts().collective == CollectiveKind::ReduceScatter ? narrowed(added.operands[0])
+                                                                                  : term.operands[1]);
       gradient = term.operands[0];
-    } else if (term.As<op::AllReduce>() != nullptr) {
+    } else if (term.facts().collective == CollectiveKind::AllReduce) {
       gradient = term.operands[0];
     } else if (term.kind == TermKind::Parts && term.parts.size() == 1 &&
-               terms_[term.parts[0].term].As<op::AllReduce>() != nullptr) {
+               terms_[term.parts[0].term].facts().collective == CollectiveKind::AllReduce) {
       // One of several that were summed side by side.
       gradient = terms_.Slice(terms_[term.parts[0].term].operands[0], term.parts[0].begin, term.parts[0].end);
-    } else if (term.As<op::Add>() != nullptr) {
+    } else if (term.facts().meaning == Meaning::Sum) {
       vectors.push_back(term.operands[0]);
       gradient = term.operands[1];
     } else {
-      vectors.push_back(term.As<op::ReduceScatter>() != nullptr ? narrowed(term.operands[0]) : gradient);
+      vectors.push_back(term.facts().collective == CollectiveKind::ReduceScatter ? narrowed(term.operands[0])
+                                                                                 : gradient);
       break;
     }
   }
@@ -94,7 +96,7 @@ auto GradientVerifier::CheckGradient(SubVectorId id, const Segment& segment, con
 auto GradientVerifier::Run() -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const StepTerms::Update& update = step_.UpdateOf(id);
-    if (update.op == nullptr) {
+    if (!update.is_made) {
       continue;
     }
     const std::vector<TermId> vectors = VectorsOf(update.gradient);

@@ -2,6 +2,7 @@
 // not compared.
 #include "compiler/ops/loss.h"
 #include "compiler/ops/step_terms.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -26,9 +27,7 @@ class EvaluationVerifier {
 };
 
 auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> void {
-  const auto* tokens = op.As<op::LoadTokens>();
-  const auto* targets = op.As<op::LoadTargets>();
-  const HeadId head = tokens != nullptr ? tokens->head : targets->head;
+  const SampleLoad own = *SampleLoadOf(op);
   const auto put = [&](ValueId loaded, ValueId trained) {
     const BufferId buffer = plan_.values[trained].buffer;
     const int64_t bytes = plan_.values[loaded].bytes().value;
@@ -38,13 +37,11 @@ auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> 
     }
   };
   for (const Op& load : plan_.section(SectionKind::Data).ops) {
-    if (const auto* own = load.As<op::LoadTokens>(); own != nullptr && own->head == head) {
-      put(tokens != nullptr ? tokens->targets : targets->targets, own->targets);
-      if (tokens != nullptr) {
-        put(tokens->tokens, own->tokens);
+    if (const auto trained = SampleLoadOf(load); trained && trained->head == own.head) {
+      put(own.targets, trained->targets);
+      if (own.tokens.valid() && trained->tokens.valid()) {
+        put(own.tokens, trained->tokens);
       }
-    } else if (const auto* other = load.As<op::LoadTargets>(); other != nullptr && other->head == head) {
-      put(tokens != nullptr ? tokens->targets : targets->targets, other->targets);
     }
   }
 }
@@ -56,9 +53,9 @@ auto EvaluationVerifier::Run() -> void {
   size_t found = 0;
   for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
     const Op& op = ops[i];
-    if (op.As<op::LoadTokens>() != nullptr || op.As<op::LoadTargets>() != nullptr) {
+    if (FactsOf(op).loads_samples) {
       LoadAsInStep(op, evaluation);
-    } else if (op.As<op::Repeat>() == nullptr && op.As<op::EndRepeat>() == nullptr) {
+    } else if (LoopEdgeOf(op) == LoopEdge::None) {
       evaluation.Run(op);
       step_.CheckSums(SectionKind::Eval, i, evaluation);
     }

@@ -33,13 +33,13 @@ class GatherVerifier {
     const std::vector<Op>& ops = plan_.section(section).ops;
     // After an op that is wrong, others gather or read what it made.
     for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
-      if (const auto* gather = ParameterGatherOf(plan_, ops[i])) {
+      if (const auto gather = ParameterGatherOf(plan_, ops[i])) {
         Gather(section, i, *gather);
-      } else if (const auto* copy = ops[i].As<op::Copy>(); copy != nullptr && IsGathered(copy->x)) {
+      } else if (const auto copy = CopyOf(ops[i]); copy && IsGathered(copy->from)) {
         Keep(section, i, *copy);
-      } else if (const auto* release = ops[i].As<op::Release>()) {
-        whole_.erase(release->buffer);
-        kept_.erase(release->buffer);
+      } else if (const BufferId released = ReleasedBufferOf(ops[i].body); released.valid()) {
+        whole_.erase(released);
+        kept_.erase(released);
       } else {
         Other(section, i, ops[i]);
       }
@@ -71,13 +71,13 @@ class GatherVerifier {
     return slice != nullptr && SameBytes(plan_, id, slice->value) ? slice : nullptr;
   }
 
-  auto Gather(SectionKind section, size_t index, const op::AllGather& gather) -> void {
-    const BufferId full = plan_.values[gather.full].buffer;
+  auto Gather(SectionKind section, size_t index, const Collective& gather) -> void {
+    const BufferId full = plan_.values[gather.to].buffer;
     whole_.erase(full);
-    const Slice* slice = SliceAt(gather.shard);
+    const Slice* slice = SliceAt(gather.from);
     if (slice == nullptr) {
       findings_.AddOp(section, index, "gather-source"_rule, "gathers {}, which is no slice of a unit's parameters here",
-                      plan_.values[gather.shard].name);
+                      plan_.values[gather.from].name);
       return;
     }
     if (Spread(plan_.mesh, gather.axes) != Spread(plan_.mesh, slice->axes)) {
@@ -88,9 +88,9 @@ class GatherVerifier {
     whole_[full] = slice->sub_vector;
   }
 
-  auto Keep(SectionKind section, size_t index, const op::Copy& copy) -> void {
-    const Value& part = plan_.values[copy.x];
-    kept_.erase(plan_.values[copy.y].buffer);
+  auto Keep(SectionKind section, size_t index, const Movement& copy) -> void {
+    const Value& part = plan_.values[copy.from];
+    kept_.erase(plan_.values[copy.to].buffer);
     const auto whole = whole_.find(part.buffer);
     if (whole == whole_.end()) {
       findings_.AddOp(section, index, "kept-slice"_rule, "keeps a part of ${} {}, which holds no gathered vector here",
@@ -107,8 +107,8 @@ class GatherVerifier {
                       plan_.mesh.dp_inner);
       return;
     }
-    kept_[plan_.values[copy.y].buffer] = {
-        .sub_vector = whole->second, .axes = AxisSet::Of(Axis::DpInner), .value = copy.y};
+    kept_[plan_.values[copy.to].buffer] = {
+        .sub_vector = whole->second, .axes = AxisSet::Of(Axis::DpInner), .value = copy.to};
   }
 
   /// Reads parameters where they are. What it writes over holds no slice, and no gathered vector, any more.

@@ -67,9 +67,13 @@ class HeaderVerifier {
   /// Notes what writes each value of a section.
   auto Producers(const std::vector<Op>& ops) -> void;
   auto Check(const Op& op) -> void;
-  auto CheckEmbedding(const op::Embedding& embedding) -> void;
+  /// Asks of the header what the op shows of the model.
+  auto CheckFact(const Op& op, const ModelFact& fact) -> void;
+  /// The number that a fact of a size names.
+  auto SizeOf(const Op& op, const ModelFact& fact) const -> int64_t;
+  auto CheckEmbedding(const Op& op) -> void;
   auto CheckLoss(const LossOp& loss) -> void;
-  auto CheckFrequency(const op::RopeTable& table) -> void;
+  auto CheckFrequency(const std::string& own_frequency) -> void;
 
   template <class T>
   auto Expect(PlanRule rule, std::string_view key, const T& header, const T& found) -> void {
@@ -159,7 +163,7 @@ auto HeaderVerifier::Layers() -> void {
   for (const SectionKind section : {SectionKind::Step, SectionKind::Eval}) {
     std::set<int64_t> attending;
     for (const Op& op : plan_.section(section).ops) {
-      if (op.As<op::Attention>() != nullptr) {
+      if (FactsOf(op).work == Work::Attention) {
         attending.insert(op.layer);
       }
     }
@@ -173,15 +177,12 @@ auto HeaderVerifier::Layers() -> void {
 
 auto HeaderVerifier::Batch() -> void {
   const auto expect = [&](SectionKind section, std::string_view key, int64_t header) {
-    int64_t passes = 1;
+    LoopTracker loops;
     int64_t of_load = 0;
     for (const Op& op : plan_.section(section).ops) {
-      if (const auto* repeat = op.As<op::Repeat>()) {
-        passes = repeat->count;
-      } else if (op.As<op::EndRepeat>() != nullptr) {
-        passes = 1;
-      } else if (op.As<op::LoadTokens>() != nullptr) {
-        of_load = passes;
+      loops.Enter(op);
+      if (const auto load = SampleLoadOf(op); load && load->tokens.valid()) {
+        of_load = loops.count();
       }
     }
     if (header != of_load) {
@@ -196,7 +197,7 @@ auto HeaderVerifier::Batch() -> void {
 auto HeaderVerifier::Producers(const std::vector<Op>& ops) -> void {
   producers_.clear();
   for (const Op& op : ops) {
-    if (op.As<op::Matmul>() != nullptr || op.As<op::Cast>() != nullptr) {
+    if (FactsOf(op).work == Work::Product || FactsOf(op).meaning == Meaning::Cast) {
       for (const Access& access : AccessesOf(op.body)) {
         if (access.kind != AccessKind::Read) {
           producers_[access.value] = &op;
@@ -207,32 +208,45 @@ auto HeaderVerifier::Producers(const std::vector<Op>& ops) -> void {
 }
 
 auto HeaderVerifier::Check(const Op& op) -> void {
-  const auto shape = [&](ValueId id) -> const Dims& { return plan_.values[id].shape; };
-  if (const auto* attention = op.As<op::Attention>()) {
-    const int64_t head_dim = attention->head_dim;
-    Expect("header-heads"_rule, "head_dim", sizes_.head_dim, head_dim);
-    Expect("header-heads"_rule, "heads", sizes_.heads, shape(attention->q)[2] / head_dim * tp_);
-    Expect("header-heads"_rule, "kv_heads", sizes_.kv_heads, shape(attention->k)[2] / head_dim * tp_);
-    Expect("header-seq"_rule, "seq", sizes_.seq, shape(attention->q)[0]);
-  } else if (const auto* rope = op.As<op::Rope>()) {
-    Expect("header-heads"_rule, "head_dim", sizes_.head_dim, rope->head_dim);
-  } else if (const auto* norm = op.As<op::RmsNorm>()) {
-    Expect("header-norm-eps"_rule, "norm_eps", sizes_.norm_eps, norm->eps);
-    Expect("header-hidden"_rule, "hidden", sizes_.hidden, shape(norm->x).back());
-  } else if (const auto* swiglu = op.As<op::Swiglu>()) {
-    Expect("header-ffn"_rule, "ffn", sizes_.ffn, shape(swiglu->gate).back() * tp_);
-  } else if (const auto* embedding = op.As<op::Embedding>()) {
-    CheckEmbedding(*embedding);
-  } else if (const auto* table = op.As<op::RopeTable>()) {
-    CheckFrequency(*table);
+  for (const ModelFact& fact : FactsOf(op).model) {
+    if (!fact.field.empty()) {
+      CheckFact(op, fact);
+    }
+  }
+  if (FactsOf(op).vocabulary.as_tokens && FactsOf(op).vocabulary.by_rows) {
+    CheckEmbedding(op);
   } else if (const auto loss = LossOf(op)) {
     CheckLoss(*loss);
   }
 }
 
-auto HeaderVerifier::CheckEmbedding(const op::Embedding& embedding) -> void {
-  const Value& weight = plan_.values[embedding.weight];
-  Expect("header-hidden"_rule, "hidden", sizes_.hidden, weight.shape[1]);
+auto HeaderVerifier::SizeOf(const Op& op, const ModelFact& fact) const -> int64_t {
+  if (!fact.dim) {
+    return *AttributeOf<int64_t>(op.body, fact.field);
+  }
+  const Dims& shape = plan_.values[ValueIn(op.body, fact.field)].shape;
+  const int64_t size = *fact.dim < 0 ? shape.back() : shape[static_cast<size_t>(*fact.dim)];
+  const int64_t unit = fact.unit.empty() ? 1 : *AttributeOf<int64_t>(op.body, fact.unit);
+  return size * fact.times / unit * (fact.is_cut ? tp_ : 1);
+}
+
+auto HeaderVerifier::CheckFact(const Op& op, const ModelFact& fact) -> void {
+  switch (fact.key) {
+    case ModelKey::Hidden: Expect("header-hidden"_rule, "hidden", sizes_.hidden, SizeOf(op, fact)); break;
+    case ModelKey::Heads: Expect("header-heads"_rule, "heads", sizes_.heads, SizeOf(op, fact)); break;
+    case ModelKey::KvHeads: Expect("header-heads"_rule, "kv_heads", sizes_.kv_heads, SizeOf(op, fact)); break;
+    case ModelKey::HeadDim: Expect("header-heads"_rule, "head_dim", sizes_.head_dim, SizeOf(op, fact)); break;
+    case ModelKey::Ffn: Expect("header-ffn"_rule, "ffn", sizes_.ffn, SizeOf(op, fact)); break;
+    case ModelKey::Seq: Expect("header-seq"_rule, "seq", sizes_.seq, SizeOf(op, fact)); break;
+    case ModelKey::NormEps:
+      Expect("header-norm-eps"_rule, "norm_eps", sizes_.norm_eps, *AttributeOf<double>(op.body, fact.field));
+      break;
+    case ModelKey::RopeFrequency: CheckFrequency(*AttributeOf<std::string>(op.body, fact.field)); break;
+  }
+}
+
+auto HeaderVerifier::CheckEmbedding(const Op& op) -> void {
+  const Value& weight = plan_.values[ValueIn(op.body, FactsOf(op).vocabulary.matrix)];
   const auto parameter = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
                                       [&](const Parameter& candidate) { return candidate.name == weight.name; });
   if (parameter != plan_.parameters.end()) {
@@ -240,10 +254,7 @@ auto HeaderVerifier::CheckEmbedding(const op::Embedding& embedding) -> void {
   }
 }
 
-auto HeaderVerifier::CheckFrequency(const op::RopeTable& table) -> void {
-  const Dims& shape = plan_.values[table.table].shape;
-  Expect("header-seq"_rule, "seq", sizes_.seq, shape[0]);
-  Expect("header-heads"_rule, "head_dim", sizes_.head_dim, 2 * shape[2]);
+auto HeaderVerifier::CheckFrequency(const std::string& own_frequency) -> void {
   if (!findings_.empty()) {
     return;
   }
@@ -260,10 +271,10 @@ auto HeaderVerifier::CheckFrequency(const op::RopeTable& table) -> void {
   const auto reduced = frequency.ok() ? ReduceRule(frequency.value, variables)
                                       : ExprResult<Expr>{.value = {}, .errors = frequency.errors};
   const std::string expected = reduced.ok() ? reduced.value.text() : "no formula";
-  if (expected != table.frequency) {
+  if (expected != own_frequency) {
     findings_.AddOp(section_, index_, "header-rope"_rule,
                     "the header has the frequency {} with rope_theta {}, which is {}; this op {}", text,
-                    sizes_.rope_theta, expected, table.frequency);
+                    sizes_.rope_theta, expected, own_frequency);
   }
 }
 
@@ -272,19 +283,19 @@ auto HeaderVerifier::CheckLoss(const LossOp& loss) -> void {
   if (loss.head.valid() && plan_.heads[loss.head].name != "tokens") {
     return;
   }
-  const auto producer = producers_.find(loss.logits);
-  const auto* product = producer == producers_.end() ? nullptr : producer->second->As<op::Matmul>();
-  if (product == nullptr) {
+  const auto product = producers_.find(loss.logits);
+  if (product == producers_.end() || FactsOf(*product->second).work != Work::Product) {
     return;
   }
-  ValueId matrix = product->b;
-  if (const auto cast = producers_.find(matrix); cast != producers_.end() && cast->second->As<op::Cast>() != nullptr) {
-    matrix = cast->second->As<op::Cast>()->x;
+  ValueId matrix = ValueIn(product->second->body, "b");
+  if (const auto cast = producers_.find(matrix); cast != producers_.end() && CastOf(*cast->second)) {
+    matrix = CastOf(*cast->second)->from;
   }
   for (const Op& op : plan_.section(section_).ops) {
-    if (const auto* embedding = op.As<op::Embedding>()) {
+    const VocabularyFact& vocabulary = FactsOf(op).vocabulary;
+    if (vocabulary.as_tokens) {
       Expect("header-tied"_rule, "tied", sizes_.tied,
-             plan_.values[matrix].name == plan_.values[embedding->weight].name);
+             plan_.values[matrix].name == plan_.values[ValueIn(op.body, vocabulary.matrix)].name);
       return;
     }
   }

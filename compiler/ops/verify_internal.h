@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -49,9 +51,6 @@ class Findings {
   int64_t work_left_ = MostWork;
 };
 
-/// Does a collective: its row names axes.
-auto IsCollective(const Op& op) -> bool;
-
 /// Are both values the same bytes of the same buffer?
 auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool;
 
@@ -76,11 +75,12 @@ auto WalkSection(const std::vector<Op>& ops, Visitor& visit) -> void {
   };
   std::vector<Loop> loops;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (const auto* repeat = ops[i].As<op::Repeat>()) {
-      loops.push_back({i, repeat->count, 0});
+    const LoopEdge edge = LoopEdgeOf(ops[i]);
+    if (edge == LoopEdge::Begin) {
+      loops.push_back({i, LoopCountOf(ops[i]), 0});
       visit.Enter();
       visit.Begin(i);
-    } else if (ops[i].As<op::EndRepeat>() != nullptr) {
+    } else if (edge == LoopEdge::End) {
       Loop& loop = loops.back();
       if (!visit.End(i)) {
         return;
@@ -119,6 +119,7 @@ auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
 auto VerifySegments(const Plan& plan, Findings& findings) -> void;
 auto VerifyOps(const Plan& plan, Findings& findings) -> void;
 auto VerifyPredicates(const Plan& plan, Findings& findings) -> void;
+auto VerifySections(const Plan& plan, Findings& findings) -> void;
 auto VerifyState(const Plan& plan, Findings& findings) -> void;
 auto VerifySaves(const Plan& plan, Findings& findings) -> void;
 auto VerifyGathers(const Plan& plan, Findings& findings) -> void;

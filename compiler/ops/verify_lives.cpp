@@ -61,8 +61,8 @@ auto CollectUses(const Plan& plan) -> BufferUses {
         uses.written_in[s][buffer] = uses.written_in[s][buffer] || !access.kills.valid();
       }
     }
-    if (const auto* release = op.As<op::Release>()) {
-      uses.released_in[s][static_cast<size_t>(release->buffer.index)] = true;
+    if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+      uses.released_in[s][static_cast<size_t>(released.index)] = true;
     }
   });
   for (const ValueId id : plan.values.ids()) {

@@ -113,19 +113,16 @@ auto MemoryVerifier::Buffers() -> void {
 }
 
 auto MemoryVerifier::CollectLoops() -> void {
-  std::vector<int64_t> counts;
+  LoopTracker loops;
   ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
-    if (const auto* repeat = op.As<op::Repeat>()) {
-      counts.push_back(repeat->count);
-    } else if (op.As<op::EndRepeat>() != nullptr) {
-      counts.pop_back();
-    }
+    loops.Enter(op);
     for (const Access& access : AccessesOf(op.body)) {
       for (const ValueId id : {access.value, access.kills}) {
         if (id.valid()) {
           int64_t& longest = repeats_[static_cast<size_t>(id.index)];
-          longest = std::max(longest, counts.empty() ? 1 : counts.back());
-          outside_loop_[static_cast<size_t>(id.index)] = outside_loop_[static_cast<size_t>(id.index)] || counts.empty();
+          longest = std::max(longest, loops.count());
+          outside_loop_[static_cast<size_t>(id.index)] =
+              outside_loop_[static_cast<size_t>(id.index)] || !loops.in_loop();
         }
       }
     }
@@ -135,7 +132,8 @@ auto MemoryVerifier::CollectLoops() -> void {
 auto MemoryVerifier::ViewOffset(ValueId id) -> void {
   const Value& value = plan_.values[id];
   const Buffer& buffer = plan_.buffers[value.buffer];
-  if (value.offset.step != 0 || value.offset.equals) {
+  // A place in a loop is the one of its first pass and so much more in each further one.
+  if (value.offset.step != 0 || value.offset.equals || (value.offset.clamp && value.offset.repeat != 0)) {
     findings_.Add("offset-form"_rule, "value %{} {} lies at {}; places are affine in rank and repeat index", id.index,
                   value.name, ToText(value.offset));
     return;
@@ -187,17 +185,13 @@ struct RankExprFinder : IgnoreFields {
 };
 
 auto MemoryVerifier::RankExpressions() -> void {
-  std::vector<int64_t> counts;
+  LoopTracker loops;
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
-    if (const auto* repeat = op.As<op::Repeat>()) {
-      counts.push_back(repeat->count);
-    } else if (op.As<op::EndRepeat>() != nullptr) {
-      counts.pop_back();
-    }
+    loops.Enter(op);
     RankExprFinder finder;
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
     for (const auto& [name, expr] : finder.found) {
-      const auto bounds = BoundsOf(*expr, plan_.mesh, counts.empty() ? 1 : counts.back(), plan_.run.steps);
+      const auto bounds = BoundsOf(*expr, plan_.mesh, loops.count(), plan_.run.steps);
       if (!bounds || bounds->first < 0) {
         findings_.AddOp(section, index, "offset-overflow"_rule, "{} is {}, which overflows or falls below 0", name,
                         ToText(*expr));
@@ -240,7 +234,7 @@ auto MemoryVerifier::GatheredWrites() -> void {
   }
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     for (const Access& access : AccessesOf(op.body)) {
-      if (access.kind != AccessKind::Read && op.As<op::AllGather>() == nullptr &&
+      if (access.kind != AccessKind::Read && FactsOf(op).collective != CollectiveKind::AllGather &&
           plan_.buffers[plan_.values[access.value].buffer].arena == Arena::Gathered) {
         findings_.AddOp(section, index, "gathered-write"_rule,
                         "{} writes %{} in the gathered arena, which the peers read too: all_gather alone writes there",

@@ -30,32 +30,30 @@ auto NormVerifier::CheckSquares(size_t index, std::string_view field, TermId cha
   AxisSet axes;
   for (bool more = true; more;) {
     const Term term = terms_[chain];
-    if (const auto* sum = term.As<op::AllReduce>()) {
-      axes = axes | sum->axes;
+    if (term.facts().collective == CollectiveKind::AllReduce) {
+      axes = axes | CollectiveOf(*term.op)->axes;
       chain = term.operands[0];
       continue;
     }
     more = term.kind == TermKind::Sum;
     const Term& squares = terms_[more ? term.operands[1] : chain];
-    const auto* own = squares.As<op::SumSquares>();
-    if (own == nullptr || squares.result != result) {
+    if (squares.facts().update != UpdatePart::Squares || squares.result != result) {
       findings_.AddOp(SectionKind::Step, index, "squares"_rule, "{} adds up {}, expected sums of squares of gradients",
                       field, step_.Describe(more ? term.operands[1] : chain));
       return;
     }
-    const SubVector& sub_vector = plan_.sub_vectors[own->sub_vector];
+    const SubVectorId id = StateTouchOf(*squares.op).sub_vector;
+    const SubVector& sub_vector = plan_.sub_vectors[id];
     const AxisSet over = sub_vector.tp_replicated ? sub_vector.axes : sub_vector.axes | AxisSet::Of(Axis::Tp);
     if (summed && Spread(plan_.mesh, axes) != Spread(plan_.mesh, over)) {
       findings_.AddOp(SectionKind::Step, index, "squares"_rule, "{} has the squares of {} summed over {}, expected {}",
-                      field, NameOf(own->sub_vector), ToText(Spread(plan_.mesh, axes)),
-                      ToText(Spread(plan_.mesh, over)));
+                      field, NameOf(id), ToText(Spread(plan_.mesh, axes)), ToText(Spread(plan_.mesh, over)));
     }
-    ++counts[static_cast<size_t>(own->sub_vector.index)];
-    const StepTerms::Update& update = step_.UpdateOf(own->sub_vector);
-    if (update.op != nullptr && update.gradient != squares.operands[0]) {
+    ++counts[static_cast<size_t>(id.index)];
+    const StepTerms::Update& update = step_.UpdateOf(id);
+    if (update.is_made && update.gradient != squares.operands[0]) {
       findings_.AddOp(SectionKind::Step, index, "squares"_rule,
-                      "{} has squares of {} that are not those of the gradient that updates it", field,
-                      NameOf(own->sub_vector));
+                      "{} has squares of {} that are not those of the gradient that updates it", field, NameOf(id));
     }
     chain = more ? term.operands[0] : chain;
   }
@@ -72,12 +70,12 @@ auto NormVerifier::Run() -> void {
   TermId checked;
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const StepTerms::Update& update = step_.UpdateOf(id);
-    if (update.op == nullptr || update.factor == checked) {
+    if (!update.is_made || update.factor == checked) {
       continue;
     }
     checked = update.factor;
     const Term& factor = terms_[checked];
-    if (factor.As<op::ClipFactor>() == nullptr || factor.result != 1) {
+    if (factor.facts().update != UpdatePart::Clip || factor.result != 1) {
       findings_.AddOp(SectionKind::Step, update.index, "clip-factor"_rule,
                       "scales by {}, expected the factor of clip_factor", step_.Describe(checked));
       continue;

@@ -104,14 +104,14 @@ class OrderRun {
       event_clocks_[static_cast<size_t>(op.signals.index)] = clock;
     }
     // A carry only names.
-    if (op.As<op::Carry>() == nullptr) {
+    if (FactsOf(op).meaning != Meaning::Renamed) {
       const RankPoint point{.coordinates = {}, .repeat = repeat, .step = 0};
       for (const Access& access : AccessesOf(op.body)) {
         const Value& value = plan_.values[access.value];
         TouchBytes(value.buffer, RangeOf(value, point), access.kind != AccessKind::Read);
       }
-      if (const auto* release = op.As<op::Release>()) {
-        TouchBytes(release->buffer, {0, plan_.buffers[release->buffer].bytes.value}, true);
+      if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+        TouchBytes(released, {0, plan_.buffers[released].bytes.value}, true);
       }
       ScalarFinder finder(plan_);
       VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
@@ -119,8 +119,7 @@ class OrderRun {
         TouchOne(scalars_[static_cast<size_t>(scalar.index)], writes,
                  [&] { return "scalar " + plan_.scalars[scalar].name; });
       }
-      if (op.As<op::SaveBegin>() != nullptr || op.As<op::SaveShard>() != nullptr ||
-          op.As<op::SaveCommit>() != nullptr) {
+      if (WritesCheckpoint(FactsOf(op).state)) {
         TouchOne(checkpoint_, true, [] { return "the checkpoint"; });
       }
       if (!op.when.always()) {

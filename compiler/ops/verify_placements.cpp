@@ -11,11 +11,9 @@ static auto PartialAxes(const Plan& plan, ValueId id) -> AxisSet {
 
 /// The axes, of more than one rank, over which an op sums a value of its.
 static auto SummedAxes(const Plan& plan, const Op& op) -> AxisSet {
-  if (const auto* scatter = op.As<op::ReduceScatter>()) {
-    return Spread(plan.mesh, scatter->axes);
-  }
-  const auto* reduce = op.As<op::AllReduce>();
-  return reduce == nullptr ? AxisSet{} : Spread(plan.mesh, reduce->axes);
+  const CollectiveKind kind = FactsOf(op).collective;
+  const bool sums = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
+  return sums ? Spread(plan.mesh, CollectiveOf(op)->axes) : AxisSet{};
 }
 
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
@@ -24,14 +22,15 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   }
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
     // Terms may go on from pass to pass of a loop as they are. After an op that is wrong, others read what it made.
-    if (op.As<op::Carry>() != nullptr || !findings.empty()) {
+    const Meaning meaning = FactsOf(op).meaning;
+    if (meaning == Meaning::Renamed || !findings.empty()) {
       return;
     }
     const AxisSet summed = SummedAxes(plan, op);
     const auto accesses = AccessesOf(op.body);
     // The result of a collective, of an addition or of a cast may be a term of a sum over more axes.
     AxisSet left = summed;
-    if (summed != AxisSet{} || op.As<op::Add>() != nullptr || op.As<op::Cast>() != nullptr) {
+    if (summed != AxisSet{} || meaning == Meaning::Sum || meaning == Meaning::Cast) {
       for (const Access& access : accesses) {
         left = access.kind == AccessKind::Read ? left : left | PartialAxes(plan, access.value);
       }

@@ -56,19 +56,15 @@ class PlaceVerifier {
 
   auto UseOf(ValueId id) -> Use& { return uses_[static_cast<size_t>(id.index)]; }
   auto CollectUses() -> void {
-    int64_t count = 1;
+    LoopTracker loops;
     ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
-      if (const auto* repeat = op.As<op::Repeat>()) {
-        count = repeat->count;
-      } else if (op.As<op::EndRepeat>() != nullptr) {
-        count = 1;
-      }
+      loops.Enter(op);
       for (const Access& access : AccessesOf(op.body)) {
         Use& use = UseOf(access.value);
-        use.count = std::max(use.count, count);
+        use.count = std::max(use.count, loops.count());
         use.is_written = use.is_written || access.kind != AccessKind::Read;
         if (access.kills.valid()) {
-          UseOf(access.kills).count = std::max(UseOf(access.kills).count, count);
+          UseOf(access.kills).count = std::max(UseOf(access.kills).count, loops.count());
         }
       }
     });

@@ -27,24 +27,6 @@ auto Findings::Spend(size_t steps) -> bool {
   return work_left_ >= 0;
 }
 
-namespace {
-
-struct AxesFinder : IgnoreFields {
-  bool found = false;
-  template <class T>
-  auto Attr(std::string_view, const T&) -> void {
-    found = found || std::same_as<T, AxisSet>;
-  }
-};
-
-}  // namespace
-
-auto IsCollective(const Op& op) -> bool {
-  AxesFinder finder;
-  VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
-  return finder.found;
-}
-
 auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool {
   const Value& first = plan.values[a];
   const Value& second = plan.values[b];
@@ -106,10 +88,10 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
   Findings findings(plan);
   // What a part finds, later ones would find the consequences of: the first that finds anything is the last to look.
   for (const auto part :
-       {VerifyStructure, VerifySources, VerifyMemory,  VerifySegments, VerifyOps,        VerifyPredicates,
-        VerifyState,     VerifySaves,   VerifyGathers, VerifyTokens,   VerifyPlacements, VerifySamples,
-        VerifyHeader,    VerifyScalars, VerifyUpdate,  VerifyTriggers, VerifyPlaces,     VerifyLives,
-        VerifyEvents,    VerifyOrder,   VerifyBackward}) {
+       {VerifyStructure, VerifySources, VerifyMemory,  VerifySegments, VerifyOps,      VerifyPredicates,
+        VerifySections,  VerifyState,   VerifySaves,   VerifyGathers,  VerifyTokens,   VerifyPlacements,
+        VerifySamples,   VerifyHeader,  VerifyScalars, VerifyUpdate,   VerifyTriggers, VerifyPlaces,
+        VerifyLives,     VerifyEvents,  VerifyOrder,   VerifyBackward}) {
     part(plan, findings);
     if (!findings.empty()) {
       break;

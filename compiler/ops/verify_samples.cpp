@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -25,10 +26,7 @@ struct Loads {
     std::optional<size_t> loop;
     /// Passes of that loop.
     int64_t count = 1;
-    Split split = Split::Train;
-    const RankExpr* sample = nullptr;
-    HeadId head;
-    bool has_tokens = false;
+    SampleLoad samples = {};
   };
   std::vector<Load> all;
 };
@@ -38,23 +36,20 @@ auto CollectLoads(const std::vector<Op>& ops) -> Loads {
   Loads::Load at;
   for (size_t i = 0; i < ops.size(); ++i) {
     at.index = i;
-    if (const auto* repeat = ops[i].As<op::Repeat>()) {
-      at.loop = i;
-      at.count = repeat->count;
-    } else if (ops[i].As<op::EndRepeat>() != nullptr) {
-      at.loop.reset();
-      at.count = 1;
-    } else if (const auto* tokens = ops[i].As<op::LoadTokens>()) {
+    switch (LoopEdgeOf(ops[i])) {
+      case LoopEdge::Begin:
+        at.loop = i;
+        at.count = LoopCountOf(ops[i]);
+        break;
+      case LoopEdge::End:
+        at.loop.reset();
+        at.count = 1;
+        break;
+      case LoopEdge::None: break;
+    }
+    if (const auto samples = SampleLoadOf(ops[i])) {
+      at.samples = *samples;
       loads.all.push_back(at);
-      loads.all.back().split = tokens->split;
-      loads.all.back().sample = &tokens->sample;
-      loads.all.back().head = tokens->head;
-      loads.all.back().has_tokens = true;
-    } else if (const auto* targets = ops[i].As<op::LoadTargets>()) {
-      loads.all.push_back(at);
-      loads.all.back().split = targets->split;
-      loads.all.back().sample = &targets->sample;
-      loads.all.back().head = targets->head;
     }
   }
   return loads;
@@ -65,15 +60,8 @@ class SampleVerifier {
   SampleVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
   auto Run() -> void {
-    for (int s = 0; s < NumSections; ++s) {
-      const auto section = static_cast<SectionKind>(s);
-      const Loads loads = CollectLoads(plan_.section(section).ops);
-      if (section == SectionKind::Data || section == SectionKind::Eval) {
-        Section(section, loads);
-      } else if (!loads.all.empty()) {
-        findings_.AddOp(section, loads.all[0].index, "sample-loads"_rule, "section {} loads no samples",
-                        ToText(section));
-      }
+    for (const SectionKind section : {SectionKind::Data, SectionKind::Eval}) {
+      Section(section, CollectLoads(plan_.section(section).ops));
     }
   }
 
@@ -85,26 +73,27 @@ class SampleVerifier {
     if (plan_.section(section).ops.empty()) {
       return;
     }
-    const auto tokens = std::ranges::count_if(loads.all, [](const Loads::Load& load) { return load.has_tokens; });
+    const auto tokens =
+        std::ranges::count_if(loads.all, [](const Loads::Load& load) { return load.samples.tokens.valid(); });
     if (tokens != 1) {
       findings_.Add("sample-loads"_rule, "section {} has {} load_tokens, expected 1", ToText(section), tokens);
       return;
     }
     const Loads::Load& first =
-        *std::ranges::find_if(loads.all, [](const Loads::Load& load) { return load.has_tokens; });
+        *std::ranges::find_if(loads.all, [](const Loads::Load& load) { return load.samples.tokens.valid(); });
     std::vector<HeadId> heads;
     for (const Loads::Load& load : loads.all) {
-      if (load.split != (section == SectionKind::Data ? Split::Train : Split::Eval)) {
+      if (load.samples.split != (section == SectionKind::Data ? Split::Train : Split::Eval)) {
         findings_.AddOp(section, load.index, "sample-split"_rule, "section {} reads the other split", ToText(section));
       }
-      if (*load.sample != *first.sample || load.loop != first.loop) {
+      if (*load.samples.sample != *first.samples.sample || load.loop != first.loop) {
         findings_.AddOp(section, load.index, "sample-targets"_rule, "reads from {} on, the tokens are read from {} on",
-                        ToText(*load.sample), ToText(*first.sample));
+                        ToText(*load.samples.sample), ToText(*first.samples.sample));
       }
-      if (std::ranges::find(heads, load.head) != heads.end()) {
+      if (std::ranges::find(heads, load.samples.head) != heads.end()) {
         findings_.AddOp(section, load.index, "sample-loads"_rule, "these targets are loaded twice");
       }
-      heads.push_back(load.head);
+      heads.push_back(load.samples.head);
     }
     const std::optional<int64_t> samples = Tile(section, first);
     if (!samples) {
@@ -119,7 +108,7 @@ class SampleVerifier {
 
   /// How many samples the ranks and passes read, each once. None where they leave some out or read some twice.
   auto Tile(SectionKind section, const Loads::Load& load) -> std::optional<int64_t> {
-    const RankExpr& sample = *load.sample;
+    const RankExpr& sample = *load.samples.sample;
     if (sample.axis[static_cast<size_t>(Axis::Tp)] != 0 && plan_.mesh.size(Axis::Tp) > 1) {
       findings_.AddOp(section, load.index, "sample-by-tp"_rule,
                       "the ranks along tp, which share each matrix, read other samples: {}", ToText(sample));
@@ -161,9 +150,10 @@ class SampleVerifier {
       findings_.AddOp(SectionKind::Data, load.index, "sample-count"_rule,
                       "the ranks read {} samples of {} tokens a step, and a step has {} tokens", samples,
                       plan_.data.seq, plan_.run.tokens_per_step);
-    } else if (load.sample->step != samples) {
+    } else if (load.samples.sample->step != samples) {
       findings_.AddOp(SectionKind::Data, load.index, "sample-step"_rule,
-                      "a step begins {} samples after the step before, which reads {}", load.sample->step, samples);
+                      "a step begins {} samples after the step before, which reads {}", load.samples.sample->step,
+                      samples);
     } else if (plan_.Established(PassKind::Shard)) {
       Views(load);
     }
@@ -181,9 +171,9 @@ class SampleVerifier {
                       "samples",
                       samples, load.count, plan_.data.eval_tokens, sources, held_out);
     }
-    if (load.sample->step != 0) {
+    if (load.samples.sample->step != 0) {
       findings_.AddOp(SectionKind::Eval, load.index, "sample-step"_rule, "evaluations read other samples by step: {}",
-                      ToText(*load.sample));
+                      ToText(*load.samples.sample));
     }
   }
 
@@ -192,20 +182,16 @@ class SampleVerifier {
     std::unordered_map<BufferId, const Value*> loaded;
     for (const Op& op : plan_.section(SectionKind::Data).ops) {
       for (const Access& access : AccessesOf(op.body)) {
-        if (access.kind != AccessKind::Read &&
-            (op.As<op::LoadTokens>() != nullptr || op.As<op::LoadTargets>() != nullptr)) {
+        if (access.kind != AccessKind::Read && FactsOf(op).loads_samples) {
           loaded[plan_.values[access.value].buffer] = &plan_.values[access.value];
         }
       }
     }
-    std::optional<int64_t> passes;
+    LoopTracker loops;
     const std::vector<Op>& ops = plan_.section(SectionKind::Step).ops;
     for (size_t i = 0; i < ops.size(); ++i) {
-      if (const auto* repeat = ops[i].As<op::Repeat>()) {
-        passes = repeat->count;
-      } else if (ops[i].As<op::EndRepeat>() != nullptr) {
-        passes.reset();
-      }
+      loops.Enter(ops[i]);
+      const std::optional<int64_t> passes = loops.in_loop() ? std::optional(loops.count()) : std::nullopt;
       for (const Access& access : AccessesOf(ops[i].body)) {
         const Value& view = plan_.values[access.value];
         const auto found = loaded.find(view.buffer);

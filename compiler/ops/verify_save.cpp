@@ -1,9 +1,9 @@
-// Save and restore: every vector of state is looked at before a save begins, and saved and restored once; a save
-// changes none of it.
+// Save and restore: every vector of state is looked at before a save begins, and saved and restored once.
 #include <array>
 #include <vector>
 
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -26,9 +26,9 @@ class SaveVerifier {
     PlanRule missing;
     PlanRule twice;
   };
-  /// Asks that ops of type Body in `section` name every (sub-vector, role) once, on its value, outside of loops.
-  template <class Body>
-  auto EachOnce(SectionKind section, const CoverRules& rules) -> void;
+  /// Asks that the ops of `section` with this use of state name every (sub-vector, role) once, on its value, outside of
+  /// loops.
+  auto EachOnce(SectionKind section, StateUse use, const CoverRules& rules) -> void;
   /// Asks that the checks come first, that save_begin knows what they found, and that the rest is in order.
   auto SaveOrder() -> void;
 
@@ -36,23 +36,21 @@ class SaveVerifier {
   Findings& findings_;
 };
 
-template <class Body>
-auto SaveVerifier::EachOnce(SectionKind section, const CoverRules& rules) -> void {
+auto SaveVerifier::EachOnce(SectionKind section, StateUse use, const CoverRules& rules) -> void {
   std::vector<std::array<int, StateRoles.size()>> counts(static_cast<size_t>(plan_.sub_vectors.size()));
-  int depth = 0;
+  LoopTracker loops;
   const std::vector<Op>& ops = plan_.section(section).ops;
   for (size_t i = 0; i < ops.size(); ++i) {
-    depth += ops[i].As<op::Repeat>() != nullptr ? 1 : 0;
-    depth -= ops[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
-    const auto* own = ops[i].As<Body>();
-    if (own == nullptr) {
+    loops.Enter(ops[i]);
+    if (FactsOf(ops[i]).state != use) {
       continue;
     }
-    ++counts[static_cast<size_t>(own->sub_vector.index)][static_cast<size_t>(own->role)];
-    const ValueId value = StateOf(plan_.sub_vectors[own->sub_vector], own->role);
-    if (depth > 0 || !ops[i].when.always() || !value.valid() || !SameBytes(plan_, own->shard, value)) {
-      findings_.AddOp(section, i, rules.place, "covers, once and always, the {} of {}", ToText(own->role),
-                      NameOf(own->sub_vector));
+    const StateTouch own = StateTouchOf(ops[i]);
+    ++counts[static_cast<size_t>(own.sub_vector.index)][static_cast<size_t>(own.role)];
+    const ValueId value = StateOf(plan_.sub_vectors[own.sub_vector], own.role);
+    if (loops.in_loop() || !ops[i].when.always() || !value.valid() || !SameBytes(plan_, own.value, value)) {
+      findings_.AddOp(section, i, rules.place, "covers, once and always, the {} of {}", ToText(own.role),
+                      NameOf(own.sub_vector));
     }
   }
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
@@ -75,30 +73,34 @@ auto SaveVerifier::SaveOrder() -> void {
   enum class Stage : uint8_t { Check, Write, Done } stage = Stage::Check;
   bool in_order = true;
   for (size_t i = 0; i < save.size(); ++i) {
-    const auto* begin = save[i].As<op::SaveBegin>();
-    if (const auto* check = save[i].As<op::CheckFinite>()) {
-      if (stage != Stage::Check || check->bad_onto != bad) {
-        findings_.AddOp(SectionKind::Save, i, "save-unchecked"_rule,
-                        "checks after save_begin, or forgets what was found");
-      }
-      bad = check->bad;
-    } else if (begin != nullptr) {
-      if (begin->bad != bad) {
-        findings_.AddOp(SectionKind::Save, i, "save-unchecked"_rule, "begins whatever the checks found");
-      }
-      in_order = in_order && stage == Stage::Check && save[i].when.always();
-      stage = Stage::Write;
-    } else if (save[i].As<op::SaveShard>() != nullptr) {
-      in_order = in_order && stage == Stage::Write;
-    } else if (save[i].As<op::SaveCommit>() != nullptr) {
-      in_order = in_order && stage == Stage::Write && save[i].when.always();
-      stage = Stage::Done;
-    }
-    for (const Access& access : AccessesOf(save[i].body)) {
-      if (access.kind != AccessKind::Read && IsPersistent(plan_.buffers[plan_.values[access.value].buffer].arena)) {
-        findings_.AddOp(SectionKind::Save, i, "save-changes"_rule, "a save writes over %{}, which outlives it",
-                        access.value.index);
-      }
+    const AccessList accesses = AccessesOf(save[i].body);
+    const auto* found = std::ranges::find(accesses, "bad", &Access::field);
+    switch (FactsOf(save[i]).state) {
+      case StateUse::CheckFinite:
+        if (stage != Stage::Check || found->kills != bad) {
+          findings_.AddOp(SectionKind::Save, i, "save-unchecked"_rule,
+                          "checks after save_begin, or forgets what was found");
+        }
+        bad = found->value;
+        break;
+      case StateUse::BeginSave:
+        if (found->value != bad) {
+          findings_.AddOp(SectionKind::Save, i, "save-unchecked"_rule, "begins whatever the checks found");
+        }
+        in_order = in_order && stage == Stage::Check && save[i].when.always();
+        stage = Stage::Write;
+        break;
+      case StateUse::Save: in_order = in_order && stage == Stage::Write; break;
+      case StateUse::CommitSave:
+        in_order = in_order && stage == Stage::Write && save[i].when.always();
+        stage = Stage::Done;
+        break;
+      case StateUse::None:
+      case StateUse::Draw:
+      case StateUse::Load:
+      case StateUse::Update:
+      case StateUse::Restore:
+      case StateUse::RestoreScalars: break;
     }
   }
   if (!in_order || stage != Stage::Done) {
@@ -108,16 +110,17 @@ auto SaveVerifier::SaveOrder() -> void {
 }
 
 auto SaveVerifier::Save() -> void {
-  EachOnce<op::CheckFinite>(SectionKind::Save, {"check-place"_rule, "check-missing"_rule, "check-twice"_rule});
-  EachOnce<op::SaveShard>(SectionKind::Save, {"save-place"_rule, "save-missing"_rule, "save-twice"_rule});
+  EachOnce(SectionKind::Save, StateUse::CheckFinite, {"check-place"_rule, "check-missing"_rule, "check-twice"_rule});
+  EachOnce(SectionKind::Save, StateUse::Save, {"save-place"_rule, "save-missing"_rule, "save-twice"_rule});
   SaveOrder();
 }
 
 auto SaveVerifier::Restore() -> void {
-  EachOnce<op::RestoreShard>(SectionKind::Restore,
-                             {"restore-place"_rule, "restore-missing"_rule, "restore-twice"_rule});
+  EachOnce(SectionKind::Restore, StateUse::Restore,
+           {"restore-place"_rule, "restore-missing"_rule, "restore-twice"_rule});
   const std::vector<Op>& ops = plan_.section(SectionKind::Restore).ops;
-  const auto times = std::ranges::count_if(ops, [](const Op& op) { return op.As<op::RestoreScalars>() != nullptr; });
+  const auto times =
+      std::ranges::count_if(ops, [](const Op& op) { return FactsOf(op).state == StateUse::RestoreScalars; });
   if (times != 1) {
     findings_.Add("restore-scalars"_rule, "section restore reads the scalars {} times", times);
   }

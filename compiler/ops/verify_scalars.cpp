@@ -45,13 +45,10 @@ auto CheckRoles(const Plan& plan, Findings& findings) -> void {
                        plan.scalars[id].name, name);
       }
     };
-    if (const auto* control = ops[i].As<op::Control>()) {
-      expect("stop", control->stop, "stop");
-      expect("nonfinite", control->nonfinite, "nonfinite");
-      expect("bad_parameter", control->bad_parameter, "bad_parameter");
-    } else if (const auto* adamw = ops[i].As<op::Adamw>()) {
-      expect("lr", adamw->lr, "lr");
-      expect("updates", adamw->updates, "updates");
+    for (const ScalarUse& use : ScalarsOf(ops[i])) {
+      if (use.effect == ScalarEffect::SetByAll || use.effect == ScalarEffect::Read) {
+        expect(use.field, use.scalar, use.field);
+      }
     }
   }
 }
@@ -60,8 +57,9 @@ auto CheckMetric(const Plan& plan, Findings& findings, SectionKind section, std:
   const ScalarId scalar = plan.ScalarNamed(name);
   int times = 0;
   ForEachOp(plan, [&](SectionKind other, size_t, const Op& op) {
-    const auto* read = op.As<op::ReadScalar>();
-    times += read != nullptr && read->to == scalar ? (other == section ? 1 : 2) : 0;
+    for (const ScalarUse& use : ScalarsOf(op)) {
+      times += use.effect == ScalarEffect::SetByRank && use.scalar == scalar ? (other == section ? 1 : 2) : 0;
+    }
   });
   const int expected = plan.section(section).ops.empty() ? 0 : 1;
   if (times != expected) {

@@ -275,8 +275,8 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
   // An op reads at an even moment and writes at the odd one behind it.
   now_ += 2;
   const Op& op = plan_.section(section_).ops[index];
-  if (const auto* release = op.As<op::Release>()) {
-    Release(release->buffer);
+  if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+    Release(released);
     return findings_.empty() && findings_.Spend(1);
   }
   const AccessList accesses = AccessesOf(op.body);

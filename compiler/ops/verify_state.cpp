@@ -35,12 +35,11 @@ class StateVerifier {
   /// Calls `function(index, op, in_loop)` for the ops of a section.
   template <class Function>
   auto ForOps(SectionKind section, Function&& function) -> void {
-    int depth = 0;
+    LoopTracker loops;
     const std::vector<Op>& ops = plan_.section(section).ops;
     for (size_t i = 0; i < ops.size(); ++i) {
-      depth += ops[i].As<op::Repeat>() != nullptr ? 1 : 0;
-      depth -= ops[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
-      function(i, ops[i], depth > 0);
+      loops.Enter(ops[i]);
+      function(i, ops[i], loops.in_loop());
     }
   }
   /// The one op, of these all_reduces of the step, that touches a gradient's slice; behind op `reduced`, outside of
@@ -51,8 +50,8 @@ class StateVerifier {
     const int64_t end = begin + gradient.bytes().value;
     std::optional<size_t> found;
     for (const auto& [index, in_loop] : all_reduces) {
-      const auto& op = *plan_.section(SectionKind::Step).ops[index].As<op::AllReduce>();
-      const Value& sum = plan_.values[op.y];
+      const Collective op = *CollectiveOf(plan_.section(SectionKind::Step).ops[index]);
+      const Value& sum = plan_.values[op.to];
       const int64_t sum_end = sum.offset.base + sum.bytes().value;
       if (sum.offset.base >= end || sum_end <= begin) {
         continue;
@@ -157,24 +156,22 @@ auto StateVerifier::Segments() -> void {
 
 auto StateVerifier::Init() -> void {
   std::vector<int> inits(static_cast<size_t>(plan_.parameters.size()), 0);
-  const auto count = [&](size_t i, const Op& op, bool in_loop, const auto& init) {
-    ++inits[static_cast<size_t>(init.parameter.index)];
-    const ValueId shard = plan_.sub_vectors[init.sub_vector].shard;
-    if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, init.shard, shard)) {
+  ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool in_loop) {
+    const StateUse use = FactsOf(op).state;
+    if (use != StateUse::Draw && use != StateUse::Load) {
+      return;
+    }
+    const StateTouch own = StateTouchOf(op);
+    const ParameterId id = *AttributeOf<ParameterId>(op.body, "parameter");
+    ++inits[static_cast<size_t>(id.index)];
+    const ValueId shard = plan_.sub_vectors[own.sub_vector].shard;
+    if (in_loop || !op.when.always() || !shard.valid() || !SameBytes(plan_, own.value, shard)) {
       findings_.AddOp(SectionKind::Init, i, "init-place"_rule,
                       "initialises once, always, and in the slice of its sub-vector");
     }
-  };
-  ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool in_loop) {
-    if (const auto* initialize = op.As<op::Initialize>()) {
-      count(i, op, in_loop, *initialize);
-      if (const Parameter& parameter = plan_.parameters[initialize->parameter]; LoadedTensorOf(parameter)) {
-        findings_.AddOp(SectionKind::Init, i, "init-loaded"_rule, "generates {}, which is loaded: {}", parameter.name,
-                        parameter.init);
-      }
-    }
-    if (const auto* load = op.As<op::LoadParameter>()) {
-      count(i, op, in_loop, *load);
+    if (const Parameter& parameter = plan_.parameters[id]; use == StateUse::Draw && LoadedTensorOf(parameter)) {
+      findings_.AddOp(SectionKind::Init, i, "init-loaded"_rule, "generates {}, which is loaded: {}", parameter.name,
+                      parameter.init);
     }
   });
   for (const ParameterId id : plan_.parameters.ids()) {
@@ -187,8 +184,9 @@ auto StateVerifier::Init() -> void {
   // State begins as zeros, so that padding and moments do.
   std::map<std::pair<BufferId, int64_t>, int> fills;
   ForOps(SectionKind::Init, [&](size_t, const Op& op, bool) {
-    if (const auto* fill = op.As<op::Fill>(); fill != nullptr && fill->value == 0) {
-      ++fills[{plan_.values[fill->out].buffer, plan_.values[fill->out].offset.base}];
+    if (ConstantOf(op) == 0) {
+      const Value& cleared = plan_.values[AccessesOf(op.body).front().value];
+      ++fills[{cleared.buffer, cleared.offset.base}];
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
@@ -218,37 +216,39 @@ auto StateVerifier::Step() -> void {
         written[static_cast<size_t>(plan_.values[access.value].buffer.index)] = i;
       }
     }
-    if (const auto* scatter = op.As<op::ReduceScatter>()) {
-      const Value& shard = plan_.values[scatter->shard];
+    const CollectiveKind collective = FactsOf(op).collective;
+    if (collective == CollectiveKind::ReduceScatter) {
+      const Value& shard = plan_.values[CollectiveOf(op)->to];
       reduced[{shard.buffer, shard.offset.base}] = i;
+    } else if (collective == CollectiveKind::AllReduce) {
+      all_reduced[plan_.values[CollectiveOf(op)->to].buffer].emplace_back(i, in_loop);
     }
-    if (const auto* whole = op.As<op::AllReduce>()) {
-      all_reduced[plan_.values[whole->y].buffer].emplace_back(i, in_loop);
-    }
-    const auto* adamw = op.As<op::Adamw>();
-    if (adamw == nullptr) {
+    if (FactsOf(op).update != UpdatePart::Apply) {
       return;
     }
-    const SubVector& sub_vector = plan_.sub_vectors[adamw->sub_vector];
-    const auto index = static_cast<size_t>(adamw->sub_vector.index);
+    const SubVectorId id = StateTouchOf(op).sub_vector;
+    const SubVector& sub_vector = plan_.sub_vectors[id];
+    const auto index = static_cast<size_t>(id.index);
     ++updates[index];
     updated_at[index] = i;
     if (in_loop) {
       findings_.AddOp(SectionKind::Step, i, "update-twice"_rule, "updates in every pass of a loop");
     }
-    for (const auto& [own, of] :
-         {std::pair{adamw->parameter, sub_vector.shard}, std::pair{adamw->gradient, sub_vector.gradient},
-          std::pair{adamw->exp_avg, sub_vector.exp_avg}, std::pair{adamw->exp_avg_sq, sub_vector.exp_avg_sq}}) {
+    const auto expect = [&](std::string_view field, ValueId of) {
+      const ValueId own = ValueIn(op.body, field);
       if (!of.valid() || !SameBytes(plan_, own, of)) {
-        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "%{} is not what {} has", own.index,
-                        NameOf(adamw->sub_vector));
+        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "%{} is not what {} has", own.index, NameOf(id));
       }
+    };
+    expect("gradient", sub_vector.gradient);
+    for (const StateRole role : StateRoles) {
+      expect(ToText(role), StateOf(sub_vector, role));
     }
-    if (adamw->copy.valid() != sub_vector.compute_copy.valid() ||
-        (adamw->copy.valid() && !SameBytes(plan_, adamw->copy, sub_vector.compute_copy))) {
+    const ValueId copy = ValueIn(op.body, "copy");
+    if (copy.valid() != sub_vector.compute_copy.valid() ||
+        (copy.valid() && !SameBytes(plan_, copy, sub_vector.compute_copy))) {
       findings_.AddOp(SectionKind::Step, i, "update-copy"_rule,
-                      "does not write the copy in {} that {} is gathered from", ToText(sub_vector.compute),
-                      NameOf(adamw->sub_vector));
+                      "does not write the copy in {} that {} is gathered from", ToText(sub_vector.compute), NameOf(id));
     }
   });
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
@@ -269,11 +269,9 @@ auto StateVerifier::Step() -> void {
       const Value& gradient = plan_.values[sub_vector.gradient];
       if (plan_.mesh.size(sub_vector.axes) > 1) {
         const auto found = reduced.find({gradient.buffer, gradient.offset.base});
-        const auto* scatter = found == reduced.end()
-                                  ? nullptr
-                                  : plan_.section(SectionKind::Step).ops[found->second].As<op::ReduceScatter>();
-        if (scatter != nullptr && scatter->axes == sub_vector.axes &&
-            SameBytes(plan_, scatter->shard, sub_vector.gradient)) {
+        const auto scatter =
+            found == reduced.end() ? std::nullopt : CollectiveOf(plan_.section(SectionKind::Step).ops[found->second]);
+        if (scatter && scatter->axes == sub_vector.axes && SameBytes(plan_, scatter->to, sub_vector.gradient)) {
           complete = found->second;
         }
       } else {
@@ -325,11 +323,11 @@ auto StateVerifier::Copies(SectionKind section) -> void {
         for_each_at(by_shard, access.value, [&](const SubVector&, Copy& copy) { copy.stale = true; });
       }
     }
-    if (const auto* cast = op.As<op::Cast>()) {
-      for_each_at(by_copy, cast->y, [&](const SubVector& sub_vector, Copy& copy) {
-        if (SameBytes(plan_, cast->y, sub_vector.compute_copy)) {
+    if (const auto cast = CastOf(op)) {
+      for_each_at(by_copy, cast->to, [&](const SubVector& sub_vector, Copy& copy) {
+        if (SameBytes(plan_, cast->to, sub_vector.compute_copy)) {
           ++copy.made;
-          copy.stale = in_loop || !op.when.always() || !SameBytes(plan_, cast->x, sub_vector.shard);
+          copy.stale = in_loop || !op.when.always() || !SameBytes(plan_, cast->from, sub_vector.shard);
         }
       });
     }

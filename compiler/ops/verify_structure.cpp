@@ -9,6 +9,7 @@
 #include "compiler/expr/expr.h"
 #include "compiler/ops/verify_internal.h"
 #include "compiler/plan/init_rule.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -331,17 +332,17 @@ auto StructureVerifier::Loops() -> void {
     size_t last = 0;
     for (size_t i = 0; i < plan_.sections[s].ops.size(); ++i) {
       const Op& op = plan_.sections[s].ops[i];
-      if (const auto* repeat = op.As<op::Repeat>()) {
+      if (LoopEdgeOf(op) == LoopEdge::Begin) {
         last = i;
         if (++depth > MostNested) {
           findings_.AddOp(section, i, "repeat-nesting"_rule, "a repeat inside another");
           return;
         }
-        if (repeat->count < 1 || repeat->count > MostRepeats || !op.when.always()) {
+        if (LoopCountOf(op) < 1 || LoopCountOf(op) > MostRepeats || !op.when.always()) {
           findings_.AddOp(section, i, "repeat-count"_rule, "a loop runs 1 to {} times and without predicate",
                           MostRepeats);
         }
-      } else if (op.As<op::EndRepeat>() != nullptr && --depth < 0) {
+      } else if (LoopEdgeOf(op) == LoopEdge::End && --depth < 0) {
         findings_.AddOp(section, i, "repeat-nesting"_rule, "no repeat is open");
         return;
       }
@@ -372,9 +373,9 @@ auto StructureVerifier::Events() -> void {
 /// that begin the state are verify_state.cpp's. Of the others, these may be left out.
 static auto MayBeLeftOut(const Op& op) -> bool {
   const AccessList accesses = AccessesOf(op.body);
-  return op.As<op::Adamw>() != nullptr || op.As<op::Increment>() != nullptr || op.As<op::Reset>() != nullptr ||
-         std::any_of(accesses.begin(), accesses.end(),
-                     [](const Access& access) { return access.kind != AccessKind::Read; });
+  return FactsOf(op).may_be_left_out || std::any_of(accesses.begin(), accesses.end(), [](const Access& access) {
+           return access.kind != AccessKind::Read;
+         });
 }
 
 /// Ranks that disagree on a predicate would run different ops. Schedules and state are the same on all ranks, flags are
@@ -387,8 +388,10 @@ auto StructureVerifier::Predicates() -> void {
   };
   std::vector<Predicated> predicated;
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
-    if (const auto* read = op.As<op::ReadScalar>()) {
-      local[static_cast<size_t>(read->to.index)] = true;
+    for (const ScalarUse& use : ScalarsOf(op)) {
+      if (use.effect == ScalarEffect::SetByRank) {
+        local[static_cast<size_t>(use.scalar.index)] = true;
+      }
     }
     if (!op.when.always()) {
       predicated.push_back({section, index});

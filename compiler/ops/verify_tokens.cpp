@@ -11,19 +11,16 @@ namespace {
 
 /// A matrix whose rows or columns are the vocabulary, or a rank's stretch of it.
 struct VocabUse {
+  const VocabularyFact* fact;
   ValueId matrix;
-  bool by_rows = false;
   /// Each rank of these has as many rows or columns of its own.
   AxisSet axes;
   /// The value that holds ids, which pick from them; unset where none do.
-  ValueId ids = {};
-  std::string_view field = {};
+  ValueId ids;
   /// Whose targets and vocabulary.
-  HeadId head = {};
-  /// Targets may be -1, which says that there is none; as tokens they would be an address.
-  bool as_tokens = false;
+  HeadId head;
 
-  auto dim(const Plan& plan) const -> size_t { return by_rows ? 0 : plan.values[matrix].shape.size() - 1; }
+  auto dim(const Plan& plan) const -> size_t { return fact->by_rows ? 0 : plan.values[matrix].shape.size() - 1; }
   auto num_ids(const Plan& plan) const -> int64_t {
     const Dims& shape = plan.values[matrix].shape;
     return shape.empty() ? 0 : shape[dim(plan)];
@@ -31,25 +28,17 @@ struct VocabUse {
 };
 
 auto VocabUseOf(const Op& op) -> std::optional<VocabUse> {
-  if (const auto* own = op.As<op::Embedding>()) {
-    return VocabUse{own->weight, true, own->vocab_axes, own->tokens, "tokens", {}, true};
+  const VocabularyFact& fact = FactsOf(op).vocabulary;
+  if (!fact.is_set()) {
+    return std::nullopt;
   }
-  if (const auto* own = op.As<op::EmbeddingBackward>()) {
-    return VocabUse{own->dweight, true, own->vocab_axes, own->tokens, "tokens", {}, true};
-  }
-  if (const auto* own = op.As<op::LogSumExp>()) {
-    return VocabUse{own->logits, false, own->vocab_axes, {}, {}, own->head};
-  }
-  if (const auto* own = op.As<op::CrossEntropy>()) {
-    return VocabUse{own->logits, false, {}, own->targets, "targets", own->head};
-  }
-  if (const auto* own = op.As<op::ShardedCrossEntropy>()) {
-    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets", own->head};
-  }
-  if (const auto* own = op.As<op::CrossEntropyBackward>()) {
-    return VocabUse{own->logits, false, own->vocab_axes, own->targets, "targets", own->head};
-  }
-  return std::nullopt;
+  const auto* axes = AttributeOf<AxisSet>(op.body, "vocab_axes");
+  const auto* head = AttributeOf<HeadId>(op.body, "head");
+  return VocabUse{.fact = &fact,
+                  .matrix = ValueIn(op.body, fact.matrix),
+                  .axes = axes == nullptr ? AxisSet{} : *axes,
+                  .ids = fact.ids.empty() ? ValueId{} : ValueIn(op.body, fact.ids),
+                  .head = head == nullptr ? HeadId{} : *head};
 }
 
 }  // namespace
@@ -78,12 +67,10 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
   };
   std::vector<Taker> takers;
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    if (const auto* load = op.As<op::LoadTokens>()) {
-      at(load->tokens).tokens = true;
-      fills_with_targets(load->targets, load->head);
-      return;
-    }
-    if (const auto* load = op.As<op::LoadTargets>()) {
+    if (const auto load = SampleLoadOf(op)) {
+      if (load->tokens.valid()) {
+        at(load->tokens).tokens = true;
+      }
       fills_with_targets(load->targets, load->head);
       return;
     }
@@ -111,11 +98,11 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       continue;
     }
     const Source& source = at(use.ids);
-    if (source.others || (!source.tokens && !source.targets) || (use.as_tokens && source.targets) ||
+    if (source.others || (!source.tokens && !source.targets) || (use.fact->as_tokens && source.targets) ||
         (source.targets && source.head != use.head)) {
       findings.AddOp(section, index, "token-source"_rule,
-                     "{} lies in ${}, which the loader alone does not fill with {}{}", use.field,
-                     plan.values[use.ids].buffer.index, use.field,
+                     "{} lies in ${}, which the loader alone does not fill with {}{}", use.fact->ids,
+                     plan.values[use.ids].buffer.index, use.fact->ids,
                      use.head.valid() ? " of " + plan.heads[use.head].name : "");
     }
     const int64_t ranks = plan.mesh.size(use.axes);

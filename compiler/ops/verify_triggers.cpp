@@ -5,6 +5,7 @@
 #include <array>
 
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -60,13 +61,14 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   const auto increments = [&](ScalarId scalar, const Predicate& when) {
     int count = 0;
-    int depth = 0;
+    LoopTracker loops;
     for (const Op& op : ops) {
-      depth += op.As<op::Repeat>() != nullptr ? 1 : 0;
-      depth -= op.As<op::EndRepeat>() != nullptr ? 1 : 0;
-      if (const auto* increment = op.As<op::Increment>(); increment != nullptr && increment->scalar == scalar) {
-        // One in a loop, or under another predicate, counts as too many.
-        count += depth == 0 && op.when == when ? 1 : 2;
+      loops.Enter(op);
+      for (const ScalarUse& use : ScalarsOf(op)) {
+        if (use.effect == ScalarEffect::Add && use.scalar == scalar) {
+          // One in a loop, or under another predicate, counts as too many.
+          count += !loops.in_loop() && op.when == when ? 1 : 2;
+        }
       }
     }
     return count;
@@ -81,12 +83,15 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   }
   ScalarId checked;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const auto* adamw = ops[i].As<op::Adamw>();
-    if (adamw != nullptr && adamw->updates != checked && increments(adamw->updates, ops[i].when) != 1) {
-      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not counted up once where this op runs",
-                     plan.scalars[adamw->updates].name);
+    if (FactsOf(ops[i]).update != UpdatePart::Apply) {
+      continue;
     }
-    checked = adamw != nullptr ? adamw->updates : checked;
+    const ScalarId updates = *AttributeOf<ScalarId>(ops[i].body, "updates");
+    if (updates != checked && increments(updates, ops[i].when) != 1) {
+      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not counted up once where this op runs",
+                     plan.scalars[updates].name);
+    }
+    checked = updates;
   }
 }
 
@@ -109,20 +114,18 @@ auto CheckHalts(const Plan& plan, Findings& findings) -> void {
     const bool counts_once = !in_loop && !when.always() && agreed[static_cast<size_t>(when.scalar.index)];
     list.push_back(counts_once ? when : Predicate{});
   };
-  int depth = 0;
+  LoopTracker loops;
   for (size_t i = 0; i < ops.size(); ++i) {
-    depth += ops[i].As<op::Repeat>() != nullptr ? 1 : 0;
-    depth -= ops[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
-    if (const auto* control = ops[i].As<op::Control>()) {
-      for (const ScalarId flag : {control->stop, control->nonfinite, control->bad_parameter}) {
-        agreed[static_cast<size_t>(flag.index)] = true;
+    loops.Enter(ops[i]);
+    for (const ScalarUse& use : ScalarsOf(ops[i])) {
+      const auto index = static_cast<size_t>(use.scalar.index);
+      if (use.effect == ScalarEffect::SetByAll) {
+        agreed[index] = true;
+      } else if (use.effect == ScalarEffect::Add && plan.scalars[use.scalar].kind == ScalarKind::Flag) {
+        add(i, use.scalar, loops.in_loop(), counts[index].ups);
+      } else if (use.effect == ScalarEffect::Reset) {
+        add(i, use.scalar, loops.in_loop(), counts[index].backs);
       }
-    } else if (const auto* increment = ops[i].As<op::Increment>()) {
-      if (plan.scalars[increment->scalar].kind == ScalarKind::Flag) {
-        add(i, increment->scalar, depth > 0, counts[static_cast<size_t>(increment->scalar.index)].ups);
-      }
-    } else if (const auto* reset = ops[i].As<op::Reset>()) {
-      add(i, reset->scalar, depth > 0, counts[static_cast<size_t>(reset->scalar.index)].backs);
     }
   }
   for (const Halt& halt : plan.halts) {

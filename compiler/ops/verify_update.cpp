@@ -2,10 +2,25 @@
 // and nowhere else, with the settings of the others; and the norm that clips is the one that is told, of all
 // parameters. What the norm and control are made of is the matter of verify_backward.cpp.
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
 namespace {
+
+struct SettingsText : IgnoreFields {
+  explicit SettingsText(const Plan& the_plan) : plan(the_plan) {}
+  const Plan& plan;
+  std::string text;
+  template <class T>
+  auto Attr(std::string_view name, const T& value) -> void {
+    if constexpr (std::is_arithmetic_v<T>) {
+      text += fmt::format(" {}={}", name, value);
+    } else if constexpr (std::same_as<T, ScalarId>) {
+      text += fmt::format(" {}={}", name, plan.scalars[value].name);
+    }
+  }
+};
 
 class UpdateVerifier {
  public:
@@ -13,19 +28,22 @@ class UpdateVerifier {
       : plan_(plan), findings_(findings), ops_(plan.section(SectionKind::Step).ops) {}
 
   auto Run() -> void {
-    int depth = 0;
+    LoopTracker loops;
     for (size_t i = 0; i < ops_.size(); ++i) {
-      depth += ops_[i].As<op::Repeat>() != nullptr ? 1 : 0;
-      depth -= ops_[i].As<op::EndRepeat>() != nullptr ? 1 : 0;
-      if (const auto* control = ops_[i].As<op::Control>()) {
-        Control(i, *control, depth > 0);
-      } else if (const auto* clip = ops_[i].As<op::ClipFactor>()) {
-        norm_ = clip->norm;
-      } else if (const auto* adamw = ops_[i].As<op::Adamw>()) {
-        Update(i, *adamw);
-      } else if (const auto* read = ops_[i].As<op::ReadScalar>();
-                 read != nullptr && plan_.scalars[read->to].name == "grad_norm" && read->value != norm_) {
-        Report(i, "norm-told"_rule, "reads as grad_norm what is not the norm that clip_factor makes");
+      loops.Enter(ops_[i]);
+      const OpFacts& facts = FactsOf(ops_[i]);
+      if (facts.collective == CollectiveKind::Agree) {
+        Agreement(i, loops.in_loop());
+      } else if (facts.update == UpdatePart::Clip) {
+        norm_ = ValueIn(ops_[i].body, "norm");
+      } else if (facts.update == UpdatePart::Apply) {
+        Update(i);
+      }
+      for (const ScalarUse& use : ScalarsOf(ops_[i])) {
+        if (use.effect == ScalarEffect::SetByRank && plan_.scalars[use.scalar].name == "grad_norm" &&
+            ValueIn(ops_[i].body, "value") != norm_) {
+          Report(i, "norm-told"_rule, "reads as grad_norm what is not the norm that clips");
+        }
       }
     }
   }
@@ -36,28 +54,29 @@ class UpdateVerifier {
     findings_.AddOp(SectionKind::Step, index, rule, format, std::forward<Args>(args)...);
   }
 
-  auto Control(size_t i, const op::Control& control, bool in_loop) -> void {
-    if (in_loop || control_ != nullptr || Spread(plan_.mesh, control.axes) != Spread(plan_.mesh, AxisSet::All())) {
-      Report(i, "control-once"_rule, "the ranks agree over {}; all of them do, once a step", ToText(control.axes));
+  auto Agreement(size_t i, bool in_loop) -> void {
+    const AxisSet axes = *AttributeOf<AxisSet>(ops_[i].body, "axes");
+    if (in_loop || agreement_ != nullptr || Spread(plan_.mesh, axes) != Spread(plan_.mesh, AxisSet::All())) {
+      Report(i, "control-once"_rule, "the ranks agree over {}; all of them do, once a step", ToText(axes));
     }
-    control_ = &control;
+    agreement_ = &ops_[i];
   }
 
-  auto Update(size_t i, const op::Adamw& adamw) -> void {
-    const Predicate finite{.scalar = control_ == nullptr ? ScalarId{} : control_->nonfinite, .negated = true};
-    if (control_ == nullptr || ops_[i].when != finite) {
+  auto Update(size_t i) -> void {
+    const Predicate finite{
+        .scalar = agreement_ == nullptr ? ScalarId{} : *AttributeOf<ScalarId>(agreement_->body, "nonfinite"),
+        .negated = true};
+    if (agreement_ == nullptr || ops_[i].when != finite) {
       Report(i, "update-guard"_rule, "runs {}; an update is made where control, before it, found all gradients finite",
              ops_[i].when.always() ? "always" : "under another predicate");
     }
-    first_ = first_ == nullptr ? &adamw : first_;
-    if (adamw.beta1 != first_->beta1 || adamw.beta2 != first_->beta2 || adamw.eps != first_->eps ||
-        adamw.lr != first_->lr || adamw.updates != first_->updates) {
-      Report(i, "update-settings"_rule, "beta1, beta2 and eps are {}, {} and {}, lr is {}; of {} {}, {}, {} and {}",
-             adamw.beta1, adamw.beta2, adamw.eps, plan_.scalars[adamw.lr].name,
-             NameOf(plan_, plan_.sub_vectors[first_->sub_vector]), first_->beta1, first_->beta2, first_->eps,
-             plan_.scalars[first_->lr].name);
+    first_ = first_ == nullptr ? &ops_[i] : first_;
+    const SubVectorId sub_vector = StateTouchOf(ops_[i]).sub_vector;
+    if (const std::string own = SettingsOf(ops_[i]), first = SettingsOf(*first_); own != first) {
+      Report(i, "update-settings"_rule, "updates with{}; {} is updated with{}", own,
+             NameOf(plan_, plan_.sub_vectors[StateTouchOf(*first_).sub_vector]), first);
     }
-    for (const Segment& segment : plan_.sub_vectors[adamw.sub_vector].segments) {
+    for (const Segment& segment : plan_.sub_vectors[sub_vector].segments) {
       if (!segment.counted_in_norm) {
         Report(i, "norm-counted"_rule, "updates {}, which is left out of the norm",
                plan_.parameters[segment.parameter].name);
@@ -65,11 +84,19 @@ class UpdateVerifier {
     }
   }
 
+  /// What all updates of a step have alike: every attribute but the sub-vector, " lr=lr beta1=0.9".
+  auto SettingsOf(const Op& op) const -> std::string {
+    SettingsText text(plan_);
+    VisitBody(op.body, [&](const auto& body) { VisitFields(body, text); });
+    return text.text;
+  }
+
   const Plan& plan_;
   Findings& findings_;
   const std::vector<Op>& ops_;
-  const op::Control* control_ = nullptr;
-  const op::Adamw* first_ = nullptr;
+  /// The op in which the ranks agree, and the first update.
+  const Op* agreement_ = nullptr;
+  const Op* first_ = nullptr;
   ValueId norm_;
 };
 

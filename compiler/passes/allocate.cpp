@@ -46,8 +46,8 @@ auto LifetimesOf(const Plan& plan, const Section& section) -> std::vector<Lifeti
         lifetimes.push_back({.buffer = buffer, .bytes = 0, .begin = i, .end = section.ops.size()});
       }
     }
-    if (const auto* release = section.ops[i].As<op::Release>()) {
-      lifetimes.at(index_of[static_cast<size_t>(release->buffer.index)]).end = i;
+    if (const BufferId released = ReleasedBufferOf(section.ops[i].body); released.valid()) {
+      lifetimes.at(index_of[static_cast<size_t>(released.index)]).end = i;
     }
   }
   return lifetimes;

@@ -116,14 +116,14 @@ auto LoopOverMicrobatches(Plan& plan, Section& section, bool reduces_last, const
   for (Op& op : body) {
     VisitBody(op.body, [&](auto& concrete) {
       using Body = std::remove_cvref_t<decltype(concrete)>;
-      if constexpr (IsLoss<Body>) {
+      if constexpr (requires { concrete.loss_onto; }) {
         if (!concrete.loss_onto.valid()) {
           const ValueId loss = last_losses.at(concrete.loss);
           sums[loss] = concrete.loss_onto =
               accumulate(loss, concrete.head.valid() ? plan.heads[concrete.head].name + ".loss" : "loss");
         }
       } else if constexpr (std::is_same_v<Body, op::ReduceScatter>) {
-        if (GradientScatterOf(plan, op) == nullptr) {
+        if (!GradientScatterOf(plan, op)) {
           return;
         }
         sums[concrete.shard] = concrete.shard_onto = accumulate(concrete.shard, plan.values[concrete.shard].name);

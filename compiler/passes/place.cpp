@@ -10,9 +10,11 @@
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/op_facts.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/tensor_parallel.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -37,10 +39,9 @@ class Placer {
       Op& op = section.ops[i];
       ReplaceReads(op.body, [&](ValueId& id) { id = WholeOf(id); });
       PlaceResults(op.body);
-      depth_ += op.As<op::Repeat>() ? 1 : 0;
-      depth_ -= op.As<op::EndRepeat>() ? 1 : 0;
+      loops_.Enter(op);
       ops.push_back(std::move(op));
-      if (depth_ == 0) {
+      if (!loops_.in_loop()) {
         MakeWhole(ops, [&](ValueId sum) { return last_addition.at(BufferOf(sum)) <= i; });
       }
     }
@@ -66,11 +67,10 @@ class Placer {
 
   auto PlaceResults(const OpBody& body) -> void {
     const AccessList accesses = AccessesOf(body);
-    const bool sharded = std::holds_alternative<op::LoadTokens>(body) ||
-                         std::holds_alternative<op::LoadTargets>(body) ||
-                         std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-                           return access.kind == AccessKind::Read && placements_.contains(BufferOf(access.value));
-                         });
+    const bool sharded =
+        FactsOf(body).loads_samples || std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+          return access.kind == AccessKind::Read && placements_.contains(BufferOf(access.value));
+        });
     for (const Access& access : accesses) {
       Value& value = plan_.values[access.value];
       if (access.kind == AccessKind::Read) {
@@ -96,15 +96,14 @@ class Placer {
 
   /// Is this result a sum over samples?
   auto IsSum(const OpBody& body, const Access& access) const -> bool {
-    const bool sums = std::holds_alternative<op::CrossEntropy>(body) || std::holds_alternative<op::CountValid>(body) ||
-                      std::holds_alternative<op::ShardedCrossEntropy>(body);
-    return sums && access.kind != AccessKind::Read && plan_.values[access.value].dtype == DType::F64;
+    return FactsOf(body).sums_samples && access.kind != AccessKind::Read &&
+           plan_.values[access.value].dtype == DType::F64;
   }
 
   /// The axes whose ranks have different terms of it.
   auto SumAxes(const OpBody& body) const -> AxisSet {
-    const auto* sharded = std::get_if<op::ShardedCrossEntropy>(&body);
-    return sharded == nullptr ? axes_ : axes_ | sharded->vocab_axes;
+    const auto* of_vocabulary = AttributeOf<AxisSet>(body, "vocab_axes");
+    return of_vocabulary == nullptr ? axes_ : axes_ | *of_vocabulary;
   }
 
   /// Notes under which name a sum will be read when it is complete: carried through a loop, the name before it; else
@@ -114,8 +113,8 @@ class Placer {
     const auto same = std::find_if(pending_.begin(), pending_.end(),
                                    [&](const Sum& sum) { return BufferOf(sum.value) == BufferOf(access.value); });
     if (same == pending_.end()) {
-      pending_.push_back({depth_ > 0 && access.kills.valid() ? access.kills : access.value, axes});
-    } else if (depth_ == 0) {
+      pending_.push_back({loops_.in_loop() && access.kills.valid() ? access.kills : access.value, axes});
+    } else if (!loops_.in_loop()) {
       same->value = access.value;
     }
   }
@@ -156,7 +155,7 @@ class Placer {
   Plan& plan_;
   /// The axes along which ranks see different samples.
   AxisSet axes_;
-  int depth_ = 0;
+  LoopTracker loops_;
   /// Of what was last written on each buffer of samples.
   std::unordered_map<BufferId, Placements> placements_;
   /// Sums that later ops add to, one name a buffer.

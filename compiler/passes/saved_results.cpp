@@ -1,4 +1,5 @@
 #include "compiler/passes/saved_results.h"
+#include "compiler/ops/op_facts.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,9 +7,9 @@
 namespace shardc {
 
 /// "q_proj" of a product with model.layers.0.self_attn.q_proj.weight.
-static auto ProjectionOf(const op::Matmul& product, const Plan& plan) -> std::string {
+static auto ProjectionOf(ValueId matrix, const Plan& plan) -> std::string {
   constexpr std::string_view suffix = ".weight";
-  const std::string& name = plan.values[product.b].name;
+  const std::string& name = plan.values[matrix].name;
   if (!name.ends_with(suffix)) {
     return "";
   }
@@ -29,28 +30,36 @@ auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const R
   // Where partial sums are made whole behind a product, the result is what they are made to.
   std::unordered_map<ValueId, ValueId> whole_of;
   for (const Op* op : block) {
-    if (const auto* scatter = op->As<op::ReduceScatter>()) {
-      whole_of[scatter->full] = scatter->shard;
+    if (FactsOf(*op).collective == CollectiveKind::ReduceScatter) {
+      whole_of[CollectiveOf(*op)->from] = CollectiveOf(*op)->to;
     }
   }
   int num_products = 0;
   for (const Op* op : block) {
-    if (const auto* product = op->As<op::Matmul>()) {
-      ++num_products;
-      const auto whole = whole_of.find(product->out);
-      if (is_torchtitan) {
-        if (num_products % 2 == 1) {
-          saved.push_back(product->out);
+    switch (FactsOf(*op).work) {
+      case Work::Product: {
+        ++num_products;
+        const ValueId out = ValueIn(op->body, "out");
+        const auto whole = whole_of.find(out);
+        if (is_torchtitan) {
+          if (num_products % 2 == 1) {
+            saved.push_back(out);
+          }
+          if (whole != whole_of.end()) {
+            saved.push_back(whole->second);
+          }
+        } else if (is_named(ProjectionOf(ValueIn(op->body, "b"), plan))) {
+          saved.push_back(whole == whole_of.end() ? out : whole->second);
         }
-        if (whole != whole_of.end()) {
-          saved.push_back(whole->second);
-        }
-      } else if (is_named(ProjectionOf(*product, plan))) {
-        saved.push_back(whole == whole_of.end() ? product->out : whole->second);
+        break;
       }
-    } else if (const auto* attention = op->As<op::Attention>(); attention && (is_torchtitan || is_named("attention"))) {
-      saved.push_back(attention->y);
-      saved.push_back(attention->lse);
+      case Work::Attention:
+        if (is_torchtitan || is_named("attention")) {
+          saved.push_back(ValueIn(op->body, "y"));
+          saved.push_back(ValueIn(op->body, "lse"));
+        }
+        break;
+      case Work::Other: break;
     }
   }
   return saved;

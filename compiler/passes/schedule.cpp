@@ -13,6 +13,7 @@
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/passes/pass.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -37,18 +38,18 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
   std::vector<std::vector<GatherGroup>> runs(1);
   std::map<BufferId, size_t> kept;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (const auto* copy = ops[i].As<op::Copy>()) {
-      kept[plan.values[copy->y].buffer] = i;
+    if (const auto copy = CopyOf(ops[i])) {
+      kept[plan.values[copy->to].buffer] = i;
     }
-    if (ops[i].As<op::Repeat>() != nullptr || ops[i].As<op::EndRepeat>() != nullptr) {
+    if (LoopEdgeOf(ops[i]) != LoopEdge::None) {
       runs.emplace_back();
     }
-    const auto* gather = ParameterGatherOf(plan, ops[i]);
-    if (gather == nullptr) {
+    const auto gather = ParameterGatherOf(plan, ops[i]);
+    if (!gather) {
       continue;
     }
     const bool in_backward = IsBackward(ops[i]);
-    const auto source = kept.find(plan.values[gather->shard].buffer);
+    const auto source = kept.find(plan.values[gather->from].buffer);
     const size_t ready = source == kept.end() ? 0 : source->second;
     std::vector<GatherGroup>& run = runs.back();
     if (!run.empty() && run.back().end == i) {
@@ -101,20 +102,15 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
 }
 
 static auto StreamOf(const OpBody& body, const Plan& plan) -> Stream {
-  const auto of_axes = [](AxisSet axes) { return axes == AxisSet::Of(Axis::Tp) ? Stream::Tp : Stream::Dp; };
-  if (const auto* gather = std::get_if<op::AllGather>(&body)) {
-    return of_axes(gather->axes);
-  }
-  if (const auto* scatter = std::get_if<op::ReduceScatter>(&body)) {
-    return of_axes(scatter->axes);
-  }
-  // Of slices of gradients; what is small is wanted at once.
-  if (const auto* reduce = std::get_if<op::AllReduce>(&body);
-      reduce != nullptr && plan.buffers[plan.values[reduce->x].buffer].category == Category::Gradients) {
-    return of_axes(reduce->axes);
-  }
-  if (std::holds_alternative<op::LoadTokens>(body) || std::holds_alternative<op::LoadTargets>(body)) {
-    return Stream::Host;
+  switch (FactsOf(body).stream) {
+    case StreamClass::Compute: return Stream::Compute;
+    case StreamClass::Host: return Stream::Host;
+    case StreamClass::Axes:
+      // What is small, and so not read by peers, is wanted at once.
+      if (!PeersRead(body, plan)) {
+        return Stream::Compute;
+      }
+      return *AttributeOf<AxisSet>(body, "axes") == AxisSet::Of(Axis::Tp) ? Stream::Tp : Stream::Dp;
   }
   return Stream::Compute;
 }
@@ -124,9 +120,9 @@ static auto PickStreams(const Plan& plan, Section& section) -> void {
   size_t loop_begin = 0;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     section.ops[i].stream = StreamOf(section.ops[i].body, plan);
-    if (section.ops[i].As<op::Repeat>()) {
+    if (LoopEdgeOf(section.ops[i]) == LoopEdge::Begin) {
       loop_begin = i;
-    } else if (section.ops[i].As<op::EndRepeat>() && i > loop_begin + 1) {
+    } else if (LoopEdgeOf(section.ops[i]) == LoopEdge::End && i > loop_begin + 1) {
       const Stream stream = section.ops[loop_begin + 1].stream;
       if (std::all_of(&section.ops[loop_begin + 1], &section.ops[i],
                       [&](const Op& op) { return op.stream == stream; })) {
@@ -160,12 +156,12 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
   size_t stretch = 0;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const Op& op = section.ops[i];
-    stretch += op.As<op::Repeat>() != nullptr || op.As<op::EndRepeat>() != nullptr ? 1 : 0;
+    stretch += LoopEdgeOf(op) != LoopEdge::None ? 1 : 0;
     stretch_of[i] = stretch;
-    if (const auto* gather = ParameterGatherOf(plan, op)) {
-      gathered.push_back(plan.values[gather->full].buffer);
-    } else if (const auto* scatter = GradientScatterOf(plan, op)) {
-      reduced.push_back(plan.values[scatter->full].buffer);
+    if (const auto gather = ParameterGatherOf(plan, op)) {
+      gathered.push_back(plan.values[gather->to].buffer);
+    } else if (const auto scatter = GradientScatterOf(plan, op)) {
+      reduced.push_back(plan.values[scatter->from].buffer);
     }
   }
   const auto hold = [&](std::vector<BufferId> buffers, const Located<int64_t>& depth) {
@@ -198,12 +194,12 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
   std::vector<BufferId> held_by_loop;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const Op& op = section.ops[i];
-    if (op.As<op::Repeat>()) {
+    if (LoopEdgeOf(op) == LoopEdge::Begin) {
       in_loop = true;
       loop_begin = i;
     }
-    if (const auto* release = op.As<op::Release>()) {
-      at(release->buffer).released = true;
+    if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+      at(released).released = true;
     }
     for (const Access& access : AccessesOf(op.body)) {
       const BufferId buffer = plan.values[access.value].buffer;
@@ -220,7 +216,7 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
         held_by_loop.push_back(buffer);
       }
     }
-    if (op.As<op::EndRepeat>()) {
+    if (LoopEdgeOf(op) == LoopEdge::End) {
       in_loop = false;
       for (const BufferId buffer : held_by_loop) {
         at(buffer).last = i;

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "compiler/passes/pass.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -78,10 +79,10 @@ class Synchronizer {
   auto Run() -> void {
     size_t loop_begin = 0;
     for (size_t i = 0; i < ops_.size(); ++i) {
-      if (ops_[i].As<op::Repeat>()) {
+      if (LoopEdgeOf(ops_[i]) == LoopEdge::Begin) {
         loop_begin = i;
       }
-      if (ops_[i].As<op::EndRepeat>()) {
+      if (LoopEdgeOf(ops_[i]) == LoopEdge::End) {
         CloseLoop(loop_begin, i);
       } else {
         WaitFor(i, RunOp(i));
@@ -117,8 +118,8 @@ class Synchronizer {
       Touch(turn, buffer, fixed ? value.offset.base : 0, fixed ? value.bytes() : buffer.bytes,
             access.kind != AccessKind::Read);
     }
-    if (const auto* release = op.As<op::Release>()) {
-      Touch(turn, plan_.buffers[release->buffer], 0, plan_.buffers[release->buffer].bytes, true);
+    if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+      Touch(turn, plan_.buffers[released], 0, plan_.buffers[released].bytes, true);
     }
     const std::vector<Turn> missing = Follow(clock, earlier_, StreamOf(index));
     clock[StreamOf(index)] = turn.time;

@@ -15,9 +15,12 @@
 
 namespace shardc {
 
+/// What is known of an op besides its fields; see compiler/ops/op_facts.h.
+struct OpFacts;
+
 namespace op {
 
-// The structs: one member per field, in row order.
+// The structs: one member per field, in row order. `Facts` is defined in compiler/ops/<mnemonic>.cpp.
 #define IN(x) ValueId x;
 #define OUT(y) ValueId y;
 #define OVER(y, x) ValueId y;
@@ -32,6 +35,7 @@ namespace op {
 #define OP(Type, mnemonic, differentiable, fields, doc)                        \
   struct Type {                                                                \
     static constexpr std::string_view Mnemonic = #mnemonic;                    \
+    static const OpFacts Facts;                                                \
     fields friend auto operator==(const Type&, const Type&) -> bool = default; \
   };
 #include "schemas/ops.def"
@@ -174,6 +178,9 @@ using AccessList = InPlaceVector<Access, 12>;
 
 /// Every value an op touches, in row order. An OVER operand appears as its read and as `kills` of the write.
 auto AccessesOf(const OpBody& body) -> AccessList;
+
+/// The buffer whose life the op ends: that of its BUFFER field. Invalid where it has none.
+auto ReleasedBufferOf(const OpBody& body) -> BufferId;
 
 /// Calls `function` with the concrete body: `VisitBody(op.body, [&](const auto& body) { ... })`.
 template <class Variant, class Function>

@@ -5,6 +5,7 @@
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/line_parser.h"
+#include "compiler/plan/loops.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -306,7 +307,7 @@ auto Parser::ParseOpKind(const Word& first, Op& op) -> bool {
     return false;
   }
   const auto kind = FromText<OpKind>(mnemonic->text);
-  if (!kind || *kind == OpKind::EndRepeat) {
+  if (!kind || LoopEdgeOf(EmptyBody(*kind)) == LoopEdge::End) {
     return in_.Reject(mnemonic->column, "`{}` is not an op", LineParser::Shortened(mnemonic->text));
   }
   op.stream = *stream;
@@ -324,8 +325,8 @@ auto Parser::ParseOp(const Word& first) -> bool {
   if (!ParseOpKind(first, op)) {
     return false;
   }
-  const bool opens = op.As<op::Repeat>() != nullptr;
-  const bool closes = op.As<op::EndRepeat>() != nullptr;
+  const bool opens = LoopEdgeOf(op) == LoopEdge::Begin;
+  const bool closes = LoopEdgeOf(op) == LoopEdge::End;
   if (!in_.TakeFields(fields, opens)) {
     return false;
   }

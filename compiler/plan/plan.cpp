@@ -109,4 +109,19 @@ auto AccessesOf(const OpBody& body) -> AccessList {
   return accesses;
 }
 
+namespace {
+
+struct ReleasedBufferFinder : IgnoreFields {
+  BufferId found;
+  auto Whole(std::string_view, BufferId id) -> void { found = id; }
+};
+
+}  // namespace
+
+auto ReleasedBufferOf(const OpBody& body) -> BufferId {
+  ReleasedBufferFinder finder;
+  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, finder); });
+  return finder.found;
+}
+
 }  // namespace shardc

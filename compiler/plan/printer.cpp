@@ -5,6 +5,7 @@
 
 #include "compiler/plan/field_text.h"
 #include "compiler/plan/fields.h"
+#include "compiler/plan/loops.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -55,7 +56,7 @@ auto AppendOrigin(const Origin& origin, std::string_view made_by, std::string& o
 
 auto AppendOp(const Op& op, const Plan& plan, const PrintOptions& options, std::string& out) -> void {
   FieldWriter writer{plan, options, out};
-  if (op.As<op::EndRepeat>() != nullptr) {
+  if (LoopEdgeOf(op) == LoopEdge::End) {
     out += '}';
     writer.Default("stream", op.stream, Stream::Compute);
   } else {
@@ -65,7 +66,7 @@ auto AppendOp(const Op& op, const Plan& plan, const PrintOptions& options, std::
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, RowFields<FieldWriter>{writer}); });
   }
   VisitLine(op, writer);
-  out += op.As<op::Repeat>() != nullptr ? " {" : "";
+  out += LoopEdgeOf(op) == LoopEdge::Begin ? " {" : "";
   if (options.origins) {
     AppendOrigin(op.origin, ToText(op.made_by), out);
   }
@@ -301,11 +302,11 @@ class Printer {
     out_ += fmt::format("section {} {{\n", ToText(kind));
     int depth = 1;
     for (const Op& op : plan_.section(kind).ops) {
-      depth -= op.As<op::EndRepeat>() != nullptr && depth > 1 ? 1 : 0;
+      depth -= LoopEdgeOf(op) == LoopEdge::End && depth > 1 ? 1 : 0;
       out_.append(static_cast<size_t>(2 * depth), ' ');
       AppendOp(op, plan_, options_, out_);
       out_ += '\n';
-      depth += op.As<op::Repeat>() != nullptr ? 1 : 0;
+      depth += LoopEdgeOf(op) == LoopEdge::Begin ? 1 : 0;
     }
     out_ += "}\n";
   }

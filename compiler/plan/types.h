@@ -190,6 +190,14 @@ struct EnumNames<PassKind> {
   };
 };
 
+/// What the ranks of a group do together in one op. Agree: small numbers that all ranks then have the same.
+enum class CollectiveKind : uint8_t { None, AllGather, ReduceScatter, AllReduce, Agree };
+template <>
+struct EnumNames<CollectiveKind> {
+  static constexpr std::array<std::string_view, 5> names{"none", "all_gather", "reduce_scatter", "all_reduce",
+                                                         "control"};
+};
+
 /// Which recipe line caused a thing. Left out of a plan's hash.
 struct Origin {
   /// 0 where nothing in the recipe did (a default).

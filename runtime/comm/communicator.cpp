@@ -3,14 +3,14 @@
 
 namespace shardc {
 
-auto Communicator::Count(OpKind kind, AxisSet axes, const Traffic& traffic) -> void {
+auto Communicator::Count(CollectiveKind kind, AxisSet axes, const Traffic& traffic) -> void {
   Traffic& sum = traffic_.At(kind, axes);
   sum.calls += traffic.calls;
   sum.payload += traffic.payload;
   sum.wire += traffic.wire;
 }
 
-auto Communicator::CountAs(OpKind kind, AxisSet axes, int64_t payload, const Traffic& before) -> void {
+auto Communicator::CountAs(CollectiveKind kind, AxisSet axes, int64_t payload, const Traffic& before) -> void {
   Count(kind, axes, {.calls = 1, .payload = payload, .wire = small_.wire - before.wire});
   small_ = before;
 }
@@ -24,7 +24,7 @@ auto Communicator::CountSmall(int64_t payload, int64_t wire) -> void {
 auto Communicator::Exchange(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
   const Traffic before = small_;
   RETURN_IF_ERROR(GatherSmall(axes, mine, bytes, all));
-  CountAs(OpKind::Control, axes, bytes, before);
+  CountAs(CollectiveKind::Agree, axes, bytes, before);
   return Success{};
 }
 

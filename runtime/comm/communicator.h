@@ -36,17 +36,11 @@ struct Traffic {
   friend auto operator==(const Traffic&, const Traffic&) -> bool = default;
 };
 
-/// Of each op kind that sends anything, by AxisSet::bits.
+/// Of each kind of collective, by AxisSet::bits.
 struct TrafficTable {
-  static constexpr std::array<OpKind, 4> Kinds{OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllReduce,
-                                               OpKind::Control};
-  std::array<std::array<Traffic, 1U << NumAxes>, Kinds.size()> rows{};
+  std::array<std::array<Traffic, 1U << NumAxes>, CountOf<CollectiveKind>()> rows{};
 
-  auto At(OpKind kind, AxisSet axes) -> Traffic& {
-    const auto found = std::find(Kinds.begin(), Kinds.end(), kind);
-    CHECK(found != Kinds.end(), "op {} sends nothing", ToText(kind));
-    return rows[static_cast<size_t>(found - Kinds.begin())][axes.bits];
-  }
+  auto At(CollectiveKind kind, AxisSet axes) -> Traffic& { return rows[static_cast<size_t>(kind)][axes.bits]; }
 };
 
 enum class ReduceOp : uint8_t { Sum, Min, Max };
@@ -104,9 +98,9 @@ class Communicator {
   auto ForgetTrafficSince(const TrafficTable& before) -> void { traffic_ = before; }
 
  protected:
-  auto Count(OpKind kind, AxisSet axes, const Traffic& traffic) -> void;
+  auto Count(CollectiveKind kind, AxisSet axes, const Traffic& traffic) -> void;
   /// The small collectives since `before` were the body of one call of the plan.
-  auto CountAs(OpKind kind, AxisSet axes, int64_t payload, const Traffic& before) -> void;
+  auto CountAs(CollectiveKind kind, AxisSet axes, int64_t payload, const Traffic& before) -> void;
   auto CountSmall(int64_t payload, int64_t wire) -> void;
 
  private:

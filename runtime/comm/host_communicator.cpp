@@ -53,7 +53,7 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
       std::memcpy(to, from, static_cast<size_t>(shard.bytes));
     }
   }
-  Count(OpKind::AllGather, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
+  Count(CollectiveKind::AllGather, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
   return Meet(group);
 }
 
@@ -139,7 +139,7 @@ auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const C
   } else {
     CHECK(false, "reduce_scatter of {} into {}", ToText(terms), ToText(sum));
   }
-  Count(OpKind::ReduceScatter, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
+  Count(CollectiveKind::ReduceScatter, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
   return Meet(group);
 }
 
@@ -178,7 +178,7 @@ auto HostCommunicator::AllReduce(AxisSet axes, const CommSpan& span, DType dtype
     const int64_t bytes = std::min(piece, span.bytes - begin);
     RETURN_IF_ERROR(AllReduce(axes, span.data + begin, bytes / SizeOf(dtype), dtype, ReduceOp::Sum));
   }
-  CountAs(OpKind::AllReduce, axes, span.bytes, before);
+  CountAs(CollectiveKind::AllReduce, axes, span.bytes, before);
   return Success{};
 }
 
@@ -221,7 +221,7 @@ auto HostCommunicator::AllReduceBySlices(AxisSet axes, const CommSpan& span, DTy
     std::memcpy(slice.data, PeerSpan(group.ranks[static_cast<size_t>(index)], slice), static_cast<size_t>(slice.bytes));
     wire += slice.bytes;
   }
-  Count(OpKind::AllReduce, axes, {.calls = 1, .payload = span.bytes, .wire = wire});
+  Count(CollectiveKind::AllReduce, axes, {.calls = 1, .payload = span.bytes, .wire = wire});
   return Meet(group);
 }
 

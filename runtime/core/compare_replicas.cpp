@@ -124,8 +124,8 @@ auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
   Digest digest;
   bool has_table = false;
   for (const Op& op : binder.plan().section(SectionKind::Constants).ops) {
-    if (const auto* rope = op.As<op::RopeTable>()) {
-      const View table = binder.ViewOf(rope->table);
+    for (const Access& access : AccessesOf(op.body)) {
+      const View table = binder.ViewOf(access.value);
       digest.Update(table.At<const std::byte>({}), table.num_elements() * SizeOf(table.dtype));
       has_table = true;
     }

@@ -28,9 +28,9 @@ static auto Figures(const Traffic& traffic) -> std::string {
 /// Calls `function(kind, axes)` for each row, in the table's order.
 template <class Function>
 static auto ForEachRow(const Function& function) -> void {
-  for (const OpKind kind : TrafficTable::Kinds) {
+  for (size_t kind = 0; kind < CountOf<CollectiveKind>(); ++kind) {
     for (uint8_t bits = 0; bits < 1U << NumAxes; ++bits) {
-      function(kind, AxisSet{bits});
+      function(static_cast<CollectiveKind>(kind), AxisSet{bits});
     }
   }
 }
@@ -40,13 +40,13 @@ auto CompareTraffic(Communicator& comm, const TrafficTable& planned) -> ErrorOr<
   TrafficTable counted = comm.traffic();
   TrafficTable expected = planned;
   std::vector<int64_t> wires;
-  ForEachRow([&](OpKind kind, AxisSet axes) { wires.push_back(counted.At(kind, axes).wire); });
+  ForEachRow([&](CollectiveKind kind, AxisSet axes) { wires.push_back(counted.At(kind, axes).wire); });
   RETURN_IF_ERROR(comm.AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(wires.data()), std::ssize(wires),
                                  DType::I64, ReduceOp::Sum));
   Traffic sum;
   std::string difference;
   size_t row = 0;
-  ForEachRow([&](OpKind kind, AxisSet axes) {
+  ForEachRow([&](CollectiveKind kind, AxisSet axes) {
     Traffic& here = counted.At(kind, axes);
     sum.calls += here.calls;
     sum.payload += here.payload;

@@ -6,7 +6,9 @@
 #include <set>
 #include <vector>
 
+#include "compiler/ops/op_facts.h"
 #include "compiler/plan/local_parameter.h"
+#include "compiler/plan/loops.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/finite.h"
@@ -31,10 +33,11 @@ struct Place {
 /// Of the forward, and of everything else.
 using Places = std::array<Place, 2>;
 
-/// What changes the state or the scalars, or only makes numbers for these. (A quotient is reported alone, and that of
-/// nothing by nothing is NaN.)
-constexpr std::array LeftOut{OpKind::SumSquares, OpKind::Control, OpKind::ClipFactor, OpKind::ReadScalar,
-                             OpKind::Divide,     OpKind::Adamw,   OpKind::Increment,  OpKind::Reset};
+/// What changes the state or the scalars, or only makes numbers for these, and what may be NaN and no fault.
+auto IsLeftOut(const Op& op) -> bool {
+  const OpFacts& facts = FactsOf(op);
+  return facts.update != UpdatePart::None || !ScalarsOf(op).empty() || facts.non_finite == NonFiniteResult::NaN;
+}
 
 struct ResultsOf : IgnoreFields {
   std::vector<ValueId> values;
@@ -47,11 +50,15 @@ struct ResultsOf : IgnoreFields {
 auto MayBeMinusInfinity(const Plan& plan) -> std::set<ValueId> {
   std::set<ValueId> values;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    if (const auto* lse = op.As<op::LogSumExp>()) {
-      values.insert(lse->lse);
+    if (FactsOf(op).non_finite == NonFiniteResult::MinusInfinity) {
+      for (const Access& access : AccessesOf(op.body)) {
+        if (access.kind != AccessKind::Read) {
+          values.insert(access.value);
+        }
+      }
     }
-    if (const auto* gather = op.As<op::AllGather>(); gather != nullptr && values.contains(gather->shard)) {
-      values.insert(gather->full);
+    if (const auto gather = CollectiveOf(op); gather && values.contains(gather->from)) {
+      values.insert(gather->to);
     }
   }
   return values;
@@ -85,7 +92,7 @@ class Watch {
 
 auto Watch::Wrap(size_t index, Kernel kernel) -> Kernel {
   const Op& op = binder_.plan().section(SectionKind::Step).ops[index];
-  if (std::ranges::find(LeftOut, op.kind()) != LeftOut.end()) {
+  if (IsLeftOut(op)) {
     return [](const Moment&) -> Status { return Success{}; };
   }
   ResultsOf fields;
@@ -180,7 +187,7 @@ auto NameOfResult(const Plan& plan, const Place& place) -> std::string {
   const Op& op = plan.section(SectionKind::Step).ops[static_cast<size_t>(place.op)];
   if (place.parameter >= 0) {
     const std::string& name = plan.parameters[ParameterId{place.parameter}].name;
-    return op.kind() == OpKind::AllGather ? name : "the gradient of " + name;
+    return FactsOf(op).collective == CollectiveKind::AllGather ? name : "the gradient of " + name;
   }
   const std::string& name = plan.values[ValueId{place.value}].name;
   return name.ends_with(Gradient) ? "the gradient of " + name.substr(0, name.size() - Gradient.size()) : name;
@@ -188,12 +195,11 @@ auto NameOfResult(const Plan& plan, const Place& place) -> std::string {
 
 /// Does a loop have this op?
 auto IsInLoop(const std::vector<Op>& ops, int64_t index) -> bool {
-  int depth = 0;
+  LoopTracker loops;
   for (int64_t i = 0; i < index; ++i) {
-    depth += ops[static_cast<size_t>(i)].As<op::Repeat>() != nullptr ? 1 : 0;
-    depth -= ops[static_cast<size_t>(i)].As<op::EndRepeat>() != nullptr ? 1 : 0;
+    loops.Enter(ops[static_cast<size_t>(i)]);
   }
-  return depth > 0;
+  return loops.in_loop();
 }
 
 auto TextOf(const Plan& plan, const Place& place, bool is_forward, int64_t rank) -> std::string {

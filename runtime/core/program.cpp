@@ -5,6 +5,8 @@
 #include <deque>
 #include <random>
 
+#include "compiler/ops/op_facts.h"
+#include "compiler/plan/loops.h"
 #include "compiler/plan/text.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/exceptions.h"
@@ -32,8 +34,8 @@ Program::Program(SectionKind section, Binder& binder, const Execution& execution
   int64_t count = 0;
   for (size_t i = 0; i < source.ops.size(); ++i) {
     const Op& op = source.ops[i];
-    const auto* release = op.As<op::Release>();
-    const bool only_says = release != nullptr || op.As<op::Carry>() != nullptr;
+    const BufferId released = ReleasedBufferOf(op.body);
+    const bool only_says = released.valid() || FactsOf(op).meaning == Meaning::Renamed;
     if (only_says && !keeps_all) {
       // Facts about memory; nothing happens.
       continue;
@@ -42,17 +44,17 @@ Program::Program(SectionKind section, Binder& binder, const Execution& execution
     BoundOp bound;
     bound.when = op.when;
     bound.index = static_cast<int32_t>(i);
-    if (const auto* repeat = op.As<op::Repeat>()) {
+    if (LoopEdgeOf(op) == LoopEdge::Begin) {
       bound.control = Control::RepeatBegin;
-      bound.count = count = repeat->count;
+      bound.count = count = LoopCountOf(op);
       body = ops_.size() + 1;
-    } else if (op.As<op::EndRepeat>() != nullptr) {
+    } else if (LoopEdgeOf(op) == LoopEdge::End) {
       bound.control = Control::RepeatEnd;
       bound.count = count;
       bound.body = body;
-    } else if (release != nullptr) {
+    } else if (released.valid()) {
       bound.control = Control::Release;
-      bound.released = release->buffer;
+      bound.released = released;
     } else if (only_says) {
       bound.control = Control::Nothing;
     } else {

@@ -180,7 +180,7 @@ auto TryAllReduce(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t 
 }
 
 /// What the plan's ops sent over `axes` by the counts.
-auto TrafficOver(const HostCommunicator& comm, OpKind kind, AxisSet axes) -> Traffic {
+auto TrafficOver(const HostCommunicator& comm, CollectiveKind kind, AxisSet axes) -> Traffic {
   TrafficTable table = comm.traffic();
   return table.At(kind, axes);
 }
@@ -201,14 +201,14 @@ auto TryAllReduceOfPlan(const World& world, HostCommunicator& comm, AxisSet axes
     } else {
       span = {.data = reinterpret_cast<std::byte*>(mine.data()), .bytes = bytes};
     }
-    const Traffic before = TrafficOver(comm, OpKind::AllReduce, axes);
+    const Traffic before = TrafficOver(comm, CollectiveKind::AllReduce, axes);
     const Traffic small = comm.small_traffic();
     RETURN_IF_FAILED(comm.AllReduce(axes, span, dtype));
     RETURN_IF_TEXT(Difference(by_slices ? "all_reduce by slices" : "all_reduce as it is", axes,
                               reinterpret_cast<T*>(span.data), want));
     // The peers are through: this must reach nobody.
     std::memset(span.data, 0xff, static_cast<size_t>(bytes));
-    const Traffic after = TrafficOver(comm, OpKind::AllReduce, axes);
+    const Traffic after = TrafficOver(comm, CollectiveKind::AllReduce, axes);
     int64_t wire = after.wire - before.wire;
     RETURN_IF_FAILED(comm.AllReduce(axes, reinterpret_cast<std::byte*>(&wire), 1, DType::I64, ReduceOp::Sum));
     const int64_t planned = bytes * (size - 1) * (by_slices ? 2 : size);

@@ -112,7 +112,8 @@ TEST_P(Invariants, TheReportCountsCommunication) {
   const Plan& plan = PlanOfCase();
   CommunicationSums reported;
   for (const Communication& row : Explain(plan).step_communication) {
-    reported[{row.op, row.axes.bits, row.dtype}] = {row.count, row.payload.value, row.wire(plan.mesh).value};
+    reported[{*FromText<OpKind>(ToText(row.op)), row.axes.bits, row.dtype}] = {row.count, row.payload.value,
+                                                                               row.wire(plan.mesh).value};
   }
   EXPECT_TRUE(reported == SumStepCommunication(plan));
 }

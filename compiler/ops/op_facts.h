@@ -1,0 +1,245 @@
+// What passes, verifier, explain and runtime ask about an op besides its shapes, cost and VJP, as data. Each op's file
+// defines its facts: `const OpFacts op::Matmul::Facts{.work = Work::Product};`. No one outside of that file asks which
+// op it is; a fact that is not set has the meaning of its default.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Peers read the operand of a collective where it lies, and so it lies in an arena that they can read. IfGradients:
+/// only where it is a slice of gradients; what is small goes through the communicator's own memory.
+enum class PeerReads : uint8_t { None, Operand, IfGradients };
+
+/// Which stream an op runs on. Axes: the stream of the axes of its group, where peers read its operand, else Compute.
+enum class StreamClass : uint8_t { Compute, Axes, Host };
+
+/// What the bytes that an op writes are, for those who follow what a value is made of.
+enum class Meaning : uint8_t {
+  /// What the op computes of its operands.
+  Computed,
+  /// The op moves no bytes: it names those of its operand anew.
+  Renamed,
+  /// Those of its operand.
+  Copied,
+  /// Those of its operand, in another type; the same bytes where the types are one.
+  Cast,
+  /// The sum of its two operands.
+  Sum,
+  /// The first operand divided by the second.
+  Quotient,
+  /// The same number everywhere: its `value`.
+  Constant,
+};
+
+/// Work that recompute policies name: the products of matrices, and attention.
+enum class Work : uint8_t { Other, Product, Attention };
+
+/// What an op does to the state of a sub-vector (its `sub_vector`), or to the checkpoint that holds the state.
+enum class StateUse : uint8_t {
+  None,
+  Draw,
+  Load,
+  Update,
+  CheckFinite,
+  BeginSave,
+  Save,
+  CommitSave,
+  Restore,
+  RestoreScalars,
+};
+/// The op writes to the checkpoint that is being saved: such ops run in the order of the section.
+constexpr auto WritesCheckpoint(StateUse use) -> bool {
+  return use == StateUse::BeginSave || use == StateUse::Save || use == StateUse::CommitSave;
+}
+
+/// The part of an op in the update: the squares of gradients, the factor that clips by their sum, the update itself.
+enum class UpdatePart : uint8_t { None, Squares, Clip, Apply };
+
+/// What an op does with a scalar. SetByRank: each rank to a number of its own. SetByAll: all ranks to the same.
+enum class ScalarEffect : uint8_t { Read, Add, Reset, SetByRank, SetByAll };
+struct ScalarFact {
+  std::string_view field;
+  ScalarEffect effect = ScalarEffect::Read;
+};
+
+/// Numbers that are not finite and no fault: minus infinity where a rank has no column of the vocabulary; NaN for a
+/// mean of nothing.
+enum class NonFiniteResult : uint8_t { Fault, MinusInfinity, NaN };
+
+/// A matrix whose rows or columns are the vocabulary, and the ids that pick from them. `vocab_axes` and `head` of the
+/// op say how it is cut and whose vocabulary it is.
+struct VocabularyFact {
+  std::string_view matrix;
+  bool by_rows = false;
+  /// The field that holds the ids; empty where there is none.
+  std::string_view ids;
+  /// The ids are tokens, each an address. Targets may be -1, which says that there is none.
+  bool as_tokens = false;
+
+  auto is_set() const -> bool { return !matrix.empty(); }
+};
+
+/// A size of the model, or a number of it, as an op shows it.
+enum class ModelKey : uint8_t { Hidden, Heads, KvHeads, HeadDim, Ffn, Seq, NormEps, RopeFrequency };
+struct ModelFact {
+  ModelKey key = ModelKey::Hidden;
+  /// Of a value: the size of its dim `dim` (-1: the last) times `times`, in units of the attribute `unit` where that is
+  /// set. Else an attribute itself.
+  std::string_view field;
+  std::optional<int> dim;
+  int64_t times = 1;
+  std::string_view unit;
+  /// The rank has its part of it over tp.
+  bool is_cut = false;
+};
+
+/// A set of sections.
+struct SectionSet {
+  uint8_t bits = 0;
+
+  constexpr SectionSet() = default;
+  constexpr SectionSet(std::initializer_list<SectionKind> sections) {
+    for (const SectionKind section : sections) {
+      bits = static_cast<uint8_t>(bits | 1U << static_cast<unsigned>(section));
+    }
+  }
+  static constexpr auto All() -> SectionSet {
+    using enum SectionKind;
+    return {Constants, Init, Restore, Data, Step, Eval, Save};
+  }
+  constexpr auto Has(SectionKind section) const -> bool { return (bits >> static_cast<unsigned>(section) & 1U) != 0; }
+};
+
+struct OpFacts {
+  /// Where the op may stand.
+  SectionSet sections = {SectionKind::Step, SectionKind::Eval};
+  /// Where it may write bytes that outlive a section: state, constants, samples.
+  SectionSet lasting = {};
+  /// The first value that the op reads is what each rank brings, the first that it writes is what each gets; `axes` is
+  /// the group.
+  CollectiveKind collective = CollectiveKind::None;
+  PeerReads peer_reads = PeerReads::None;
+  StreamClass stream = StreamClass::Compute;
+  Meaning meaning = Meaning::Computed;
+  Work work = Work::Other;
+  StateUse state = StateUse::None;
+  UpdatePart update = UpdatePart::None;
+  NonFiniteResult non_finite = NonFiniteResult::Fault;
+  /// Reads samples of the data from `sample` on.
+  bool loads_samples = false;
+  /// Ends a forward: turns `logits` into a term of the loss.
+  bool is_loss = false;
+  /// What it writes in f64 is a sum over samples.
+  bool sums_samples = false;
+  /// What it keeps up to date is as sound where a predicate leaves the op out.
+  bool may_be_left_out = false;
+  VocabularyFact vocabulary;
+  std::array<ScalarFact, 3> scalars;
+  std::array<ModelFact, 4> model;
+};
+
+auto FactsOf(OpKind kind) -> const OpFacts&;
+inline auto FactsOf(const OpBody& body) -> const OpFacts& { return FactsOf(static_cast<OpKind>(body.index())); }
+inline auto FactsOf(const Op& op) -> const OpFacts& { return FactsOf(op.body); }
+
+// Fields by name, for who has a fact that names one.
+
+/// The value of a field that is read, written or both. Invalid where the op has no such field or it is not set.
+auto ValueIn(const OpBody& body, std::string_view field) -> ValueId;
+
+template <class T>
+struct AttributeFinder : IgnoreFields {
+  explicit AttributeFinder(std::string_view the_name) : name(the_name) {}
+  std::string_view name;
+  const T* found = nullptr;
+  template <class Other>
+  auto Attr(std::string_view own, const Other& value) -> void {
+    if constexpr (std::is_same_v<Other, T>) {
+      found = own == name ? &value : found;
+    }
+  }
+};
+
+/// The attribute of this name and type; null where the op has none.
+template <class T>
+auto AttributeOf(const OpBody& body, std::string_view name) -> const T* {
+  AttributeFinder<T> finder(name);
+  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, finder); });
+  return finder.found;
+}
+
+/// A collective that moves values.
+struct Collective {
+  CollectiveKind kind;
+  /// What each rank brings, and what each gets.
+  ValueId from;
+  ValueId to;
+  AxisSet axes;
+};
+/// Nothing for an op that is none, or moves no value (Agree).
+auto CollectiveOf(const Op& op) -> std::optional<Collective>;
+
+/// Does an op take part in a meeting of ranks?
+inline auto IsCollective(const Op& op) -> bool { return FactsOf(op).collective != CollectiveKind::None; }
+
+/// Do peers read the operand of the op where it lies?
+auto PeersRead(const OpBody& body, const Plan& plan) -> bool;
+
+/// What an op reads and writes that moves bytes as they are, or names them anew.
+struct Movement {
+  ValueId from;
+  ValueId to;
+};
+/// Of an op that copies its operand, byte for byte.
+auto CopyOf(const Op& op) -> std::optional<Movement>;
+/// Of an op that names the bytes of a loop's last pass as those of its first.
+auto CarryOf(const Op& op) -> std::optional<Movement>;
+/// Of an op that writes its operand in another type, or in the same.
+auto CastOf(const Op& op) -> std::optional<Movement>;
+/// What an op divides, and by what.
+struct Quotient {
+  ValueId dividend;
+  ValueId divisor;
+};
+auto QuotientOf(const Op& op) -> std::optional<Quotient>;
+/// The number that an op writes everywhere; nothing where it writes another thing.
+auto ConstantOf(const Op& op) -> std::optional<double>;
+
+/// What an op that loads samples reads, and where to.
+struct SampleLoad {
+  Split split;
+  const RankExpr* sample;
+  HeadId head;
+  /// Invalid where it loads targets alone.
+  ValueId tokens;
+  ValueId targets;
+};
+auto SampleLoadOf(const Op& op) -> std::optional<SampleLoad>;
+
+/// What an op does with a scalar of the plan.
+struct ScalarUse {
+  std::string_view field;
+  ScalarId scalar;
+  ScalarEffect effect;
+};
+using ScalarUses = InPlaceVector<ScalarUse, 3>;
+auto ScalarsOf(const Op& op) -> ScalarUses;
+
+/// The sub-vector, the role and the value of state that an op uses.
+struct StateTouch {
+  SubVectorId sub_vector;
+  StateRole role;
+  ValueId value;
+};
+/// Requires: the op has `sub_vector`. Its role is that of the parameters where the op has no `role`.
+auto StateTouchOf(const Op& op) -> StateTouch;
+
+}  // namespace shardc

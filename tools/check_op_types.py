@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Counts the places outside of an op's own files that ask which op they have before them, against tools/op_types.txt.
+
+    check_op_types.py [SOURCE_DIRECTORY]
+
+A place is a line of compiler/ or runtime/ that names the type or the kind of a concrete op in a question: As<op::,
+get_if<op::, holds_alternative<op::, is_same_v<..., op:: and OpKind::. The files of an op, compiler/ops/<mnemonic>.* and
+runtime/kernels/**/<mnemonic>.*, may. Exit code 1 where a file has more or fewer places than the list says.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+QUESTION = re.compile(r"(As<op::|get<op::|get_if<op::|holds_alternative<op::|is_same_v<[^>]*\bop::|same_as<[^>]*\bop::|\bOpKind::)")
+MOST = 30
+
+
+def own_files(root):
+    rows = (root / "schemas" / "ops.def").read_text()
+    return set(re.findall(r"^OP\(\w+, (\w+),", rows, re.MULTILINE))
+
+
+def allowed(path):
+    places = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        match = re.fullmatch(r"(\S+): (\d+)\s+(\S.*)", line)
+        if not match:
+            sys.exit(f"{path}:{number}: expected FILE: PLACES  reason")
+        places[match[1]] = int(match[2])
+    return places
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    mnemonics = own_files(root)
+    found = collections.Counter()
+    for folder in ("compiler", "runtime"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".cpp", ".h") or path.stem in mnemonics:
+                continue
+            for line in path.read_text().splitlines():
+                found[str(path.relative_to(root))] += len(QUESTION.findall(line.split("//")[0]))
+    found = +found
+    places = allowed(root / "tools" / "op_types.txt")
+    faults = []
+    for file in sorted(set(found) | set(places)):
+        if found[file] != places.get(file, 0):
+            faults.append(f"{file}: {found[file]} places ask which op they have, tools/op_types.txt allows {places.get(file, 0)}")
+    if sum(places.values()) > MOST:
+        faults.append(f"tools/op_types.txt allows {sum(places.values())} places, more than {MOST}")
+    print("\n".join(faults) or f"{sum(found.values())} places ask which op they have, of {MOST} at most")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
