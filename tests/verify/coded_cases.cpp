@@ -96,6 +96,8 @@ auto CodedCases() -> std::vector<CodedCase> {
     }
   });
   add("a learning-rate scale without bound", "not-finite", [](Plan& p) { p.groups[GroupId{0}].lr_scale = INFINITY; });
+  add("more ops than a plan can have", "too-many",
+      [](Plan& p) { p.section(SectionKind::Step).ops.resize(static_cast<size_t>(MostOps) + 1); });
   add("fewer events than none", "too-many", [](Plan& p) { p.num_events = -1; });
   add("more scalars than a plan can have", "too-many", [](Plan& p) {
     while (p.scalars.size() <= MostScalars) {
