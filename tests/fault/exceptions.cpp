@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "runtime/core/runner.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/training.h"
 
@@ -29,6 +30,8 @@ struct Thrown {
 
 auto LaunchThatThrows(const Training& training, SectionKind where, bool when_bound, const std::function<void()>& raise)
     -> Thrown {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   const Plan plan = training.Compile();
   const auto& ops = plan.section(where).ops;
   const auto first = std::ranges::find_if(ops, [](const Op& op) { return op.As<op::Matmul>() != nullptr; });

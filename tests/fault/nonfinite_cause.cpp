@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/core/find_nonfinite.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/fault/state_elements.h"
 #include "tests/fault/zero_stream.h"
@@ -46,6 +47,8 @@ auto StateBytesOf(const Plan& plan, RankRunner& runner) -> std::vector<std::byte
 auto CauseOf(const Training& training, const Plan& plan, const Prepare& prepare,
              const std::function<void(RankContext&)>& change = {}, const Prepare& after = {})
     -> std::vector<std::string> {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   std::vector<std::string> texts(static_cast<size_t>(plan.mesh.num_ranks()));
   const auto result =
       LaunchThreads(plan, {.run_dir = training / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/fault/state_elements.h"
 #include "tests/support/training.h"
@@ -50,6 +51,8 @@ TEST(NonfiniteState, IsNotSavedAndTheLastFiniteCheckpointStays) {
 /// Takes a step, writes a number over an element of the last rank's, and saves; what each rank says of that.
 auto SaveWith(const Plan& plan, const Training& training, const std::string& run, const StateElement& at, float value)
     -> std::vector<std::string> {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   std::vector<std::string> messages(static_cast<size_t>(plan.mesh.num_ranks()));
   const auto result = LaunchThreads(plan, {.run_dir = training / run}, [&](RankContext& context) -> ErrorOr<ExitCode> {
     auto created = RankRunner::Create(context);
@@ -118,6 +121,8 @@ struct SkipRun {
   int64_t steps = 0;
 };
 auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_steps, const Sets& sets) -> SkipRun {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   const Plan plan = training.Compile(sets);
   SkipRun run;
   const auto result =

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runtime/core/runner.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/training.h"
 
@@ -70,6 +71,8 @@ auto Inject(const Flip& flip, RankContext& context) -> void {
 /// What each rank says that begins or comes back.
 auto ErrorsOf(const Plan& plan, const std::string& run_dir, const std::optional<Flip>& flip)
     -> std::vector<std::string> {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   std::vector<std::string> errors(static_cast<size_t>(plan.mesh.num_ranks()));
   const auto code = LaunchThreads(plan, {.run_dir = run_dir}, [&](RankContext& context) -> ErrorOr<ExitCode> {
     if (flip) {
@@ -178,6 +181,8 @@ struct Found {
 
 /// What comes of a run in which a bit is turned over at the end of step 3.
 auto RunWithFlip(const Training& training, const Flip& flip, const std::string& run, const Sets& sets) -> Found {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   const Plan plan = training.Compile(sets);
   testing::internal::CaptureStderr();
   const auto code = LaunchLocal(plan, {.run_dir = training / run}, [&](RankContext& context) {

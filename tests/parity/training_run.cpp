@@ -8,6 +8,7 @@
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/model_sizes.h"
 #include "runtime/core/runner.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/kernel_fixture.h"
 #include "tests/support/owned_runs.h"
@@ -266,6 +267,8 @@ class Trainer {
 }  // namespace
 
 auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   const TemporaryFolder folder;
   const auto [recipe, plan] = CompileCase(training_case, folder / "parity.toml");
   TrainingRun run{.shape = ShapeOf(plan), .stream = RandomTokens(training_case.num_tokens, 11, plan.data.vocab)};

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 
 namespace shardc {
@@ -60,6 +61,8 @@ auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr
 }  // namespace
 
 auto RunInProcess(const Plan& plan, int64_t steps, const std::function<void(RankContext&)>& prepare) -> InProcessRun {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   InProcessRun run;
   run.errors.resize(static_cast<size_t>(plan.mesh.num_ranks()));
   run.states.resize(run.errors.size());

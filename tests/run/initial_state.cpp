@@ -39,6 +39,8 @@ using Wrap = std::function<Kernel(SectionKind, size_t, Kernel)>;
 /// Begins or comes back on threads; `wrap_on` says what goes round the kernels of a rank.
 auto Start(const Plan& plan, const std::string& run_dir, const std::function<Wrap(int64_t rank)>& wrap_on = {})
     -> Started {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   Started started;
   started.errors.resize(static_cast<size_t>(plan.mesh.num_ranks()));
   std::mutex mutex;
@@ -192,6 +194,7 @@ struct Fault {
 
 /// What is said of n elements of a rule with a fault; empty where they pass.
 auto Verdict(const std::string& rule, int64_t n, uint64_t seed, const Fault& fault = {}) -> std::string {
+  // Compiled once for all elements, and not once per verdict.
   static const auto kernels = SharedInitKernels();
   Plan plan;
   plan.parameters.Add({.name = "w", .shape = {n}, .init = rule});

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "runtime/core/runner.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/owned_runs.h"
 #include "tests/support/training.h"
@@ -82,6 +83,8 @@ struct Stretch {
 
 /// Begins or comes back in a run directory, takes `steps` steps and saves.
 auto RunStretch(const Plan& plan, const std::string& run_dir, int64_t steps, Stretch& stretch) -> void {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   const auto run = [&](RankContext& context) -> Status {
     auto made = RankRunner::Create(context);
     if (!made) {

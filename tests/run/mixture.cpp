@@ -11,6 +11,7 @@
 
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
+#include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/plan_samples.h"
 #include "tests/support/training.h"
@@ -124,6 +125,8 @@ TEST(MixedRun, LongerRunGoesOnWhereItsWeightsSayTheSame) {
 
 /// The sequences of each step, over all ranks, sorted.
 auto SamplesOf(const Plan& plan, int64_t steps) -> std::vector<std::vector<std::vector<int32_t>>> {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
   std::vector<std::vector<std::vector<int32_t>>> samples(static_cast<size_t>(steps));
   std::mutex mutex;
   const auto code = LaunchThreads(plan, {}, [&](RankContext& context) -> ErrorOr<ExitCode> {
