@@ -20,8 +20,9 @@ auto Contribution(int64_t rank, uint64_t round, int64_t count) -> std::vector<T>
   std::vector<T> values(static_cast<size_t>(count));
   for (T& value : values) {
     // Of very different sizes, so that the order of a sum shows.
-    const double mantissa = std::uniform_real_distribution<double>(-1, 1)(random);
-    const int exponent = std::uniform_int_distribution<int>(-6, 20)(random);
+    const uint64_t bits = random();
+    const double mantissa = static_cast<double>(static_cast<int64_t>(bits)) * 0x1p-63;
+    const auto exponent = static_cast<int>(bits % 27) - 6;
     value = static_cast<T>(std::ldexp(mantissa, exponent));
   }
   return values;
