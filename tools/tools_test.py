@@ -43,6 +43,23 @@ class ToolsTest(unittest.TestCase):
             self.assertIn("compiler/base/ids.h:1", result.stdout)
             self.assertIn(message, result.stdout)
 
+    def test_slow_tests(self):
+        self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
+        self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")
+        check = (sys.executable, ROOT / "tools" / "check_slow_tests.py", self.folder)
+        for patterns, message in {
+            "# a\nA.Long\n*/B.OfMany/*\n*/large\nC.*\n": "",
+            "C.*\nA.Lnog\n": "A.Lnog fits no test",
+            "C.*\nB.OfMany\n": "B.OfMany fits no test",
+            "C.*\nA.Long\nA.Long\n": "A.Long stands there twice",
+            "A.Long\n": "C.Rounds, of a file *_slow.cpp, is missing",
+            "C.*\nA.*\n*/B.OfMany/*\n": "of tests/a nothing is quick",
+        }.items():
+            self.write("tests/slow.txt", patterns)
+            result = run(*check)
+            self.assertEqual(result.stdout, message and f"tests/slow.txt: {message}\n")
+            self.assertEqual(result.returncode, 1 if message else 0)
+
     def test_top_level(self):
         self.write("notes.txt", "")
         result = run(sys.executable, ROOT / "tools" / "check_top_level.py", self.folder)

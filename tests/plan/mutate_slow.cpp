@@ -9,7 +9,7 @@
 namespace shardc {
 namespace {
 
-TEST(MutatedPlans, AreReadAndJudgedInBoundedTime) {
+TEST(MutatedPlans, ManyAreReadAndJudgedInBoundedTime) {
   constexpr int NumMutants = 20'000;
   const std::string text =
       PrintPlan(CompileSample({"model.layers=1", "recompute.policy=\"full\"", "shard.reshard_after_forward=true"}));
