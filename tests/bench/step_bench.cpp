@@ -11,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <numeric>
 
 #include "compiler/check/check_recipe.h"
@@ -56,9 +57,9 @@ auto PlanOf(const std::string& folder, int64_t layers, int64_t hidden, int64_t f
   return *std::move(plan);
 }
 
-/// Median of `count` steps of rank 0, in seconds, two steps before them left out.
-auto MedianStep(const Plan& plan, const std::string& folder, int count) -> double {
-  std::vector<double> seconds;
+/// Begins a run of the plan, ranks as threads, and has each go on with `steps`.
+auto OnRanks(const Plan& plan, const std::string& folder, const std::function<Status(RankRunner&, int64_t rank)>& steps)
+    -> void {
   LaunchOptions options;
   options.run_dir = folder + "/run";
   const auto code = LaunchThreads(plan, options, [&](RankContext& context) -> ErrorOr<ExitCode> {
@@ -66,23 +67,33 @@ auto MedianStep(const Plan& plan, const std::string& folder, int count) -> doubl
     if (!runner) {
       return runner.error();
     }
-    const auto begun = (*runner)->Begin();
-    if (!begun) {
-      return begun.error();
-    }
-    for (int i = 0; i < count + 2; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      const auto halt = (*runner)->Step();
-      if (!halt) {
-        return halt.error();
-      }
-      if (context.rank == 0 && i >= 2) {
-        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-      }
-    }
+    RETURN_IF_ERROR((*runner)->Begin());
+    RETURN_IF_ERROR(steps(**runner, context.rank));
     return ExitCode::Ok;
   });
   CHECK(code.ok(), "{}", code.error().message);
+  CHECK(*code == ExitCode::Ok, "exit code {}", static_cast<int>(*code));
+}
+
+/// Takes `count` steps, and adds what each took to `seconds` unless that is null.
+auto TakeSteps(RankRunner& runner, int count, std::vector<double>* seconds) -> Status {
+  for (int i = 0; i < count; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    RETURN_IF_ERROR(runner.Step());
+    if (seconds != nullptr) {
+      seconds->push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+  }
+  return Success{};
+}
+
+/// Median of `count` steps of rank 0, in seconds, two steps before them left out.
+auto MedianStep(const Plan& plan, const std::string& folder, int count) -> double {
+  std::vector<double> seconds;
+  OnRanks(plan, folder, [&](RankRunner& runner, int64_t rank) -> Status {
+    RETURN_IF_ERROR(TakeSteps(runner, 2, nullptr));
+    return TakeSteps(runner, count, rank == 0 ? &seconds : nullptr);
+  });
   std::nth_element(seconds.begin(), seconds.begin() + count / 2, seconds.end());
   return seconds[static_cast<size_t>(count / 2)];
 }
@@ -137,8 +148,8 @@ class BusyNeighbour {
   pid_t pid_;
 };
 
-auto MeanOf(const std::vector<double>& values) -> double {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+auto MeanMillisecondsOf(const std::vector<double>& seconds) -> double {
+  return 1e3 * std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
 }
 
 /// Rounds of some steps alone and as many beside the neighbour. The counters are means over all steps.
@@ -149,43 +160,20 @@ auto Neighbour(benchmark::State& state, int64_t threads, const char* compute) ->
   const Plan plan = PlanOf(workplace.path(), 4, 256, 768, 4096, 4, "none", 1, threads, compute);
   std::vector<double> alone;
   std::vector<double> beside;
-  LaunchOptions options;
-  options.run_dir = workplace.path() + "/run";
   for (auto _ : state) {
-    const auto code = LaunchThreads(plan, options, [&](RankContext& context) -> ErrorOr<ExitCode> {
-      auto runner = RankRunner::Create(context);
-      if (!runner) {
-        return runner.error();
-      }
-      const auto begun = (*runner)->Begin();
-      if (!begun) {
-        return begun.error();
-      }
-      const auto time_steps = [&](std::vector<double>* milliseconds) -> Status {
-        for (int i = 0; i < StepsOfRound; ++i) {
-          const auto start = std::chrono::steady_clock::now();
-          RETURN_IF_ERROR((*runner)->Step());
-          const double took =
-              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-          if (milliseconds != nullptr) {
-            milliseconds->push_back(took);
-          }
-        }
-        return Success{};
-      };
-      RETURN_IF_ERROR(time_steps(nullptr));
+    OnRanks(plan, workplace.path(), [&](RankRunner& runner, int64_t) -> Status {
+      RETURN_IF_ERROR(TakeSteps(runner, StepsOfRound, nullptr));
       for (int round = 0; round < Rounds; ++round) {
-        RETURN_IF_ERROR(time_steps(&alone));
+        RETURN_IF_ERROR(TakeSteps(runner, StepsOfRound, &alone));
         const BusyNeighbour neighbour;
-        RETURN_IF_ERROR(time_steps(&beside));
+        RETURN_IF_ERROR(TakeSteps(runner, StepsOfRound, &beside));
       }
-      return ExitCode::Ok;
+      return Success{};
     });
-    CHECK(code.ok() && *code == ExitCode::Ok, "steps beside a neighbour");
   }
-  state.counters["alone_ms"] = MeanOf(alone);
-  state.counters["beside_ms"] = MeanOf(beside);
-  state.counters["ratio"] = MeanOf(beside) / MeanOf(alone);
+  state.counters["alone_ms"] = MeanMillisecondsOf(alone);
+  state.counters["beside_ms"] = MeanMillisecondsOf(beside);
+  state.counters["ratio"] = MeanMillisecondsOf(beside) / MeanMillisecondsOf(alone);
 }
 BENCHMARK_CAPTURE(Neighbour, one_thread_fp32, 1, "fp32")->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK_CAPTURE(Neighbour, two_threads_fp32, 2, "fp32")->Iterations(1)->Unit(benchmark::kSecond);
