@@ -69,9 +69,10 @@ static auto SchemesText() -> std::string {
 auto ExprReference() -> std::string {
   return fmt::format(
       "## Names\n\n{}\n"
-      "## Functions\n\nNumbers in, a number or a distribution out. Angles are in radians; `n`, `begin` and `decay` of "
-      "schedules are\nnumbers of steps; everything else is a pure number. The functions have the same bits on every "
-      "machine. Each is off by\nat most the error of its row, which a test measures with MPFR.\n\n{}\n"
+      "## Functions\n\nA function takes numbers and returns a number or a distribution. Angles are in radians. `n`, "
+      "`begin` and "
+      "`decay` of\nschedules are numbers of steps. All other numbers have no unit. The functions have the same bits on "
+      "every machine. A\ntest with MPFR measures that no function is off by more than the error of its row.\n\n{}\n"
       "### Written in the language\n\n{}\n"
       "## Schemes of init rules\n{}",
       NamesText(), FunctionsText(false), FunctionsText(true), SchemesText());
