@@ -201,7 +201,7 @@ auto StartText(const Report& report) -> std::string {
                      Counted(use.generated_elements, "element"));
 }
 
-/// Nothing of one stream.
+/// Empty if the plan reads one stream.
 auto MixtureText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   const MixtureUse& mixture = report.mixture;

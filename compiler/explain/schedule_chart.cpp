@@ -1,4 +1,5 @@
-// A schedule is looked at in many steps; each column of the chart shows one of them, and the most is that of all.
+// A schedule is evaluated at many steps. Each column of the chart shows one of these steps; the maximum is taken over
+// all of them.
 
 #include "compiler/explain/schedule_chart.h"
 

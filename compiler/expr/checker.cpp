@@ -1,6 +1,6 @@
 // One loop over the nodes, operands first. An operand of the wrong type is reported at its own place; the operation
-// then counts as what it would have been. What is made of a number that is drawn is drawn: a distribution; so is what
-// `if` chooses, where one branch is.
+// then has the type that it would have with sound operands. An operation with a distribution among its operands is a
+// distribution; so is an `if` with one in either branch.
 
 #include "compiler/expr/checker.h"
 
@@ -98,7 +98,7 @@ class Checker {
     return ExprFunctionRows()[static_cast<size_t>(call.row)].result;
   }
 
-  /// The type of an operation on numbers: drawn anew where an operand, from `first` on, is.
+  /// The type of an operation on numbers: a distribution if any operand from `first` on is one, else a number.
   auto NumberOrDraw(const ExprNode& node, size_t first = 0) const -> ExprType {
     const bool draws = std::any_of(node.operands.begin() + static_cast<std::ptrdiff_t>(first), node.operands.end(),
                                    [&](ExprNodeId operand) { return types_[operand] == ExprType::Distribution; });

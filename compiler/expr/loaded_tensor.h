@@ -1,4 +1,4 @@
-// A tensor of a checkpoint, as those see it who evaluate rules that read it.
+// A checkpoint tensor as init rules read it.
 #pragma once
 
 #include <cstdint>

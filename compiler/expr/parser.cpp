@@ -160,7 +160,7 @@ class Parser : TokenCursor {
                                            : ParseChain(OrOperators, &Parser::ParseAnd);
   }
 
-  /// The body is what a `let` is: it only gives the name a meaning there.
+  /// A `let` is its body, parsed with the name bound; it adds no node.
   auto ParseLet() -> ExprNodeId {
     const Level level(*this);
     if (level.TooDeep()) {

@@ -19,8 +19,8 @@
 namespace shardc {
 
 /// Resume: parameters, moments, scalars, the data's position. Parameters: for evaluation, which needs no moments and no
-/// data. Seed: the tensors that a first start reads; which go where was decided when the plan was made, for the very
-/// manifest that the plan names.
+/// data. Seed: the tensors that a first start reads. The plan fixes which tensor goes where, for the manifest whose
+/// digest it holds.
 enum class ReadPurpose : uint8_t { Resume, Parameters, Seed };
 
 struct CheckpointReaderOptions {
@@ -55,8 +55,8 @@ class CheckpointReader {
   }
   /// Value of a scalar of kind State. Errors: not in the checkpoint.
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
-  /// A stretch of a logical tensor, whatever pieces it was saved in. Where it was saved as another type than asked for,
-  /// of f32 and bf16, it is widened, or rounded to the nearest, ties to even.
+  /// Elements of a logical tensor, whatever pieces they were saved in. If they were saved in another type than `dtype`,
+  /// they are widened from bf16 to f32, or rounded to the nearest bf16, ties to even.
   auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype, void* out) -> Status;
   /// A parameter's tensor, to be read at any place; it lives as long as the reader. What is read counts only if
   /// CheckMapped succeeds after it.

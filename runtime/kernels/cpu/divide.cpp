@@ -1,5 +1,5 @@
-// divide: one f64 by another, by the rules of IEEE 754 (0 / 0 is NaN: the mean of nothing). Added onto a sum, the mean
-// of nothing is no term of it.
+// divide: one f64 by another, by the rules of IEEE 754 (0 / 0 is NaN: the mean of nothing). When the op adds to a sum,
+// 0 / 0 adds nothing.
 #include "runtime/kernels/cpu/operand.h"
 
 namespace shardc {
