@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "compiler/base/exit_code_text.h"
 #include "compiler/base/printable.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
@@ -12,11 +13,11 @@
 namespace shardc {
 
 static constexpr Subcommand Subcommands[] = {
-    {"check", "report every error of a recipe, or of a plan",
+    {"check", "report every error in a recipe or a plan",
      "  shardc check --set mesh.dp=4 recipe.toml\n  shardc check recipe.plan", DeclareCheck},
-    {"plan", "make the plan of a recipe, or explain what it, or a plan, will cost",
+    {"plan", "make the plan of a recipe, or explain what a recipe or a plan will cost",
      "  shardc plan recipe.toml -o recipe.plan\n  shardc plan --explain recipe.toml", DeclarePlan},
-    {"run", "train as a recipe or a plan says; a run that was stopped continues",
+    {"run", "train from a recipe or a plan; a run that was stopped continues",
      "  shardc run recipe.toml\n  shardc run recipe.plan --run-dir /tmp/run", DeclareRun},
     {"eval", "evaluate a checkpoint on the held-out tokens",
      "  shardc eval recipe.toml --checkpoint runs/recipe/checkpoints/step-00000400\n"
@@ -24,21 +25,13 @@ static constexpr Subcommand Subcommands[] = {
      DeclareEval},
     {"tokenize", "make a token file",
      "  shardc tokenize --bytes book.txt -o book.bin\n  shardc tokenize --bytes *.txt -o all.bin", DeclareTokenize},
-    {"help", "explain a diagnostic, recipe key, op, pass or function",
+    {"help", "explain a diagnostic, a recipe key, an op, a pass or a function",
      "  shardc help heads-not-divisible\n  shardc help optimizer.lr", DeclareHelp},
     {"schema", "print the JSON schema of recipes, for editors", "  shardc schema\n  shardc schema > recipe.schema.json",
      DeclareSchema},
     {"docs", "print a generated page of the documentation", "  shardc docs --errors\n  shardc docs --recipe",
      DeclareDocs, true},
 };
-
-static constexpr const char* ExitCodeTable =
-    "Exit codes:\n"
-    "  0  ok                     5  checkpoint missing or damaged\n"
-    "  1  internal fault         6  environment (peers, files)\n"
-    "  2  usage                  7  training diverged\n"
-    "  3  recipe, plan rejected 75  stopped by a signal, and saved\n"
-    "  4  does not fit       128+n  killed by signal n";
 
 auto CommandOptions::Positional(const std::string& name, std::string& value, const std::string& doc, bool is_required)
     -> void {
@@ -75,7 +68,7 @@ auto CommandOptions::Flag(const std::string& flags, bool& value, const std::stri
   app_.add_flag(flags, value, doc);
 }
 
-/// Of the subcommand that was named, or else of the program: two examples first.
+/// The help of the named subcommand, which begins with two examples; without a subcommand, the help of the program.
 static auto HelpText(CLI::App& app) -> std::string {
   const auto used = app.get_subcommands();
   if (used.empty()) {
@@ -101,21 +94,23 @@ auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {
   app.name("shardc");
   app.description(
       "  shardc plan --explain recipe.toml\n  shardc run recipe.toml\n\n"
-      "Compiles recipes of training runs into plans, and carries them out.");
-  app.footer(ExitCodeTable);
+      "Compiles recipes of training runs into plans, and runs the plans.");
+  app.footer(ExitCodeTable());
   app.get_formatter()->column_width(40);
   app.set_help_flag("-h,--help", "print this help");
   bool version = false;
   std::string version_format = "text";
   app.add_flag("--version", version, "print the version");
-  app.add_option("--format", version_format, "of the version")->check(CLI::IsMember({"text", "json"}))->type_name("");
+  app.add_option("--format", version_format, "format of the version")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("");
 
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Subcommand& subcommand : Subcommands) {
     CLI::App* command = app.add_subcommand(std::string(subcommand.name), std::string(subcommand.doc));
     CommandOptions options(*command);
     actions.emplace_back(command, subcommand.declare(options));
-    command->footer(ExitCodeTable);
+    command->footer(ExitCodeTable());
     if (subcommand.is_hidden) {
       command->group("");
     }

@@ -59,7 +59,7 @@ auto DeclareEval(CommandOptions& options) -> Action {
   const auto values = std::make_shared<EvalOptions>();
   DeclareRecipeOptions(options, values->recipe);
   options.Text("--checkpoint", values->checkpoint, "DIR", "the checkpoint to evaluate", true);
-  options.Choice("--format", values->format, {"text", "json"}, "of the result");
+  options.Choice("--format", values->format, {"text", "json"}, "format of the result");
   return [values] { return ExitCodeOf(Eval(*values)); };
 }
 

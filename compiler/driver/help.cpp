@@ -60,7 +60,7 @@ static auto AllTopics() -> std::vector<Topic> {
     topics.push_back({std::string(row.name), fmt::format("{} (pass): establishes {}\n", row.name, row.doc)});
   }
   for (const ExprFunctionRow& row : ExprFunctionRows()) {
-    const std::string domain = row.domain.empty() ? "" : fmt::format(", {}", row.domain);
+    const std::string domain = row.domain.empty() ? "" : fmt::format("; takes {}", row.domain);
     topics.push_back({std::string(row.name), fmt::format("{}({}) (function of expressions): {}{}\n", row.name,
                                                          row.parameters, row.doc, domain)});
     if (row.is_library()) {
@@ -96,15 +96,15 @@ static auto RunHelp(const std::string& name) -> ExitCode {
   }
   const std::string closest = ClosestWord(name, names);
   return ReportError(
-      Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass, name of expressions or scheme\n{}", name,
-           closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md the names"
+      Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass, function, variable or scheme\n{}", name,
+           closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
                            : fmt::format("did you mean `{}`?", closest)));
 }
 
 auto DeclareHelp(CommandOptions& options) -> Action {
   const auto name = std::make_shared<std::string>();
   options.Positional("NAME", *name,
-                     "a diagnostic, a recipe key (model.layers or layers), an op, a pass, a function, a scheme");
+                     "a diagnostic, a recipe key (model.layers or layers), an op, a pass, a function or a scheme");
   return [name] { return RunHelp(*name); };
 }
 

@@ -1,4 +1,4 @@
-// shardc plan RECIPE|PLAN: the plan, or what is asked of it, on stdout or in a file.
+// shardc plan RECIPE|PLAN: the plan, or what the options ask for, on stdout or in a file.
 
 #include <filesystem>
 #include <memory>
@@ -34,7 +34,7 @@ struct PlanOptions {
 
 }  // namespace
 
-/// One line a parameter: what rules, groups and checkpoints speak of.
+/// One line per parameter: its name, type, init rule and group.
 static auto PrintModel(const Plan& plan) -> std::string {
   std::string text;
   for (const Parameter& parameter : plan.parameters) {
@@ -66,7 +66,7 @@ static auto MakePipelineOptions(const PlanOptions& options) -> PipelineOptions {
   return pipeline;
 }
 
-/// The newest attempt that began from initial values, and what it put on record; nothing where there is none.
+/// The path and text of the record of the newest attempt that began from initial values; nothing if there is none.
 static auto NewestInitRecord(const Descriptor& run_dir) -> ErrorOr<std::optional<std::pair<std::string, std::string>>> {
   constexpr int64_t MostBytes = int64_t{256} << 20;
   const auto numbers = ListAttempts(run_dir);
@@ -90,7 +90,7 @@ static auto NewestInitRecord(const Descriptor& run_dir) -> ErrorOr<std::optional
   return std::optional<std::pair<std::string, std::string>>();
 }
 
-/// What a run put on record: that of the recipe, which may not have been, or one that is asked for.
+/// The initial values that a run recorded: the run of the recipe, which need not exist, or that of `run_dir`.
 static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> ErrorOr<std::optional<RealisedInit>> {
   const std::string& path = run_dir.empty() ? plan.run.run_dir : run_dir;
   std::error_code unknown;
@@ -106,7 +106,7 @@ static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> Er
     return std::optional(ReadRealisedInit((*record)->first, (*record)->second, plan));
   }
   if (!run_dir.empty()) {
-    return Fail(ExitCode::Usage, "no run in {} has put on record what it began with ({}/NNNN/{})", path, AttemptsName,
+    return Fail(ExitCode::Usage, "no run in {} has a record of its initial values ({}/NNNN/{})", path, AttemptsName,
                 InitRecordName);
   }
   return std::optional<RealisedInit>();
@@ -142,7 +142,7 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
   return output.empty() ? WriteResult(text) : WriteFile(output, text);
 }
 
-/// Prints or writes what is asked of a plan.
+/// Prints or writes what the options ask for.
 static auto ShowPlan(const Plan& plan, const PlanOptions& options) -> Status {
   SetCheckContext("printing the plan");
   const auto text = ResultText(plan, options);
@@ -171,7 +171,7 @@ static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status
   return plan ? ShowPlan(*plan, options) : plan.error();
 }
 
-/// Of a plan file, once the verifier accepts it: the same that a recipe's plan can show.
+/// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.
 static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> Status {
   RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe),
                                                             {"--emit=recipe", options.emit == "recipe"},
@@ -192,15 +192,18 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   const auto values = std::make_shared<PlanOptions>();
   std::vector<std::string> passes = NamesOf<PassKind>();
   DeclareRecipeOptions(options, values->recipe);
-  options.Text("-o,--output", values->output, "FILE", "write here instead of to stdout (whole or not at all)");
-  options.Flag("--explain", values->explain, "print what the plan will cost; with -o, beside the plan that is written");
-  options.Choice("--format", values->format, {"text", "json"}, "of the result");
+  options.Text("-o,--output", values->output, "FILE", "write to this file, whole or not at all, instead of stdout");
+  options.Flag("--explain", values->explain, "print what the plan will cost; with -o, also write the plan");
+  options.Choice("--format", values->format, {"text", "json"}, "format of the result");
   options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},
-                 "the recipe with its defaults, the parameters, the plan as text or JSON, or the report");
-  options.Flag("--print-init", values->print_init,
-               "print what initialises each parameter, with mean and standard deviation, instead of the plan");
-  options.Text("--run-dir", values->run_dir, "DIR",
-               "with --print-init: beside them those that the run of this directory realised; default: the recipe's");
+                 "print the recipe with its defaults, the parameters, the plan as text or JSON, or the report");
+  options.Flag(
+      "--print-init", values->print_init,
+      "print the rule of each parameter's initial values, with mean and standard deviation, instead of the plan");
+  options.Text(
+      "--run-dir", values->run_dir, "DIR",
+      "with --print-init: also print the mean and deviation that the run in this directory began with; default: the "
+      "recipe's run directory");
   options.Choice("--section", values->section, NamesOf<SectionKind>(), "print this section of the plan only");
   options.Choice("--stop-after", values->stop_after, passes, "stop after this pass");
   for (const std::string& pass : passes) {
@@ -209,7 +212,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   std::vector<std::string> passes_or_all = passes;
   passes_or_all.emplace_back("all");
   options.Choice("--print-after", values->print_after, passes_or_all, "print the plan to stderr after this pass");
-  options.Repeated("--disable", values->disabled, "PASS", "leave out a pass: for looking at, such a plan does not run");
+  options.Repeated("--disable", values->disabled, "PASS",
+                   "leave out a pass, to look at the plan; such a plan does not run");
   return [values, passes] {
     for (const std::string& name : values->disabled) {
       if (!FromText<PassKind>(name)) {
@@ -221,7 +225,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
       return ReportError(Fail(ExitCode::Usage, "--print-init and --emit={} both say what to print", values->emit));
     }
     if (!values->print_init && !values->run_dir.empty()) {
-      return ReportError(Fail(ExitCode::Usage, "--run-dir says whose realised values to print, beside --print-init"));
+      return ReportError(
+          Fail(ExitCode::Usage, "--run-dir needs --print-init: it names the run whose initial values to print"));
     }
     NamedText named = ReadRecipeOrPlan(values->recipe.path);
     if (named.is_plan) {

@@ -14,8 +14,9 @@
 namespace shardc {
 
 auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> void {
-  options.Positional("RECIPE|PLAN", values.path, "recipe (TOML), or plan file");
-  options.Repeated("--set", values.sets, "SECTION.KEY=VALUE", "put a key in place of the recipe's; repeatable");
+  options.Positional("RECIPE|PLAN", values.path, "a recipe (TOML) or a plan file");
+  options.Repeated("--set", values.sets, "SECTION.KEY=VALUE",
+                   "set a key to another value than the recipe does; repeatable");
   options.Flag("--strict", values.is_strict, "treat warnings as errors");
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
 }
@@ -136,7 +137,7 @@ auto SetOption(const RecipeOptions& options) -> GivenOption { return {"--set", !
 auto RefuseRecipeOptions(const std::string& path, const std::vector<GivenOption>& options) -> Status {
   for (const GivenOption& option : options) {
     if (option.is_given) {
-      return Fail(ExitCode::Usage, "{} acts on a recipe, and {} is a plan; make the plan anew from its recipe",
+      return Fail(ExitCode::Usage, "{} acts on a recipe, and {} is a plan; make the plan again from its recipe",
                   option.name, path);
     }
   }

@@ -91,7 +91,7 @@ auto DeclareRun(CommandOptions& options) -> Action {
   const auto values = std::make_shared<RunOptions>();
   DeclareRecipeOptions(options, values->recipe);
   options.Text("--run-dir", values->run_dir, "DIR",
-               "where metrics and checkpoints go; default: runs/<run id> beside the recipe");
+               "directory of metrics and checkpoints; default: runs/<run id> beside the recipe");
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

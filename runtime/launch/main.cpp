@@ -1,4 +1,4 @@
-// shardc-run: carries out a plan on the ranks of this host.
+// shardc-run: runs a plan on the ranks of this host.
 #include <CLI/CLI.hpp>
 
 #include <csignal>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/exit_code_text.h"
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/standard_streams.h"
@@ -20,10 +21,6 @@
 
 namespace shardc {
 
-static constexpr const char* ExitCodes =
-    "Exit codes: 0 ok, 1 internal fault, 2 usage, 3 plan rejected, 4 does not fit, 5 checkpoint missing or damaged,\n"
-    "6 environment (peers, files), 7 training diverged, 75 stopped by a signal and saved.";
-
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   // One byte more than a plan may have, and not what /dev/zero holds.
   const auto text = ReadFile(path, MaxPlanBytes + 1);
@@ -33,7 +30,7 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return ReadRunnablePlan(path, *text);
 }
 
-/// `recipe_path`: where the text of the recipe lies that the plan was made from, for the record.
+/// `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
 static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
     -> ErrorOr<ExitCode> {
   RETURN_IF_ERROR(RefuseOtherLaunchers(std::getenv));
@@ -64,7 +61,7 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
 auto main(int argc, char** argv) -> int {
   using namespace shardc;
   OpenStandardStreams();
-  // A reader of the log that went away ends no run; a write to it fails, and that is all.
+  // If the reader of the log goes away, a write to the log fails, and the run goes on.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   std::string plan_path;
@@ -72,21 +69,22 @@ auto main(int argc, char** argv) -> int {
   std::string format = "text";
   LaunchOptions options;
   CLI::App app{
-      "Carries out a plan on the ranks of this host.\n\n"
+      "Runs a plan on the ranks of this host.\n\n"
       "  shardc-run quickstart.plan\n"
       "  shardc-run quickstart.plan --eval runs/quickstart/checkpoints/step-00000400"};
   app.name("shardc-run");
-  app.footer(ExitCodes);
-  app.add_option("plan", plan_path, "Plan, as `shardc plan -o` writes it")->required();
-  app.add_option("--run-dir", options.run_dir, "Where metrics and checkpoints go (default: as the plan says)");
+  app.footer(ExitCodeTable());
+  app.add_option("plan", plan_path, "A plan that `shardc plan -o` wrote")->required();
+  app.add_option("--run-dir", options.run_dir, "Directory of metrics and checkpoints (default: the plan's)");
   app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
-  app.add_option("--format", format, "Of the result: text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for its peers (default 600)")
+  app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--dry", options.dry, "Bind every op, run none");
+  app.add_flag("--dry", options.dry, "Bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";
-  app.add_option("--asked", options.request.path, "For the record: the recipe, or plan, that was named")->group(Hidden);
+  app.add_option("--asked", options.request.path, "For the record: the recipe or plan that the user named")
+      ->group(Hidden);
   app.add_option("--asked-text", recipe_path, "For the record: a file with the text of that recipe")->group(Hidden);
   try {
     app.parse(argc, argv);

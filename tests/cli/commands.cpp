@@ -342,7 +342,7 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
   EXPECT_THAT(missing.err, HasSubstr(fmt::format("cannot open directory {}: No such file or directory", nowhere)));
   const Finished bare = print({"--run-dir", folder / "bare"});
   EXPECT_EQ(bare.exit_code, 2);
-  EXPECT_THAT(bare.err, HasSubstr("has put on record what it began with (attempts/NNNN/init.json)"));
+  EXPECT_THAT(bare.err, HasSubstr("has a record of its initial values (attempts/NNNN/init.json)"));
   // A link is no attempt, nor is a file that is one a record.
   std::filesystem::create_directory_symlink(folder / "other/attempts/0010", folder / "bare/attempts/0002");
   EXPECT_EQ(print({"--run-dir", folder / "bare"}).exit_code, 2);
@@ -353,8 +353,8 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
 
 TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
   EXPECT_EQ(RunShardc({"help", "warmup"}).out,
-            "warmup(n) (function of expressions): from 1 / n at step 0 to 1 at step n - 1, in equal parts, and 1 from "
-            "there; n in steps, 0 for none, n >= 0\n  = if step < n then (step + 1) / n else 1\n");
+            "warmup(n) (function of expressions): rises in equal parts from 1 / n at step 0 to 1 at step n - 1, and is "
+            "1 from then on; n = 0 means no warm-up; takes n >= 0\n  = if step < n then (step + 1) / n else 1\n");
   EXPECT_THAT(RunShardc({"help", "olmo-mitchell"}).out,
               HasSubstr("  *.o_proj.weight: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
 }

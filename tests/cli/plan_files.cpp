@@ -120,7 +120,8 @@ TEST_F(PlanFiles, OptionsThatActOnARecipeAreRefused) {
     const Finished finished = Ask(command);
     EXPECT_EQ(finished.exit_code, 2) << command[0];
     EXPECT_EQ(finished.out, "");
-    EXPECT_THAT(finished.err, HasSubstr(fmt::format(" acts on a recipe, and {} is a plan; make the plan anew", plan_)));
+    EXPECT_THAT(finished.err,
+                HasSubstr(fmt::format(" acts on a recipe, and {} is a plan; make the plan again", plan_)));
   }
 }
 
