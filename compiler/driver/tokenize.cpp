@@ -1,16 +1,13 @@
-// shardc tokenize --bytes FILES -o OUT: each byte a token, in llm.c's format: 256 little-endian int32 (20240520,
-// version 1, number of tokens, zeros), then the tokens as uint16. Streams, so that size does not matter.
-//
-// Source of the format: karpathy/llm.c:dev/data/data_common.py@master, write_datafile.
+// shardc tokenize --bytes FILES -o OUT: makes each byte a token of a file in llm.c's .bin format. The files are read
+// block by block, so they may be larger than memory.
 
-#include <array>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/token_file_header.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 
@@ -24,22 +21,9 @@ struct TokenizeOptions {
   std::string output;
 };
 
-constexpr size_t HeaderBytes = 1024;
-/// The header counts them in an int32.
-constexpr int64_t MaxTokens = std::numeric_limits<int32_t>::max();
+constexpr int64_t MaxTokens = TokenFileHeader::MaxTokens;
 
 }  // namespace
-
-static auto Header(int64_t num_tokens) -> std::string {
-  std::string header(HeaderBytes, '\0');
-  const std::array<uint32_t, 3> fields{20240520, 1, static_cast<uint32_t>(num_tokens)};
-  for (size_t i = 0; i < fields.size(); ++i) {
-    for (size_t byte = 0; byte < 4; ++byte) {
-      header[4 * i + byte] = static_cast<char>((fields[i] >> (8 * byte)) & 0xFF);
-    }
-  }
-  return header;
-}
 
 static auto TooMany() -> Error {
   return Fail(ExitCode::DoesNotFit, "more than {} tokens do not fit one file of this format; make several", MaxTokens);
@@ -80,13 +64,13 @@ static auto AppendFile(const std::string& path, int64_t room, AtomicFile& output
 
 static auto Tokenize(const TokenizeOptions& options) -> Status {
   if (!options.bytes) {
-    return Fail(ExitCode::Usage, "tokenize knows bytes only: add --bytes");
+    return Fail(ExitCode::Usage, "tokenize makes tokens of bytes only: add --bytes");
   }
   auto output = AtomicFile::Create(options.output);
   if (!output) {
     return output.error();
   }
-  RETURN_IF_ERROR(output->Append(Header(0)));
+  RETURN_IF_ERROR(output->Append(TokenFileHeaderBytes(0)));
   int64_t num_tokens = 0;
   for (const std::string& file : options.files) {
     const auto count = AppendFile(file, MaxTokens - num_tokens, *output);
@@ -98,14 +82,14 @@ static auto Tokenize(const TokenizeOptions& options) -> Status {
   if (num_tokens == 0) {
     return Fail(ExitCode::Usage, "the files hold no bytes");
   }
-  RETURN_IF_ERROR(output->Overwrite(0, Header(num_tokens)));
+  RETURN_IF_ERROR(output->Overwrite(0, TokenFileHeaderBytes(num_tokens)));
   RETURN_IF_ERROR(output->Commit());
   return WriteResult(fmt::format("{}: {} tokens\n", PrintableLine(options.output), num_tokens));
 }
 
 auto DeclareTokenize(CommandOptions& options) -> Action {
   const auto values = std::make_shared<TokenizeOptions>();
-  options.Positionals("FILES", values->files, "text files, one after another");
+  options.Positionals("FILES", values->files, "text files, in the order of their tokens");
   options.Flag("--bytes", values->bytes, "each byte is a token: ids from 0 to 255");
   options.Text("-o,--output", values->output, "OUT.bin", "the token file to write", true);
   return [values] { return ExitCodeOf(Tokenize(*values)); };

@@ -3,26 +3,18 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "compiler/base/token_file_header.h"
 #include "compiler/base/units.h"
 
 namespace shardc {
 
-static_assert(std::endian::native == std::endian::little, "token files are little-endian");
-
 namespace {
-
-/// llm.c's .bin: 256 int32 of header (magic, version, number of tokens), then u16 ids.
-/// Source: karpathy/llm.c, dev/data/data_common.py write_datafile.
-constexpr int64_t BinHeaderBytes = 256 * 4;
-constexpr int32_t BinMagic = 20240520;
-constexpr int32_t BinVersion = 1;
 
 auto TokenBytes(TokenFormat format) -> int64_t {
   switch (format) {
@@ -68,49 +60,49 @@ auto IdStream::AddFile(const std::string& path) -> Status {
   file.file_bytes = status->bytes;
 
   const int64_t token_bytes = TokenBytes(format_);
-  int32_t header[3] = {0, 0, 0};
-  if (file.file_bytes >= BinHeaderBytes) {
-    if (const Status read = ReadAll(file.descriptor, header, sizeof(header), 0); !read) {
+  TokenFileHeader header;
+  if (file.file_bytes >= TokenFileHeader::Bytes) {
+    if (const Status read = ReadAll(file.descriptor, &header, sizeof(header), 0); !read) {
       return Fail(ExitCode::RecipeRejected, "{} file: {}", use_.noun, read.error().message);
     }
   }
   if (format_ != TokenFormat::Bin) {
     // Magic, version and a count that is that of the file: no raw ids have all three by chance.
-    if (header[0] == BinMagic && header[1] == BinVersion &&
-        file.file_bytes == BinHeaderBytes + int64_t{header[2]} * TokenBytes(TokenFormat::Bin)) {
+    if (header.magic == TokenFileHeader::Magic && header.version == TokenFileHeader::Version &&
+        file.file_bytes == TokenFileHeader::Bytes + int64_t{header.num_tokens} * TokenBytes(TokenFormat::Bin)) {
       return Fail(ExitCode::RecipeRejected,
                   "{} file {} has llm.c's header, which says {} tokens, as many as follow it; `data.format` is {}, "
                   "whose files have no header: set `data.format` to bin",
-                  use_.noun, path, header[2], ToText(format_));
+                  use_.noun, path, header.num_tokens, ToText(format_));
     }
     if (file.file_bytes % token_bytes != 0) {
       return Fail(ExitCode::RecipeRejected, "{} file {} has {} bytes, which is no multiple of {} (`data.format` is {})",
                   use_.noun, path, file.file_bytes, token_bytes, ToText(format_));
     }
   } else {
-    if (file.file_bytes < BinHeaderBytes) {
+    if (file.file_bytes < TokenFileHeader::Bytes) {
       return Fail(ExitCode::RecipeRejected,
                   "{} file {} has {} bytes, so it has no llm.c header, which is {}; if it holds raw ids, set "
                   "`data.format` to u8, u16 or u32",
-                  use_.noun, path, file.file_bytes, BinHeaderBytes);
+                  use_.noun, path, file.file_bytes, TokenFileHeader::Bytes);
     }
-    if (header[0] != BinMagic) {
+    if (header.magic != TokenFileHeader::Magic) {
       return Fail(ExitCode::RecipeRejected,
                   "{} file {} has no llm.c header: it begins with {}, not {}; if it holds raw ids, set `data.format` "
                   "to u8, u16 or u32",
-                  use_.noun, path, header[0], BinMagic);
+                  use_.noun, path, header.magic, TokenFileHeader::Magic);
     }
-    if (header[1] != BinVersion) {
+    if (header.version != TokenFileHeader::Version) {
       return Fail(ExitCode::RecipeRejected, "{} file {} has bin version {}; this program reads version {} (u16 ids)",
-                  use_.noun, path, header[1], BinVersion);
+                  use_.noun, path, header.version, TokenFileHeader::Version);
     }
-    const int64_t expected = BinHeaderBytes + int64_t{header[2]} * token_bytes;
-    if (header[2] < 0 || file.file_bytes != expected) {
+    const int64_t expected = TokenFileHeader::Bytes + int64_t{header.num_tokens} * token_bytes;
+    if (header.num_tokens < 0 || file.file_bytes != expected) {
       return Fail(ExitCode::RecipeRejected,
-                  "{} file {} has {} bytes, its header says {} tokens, which is {} bytes; write it anew", use_.noun,
-                  path, file.file_bytes, header[2], expected);
+                  "{} file {} has {} bytes, its header says {} tokens, which is {} bytes; write it again", use_.noun,
+                  path, file.file_bytes, header.num_tokens, expected);
     }
-    file.header_bytes = BinHeaderBytes;
+    file.header_bytes = TokenFileHeader::Bytes;
   }
   file.num_ids = (file.file_bytes - file.header_bytes) / token_bytes;
   num_ids_ += file.num_ids;
