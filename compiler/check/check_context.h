@@ -38,7 +38,7 @@ auto CheckValues(CheckContext& context) -> void;
 
 /// One function a section with rules of its own, each in the file of the section's name.
 auto CheckModel(CheckContext& context) -> void;
-/// Of CheckModel, behind what it finds in the sizes.
+/// Called by CheckModel, after it has checked the sizes.
 auto CheckRopeFrequency(CheckContext& context) -> void;
 auto CheckMesh(CheckContext& context) -> void;
 auto CheckShard(CheckContext& context) -> void;

@@ -43,7 +43,7 @@ class Builder final : public nlohmann::json_sax<json> {
   }
 
  private:
-  /// Puts a value where the text is: at the root, behind its key, or at the end of a list.
+  /// Puts a value where the text is: at the root, after its key, or at the end of a list.
   auto Place(json value) -> json* {
     if (open_.empty()) {
       root_ = std::move(value);

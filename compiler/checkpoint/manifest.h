@@ -1,7 +1,7 @@
 // manifest.json: what a checkpoint holds and where. Its presence under the final name is what makes a directory a
 // checkpoint.
 //
-// The first line carries a digest of all the bytes behind it, so that no byte of a checkpoint can change unnoticed: the
+// The first line carries a digest of all the bytes after it, so that no byte of a checkpoint can change unnoticed: the
 // manifest vouches for itself, and for each file by its size and digest.
 #pragma once
 

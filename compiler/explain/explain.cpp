@@ -51,7 +51,7 @@ static auto Summary(const Op& op, const Plan& plan) -> std::string {
 }
 
 /// Calls born(buffer) where a buffer of a section that does not outlive it is touched first, at(index) at each op with
-/// all that it touches alive, and released(buffer) behind it.
+/// all that it touches alive, and released(buffer) after it.
 template <class Born, class At, class Released>
 static auto WalkLives(const Plan& plan, SectionKind kind, const Born& born, const At& at, const Released& released)
     -> void {

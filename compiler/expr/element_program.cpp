@@ -301,7 +301,7 @@ class Linker {
   /// Of each instruction, whether its value depends on what is loaded.
   std::vector<bool> is_of_loaded_;
   std::vector<ExprError> errors_;
-  /// The parameter whose rule is being read, behind those that copy it.
+  /// The parameter whose rule is being read, after the parameters that copy it.
   std::vector<const ElementSource*> around_;
 };
 

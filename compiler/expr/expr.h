@@ -16,7 +16,7 @@
 // Numbers are decimal (12, 0.5, .5, 3e-4). A text, in " or ', is the name of a parameter or tensor; {expr} in it is a
 // whole number. a % b is what floor division leaves, of the sign of b. Names are the rows of schemas/expr_names.def,
 // schemas/init_functions.def and schemas/expr_library.def; the functions of the last are texts of this language, whose
-// operations take the place of each call. A `let` names a value for the expression behind `in`; a name has one meaning:
+// operations take the place of each call. A `let` names a value for the expression after `in`; a name has one meaning:
 // it is no variable, constant or name of a `let` around it.
 //
 // `and`, `or` and `if` look only at the operands that they need: `layer > 0 and 1 / layer < 0.5` holds nowhere, but has

@@ -26,9 +26,9 @@ auto RotaryFault(const Expr& frequency, int64_t num_pairs, int64_t num_positions
 /// Units: radians a position, one of each pair. Requires: as above; no fault.
 auto RotaryFrequencies(const Expr& frequency, int64_t num_pairs) -> std::vector<double>;
 
-/// Writes the cosines of one position's angles into row[0, D/2), and their sines behind. Angles are formed in f64: at
-/// position 100,000 an f32 angle has an error of 0.004. The bits are the same on every machine (math.h).
-/// Requires: a machine with FMA, as kernels do.
+/// Writes the cosines of one position's angles into row[0, D/2), and their sines after them. Angles are formed in f64:
+/// at position 100,000 an f32 angle has an error of 0.004. The bits are the same on every machine (math.h). Requires: a
+/// machine with FMA, as kernels do.
 auto WriteRotaryRow(std::span<const double> frequencies, int64_t position, float* row) -> void;
 
 }  // namespace shardc

@@ -17,7 +17,7 @@ class TokenCursor {
       : text_(text), errors_(errors), tokens_(Lex(text, errors, begin)) {}
 
   auto token() const -> const Token& { return tokens_[at_]; }
-  /// The one behind it; none lies behind the end.
+  /// The token after the current one; there is none after the end.
   auto Next() const -> const Token& { return token().kind == TokenKind::End ? token() : tokens_[at_ + 1]; }
   /// The one before it. Requires: one was taken.
   auto Last() const -> const Token& { return tokens_[at_ - 1]; }
@@ -31,7 +31,7 @@ class TokenCursor {
   auto Skip() -> void;
 
   auto Report(const Token& token, std::string_view name, std::string message, std::string closest = {}) -> void;
-  /// A syntax fault, behind which nothing is in step.
+  /// A syntax error; the tokens after it cannot be judged.
   auto ReportFault(const Token& token, std::string message, std::string closest = {}) -> void;
   /// That the token at hand is not what belongs there; then skips. It may have been meant as one of `words`.
   auto ReportSyntax(std::string_view expected, const std::vector<std::string_view>& words = {},

@@ -53,7 +53,7 @@ struct ExprNode {
   ExprNodeKind kind = ExprNodeKind::Broken;
   /// If: condition, then, else. Call: as many as the function has parameters.
   std::vector<ExprNodeId> operands;
-  /// Of a Copy, the pieces of the name before, between and behind its numbers.
+  /// Of a Copy, the parts of the name before, between and after its numbers.
   std::vector<std::string> texts = {};
   /// Number and Bool (1 or 0).
   double number = 0;

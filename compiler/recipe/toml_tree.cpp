@@ -36,7 +36,7 @@ class ByteColumns {
 
   auto Line(int32_t line) const -> std::string_view { return sources_.Line({source_, line, 1, 1}); }
 
-  /// One column past the end for what lies behind it.
+  /// One column past the end, for a fault after it.
   auto At(int32_t line, uint32_t column) -> int32_t {
     const std::string_view text = Line(line);
     size_t point = 0;

@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-auto RankRunner::Restore(const std::string& path, ReadPurpose purpose) -> Status {
+auto RankRunner::OpenCheckpoint(const std::string& path, ReadPurpose purpose) -> Status {
   auto reader = CheckpointReader::Open({.path = path,
                                         .plan = &plan_,
                                         .data_fingerprint = tokens_->Fingerprint(),
@@ -131,7 +131,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     return rotary_table.error();
   }
   if (*newest) {
-    RETURN_IF_ERROR(Restore((*newest)->path, ReadPurpose::Resume));
+    RETURN_IF_ERROR(OpenCheckpoint((*newest)->path, ReadPurpose::Resume));
     RETURN_IF_ERROR(Fire(TriggerKind::Restart));
     RETURN_IF_ERROR(CheckLoadedState(binder_, StateRoles, (*newest)->path));
     RETURN_IF_ERROR(CompareReplicas(binder_, StateRoles));

@@ -23,7 +23,7 @@ struct Candidate {
   double value = 0;
 };
 
-/// The element of the logical tensor that lies `offset` elements behind the first of a range.
+/// The element of the logical tensor that lies `offset` elements after the first of a range.
 auto LogicalElement(const BoxRange& range, int64_t offset) -> int64_t {
   const int64_t in_box = range.elements.begin + offset;
   return range.is_whole_rows()

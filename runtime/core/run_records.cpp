@@ -33,7 +33,7 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
         ExitCode::Checkpoint,
         "there is no checkpoint of run {} in {}, and {} of the lines of {} do not read, so that nobody can tell "
         "whether one was saved; to go on with the run, set `checkpoint.dir` to where its checkpoints are; to begin "
-        "anew, move that file away",
+        "from scratch, move that file away",
         run_id, Absolute(checkpoint_dir_), saves->num_unreadable, record);
   }
   if (!found && !last) {
@@ -45,7 +45,7 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
     return Fail(
         ExitCode::Checkpoint,
         "there is no checkpoint of run {} in {}, though step {} of it was saved to {} ({}); to go on with the run, "
-        "{}set `checkpoint.dir` to {}; to begin anew, set another `start.run_id`",
+        "{}set `checkpoint.dir` to {}; to begin from scratch, set another `start.run_id`",
         run_id, dir, last->step, last->path, record, there == dir ? "put it back, or " : "",
         there == dir ? "the folder where it lies now" : fmt::format("{}, or where it lies now", there));
   }

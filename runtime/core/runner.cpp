@@ -20,7 +20,7 @@
 
 namespace shardc {
 
-static auto DataOf(const Plan& plan, const std::string& run_dir) -> std::string {
+static auto CheckpointDirOf(const Plan& plan, const std::string& run_dir) -> std::string {
   return plan.run.checkpoint_dir.empty() ? run_dir + "/checkpoints" : plan.run.checkpoint_dir;
 }
 
@@ -30,7 +30,7 @@ RankRunner::RankRunner(RankContext& context)
       execution_(context.execution),
       scalars_(static_cast<size_t>(context.plan->scalars.size())),
       binder_(&plan_, context.rank, context.arenas, &services_),
-      checkpoint_dir_(DataOf(*context.plan, context.run_dir)),
+      checkpoint_dir_(CheckpointDirOf(*context.plan, context.run_dir)),
       divergence_(binder_, execution_),
       records_(&context, checkpoint_dir_) {
   services_.communicator = context.comm;
@@ -335,7 +335,7 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
     return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
   }
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
-  RETURN_IF_ERROR(Restore(checkpoint, ReadPurpose::Parameters));
+  RETURN_IF_ERROR(OpenCheckpoint(checkpoint, ReadPurpose::Parameters));
   RETURN_IF_ERROR(RunSection(SectionKind::Restore));
   RETURN_IF_ERROR(CheckLoadedState(binder_, std::array{StateRole::Parameter}, checkpoint));
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));

@@ -68,7 +68,8 @@ class RankRunner {
   std::array<int64_t, NumSections> runs_{};
   /// For as long as this runner lives.
   auto OwnCheckpointDirectory() -> Status;
-  auto Restore(const std::string& path, ReadPurpose purpose) -> Status;
+  /// Opens the checkpoint and binds the restore section, which reads it when it runs.
+  auto OpenCheckpoint(const std::string& path, ReadPurpose purpose) -> Status;
   /// A first start: from scratch, or from the plan's seed.
   auto StartFirst() -> Status;
   /// The metrics whose names begin so.

@@ -47,8 +47,8 @@ class TokenReader {
   auto num_train_samples() const -> int64_t;
   auto num_eval_samples() const -> int64_t;
 
-  /// That of the tokens, and of each head's targets behind it; of a mixture, those of its sources. Goes into
-  /// checkpoints and must be the same at a restart.
+  /// The fingerprint of the tokens, and after it that of each head's targets; of a mixture, those of its sources. Goes
+  /// into checkpoints and must be the same at a restart.
   auto Fingerprint() const -> std::string;
   /// Of each source by itself.
   auto SourceFingerprints() const -> std::vector<std::string>;

@@ -134,7 +134,7 @@ auto InitialValues::FillFromPasses(Interval elements, float* out) -> bool {
     const int64_t first = at / ElementsPerBlock * ElementsPerBlock;
     const int64_t end =
         std::min(elements.end, at % ElementsPerBlock == 0 ? first + per_pass : first + ElementsPerBlock);
-    // What lies behind the end may have no value, and need none.
+    // Elements past the end may have no value, and need none.
     if (!run(first, 1, buffer.data())) {
       ElementEvaluator evaluator = Evaluator();
       for (int64_t i = at; i < end; ++i) {

@@ -77,13 +77,13 @@ class ScalarTable {
   explicit ScalarTable(size_t size) : values_(size, 0.0) {}
   auto operator[](ScalarId id) -> double& { return values_[static_cast<size_t>(id.index)]; }
   auto operator[](ScalarId id) const -> double { return values_[static_cast<size_t>(id.index)]; }
-  /// Set by a signal handler or a test: this rank asks for a stop. Read by `control`.
-  auto RequestStop() -> void { stop_requested_ = 1; }
-  auto stop_requested() const -> bool { return stop_requested_ != 0; }
+  /// Set before a step if the job's stop flag is up; `control` makes all ranks agree.
+  auto RequestStop() -> void { stop_requested_ = true; }
+  auto stop_requested() const -> bool { return stop_requested_; }
 
  private:
   std::vector<double> values_;
-  volatile int stop_requested_ = 0;
+  bool stop_requested_ = false;
 };
 
 #define OP(Type, mnemonic, differentiable, fields, doc) auto Bind(const op::Type& op, Binder& binder)->Kernel;

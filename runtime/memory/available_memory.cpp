@@ -20,7 +20,7 @@ static auto ReadNumber(const std::string& path) -> std::optional<int64_t> {
   return std::nullopt;
 }
 
-/// The number behind `key` in a file of "key number" lines.
+/// The number after `key` in a file of "key number" lines.
 static auto ReadNumberOf(const std::string& path, const std::string& key) -> std::optional<int64_t> {
   std::ifstream file(path);
   std::string line;

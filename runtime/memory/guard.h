@@ -1,7 +1,7 @@
 // Guard mode (`[run] guard`): watches the memory of one rank while its plan runs. A test mode: it costs memory (red
 // zones) and time (every byte is painted and compared at each release).
 //
-//   red zones     painted round a buffer when its life begins, compared before and behind every op that touches the
+//   red zones     painted round a buffer when its life begins, compared before and after every op that touches the
 //                 buffer and at its release; those of persistent buffers also at the end of each section
 //   dead bytes    what no buffer lives in holds signalling NaN, in the element type of the last buffer there, bad as an
 //                 index too. Painted before the first op and at each release; compared when the next buffer takes the
@@ -86,7 +86,7 @@ class Guard {
   auto Lay(const ArenaSet& arenas) -> Status;
   auto StateOf(Arena arena) -> ArenaState& { return arenas_[static_cast<size_t>(arena)]; }
   auto StateOf(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }
-  /// From the first byte of the zone before a buffer to the end of the last granule of the zone behind.
+  /// From the first byte of the zone before a buffer to the end of the last granule of the zone after it.
   auto RegionOf(BufferId id) const -> Interval;
   auto PaintOf(BufferId tenant) const -> uint64_t;
   auto Bear(BufferId id) -> Status;

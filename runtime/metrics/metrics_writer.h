@@ -40,7 +40,7 @@ auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms
 
 class MetricsWriter {
  public:
-  /// Opens metrics.jsonl of an open run directory for appending, after taking out the lines of steps behind
+  /// Opens metrics.jsonl of an open run directory for appending, after taking out the lines of steps after
   /// `restored_step` (0 at a first start), and those that are no object with a step (a half-written last one): it stays
   /// one curve. What is taken out lies in `dropped`, as metrics_dropped.jsonl, before it is gone here.
   /// Errors: a name is a link or no regular file. A file that has another name besides is not changed under that one.
@@ -49,7 +49,7 @@ class MetricsWriter {
   MetricsWriter(const MetricsWriter&) = delete;
   auto operator=(const MetricsWriter&) -> MetricsWriter& = delete;
 
-  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}, and the terms behind these; a
+  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}, and the terms after these; a
   /// number that is not finite becomes null: the mean of a term without a target in this step.
   auto Write(const StepMetrics& metrics) -> Status;
   /// EvalLine.

@@ -68,7 +68,7 @@ static auto ReadAttempt(const Descriptor& folder) -> ErrorOr<Json> {
   return json;
 }
 
-/// The folder of a new attempt, behind those that there are.
+/// The folder of a new attempt, with the number after the greatest.
 static auto MakeNext(const Descriptor& attempts, int64_t number) -> ErrorOr<std::pair<int64_t, Descriptor>> {
   // Whoever makes folders here by hand may be faster, a few times.
   for (const int64_t end = number + 100;; ++number) {

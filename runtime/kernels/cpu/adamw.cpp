@@ -2,7 +2,7 @@
 //
 // Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2, by the formulas and in the order of
 // torch/optim/adamw.py of PyTorch 2.11 (_single_tensor_adamw): factors in f64, elements in f32; where parameters are
-// kept in bf16, they are rounded to it behind each update.
+// kept in bf16, they are rounded to it after each update.
 #include <cmath>
 
 #include "runtime/kernels/cpu/operand.h"

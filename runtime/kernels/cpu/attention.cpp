@@ -14,7 +14,7 @@
 namespace shardc {
 
 template <class T>
-struct HeadOperands {
+struct AttentionOperands {
   const T* q = nullptr;
   const T* k = nullptr;
   const T* v = nullptr;
@@ -26,7 +26,7 @@ template <class T, class E>
 class AttentionItem {
  public:
   /// `scratch` is the slot's.
-  AttentionItem(const AttentionView& view, const HeadOperands<T>& all, float* scratch)
+  AttentionItem(const AttentionView& view, const AttentionOperands<T>& all, float* scratch)
       : view_(view), sizes_(view.sizes), path_(view.path), all_(all) {
     const AttentionParts parts(sizes_);
     keys_ = reinterpret_cast<E*>(scratch + parts.keys);
@@ -130,7 +130,7 @@ class AttentionItem {
   const AttentionView& view_;
   const AttentionSizes& sizes_;
   const GemmPath& path_;
-  const HeadOperands<T>& all_;
+  const AttentionOperands<T>& all_;
   E* keys_ = nullptr;
   E* values_ = nullptr;
   E* queries_ = nullptr;
@@ -149,7 +149,7 @@ static auto BindAttention(const op::Attention& op, Binder& binder, const Attenti
   return [q = Resolve<const T>(binder, op.q), k = Resolve<const T>(binder, op.k), v = Resolve<const T>(binder, op.v),
           y = Resolve<T>(binder, op.y), lse = Resolve<float>(binder, op.lse),
           scratch = Resolve<float>(binder, op.scratch), view, has_run = false](const Moment& moment) mutable -> Status {
-    const HeadOperands<T> all{
+    const AttentionOperands<T> all{
         .q = q.At(moment), .k = k.At(moment), .v = v.At(moment), .y = y.At(moment), .lse = lse.At(moment)};
     RunItems<AttentionItem<T, E>, AttentionParts>(view, all, scratch.At(moment), has_run);
     return Success{};

@@ -42,7 +42,7 @@ class AttentionBackwardItem {
     dv_ = scratch + parts.dv;
     scores_ = scratch + parts.scores;
     dp_ = scratch + parts.dp;
-    // Of one type, they take the places of scores and dp.
+    // p and ds take the memory of scores and dp if the types are equal.
     p_ = elements(std::is_same_v<E, float> ? parts.scores : parts.gradients);
     ds_ = std::is_same_v<E, float> ? elements(parts.dp) : p_ + parts.tile;
     pairs_ = elements(parts.pairs);

@@ -68,7 +68,7 @@ static auto Brgemm(const BlockProduct& product, const float* a, const float* b, 
                               product.adds, a, b, c, false);
 }
 
-/// An odd k counts the zero behind it.
+/// An odd k counts the zero after it.
 static auto Brgemm(const BlockProduct& product, const BFloat16* a, const BFloat16* b, float* c) -> void {
   at::native::cpublas::brgemm(product.m, product.n, RoundUp(product.k, 2), product.stride_a, product.stride_b,
                               product.stride_c, product.adds, reinterpret_cast<const at::BFloat16*>(a),

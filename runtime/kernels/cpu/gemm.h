@@ -60,7 +60,7 @@ struct BlockProduct {
 auto Multiply(const GemmPath& path, const BlockProduct& product, const float* a, const float* b, float* c) -> void;
 auto Multiply(const GemmPath& path, const BlockProduct& product, const BFloat16* a, const BFloat16* b, float* c)
     -> void;
-/// To be called on each thread behind a run of bf16 products: other users of the processor's matrix unit may follow.
+/// To be called on each thread after a series of bf16 products: other users of the processor's matrix unit may follow.
 auto EndProducts(const GemmPath& path) -> void;
 
 }  // namespace shardc

@@ -23,7 +23,7 @@ auto LogSumExp(const T* logits_NV, int64_t rows, int64_t stride, int64_t vocabul
 INSTANTIATE_ELEMENT_LOOP(LogSumExp)
 
 /// (e^(logit - lse) - onehot) * scale over the logits, whose first column is id `first`; zero in a row without a
-/// target, where scale is 0, and behind the vocabulary.
+/// target, where scale is 0, and past the vocabulary.
 template <class T>
 auto CrossEntropyBackward(const int32_t* targets_N, const float* lse_N, int64_t rows, int64_t stride, int64_t first,
                           int64_t vocabulary, float scale, T* logits_NV) -> void {
