@@ -72,7 +72,7 @@ class Diagnostics {
 
   /// Starts a diagnostic: `diags.Build(at, DiagnosticKind::X, 6, 4).Note(...).Help(...).Emit();`
   template <class... Args>
-  auto Build(const SourceRange& at, DiagnosticKind kind, const Args&... args) -> Builder {
+  [[nodiscard]] auto Build(const SourceRange& at, DiagnosticKind kind, const Args&... args) -> Builder {
     const DiagnosticRow& row = RowOf(kind);
     return Builder(this, Diagnostic{.kind = kind,
                                     .severity = row.severity,
