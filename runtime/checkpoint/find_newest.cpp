@@ -57,11 +57,11 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
     }
   }
   if (!newest && !skipped.empty()) {
-    return Fail(
-        ExitCode::Checkpoint,
-        "{} holds no whole checkpoint of run {}, but: {}; to start anew, move them away, or set `checkpoint.dir` to "
-        "another folder",
-        dir, run_id, fmt::join(skipped, "; "));
+    return Fail(ExitCode::Checkpoint,
+                "{} holds no whole checkpoint of run {}, but: {}; to begin from scratch, move them away, or set "
+                "`checkpoint.dir` to "
+                "another folder",
+                dir, run_id, fmt::join(skipped, "; "));
   }
   if (newest) {
     newest->skipped = std::move(skipped);

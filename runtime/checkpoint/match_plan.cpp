@@ -99,7 +99,7 @@ auto MatchSeed(const Manifest& manifest, std::string_view manifest_text, const S
     return Fail(
         ExitCode::Checkpoint,
         "it is not the one that the plan was made for: the digest of its manifest is {}, the plan says {}; make "
-        "the plan anew",
+        "the plan again",
         digest, seed.manifest);
   }
   Differences tensors;

@@ -83,7 +83,7 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
       {{R"(data.tokens=["cut.bin"])"},
        3,
        {"token file " + folder + "/cut.bin has 3000 bytes, its header says 40000 tokens, which is 81024 bytes",
-        "write it anew"}},
+        "write it again"}},
       {{R"(data.tokens=["words.txt"])"},
        3,
        {"/words.txt has no llm.c header: it begins with ", "set `data.format` to u8, u16 or u32"}},
@@ -291,7 +291,7 @@ TEST_F(BadInput, DamagedManifests) {
   const Outcome none = training_->Run("manifests");
   EXPECT_EQ(none.status, 5);
   EXPECT_THAT(none.err, HasSubstr("holds no whole checkpoint of run tiny, but: step-00000010: "));
-  EXPECT_THAT(none.err, HasSubstr("to start anew, move them away, or set `checkpoint.dir` to another folder"));
+  EXPECT_THAT(none.err, HasSubstr("to begin from scratch, move them away, or set `checkpoint.dir` to another folder"));
   EXPECT_TRUE(ContentsOf(all + "/checkpoints") == before);
 }
 
