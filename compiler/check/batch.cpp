@@ -74,7 +74,7 @@ static auto CheckThree(CheckContext& context) -> bool {
   // The product of what is given, beside which `global` is judged.
   const double divisor = static_cast<double>(ranks) * (has_micro ? static_cast<double>(*batch.micro) : 1) *
                          (has_accumulate ? static_cast<double>(*batch.accumulate) : 1);
-  if (!CheckFits(context, divisor, MaxElements, "the number of sequences a step", "2^56")) {
+  if (!CheckFits(context, divisor, MaxElements, "the number of sequences per step", "2^56")) {
     return false;
   }
   if (!has_global) {
@@ -118,8 +118,8 @@ static auto CheckProducts(CheckContext& context) -> void {
   if (step_tokens > static_cast<double>(MostCount)) {
     context.diags()
         .Build(recipe.batch.at, DiagnosticKind::PlanTooLarge,
-               fmt::format("a `global` batch of {} sequences of `seq` {} is {:.0f} tokens a step", sizes.global, m.seq,
-                           step_tokens),
+               fmt::format("a `global` batch of {} sequences of `seq` {} is {:.0f} tokens per step", sizes.global,
+                           m.seq, step_tokens),
                MostCount)
         .Emit();
     return;
@@ -127,7 +127,7 @@ static auto CheckProducts(CheckContext& context) -> void {
   static_cast<void>(
       // As counted by SampleShares.
       (recipe.data.source.empty() || CheckFits(context, static_cast<double>(sizes.global), 0x1p30,
-                                               "the number of sequences a step, of several sources,", "2^30")) &&
+                                               "the number of sequences per step, of several sources,", "2^30")) &&
       CheckFits(context, micro_tokens * per_token, MaxElements, "the activations of a microbatch, in elements,",
                 "2^56") &&
       CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the operations of a step on one rank", "2^62") &&

@@ -21,7 +21,7 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
   if (data.tokens.is_set && !data.source.empty()) {
     context.diags()
         .Build(data.tokens.at, DiagnosticKind::DataSourceCount,
-               fmt::format("`tokens` is one stream, and there {} [[data.source]] besides",
+               fmt::format("`tokens` names one stream, and there {} [[data.source]] too",
                            data.source.size() == 1 ? "is a" : fmt::format("are {}", data.source.size())))
         .Note(data.source.front().at, "the first source is here")
         .Help("use `tokens` alone, or give these files a [[data.source]] with a weight")
@@ -31,7 +31,7 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
   if (!data.tokens.is_set && data.source.empty()) {
     context.diags()
         .Build(data.at.valid() ? data.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::DataSourceCount,
-               "neither `data.tokens` nor a [[data.source]] is there: nothing to read")
+               "neither `data.tokens` nor a [[data.source]] is set, so there is nothing to read")
         .Help("name token files: [data] tokens = [\"tokens.bin\"]")
         .Emit();
   }
@@ -47,12 +47,13 @@ static auto CheckNames(CheckContext& context) -> void {
     const auto [other, fresh] = named.try_emplace(name, at);
     if (!IsLowercaseName(name)) {
       context.diags()
-          .Build(at, DiagnosticKind::DataSourceName, name, "letters a to z, digits and _ serve, a letter in front")
+          .Build(at, DiagnosticKind::DataSourceName, name,
+                 "a name has letters a to z, digits and _, and begins with a letter")
           .Emit();
     } else if (!fresh) {
       context.diags()
-          .Build(at, DiagnosticKind::DataSourceName, name, "another has it")
-          .Note(other->second, "the other is here")
+          .Build(at, DiagnosticKind::DataSourceName, name, "another source has this name")
+          .Note(other->second, "the other source is here")
           .Emit();
     }
   }

@@ -60,14 +60,15 @@ auto CheckLoss(CheckContext& context) -> void {
     const auto [other, fresh] = named.try_emplace(*head.name, head.name.at);
     if (!IsLowercaseName(*head.name)) {
       context.diags()
-          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "letters a to z, digits and _ serve")
+          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name,
+                 "a name has letters a to z, digits and _, and begins with a letter")
           .Emit();
     } else if (*head.name == OwnHead) {
       context.diags().Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "it is the model's own").Emit();
     } else if (!fresh) {
       context.diags()
-          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "another has it")
-          .Note(other->second, "the other is here")
+          .Build(head.name.at, DiagnosticKind::LossHeadName, *head.name, "another head has this name")
+          .Note(other->second, "the other head is here")
           .Emit();
     }
     CheckTargets(context, head.targets, head.vocab);

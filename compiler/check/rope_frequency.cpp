@@ -17,7 +17,7 @@ auto ReduceRopeFrequency(const Recipe& recipe) -> ExprResult<Expr> {
                                 {"head_dim", as_double(sizes.head_dim)}, {"seq", as_double(sizes.seq)},
                                 {"rope_theta", sizes.rope_theta}};
   const ExprResult<Expr> expr = ParseExpr(recipe.model.rope_frequency->text, ExprKind::Frequency);
-  CHECK(expr.ok(), "the frequency `{}` came this far", recipe.model.rope_frequency->text);
+  CHECK(expr.ok(), "the frequency `{}` does not parse after the check", recipe.model.rope_frequency->text);
   return ReduceRule(expr.value, variables);
 }
 

@@ -89,11 +89,11 @@ static auto CheckReshardSize(CheckContext& context) -> void {
   };
   if (*size == 1) {
     report(context.diags().Build(size.at, DiagnosticKind::ReshardSizeTrivial, *size, *dp,
-                                 "each rank keeps whole units, which so are not freed after forward"),
+                                 "each rank keeps whole units, so no unit is freed after forward"),
            "leave out reshard_size, and set reshard_after_forward = false");
   } else if (*size == *dp) {
     report(context.diags().Build(size.at, DiagnosticKind::ReshardSizeTrivial, *size, *dp,
-                                 "a group of all ranks, which is what units are gathered from without it"),
+                                 "one group has all ranks along dp, as without `reshard_size`"),
            "leave out reshard_size");
   } else if (*dp % *size != 0) {
     const std::string nearest = NearestGroupSizes(*size, *dp);

@@ -1,5 +1,5 @@
-// shardc check RECIPE|PLAN: every error, and nothing else. Of a recipe the passes run too, as some rules need the
-// model's parameters; a plan is judged as `shardc run` judges it.
+// shardc check RECIPE|PLAN: reports errors and does nothing else. For a recipe the passes run too, because some rules
+// need the model's parameters; a plan is judged as `shardc run` judges it.
 
 #include <memory>
 

@@ -13,7 +13,7 @@
 namespace shardc {
 
 static constexpr Subcommand Subcommands[] = {
-    {"check", "report every error in a recipe or a plan",
+    {"check", "report the errors in a recipe or a plan",
      "  shardc check --set mesh.dp=4 recipe.toml\n  shardc check recipe.plan", DeclareCheck},
     {"plan", "make the plan of a recipe, or explain what a recipe or a plan will cost",
      "  shardc plan recipe.toml -o recipe.plan\n  shardc plan --explain recipe.toml", DeclarePlan},

@@ -46,14 +46,13 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
     return SourceRange{source, 1, static_cast<int32_t>(begin) + 1, std::max(1, static_cast<int32_t>(size))};
   };
   if (key.find('.') != std::string_view::npos) {
-    return reject(range(key_offset, path.size()),
-                  fmt::format("`{}` has more than a section and a key; a list of tables "
-                              "is set as a whole",
-                              path));
+    return reject(
+        range(key_offset, path.size()),
+        fmt::format("`{}` has more parts than a section and a key; a list of tables is set as a whole", path));
   }
   if (!std::all_of(section.begin(), section.end(), IsKeyCharacter) ||
       !std::all_of(key.begin(), key.end(), IsKeyCharacter)) {
-    return reject(range(key_offset, path.size()), fmt::format("`{}` is no section.key", path));
+    return reject(range(key_offset, path.size()), fmt::format("`{}` is not of the form section.key", path));
   }
   size_t value_offset = equals + 1;
   const std::string_view raw = Trimmed(text.substr(equals + 1), value_offset);

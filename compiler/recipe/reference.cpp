@@ -55,11 +55,11 @@ auto RecipeReference() -> std::string {
       "current. `shardc help KEY` prints one key, `shardc plan --emit=recipe RECIPE` a recipe with every default "
       "written out.\n"
       "\n"
-      "Sections may stand in any order. Unknown keys are errors. Paths are relative to the recipe's folder. Where a "
-      "number is\n"
-      "expected, a whole one serves too; expressions are described in [expressions.md](expressions.md). `--set "
-      "section.key=value`\n"
-      "on the command line counts as text of the recipe that comes last.\n";
+      "The order of sections is free. Unknown keys are errors. Paths are relative to the recipe's folder. A key that "
+      "takes a\n"
+      "number accepts a whole one too. [expressions.md](expressions.md) describes expressions. `--set "
+      "section.key=value` on the\n"
+      "command line sets a key to another value than the recipe does.\n";
   for (const RecipeSectionRow& table : RecipeSectionRows()) {
     text += fmt::format("\n## {}\n\n{}\n\n| Key | Takes | Default | Meaning |\n|---|---|---|---|\n", TableTitle(table),
                         Sentence(table.doc));
