@@ -140,7 +140,7 @@ class Checker {
     if (*if_true == ExprType::Bool || *if_false == ExprType::Bool) {
       const ExprNode& branch = tree_.nodes[node.operands[2]];
       Report(branch,
-             fmt::format("both branches of `if` are alike; the first is {}, {{}} is {{}}", WithArticle(*if_true)),
+             fmt::format("both branches of `if` have one type; the first is {}, {{}} is {{}}", WithArticle(*if_true)),
              *if_false);
       return std::nullopt;
     }

@@ -26,15 +26,15 @@ constexpr Spelling Keywords[] = {
 
 // Where one begins with another, the longer comes first.
 constexpr Spelling Symbols[] = {
-    {"**", TokenKind::Power, "`**` is not an operator; a power is `^`", "^"},
-    {"&&", TokenKind::And, "`&&` is not an operator; both conditions is `and`", "and"},
-    {"||", TokenKind::Or, "`||` is not an operator; either condition is `or`", "or"},
+    {"**", TokenKind::Power, "`**` is not an operator; write `^` for a power", "^"},
+    {"&&", TokenKind::And, "`&&` is not an operator; write `and` for both conditions", "and"},
+    {"||", TokenKind::Or, "`||` is not an operator; write `or` for either condition", "or"},
     {"<=", TokenKind::LessEqual},
     {">=", TokenKind::GreaterEqual},
     {"==", TokenKind::Equal},
     {"!=", TokenKind::NotEqual},
-    {"=", TokenKind::Equal, "`=` is not an operator; equality is `==`", "=="},
-    {"!", TokenKind::Not, "`!` is not an operator; the opposite is `not`", "not"},
+    {"=", TokenKind::Equal, "`=` is not an operator; write `==` for equality", "=="},
+    {"!", TokenKind::Not, "`!` is not an operator; write `not` for the opposite", "not"},
     {"<", TokenKind::Less},
     {">", TokenKind::Greater},
     {"+", TokenKind::Plus},
@@ -131,7 +131,7 @@ class Lexer {
     Push(TokenKind::Text, end + 1);
   }
 
-  /// Is there one token behind a `let`, where its name belongs?
+  /// Is there one token after a `let`, where its name belongs?
   auto IsBehindLet() const -> bool { return tokens_.size() >= 2 && tokens_[tokens_.size() - 2].kind == TokenKind::Let; }
 
   auto TakeSymbol(std::string_view rest) -> void {

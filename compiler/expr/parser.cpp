@@ -68,7 +68,7 @@ class Parser : TokenCursor {
   auto Run() -> void {
     if (token().kind == TokenKind::End) {
       errors_.push_back(ErrorAt(begin_, begin_ + 1, "expr-syntax",
-                                fmt::format("the text is empty; {} stands here", WithArticle(kind_))));
+                                fmt::format("the text is empty; {} is expected here", WithArticle(kind_))));
       Broken(token());
       return;
     }
@@ -327,7 +327,7 @@ class Parser : TokenCursor {
     const Token place = token();
     const bool needs_parentheses =
         place.kind == TokenKind::If || place.kind == TokenKind::Let || place.kind == TokenKind::Not;
-    ReportSyntax("a value", {}, needs_parentheses ? "; parentheses make it one" : "");
+    ReportSyntax("a value", {}, needs_parentheses ? "; put it in parentheses" : "");
     return Broken(place);
   }
 
@@ -357,7 +357,7 @@ class Parser : TokenCursor {
       return false;
     }
     ReportSyntax(expected, {"and", "or"});
-    // A comma, `then` or `else` inside the parentheses: what lies behind it up to their end is skipped too.
+    // A comma, `then` or `else` inside the parentheses: what lies after it up to their end is skipped too.
     while (token().kind != TokenKind::Close && token().kind != TokenKind::End) {
       Take();
       Skip();
@@ -406,7 +406,7 @@ class Parser : TokenCursor {
     const std::string_view noun = function.Is(ElementFunction::Copy) ? "parameter" : "tensor";
     const Token text = token();
     if (!Accept(TokenKind::Text)) {
-      ReportSyntax(fmt::format("the name of a {}, in quotes,", noun));
+      ReportSyntax(fmt::format("the name of a {} in quotes", noun));
     }
     std::vector<ExprNodeId> operands;
     std::vector<std::string> texts;

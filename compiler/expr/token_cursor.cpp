@@ -48,8 +48,9 @@ auto TokenCursor::ReportSyntax(std::string_view expected, const std::vector<std:
     is_recovering_ = true;
   } else {
     const std::string_view text = TextOfToken(token());
-    const std::string found = token().kind == TokenKind::End ? "the text ends" : fmt::format("{} stands", Quoted(text));
-    ReportFault(token(), fmt::format("{} where {} comes{}", found, expected, remedy),
+    const std::string found =
+        token().kind == TokenKind::End ? "but the text ends" : fmt::format("found {}", Quoted(text));
+    ReportFault(token(), fmt::format("expected {}, {}{}", expected, found, remedy),
                 token().kind == TokenKind::Name ? ClosestWord(text, words) : "");
   }
   Skip();

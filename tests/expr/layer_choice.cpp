@@ -80,7 +80,7 @@ constexpr ChoiceCase ChoiceCases[] = {
     {"(1/2)", 15, "expr-type 1:5: a predicate is a condition; `(1/2)` is a number"},
     {"1/layers", 15, "expr-type 1:8: a predicate is a condition; `1/layers` is a number"},
     {"1 / (layer - 2) > 0", 4, "expr-domain 3:1: division by zero: `(layer - 2)` is 0 at layer 2"},
-    {"", 4, "expr-syntax 1:1: the text is empty; a predicate stands here"},
+    {"", 4, "expr-syntax 1:1: the text is empty; a predicate is expected here"},
 };
 
 TEST(LayerChoice, OfFractionsAndPredicates) {
