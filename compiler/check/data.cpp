@@ -49,7 +49,7 @@ auto CheckData(CheckContext& context) -> void {
         .Help(fmt::format("use eval_tokens = {} or more, or 0", *recipe.model.seq + 1))
         .Emit();
   }
-  if (data.seed.is_set && context.IsSound(data.order) && *data.order == "sequential") {
+  if (data.seed.is_set && context.IsSound(data.order) && *data.order == SampleOrder::Sequential) {
     context.diags()
         .Build(data.seed.at, DiagnosticKind::KeyHasNoEffect, "seed",
                "`order` is \"sequential\", so nothing is shuffled")

@@ -29,21 +29,27 @@ static auto CheckChunks(CheckContext& context) -> void {
 }
 
 /// The greatest number that an id of a file can be.
-static auto GreatestId(std::string_view format) -> int64_t {
-  return format == "u8" ? 255 : format == "u32" ? 4294967295 : 65535;
+static auto GreatestId(TokenFormat format) -> int64_t {
+  switch (format) {
+    case TokenFormat::U8: return 255;
+    case TokenFormat::Bin:
+    case TokenFormat::U16: return 65535;
+    case TokenFormat::U32: return 4294967295;
+  }
+  CHECK(false, "format {}", static_cast<int>(format));
 }
 
 static auto CheckTargets(CheckContext& context, const Located<std::vector<std::string>>& files,
                          const Located<int64_t>& vocab) -> void {
   CheckFiles(context, "targets", files);
-  const Located<std::string>& format = context.recipe().data.format;
+  const Located<OneOf<TokenFormat>>& format = context.recipe().data.format;
   if (!context.IsSound(vocab) || !context.IsSound(format)) {
     return;
   }
   const int64_t none = GreatestId(*format);
   if (*vocab > none) {
     context.diags()
-        .Build(vocab.at, DiagnosticKind::TargetVocabTooLarge, *vocab, *format, none - 1, none)
+        .Build(vocab.at, DiagnosticKind::TargetVocabTooLarge, *vocab, format->text(), none - 1, none)
         .Note(files.at, "`targets` set here")
         .Emit();
   }

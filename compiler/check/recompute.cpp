@@ -11,12 +11,12 @@ namespace shardc {
 
 static auto CheckSave(CheckContext& context) -> void {
   const RecomputeSection& recompute = context.recipe().recompute;
-  const Located<std::vector<std::string>>& save = recompute.save;
-  if (*recompute.policy != "selective") {
+  const auto& save = recompute.save;
+  if (*recompute.policy != RecomputePolicy::Selective) {
     if (save.is_set) {
       context.diags()
           .Build(save.at, DiagnosticKind::KeyHasNoEffect, "save",
-                 fmt::format("`policy` is \"{}\"; \"selective\" reads it", *recompute.policy))
+                 fmt::format("`policy` is \"{}\"; \"selective\" reads it", recompute.policy->text()))
           .Emit();
     }
     return;
@@ -28,7 +28,7 @@ static auto CheckSave(CheckContext& context) -> void {
         .Help("use policy = \"full\", or name what is kept: save = [\"attention\"]")
         .Emit();
   }
-  if (std::find(save->begin(), save->end(), "down_proj") != save->end()) {
+  if (std::find(save->begin(), save->end(), SavedResult::DownProj) != save->end()) {
     context.diags()
         .Build(PlaceInList(context.diags().sources(), save.at, "down_proj"), DiagnosticKind::KeyHasNoEffect,
                "down_proj", "nothing in backward reads its result, so it is not computed again")
@@ -47,7 +47,7 @@ auto CheckRecompute(CheckContext& context) -> void {
   if (!context.IsSound(recompute.policy, recompute.save)) {
     return;
   }
-  if (*recompute.policy == "none" && recompute.layers->text != "true") {
+  if (*recompute.policy == RecomputePolicy::None && recompute.layers->text != "true") {
     context.diags()
         .Build(recompute.layers.at, DiagnosticKind::KeyHasNoEffect, "layers",
                "`policy` is \"none\", so no block is computed again")

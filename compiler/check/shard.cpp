@@ -73,6 +73,12 @@ static auto NearestGroupSizes(int64_t size, int64_t dp) -> std::string {
                    : (has_above ? fmt::format("{}", above) : "");
 }
 
+/// False where the word is none.
+static auto GathersIntoHost(const CheckContext& context) -> bool {
+  const auto& into = context.recipe().shard.gather_into;
+  return context.IsSound(into) && *into == GatherInto::Host;
+}
+
 static auto CheckReshardSize(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const Located<int64_t>& size = recipe.shard.reshard_size;
@@ -100,7 +106,7 @@ static auto CheckReshardSize(CheckContext& context) -> void {
     report(context.diags().Build(size.at, DiagnosticKind::ReshardSizeNotDivisor, *size, *dp),
            nearest.empty() ? "leave out reshard_size" : fmt::format("use reshard_size = {}", nearest));
   }
-  if (*recipe.shard.gather_into == "host") {
+  if (GathersIntoHost(context)) {
     context.diags()
         .Build(size.at, DiagnosticKind::HostGatherReshardSize, *size)
         .Note(recipe.shard.gather_into.at, fmt::format("`{}` set here", "gather_into"))
@@ -125,7 +131,7 @@ static auto CheckReshardSizeHasEffect(CheckContext& context, const std::vector<b
 auto CheckShard(CheckContext& context) -> void {
   CheckUnits(context);
   const Recipe& recipe = context.recipe();
-  if (*recipe.shard.gather_into == "host" && *recipe.run.guard) {
+  if (GathersIntoHost(context) && *recipe.run.guard) {
     // Formatted, since GCC 12 warns without cause of the bounds of a literal of this length here.
     context.diags()
         .Build(recipe.shard.gather_into.at, DiagnosticKind::GuardedHostGather)
@@ -133,7 +139,7 @@ auto CheckShard(CheckContext& context) -> void {
         .Emit();
   }
   for (const auto& [name, axis] : {std::pair("replicate", &recipe.mesh.replicate), std::pair("tp", &recipe.mesh.tp)}) {
-    if (*recipe.shard.gather_into == "host" && context.IsSound(*axis) && **axis > 1) {
+    if (GathersIntoHost(context) && context.IsSound(*axis) && **axis > 1) {
       context.diags()
           .Build(recipe.shard.gather_into.at, DiagnosticKind::HostGatherMesh, name, **axis)
           .Note(axis->at, fmt::format("`{}` set here", name))

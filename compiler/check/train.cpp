@@ -16,7 +16,7 @@ auto CheckTrain(CheckContext& context) -> void {
   }
   const Located<int64_t>& max_skipped = recipe.train.max_skipped;
   if (max_skipped.is_set && context.IsSound(max_skipped, recipe.train.on_nonfinite) &&
-      *recipe.train.on_nonfinite != "skip") {
+      *recipe.train.on_nonfinite != OnNonfinite::Skip) {
     context.diags()
         .Build(max_skipped.at, DiagnosticKind::KeyHasNoEffect, "max_skipped",
                "`on_nonfinite` is \"stop\", so no update is skipped")

@@ -37,23 +37,21 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
   }
 }
 
-/// Is `word`, which stands at `at`, one of the key's words? Reports what it is else.
+/// Is `chosen`, which stands at `at`, one of the key's words? Reports what it is else.
+template <class E>
 static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_view path, const SourceRange& at,
-                      const std::string& word) -> bool {
-  const std::vector<Choice>& choices = ChoicesOf(path);
+                      const OneOf<E>& chosen) -> bool {
+  if (chosen.is_accepted()) {
+    return true;
+  }
+  const std::string& word = chosen.text();
   std::vector<std::string_view> accepted;
   bool is_known = false;
-  for (const Choice& choice : choices) {
+  for (const Choice& choice : ChoicesOf(path)) {
     if (choice.accepted) {
       accepted.push_back(choice.word);
     }
     is_known = is_known || choice.word == word;
-    if (choice.accepted && choice.word == word) {
-      return true;
-    }
-  }
-  if (choices.empty()) {
-    return true;
   }
   if (is_known) {
     context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, Listed(accepted)).Emit();
@@ -67,17 +65,19 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
   return false;
 }
 
-static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
-                      const Located<std::string>& leaf) -> void {
+template <class E>
+static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path, const Located<OneOf<E>>& leaf)
+    -> void {
   if (!CheckWord(context, key, path, leaf.at, *leaf)) {
     context.MarkFaulty(leaf);
   }
 }
 
+template <class E>
 static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
-                      const Located<std::vector<std::string>>& leaf) -> void {
-  for (const std::string& word : *leaf) {
-    if (!CheckWord(context, key, path, PlaceInList(context.diags().sources(), leaf.at, word), word)) {
+                      const Located<std::vector<OneOf<E>>>& leaf) -> void {
+  for (const OneOf<E>& word : *leaf) {
+    if (!CheckWord(context, key, path, PlaceInList(context.diags().sources(), leaf.at, word.text()), word)) {
       context.MarkFaulty(leaf);
     }
   }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/base/check.h"
-
 namespace shardc {
 
 static auto SplitAtSpaces(std::string_view text) -> std::vector<std::string_view> {
@@ -17,7 +15,7 @@ static auto SplitAtSpaces(std::string_view text) -> std::vector<std::string_view
 
 static auto MakeSchemes() -> std::vector<InitScheme> {
   std::vector<InitScheme> schemes;
-#define SCHEME(name, doc) schemes.push_back({name, doc, {}});
+#define SCHEME(Name, name, doc) schemes.push_back({name, doc, {}});
 #define SCHEME_RULE(globs, value) schemes.back().rules.push_back({SplitAtSpaces(globs), value});
 #include "schemas/init_schemes.def"
   return schemes;
@@ -28,11 +26,9 @@ auto InitSchemes() -> const std::vector<InitScheme>& {
   return schemes;
 }
 
-auto InitSchemeNamed(std::string_view name) -> const InitScheme& {
-  const auto found = std::find_if(InitSchemes().begin(), InitSchemes().end(),
-                                  [&](const InitScheme& scheme) { return scheme.name == name; });
-  CHECK(found != InitSchemes().end(), "no scheme is called {}", name);
-  return *found;
+auto InitSchemeNamed(InitSchemeName name) -> const InitScheme& {
+  // The same rows make the enumerators.
+  return InitSchemes().at(static_cast<size_t>(name));
 }
 
 }  // namespace shardc

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/recipe_words.h"
+
 namespace shardc {
 
 struct InitSchemeRule {
@@ -21,7 +23,6 @@ struct InitScheme {
 
 auto InitSchemes() -> const std::vector<InitScheme>&;
 
-/// The scheme of that name. Requires: there is one.
-auto InitSchemeNamed(std::string_view name) -> const InitScheme&;
+auto InitSchemeNamed(InitSchemeName name) -> const InitScheme&;
 
 }  // namespace shardc

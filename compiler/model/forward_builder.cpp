@@ -112,14 +112,11 @@ auto ForwardBuilder::AddResidual(ValueId x, ValueId branch) -> ValueId {
   return body.y;
 }
 
-auto FindModelFamily(std::string_view name) -> const ModelFamily* {
-  static constexpr std::array families{&LlamaFamily};
-  for (const ModelFamily* family : families) {
-    if (family->name == name) {
-      return family;
-    }
+auto ModelFamilyOf(Family family) -> const ModelFamily& {
+  switch (family) {
+    case Family::Llama: return LlamaFamily;
   }
-  return nullptr;
+  CHECK(false, "family {}", static_cast<int>(family));
 }
 
 }  // namespace shardc

@@ -82,14 +82,12 @@ struct ParameterSpec {
 };
 
 struct ModelFamily {
-  std::string_view name;
   auto(*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
   /// Of the builder's tokens.
   auto(*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
 };
 
-/// The family of that name, or nullptr.
-auto FindModelFamily(std::string_view name) -> const ModelFamily*;
+auto ModelFamilyOf(Family family) -> const ModelFamily&;
 
 /// Families are files of this folder; each defines its row.
 extern const ModelFamily LlamaFamily;

@@ -74,6 +74,6 @@ static auto LlamaForward(ForwardBuilder& f, const ModelSizes& m) -> ModelOutput 
   return output;
 }
 
-const ModelFamily LlamaFamily{.name = "llama", .parameters = LlamaParameters, .forward = LlamaForward};
+const ModelFamily LlamaFamily{.parameters = LlamaParameters, .forward = LlamaForward};
 
 }  // namespace shardc

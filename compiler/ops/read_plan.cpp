@@ -27,10 +27,6 @@ static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<
     return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
                 path, ToText(plan->disabled[0]));
   }
-  if (plan->run.comm != "shm") {
-    return Fail(ExitCode::Environment, "{} asks for the communicator `{}`; this program has `shm`", path,
-                plan->run.comm);
-  }
   return plan;
 }
 

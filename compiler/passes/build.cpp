@@ -218,10 +218,19 @@ auto PlanBuilder::LoadSamples(Emitter& emitter, ValueId tokens, const std::vecto
   emitter.set_origin(origin);
 }
 
+/// Is the residual stream f32 whatever units compute in?
+static auto IsWide(ResidualPrecision residual) -> bool {
+  switch (residual) {
+    case ResidualPrecision::Compute: return false;
+    case ResidualPrecision::Fp32: return true;
+  }
+  CHECK(false, "residual {}", static_cast<int>(residual));
+}
+
 auto PlanBuilder::Forward(Emitter& emitter, ValueId tokens) -> ModelOutput {
   emitter.set_phase(Phase::Forward);
   emitter.set_origin(OriginOf(recipe_.model.family, "model.family"));
-  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, *recipe_.precision.residual == "fp32");
+  ForwardBuilder forward(&emitter, &parameters_, tokens, rope_table_, IsWide(*recipe_.precision.residual));
   return family_.forward(forward, sizes_);
 }
 
@@ -391,13 +400,12 @@ auto PlanBuilder::Eval() -> void {
 auto Build(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Recipe& recipe = *context.recipe;
   WriteHeader(plan, recipe);
-  const ModelFamily* family = FindModelFamily(*recipe.model.family);
-  CHECK(family != nullptr, "check let family {} pass", *recipe.model.family);
-  const auto parameters = DeclareParameters(plan, *family, ResolveModel(recipe), context);
+  const ModelFamily& family = ModelFamilyOf(*recipe.model.family);
+  const auto parameters = DeclareParameters(plan, family, ResolveModel(recipe), context);
   if (!parameters) {
     return parameters.error();
   }
-  PlanBuilder builder(&plan, &recipe, family, &*parameters);
+  PlanBuilder builder(&plan, &recipe, &family, &*parameters);
   builder.Terms();
   builder.Scalars();
   builder.Constants();

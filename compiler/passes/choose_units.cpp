@@ -11,14 +11,38 @@
 
 namespace shardc {
 
+static auto TypeOf(ComputePrecision precision) -> DType {
+  switch (precision) {
+    case ComputePrecision::Fp32: return DType::F32;
+    case ComputePrecision::Bf16: return DType::BF16;
+  }
+  CHECK(false, "precision {}", static_cast<int>(precision));
+}
+
+static auto TypeOf(MasterPrecision precision) -> DType {
+  switch (precision) {
+    case MasterPrecision::Fp32: return DType::F32;
+    case MasterPrecision::Bf16: return DType::BF16;
+  }
+  CHECK(false, "precision {}", static_cast<int>(precision));
+}
+
+static auto TypeOf(ReducePrecision precision) -> DType {
+  switch (precision) {
+    case ReducePrecision::Fp32: return DType::F32;
+    case ReducePrecision::Bf16: return DType::BF16;
+  }
+  CHECK(false, "precision {}", static_cast<int>(precision));
+}
+
+auto ComputeType(const Recipe& recipe) -> DType { return TypeOf(*recipe.precision.compute); }
+
 namespace {
 
 /// For each parameter outside the blocks: is it read before them, after, or both?
 auto SidesOf(const Recipe& recipe) -> std::unordered_map<std::string, Side> {
-  const ModelFamily* family = FindModelFamily(*recipe.model.family);
-  CHECK(family != nullptr, "check let family {} pass", *recipe.model.family);
   std::unordered_map<std::string, Side> sides;
-  for (const ParameterSpec& spec : family->parameters(ResolveModel(recipe))) {
+  for (const ParameterSpec& spec : ModelFamilyOf(*recipe.model.family).parameters(ResolveModel(recipe))) {
     if (spec.layer < 0) {
       sides[spec.name] = spec.side;
     }
@@ -191,16 +215,15 @@ auto UnitChooser::MatchUnits(const std::vector<Rule>& rules) const -> std::vecto
 auto UnitChooser::ChooseTypes() -> void {
   const PrecisionSection& precision = recipe_.precision;
   const auto overrides = MatchUnits(precision.override);
-  const auto type = [](const Located<std::string>& text) { return *text == "bf16" ? DType::BF16 : DType::F32; };
   for (size_t u = 0; u < units_.size(); ++u) {
-    units_[u].compute = type(precision.compute);
-    units_[u].master = type(precision.master);
-    units_[u].reduce = type(precision.reduce);
+    units_[u].compute = TypeOf(*precision.compute);
+    units_[u].master = TypeOf(*precision.master);
+    units_[u].reduce = TypeOf(*precision.reduce);
     if (overrides[u] != NoRule) {
       const PrecisionOverride& own = precision.override[overrides[u]];
-      units_[u].compute = own.compute.is_set ? type(own.compute) : units_[u].compute;
-      units_[u].master = own.master.is_set ? type(own.master) : units_[u].master;
-      units_[u].reduce = own.reduce.is_set ? type(own.reduce) : units_[u].reduce;
+      units_[u].compute = own.compute.is_set ? TypeOf(*own.compute) : units_[u].compute;
+      units_[u].master = own.master.is_set ? TypeOf(*own.master) : units_[u].master;
+      units_[u].reduce = own.reduce.is_set ? TypeOf(*own.reduce) : units_[u].reduce;
     }
   }
 }

@@ -60,8 +60,8 @@ auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& l
 }
 
 /// Gives each parameter without a rule the scheme's; its rules go behind those in `rules`.
-auto ApplyScheme(const Located<std::string>& key, const std::vector<ParameterSpec>& specs, std::vector<size_t>& chosen,
-                 std::vector<Rule>& rules, Diagnostics& diags) -> void {
+auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const std::vector<ParameterSpec>& specs,
+                 std::vector<size_t>& chosen, std::vector<Rule>& rules, Diagnostics& diags) -> void {
   bool is_used = false;
   for (const InitSchemeRule& row : InitSchemeNamed(*key).rules) {
     const auto matches = [&](const ParameterSpec& spec) {

@@ -83,7 +83,9 @@ static auto MakeSave(Plan& plan, const Origin& origin) -> void {
 auto Lifecycle(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Recipe& recipe = *context.recipe;
   MakeInit(plan);
-  MakeRestore(plan, OriginOf(recipe.start.restart, "start.restart"));
+  switch (*recipe.start.restart) {
+    case Restart::Resume: MakeRestore(plan, OriginOf(recipe.start.restart, "start.restart")); break;
+  }
   MakeSave(plan, OriginOf(recipe.checkpoint.every, "checkpoint.every"));
 
   plan.triggers = {{SectionKind::Constants, TriggerKind::Load, 0},

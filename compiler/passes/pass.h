@@ -33,9 +33,7 @@ auto OriginOf(const Leaf& leaf, std::string key) -> Origin {
 }
 
 /// The element type that units compute in where no override says otherwise. Requires: a checked recipe.
-inline auto ComputeType(const Recipe& recipe) -> DType {
-  return *recipe.precision.compute == "bf16" ? DType::BF16 : DType::F32;
-}
+auto ComputeType(const Recipe& recipe) -> DType;
 
 /// Belongs to the second half of a step: backward, or computed again for it.
 inline auto IsBackward(const Op& op) -> bool { return op.phase == Phase::Backward || op.phase == Phase::Recompute; }

@@ -63,7 +63,7 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
             .Build(is_of_ops ? recipe.model.layers.at : recipe.model.at, DiagnosticKind::PlanTooLarge,
                    is_of_ops
                        ? fmt::format("{} with `layers` {}, `loss.chunks` {} and `recompute.policy` {}", broken->what,
-                                     *recipe.model.layers, *recipe.loss.chunks, *recipe.recompute.policy)
+                                     *recipe.model.layers, *recipe.loss.chunks, recipe.recompute.policy->text())
                        : broken->what,
                    broken->most)
             .Emit();

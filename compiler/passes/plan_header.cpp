@@ -75,8 +75,8 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
         fmt::format("{}{}:{}", plan.model["loss_heads"].empty() ? "" : ",", *head.name, *head.vocab);
     add_head(*head.name, *head.vocab, *head.targets);
   }
-  plan.data.format = *FromText<TokenFormat>(*recipe.data.format);
-  plan.data.order = *FromText<SampleOrder>(*recipe.data.order);
+  plan.data.format = *recipe.data.format;
+  plan.data.order = *recipe.data.order;
   plan.data.seed = static_cast<uint64_t>(*recipe.data.seed);
   plan.data.eval_tokens = *recipe.data.eval_tokens;
   plan.data.vocab = sizes.vocab;

@@ -257,7 +257,7 @@ class BlockRecomputer {
 
 auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const RecomputeSection& recompute = context.recipe->recompute;
-  if (*recompute.policy == "none") {
+  if (*recompute.policy == RecomputePolicy::None) {
     return plan;
   }
   const auto chosen =
@@ -278,7 +278,7 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     }
     BlockRecomputer recomputer(&plan, &ops, &index, layer, SavedResults(plan, block, recompute),
                                OriginOf(recompute.policy, "recompute.policy"));
-    if (*recompute.policy == "torchtitan-sac") {
+    if (*recompute.policy == RecomputePolicy::TorchtitanSac) {
       recomputer.GiveSumsOwnBytes();
       copies = recomputer.Run();
       recomputer.ReleaseDeadSaves(copies);

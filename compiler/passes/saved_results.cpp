@@ -1,8 +1,9 @@
 #include "compiler/passes/saved_results.h"
-#include "compiler/ops/op_facts.h"
 
 #include <algorithm>
 #include <unordered_map>
+
+#include "compiler/ops/op_facts.h"
 
 namespace shardc {
 
@@ -17,14 +18,43 @@ static auto ProjectionOf(ValueId matrix, const Plan& plan) -> std::string {
   return module.substr(module.rfind('.') + 1);
 }
 
+/// Does a word of `save` name the result of a product with this matrix?
+static auto Names(SavedResult word, ValueId matrix, const Plan& plan) -> bool {
+  switch (word) {
+    case SavedResult::QProj:
+    case SavedResult::KProj:
+    case SavedResult::VProj:
+    case SavedResult::OProj:
+    case SavedResult::GateProj:
+    case SavedResult::UpProj:
+    case SavedResult::DownProj: return ProjectionOf(matrix, plan) == ToText(word);
+    case SavedResult::Attention: return false;
+  }
+  CHECK(false, "save {}", static_cast<int>(word));
+}
+
+/// Does the policy keep some results, of products and attention?
+static auto KeepsResults(RecomputePolicy policy) -> bool {
+  switch (policy) {
+    case RecomputePolicy::None:
+    case RecomputePolicy::Full: return false;
+    case RecomputePolicy::Selective:
+    case RecomputePolicy::TorchtitanSac: return true;
+  }
+  CHECK(false, "policy {}", static_cast<int>(policy));
+}
+
 auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const RecomputeSection& recompute)
     -> std::vector<ValueId> {
-  const bool is_torchtitan = *recompute.policy == "torchtitan-sac";
-  const auto is_named = [&](std::string_view name) {
-    return std::find(recompute.save->begin(), recompute.save->end(), name) != recompute.save->end();
+  const bool is_torchtitan = *recompute.policy == RecomputePolicy::TorchtitanSac;
+  const auto is_named = [&](ValueId matrix) {
+    return std::any_of(recompute.save->begin(), recompute.save->end(),
+                       [&](SavedResult word) { return Names(word, matrix, plan); });
   };
+  const bool names_attention =
+      std::find(recompute.save->begin(), recompute.save->end(), SavedResult::Attention) != recompute.save->end();
   std::vector<ValueId> saved;
-  if (*recompute.policy != "selective" && !is_torchtitan) {
+  if (!KeepsResults(*recompute.policy)) {
     return saved;
   }
   // Where partial sums are made whole behind a product, the result is what they are made to.
@@ -48,13 +78,13 @@ auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const R
           if (whole != whole_of.end()) {
             saved.push_back(whole->second);
           }
-        } else if (is_named(ProjectionOf(ValueIn(op->body, "b"), plan))) {
+        } else if (is_named(ValueIn(op->body, "b"))) {
           saved.push_back(whole == whole_of.end() ? out : whole->second);
         }
         break;
       }
       case Work::Attention:
-        if (is_torchtitan || is_named("attention")) {
+        if (is_torchtitan || names_attention) {
           saved.push_back(ValueIn(op->body, "y"));
           saved.push_back(ValueIn(op->body, "lse"));
         }

@@ -37,7 +37,9 @@ static auto TypeFault(const Manifest& manifest) -> std::string {
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {
   const FirstStart& first = *recipe.start.first;
   if (!first.seed.is_set) {
-    return std::nullopt;
+    switch (first.word) {
+      case StartFrom::Scratch: return std::nullopt;
+    }
   }
   const auto fail = [&](const std::string& why) {
     diags.Build(first.seed.at, DiagnosticKind::SeedUnreadable, *first.seed, why).Emit();

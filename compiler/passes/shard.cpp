@@ -30,16 +30,33 @@
 
 namespace shardc {
 
+static auto ArenaOf(GatherInto into) -> Arena {
+  switch (into) {
+    case GatherInto::Rank: return Arena::Transient;
+    case GatherInto::Host: return Arena::Gathered;
+  }
+  CHECK(false, "gather_into {}", static_cast<int>(into));
+}
+
+/// Are whole gradients summed over the microbatches, and reduced once?
+static auto ReducesLast(BatchReduce reduce) -> bool {
+  switch (reduce) {
+    case BatchReduce::Each: return false;
+    case BatchReduce::Last: return true;
+  }
+  CHECK(false, "reduce {}", static_cast<int>(reduce));
+}
+
 namespace {
 
 class Sharder {
  public:
   Sharder(Plan* plan, const PassContext& context, const std::vector<UnitChoice>& units)
       : plan_(*plan),
-        reduces_last_(plan->run.accumulate > 1 && *context.recipe->batch.reduce == "last"),
+        reduces_last_(plan->run.accumulate > 1 && ReducesLast(*context.recipe->batch.reduce)),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         kept_origin_(OriginOf(context.recipe->shard.reshard_size, "shard.reshard_size")),
-        gathered_arena_(*context.recipe->shard.gather_into == "host" ? Arena::Gathered : Arena::Transient) {
+        gathered_arena_(ArenaOf(*context.recipe->shard.gather_into)) {
     homes_ = MakeUnits(plan_, units);
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);

@@ -14,6 +14,18 @@
 
 namespace shardc {
 
+/// Counts updates that are left out one after another; too many halt the run.
+static auto HaltAfterSkips(Plan& plan, const Recipe& recipe, Emitter& emitter, ScalarId nonfinite) -> void {
+  if (*recipe.train.max_skipped == 0) {
+    return;
+  }
+  emitter.set_origin(OriginOf(recipe.train.max_skipped, "train.max_skipped"));
+  const ScalarId skipped = plan.scalars.Add({"skipped", ScalarKind::Flag, ""});
+  emitter.Emit(op::Increment{.scalar = skipped}).when = {.scalar = nonfinite};
+  emitter.Emit(op::Reset{.scalar = skipped}).when = {.scalar = nonfinite, .negated = true};
+  plan.halts.push_back({.scalar = skipped, .above = *recipe.train.max_skipped, .code = ExitCode::Diverged});
+}
+
 auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Recipe& recipe = *context.recipe;
   const OptimizerSection& optimizer = recipe.optimizer;
@@ -66,14 +78,9 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                            .nonfinite = nonfinite,
                            .bad_parameter = plan.ScalarNamed("bad_parameter"),
                            .axes = Spread(plan.mesh, AxisSet::All())});
-  if (*recipe.train.on_nonfinite == "stop") {
-    plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged});
-  } else if (*recipe.train.max_skipped > 0) {
-    emitter.set_origin(OriginOf(recipe.train.max_skipped, "train.max_skipped"));
-    const ScalarId skipped = plan.scalars.Add({"skipped", ScalarKind::Flag, ""});
-    emitter.Emit(op::Increment{.scalar = skipped}).when = {.scalar = nonfinite};
-    emitter.Emit(op::Reset{.scalar = skipped}).when = {.scalar = nonfinite, .negated = true};
-    plan.halts.push_back({.scalar = skipped, .above = *recipe.train.max_skipped, .code = ExitCode::Diverged});
+  switch (*recipe.train.on_nonfinite) {
+    case OnNonfinite::Stop: plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged}); break;
+    case OnNonfinite::Skip: HaltAfterSkips(plan, recipe, emitter, nonfinite); break;
   }
 
   emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));

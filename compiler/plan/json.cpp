@@ -61,8 +61,8 @@ class JsonPrinter {
     if (plan_.mesh.dp_inner > 1) {
       mesh[std::string(ToText(Axis::DpInner))] = plan_.mesh.dp_inner;
     }
-    root["device"] = plan_.device;
-    root["kernels"] = plan_.kernels;
+    root["device"] = ToText(plan_.device);
+    root["kernels"] = ToText(plan_.kernels);
     root["hash"] = PlanHash(plan_);
     root["model"] = Json::object();
     for (const auto& [key, value] : plan_.model) {

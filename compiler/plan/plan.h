@@ -193,6 +193,7 @@ struct TokenSource {
 /// eval split.
 struct DataSource {
   std::vector<TokenSource> sources;
+  /// llm.c's .bin (1 KiB header, u16 ids), or headerless little-endian ids.
   TokenFormat format = TokenFormat::Bin;
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;
@@ -261,7 +262,7 @@ struct RunSettings {
   int64_t eval_batches = 0;
   /// 0: cores / local ranks.
   int64_t threads = 0;
-  std::string comm = "shm";
+  Comm comm = Comm::Shm;
   /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
   int64_t compare_every = DefaultCompareEvery;
   uint64_t init_seed = 0;
@@ -298,8 +299,9 @@ struct Plan {
   auto operator=(Plan&& other) noexcept -> Plan&;
 
   Mesh mesh;
-  std::string device = "cpu";
-  std::string kernels = "fused";
+  /// Device::Cpu until the machine is known that it runs on.
+  Device device = Device::Cpu;
+  KernelSet kernels = KernelSet::Fused;
   /// Identity of the model: name of its family and sizes, in fixed order.
   std::map<std::string, std::string> model;
   /// The `--set` texts that went into the recipe, in order.

@@ -139,7 +139,7 @@ class Printer {
       }
     }
     out_ += fmt::format("plan version={} mesh={} device={} kernels={}\n", Plan::Version, mesh.empty() ? "1" : mesh,
-                        QuoteIfNeeded(plan_.device), QuoteIfNeeded(plan_.kernels));
+                        ToText(plan_.device), ToText(plan_.kernels));
   }
 
   auto PrintHeader() -> void {

@@ -8,6 +8,7 @@
 #include "compiler/base/enum.h"
 #include "compiler/base/ids.h"
 #include "compiler/base/in_place_vector.h"
+#include "compiler/base/recipe_words.h"
 #include "compiler/mesh/mesh.h"
 
 namespace shardc {
@@ -159,19 +160,6 @@ enum class StateRole : uint8_t { Parameter, ExpAvg, ExpAvgSq };
 template <>
 struct EnumNames<StateRole> {
   static constexpr std::array<std::string_view, 3> names{"parameter", "exp_avg", "exp_avg_sq"};
-};
-
-/// llm.c's .bin (1 KiB header, u16 ids), or headerless little-endian ids.
-enum class TokenFormat : uint8_t { Bin, U8, U16, U32 };
-template <>
-struct EnumNames<TokenFormat> {
-  static constexpr std::array<std::string_view, 4> names{"bin", "u8", "u16", "u32"};
-};
-
-enum class SampleOrder : uint8_t { Shuffled, Sequential };
-template <>
-struct EnumNames<SampleOrder> {
-  static constexpr std::array<std::string_view, 2> names{"shuffled", "sequential"};
 };
 
 enum class PassKind : uint8_t {

@@ -23,17 +23,22 @@ static auto MakeRow(const KeyInfo& key, std::string default_text) -> RecipeKeyRo
           .doc = std::string(key.doc)};
 }
 
-static auto MakeKeyRows() -> std::vector<RecipeKeyRow> {
-  std::vector<RecipeKeyRow> rows;
-  const auto add = [&](const KeyInfo& key, const auto& leaf) { rows.push_back(MakeRow(key, WriteToml(leaf.value))); };
+/// visit(key, leaf) for every key, with its default: those of a section, and then those of its lists.
+template <class F>
+static auto ForEachLeaf(const F& visit) -> void {
   const Recipe recipe;
   ForEachSection(recipe, [&](std::string_view, std::string_view, const auto& section) {
-    ForEachKey(section, add);
+    ForEachKey(section, visit);
     ForEachList(section, [&](std::string_view, std::string_view, const auto& items) {
       const typename std::decay_t<decltype(items)>::value_type item;
-      ForEachKey(item, add);
+      ForEachKey(item, visit);
     });
   });
+}
+
+static auto MakeKeyRows() -> std::vector<RecipeKeyRow> {
+  std::vector<RecipeKeyRow> rows;
+  ForEachLeaf([&](const KeyInfo& key, const auto& leaf) { rows.push_back(MakeRow(key, WriteToml(leaf.value))); });
   return rows;
 }
 
@@ -66,15 +71,47 @@ struct ValueTables {
   std::map<std::string, std::vector<Choice>, std::less<>> choices;
 };
 
+/// The words of a set, those for later among them.
+template <class E>
+auto ChoicesOfSet() -> std::vector<Choice>;
+#define WORDS(Enum)                                \
+  template <>                                      \
+  auto ChoicesOfSet<Enum>()->std::vector<Choice> { \
+    return {
+#define WORD(Name, word) {word, true},
+#define LATER(word) {word, false},
+#define END_WORDS(Enum) \
+  }                     \
+  ;                     \
+  }
+#include "schemas/recipe_values.def"
+
+/// Those of a key, by the type of its leaf; none for what is no word.
+template <class T>
+auto ChoicesOfType(const T&) -> std::vector<Choice> {
+  return {};
+}
+template <class E>
+auto ChoicesOfType(const OneOf<E>&) -> std::vector<Choice> {
+  return ChoicesOfSet<E>();
+}
+template <class E>
+auto ChoicesOfType(const std::vector<OneOf<E>>&) -> std::vector<Choice> {
+  return ChoicesOfSet<E>();
+}
+auto ChoicesOfType(const FirstStart& first) -> std::vector<Choice> { return ChoicesOfType(first.word); }
+
 }  // namespace
 
 static auto MakeValueTables() -> ValueTables {
-  constexpr bool Accepted = true;
-  constexpr bool Later = false;
   ValueTables tables;
 #define RANGE(path, low, high) tables.ranges[path] = {static_cast<double>(low), static_cast<double>(high), #low, #high};
-#define CHOICE(path, accepted, word) tables.choices[path].push_back({word, accepted});
 #include "schemas/recipe_values.def"
+  ForEachLeaf([&](const KeyInfo& key, const auto& leaf) {
+    if (auto choices = ChoicesOfType(leaf.value); !choices.empty()) {
+      tables.choices[MakeRow(key, "").path()] = std::move(choices);
+    }
+  });
   return tables;
 }
 
@@ -121,8 +158,9 @@ auto DescribeType(std::string_view type) -> std::string_view {
       {"Condition", "true, false, or a condition in quotes"},
       {"FirstStart", "\"scratch\", or a table, { seed = \"...\" }"},
   };
+  const std::string_view plain = IsOneOf(type) ? "Text" : IsSomeOf(type) ? "Texts" : type;
   for (const Row& row : rows) {
-    if (row.type == type) {
+    if (row.type == plain) {
       return row.text;
     }
   }

@@ -13,7 +13,7 @@ struct RecipeKeyRow {
   /// Empty for a key of the section itself.
   std::string list;
   std::string name;
-  /// As in recipe_keys.def: Int, Real, Bool, Text, Texts, Reals, Formula, Condition.
+  /// As in recipe_keys.def: Int, Real, Text, OneOf<Family>.
   std::string type;
   bool required = false;
   /// In TOML; empty for keys without one.
@@ -49,12 +49,15 @@ struct Choice {
 auto RecipeKeyRows() -> const std::vector<RecipeKeyRow>&;
 auto RecipeSectionRows() -> const std::vector<RecipeSectionRow>&;
 
-/// What schemas/recipe_values.def says of a key; nothing, or no words, where it has no row.
+/// What schemas/recipe_values.def says of a key: nothing where it has no range, no words where its type has none.
 auto RangeOf(std::string_view path) -> std::optional<ValueRange>;
 auto ChoicesOf(std::string_view path) -> const std::vector<Choice>&;
-/// Every path that a row of schemas/recipe_values.def names.
+/// Every path that has a range or words.
 auto PathsWithValues() -> std::vector<std::string>;
 
+/// Is the type that of one word of a set, or of a list of them?
+inline auto IsOneOf(std::string_view type) -> bool { return type.starts_with("OneOf<"); }
+inline auto IsSomeOf(std::string_view type) -> bool { return type.starts_with("SomeOf<"); }
 /// "a whole number", "true or false": what a key of this type takes.
 auto DescribeType(std::string_view type) -> std::string_view;
 

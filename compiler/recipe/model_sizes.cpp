@@ -19,7 +19,7 @@ auto ResolveModel(const Recipe& recipe) -> ModelSizes {
   for (const LossHead& head : recipe.loss.head) {
     loss_heads.push_back({.name = *head.name, .vocab = *head.vocab});
   }
-  return {.family = *model.family,
+  return {.family = model.family->text(),
           .layers = *model.layers,
           .hidden = *model.hidden,
           .heads = *model.heads,

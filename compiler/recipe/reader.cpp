@@ -174,6 +174,14 @@ class Reader {
     return When(is_text || is_bare);
   }
 
+  template <class E>
+  auto ReadValue(const KeyInfo& key, const TomlNode& node, OneOf<E>& value) -> Outcome {
+    std::string text;
+    const Outcome outcome = ReadValue(key, node, text);
+    value = OneOf<E>(std::move(text));
+    return outcome;
+  }
+
   auto ReadValue(const KeyInfo& key, const TomlNode& node, Formula& value) -> Outcome {
     if (node.kind == TomlNode::Kind::Text) {
       value.text = node.text;

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "compiler/base/check.h"
 #include "compiler/base/error_or.h"
+#include "compiler/base/recipe_words.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/diag/source.h"
 
@@ -23,6 +27,27 @@ struct Located {
   auto operator->() const -> const T* { return &value; }
 };
 
+/// The word of a key that takes a few: one of E's. What else a recipe says is kept as text, for CheckValues to refuse.
+template <NamedEnum E>
+class OneOf {
+ public:
+  OneOf() = default;
+  explicit OneOf(E value) : text_(ToText(value)), value_(value) {}
+  explicit OneOf(std::string text) : text_(std::move(text)), value_(FromText<E>(text_)) {}
+
+  auto text() const -> const std::string& { return text_; }
+  auto is_accepted() const -> bool { return value_.has_value(); }
+  /// So that it stands in a switch and in comparisons as the enumerator. Requires: it is accepted.
+  operator E() const {
+    CHECK(value_, "`{}` is read as a word that it is not", text_);
+    return *value_;
+  }
+
+ private:
+  std::string text_;
+  std::optional<E> value_;
+};
+
 /// `true`, `false`, or the text of a boolean expression.
 struct Condition {
   std::string text = "false";
@@ -35,8 +60,8 @@ struct Formula {
 
 /// The value of start.first: a word, or the table { seed = ..., missing = [...], unused = [...] }.
 struct FirstStart {
-  /// Empty where it is a table.
-  std::string word;
+  /// Unset where it is a table.
+  OneOf<StartFrom> word;
   /// Set in a table, always.
   Located<std::string> seed = {};
   Located<std::vector<std::string>> missing = {};
@@ -50,6 +75,10 @@ using Bool = bool;
 using Text = std::string;
 using Texts = std::vector<std::string>;
 using Reals = std::vector<double>;
+template <class E>
+using OneOf = shardc::OneOf<E>;
+template <class E>
+using SomeOf = std::vector<shardc::OneOf<E>>;
 using Formula = shardc::Formula;
 using Condition = shardc::Condition;
 using FirstStart = shardc::FirstStart;
@@ -68,7 +97,7 @@ auto DefaultOf(const D& value) -> T {
   } else if constexpr (std::is_same_v<T, shardc::Condition> || std::is_same_v<T, shardc::Formula>) {
     return T{.text = value};
   } else if constexpr (std::is_same_v<T, shardc::FirstStart>) {
-    return T{.word = value};
+    return T{.word = shardc::OneOf<StartFrom>(value)};
   } else {
     return T(value);
   }

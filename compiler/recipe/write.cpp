@@ -60,7 +60,7 @@ auto WriteToml(const Condition& value) -> std::string {
 
 auto WriteToml(const FirstStart& value) -> std::string {
   if (!value.seed.is_set) {
-    return QuoteToml(value.word);
+    return WriteToml(value.word);
   }
   std::string text = "{ seed = " + WriteToml(*value.seed);
   text += value.missing.is_set ? ", missing = " + WriteToml(*value.missing) : "";

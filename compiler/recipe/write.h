@@ -18,6 +18,18 @@ auto WriteToml(const std::vector<double>& value) -> std::string;
 auto WriteToml(const Formula& value) -> std::string;
 auto WriteToml(const Condition& value) -> std::string;
 auto WriteToml(const FirstStart& value) -> std::string;
+template <class E>
+auto WriteToml(const OneOf<E>& value) -> std::string {
+  return WriteToml(value.text());
+}
+template <class E>
+auto WriteToml(const std::vector<OneOf<E>>& value) -> std::string {
+  std::vector<std::string> words;
+  for (const OneOf<E>& word : value) {
+    words.push_back(word.text());
+  }
+  return WriteToml(words);
+}
 
 /// The recipe with all defaults, each line with where its value comes from; reads back to the same recipe.
 auto PrintRecipe(const Recipe& recipe) -> std::string;

@@ -50,7 +50,11 @@ auto SourceStream::BeginOfTrain(int64_t index) const -> int64_t {
   CHECK(index >= 0, "sample {}", index);
   const int64_t epoch = index / num_train_samples_;
   const int64_t within = index % num_train_samples_;
-  return seq_ * (order_ == SampleOrder::Shuffled ? ShuffledIndex(within, num_train_samples_, seed_, epoch) : within);
+  switch (order_) {
+    case SampleOrder::Shuffled: return seq_ * ShuffledIndex(within, num_train_samples_, seed_, epoch);
+    case SampleOrder::Sequential: return seq_ * within;
+  }
+  CHECK(false, "order {}", static_cast<int>(order_));
 }
 
 auto SourceStream::BeginOfEval(int64_t index) const -> int64_t {

@@ -5,8 +5,16 @@
 
 namespace shardc {
 
+static auto IsReference(KernelSet kernels) -> bool {
+  switch (kernels) {
+    case KernelSet::Fused: return false;
+    case KernelSet::Reference: return true;
+  }
+  CHECK(false, "kernels {}", static_cast<int>(kernels));
+}
+
 auto BindOp(const OpBody& body, Binder& binder) -> Kernel {
-  const bool by_reference = binder.plan().kernels == "reference";
+  const bool by_reference = IsReference(binder.plan().kernels);
   return VisitBody(body, [&]<class Body>(const Body& concrete) -> Kernel {
     if constexpr (reference::HasKernel<Body>) {
       if (by_reference) {

@@ -84,6 +84,14 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   return Success{};
 }
 
+/// What the plan's communicator keeps for all ranks.
+static auto MakeGroup(const Plan& plan, HostGroup::Members members) -> ErrorOr<std::unique_ptr<HostGroup>> {
+  switch (plan.run.comm) {
+    case Comm::Shm: return HostGroup::Create(plan.mesh, members);
+  }
+  CHECK(false, "comm {}", static_cast<int>(plan.run.comm));
+}
+
 /// `signals`: of a launcher that watches for them.
 static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOptions& options,
                     const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job> {
@@ -91,7 +99,7 @@ static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOp
   job.plan = &plan;
   job.options = &options;
   job.rank_main = &rank_main;
-  auto group = HostGroup::Create(plan.mesh, members);
+  auto group = MakeGroup(plan, members);
   if (!group) {
     return group.error();
   }

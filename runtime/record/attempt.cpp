@@ -37,7 +37,7 @@ static auto Describe(int64_t number, const Plan& plan, const AttemptRequest& req
     json["mesh"][std::string(ToText(static_cast<Axis>(i)))] = plan.mesh.sizes[static_cast<size_t>(i)];
   }
   json["ranks"] = plan.mesh.num_ranks();
-  json["device"] = plan.device;
+  json["device"] = ToText(plan.device);
   json["plan_hash"] = PlanHash(plan);
   std::error_code unknown;
   const std::string path =

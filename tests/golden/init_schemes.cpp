@@ -20,7 +20,7 @@ namespace {
 /// The distribution of each parameter, by name.
 auto Initialised(std::string_view scheme, const ModelSizes& sizes, double init_std, Recipe recipe = {})
     -> std::map<std::string, Distribution> {
-  recipe.init.scheme = {std::string(scheme), {}, true};
+  recipe.init.scheme = {OneOf<InitSchemeName>(std::string(scheme)), {}, true};
   recipe.init.std = {init_std, {}, true};
   SourceSet sources;
   Diagnostics diags(&sources);

@@ -49,7 +49,7 @@ TEST(Attention, BitsDoNotDependOnThreads) {
   for (const DType dtype : {DType::F32, DType::BF16}) {
     const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);
     ForBackends([&](const Backend& backend) {
-      if (backend.kernels != "fused") {
+      if (backend.kernels != KernelSet::Fused) {
         return;
       }
       KernelFixture one(backend);

@@ -142,10 +142,10 @@ TEST(Matmul, BitsDoNotDependOnThreads) {
     for (const auto& [dtype, out_dtype] : MatmulTypes) {
       for (int bits = 0; bits < 4; ++bits) {
         const MatmulCase test{300, 270, 1100, (bits & 1) != 0, (bits & 2) != 0, true, dtype, out_dtype};
-        if (backend.kernels != "fused" || (backend.device == "cpu-portable" && dtype == DType::F32)) {
+        if (backend.kernels != KernelSet::Fused || (backend.device == Device::CpuPortable && dtype == DType::F32)) {
           continue;
         }
-        SCOPED_TRACE(fmt::format("{} {}", backend.device, ToText(test)));
+        SCOPED_TRACE(fmt::format("{} {}", ToText(backend.device), ToText(test)));
         const MatmulOperands operands(test);
         KernelFixture one(backend);
         const op::Matmul with_one = BodyOf(one, test, operands);

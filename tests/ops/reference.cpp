@@ -16,7 +16,7 @@ static auto CompareWithReference(const Body& body) -> void {
   for (const DType dtype : {DType::F32, DType::BF16}) {
     std::map<std::string_view, std::vector<double>> expected;
     {
-      KernelFixture fixture(Backend{.kernels = "reference"});
+      KernelFixture fixture(Backend{.kernels = KernelSet::Reference});
       body(fixture, DType::F32, dtype,
            [&](OpKind, std::string_view what, ValueId value) { expected[what] = fixture.Numbers(value); });
     }

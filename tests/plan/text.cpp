@@ -46,7 +46,8 @@ auto OddPlan() -> Plan {
   Plan plan;
   plan.mesh.sizes = {2, 1, 4};
   plan.mesh.dp_inner = 3;
-  plan.device = "cpu avx-512";
+  plan.device = Device::CpuAvx512;
+  plan.kernels = KernelSet::Reference;
   plan.model = {{"family", "a \"quoted\" one"}, {"layers", "2"}};
   plan.overrides = {"init.rule=\"x\\y\"", "train.steps=3 // no comment"};
   plan.recipe = {{"init.rule", "[{ match = \"*\", value = \"x\\ny\" }]"},

@@ -68,10 +68,10 @@ auto CountSteps(const Plan& plan, bool all_threads) -> std::vector<AllocationCou
 /// Each thread makes its own kernels (and maps code) when it first meets a shape: in the first step, in which each op
 /// has all threads make theirs.
 auto ExpectNone(const AllocationCase& row, Plan plan) -> void {
-  for (const char* device : {"cpu-portable", "cpu"}) {
+  for (const Device device : {Device::CpuPortable, Device::Cpu}) {
     plan.device = device;
     ASSERT_TRUE(ResolveDevice(plan).ok());
-    const bool is_portable = plan.device == "cpu-portable";
+    const bool is_portable = plan.device == Device::CpuPortable;
     const auto counts = CountSteps(plan, row.all_threads);
     ASSERT_EQ(counts.size(), 3U * static_cast<size_t>(plan.mesh.num_ranks()));
     int64_t most_small = 0;
@@ -82,7 +82,8 @@ auto ExpectNone(const AllocationCase& row, Plan plan) -> void {
       EXPECT_EQ(of_step.mappings, 0) << row.name;
       most_small = std::max(most_small, of_step.small_mallocs);
     }
-    std::printf("%s on %s: at most %ld small mallocs a step and rank\n", row.name, plan.device.c_str(), most_small);
+    std::printf("%s on %s: at most %ld small mallocs a step and rank\n", row.name, ToText(plan.device).data(),
+                most_small);
     if (is_portable) {
       EXPECT_EQ(most_small, 0) << row.name;
     }

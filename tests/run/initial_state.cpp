@@ -1,9 +1,10 @@
 // What a start from scratch puts on record, what it counts, and what it refuses to begin with.
 #include "runtime/core/initial_state.h"
-#include "compiler/plan/init_rule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "compiler/plan/init_rule.h"
 
 #include <cmath>
 #include <map>

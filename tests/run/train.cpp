@@ -230,8 +230,8 @@ TEST(Train, OnlySharedMemoryIsAvailable) {
   WriteText(training / "threads.plan", Edited(PrintPlan(training.Compile()), {{"comm=shm", "comm=threads"}}));
   const Outcome plan =
       RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "threads.plan", "--run-dir", training / "threads"});
-  EXPECT_EQ(plan.status, 6);
-  EXPECT_THAT(plan.err, HasSubstr("asks for the communicator `threads`; this program has `shm`"));
+  EXPECT_EQ(plan.status, 3);
+  EXPECT_THAT(plan.err, HasSubstr("`threads` stands where one of shm"));
 }
 
 TEST(Eval, EqualsTheEvaluationOfTheRun) {

@@ -17,9 +17,9 @@ constexpr std::byte Guard{0xA5};
 
 auto Backends() -> const std::vector<Backend>& {
   static const std::vector<Backend> backends = [] {
-    std::vector<Backend> all{{PortableDevice, "fused"}, {PortableDevice, "reference"}};
+    std::vector<Backend> all{{Device::CpuPortable, KernelSet::Fused}, {Device::CpuPortable, KernelSet::Reference}};
     if (HasAvx512()) {
-      all.push_back({Avx512Device, "fused"});
+      all.push_back({Device::CpuAvx512, KernelSet::Fused});
     }
     return all;
   }();

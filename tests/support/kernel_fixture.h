@@ -14,8 +14,8 @@ namespace shardc {
 
 /// What kernels a plan names: its device and its backend.
 struct Backend {
-  std::string_view device = "cpu";
-  std::string_view kernels = "fused";
+  Device device = Device::Cpu;
+  KernelSet kernels = KernelSet::Fused;
 };
 
 /// Every backend, as far as this machine can run it.
@@ -25,7 +25,7 @@ auto Backends() -> const std::vector<Backend>&;
 template <class Body>
 auto ForBackends(const Body& body) -> void {
   for (const Backend& backend : Backends()) {
-    SCOPED_TRACE(fmt::format("{} kernels on {}", backend.kernels, backend.device));
+    SCOPED_TRACE(fmt::format("{} kernels on {}", ToText(backend.kernels), ToText(backend.device)));
     body(backend);
   }
 }

@@ -6,32 +6,32 @@
 
 namespace shardc {
 
-static auto BestDevice() -> std::string_view { return HasAvx512() ? Avx512Device : PortableDevice; }
+/// The device itself, or for Device::Cpu the best that this machine has.
+static auto Decided(Device device) -> Device {
+  switch (device) {
+    case Device::Cpu: return HasAvx512() ? Device::CpuAvx512 : Device::CpuPortable;
+    case Device::CpuAvx512:
+    case Device::CpuPortable: return device;
+  }
+  CHECK(false, "device {}", static_cast<int>(device));
+}
 
 auto ResolveDevice(Plan& plan) -> Status {
   if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
     return Fail(ExitCode::Environment, "this machine has neither AVX2 nor FMA, which every set of kernels uses");
   }
-  if (plan.device == UndecidedDevice) {
-    plan.device = BestDevice();
-  }
-  if (plan.device == Avx512Device && !HasAvx512()) {
+  plan.device = Decided(plan.device);
+  if (plan.device == Device::CpuAvx512 && !HasAvx512()) {
     return Fail(ExitCode::Environment,
                 "the plan is for {}, and this machine has no AVX-512 (F, BW, CD, DQ, VL); set "
                 "run.device = \"cpu\" for what it has",
-                plan.device);
-  }
-  if (plan.device != Avx512Device && plan.device != PortableDevice) {
-    return Fail(ExitCode::RecipeRejected, "the plan is for the device {}; this program has {} and {}", plan.device,
-                Avx512Device, PortableDevice);
+                ToText(plan.device));
   }
   return Success{};
 }
 
 auto LoopsOf(const Plan& plan) -> const Loops& {
-  const std::string_view device = plan.device == UndecidedDevice ? BestDevice() : plan.device;
-  CHECK(device == Avx512Device || device == PortableDevice, "no loops for device {}", device);
-  return device == Avx512Device ? Avx512Loops : PortableLoops;
+  return Decided(plan.device) == Device::CpuAvx512 ? Avx512Loops : PortableLoops;
 }
 
 }  // namespace shardc
