@@ -26,6 +26,26 @@ class ToolsTest(unittest.TestCase):
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text)
 
+    def test_words(self):
+        self.write("schemas/recipe_values.def", 'WORDS(Fruit)\nWORD(Plum, "plum")\nLATER("fig")\nEND_WORDS(Fruit)\n')
+        words = """
+            #define WORDS(Enum) enum class Enum {
+            #define WORD(Name, word) Name,
+            #define END_WORDS(Enum) };
+            #include "schemas/recipe_values.def"
+            """
+        check = (sys.executable, ROOT / "tools" / "check_words.py", "c++", self.folder)
+        cases = {
+            "switch (f) { case Fruit::Plum: return 1; } return 0;": "does not compile",
+            "switch (f) { case Fruit::Plum: return 1; default: return 0; }": "one more word of Fruit compiles",
+            "return f == Fruit::Plum ? 1 : 0;": "no switch asks for the words of Fruit",
+        }
+        for body, message in cases.items():
+            self.write("compiler/fruit.cpp", f"{words}\nauto Taste(Fruit f) -> int {{ {body} }}\n")
+            result = run(*check)
+            self.assertIn(message, result.stdout)
+            self.assertEqual(result.returncode, 0 if message == "does not compile" else 1)
+
     def test_layers(self):
         shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
