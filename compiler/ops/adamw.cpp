@@ -5,12 +5,13 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Adamw::Facts{.sections = {SectionKind::Step},
-                                         .lasting = {SectionKind::Step},
-                                         .state = StateUse::Update,
-                                         .update = UpdatePart::Apply,
-                                         .may_be_left_out = true,
-                                         .scalars = {{{"lr", ScalarEffect::Read}, {"updates", ScalarEffect::Read}}}};
+constinit const OpFacts op::Adamw::Facts{
+    .sections = {SectionKind::Step},
+    .lasting = {SectionKind::Step},
+    .state = StateUse::Update,
+    .update = UpdatePart::Apply,
+    .may_be_left_out = true,
+    .scalars = {{{"lr", ScalarEffect::Read, ScalarRole::Lr}, {"updates", ScalarEffect::Read, ScalarRole::Updates}}}};
 
 auto Shape(const op::Adamw&, const Plan&) -> std::vector<ValueType> { return {}; }
 

@@ -3,11 +3,12 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Control::Facts{.sections = {SectionKind::Step},
-                                           .collective = CollectiveKind::Agree,
-                                           .scalars = {{{"stop", ScalarEffect::SetByAll},
-                                                        {"nonfinite", ScalarEffect::SetByAll},
-                                                        {"bad_parameter", ScalarEffect::SetByAll}}}};
+constinit const OpFacts op::Control::Facts{
+    .sections = {SectionKind::Step},
+    .collective = CollectiveKind::Agree,
+    .scalars = {{{"stop", ScalarEffect::SetByAll, ScalarRole::Stop},
+                 {"nonfinite", ScalarEffect::SetByAll, ScalarRole::NonFinite},
+                 {"bad_parameter", ScalarEffect::SetByAll, ScalarRole::BadParameter}}}};
 
 auto Shape(const op::Control&, const Plan&) -> std::vector<ValueType> { return {}; }
 

@@ -83,7 +83,7 @@ auto ScalarsOf(const Op& op) -> ScalarUses {
   ScalarUses uses;
   for (const ScalarFact& fact : FactsOf(op).scalars) {
     if (!fact.field.empty()) {
-      uses.push_back({fact.field, *AttributeOf<ScalarId>(op.body, fact.field), fact.effect});
+      uses.push_back({fact.field, *AttributeOf<ScalarId>(op.body, fact.field), fact.effect, fact.role});
     }
   }
   return uses;

@@ -68,6 +68,8 @@ enum class ScalarEffect : uint8_t { Read, Add, Reset, SetByRank, SetByAll };
 struct ScalarFact {
   std::string_view field;
   ScalarEffect effect = ScalarEffect::Read;
+  /// The role that the scalar has to have; None: any.
+  ScalarRole role = ScalarRole::None;
 };
 
 /// Numbers that are not finite and no fault: minus infinity where a rank has no column of the vocabulary; NaN for a
@@ -229,6 +231,7 @@ struct ScalarUse {
   std::string_view field;
   ScalarId scalar;
   ScalarEffect effect;
+  ScalarRole role;
 };
 using ScalarUses = InPlaceVector<ScalarUse, 3>;
 auto ScalarsOf(const Op& op) -> ScalarUses;

@@ -1,5 +1,8 @@
-// Scalars that the runner and its messages look up by name: each is there, of its kind, and what it is named for.
+// Scalars that the runner and its messages look up by role: each is there once, of its kind, and what the ops make of
+// it is what the role says.
 #include <array>
+#include <set>
+#include <utility>
 
 #include "compiler/ops/verify_internal.h"
 
@@ -7,54 +10,76 @@ namespace shardc {
 
 namespace {
 
-struct NamedScalar {
-  std::string_view name;
-  ScalarKind kind;
-};
+/// The roles that the run looks for in every plan.
+constexpr std::array RequiredRoles{ScalarRole::Step, ScalarRole::Updates,   ScalarRole::Lr,
+                                   ScalarRole::Stop, ScalarRole::NonFinite, ScalarRole::BadParameter,
+                                   ScalarRole::Loss, ScalarRole::GradNorm,  ScalarRole::EvalLoss};
 
-constexpr std::array NamedScalars{
-    NamedScalar{"step", ScalarKind::State},       NamedScalar{"updates", ScalarKind::State},
-    NamedScalar{"lr", ScalarKind::Schedule},      NamedScalar{"stop", ScalarKind::Flag},
-    NamedScalar{"nonfinite", ScalarKind::Flag},   NamedScalar{"bad_parameter", ScalarKind::Flag},
-    NamedScalar{"loss", ScalarKind::Metric},      NamedScalar{"grad_norm", ScalarKind::Metric},
-    NamedScalar{"eval_loss", ScalarKind::Metric},
-};
-
-auto CheckNames(const Plan& plan, Findings& findings) -> bool {
-  bool complete = true;
-  for (const NamedScalar& named : NamedScalars) {
-    const bool found = std::any_of(plan.scalars.begin(), plan.scalars.end(), [&](const Scalar& scalar) {
-      return scalar.name == named.name && scalar.kind == named.kind;
-    });
-    if (!found) {
-      findings.Add("scalar-missing"_rule, "no {} scalar is named {}, and the run looks for it", ToText(named.kind),
-                   named.name);
+/// Each role is at one scalar, or at one a head, of its kind.
+auto CheckRoles(const Plan& plan, Findings& findings) -> void {
+  std::set<std::pair<ScalarRole, HeadId>> seen;
+  for (const Scalar& scalar : plan.scalars) {
+    if (!IsOfHead(scalar.role) && scalar.head.valid()) {
+      findings.Add("scalar-head"_rule, "scalar {} names a head, and its role {} is of none", scalar.name,
+                   ToText(scalar.role));
     }
-    complete = complete && found;
+    if (scalar.role == ScalarRole::None) {
+      continue;
+    }
+    if (scalar.kind != KindOf(scalar.role)) {
+      findings.Add("scalar-kind"_rule, "scalar {} has the role {} and is a {}; expected a {}", scalar.name,
+                   ToText(scalar.role), ToText(scalar.kind), ToText(KindOf(scalar.role)));
+    }
+    if (!seen.insert({scalar.role, IsOfHead(scalar.role) ? scalar.head : HeadId{}}).second) {
+      findings.Add("scalar-twice"_rule, "scalar {} has the role {}, and so has one before it", scalar.name,
+                   ToText(scalar.role));
+    }
   }
-  return complete;
+  for (const ScalarRole role : RequiredRoles) {
+    if (!plan.FindScalar(role).valid()) {
+      findings.Add("scalar-missing"_rule, "no scalar has the role {}, and the run looks for it", ToText(role));
+    }
+  }
 }
 
-/// What is read by name is what the ops write under that name.
-auto CheckRoles(const Plan& plan, Findings& findings) -> void {
+/// What is read by its role is what the ops write.
+auto CheckOps(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const auto expect = [&](std::string_view field, ScalarId id, std::string_view name) {
-      if (plan.scalars[id].name != name) {
-        findings.AddOp(SectionKind::Step, i, "scalar-role"_rule, "{} is {}; the run looks for {}", field,
-                       plan.scalars[id].name, name);
+    const auto expect = [&](std::string_view field, ScalarId id, ScalarRole role) {
+      if (plan.scalars[id].role != role) {
+        findings.AddOp(SectionKind::Step, i, "scalar-role"_rule, "{} is {}, of the role {}; expected the role {}",
+                       field, plan.scalars[id].name, ToText(plan.scalars[id].role), ToText(role));
       }
     };
     for (const ScalarUse& use : ScalarsOf(ops[i])) {
-      if (use.effect == ScalarEffect::SetByAll || use.effect == ScalarEffect::Read) {
-        expect(use.field, use.scalar, use.field);
+      if (use.role != ScalarRole::None) {
+        expect(use.field, use.scalar, use.role);
       }
     }
   }
 }
 
-auto CheckMetric(const Plan& plan, Findings& findings, SectionKind section, std::string_view name) -> void {
-  const ScalarId scalar = plan.ScalarNamed(name);
+/// The section that tells the metric of this role; none where the role is no metric's.
+auto SectionOf(ScalarRole role) -> std::optional<SectionKind> {
+  switch (role) {
+    case ScalarRole::Loss:
+    case ScalarRole::GradNorm:
+    case ScalarRole::TermLoss: return SectionKind::Step;
+    case ScalarRole::EvalLoss:
+    case ScalarRole::TermEvalLoss: return SectionKind::Eval;
+    case ScalarRole::None:
+    case ScalarRole::Step:
+    case ScalarRole::Updates:
+    case ScalarRole::Lr:
+    case ScalarRole::Stop:
+    case ScalarRole::NonFinite:
+    case ScalarRole::BadParameter: return std::nullopt;
+  }
+  CHECK(false, "role {}", static_cast<int>(role));
+}
+
+auto CheckMetric(const Plan& plan, Findings& findings, SectionKind section, ScalarId scalar) -> void {
   int times = 0;
   ForEachOp(plan, [&](SectionKind other, size_t, const Op& op) {
     for (const ScalarUse& use : ScalarsOf(op)) {
@@ -64,20 +89,26 @@ auto CheckMetric(const Plan& plan, Findings& findings, SectionKind section, std:
   const int expected = plan.section(section).ops.empty() ? 0 : 1;
   if (times != expected) {
     findings.Add("scalar-unwritten"_rule, "section {} does not read {} once, and no other section does",
-                 ToText(section), name);
+                 ToText(section), plan.scalars[scalar].name);
   }
 }
 
 }  // namespace
 
 auto VerifyScalars(const Plan& plan, Findings& findings) -> void {
-  if (!plan.Established(PassKind::Build) || !CheckNames(plan, findings) || !plan.Established(PassKind::Update)) {
+  if (!plan.Established(PassKind::Build)) {
     return;
   }
   CheckRoles(plan, findings);
-  CheckMetric(plan, findings, SectionKind::Step, "loss");
-  CheckMetric(plan, findings, SectionKind::Step, "grad_norm");
-  CheckMetric(plan, findings, SectionKind::Eval, "eval_loss");
+  if (!findings.empty() || !plan.Established(PassKind::Update)) {
+    return;
+  }
+  CheckOps(plan, findings);
+  for (const ScalarId id : plan.scalars.ids()) {
+    if (const auto section = SectionOf(plan.scalars[id].role)) {
+      CheckMetric(plan, findings, *section, id);
+    }
+  }
 }
 
 }  // namespace shardc

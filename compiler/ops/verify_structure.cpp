@@ -272,6 +272,9 @@ auto StructureVerifier::Tables() -> void {
     if (!scalar_names.insert(scalar.name).second) {
       findings_.Add("duplicate-scalar"_rule, "two scalars are named {}", scalar.name);
     }
+    if (scalar.head != HeadId{}) {
+      ExpectId([&] { return fmt::format("scalar {}", scalar.name); }, scalar.head, plan_.heads);
+    }
     if (scalar.kind == ScalarKind::Schedule && !ParseExpr(scalar.expression, ExprKind::Schedule).ok()) {
       findings_.Add("schedule-expression"_rule, "the expression of {} does not read: {}", scalar.name,
                     scalar.expression);

@@ -73,13 +73,9 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
     }
     return count;
   };
-  ScalarId step;
-  for (int32_t i = 0; i < plan.scalars.size(); ++i) {
-    step = plan.scalars[ScalarId{i}].name == "step" && plan.scalars[ScalarId{i}].kind == ScalarKind::State ? ScalarId{i}
-                                                                                                           : step;
-  }
+  const ScalarId step = plan.FindScalar(ScalarRole::Step);
   if (!step.valid() || increments(step, {}) != 1) {
-    findings.Add("step-count"_rule, "section step does not add 1 to a state scalar named step, once and always");
+    findings.Add("step-count"_rule, "section step does not add 1 to the scalar of the role step, once and always");
   }
   ScalarId checked;
   for (size_t i = 0; i < ops.size(); ++i) {

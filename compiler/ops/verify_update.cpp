@@ -40,7 +40,7 @@ class UpdateVerifier {
         Update(i);
       }
       for (const ScalarUse& use : ScalarsOf(ops_[i])) {
-        if (use.effect == ScalarEffect::SetByRank && plan_.scalars[use.scalar].name == "grad_norm" &&
+        if (use.effect == ScalarEffect::SetByRank && plan_.scalars[use.scalar].role == ScalarRole::GradNorm &&
             ValueIn(ops_[i].body, "value") != norm_) {
           Report(i, "norm-told"_rule, "reads as grad_norm what is not the norm that clips");
         }

@@ -32,6 +32,9 @@ struct Term {
   Origin files;
   /// Host memory for the targets of a step.
   BufferId buffer;
+  /// Where its mean is told, of a step and of an evaluation. Unset where it is the only term.
+  ScalarId loss = {};
+  ScalarId eval_loss = {};
 };
 
 /// Where the files of tokens are named.
@@ -79,8 +82,8 @@ class PlanBuilder {
   auto Divisor(Emitter& emitter, const Term& term, ValueId count) -> ValueId;
   /// The loss that is trained on, and the mean of each term by itself where there are several.
   auto ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, const std::vector<ValueId>& counts,
-                 const std::vector<ValueId>& divisors, const std::string& metric) -> void;
-  auto ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void;
+                 const std::vector<ValueId>& divisors, ScalarRole metric) -> void;
+  auto ReadMean(Emitter& emitter, ValueId sum, ValueId count, ScalarId metric) -> void;
 
   Plan& plan_;
   const Recipe& recipe_;
@@ -124,19 +127,17 @@ auto PlanBuilder::Terms() -> void {
 }
 
 auto PlanBuilder::Scalars() -> void {
-  plan_.scalars.Add({"step", ScalarKind::State, ""});
-  plan_.scalars.Add({"updates", ScalarKind::State, ""});
-  plan_.scalars.Add({"lr", ScalarKind::Schedule, recipe_.optimizer.lr->text});
-  for (const char* flag : {"stop", "nonfinite", "bad_parameter"}) {
-    plan_.scalars.Add({flag, ScalarKind::Flag, ""});
-  }
-  for (const char* metric : {"loss", "grad_norm", "eval_loss"}) {
-    plan_.scalars.Add({metric, ScalarKind::Metric, ""});
+  using enum ScalarRole;
+  const auto add = [&](ScalarRole role, std::string name, HeadId head = {}) {
+    const std::string expression = role == Lr ? recipe_.optimizer.lr->text : "";
+    return plan_.scalars.Add({std::move(name), KindOf(role), expression, role, head});
+  };
+  for (const ScalarRole role : {Step, Updates, Lr, Stop, NonFinite, BadParameter, Loss, GradNorm, EvalLoss}) {
+    add(role, std::string(ToText(role)));
   }
   for (size_t i = 0; terms_.size() > 1 && i < terms_.size(); ++i) {
-    for (const char* metric : {"loss", "eval_loss"}) {
-      plan_.scalars.Add({fmt::format("{}_{}", metric, terms_[i].name), ScalarKind::Metric, ""});
-    }
+    terms_[i].loss = add(TermLoss, fmt::format("loss_{}", terms_[i].name), terms_[i].head);
+    terms_[i].eval_loss = add(TermEvalLoss, fmt::format("eval_loss_{}", terms_[i].name), terms_[i].head);
   }
 }
 
@@ -296,30 +297,32 @@ auto PlanBuilder::Divisor(Emitter& emitter, const Term& term, ValueId count) -> 
   return divisor;
 }
 
-auto PlanBuilder::ReadMean(Emitter& emitter, ValueId sum, ValueId count, std::string_view metric) -> void {
-  const ValueId mean = emitter.New(Sum, Category::Workspace, fmt::format("{}.mean", metric));
+auto PlanBuilder::ReadMean(Emitter& emitter, ValueId sum, ValueId count, ScalarId metric) -> void {
+  const ValueId mean = emitter.New(Sum, Category::Workspace, plan_.scalars[metric].name + ".mean");
   emitter.Emit(op::Divide{.a = sum, .b = count, .y = mean, .y_onto = {}});
-  emitter.Emit(op::ReadScalar{.value = mean, .to = plan_.ScalarNamed(metric)});
+  emitter.Emit(op::ReadScalar{.value = mean, .to = metric});
 }
 
 auto PlanBuilder::ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, const std::vector<ValueId>& counts,
-                            const std::vector<ValueId>& divisors, const std::string& metric) -> void {
+                            const std::vector<ValueId>& divisors, ScalarRole metric) -> void {
+  const ScalarId whole = plan_.ScalarOf(metric);
+  const std::string name = plan_.scalars[whole].name;
   emitter.set_phase(Phase::None);
   emitter.set_layer(-1);
   if (terms_.size() == 1) {
-    ReadMean(emitter, sums[0], divisors[0], metric);
+    ReadMean(emitter, sums[0], divisors[0], whole);
     return;
   }
-  ValueId total = emitter.New(Sum, Category::Workspace, metric + ".none");
+  ValueId total = emitter.New(Sum, Category::Workspace, name + ".none");
   emitter.Emit(op::Fill{.out = total, .value = 0});
   for (size_t i = 0; i < terms_.size(); ++i) {
-    const ValueId next = emitter.Alias(total, Sum, fmt::format("{}.with_{}", metric, terms_[i].name));
+    const ValueId next = emitter.Alias(total, Sum, fmt::format("{}.with_{}", name, terms_[i].name));
     emitter.Emit(op::Divide{.a = sums[i], .b = divisors[i], .y = next, .y_onto = total});
     total = next;
   }
-  emitter.Emit(op::ReadScalar{.value = total, .to = plan_.ScalarNamed(metric)});
+  emitter.Emit(op::ReadScalar{.value = total, .to = whole});
   for (size_t i = 0; i < terms_.size(); ++i) {
-    ReadMean(emitter, sums[i], counts[i], fmt::format("{}_{}", metric, terms_[i].name));
+    ReadMean(emitter, sums[i], counts[i], metric == ScalarRole::Loss ? terms_[i].loss : terms_[i].eval_loss);
   }
 }
 
@@ -344,7 +347,7 @@ auto PlanBuilder::Step() -> void {
   const std::vector<ValueId> none(terms_.size());
   const std::vector<ValueId> sums = Loss(emitter, Forward(emitter, tokens), targets, none, "");
   emitter.set_origin(terms_.front().origin);
-  ReadMeans(emitter, sums, counts, divisors, "loss");
+  ReadMeans(emitter, sums, counts, divisors, ScalarRole::Loss);
 }
 
 auto PlanBuilder::Eval() -> void {
@@ -392,7 +395,7 @@ auto PlanBuilder::Eval() -> void {
   for (size_t i = 0; i < terms_.size(); ++i) {
     divisors.push_back(Divisor(emitter, terms_[i], count_sums[i]));
   }
-  ReadMeans(emitter, loss_sums, count_sums, divisors, "eval_loss");
+  ReadMeans(emitter, loss_sums, count_sums, divisors, ScalarRole::EvalLoss);
 }
 
 }  // namespace

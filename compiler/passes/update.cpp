@@ -72,11 +72,11 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   sum_over(Axis::Dp);
 
   emitter.set_origin(OriginOf(recipe.train.on_nonfinite, "train.on_nonfinite"));
-  const ScalarId nonfinite = plan.ScalarNamed("nonfinite");
+  const ScalarId nonfinite = plan.ScalarOf(ScalarRole::NonFinite);
   emitter.Emit(op::Control{.bad = bad,
-                           .stop = plan.ScalarNamed("stop"),
+                           .stop = plan.ScalarOf(ScalarRole::Stop),
                            .nonfinite = nonfinite,
-                           .bad_parameter = plan.ScalarNamed("bad_parameter"),
+                           .bad_parameter = plan.ScalarOf(ScalarRole::BadParameter),
                            .axes = Spread(plan.mesh, AxisSet::All())});
   switch (*recipe.train.on_nonfinite) {
     case OnNonfinite::Stop: plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged}); break;
@@ -87,7 +87,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const ValueId norm = emitter.New(sum_type, Category::Workspace, "grad_norm");
   const ValueId factor = emitter.New(sum_type, Category::Workspace, "clip_factor");
   emitter.Emit(op::ClipFactor{.sum = sum, .norm = norm, .factor = factor, .max_norm = *optimizer.clip_norm});
-  emitter.Emit(op::ReadScalar{.value = norm, .to = plan.ScalarNamed("grad_norm")});
+  emitter.Emit(op::ReadScalar{.value = norm, .to = plan.ScalarOf(ScalarRole::GradNorm)});
 
   emitter.set_origin(OriginOf(optimizer.lr, "optimizer.lr"));
   const Predicate finite{.scalar = nonfinite, .negated = true};
@@ -104,16 +104,16 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                         .exp_avg_sq = sub_vector.exp_avg_sq,
                         .copy = sub_vector.compute_copy,
                         .sub_vector = id,
-                        .lr = plan.ScalarNamed("lr"),
-                        .updates = plan.ScalarNamed("updates"),
+                        .lr = plan.ScalarOf(ScalarRole::Lr),
+                        .updates = plan.ScalarOf(ScalarRole::Updates),
                         .beta1 = (*optimizer.betas)[0],
                         .beta2 = (*optimizer.betas)[1],
                         .eps = *optimizer.eps})
         .when = finite;
   }
   emitter.set_origin({});
-  emitter.Emit(op::Increment{.scalar = plan.ScalarNamed("updates")}).when = finite;
-  emitter.Emit(op::Increment{.scalar = plan.ScalarNamed("step")});
+  emitter.Emit(op::Increment{.scalar = plan.ScalarOf(ScalarRole::Updates)}).when = finite;
+  emitter.Emit(op::Increment{.scalar = plan.ScalarOf(ScalarRole::Step)});
   return plan;
 }
 

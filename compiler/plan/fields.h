@@ -105,6 +105,8 @@ auto VisitLine(T& segment, Visitor&& visitor) -> void {
 template <MaybeConst<Scalar> T, class Visitor>
 auto VisitLine(T& scalar, Visitor&& visitor) -> void {
   visitor.Default("expression", scalar.expression, std::string{});
+  visitor.Default("role", scalar.role, ScalarRole::None);
+  visitor.Default("head", scalar.head, HeadId{});
 }
 
 template <MaybeConst<Buffer> T, class Visitor>

@@ -18,13 +18,19 @@ auto Plan::Established(PassKind pass) const -> bool {
   return std::find(passes.begin(), passes.end(), pass) != passes.end();
 }
 
-auto Plan::ScalarNamed(std::string_view name) const -> ScalarId {
-  for (int32_t i = 0; i < scalars.size(); ++i) {
-    if (scalars[ScalarId{i}].name == name) {
-      return ScalarId{i};
+auto Plan::FindScalar(ScalarRole role) const -> ScalarId {
+  for (const ScalarId id : scalars.ids()) {
+    if (scalars[id].role == role) {
+      return id;
     }
   }
-  CHECK(false, "no scalar {}", name);
+  return {};
+}
+
+auto Plan::ScalarOf(ScalarRole role) const -> ScalarId {
+  const ScalarId id = FindScalar(role);
+  CHECK(id.valid(), "no scalar has the role {}", ToText(role));
+  return id;
 }
 
 auto Seed::Find(std::string_view name) const -> const SeedTensor* {

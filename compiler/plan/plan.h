@@ -154,6 +154,9 @@ struct Scalar {
   ScalarKind kind = ScalarKind::State;
   /// For ScalarKind::Schedule: an expression over `step` and `steps`, evaluated before each step.
   std::string expression;
+  ScalarRole role = ScalarRole::None;
+  /// For a term of a loss: the head that has its targets, or unset where the next token is predicted.
+  HeadId head = {};
 
   friend auto operator==(const Scalar&, const Scalar&) -> bool = default;
 };
@@ -336,8 +339,10 @@ struct Plan {
   auto section(SectionKind kind) -> Section& { return sections[static_cast<size_t>(kind)]; }
   auto section(SectionKind kind) const -> const Section& { return sections[static_cast<size_t>(kind)]; }
   auto Established(PassKind pass) const -> bool;
-  /// The first scalar of that name. Requires: there is one.
-  auto ScalarNamed(std::string_view name) const -> ScalarId;
+  /// The first scalar of that role; unset where there is none.
+  auto FindScalar(ScalarRole role) const -> ScalarId;
+  /// The scalar of that role. Requires: there is one.
+  auto ScalarOf(ScalarRole role) const -> ScalarId;
   friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 

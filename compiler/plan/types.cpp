@@ -65,4 +65,22 @@ auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
   return placements;
 }
 
+auto KindOf(ScalarRole role) -> ScalarKind {
+  switch (role) {
+    case ScalarRole::Step:
+    case ScalarRole::Updates: return ScalarKind::State;
+    case ScalarRole::Lr: return ScalarKind::Schedule;
+    case ScalarRole::Stop:
+    case ScalarRole::NonFinite:
+    case ScalarRole::BadParameter: return ScalarKind::Flag;
+    case ScalarRole::Loss:
+    case ScalarRole::GradNorm:
+    case ScalarRole::EvalLoss:
+    case ScalarRole::TermLoss:
+    case ScalarRole::TermEvalLoss: return ScalarKind::Metric;
+    case ScalarRole::None: break;
+  }
+  CHECK(false, "no kind of the role {}", static_cast<int>(role));
+}
+
 }  // namespace shardc

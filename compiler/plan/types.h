@@ -150,6 +150,34 @@ struct EnumNames<ScalarKind> {
   static constexpr std::array<std::string_view, 4> names{"state", "schedule", "flag", "metric"};
 };
 
+/// What the run takes a scalar for. None: what ops alone use. The terms of a loss that has several: one scalar a head.
+enum class ScalarRole : uint8_t {
+  None,
+  Step,
+  Updates,
+  Lr,
+  Stop,
+  NonFinite,
+  BadParameter,
+  Loss,
+  GradNorm,
+  EvalLoss,
+  TermLoss,
+  TermEvalLoss,
+};
+template <>
+struct EnumNames<ScalarRole> {
+  static constexpr std::array<std::string_view, 12> names{"none",      "step",      "updates",       "lr",
+                                                          "stop",      "nonfinite", "bad_parameter", "loss",
+                                                          "grad_norm", "eval_loss", "term_loss",     "term_eval_loss"};
+};
+/// The kind of a scalar that has this role. Requires: it is not None.
+auto KindOf(ScalarRole role) -> ScalarKind;
+/// Is there one scalar of this role a head, and not one in all?
+constexpr auto IsOfHead(ScalarRole role) -> bool {
+  return role == ScalarRole::TermLoss || role == ScalarRole::TermEvalLoss;
+}
+
 enum class Split : uint8_t { Train, Eval };
 template <>
 struct EnumNames<Split> {

@@ -47,15 +47,14 @@ CheckpointWriter::CheckpointWriter(CheckpointWriterOptions options) : options_(s
 
 CheckpointWriter::~CheckpointWriter() = default;
 
-auto CheckpointWriter::Begin(const std::map<std::string, double>& state) -> Status {
+auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& state) -> Status {
   const Plan& plan = *options_.plan;
-  const auto step = state.find("step");
-  CHECK(step != state.end() && step->second >= 0, "no state scalar `step`");
+  CHECK(step >= 0, "step {}", step);
   for (const auto& [name, value] : state) {
     CHECK(std::isfinite(value), "state scalar {} is {}", name, value);
   }
   save_ = std::make_unique<Save>();
-  save_->step = static_cast<int64_t>(step->second);
+  save_->step = step;
   save_->state = state;
   save_->final_name = CheckpointName(save_->step);
   warnings_.clear();
@@ -72,7 +71,7 @@ auto CheckpointWriter::Begin(const std::map<std::string, double>& state) -> Stat
   if (!agreed) {
     const Error error = agreed.error();
     save_.reset();
-    return Fail(error.code, "checkpoint of step {} not written: {}{}", static_cast<int64_t>(step->second),
+    return Fail(error.code, "checkpoint of step {} not written: {}{}", step,
                 error.message, CauseInOwner(error.message));
   }
   if (const Status created = CreateFile(); !created) {

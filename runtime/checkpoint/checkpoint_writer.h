@@ -56,9 +56,9 @@ class CheckpointWriter {
   /// its first step. Errors: ExitCode::DoesNotFit. Cost: that of making a manifest, once.
   auto CheckManifestSize() -> Status;
 
-  /// Opens the checkpoint of step `state["step"]` (completed steps). `state`: every scalar of kind State.
+  /// Opens the checkpoint of `step` completed steps. `state`: every scalar of kind State, by its name.
   /// Errors: the same on all ranks.
-  auto Begin(const std::map<std::string, double>& state) -> Status;
+  auto Begin(int64_t step, const std::map<std::string, double>& state) -> Status;
 
   /// Writes the owned segments of one state vector. `shard` is the rank's slice. In the order of the save section.
   /// A failure is kept for Commit, which tells all ranks, so that none is left waiting.

@@ -6,25 +6,26 @@
 
 namespace shardc {
 
-auto Divergence::Number(std::string_view scalar) const -> double {
-  return binder_.scalars()[binder_.plan().ScalarNamed(scalar)];
+auto Divergence::Number(ScalarRole scalar) const -> double {
+  return binder_.scalars()[binder_.plan().ScalarOf(scalar)];
 }
 
 auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std::string {
-  const bool skips = std::ranges::none_of(
-      binder_.plan().halts, [&](const Halt& halt) { return halt.scalar == binder_.plan().ScalarNamed("nonfinite"); });
+  const bool skips = std::ranges::none_of(binder_.plan().halts, [&](const Halt& halt) {
+    return halt.scalar == binder_.plan().ScalarOf(ScalarRole::NonFinite);
+  });
   // What an update has made is not mended by leaving out the next.
   const std::string skip = is_state || skips ? "" : ", or leave such updates out: `train.on_nonfinite = \"skip\"`";
   return fmt::format(
       "  learning rate {} in this step; newest good checkpoint of this run: {}\n"
       "  lower `optimizer.lr`, set a small `optimizer.clip_norm`{}; then run again, which {}",
-      Number("lr"), newest.empty() ? "none yet" : newest, skip,
+      Number(ScalarRole::Lr), newest.empty() ? "none yet" : newest, skip,
       newest.empty() ? "begins from scratch" : "goes on from that checkpoint");
 }
 
 auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<std::string> {
-  const auto step = static_cast<int64_t>(Number("step"));
-  if (Number("nonfinite") == 0) {
+  const auto step = static_cast<int64_t>(Number(ScalarRole::Step));
+  if (Number(ScalarRole::NonFinite) == 0) {
     const int64_t skipped = std::exchange(in_a_row_, 0);
     return skipped == 0 || !std::exchange(is_told_, false)
                ? std::string()

@@ -26,7 +26,7 @@ class Divergence {
   static constexpr int MostTold = 20;
 
  private:
-  auto Number(std::string_view scalar) const -> double;
+  auto Number(ScalarRole scalar) const -> double;
   auto Remedies(bool is_state, const std::string& newest) const -> std::string;
 
   RankBinder& binder_;

@@ -96,7 +96,9 @@ auto RankRunner::Say(std::string_view lines) const -> void {
   (context_.log == nullptr ? only_stderr : *context_.log).Print(lines);
 }
 
-auto RankRunner::CompletedSteps() const -> int64_t { return static_cast<int64_t>(scalars_[plan_.ScalarNamed("step")]); }
+auto RankRunner::CompletedSteps() const -> int64_t {
+  return static_cast<int64_t>(scalars_[plan_.ScalarOf(ScalarRole::Step)]);
+}
 
 auto RankRunner::RunSection(SectionKind section) -> Status {
   std::optional<Program>& program = programs_[static_cast<size_t>(section)];
@@ -118,10 +120,10 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     return divergence_.OfSave(ran.error(), NewestCheckpoint());
   }
   if (section == SectionKind::Eval && leads()) {
-    const double loss = scalars_[plan_.ScalarNamed("eval_loss")];
+    const double loss = scalars_[plan_.ScalarOf(ScalarRole::EvalLoss)];
     if (progress_) {
       progress_->Eval(CompletedSteps(), loss);
-      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf("eval_loss_")));
+      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf(ScalarRole::TermEvalLoss)));
     }
   }
   if (section == SectionKind::Save && leads() && progress_) {
@@ -202,10 +204,10 @@ auto RankRunner::NewestCheckpoint() const -> const std::string& {
   return writer_->last_path().empty() ? restored_from_ : writer_->last_path();
 }
 
-auto RankRunner::TermsOf(std::string_view prefix) const -> std::vector<LossTerm> {
+auto RankRunner::TermsOf(ScalarRole role) const -> std::vector<LossTerm> {
   std::vector<LossTerm> terms;
   for (const ScalarId id : plan_.scalars.ids()) {
-    if (plan_.scalars[id].kind == ScalarKind::Metric && plan_.scalars[id].name.starts_with(prefix)) {
+    if (plan_.scalars[id].role == role) {
       terms.push_back({plan_.scalars[id].name, scalars_[id]});
     }
   }
@@ -223,14 +225,14 @@ auto RankRunner::Record(double seconds) -> Status {
     return Success{};
   }
   NoteProgress();
-  const auto scalar = [&](std::string_view name) { return scalars_[plan_.ScalarNamed(name)]; };
+  const auto scalar = [&](ScalarRole role) { return scalars_[plan_.ScalarOf(role)]; };
   const StepMetrics metrics{.step = CompletedSteps(),
-                            .loss = scalar("loss"),
-                            .grad_norm = scalar("grad_norm"),
-                            .lr = scalar("lr"),
+                            .loss = scalar(ScalarRole::Loss),
+                            .grad_norm = scalar(ScalarRole::GradNorm),
+                            .lr = scalar(ScalarRole::Lr),
                             .step_ms = seconds * 1e3,
                             .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
-                            .terms = TermsOf("loss_")};
+                            .terms = TermsOf(ScalarRole::TermLoss)};
   progress_->Step(metrics);
   return records_.WriteStep(metrics);
 }
@@ -259,7 +261,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     }
     return ExitCode::Ok;
   }
-  const ScalarId stop = plan_.ScalarNamed("stop");
+  const ScalarId stop = plan_.ScalarOf(ScalarRole::Stop);
   const Stopwatch training;
   bool has_warned = !leads();
   Stopwatch since_look;
@@ -340,7 +342,7 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   RETURN_IF_ERROR(CheckLoadedState(binder_, std::array{StateRole::Parameter}, checkpoint));
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
-  return scalars_[plan_.ScalarNamed("eval_loss")];
+  return scalars_[plan_.ScalarOf(ScalarRole::EvalLoss)];
 }
 
 static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
@@ -359,7 +361,7 @@ static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
     return loss.error();
   }
   if (context.rank == 0) {
-    const ScalarId step = context.plan->ScalarNamed("step");
+    const ScalarId step = context.plan->ScalarOf(ScalarRole::Step);
     const auto completed = static_cast<int64_t>((*runner)->scalars()[step]);
     const std::string result = context.json ? EvalLine(completed, *loss) + "\n"
                                             : fmt::format("step {}: eval loss {:.4f} nats/token\n", completed, *loss);

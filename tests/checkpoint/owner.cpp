@@ -69,7 +69,7 @@ TEST(Owner, NamesUnderWayAreItsOwn) {
   OnRanks(plan, [&](Communicator& communicator) {
     CheckpointWriter writer({.plan = &plan, .communicator = &communicator, .plan_hash = SmallPlanHash});
     writer.UseLease(communicator.rank() == 0 ? lease->get() : nullptr);
-    ASSERT_TRUE(writer.Begin({{"step", 3}}).ok());
+    ASSERT_TRUE(writer.Begin(3, {{"step", 3}}).ok());
     EXPECT_TRUE(std::filesystem::exists(folder / ("step-00000003.tmp-small~" + (*lease)->token().substr(0, 8))));
     EXPECT_FALSE(writer.Commit().ok());
   });

@@ -255,7 +255,7 @@ TEST(Checkpoint, ShardsOutOfOrderAreNotCommitted) {
   const Plan plan = SmallPlan(1, folder.path());
   OnRanks(plan, [&](Communicator& communicator) {
     CheckpointWriter writer({.plan = &plan, .communicator = &communicator});
-    ASSERT_TRUE(writer.Begin({{"step", 1}}).ok());
+    ASSERT_TRUE(writer.Begin(1, {{"step", 1}}).ok());
     writer.AddShard(SubVectorId{1}, StateRole::Parameter,
                     SliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1).data());
     const Status status = writer.Commit();
@@ -336,7 +336,7 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
                              .plan_hash = SmallPlanHash,
                              .data_fingerprint = "all",
                              .source_fingerprints = fingerprints});
-    ASSERT_TRUE(writer.Begin({{"step", 20}, {"updates", 20}}).ok());
+    ASSERT_TRUE(writer.Begin(20, {{"step", 20}, {"updates", 20}}).ok());
     for (const Op& op : plan.section(SectionKind::Save).ops) {
       if (const auto* save = op.As<op::SaveShard>()) {
         writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, 0, 1).data());

@@ -124,7 +124,7 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
   plan.run.checkpoint_dir = checkpoint_dir;
   plan.run.checkpoint_keep = 2;
   plan.run.tokens_per_step = 24;
-  plan.scalars.Add({.name = "step", .kind = ScalarKind::State});
+  plan.scalars.Add({.name = "step", .kind = ScalarKind::State, .role = ScalarRole::Step});
   plan.scalars.Add({.name = "updates", .kind = ScalarKind::State});
   plan.scalars.Add({.name = "lr", .kind = ScalarKind::Schedule, .expression = "0.1"});
 
@@ -233,8 +233,8 @@ constexpr const char* SmallFingerprint = "1 file, 1000 tokens, xxh3-128 00112233
 
 /// One rank's part in a save of the state after `step` steps.
 inline auto SaveWith(CheckpointWriter& writer, const Plan& plan, int64_t rank, int64_t step) -> Status {
-  RETURN_IF_ERROR(
-      writer.Begin({{"step", static_cast<double>(step)}, {"updates", std::floor(static_cast<double>(step) / 2)}}));
+  RETURN_IF_ERROR(writer.Begin(
+      step, {{"step", static_cast<double>(step)}, {"updates", std::floor(static_cast<double>(step) / 2)}}));
   for (const Op& op : plan.section(SectionKind::Save).ops) {
     if (const auto* save = op.As<op::SaveShard>()) {
       writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, rank, step).data());

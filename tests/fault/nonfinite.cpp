@@ -76,8 +76,8 @@ auto SetNorm(const Plan& plan, RankRunner& runner, int64_t rank, float value) ->
   }
 }
 
-auto ScalarOf(RankRunner& runner, const Plan& plan, std::string_view name) -> double {
-  return runner.scalars()[plan.ScalarNamed(name)];
+auto ScalarOf(RankRunner& runner, const Plan& plan, ScalarRole role) -> double {
+  return runner.scalars()[plan.ScalarOf(role)];
 }
 
 TEST(Nonfinite, StopIsAgreedBeforeTheUpdate) {
@@ -101,12 +101,13 @@ TEST(Nonfinite, StopIsAgreedBeforeTheUpdate) {
         }
         EXPECT_TRUE(halt->has_value()) << "rank " << context.rank;
         EXPECT_TRUE(StateOf(plan, runner) == before) << "rank " << context.rank;
-        EXPECT_EQ(ScalarOf(runner, plan, "step"), 1);
-        EXPECT_EQ(ScalarOf(runner, plan, "updates"), 0);
-        EXPECT_EQ(ScalarOf(runner, plan, "nonfinite"), 1);
-        EXPECT_EQ(plan.parameters[ParameterId{static_cast<int32_t>(ScalarOf(runner, plan, "bad_parameter"))}].name,
-                  "model.embed_tokens.weight");
-        EXPECT_TRUE(std::isfinite(ScalarOf(runner, plan, "loss")));
+        EXPECT_EQ(ScalarOf(runner, plan, ScalarRole::Step), 1);
+        EXPECT_EQ(ScalarOf(runner, plan, ScalarRole::Updates), 0);
+        EXPECT_EQ(ScalarOf(runner, plan, ScalarRole::NonFinite), 1);
+        EXPECT_EQ(
+            plan.parameters[ParameterId{static_cast<int32_t>(ScalarOf(runner, plan, ScalarRole::BadParameter))}].name,
+            "model.embed_tokens.weight");
+        EXPECT_TRUE(std::isfinite(ScalarOf(runner, plan, ScalarRole::Loss)));
         return halt->value_or(ExitCode::Ok);
       });
   ASSERT_TRUE(result.ok()) << result.error().message;
@@ -126,7 +127,7 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
         const auto begun = runner.Begin();
         RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
         runner.after_data = [&] {
-          if (ScalarOf(runner, plan, "step") == BadStep) {
+          if (ScalarOf(runner, plan, ScalarRole::Step) == BadStep) {
             SetNorm(plan, runner, context.rank, Huge);
           }
         };
@@ -140,14 +141,15 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
             EXPECT_EQ(BadParameters(plan, runner, context.rank).empty(), context.rank == 0);
             SetNorm(plan, runner, context.rank, 1);
           }
-          const bool skipped = ScalarOf(runner, plan, "nonfinite") != 0;
+          const bool skipped = ScalarOf(runner, plan, ScalarRole::NonFinite) != 0;
           EXPECT_EQ(skipped, step == BadStep) << "rank " << context.rank << " step " << step;
           // Until the learning rate is on, nothing moves but the moments of the one row.
           const bool moves = !skipped && (context.rank == 1 || step > BadStep);
           EXPECT_EQ(StateOf(plan, runner) != before, moves) << "rank " << context.rank << " step " << step;
-          EXPECT_EQ(ScalarOf(runner, plan, "step"), static_cast<double>(step + 1));
-          EXPECT_EQ(ScalarOf(runner, plan, "updates"), static_cast<double>(step + 1 - (step >= BadStep ? 1 : 0)));
-          const double loss = ScalarOf(runner, plan, "loss");
+          EXPECT_EQ(ScalarOf(runner, plan, ScalarRole::Step), static_cast<double>(step + 1));
+          EXPECT_EQ(ScalarOf(runner, plan, ScalarRole::Updates),
+                    static_cast<double>(step + 1 - (step >= BadStep ? 1 : 0)));
+          const double loss = ScalarOf(runner, plan, ScalarRole::Loss);
           if (step > BadStep + 1) {
             EXPECT_LT(loss, loss_before) << "training goes on";
           }

@@ -132,7 +132,7 @@ auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_step
         RankRunner& runner = **created;
         const auto begun = runner.Begin();
         RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
-        const auto step_now = [&] { return static_cast<int64_t>(runner.scalars()[plan.ScalarNamed("step")]); };
+        const auto step_now = [&] { return static_cast<int64_t>(runner.scalars()[plan.ScalarOf(ScalarRole::Step)]); };
         const auto set_norm = [&](float value) {
           SetInMemory(plan, runner, context.rank, {.parameter = "model.norm.weight", .element = 0}, value);
         };
@@ -144,7 +144,7 @@ auto RunWithBadSteps(const Training& training, const std::set<int64_t>& bad_step
         for (int64_t step = 1; step <= plan.run.steps; ++step) {
           const auto halt = runner.Step();
           RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
-          EXPECT_EQ(runner.scalars()[plan.ScalarNamed("nonfinite")], bad_steps.contains(step) ? 1 : 0) << step;
+          EXPECT_EQ(runner.scalars()[plan.ScalarOf(ScalarRole::NonFinite)], bad_steps.contains(step) ? 1 : 0) << step;
           if (context.rank == 0) {
             run.steps = step;
           }

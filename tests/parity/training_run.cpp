@@ -171,11 +171,11 @@ class Trainer {
         return **halt;
       }
       if (rank == 0) {
-        const auto scalar = [&](std::string_view name) { return runner.scalars()[plan_.ScalarNamed(name)]; };
-        run_.losses[step] = scalar("loss");
-        run_.grad_norms[step] = scalar("grad_norm");
-        run_.lrs[step] = scalar("lr");
-        run_.num_nonfinite += scalar("nonfinite") != 0 ? 1 : 0;
+        const auto scalar = [&](ScalarRole role) { return runner.scalars()[plan_.ScalarOf(role)]; };
+        run_.losses[step] = scalar(ScalarRole::Loss);
+        run_.grad_norms[step] = scalar(ScalarRole::GradNorm);
+        run_.lrs[step] = scalar(ScalarRole::Lr);
+        run_.num_nonfinite += scalar(ScalarRole::NonFinite) != 0 ? 1 : 0;
       }
     }
     // The gradients' memory is free by now, but nothing has run since that would use it.
@@ -186,7 +186,7 @@ class Trainer {
     if (case_.evaluates) {
       RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
       if (rank == 0) {
-        run_.eval_loss = runner.scalars()[plan_.ScalarNamed("eval_loss")];
+        run_.eval_loss = runner.scalars()[plan_.ScalarOf(ScalarRole::EvalLoss)];
       }
     }
     return ExitCode::Ok;

@@ -32,9 +32,9 @@ auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr
     return made.error();
   }
   RankRunner& runner = **made;
-  const auto note = [&](std::string_view name) {
+  const auto note = [&](ScalarRole role) {
     if (context.rank == 0) {
-      run.numbers.push_back(std::bit_cast<uint64_t>(runner.scalars()[plan.ScalarNamed(name)]));
+      run.numbers.push_back(std::bit_cast<uint64_t>(runner.scalars()[plan.ScalarOf(role)]));
     }
   };
   RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
@@ -44,15 +44,15 @@ auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr
     if (!halt) {
       return halt.error();
     }
-    note("loss");
-    note("grad_norm");
+    note(ScalarRole::Loss);
+    note(ScalarRole::GradNorm);
     if (*halt) {
       return **halt;
     }
   }
   if (!plan.section(SectionKind::Eval).ops.empty()) {
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
-    note("eval_loss");
+    note(ScalarRole::EvalLoss);
   }
   run.states[static_cast<size_t>(context.rank)] = OwnedStateOf(plan, runner, context.rank);
   return ExitCode::Ok;

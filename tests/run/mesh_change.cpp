@@ -103,7 +103,7 @@ auto RunStretch(const Plan& plan, const std::string& run_dir, int64_t steps, Str
       }
       if (context.rank == 0) {
         stretch.begun = *begun;
-        stretch.losses.push_back(runner.scalars()[plan.ScalarNamed("loss")]);
+        stretch.losses.push_back(runner.scalars()[plan.ScalarOf(ScalarRole::Loss)]);
       }
     }
     stretch.at_end.Take(plan, runner, context.rank);

@@ -186,7 +186,7 @@ auto ChangeList(Plan& plan, ChangeKind kind, Random& random) -> std::optional<Pl
   } else if (!at->when.always()) {
     at->when.negated = !at->when.negated;
   } else {
-    at->when = {.scalar = plan.ScalarNamed("nonfinite"), .negated = Below(random, 2) == 0};
+    at->when = {.scalar = plan.ScalarOf(ScalarRole::NonFinite), .negated = Below(random, 2) == 0};
   }
   return change(fmt::format("now runs so: `{}`", PrintOp(*at, plan)));
 }

@@ -124,14 +124,14 @@ class Shuffler {
       if (!halt) {
         return halt.error();
       }
-      bits.numbers.push_back(runner.scalars()[plan_.ScalarNamed("loss")]);
-      bits.numbers.push_back(runner.scalars()[plan_.ScalarNamed("grad_norm")]);
+      bits.numbers.push_back(runner.scalars()[plan_.ScalarOf(ScalarRole::Loss)]);
+      bits.numbers.push_back(runner.scalars()[plan_.ScalarOf(ScalarRole::GradNorm)]);
       if (*halt) {
         break;
       }
     }
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
-    bits.numbers.push_back(runner.scalars()[plan_.ScalarNamed("eval_loss")]);
+    bits.numbers.push_back(runner.scalars()[plan_.ScalarOf(ScalarRole::EvalLoss)]);
     bits.state = OwnedStateOf(plan_, runner, rank);
     return Success{};
   }

@@ -32,7 +32,7 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
             state[plan.scalars[id].name] = scalars[id];
           }
         }
-        return writer.Begin(state);
+        return writer.Begin(static_cast<int64_t>(scalars[plan.ScalarOf(ScalarRole::Step)]), state);
       };
 }
 
