@@ -16,7 +16,8 @@ static auto InitMoments(const Parameter& parameter) -> std::optional<Moments> {
 }
 
 static auto PlaceText(const Origin& origin) -> std::string {
-  return origin.line > 0 ? fmt::format("{}, recipe:{}", origin.key, origin.line) : origin.key;
+  return origin.line > 0 ? fmt::format("{}, recipe:{}", origin.key.text(), origin.line)
+                         : std::string(origin.key.text());
 }
 
 auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan& plan) -> RealisedInit {
@@ -102,7 +103,7 @@ auto RenderInitJson(const Plan& plan, const std::optional<RealisedInit>& realise
              {"rule", parameter.init},
              {"mean", moments ? Json(moments->mean) : Json(nullptr)},
              {"std", moments ? Json(moments->std) : Json(nullptr)},
-             {"key", parameter.init_origin.key},
+             {"key", parameter.init_origin.key.text()},
              {"recipe_line", parameter.init_origin.line}};
     if (record != nullptr) {
       const RealisedParameter* const there = of_parameters[static_cast<size_t>(id.index)];

@@ -18,8 +18,8 @@ class Emitter {
   auto plan() -> Plan& { return *plan_; }
   auto set_layer(int64_t layer) -> void { layer_ = static_cast<int32_t>(layer); }
   auto set_phase(Phase phase) -> void { phase_ = phase; }
-  auto set_origin(Origin origin) -> void { origin_ = std::move(origin); }
-  auto origin() const -> const Origin& { return origin_; }
+  auto set_origin(Origin origin) -> void { origin_ = origin; }
+  auto origin() const -> Origin { return origin_; }
 
   /// A value with a buffer of its own.
   auto New(const ValueType& type, Category category, std::string name, Arena arena = Arena::Transient) -> ValueId;

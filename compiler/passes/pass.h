@@ -28,8 +28,8 @@ inline auto Rejected() -> Error { return Error{ExitCode::RecipeRejected, ""}; }
 
 /// The recipe line of a key, as the origin of an op: `OriginOf(recipe.shard.units, "shard.units")`.
 template <class Leaf>
-auto OriginOf(const Leaf& leaf, std::string key) -> Origin {
-  return Origin{leaf.at.source == 0 ? leaf.at.line : 0, std::move(key)};
+auto OriginOf(const Leaf& leaf, OriginKey key) -> Origin {
+  return Origin{leaf.at.source == 0 ? leaf.at.line : 0, key};
 }
 
 /// The element type that units compute in where no override says otherwise. Requires: a checked recipe.

@@ -143,8 +143,10 @@ class Placer {
   }
 
   /// The key that makes such a sum necessary: the first of several.
-  static auto AxisKeyOf(AxisSet axes) -> const char* {
-    return axes.Has(Axis::Dp) ? "mesh.dp" : axes.Has(Axis::Replicate) ? "mesh.replicate" : "mesh.tp";
+  static auto AxisKeyOf(AxisSet axes) -> OriginKey {
+    return axes.Has(Axis::Dp)          ? OriginKey("mesh.dp")
+           : axes.Has(Axis::Replicate) ? OriginKey("mesh.replicate")
+                                       : OriginKey("mesh.tp");
   }
   auto BufferOf(ValueId id) const -> BufferId { return plan_.values[id].buffer; }
   auto WholeOf(ValueId id) const -> ValueId {

@@ -45,7 +45,7 @@ struct JsonWriter {
   auto Path(std::string_view name, const std::string& value) -> void { Field(name, value); }
 };
 
-auto OriginJson(const Origin& origin) -> Json { return Json{{"line", origin.line}, {"key", origin.key}}; }
+auto OriginJson(const Origin& origin) -> Json { return Json{{"line", origin.line}, {"key", origin.key.text()}}; }
 
 class JsonPrinter {
  public:

@@ -146,7 +146,11 @@ auto LineParser::TakeOrigin(Origin& origin, PassKind* made_by) -> void {
       if (!key || !words.AtEnd()) {
         return;
       }
-      read.key = key->text;
+      const auto known = OriginKey::Find(key->text);
+      if (!known) {
+        return;
+      }
+      read.key = *known;
     }
   }
   if (made_by != nullptr) {
@@ -155,7 +159,7 @@ auto LineParser::TakeOrigin(Origin& origin, PassKind* made_by) -> void {
     }
     *made_by = pass;
   }
-  origin = std::move(read);
+  origin = read;
 }
 
 auto LineParser::CheckReferences() -> bool {

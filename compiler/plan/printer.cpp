@@ -48,7 +48,7 @@ auto AppendOrigin(const Origin& origin, std::string_view made_by, std::string& o
   if (known) {
     out += "recipe";
     out += origin.line != 0 ? ":" + std::to_string(origin.line) : "";
-    out += origin.key.empty() ? "" : " " + QuoteIfNeeded(origin.key);
+    out += origin.key.empty() ? "" : " " + QuoteIfNeeded(origin.key.text());
     out += made_by.empty() ? "" : ", ";
   }
   out += made_by;

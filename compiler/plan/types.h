@@ -10,6 +10,7 @@
 #include "compiler/base/in_place_vector.h"
 #include "compiler/base/recipe_words.h"
 #include "compiler/mesh/mesh.h"
+#include "compiler/plan/origin_key.h"
 
 namespace shardc {
 
@@ -219,7 +220,7 @@ struct Origin {
   /// 0 where nothing in the recipe did (a default).
   int32_t line = 0;
   /// The key: "shard.reshard_after_forward".
-  std::string key;
+  OriginKey key;
 
   friend auto operator==(const Origin&, const Origin&) -> bool = default;
 };

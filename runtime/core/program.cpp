@@ -15,15 +15,16 @@ namespace shardc {
 
 /// Where the recipe says why an op is there.
 static auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
+  const std::string_view key = origin.key.text();
   if (origin.line > 0) {
-    return fmt::format("; from recipe line {}, {}", origin.line, origin.key);
+    return fmt::format("; from recipe line {}, {}", origin.line, key);
   }
   for (const std::string& set : plan.overrides) {
-    if (!origin.key.empty() && set.starts_with(origin.key) && set.substr(origin.key.size()).starts_with('=')) {
+    if (!key.empty() && set.starts_with(key) && set.substr(key.size()).starts_with('=')) {
       return fmt::format("; from --set {}", set);
     }
   }
-  return origin.key.empty() ? "" : fmt::format("; from the default of {}", origin.key);
+  return key.empty() ? "" : fmt::format("; from the default of {}", key);
 }
 
 Program::Program(SectionKind section, Binder& binder, const Execution& execution)

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/ops/verify_plan.h"
+#include "compiler/recipe/key_rows.h"
 #include "tests/support/plan_samples.h"
 
 namespace shardc {
@@ -70,8 +71,8 @@ auto OddPlan() -> Plan {
                        .trainable = false,
                        .group = {},
                        .init = "",
-                       .init_origin = {7, ""}});
-  plan.units.Add({.name = "{u}", .reshard_after_forward = false, .origin = {0, "a key, odd"}});
+                       .init_origin = {7, {}}});
+  plan.units.Add({.name = "{u}", .reshard_after_forward = false, .origin = {0, "shard.unit"}});
   SubVector sub_vector;
   sub_vector.axes = AxisSet::All();
   sub_vector.segments = {{.begin = -1, .end = 5, .parameter = ParameterId{0}, .counted_in_norm = false}, {}};
@@ -97,8 +98,10 @@ auto OddPlan() -> Plan {
   plan.num_events = 3;
   plan.arena_bytes = {1, 0, 2, 0, 3};
   std::vector<Op>& ops = plan.section(SectionKind::Eval).ops;
-  ops.push_back(
-      {.body = op::Repeat{.count = 2}, .stream = Stream::Host, .origin = {3, "k"}, .made_by = PassKind::Shard});
+  ops.push_back({.body = op::Repeat{.count = 2},
+                 .stream = Stream::Host,
+                 .origin = {3, "batch.accumulate"},
+                 .made_by = PassKind::Shard});
   ops.push_back(
       {.body =
            op::Matmul{
@@ -109,9 +112,9 @@ auto OddPlan() -> Plan {
        .when = {.scalar = ScalarId{1}, .negated = true},
        .layer = 0,
        .phase = Phase::Recompute,
-       .origin = {12, ""},
+       .origin = {12, {}},
        .made_by = PassKind::Place});
-  ops.push_back({.body = op::Fill{.out = ValueId{0}, .value = -0.1}, .origin = {0, "odd key"}});
+  ops.push_back({.body = op::Fill{.out = ValueId{0}, .value = -0.1}, .origin = {0, "loss.head.targets"}});
   ops.push_back({.body = op::LoadTokens{.tokens = ValueId{0}, .targets = {}, .split = Split::Eval, .sample = offset}});
   ops.push_back({.body = op::Increment{.scalar = ScalarId{2}}});
   ops.push_back({.body = op::EndRepeat{}, .stream = Stream::Copy, .waits = {EventId{1}}});
@@ -133,12 +136,28 @@ TEST(PlanText, UnusualFieldsRoundTrip) {
 TEST(PlanText, OpLinesReadAsInTheFormat) {
   const Plan plan = OddPlan();
   const auto line = [&](size_t i) { return PrintOp(plan.section(SectionKind::Eval).ops[i], plan, true); };
-  EXPECT_EQ(line(0), "host repeat count=2 {  // recipe:3 k, shard");
+  EXPECT_EQ(line(0), "host repeat count=2 {  // recipe:3 batch.accumulate, shard");
   EXPECT_EQ(line(1),
             "tp matmul b=%0 out=%0 transpose_a=true layer=0 phase=recompute when=!@1 waits=e0,e2 signals=e1  // "
             "recipe:12, place");
-  EXPECT_EQ(line(2), "compute fill out=%0 value=-0.1  // recipe \"odd key\", build");
+  EXPECT_EQ(line(2), "compute fill out=%0 value=-0.1  // recipe loss.head.targets, build");
   EXPECT_EQ(line(5), "} stream=copy waits=e1  // build");
+}
+
+TEST(PlanText, OriginsNameKeysOfTheRecipe) {
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    const auto key = OriginKey::Find(row.path());
+    ASSERT_TRUE(key.has_value()) << row.path();
+    EXPECT_EQ(key->text(), row.path());
+  }
+  EXPECT_EQ(OriginKey::Find("shard.override"), OriginKey("shard.override"));
+  EXPECT_EQ(OriginKey::Find("shard.nothing"), std::nullopt);
+  EXPECT_EQ(OriginKey::Find(""), std::nullopt);
+  // The comment of another program's key says nothing, and is no fault.
+  const Plan plan = OddPlan();
+  const auto parsed = ParsePlan(Edited(PrintPlan(plan), {{"recipe:3 batch.accumulate", "recipe:3 batch.nothing"}}));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(parsed->section(SectionKind::Eval).ops[0].origin, Origin{});
 }
 
 TEST(PlanText, WithoutOriginsThePlanDiffersInOriginsOnly) {
@@ -202,9 +221,9 @@ TEST(PlanText, HashLeavesOutOriginsAndPaths) {
   moved.run.checkpoint_dir = "/elsewhere/checkpoints";
   moved.overrides = {"train.steps=10"};
   moved.recipe = {{"train.steps", "10"}};
-  moved.section(SectionKind::Step).ops[0].origin = {99, "x"};
+  moved.section(SectionKind::Step).ops[0].origin = {99, "train.steps"};
   moved.section(SectionKind::Step).ops[0].made_by = PassKind::Place;
-  moved.parameters[ParameterId{0}].init_origin = {99, "x"};
+  moved.parameters[ParameterId{0}].init_origin = {99, "init.std"};
   EXPECT_EQ(PlanHash(moved), hash);
   Plan changed = plan;
   changed.data.seed += 1;
