@@ -23,10 +23,10 @@ static auto PlaceText(const Origin& origin) -> std::string {
 auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan& plan) -> RealisedInit {
   auto record = ParseInitRecord(text);
   if (!record) {
-    return {path, {}, "does not read: " + record.error().message};
+    return {path, {}, "cannot be read: " + record.error().message};
   }
   if (const std::string difference = DifferenceFrom(*record, plan); !difference.empty()) {
-    return {path, {}, "is of another start: " + difference};
+    return {path, {}, "belongs to another start: " + difference};
   }
   return {path, *std::move(record), ""};
 }
@@ -73,7 +73,7 @@ auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realise
     table.Row(std::move(row));
   }
   std::string text =
-      fmt::format("init, seed {}, {} parameters; mean and std are those of what is drawn{}\n", plan.run.init_seed,
+      fmt::format("init, seed {}, {} parameters; mean and std are those of the distributions{}\n", plan.run.init_seed,
                   plan.parameters.size(), record != nullptr ? "; realised in " + realised->path : "");
   if (realised && record == nullptr) {
     text += fmt::format("not shown: {} {}\n", realised->path, realised->reason);

@@ -13,7 +13,7 @@ namespace shardc {
 struct RealisedInit {
   /// Of the file.
   std::string path;
-  /// Nothing: the file does not read, or is of another start, as `reason` says.
+  /// Nothing: the file cannot be read, or belongs to another start, as `reason` says.
   std::optional<InitRecord> record;
   std::string reason;
 };

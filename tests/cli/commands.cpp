@@ -320,7 +320,7 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
        "model.embed_tokens.weight is normal(0, 0.02) there, normal(0, 0.03) here"},
   };
   for (const Case& row : cases) {
-    const std::string reason = fmt::format("is of another start: {}", row.difference);
+    const std::string reason = fmt::format("belongs to another start: {}", row.difference);
     const Finished other = print({"--set", row.set});
     EXPECT_EQ(other.exit_code, 0) << other.err;
     EXPECT_THAT(other.out, HasSubstr(fmt::format("\nnot shown: {} {}\n", file, reason)));
@@ -332,7 +332,7 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
   WriteText(other_file, "{");
   const std::string other = folder / "other";
   EXPECT_THAT(print({"--run-dir", other}).out,
-              HasSubstr(fmt::format("\nnot shown: {} does not read: it is no JSON object\n", other_file)));
+              HasSubstr(fmt::format("\nnot shown: {} cannot be read: it is no JSON object\n", other_file)));
   WriteText(other_file, record);
   EXPECT_THAT(print({"--run-dir", other}).out, HasSubstr(fmt::format("; realised in {}\n", other_file)));
 
