@@ -49,7 +49,7 @@ auto BytesCell(Bytes bytes) -> std::string { return Grouped(bytes.value) + " B";
 
 auto MemoryText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
-  std::string out = fmt::format("memory a rank, at the peak: {} in section {}\n  at op {}: {}\n",
+  std::string out = fmt::format("memory per rank, at the peak: {} in section {}\n  at op {}: {}\n",
                                 FormatMemory(report.peak.use.total()), ToText(report.peak.section),
                                 report.peak.op_index, report.peak.op_summary);
   const auto row = [](std::string name, Bytes bytes) {
@@ -76,7 +76,7 @@ auto MemoryText(const Report& report) -> std::string {
     if (const int64_t bytes = plan.arena_bytes[static_cast<size_t>(i)]; bytes > 0) {
       std::vector<std::string> cells = row(std::string(ToText(static_cast<Arena>(i))), Bytes{bytes});
       if (static_cast<Arena>(i) == Arena::Gathered) {
-        cells.emplace_back("one for all ranks of the host");
+        cells.emplace_back("one copy for all ranks of the host");
       }
       arenas.Row(cells);
     }
@@ -84,7 +84,7 @@ auto MemoryText(const Report& report) -> std::string {
   arenas.Row(row("total", report.reserved));
   out += "  reserved, by arena:\n" + arenas.Text();
   const OutsideArenas outside;
-  return out + fmt::format("  outside the arenas, about: {} once a host for the program and its libraries, {} a rank\n",
+  return out + fmt::format("  outside the arenas, about: {} per host for the program and its libraries, {} per rank\n",
                            FormatMemory(outside.files + outside.host), FormatMemory(outside.rank));
 }
 
@@ -98,12 +98,12 @@ auto CommunicationText(const Report& report) -> std::string {
     table.Row({std::string(ToText(row.op)), ToText(row.axes), std::string(ToText(row.dtype)), Grouped(row.count),
                BytesCell(row.payload), BytesCell(row.wire(report.plan->mesh))});
   }
-  return "communication a step and rank\n" + table.Text();
+  return "communication per step and rank\n" + table.Text();
 }
 
 auto UnitText(const UnitUse& unit) -> std::string {
   if (unit.num_gathers == 0) {
-    return "not gathered: the slice is the whole";
+    return "not gathered: the slice is the whole unit";
   }
   const std::string times = unit.num_gathers == 1   ? "once"
                             : unit.num_gathers == 2 ? "twice"
@@ -112,7 +112,7 @@ auto UnitText(const UnitUse& unit) -> std::string {
                               : unit.kept_slice > Bytes{} ? fmt::format("a slice of {} kept from forward to backward",
                                                                         FormatMemory(unit.kept_slice))
                                                           : "freed after use";
-  return fmt::format("gathered {} a step, {}", times, between);
+  return fmt::format("gathered {} per step, {}", times, between);
 }
 
 /// Units that are alike share a row: a model has many blocks.
@@ -132,7 +132,7 @@ auto UnitsText(const Report& report) -> std::string {
                FormatMemory(unit.gathered), UnitText(unit)});
     i = end;
   }
-  std::string out = "units: what is gathered together\n" + table.Text();
+  std::string out = "units: parameters that are gathered together\n" + table.Text();
   if (report.gather_ring.depth > 0) {
     out += fmt::format("  at once, at most: {} gathered, {}; {} of gradients to reduce, {}\n", report.gather_ring.depth,
                        FormatMemory(report.gather_ring.bytes), report.reduce_ring.depth,
@@ -159,10 +159,10 @@ auto PrecisionText(const Report& report) -> std::string {
   }
   return fmt::format("{} compute; parameters{} moments and sums of gradients in f32{}", fmt::join(computes, ", "),
                      masters.contains("bf16") ? fmt::format(" in {},", fmt::join(masters, " and ")) : ",",
-                     terms.contains("bf16") ? fmt::format(", terms of sums in {}", fmt::join(terms, " and ")) : "");
+                     terms.contains("bf16") ? fmt::format(", gradients sent in {}", fmt::join(terms, " and ")) : "");
 }
 
-/// Nothing where there is one microbatch, or nobody to reduce with.
+/// Empty if there is one microbatch, or one rank along the axes of the sum.
 auto GradientSumsText(const Report& report) -> std::string {
   const auto& [slices, whole, are_whole] = report.gradient_sums;
   if (report.plan->run.accumulate == 1 || slices == whole) {
@@ -179,7 +179,7 @@ auto GradientSumsText(const Report& report) -> std::string {
 
 auto LossText(const LossUse& loss) -> std::string {
   std::string text =
-      fmt::format("logits in {}{}", loss.chunks == 1 ? "one piece of " : fmt::format("{} chunks of ", loss.chunks),
+      fmt::format("logits in {}{}", loss.chunks == 1 ? "one chunk of " : fmt::format("{} chunks of ", loss.chunks),
                   FormatMemory(loss.logits));
   for (size_t i = 0; i < loss.heads.size(); ++i) {
     text += fmt::format("{}{} of {} ids", i == 0 ? "; targets from files for " : ", ", loss.heads[i].name,
@@ -215,7 +215,7 @@ auto MixtureText(const Report& report) -> std::string {
   for (const SourceShare& source : mixture.sources) {
     table.Row({source.name, source.weight, Grouped(source.samples), fmt::format("{:.3f} %", source.fraction * 100)});
   }
-  std::string out = fmt::format("data: samples by weight, {} a step, in {}{}\n", Grouped(SamplesPerStep(plan)),
+  std::string out = fmt::format("data: samples by weight, {} per step, in {}{}\n", Grouped(SamplesPerStep(plan)),
                                 Counted(plan.run.steps, "step"), mixture.is_exact ? "" : ", about");
   out += mixture.fault.empty() ? table.Text() : fmt::format("  {}\n", mixture.fault);
   return out + "\n";
@@ -232,7 +232,7 @@ auto InitText(const Report& report) -> std::string {
   return fmt::format("init, seed {}\n", report.plan->run.init_seed) + table.Text();
 }
 
-/// Nothing of a schedule that is one number.
+/// Empty for a schedule that is one number.
 auto SchedulesText(const Report& report) -> std::string {
   std::string out;
   for (const ScheduleUse& schedule : report.schedules) {
@@ -256,8 +256,9 @@ auto SchedulesText(const Report& report) -> std::string {
 auto FlopsText(const Report& report) -> std::string {
   const auto ranks = static_cast<double>(report.plan->mesh.num_ranks());
   const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
-  std::string out = fmt::format("FLOPs a step: {} on all ranks, {} a rank (2mnk a product, causal attention half)\n",
-                                on_all(report.model_flops), FormatFlops(report.model_flops));
+  std::string out =
+      fmt::format("FLOPs per step: {} on all ranks, {} per rank (2mnk per product, causal attention half)\n",
+                  on_all(report.model_flops), FormatFlops(report.model_flops));
   if (report.recompute_flops.value > 0) {
     out += fmt::format("  and recomputation: {} on all ranks\n", on_all(report.recompute_flops));
   }
@@ -272,14 +273,14 @@ auto RenderReportText(const Report& report) -> std::string {
   const int64_t replicas = sequences / (plan.run.micro_batch * plan.run.accumulate);
   return fmt::format("plan        {}\n", report.plan_hash) + fmt::format("model       {}\n", ModelText(plan)) +
          fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
-         fmt::format("parameters  {} in all{}, {} a rank (padding included)\n", Grouped(report.parameters_total),
+         fmt::format("parameters  {} in all{}, {} per rank (padding included)\n", Grouped(report.parameters_total),
                      report.parameters_trainable == report.parameters_total
                          ? ""
                          : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
                      Grouped(report.parameters_per_rank)) +
          fmt::format("precision   {}\n", PrecisionText(report)) +
          fmt::format("loss        {}\n", LossText(report.loss)) +
-         fmt::format("batch       {} a step = {} a rank and microbatch x {} x {}; {} a step\n",
+         fmt::format("batch       {} per step = {} per rank and microbatch x {} x {}; {} per step\n",
                      Counted(sequences, "sequence"), plan.run.micro_batch,
                      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
                      Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),

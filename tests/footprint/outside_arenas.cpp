@@ -89,7 +89,7 @@ TEST(OutsideArenas, ExplainSaysTheSame) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
               testing::HasSubstr(fmt::format(
-                  "  outside the arenas, about: {} once a host for the program and its libraries, {} a "
+                  "  outside the arenas, about: {} per host for the program and its libraries, {} per "
                   "rank\n",
                   FormatMemory(OutsideArenas{}.files + OutsideArenas{}.host), FormatMemory(OutsideArenas{}.rank))));
 }
