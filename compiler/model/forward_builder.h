@@ -79,6 +79,8 @@ struct ParameterSpec {
   /// and gives a stretch of the outputs; along dim 1, the other way round.
   int64_t tp_dim = -1;
   Side side = Side::Before;
+  /// What `recompute.save` calls the product with it; empty where it has no name for that.
+  std::string_view projection = {};
 };
 
 struct ModelFamily {

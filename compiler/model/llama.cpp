@@ -15,18 +15,23 @@ static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
   std::vector<ParameterSpec> specs{
       {"model.embed_tokens.weight", {m.vocab, m.hidden}, -1, 0, m.tied ? Side::Both : Side::Before}};
   for (int64_t layer = 0; layer < m.layers; ++layer) {
-    const auto add = [&](std::string_view name, Dims shape, int64_t tp_dim = -1) {
-      specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer, tp_dim});
+    const auto add = [&](std::string_view name, Dims shape) {
+      specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer});
+    };
+    const auto add_projection = [&](std::string_view module, std::string_view projection, Dims shape, int64_t tp_dim) {
+      add(fmt::format("{}.{}", module, projection), std::move(shape));
+      specs.back().tp_dim = tp_dim;
+      specs.back().projection = projection;
     };
     add("input_layernorm", {m.hidden});
-    add("self_attn.q_proj", {q_width, m.hidden}, 0);
-    add("self_attn.k_proj", {kv_width, m.hidden}, 0);
-    add("self_attn.v_proj", {kv_width, m.hidden}, 0);
-    add("self_attn.o_proj", {m.hidden, q_width}, 1);
+    add_projection("self_attn", "q_proj", {q_width, m.hidden}, 0);
+    add_projection("self_attn", "k_proj", {kv_width, m.hidden}, 0);
+    add_projection("self_attn", "v_proj", {kv_width, m.hidden}, 0);
+    add_projection("self_attn", "o_proj", {m.hidden, q_width}, 1);
     add("post_attention_layernorm", {m.hidden});
-    add("mlp.gate_proj", {m.ffn, m.hidden}, 0);
-    add("mlp.up_proj", {m.ffn, m.hidden}, 0);
-    add("mlp.down_proj", {m.hidden, m.ffn}, 1);
+    add_projection("mlp", "gate_proj", {m.ffn, m.hidden}, 0);
+    add_projection("mlp", "up_proj", {m.ffn, m.hidden}, 0);
+    add_projection("mlp", "down_proj", {m.hidden, m.ffn}, 1);
   }
   specs.push_back({"model.norm.weight", {m.hidden}, -1, -1, Side::After});
   if (!m.tied) {

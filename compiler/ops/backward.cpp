@@ -25,13 +25,7 @@ constexpr bool HasVjp = false;
 class Differentiator : public VjpContext {
  public:
   Differentiator(Plan* plan, std::vector<Op>* backward)
-      : plan_(*plan), emitter_(plan, backward, PassKind::Differentiate) {
-    for (const Parameter& parameter : plan->parameters) {
-      if (parameter.trainable) {
-        trainable_.insert(parameter.name);
-      }
-    }
-  }
+      : plan_(*plan), emitter_(plan, backward, PassKind::Differentiate) {}
 
   auto MarkForward(const Op& op) -> void {
     bool wanted = false;
@@ -42,7 +36,7 @@ class Differentiator : public VjpContext {
           wants_gradient_.insert(access.value);
           whole_of_[access.value] = whole;
         }
-        if (plan_.buffers[value.buffer].category == Category::Parameters && trainable_.contains(value.name)) {
+        if (const ParameterId id = value.role.parameter(); id.valid() && plan_.parameters[id].trainable) {
           wants_gradient_.insert(access.value);
         }
         wanted |= wants_gradient_.contains(access.value);
@@ -96,11 +90,13 @@ class Differentiator : public VjpContext {
   auto NeedsGradient(ValueId value) -> bool override { return wants_gradient_.contains(value); }
   auto GradientTarget(ValueId value) -> Target override {
     const Value like = plan_.values[value];
-    const bool parameter = plan_.buffers[like.buffer].category == Category::Parameters;
+    const bool parameter = like.role.parameter().valid();
     const ValueType type{parameter ? DType::F32 : like.dtype, like.shape};
     if (!NeedsGradient(value)) {
       // The op writes it whatever is asked for: room that no later op reads.
-      return {NewGradient(like, type.dtype, Category::Workspace, ".unread"), {}};
+      const ValueId unread = NewGradient(like, type.dtype, Category::Workspace, ".unread");
+      plan_.values[unread].role = {};
+      return {unread, {}};
     }
     const auto found = gradient_.find(value);
     if (const auto whole = whole_of_.find(value); found == gradient_.end() && whole != whole_of_.end()) {
@@ -108,7 +104,7 @@ class Differentiator : public VjpContext {
     }
     if (found != gradient_.end()) {
       const ValueId onto = found->second;
-      const ValueId sum = emitter_.Alias(onto, type, like.name + std::string(GradientSuffix));
+      const ValueId sum = emitter_.Alias(onto, type, GradientName(like));
       plan_.values[sum].placement = plan_.values[onto].placement;
       gradient_[value] = sum;
       return {sum, onto};
@@ -135,7 +131,8 @@ class Differentiator : public VjpContext {
   auto GradientOver(ValueId like, ValueId over) -> ValueId override {
     ExpectNone(like);
     const Value value = plan_.values[like];
-    const ValueId gradient = emitter_.Alias(over, {value.dtype, value.shape}, value.name + std::string(GradientSuffix));
+    const ValueId gradient = emitter_.Alias(over, {value.dtype, value.shape}, GradientName(value));
+    plan_.values[gradient].role = ValueRole::GradientOf({});
     plan_.values[gradient].placement = DualOf(value.placement);
     if (NeedsGradient(like)) {
       gradient_[like] = gradient;
@@ -144,7 +141,9 @@ class Differentiator : public VjpContext {
   }
   auto NewTerm(ValueId value) -> ValueId override {
     const Value like = plan_.values[value];
-    return NewGradient(like, like.dtype, Category::Activations, ".term");
+    const ValueId term = NewGradient(like, like.dtype, Category::Activations, ".term");
+    plan_.values[term].role = ValueRole::GradientOf({});
+    return term;
   }
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
   auto Refuse(std::string why) -> void override {
@@ -171,11 +170,12 @@ class Differentiator : public VjpContext {
   }
   /// Room for a gradient of what is `like` this, placed as such.
   auto NewGradient(const Value& like, DType dtype, Category category, std::string_view suffix = "") -> ValueId {
-    const ValueId gradient =
-        emitter_.New({dtype, like.shape}, category, fmt::format("{}{}{}", like.name, GradientSuffix, suffix));
+    const ValueId gradient = emitter_.New({dtype, like.shape}, category, GradientName(like) + std::string(suffix));
     plan_.values[gradient].placement = DualOf(like.placement);
+    plan_.values[gradient].role = ValueRole::GradientOf(like.role.parameter());
     return gradient;
   }
+  static auto GradientName(const Value& like) -> std::string { return like.name + ".grad"; }
   /// What an op wrote on the buffer of `value`, where that is a stretch of it under a name of its own; invalid else.
   auto WholeOf(ValueId value) const -> ValueId {
     const auto found = written_.find(plan_.values[value].buffer);
@@ -192,9 +192,10 @@ class Differentiator : public VjpContext {
     }
     RankExpr offset = plan_.values[gradient_.at(whole)].offset;
     offset.base += like.offset.base - all.offset.base;
-    const ValueId gradient = emitter_.View(plan_.values[gradient_.at(whole)].buffer, offset, {like.dtype, like.shape},
-                                           like.name + std::string(GradientSuffix));
+    const ValueId gradient =
+        emitter_.View(plan_.values[gradient_.at(whole)].buffer, offset, {like.dtype, like.shape}, GradientName(like));
     plan_.values[gradient].placement = DualOf(like.placement);
+    plan_.values[gradient].role = ValueRole::GradientOf({});
     gradient_[part] = gradient;
     return gradient;
   }
@@ -202,7 +203,6 @@ class Differentiator : public VjpContext {
   Plan& plan_;
   Emitter emitter_;
   std::optional<std::string> refusal_;
-  std::unordered_set<std::string> trainable_;
   std::unordered_set<ValueId> wants_gradient_;
   std::unordered_map<ValueId, ValueId> gradient_;
   /// What was last written on each buffer, and the wholes of the stretches that were read.

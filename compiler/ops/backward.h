@@ -4,19 +4,15 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
-/// Names of the gradient of a parameter: parameter name + this.
-constexpr std::string_view GradientSuffix = ".grad";
-
 /// Appends to `result` the ops of `ops` and, among and after those of the forward phase, their backward. Gives every
 /// trainable parameter that the loss depends on a gradient, adding values and buffers to `plan`, whose sections are
-/// not looked at. Requires: reads of parameters name values in buffers of category parameters.
+/// not looked at. Requires: values that are parameters have the role of one.
 ///   1. walks forward: which values depend on a trainable parameter
 ///   2. after each chunk of the loss, its backward and that of its logits: they die before those of the next chunk live
 ///   3. after the last forward op, walks the others backward, calling each op's VJP; contributions to one gradient

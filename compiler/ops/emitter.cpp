@@ -12,7 +12,10 @@ auto Emitter::New(const ValueType& type, Category category, std::string name, Ar
 
 auto Emitter::Alias(ValueId of, const ValueType& type, std::string name) -> ValueId {
   const Value& base = plan_->values[of];
-  return View(base.buffer, base.offset, type, std::move(name));
+  const ValueRole role = base.role;
+  const ValueId alias = View(base.buffer, base.offset, type, std::move(name));
+  plan_->values[alias].role = role;
+  return alias;
 }
 
 auto Emitter::View(BufferId buffer, RankExpr offset, const ValueType& type, std::string name) -> ValueId {
@@ -21,7 +24,8 @@ auto Emitter::View(BufferId buffer, RankExpr offset, const ValueType& type, std:
                             .dtype = type.dtype,
                             .shape = type.shape,
                             .placement = {},
-                            .name = std::move(name)});
+                            .name = std::move(name),
+                            .role = {}});
 }
 
 /// Peers read these operands, so they lie where peers can.

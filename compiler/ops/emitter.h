@@ -23,7 +23,7 @@ class Emitter {
 
   /// A value with a buffer of its own.
   auto New(const ValueType& type, Category category, std::string name, Arena arena = Arena::Transient) -> ValueId;
-  /// A value of `type` on the bytes of `of`: for OVER and ACC results.
+  /// A value of `type` on the bytes of `of`, and of its role: for OVER and ACC results.
   auto Alias(ValueId of, const ValueType& type, std::string name) -> ValueId;
   /// A value of `type` at a byte offset of a buffer.
   auto View(BufferId buffer, RankExpr offset, const ValueType& type, std::string name) -> ValueId;

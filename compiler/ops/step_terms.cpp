@@ -153,6 +153,7 @@ auto StepTerms::ParameterNamed(ParameterId id, ValueId read) -> ValueId {
     own.buffer = buffer;
     own.offset = {};
     own.name = plan_.parameters[id].name;
+    own.role = ValueRole::Of(id);
     found->second = scratch_.values.Add(std::move(own));
   }
   return found->second;
@@ -196,18 +197,13 @@ auto StepTerms::Derive(const Parts& parts) -> bool {
     findings_.Add("backward-unknown"_rule, "the forward of section step has no backward: {}", *refusal);
     return false;
   }
-  std::unordered_map<std::string_view, ParameterId> by_name;
-  for (const ParameterId id : plan_.parameters.ids()) {
-    by_name[plan_.parameters[id].name] = id;
-  }
   std::erase_if(derived_, [](const Op& op) { return op.phase != Phase::Backward; });
   for (const Op& op : derived_) {
     for (const Access& access : AccessesOf(op.body)) {
       const Value& value = scratch_.values[access.value];
-      if (access.kind != AccessKind::Read && value.buffer.index >= own_buffers &&
-          scratch_.buffers[value.buffer].category == Category::Gradients) {
-        const std::string_view name = value.name;
-        derived_gradients_[by_name.at(name.substr(0, name.size() - GradientSuffix.size()))] = access.value;
+      const ParameterId parameter = value.role.gradient_of();
+      if (access.kind != AccessKind::Read && value.buffer.index >= own_buffers && parameter.valid()) {
+        derived_gradients_[parameter] = access.value;
       }
     }
   }

@@ -153,7 +153,7 @@ class GatherVerifier {
       const bool cut = plan_.mesh.size(Axis::Tp) > 1 && parameter.tp_dim >= 0;
       const Placement over_tp = cut ? Placement::Shard(static_cast<int>(parameter.tp_dim)) : Placement{};
       return value.offset == RankExpr::Constant(segment.begin * SizeOf(value.dtype)) &&
-             value.num_elements() == segment.end - segment.begin && value.name == parameter.name &&
+             value.num_elements() == segment.end - segment.begin && value.role == ValueRole::Of(segment.parameter) &&
              value.placement[static_cast<size_t>(Axis::Tp)] == over_tp;
     });
   }

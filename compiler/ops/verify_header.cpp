@@ -136,10 +136,11 @@ auto HeaderVerifier::ReadModel() -> bool {
 auto HeaderVerifier::Heads() -> void {
   std::string heads;
   for (const TargetHead& head : plan_.heads) {
-    if (head.name != "tokens") {
+    if (!head.is_own) {
       heads += fmt::format("{}{}:{}", heads.empty() ? "" : ",", head.name, head.vocab);
     } else if (head.vocab != sizes_.vocab) {
-      findings_.Add("header-vocab"_rule, "the model's vocab is {}, that of head tokens {}", sizes_.vocab, head.vocab);
+      findings_.Add("header-vocab"_rule, "the model's vocab is {}, that of its own head, {}, is {}", sizes_.vocab,
+                    head.name, head.vocab);
     }
   }
   const auto found = plan_.model.find("loss_heads");
@@ -247,10 +248,8 @@ auto HeaderVerifier::CheckFact(const Op& op, const ModelFact& fact) -> void {
 
 auto HeaderVerifier::CheckEmbedding(const Op& op) -> void {
   const Value& weight = plan_.values[ValueIn(op.body, FactsOf(op).vocabulary.matrix)];
-  const auto parameter = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
-                                      [&](const Parameter& candidate) { return candidate.name == weight.name; });
-  if (parameter != plan_.parameters.end()) {
-    Expect("header-vocab"_rule, "vocab", sizes_.vocab, parameter->shape[0]);
+  if (const ParameterId parameter = weight.role.parameter(); parameter.valid()) {
+    Expect("header-vocab"_rule, "vocab", sizes_.vocab, plan_.parameters[parameter].shape[0]);
   }
 }
 
@@ -280,7 +279,7 @@ auto HeaderVerifier::CheckFrequency(const std::string& own_frequency) -> void {
 
 /// The model's own head is the embedding's matrix, or one of its own.
 auto HeaderVerifier::CheckLoss(const LossOp& loss) -> void {
-  if (loss.head.valid() && plan_.heads[loss.head].name != "tokens") {
+  if (loss.head.valid() && !plan_.heads[loss.head].is_own) {
     return;
   }
   const auto product = producers_.find(loss.logits);
@@ -295,7 +294,7 @@ auto HeaderVerifier::CheckLoss(const LossOp& loss) -> void {
     const VocabularyFact& vocabulary = FactsOf(op).vocabulary;
     if (vocabulary.as_tokens) {
       Expect("header-tied"_rule, "tied", sizes_.tied,
-             plan_.values[matrix].name == plan_.values[ValueIn(op.body, vocabulary.matrix)].name);
+             plan_.values[matrix].role == plan_.values[ValueIn(op.body, vocabulary.matrix)].role);
       return;
     }
   }

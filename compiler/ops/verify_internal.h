@@ -123,6 +123,7 @@ auto VerifySections(const Plan& plan, Findings& findings) -> void;
 auto VerifyState(const Plan& plan, Findings& findings) -> void;
 auto VerifySaves(const Plan& plan, Findings& findings) -> void;
 auto VerifyGathers(const Plan& plan, Findings& findings) -> void;
+auto VerifyRoles(const Plan& plan, Findings& findings) -> void;
 auto VerifyTokens(const Plan& plan, Findings& findings) -> void;
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void;
 auto VerifySamples(const Plan& plan, Findings& findings) -> void;

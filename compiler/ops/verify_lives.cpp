@@ -42,9 +42,10 @@ auto CollectUses(const Plan& plan) -> BufferUses {
   std::vector<bool> named = uses.result;
   uses.written_in.fill(uses.written);
   uses.released_in.fill(uses.written);
+  uses.unit_of_parameter.resize(static_cast<size_t>(plan.parameters.size()));
   for (const SubVector& sub_vector : plan.sub_vectors) {
     for (const Segment& segment : sub_vector.segments) {
-      uses.unit_of_parameter[plan.parameters[segment.parameter].name] = sub_vector.unit;
+      uses.unit_of_parameter[static_cast<size_t>(segment.parameter.index)] = sub_vector.unit;
     }
   }
   ForEachOp(plan, [&](SectionKind section, size_t, const Op& op) {

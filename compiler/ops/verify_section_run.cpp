@@ -143,12 +143,11 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
   const auto [first, last] = buffer_state.defined.Meeting(range);
   findings_.Spend(1 + last - first);
   if (const auto gap = FirstGap(id, owner)) {
-    const auto unit = uses_.unit_of_parameter.find(plan_.values[id].name);
+    const ParameterId parameter = plan_.values[id].role.parameter();
+    const UnitId unit = parameter.valid() ? uses_.unit_of_parameter[static_cast<size_t>(parameter.index)] : UnitId{};
     Report("read-undefined"_rule, "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin,
            gap->end, buffer_id.index, buffer.name,
-           unit == uses_.unit_of_parameter.end()
-               ? ""
-               : fmt::format(": unit {} is not gathered", plan_.units[unit->second].name));
+           unit.valid() ? fmt::format(": unit {} is not gathered", plan_.units[unit].name) : "");
   } else {
     // A name that was in use in this life of the buffer means what it meant then.
     const bool established = state.used >= buffer_state.born && state.used >= 0;

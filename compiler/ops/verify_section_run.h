@@ -99,8 +99,8 @@ struct BufferUses {
   std::vector<bool> viewed;
   /// Is the buffer released in each section?
   std::array<std::vector<bool>, NumSections> released_in;
-  /// The unit of each parameter, by the parameter's name, which views of it carry.
-  std::unordered_map<std::string_view, UnitId> unit_of_parameter;
+  /// The unit of each parameter; unset before there are units.
+  std::vector<UnitId> unit_of_parameter;
 };
 
 /// Follows one section on one rank. A visitor of WalkSection.

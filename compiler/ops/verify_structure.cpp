@@ -198,10 +198,15 @@ auto StructureVerifier::SeedTensors() -> void {
 auto StructureVerifier::Tables() -> void {
   SeedTensors();
   std::unordered_set<std::string_view> heads;
+  const TargetHead* own = nullptr;
   for (const TargetHead& head : plan_.heads) {
     if (!heads.insert(head.name).second) {
       findings_.Add("duplicate-head"_rule, "two heads are named {}", head.name);
     }
+    if (head.is_own && own != nullptr) {
+      findings_.Add("two-own-heads"_rule, "heads {} and {} are both the model's own", own->name, head.name);
+    }
+    own = head.is_own ? &head : own;
   }
   for (const OptimizerGroup& group : plan_.groups) {
     if (!std::isfinite(group.weight_decay) || !std::isfinite(group.lr_scale)) {
@@ -281,7 +286,19 @@ auto StructureVerifier::Tables() -> void {
     }
   }
   for (const ValueId id : plan_.values.ids()) {
-    ExpectId([&] { return fmt::format("value %{}", id.index); }, plan_.values[id].buffer, plan_.buffers);
+    const auto owner = [&] { return fmt::format("value %{}", id.index); };
+    ExpectId(owner, plan_.values[id].buffer, plan_.buffers);
+    const ValueRole role = plan_.values[id].role;
+    switch (role.kind()) {
+      case RoleKind::Other: break;
+      case RoleKind::Parameter: ExpectId(owner, role.parameter(), plan_.parameters); break;
+      case RoleKind::Gradient:
+        if (role.gradient_of() != ParameterId{}) {
+          ExpectId(owner, role.gradient_of(), plan_.parameters);
+        }
+        break;
+      case RoleKind::Vector: ExpectId(owner, role.sub_vector(), plan_.sub_vectors); break;
+    }
   }
   for (const Trigger& trigger : plan_.triggers) {
     if ((trigger.kind == TriggerKind::EverySteps) != (trigger.every > 0)) {

@@ -100,15 +100,10 @@ class PlanBuilder {
 const ValueType Sum{DType::F64, {1}};
 
 auto PlanBuilder::Terms() -> void {
-  const auto find = [&](std::string_view name) {
-    for (const HeadId id : plan_.heads.ids()) {
-      if (plan_.heads[id].name == name) {
-        return id;
-      }
-    }
-    return HeadId{};
-  };
-  terms_.push_back({.head = find(OwnHead),
+  // The header has them in this order.
+  HeadId next{0};
+  const auto take = [&] { return HeadId{next.index++}; };
+  terms_.push_back({.head = recipe_.data.targets.is_set ? take() : HeadId{},
                     .name = std::string(OwnHead),
                     .prefix = "",
                     .weight = 1,
@@ -116,7 +111,7 @@ auto PlanBuilder::Terms() -> void {
                     .files = OriginOfTokens(recipe_),
                     .buffer = {}});
   for (const LossHead& head : recipe_.loss.head) {
-    terms_.push_back({.head = find(*head.name),
+    terms_.push_back({.head = take(),
                       .name = *head.name,
                       .prefix = *head.name + ".",
                       .weight = *head.weight,

@@ -39,13 +39,11 @@ auto ComputeType(const Recipe& recipe) -> DType { return TypeOf(*recipe.precisio
 
 namespace {
 
-/// For each parameter outside the blocks: is it read before them, after, or both?
-auto SidesOf(const Recipe& recipe) -> std::unordered_map<std::string, Side> {
-  std::unordered_map<std::string, Side> sides;
+/// For each parameter that lies outside the blocks: is it read before them, after, or both?
+auto SidesOf(const Recipe& recipe) -> std::vector<Side> {
+  std::vector<Side> sides;
   for (const ParameterSpec& spec : ModelFamilyOf(*recipe.model.family).parameters(ResolveModel(recipe))) {
-    if (spec.layer < 0) {
-      sides[spec.name] = spec.side;
-    }
+    sides.push_back(spec.side);
   }
   return sides;
 }
@@ -86,6 +84,7 @@ class UnitChooser {
   /// By `shard.reshard_after_forward`, before overrides.
   auto Reshards(const UnitChoice& unit) const -> bool;
   auto LastBlockOf(const UnitChoice& unit) const -> int64_t;
+  auto SideOf(ParameterId id) const -> Side { return sides_[static_cast<size_t>(id.index)]; }
   auto TableOf(ParameterId id) const -> size_t { return tables_[static_cast<size_t>(id.index)]; }
 
   const Plan& plan_;
@@ -93,7 +92,8 @@ class UnitChooser {
   const ShardSection& shard_;
   Diagnostics& diags_;
   UnitPreset preset_;
-  std::unordered_map<std::string, Side> sides_;
+  /// In the order of the plan's parameters.
+  std::vector<Side> sides_;
   /// Index of the table that matches each parameter, or NoRule.
   std::vector<size_t> tables_;
   /// Is a parameter outside the blocks and the tables read on both sides of the blocks?
@@ -121,8 +121,7 @@ auto UnitChooser::MatchTables() -> void {
       patterns, names,
       {.duplicate = DiagnosticKind::UnitDuplicate, .unused = DiagnosticKind::UnitUnused, .noun = "parameter"}, diags_);
   for (const ParameterId id : plan_.parameters.ids()) {
-    const auto side = sides_.find(plan_.parameters[id].name);
-    any_both_ |= TableOf(id) == NoRule && side != sides_.end() && side->second == Side::Both;
+    any_both_ |= TableOf(id) == NoRule && plan_.parameters[id].layer < 0 && SideOf(id) == Side::Both;
   }
 }
 
@@ -151,8 +150,7 @@ auto UnitChooser::PresetNameOf(ParameterId id) -> std::string {
   if (any_both_) {
     return "root";
   }
-  const auto side = sides_.find(parameter.name);
-  return side != sides_.end() && side->second == Side::Before ? "embed" : "head";
+  return SideOf(id) == Side::Before ? "embed" : "head";
 }
 
 auto UnitChooser::Group() -> void {
@@ -187,11 +185,12 @@ auto UnitChooser::LastBlockOf(const UnitChoice& unit) const -> int64_t {
 /// decides for all.
 auto UnitChooser::Reshards(const UnitChoice& unit) const -> bool {
   const std::string& text = shard_.reshard_after_forward->text;
-  const bool from_preset = TableOf(unit.parameters.front()) == NoRule;
-  if (from_preset && preset_.kind == UnitPreset::Kind::Torchtitan && (unit.name == "head" || unit.name == "root")) {
+  const ParameterId first = unit.parameters.front();
+  const int64_t layer = LastBlockOf(unit);
+  const bool is_read_last = layer < 0 && (any_both_ || SideOf(first) != Side::Before);
+  if (TableOf(first) == NoRule && preset_.kind == UnitPreset::Kind::Torchtitan && is_read_last) {
     return false;
   }
-  const int64_t layer = LastBlockOf(unit);
   if (layer < 0) {
     return text == "true";
   }

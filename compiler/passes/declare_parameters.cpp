@@ -91,8 +91,10 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
   std::unordered_map<std::string, ValueId> full_values;
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
-    full_values[parameter.name] =
+    const ValueId full =
         emitter.New({computes.at(id), parameter.shape}, Category::Parameters, parameter.name, Arena::Persistent);
+    plan.values[full].role = ValueRole::Of(id);
+    full_values[parameter.name] = full;
   }
   return full_values;
 }

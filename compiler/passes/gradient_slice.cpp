@@ -9,6 +9,7 @@ auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, s
   const ValueId value = emitter.New({dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, category,
                                     fmt::format("{}.{}", NameOf(plan, sub_vector), suffix), arena);
   PlaceOver(Spread(plan.mesh, sub_vector.axes), Placement::Shard(0), plan.values[value].placement);
+  plan.values[value].role = ValueRole::Of(id);
   return value;
 }
 
@@ -26,6 +27,7 @@ auto ReduceGradient(SubVectorId id, ValueId full, DType terms, Emitter& emitter)
     const ValueId narrow = emitter.New({terms, whole.shape}, Category::Gradients,
                                        NameOf(plan, plan.sub_vectors[id]) + ".terms", Arena::SharedTransient);
     plan.values[narrow].placement = whole.placement;
+    plan.values[narrow].role = ValueRole::Of(id);
     emitter.Emit(op::Cast{.x = full, .y = narrow}).origin = {0, "precision.reduce"};
     full = narrow;
   }

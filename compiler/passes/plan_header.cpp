@@ -60,20 +60,21 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
     const SourceTable& source = recipe.data.source[i];
     add_source(SourceName(recipe, i), source.weight->text, *source.tokens);
   }
-  const auto add_head = [&](std::string_view name, int64_t vocab, const std::vector<std::string>& targets) {
-    TargetHead head{.name = std::string(name), .vocab = vocab, .files = {}};
+  const auto add_head = [&](std::string_view name, int64_t vocab, const std::vector<std::string>& targets,
+                            bool is_own) {
+    TargetHead head{.name = std::string(name), .vocab = vocab, .files = {}, .is_own = is_own};
     for (const std::string& file : targets) {
       head.files.push_back(resolve(file));
     }
     plan.heads.Add(std::move(head));
   };
   if (recipe.data.targets.is_set) {
-    add_head(OwnHead, sizes.vocab, *recipe.data.targets);
+    add_head(OwnHead, sizes.vocab, *recipe.data.targets, true);
   }
   for (const LossHead& head : recipe.loss.head) {
     plan.model["loss_heads"] +=
         fmt::format("{}{}:{}", plan.model["loss_heads"].empty() ? "" : ",", *head.name, *head.vocab);
-    add_head(*head.name, *head.vocab, *head.targets);
+    add_head(*head.name, *head.vocab, *head.targets, false);
   }
   plan.data.format = *recipe.data.format;
   plan.data.order = *recipe.data.order;

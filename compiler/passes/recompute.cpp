@@ -271,12 +271,14 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     }
   }
   const OpIndex index(plan, ops);
+  const std::vector<ParameterSpec> specs =
+      FindModelFamily(*context.recipe->model.family)->parameters(ResolveModel(*context.recipe));
   for (auto& [layer, copies] : again) {
     std::vector<const Op*> block;
     for (const size_t i : index.forward.at(layer)) {
       block.push_back(&ops[i]);
     }
-    BlockRecomputer recomputer(&plan, &ops, &index, layer, SavedResults(plan, block, recompute),
+    BlockRecomputer recomputer(&plan, &ops, &index, layer, SavedResults(plan, specs, block, recompute),
                                OriginOf(recompute.policy, "recompute.policy"));
     if (*recompute.policy == RecomputePolicy::TorchtitanSac) {
       recomputer.GiveSumsOwnBytes();

@@ -7,19 +7,15 @@
 
 namespace shardc {
 
-/// "q_proj" of a product with model.layers.0.self_attn.q_proj.weight.
-static auto ProjectionOf(ValueId matrix, const Plan& plan) -> std::string {
-  constexpr std::string_view suffix = ".weight";
-  const std::string& name = plan.values[matrix].name;
-  if (!name.ends_with(suffix)) {
-    return "";
-  }
-  const std::string module = name.substr(0, name.size() - suffix.size());
-  return module.substr(module.rfind('.') + 1);
+/// "q_proj" of a product with the parameter that the family calls so.
+static auto ProjectionOf(ValueId matrix, const Plan& plan, const std::vector<ParameterSpec>& specs)
+    -> std::string_view {
+  const ParameterId parameter = plan.values[matrix].role.parameter();
+  return parameter.valid() ? specs[static_cast<size_t>(parameter.index)].projection : std::string_view{};
 }
 
-/// Does a word of `save` name the result of a product with this matrix?
-static auto Names(SavedResult word, ValueId matrix, const Plan& plan) -> bool {
+/// Does a word of `save` name the result of this projection?
+static auto Names(SavedResult word, std::string_view projection) -> bool {
   switch (word) {
     case SavedResult::QProj:
     case SavedResult::KProj:
@@ -27,7 +23,7 @@ static auto Names(SavedResult word, ValueId matrix, const Plan& plan) -> bool {
     case SavedResult::OProj:
     case SavedResult::GateProj:
     case SavedResult::UpProj:
-    case SavedResult::DownProj: return ProjectionOf(matrix, plan) == ToText(word);
+    case SavedResult::DownProj: return projection == ToText(word);
     case SavedResult::Attention: return false;
   }
   CHECK(false, "save {}", static_cast<int>(word));
@@ -44,12 +40,12 @@ static auto KeepsResults(RecomputePolicy policy) -> bool {
   CHECK(false, "policy {}", static_cast<int>(policy));
 }
 
-auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const RecomputeSection& recompute)
-    -> std::vector<ValueId> {
+auto SavedResults(const Plan& plan, const std::vector<ParameterSpec>& specs, const std::vector<const Op*>& block,
+                  const RecomputeSection& recompute) -> std::vector<ValueId> {
   const bool is_torchtitan = *recompute.policy == RecomputePolicy::TorchtitanSac;
-  const auto is_named = [&](ValueId matrix) {
+  const auto is_named = [&](std::string_view projection) {
     return std::any_of(recompute.save->begin(), recompute.save->end(),
-                       [&](SavedResult word) { return Names(word, matrix, plan); });
+                       [&](SavedResult word) { return Names(word, projection); });
   };
   const bool names_attention =
       std::find(recompute.save->begin(), recompute.save->end(), SavedResult::Attention) != recompute.save->end();
@@ -78,7 +74,7 @@ auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const R
           if (whole != whole_of.end()) {
             saved.push_back(whole->second);
           }
-        } else if (is_named(ValueIn(op->body, "b"))) {
+        } else if (is_named(ProjectionOf(ValueIn(op->body, "b"), plan, specs))) {
           saved.push_back(whole == whole_of.end() ? out : whole->second);
         }
         break;

@@ -1,19 +1,19 @@
 // Which results of a block's forward a policy of [recompute] keeps, though it computes the rest of the block again.
 #pragma once
 
+#include "compiler/model/forward_builder.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
 
 /// Results of the forward ops of a block, in their order. None for "full".
 ///   "selective": what `save` names; a projection is known by the parameter that it reads. Where its sums are partial
-///   over
-///     tp, what is kept is what they are made to.
+///     over tp, what is kept is what they are made to.
 ///   "torchtitan-sac": attention, the first, third, ... matrix product of the block, and what reduce-scatters give.
-/// Requires: a checked recipe.
+/// `specs`: the parameters as the family declared them, in the order of the plan's. Requires: a checked recipe.
 /// Source: pytorch/torchtitan, torchtitan/distributed/activation_checkpoint.py, _custom_policy: of the products,
 ///   counted from 1, the even ones are computed again.
-auto SavedResults(const Plan& plan, const std::vector<const Op*>& block, const RecomputeSection& recompute)
-    -> std::vector<ValueId>;
+auto SavedResults(const Plan& plan, const std::vector<ParameterSpec>& specs, const std::vector<const Op*>& block,
+                  const RecomputeSection& recompute) -> std::vector<ValueId>;
 
 }  // namespace shardc

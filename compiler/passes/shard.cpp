@@ -19,7 +19,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "compiler/ops/backward.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/gradient_slice.h"
@@ -61,14 +60,6 @@ class Sharder {
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);
     }
-    for (const ParameterId id : plan_.parameters.ids()) {
-      parameter_of_name_[plan_.parameters[id].name] = id;
-    }
-    for (const ValueId id : plan_.values.ids()) {
-      if (plan_.buffers[plan_.values[id].buffer].category == Category::Parameters) {
-        parameter_of_value_[id] = parameter_of_name_.at(plan_.values[id].name);
-      }
-    }
   }
 
   auto MakeState() -> void;
@@ -84,6 +75,7 @@ class Sharder {
   auto IsSummed(const SubVector& sub_vector) const -> bool {
     return Degree(sub_vector) > 1 || plan_.run.accumulate > 1 || LaterSumAxes(sub_vector, plan_.mesh) != AxisSet{};
   }
+  auto HomeOf(ParameterId id) const -> const ParameterHome& { return homes_[static_cast<size_t>(id.index)]; }
   /// The sub-vectors whose parameters an op reads.
   auto HomesReadBy(const Op& op) const -> std::vector<SubVectorId>;
   /// For each sub-vector that ops of a half of the section read, those of its unit that are read in that half too: what
@@ -107,8 +99,6 @@ class Sharder {
   Arena gathered_arena_;
   std::vector<DType> reduce_types_;
   std::vector<ParameterHome> homes_;
-  std::unordered_map<std::string, ParameterId> parameter_of_name_;
-  std::unordered_map<ValueId, ParameterId> parameter_of_value_;
 };
 
 auto Sharder::MakeState() -> void {
@@ -138,9 +128,8 @@ auto Sharder::MakeState() -> void {
 auto Sharder::HomesReadBy(const Op& op) const -> std::vector<SubVectorId> {
   std::vector<SubVectorId> homes;
   for (const Access& access : AccessesOf(op.body)) {
-    const auto parameter = parameter_of_value_.find(access.value);
-    if (parameter != parameter_of_value_.end()) {
-      homes.push_back(homes_[static_cast<size_t>(parameter->second.index)].sub_vector);
+    if (const ParameterId parameter = plan_.values[access.value].role.parameter(); parameter.valid()) {
+      homes.push_back(HomeOf(parameter).sub_vector);
     }
   }
   return homes;
@@ -179,6 +168,7 @@ auto Sharder::Gather(SubVectorId id, std::optional<ValueId> kept, std::vector<Op
   const AxisSet axes = kept ? AxisSet::Of(Axis::DpInner) : sub_vector.axes;
   const ValueId full = emitter.New({sub_vector.compute, {sub_vector.length}}, Category::Gathered,
                                    NameOf(plan_, sub_vector) + ".gathered", gathered_arena_);
+  plan_.values[full].role = ValueRole::Of(id);
   emitter.Emit(op::AllGather{.shard = shard, .full = full, .axes = axes});
   return full;
 }
@@ -197,6 +187,7 @@ auto Sharder::Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector
   const ValueId kept = emitter.New(type, Category::Gathered, name + ".kept");
   for (const ValueId value : {part, kept}) {
     PlaceOver(AxisSet::Of(Axis::DpInner), Placement::Shard(0), plan_.values[value].placement);
+    plan_.values[value].role = ValueRole::Of(id);
   }
   emitter.Emit(op::Copy{.x = part, .y = kept});
   return kept;
@@ -235,20 +226,21 @@ auto Sharder::GatherParameters(Section& section) -> void {
       }
     }
     ReplaceReads(op.body, [&](ValueId& value) {
-      const auto parameter = parameter_of_value_.find(value);
-      if (parameter == parameter_of_value_.end()) {
+      const ParameterId parameter = plan_.values[value].role.parameter();
+      if (!parameter.valid()) {
         return;
       }
-      const ParameterHome& home = homes_[static_cast<size_t>(parameter->second.index)];
+      const ParameterHome& home = HomeOf(parameter);
       Gathered& unit = gathered.at(home.sub_vector);
       unit.last_use = ops.size();
-      const auto [view, fresh] = unit.views.try_emplace(parameter->second.index);
+      const auto [view, fresh] = unit.views.try_emplace(parameter.index);
       if (fresh) {
         Emitter emitter(&plan_, &ops, PassKind::Shard);
-        const Parameter& logical = plan_.parameters[parameter->second];
+        const Parameter& logical = plan_.parameters[parameter];
         const DType compute = plan_.sub_vectors[home.sub_vector].compute;
         view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(compute)),
                                     {compute, LocalShape(logical, plan_.mesh)}, logical.name);
+        plan_.values[view->second].role = ValueRole::Of(parameter);
         if (plan_.mesh.size(Axis::Tp) > 1 && logical.tp_dim >= 0) {
           PlaceOver(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(logical.tp_dim)),
                     plan_.values[view->second].placement);
@@ -293,15 +285,15 @@ auto Sharder::ReduceGradients(Section& section) -> void {
                        .last_write = 0});
     PlaceOver(Spread(plan_.mesh, sub_vector.axes) | LaterSumAxes(sub_vector, plan_.mesh), Placement::Partial(),
               plan_.values[vectors.back().full].placement);
+    plan_.values[vectors.back().full].role = ValueRole::Of(id);
     vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;
   }
   for (Value& value : plan_.values) {
-    if (plan_.buffers[value.buffer].category != Category::Gradients || !value.name.ends_with(GradientSuffix)) {
+    const ParameterId parameter = value.role.gradient_of();
+    if (!parameter.valid()) {
       continue;
     }
-    const ParameterId parameter =
-        parameter_of_name_.at(value.name.substr(0, value.name.size() - GradientSuffix.size()));
-    const ParameterHome& home = homes_[static_cast<size_t>(parameter.index)];
+    const ParameterHome& home = HomeOf(parameter);
     value.buffer = plan_.values[vectors[static_cast<size_t>(home.sub_vector.index)].full].buffer;
     value.offset = RankExpr::Constant(home.begin * SizeOf(DType::F32));
   }

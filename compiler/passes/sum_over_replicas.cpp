@@ -62,6 +62,7 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
     const Value own = plan.values[plan.sub_vectors[id].gradient];
     const ValueId view = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
     plan.values[view].placement = whole;
+    plan.values[view].role = own.role;
     plan.sub_vectors[id].gradient = view;
   }
 }

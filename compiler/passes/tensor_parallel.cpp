@@ -19,14 +19,9 @@ auto Resize(Plan& plan, ValueId id, const Dims& shape) -> void {
 }
 
 auto CutParameters(Plan& plan) -> void {
-  std::unordered_map<std::string_view, const Parameter*> by_name;
-  for (const Parameter& parameter : plan.parameters) {
-    by_name[parameter.name] = &parameter;
-  }
   for (const ValueId id : plan.values.ids()) {
-    const auto found = by_name.find(plan.values[id].name);
-    if (plan.buffers[plan.values[id].buffer].category == Category::Parameters && found != by_name.end()) {
-      const Parameter& parameter = *found->second;
+    if (const ParameterId parameter_id = plan.values[id].role.parameter(); parameter_id.valid()) {
+      const Parameter& parameter = plan.parameters[parameter_id];
       Resize(plan, id, LocalShape(parameter, plan.mesh));
       plan.values[id].placement[static_cast<size_t>(Axis::Tp)] =
           parameter.tp_dim < 0 ? Placement{} : Placement::Shard(static_cast<int>(parameter.tp_dim));

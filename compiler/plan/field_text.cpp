@@ -89,6 +89,18 @@ auto FieldText(const Plan& plan, const Predicate& value) -> std::string {
   return (value.negated ? "!" : "") + FieldText(plan, value.scalar);
 }
 
+auto FieldText(const Plan& plan, ValueRole value) -> std::string {
+  switch (value.kind()) {
+    case RoleKind::Other: return "other";
+    case RoleKind::Parameter: return fmt::format("parameter({})", FieldText(plan, value.parameter()));
+    case RoleKind::Gradient:
+      return value.gradient_of().valid() ? fmt::format("gradient({})", FieldText(plan, value.gradient_of()))
+                                         : "gradient";
+    case RoleKind::Vector: return fmt::format("vector({})", FieldText(plan, value.sub_vector()));
+  }
+  CHECK(false, "role {}", static_cast<int>(value.kind()));
+}
+
 template <class Number>
 static auto ReadNumber(std::string_view text, Number& value) -> bool {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -195,6 +207,25 @@ auto FieldParser::Read(std::string_view text, ScalarId& value) const -> std::str
 auto FieldParser::Read(std::string_view text, Predicate& value) const -> std::string {
   value.negated = text.starts_with('!');
   return Read(text.substr(value.negated ? 1 : 0), value.scalar);
+}
+
+auto FieldParser::Read(std::string_view text, ValueRole& value) const -> std::string {
+  const size_t open = text.find('(');
+  const bool has_id = open != std::string_view::npos && text.ends_with(')');
+  const std::string_view word = has_id ? text.substr(0, open) : text;
+  const std::string_view id = has_id ? text.substr(open + 1, text.size() - open - 2) : std::string_view{};
+  ParameterId parameter;
+  SubVectorId sub_vector;
+  if (word == "vector" && Read(id, sub_vector).empty()) {
+    value = ValueRole::Of(sub_vector);
+  } else if (word == "parameter" && Read(id, parameter).empty()) {
+    value = ValueRole::Of(parameter);
+  } else if (word == "gradient" && (!has_id || Read(id, parameter).empty())) {
+    value = ValueRole::GradientOf(parameter);
+  } else {
+    return "a role: parameter(p0), gradient(p0), gradient or vector(v0)";
+  }
+  return {};
 }
 
 auto ReadDims(std::string_view text, Dims& dims) -> bool {

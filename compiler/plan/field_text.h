@@ -48,6 +48,8 @@ auto FieldText(const Plan& plan, const std::vector<EventId>& value) -> std::stri
 /// `@name`, or `@number` where the name would not read back.
 auto FieldText(const Plan& plan, ScalarId value) -> std::string;
 auto FieldText(const Plan& plan, const Predicate& value) -> std::string;
+/// `parameter(p3)`, `gradient(p3)`, `gradient`, `vector(v2)`.
+auto FieldText(const Plan& plan, ValueRole value) -> std::string;
 template <NamedEnum E>
 auto FieldText(const Plan&, E value) -> std::string {
   return std::string(ToText(value));
@@ -76,6 +78,7 @@ class FieldParser {
   auto Read(std::string_view text, std::vector<EventId>& value) const -> std::string;
   auto Read(std::string_view text, ScalarId& value) const -> std::string;
   auto Read(std::string_view text, Predicate& value) const -> std::string;
+  auto Read(std::string_view text, ValueRole& value) const -> std::string;
   template <NamedEnum E>
   auto Read(std::string_view text, E& value) const -> std::string {
     if (const auto known = FromText<E>(text)) {

@@ -57,6 +57,7 @@ auto VisitLine(T& seed, Visitor&& visitor) -> void {
 template <MaybeConst<TargetHead> T, class Visitor>
 auto VisitLine(T& head, Visitor&& visitor) -> void {
   visitor.Field("vocab", head.vocab);
+  visitor.Default("own", head.is_own, false);
 }
 
 template <MaybeConst<OptimizerGroup> T, class Visitor>
@@ -114,6 +115,11 @@ auto VisitLine(T& buffer, Visitor&& visitor) -> void {
   visitor.Field("bytes", buffer.bytes);
   visitor.Field("category", buffer.category);
   visitor.Default("offset", buffer.offset, int64_t{-1});
+}
+
+template <MaybeConst<Value> T, class Visitor>
+auto VisitLine(T& value, Visitor&& visitor) -> void {
+  visitor.Default("role", value.role, ValueRole{});
 }
 
 template <MaybeConst<Trigger> T, class Visitor>

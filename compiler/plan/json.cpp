@@ -165,12 +165,12 @@ class JsonPrinter {
     }
     Json& values = root["values"] = Json::array();
     for (const Value& value : plan_.values) {
-      values.push_back({{"buffer", FieldText(plan_, value.buffer)},
-                        {"offset", FieldText(plan_, value.offset)},
-                        {"dtype", ToText(value.dtype)},
-                        {"shape", value.shape},
-                        {"placement", ToText(value.placement)},
-                        {"name", value.name}});
+      values.push_back(Fields(value, {{"buffer", FieldText(plan_, value.buffer)},
+                                      {"offset", FieldText(plan_, value.offset)},
+                                      {"dtype", ToText(value.dtype)},
+                                      {"shape", value.shape},
+                                      {"placement", ToText(value.placement)},
+                                      {"name", value.name}}));
     }
   }
 

@@ -95,6 +95,12 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
   }
 }
 
+auto LineParser::AtField() -> bool {
+  LineReader ahead = line_;
+  const auto word = ahead.AtEnd() ? std::nullopt : ahead.TakeWord();
+  return word && word->key_length > 0;
+}
+
 auto LineParser::TakeFields(LineFields& fields, bool opens) -> bool {
   while (!line_.AtEnd()) {
     const auto word = TakeWord("field");

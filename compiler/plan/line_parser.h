@@ -69,6 +69,8 @@ class LineParser {
   auto TakePlacement(Placements& placement) -> bool;
   /// `dp:2,tp:4` or `1`, in `word`'s value.
   auto ReadMesh(const Word& word, Mesh& mesh) -> bool;
+  /// Is the next word `name=value`?
+  auto AtField() -> bool;
   /// The rest of the line as fields; `{` behind them where `opens` is set.
   auto TakeFields(LineFields& fields, bool opens) -> bool;
   auto ExpectAllUsed(const LineFields& fields) -> bool;
@@ -144,6 +146,14 @@ class LineParser {
     references_.push_back({IdPrefix<Id<Tag>>, id.index, line_number_, at});
   }
   auto Note(int at, const Predicate& when) -> void { Note(at, when.scalar); }
+  auto Note(int at, const ValueRole& role) -> void {
+    switch (role.kind()) {
+      case RoleKind::Other: break;
+      case RoleKind::Parameter: Note(at, role.parameter()); break;
+      case RoleKind::Gradient: Note(at, role.gradient_of()); break;
+      case RoleKind::Vector: Note(at, role.sub_vector()); break;
+    }
+  }
   auto Note(int at, const std::vector<EventId>& events) -> void {
     for (const EventId event : events) {
       Note(at, event);

@@ -287,7 +287,7 @@ auto Parser::ParseValue() -> bool {
   Value value;
   const bool read = in_.TakeNewId(plan_.values) && in_.TakeLiteral("=") && in_.TakePlace(value.buffer, value.offset) &&
                     in_.TakeTypeAndShape(value.dtype, value.shape) && in_.TakePlacement(value.placement) &&
-                    (in_.AtEnd() || in_.Take("name", value.name)) && in_.ExpectEnd();
+                    (in_.AtEnd() || in_.AtField() || in_.Take("name", value.name)) && in_.TakeItem(value);
   plan_.values.Add(std::move(value));
   return read;
 }

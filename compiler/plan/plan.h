@@ -41,6 +41,7 @@ struct Value {
   Dims shape;
   Placements placement;
   std::string name;
+  ValueRole role = {};
 
   auto num_elements() const -> int64_t { return NumElements(shape); }
   auto bytes() const -> Bytes { return Bytes{num_elements() * SizeOf(dtype)}; }
@@ -212,11 +213,12 @@ struct DataSource {
 /// What a term of the loss is predicted from: ids in files of their own, aligned with the tokens. At a place without a
 /// target stands the format's greatest number.
 struct TargetHead {
-  /// "tokens" where it is the model's own head, which otherwise predicts the next token.
   std::string name;
   int64_t vocab = 0;
   /// As resolved against the recipe's folder.
   std::vector<std::string> files;
+  /// The model's own head, which otherwise predicts the next token.
+  bool is_own = false;
 
   friend auto operator==(const TargetHead&, const TargetHead&) -> bool = default;
 };

@@ -281,7 +281,7 @@ class Printer {
       out_ += ' ';
       out_ += QuoteIfNeeded(value.name);
     }
-    out_ += '\n';
+    FinishLine(value);
   }
 
   auto PrintTriggers() -> void {

@@ -115,6 +115,40 @@ inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements)
 auto ToText(const Placements& placements) -> std::string;
 auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements>;
 
+/// Other: an activation, a sum, samples, scratch; what it is for, the category of its buffer says. Gradient: of a
+/// parameter, or of an activation. Vector: a sub-vector of a unit, whole or a slice of it.
+enum class RoleKind : uint8_t { Other, Parameter, Gradient, Vector };
+
+/// What a value is of the model.
+class ValueRole {
+ public:
+  ValueRole() = default;
+  /// A parameter, or what a rank of tp has of it, in the type that it is computed with.
+  static auto Of(ParameterId id) -> ValueRole { return {RoleKind::Parameter, id.index}; }
+  static auto Of(SubVectorId id) -> ValueRole { return {RoleKind::Vector, id.index}; }
+  /// With an unset id, of an activation.
+  static auto GradientOf(ParameterId id) -> ValueRole { return {RoleKind::Gradient, id.index}; }
+
+  auto kind() const -> RoleKind { return kind_; }
+  /// The parameter that it is; unset where it is none.
+  auto parameter() const -> ParameterId { return Get<ParameterId>(RoleKind::Parameter); }
+  /// The parameter that it is the gradient of; unset where it is none of a parameter.
+  auto gradient_of() const -> ParameterId { return Get<ParameterId>(RoleKind::Gradient); }
+  /// The sub-vector that it is, or is a slice of; unset where it is none.
+  auto sub_vector() const -> SubVectorId { return Get<SubVectorId>(RoleKind::Vector); }
+  friend auto operator==(const ValueRole&, const ValueRole&) -> bool = default;
+
+ private:
+  ValueRole(RoleKind kind, int32_t index) : kind_(kind), index_(index) {}
+  template <class IdType>
+  auto Get(RoleKind kind) const -> IdType {
+    return kind_ == kind ? IdType{index_} : IdType{};
+  }
+
+  RoleKind kind_ = RoleKind::Other;
+  int32_t index_ = -1;
+};
+
 /// FIFO queues of a device. The CPU runs the list in order whatever its streams.
 enum class Stream : uint8_t { Compute, Dp, Tp, Copy, Host };
 constexpr int NumStreams = 5;

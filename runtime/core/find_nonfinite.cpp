@@ -148,10 +148,9 @@ auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> Par
       first = parameter;
     }
   };
-  for (const SubVector& sub_vector : plan.sub_vectors) {
-    // "layers.0.gathered" is of "layers.0", "layers.0.frozen.gathered" is not.
-    const std::string prefix = NameOf(plan, sub_vector) + ".";
-    const bool is_of_it = value.name.starts_with(prefix) && value.name.find('.', prefix.size()) == std::string::npos;
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan.sub_vectors[id];
+    const bool is_of_it = value.role == ValueRole::Of(id);
     if (is_of_it && value.num_elements() == sub_vector.length) {
       for (const Segment& segment : sub_vector.segments) {
         look(segment.parameter, segment.begin, segment.end - segment.begin);
@@ -183,14 +182,16 @@ auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> Par
 
 /// What a value is to a user.
 auto NameOfResult(const Plan& plan, const Place& place) -> std::string {
-  constexpr std::string_view Gradient = ".grad";
   const Op& op = plan.section(SectionKind::Step).ops[static_cast<size_t>(place.op)];
   if (place.parameter >= 0) {
     const std::string& name = plan.parameters[ParameterId{place.parameter}].name;
     return FactsOf(op).collective == CollectiveKind::AllGather ? name : "the gradient of " + name;
   }
-  const std::string& name = plan.values[ValueId{place.value}].name;
-  return name.ends_with(Gradient) ? "the gradient of " + name.substr(0, name.size() - Gradient.size()) : name;
+  const Value& value = plan.values[ValueId{place.value}];
+  if (const ParameterId of = value.role.gradient_of(); of.valid()) {
+    return "the gradient of " + plan.parameters[of].name;
+  }
+  return value.role.kind() == RoleKind::Gradient ? "the gradient " + value.name : value.name;
 }
 
 /// Does a loop have this op?

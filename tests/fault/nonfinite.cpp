@@ -197,7 +197,7 @@ TEST(Nonfinite, DivergedStateIsNeverSaved) {
   const std::string run_dir = training / "run";
   const Outcome outcome = training.Run("run", {R"(optimizer.lr="if step == 6 then 1e30 else 1e-3")"});
   EXPECT_EQ(outcome.status, 7) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("step 8: the gradient of model.layers.1.mlp.down_proj.sum is not finite"));
+  EXPECT_THAT(outcome.err, HasSubstr("step 8: the gradient model.layers.1.mlp.down_proj.sum.grad is not finite"));
   EXPECT_THAT(outcome.err,
               HasSubstr("newest good checkpoint of this run: " + run_dir + "/checkpoints/step-00000005\n"));
   EXPECT_THAT(CheckpointsOf(run_dir), ElementsAre("step-00000005"));

@@ -327,7 +327,7 @@ TEST(NonfiniteCause, IsTheGradientThatBackwardReachesFirst) {
       }
     });
     EXPECT_THAT(texts,
-                Each(AllOf(StartsWith("the gradient of model.layers.1.mlp.down_proj."),
+                Each(AllOf(StartsWith("the gradient model.layers.1.mlp.down_proj."),
                            HasSubstr(" is not finite: rms_norm_backward made it first"), HasSubstr("in backward"),
                            Not(HasSubstr("of block")), HasSubstr("and so is the forward"))));
   }

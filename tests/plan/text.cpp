@@ -62,7 +62,7 @@ auto OddPlan() -> Plan {
   plan.passes = {PassKind::Build, PassKind::Synchronize};
   plan.disabled = {PassKind::Recompute};
   plan.heads.Add({.name = "odd \"head\"", .vocab = 1, .files = {"a b.bin", ""}});
-  plan.heads.Add({.name = "bare", .vocab = int64_t{1} << 40, .files = {}});
+  plan.heads.Add({.name = "bare", .vocab = int64_t{1} << 40, .files = {}, .is_own = true});
   plan.groups.Add({.name = "*.bias", .weight_decay = 5e-324, .lr_scale = 1.7976931348623157e308});
   plan.parameters.Add({.name = "w = 1",
                        .shape = {},
@@ -79,7 +79,7 @@ auto OddPlan() -> Plan {
   plan.sub_vectors.Add(sub_vector);
   plan.scalars.Add({"lr", ScalarKind::Schedule, "if step < 1 then 0 else 1"});
   plan.scalars.Add({"lr", ScalarKind::Flag, ""});
-  plan.scalars.Add({"odd name", ScalarKind::Metric, ""});
+  plan.scalars.Add({"odd name", ScalarKind::Metric, "", ScalarRole::TermEvalLoss, HeadId{1}});
   plan.buffers.Add({.name = "// name",
                     .arena = Arena::SharedTransient,
                     .category = Category::Collective,
@@ -92,6 +92,11 @@ auto OddPlan() -> Plan {
                    .shape = {1, 2, 3},
                    .placement = {Placement::Shard(2), {}, Placement::Partial(), Placement::Shard(0)},
                    .name = "{x}"});
+  for (const ValueRole role : {ValueRole::Of(ParameterId{0}), ValueRole::Of(SubVectorId{0}),
+                               ValueRole::GradientOf(ParameterId{0}), ValueRole::GradientOf({})}) {
+    plan.values.Add({.buffer = BufferId{0}, .offset = {}, .shape = {1}, .placement = {}, .name = "", .role = role});
+    plan.values.Add({.buffer = BufferId{0}, .offset = {}, .shape = {1}, .placement = {}, .name = "x=y", .role = role});
+  }
   plan.triggers = {{SectionKind::Save, TriggerKind::EverySteps, 7}, {SectionKind::Save, TriggerKind::Stop, 0}};
   plan.halts = {{.scalar = ScalarId{1}, .code = ExitCode::Diverged},
                 {.scalar = ScalarId{2}, .above = 3, .code = ExitCode::Preempted}};

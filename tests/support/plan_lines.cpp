@@ -331,7 +331,7 @@ auto PlanLines::Substitute(std::string_view text) -> std::optional<std::string> 
     if (text[i] == '"' && before != '\\') {
       quoted = !quoted;
     }
-    if (quoted || text[i] != '(' || (before != ' ' && before != '=' && before != ',')) {
+    if (quoted || text[i] != '(' || (before != ' ' && before != '=' && before != ',' && before != '(')) {
       result += text[i];
       continue;
     }

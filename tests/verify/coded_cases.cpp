@@ -73,6 +73,14 @@ auto CodedCases() -> std::vector<CodedCase> {
       [](Plan& p) { p.section(SectionKind::Step).ops[0].when.scalar = ScalarId{1 << 30}; });
   add("a value in a buffer that there is not", "id-out-of-range",
       [](Plan& p) { p.values[ValueId{0}].buffer = BufferId{1 << 30}; });
+  add("a value that is a parameter that there is not", "id-out-of-range",
+      [](Plan& p) { p.values[ValueId{0}].role = ValueRole::Of(ParameterId{1 << 30}); });
+  add("a value that is the gradient of a parameter that there is not", "id-out-of-range",
+      [](Plan& p) { p.values[ValueId{0}].role = ValueRole::GradientOf(ParameterId{-2}); });
+  add("a value that is a sub-vector that there is not", "id-out-of-range",
+      [](Plan& p) { p.values[ValueId{0}].role = ValueRole::Of(SubVectorId{99}); });
+  add("a scalar of a head that there is not", "id-out-of-range",
+      [](Plan& p) { p.scalars[ScalarId{0}].head = HeadId{99}; });
   add("a sub-vector of a unit that there is not", "id-out-of-range",
       [](Plan& p) { p.sub_vectors[SubVectorId{0}].unit = UnitId{-2}; });
   add("a segment of a parameter that there is not", "id-out-of-range",

@@ -1,0 +1,131 @@
+// Roles of values: what a value says that it is agrees with the tables. A parameter has the shape, and the type, that
+// ranks compute with; its gradient lies in its segment of a vector of gradients; slices and gathered vectors are as
+// long as their sub-vector has it, and the slices that a sub-vector names are its own.
+#include <algorithm>
+#include <vector>
+
+#include "compiler/ops/verify_internal.h"
+#include "compiler/plan/local_parameter.h"
+
+namespace shardc {
+
+namespace {
+
+class RoleVerifier {
+ public:
+  RoleVerifier(const Plan& plan, Findings& findings)
+      : plan_(plan),
+        findings_(findings),
+        is_sharded_(plan.Established(PassKind::Shard)),
+        homes_(static_cast<size_t>(plan.parameters.size())),
+        wholes_(static_cast<size_t>(plan.sub_vectors.size())) {
+    for (const SubVectorId id : plan.sub_vectors.ids()) {
+      for (const Segment& segment : plan.sub_vectors[id].segments) {
+        homes_[static_cast<size_t>(segment.parameter.index)] = {id, segment.begin};
+      }
+    }
+    for (const ValueId id : plan.values.ids()) {
+      if (const SubVectorId of = plan.values[id].role.sub_vector(); of.valid() && IsWholeGradient(id, of)) {
+        wholes_[static_cast<size_t>(of.index)].push_back(id);
+      }
+    }
+  }
+
+  auto Values() -> void {
+    for (const ValueId id : plan_.values.ids()) {
+      const ValueRole role = plan_.values[id].role;
+      switch (role.kind()) {
+        case RoleKind::Other: break;
+        case RoleKind::Parameter: Parameter(id, role.parameter()); break;
+        case RoleKind::Gradient:
+          if (role.gradient_of().valid()) {
+            Gradient(id, role.gradient_of());
+          }
+          break;
+        case RoleKind::Vector: Vector(id, role.sub_vector()); break;
+      }
+    }
+  }
+
+  auto Slices() -> void {
+    for (const SubVectorId id : plan_.sub_vectors.ids()) {
+      const SubVector& own = plan_.sub_vectors[id];
+      for (const ValueId slice : {own.shard, own.compute_copy, own.gradient, own.exp_avg, own.exp_avg_sq}) {
+        if (slice.valid() && plan_.values[slice].role != ValueRole::Of(id)) {
+          findings_.Add("slice-role"_rule, "{} names {}, whose role is another", NameOf(plan_, own), Name(slice));
+        }
+      }
+    }
+  }
+
+ private:
+  struct Home {
+    SubVectorId sub_vector;
+    int64_t begin = 0;
+  };
+
+  auto Name(ValueId id) const -> std::string { return fmt::format("%{} {}", id.index, plan_.values[id].name); }
+  auto HomeOf(ParameterId id) const -> const Home& { return homes_[static_cast<size_t>(id.index)]; }
+  auto IsWholeGradient(ValueId id, SubVectorId of) const -> bool {
+    const Value& value = plan_.values[id];
+    return plan_.buffers[value.buffer].category == Category::Gradients && value.dtype == DType::F32 &&
+           value.num_elements() == plan_.sub_vectors[of].length;
+  }
+  auto ExpectType(ValueId id, ParameterId of, std::string_view what, std::optional<DType> dtype) -> void {
+    const Value& value = plan_.values[id];
+    const shardc::Parameter& parameter = plan_.parameters[of];
+    const Dims shape = plan_.Established(PassKind::Place) ? LocalShape(parameter, plan_.mesh) : parameter.shape;
+    if (value.shape != shape || (dtype && value.dtype != *dtype)) {
+      findings_.Add("value-role"_rule, "{} is {}{}, as {} {} it is {}{}", Name(id), ToText(value.dtype),
+                    ToText(value.shape), what, parameter.name, ToText(dtype.value_or(value.dtype)), ToText(shape));
+    }
+  }
+
+  auto Parameter(ValueId id, ParameterId of) -> void {
+    const SubVectorId home = HomeOf(of).sub_vector;
+    ExpectType(id, of, "parameter",
+               is_sharded_ ? std::optional(plan_.sub_vectors[home].compute) : std::optional<DType>());
+  }
+
+  auto Gradient(ValueId id, ParameterId of) -> void {
+    ExpectType(id, of, "the gradient of", DType::F32);
+    const Value& value = plan_.values[id];
+    const auto lies_in = [&](ValueId whole) {
+      RankExpr place = plan_.values[whole].offset;
+      place.base += HomeOf(of).begin * SizeOf(DType::F32);
+      return plan_.values[whole].buffer == value.buffer && place == value.offset;
+    };
+    if (is_sharded_ && std::ranges::none_of(wholes_[static_cast<size_t>(HomeOf(of).sub_vector.index)], lies_in)) {
+      findings_.Add("value-role"_rule, "{} is the gradient of {}, and lies elsewhere than in its segment", Name(id),
+                    plan_.parameters[of].name);
+    }
+  }
+
+  auto Vector(ValueId id, SubVectorId of) -> void {
+    const SubVector& own = plan_.sub_vectors[of];
+    const int64_t elements = plan_.values[id].num_elements();
+    if (elements != own.length && elements != own.length / plan_.mesh.size(own.axes) &&
+        elements != own.length / plan_.mesh.dp_inner) {
+      findings_.Add("value-role"_rule, "{} has {} elements, and is neither all of {}, which has {}, nor a slice of it",
+                    Name(id), elements, NameOf(plan_, own), own.length);
+    }
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+  bool is_sharded_;
+  /// By parameter.
+  std::vector<Home> homes_;
+  /// By sub-vector: the vectors of its whole gradients.
+  std::vector<std::vector<ValueId>> wholes_;
+};
+
+}  // namespace
+
+auto VerifyRoles(const Plan& plan, Findings& findings) -> void {
+  RoleVerifier verifier(plan, findings);
+  verifier.Values();
+  verifier.Slices();
+}
+
+}  // namespace shardc
