@@ -272,7 +272,7 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   }
   const OpIndex index(plan, ops);
   const std::vector<ParameterSpec> specs =
-      FindModelFamily(*context.recipe->model.family)->parameters(ResolveModel(*context.recipe));
+      ModelFamilyOf(*context.recipe->model.family).parameters(ResolveModel(*context.recipe));
   for (auto& [layer, copies] : again) {
     std::vector<const Op*> block;
     for (const size_t i : index.forward.at(layer)) {

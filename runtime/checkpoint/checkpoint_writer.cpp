@@ -71,8 +71,8 @@ auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& 
   if (!agreed) {
     const Error error = agreed.error();
     save_.reset();
-    return Fail(error.code, "checkpoint of step {} not written: {}{}", step,
-                error.message, CauseInOwner(error.message));
+    return Fail(error.code, "checkpoint of step {} not written: {}{}", step, error.message,
+                CauseInOwner(error.message));
   }
   if (const Status created = CreateFile(); !created) {
     save_->failure = created.error();

@@ -1,6 +1,8 @@
 #include "tests/run/in_process.h"
 
+#include <algorithm>
 #include <bit>
+#include <initializer_list>
 
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
@@ -32,9 +34,11 @@ auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr
     return made.error();
   }
   RankRunner& runner = **made;
-  const auto note = [&](ScalarRole role) {
-    if (context.rank == 0) {
-      run.numbers.push_back(std::bit_cast<uint64_t>(runner.scalars()[plan.ScalarOf(role)]));
+  const auto note = [&](std::initializer_list<ScalarRole> roles) {
+    for (const ScalarId id : plan.scalars.ids()) {
+      if (context.rank == 0 && std::ranges::find(roles, plan.scalars[id].role) != roles.end()) {
+        run.numbers.push_back(std::bit_cast<uint64_t>(runner.scalars()[id]));
+      }
     }
   };
   RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
@@ -44,15 +48,14 @@ auto RunSteps(RankContext& context, int64_t steps, InProcessRun& run) -> ErrorOr
     if (!halt) {
       return halt.error();
     }
-    note(ScalarRole::Loss);
-    note(ScalarRole::GradNorm);
+    note({ScalarRole::Loss, ScalarRole::GradNorm, ScalarRole::TermLoss});
     if (*halt) {
       return **halt;
     }
   }
   if (!plan.section(SectionKind::Eval).ops.empty()) {
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
-    note(ScalarRole::EvalLoss);
+    note({ScalarRole::EvalLoss, ScalarRole::TermEvalLoss});
   }
   run.states[static_cast<size_t>(context.rank)] = OwnedStateOf(plan, runner, context.rank);
   return ExitCode::Ok;

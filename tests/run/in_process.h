@@ -16,7 +16,7 @@ struct InProcessRun {
   ExitCode code = ExitCode::Ok;
   /// By rank: why it ended; empty where it ran to the end.
   std::vector<std::string> errors;
-  /// Bits of loss and gradient norm of each step, and of the evaluation's loss.
+  /// Bits of loss, gradient norm and terms of the loss of each step, and of the evaluation's loss and its terms.
   std::vector<uint64_t> numbers;
   /// By rank.
   std::vector<std::vector<uint32_t>> states;
