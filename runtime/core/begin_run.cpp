@@ -13,6 +13,7 @@
 #include "runtime/core/runner.h"
 #include "runtime/core/what_changed.h"
 #include "runtime/init/initial_values.h"
+#include "runtime/memory/available_memory.h"
 
 namespace shardc {
 
@@ -163,6 +164,8 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
                     watch.Elapsed().value, *newest ? "load" : "initialise", drawn->elements));
   }
+  // What texts of the plan, files and rules took.
+  GiveBackFreedMemory();
   return CompletedSteps();
 }
 

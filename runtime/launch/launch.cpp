@@ -104,6 +104,8 @@ static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOp
     return group.error();
   }
   job.group = *std::move(group);
+  // Judging a plan takes several times the memory that it has, which each rank would inherit.
+  GiveBackFreedMemory();
   const int64_t num_ranks = plan.mesh.num_ranks();
   const OutsideUse outside{.planned = OutsideArenas{}.Of(num_ranks, NumComputeThreads(plan)),
                            .taken = MeasureResident()};
@@ -235,6 +237,8 @@ auto Launcher::Start() -> Status {
   // What is buffered would be written once a rank.
   std::cout.flush();
   std::fflush(nullptr);
+  // What the record of the attempt took.
+  GiveBackFreedMemory();
   const pid_t launcher = getpid();
   for (int64_t rank = 0; rank < job_.plan->mesh.num_ranks(); ++rank) {
     const pid_t pid = fork();

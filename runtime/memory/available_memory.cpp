@@ -1,5 +1,7 @@
 #include "runtime/memory/available_memory.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -146,6 +148,8 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& out
 auto MeasurePeakResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmHWM:").value_or(0) * 1024}; }
 
 auto MeasureResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmRSS:").value_or(0) * 1024}; }
+
+auto GiveBackFreedMemory() -> void { malloc_trim(0); }
 
 auto MeasureProportional(int32_t pid) -> ProportionalMemory {
   const std::string path = fmt::format("/proc/{}/smaps_rollup", pid);

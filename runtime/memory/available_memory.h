@@ -37,6 +37,9 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& out
 /// peers that it read, too. 0 where the
 /// kernel does not tell.
 auto MeasurePeakResident() -> Bytes;
+/// Gives memory that was freed back to the system, which the allocator otherwise keeps: processes forked from this one
+/// would have it too, and count it.
+auto GiveBackFreedMemory() -> void;
 /// What is resident now (VmRSS). 0 where the kernel does not tell.
 auto MeasureResident() -> Bytes;
 /// The part of a process in the memory of all: a page that n processes have counts 1/n in each, so that the sum over
