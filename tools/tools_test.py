@@ -127,6 +127,45 @@ class ToolsTest(unittest.TestCase):
         result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "1 passed, 0 failed"))
 
+    def test_arguments_are_judged_first(self):
+        # A copy without anything to build or install from: what is not refused at once fails in another way.
+        for name in ("tools", "tests/plan", "tests/passes", "recipes/published"):
+            shutil.copytree(ROOT / name, self.folder / name)
+        for arguments, message in {
+            "setup --tests extra": "setup: it does not take `extra`",
+            "setup --foo": "setup: it does not take `--foo`",
+            "build --fuzz": "build: it does not take `--fuzz`",
+            "build --debug --sanitize": "build: it does not take `--sanitize`",
+            "check --foo": "check: it does not take `--foo`",
+            "test --foo": "test: it does not take `--foo`",
+            "fuzz nonesuch": "fuzz: no harness is named `nonesuch`; known are expr recipe plan",
+            "fuzz plan soon": "fuzz: `soon` is no number of seconds",
+            "fuzz plan 60 x": "fuzz: it does not take `x`",
+            "goldens plan x": "goldens: it does not take `x`",
+            "goldens --foo": "goldens: it does not take `--foo`",
+            "docs x": "docs: it does not take `x`",
+            "format x": "format: it does not take `x`",
+            "syntax x": "syntax: it does not take `x`",
+            "quickstart x": "quickstart: it does not take `x`",
+            "nonesuch": "",
+        }.items():
+            result = run(self.folder / "tools" / "dev", *arguments.split())
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertTrue(result.stderr.startswith(f"tools/dev {message}" if message else "usage: "), result.stderr)
+            self.assertIn(f"  {arguments.split()[0]} " if message else "  quickstart ", result.stderr)
+            self.assertNotIn("+ ", result.stderr)
+
+    def test_golden_case_that_does_not_exist(self):
+        for arguments, near in {
+            ("goldens", "nonesuch"): "`nonesuch` in its name",
+            ("goldens", "fsdp_too_ranks"): "near it are plan_fsdp_two_ranks, ",
+            ("goldens", "--update", "lamma3_8b"): "published_llama3_8b",
+        }.items():
+            result = run(ROOT / "tools" / "dev", *arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn(f"tools/dev goldens: no golden case has `{arguments[-1]}` in its name", result.stderr)
+            self.assertIn(near, result.stderr)
+
     def test_bigram(self):
         # Training part 0 1 0 1 0 1: from 0, 1 was seen three times of three; from 1, 0 twice of two. Vocabulary 2, add one.
         tokens = [0, 1, 0, 1, 0, 1, 0, 1, 1]
