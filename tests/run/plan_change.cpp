@@ -12,7 +12,7 @@ using Random = std::mt19937_64;
 
 auto Below(Random& random, size_t n) -> size_t { return static_cast<size_t>(random() % n); }
 template <class T>
-auto OneOf(Random& random, const std::vector<T>& items) -> T {
+auto PickOne(Random& random, const std::vector<T>& items) -> T {
   return items[Below(random, items.size())];
 }
 
@@ -52,7 +52,7 @@ struct ChoiceFinder {
       }
     }
     if (!like.empty()) {
-      choices.push_back([this, name, &id, other = OneOf(random, like)] {
+      choices.push_back([this, name, &id, other = PickOne(random, like)] {
         id = other;
         return fmt::format("{} is now %{} {}", name, other.index, plan.values[other].name);
       });
@@ -119,7 +119,7 @@ struct ChoiceFinder {
 auto ChangeOp(Plan& plan, ChangeKind kind, Random& random) -> std::optional<PlanChange> {
   const std::vector<OpPlace> places = AllOps(plan);
   for (int tries = 0; tries < 200; ++tries) {
-    const OpPlace place = OneOf(random, places);
+    const OpPlace place = PickOne(random, places);
     Op& op = plan.section(place.section).ops[place.index];
     const std::string before = PrintOp(op, plan);
     ChoiceFinder finder{.plan = plan, .random = random, .kind = kind};
@@ -141,7 +141,7 @@ auto ChangeOp(Plan& plan, ChangeKind kind, Random& random) -> std::optional<Plan
 
 /// Changes of the list of ops: their order, number, events and predicates.
 auto ChangeList(Plan& plan, ChangeKind kind, Random& random) -> std::optional<PlanChange> {
-  const OpPlace place = OneOf(random, AllOps(plan));
+  const OpPlace place = PickOne(random, AllOps(plan));
   std::vector<Op>& ops = plan.section(place.section).ops;
   const auto at = ops.begin() + static_cast<std::ptrdiff_t>(place.index);
   const std::string line = fmt::format("{} op {} `{}`", ToText(place.section), place.index, PrintOp(*at, plan));
@@ -198,7 +198,7 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
   };
   if (kind == ChangeKind::BufferOffset) {
     const BufferId id = pick(plan.buffers);
-    const int64_t by = OneOf<int64_t>(random, {-128, -64, 64, 128});
+    const int64_t by = PickOne<int64_t>(random, {-128, -64, 64, 128});
     plan.buffers[id].offset += by;
     return PlanChange{.kind = kind,
                       .what = fmt::format("buffer ${} {} lies {} bytes off", id.index, plan.buffers[id].name, by)};
@@ -209,7 +209,7 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
     const std::string name = fmt::format("value %{} {}", id.index, value.name);
     if (kind == ChangeKind::Placement) {
       Placement& placement = value.placement[Below(random, NumMeshAxes)];
-      const Placement other = OneOf<Placement>(random, {Placement{}, Placement::Shard(0), Placement::Partial()});
+      const Placement other = PickOne<Placement>(random, {Placement{}, Placement::Shard(0), Placement::Partial()});
       if (other == placement) {
         return std::nullopt;
       }
@@ -218,7 +218,7 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
     }
     switch (Below(random, 4)) {
       case 0: value.dtype = value.dtype == DType::F32 ? DType::I32 : DType::F32; break;
-      case 1: value.offset.base += SizeOf(value.dtype) * OneOf<int64_t>(random, {-16, 1, 16}); break;
+      case 1: value.offset.base += SizeOf(value.dtype) * PickOne<int64_t>(random, {-16, 1, 16}); break;
       case 2: value.offset.repeat = value.offset.repeat == 0 ? 64 : 0; break;
       default:
         if (value.shape.size() < 2 || value.shape[0] == value.shape[1]) {
