@@ -8,6 +8,7 @@
 
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "tests/support/plan_samples.h"
 
 namespace shardc {
 
@@ -141,6 +142,18 @@ auto JudgeMutants(const std::string& text, int num_mutants, uint64_t seed) -> Mu
     EXPECT_TRUE(again.ok() && *again == *plan) << "mutant " << i << (again.ok() ? "" : ": " + again.error().message);
   }
   return counts;
+}
+
+auto JudgeMutantsOfSample(int num_mutants, uint64_t seed) -> void {
+  const std::string text =
+      PrintPlan(CompileSample({"model.layers=1", "recompute.policy=\"full\"", "shard.reshard_after_forward=true"}));
+  const MutantCounts counts = JudgeMutants(text, num_mutants, seed);
+  ::testing::Test::RecordProperty("unread", counts.unread);
+  ::testing::Test::RecordProperty("rejected", counts.rejected);
+  ::testing::Test::RecordProperty("accepted", counts.accepted);
+  ::testing::Test::RecordProperty("slowest_us", static_cast<int>(counts.slowest_s * 1e6));
+  EXPECT_GT(counts.unread, num_mutants / 4);
+  EXPECT_GT(counts.rejected, num_mutants / 8);
 }
 
 }  // namespace shardc

@@ -35,8 +35,12 @@ struct MutantCounts {
   double slowest_s = 0;
 };
 
-/// Reads and judges `num_mutants` edits of `text`. Fails the test where a mutant takes over a second, is refused
-/// without a place, or does not print back as it was read.
+/// Reads and judges `num_mutants` edits of `text`. Fails the test if a mutant takes over a second, is refused without a
+/// place, or does not print back as it was read.
 auto JudgeMutants(const std::string& text, int num_mutants, uint64_t seed) -> MutantCounts;
+
+/// JudgeMutants on a sample plan, with the counts on record. Fails the test if too few mutants are unread or rejected
+/// to tell anything.
+auto JudgeMutantsOfSample(int num_mutants, uint64_t seed) -> void;
 
 }  // namespace shardc
