@@ -14,6 +14,9 @@ auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::ve
   for (const SubVector& sub_vector : plan.sub_vectors) {
     const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
     for (const StateRole role : StateRoles) {
+      if (!HasRole(sub_vector, role)) {
+        continue;
+      }
       const auto* slice = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
