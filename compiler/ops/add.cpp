@@ -3,7 +3,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Add::Facts{.meaning = Meaning::Sum};
+constinit const OpFacts op::Add::Facts{.meaning = Meaning::Sum,
+                                       .dims = {.fields = {{{"a", "*"}, {"b", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::Add& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.a)}; }
 

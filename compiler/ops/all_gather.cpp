@@ -7,8 +7,18 @@
 
 namespace shardc {
 
-constinit const OpFacts op::AllGather::Facts{
-    .collective = CollectiveKind::AllGather, .peer_reads = PeerReads::Operand, .stream = StreamClass::Axes};
+/// Parts of a vector, one after another, or parts that become a dim of their own.
+static auto DimsOfGather(const OpBody& body, const Plan& plan) -> const DimRule& {
+  static constexpr DimRule longer{.fields = {{{"shard", "*"}, {"full", "*"}}}};
+  static constexpr DimRule stacked{.fields = {{{"shard", "*"}, {"full", "R*"}}}};
+  const auto& op = std::get<op::AllGather>(body);
+  return ShapeOf(plan, op.full).size() > ShapeOf(plan, op.shard).size() ? stacked : longer;
+}
+
+constinit const OpFacts op::AllGather::Facts{.collective = CollectiveKind::AllGather,
+                                             .peer_reads = PeerReads::Operand,
+                                             .stream = StreamClass::Axes,
+                                             .dims_of = DimsOfGather};
 
 auto Shape(const op::AllGather& op, const Plan& plan) -> std::vector<ValueType> {
   return {{plan.values[op.shard].dtype, {ElementsOf(plan, op.shard) * plan.mesh.size(op.axes)}}};

@@ -5,8 +5,10 @@
 
 namespace shardc {
 
-constinit const OpFacts op::AllReduce::Facts{
-    .collective = CollectiveKind::AllReduce, .peer_reads = PeerReads::IfGradients, .stream = StreamClass::Axes};
+constinit const OpFacts op::AllReduce::Facts{.collective = CollectiveKind::AllReduce,
+                                             .peer_reads = PeerReads::IfGradients,
+                                             .stream = StreamClass::Axes,
+                                             .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::AllReduce& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

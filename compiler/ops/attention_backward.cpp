@@ -4,7 +4,17 @@
 
 namespace shardc {
 
-constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step}};
+constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step},
+                                                     .dims = {.fields = {{{"dy", "SBA"},
+                                                                          {"q", "SBA"},
+                                                                          {"k", "SBA"},
+                                                                          {"v", "SBA"},
+                                                                          {"y", "SBA"},
+                                                                          {"lse", "BAS"},
+                                                                          {"dq", "SBA"},
+                                                                          {"dk", "SBA"},
+                                                                          {"dv", "SBA"}}},
+                                                              .whole = "S"}};
 
 auto Shape(const op::AttentionBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.q), TypeOf(plan, op.k), TypeOf(plan, op.v)};

@@ -3,7 +3,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Carry::Facts{.meaning = Meaning::Renamed};
+constinit const OpFacts op::Carry::Facts{.meaning = Meaning::Renamed,
+                                         .dims = {.fields = {{{"last", "*"}, {"first", "*"}}}}};
 
 auto Shape(const op::Carry& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.last)}; }
 

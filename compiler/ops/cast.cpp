@@ -6,7 +6,8 @@ namespace shardc {
 constinit const OpFacts op::Cast::Facts{
     .sections = {SectionKind::Init, SectionKind::Restore, SectionKind::Step, SectionKind::Eval},
     .lasting = {SectionKind::Init, SectionKind::Restore},
-    .meaning = Meaning::Cast};
+    .meaning = Meaning::Cast,
+    .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
 
 static auto IsCastable(DType dtype) -> bool { return dtype == DType::F32 || dtype == DType::BF16; }
 

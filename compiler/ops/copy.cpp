@@ -3,7 +3,7 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Copy::Facts{.meaning = Meaning::Copied};
+constinit const OpFacts op::Copy::Facts{.meaning = Meaning::Copied, .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::Copy& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

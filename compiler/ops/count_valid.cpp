@@ -3,7 +3,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::CountValid::Facts{.sums_samples = true};
+constinit const OpFacts op::CountValid::Facts{.sums_samples = true,
+                                              .dims = {.fields = {{{"targets", "*"}, {"count", "1"}}}, .summed = "*"}};
 
 auto Shape(const op::CountValid&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
 

@@ -5,7 +5,11 @@
 namespace shardc {
 
 constinit const OpFacts op::CrossEntropy::Facts{
-    .is_loss = true, .sums_samples = true, .vocabulary = {.matrix = "logits", .ids = "targets"}};
+    .is_loss = true,
+    .sums_samples = true,
+    .vocabulary = {.matrix = "logits", .ids = "targets"},
+    .dims = {
+        .fields = {{{"logits", "*V"}, {"targets", "*"}, {"loss", "1"}, {"lse", "*"}}}, .summed = "*", .whole = "V"}};
 
 auto Shape(const op::CrossEntropy& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};

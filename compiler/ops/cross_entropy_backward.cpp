@@ -4,8 +4,10 @@
 
 namespace shardc {
 
-constinit const OpFacts op::CrossEntropyBackward::Facts{.sections = {SectionKind::Step},
-                                                        .vocabulary = {.matrix = "logits", .ids = "targets"}};
+constinit const OpFacts op::CrossEntropyBackward::Facts{
+    .sections = {SectionKind::Step},
+    .vocabulary = {.matrix = "logits", .ids = "targets"},
+    .dims = {.fields = {{{"logits", "*V"}, {"targets", "*"}, {"lse", "*"}, {"count", "1"}, {"dlogits", "*V"}}}}};
 
 auto Shape(const op::CrossEntropyBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.logits)};

@@ -3,7 +3,9 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Divide::Facts{.meaning = Meaning::Quotient, .non_finite = NonFiniteResult::NaN};
+constinit const OpFacts op::Divide::Facts{.meaning = Meaning::Quotient,
+                                          .non_finite = NonFiniteResult::NaN,
+                                          .dims = {.fields = {{{"a", "1"}, {"b", "1"}, {"y", "1"}}}}};
 
 auto Shape(const op::Divide&, const Plan&) -> std::vector<ValueType> { return {{DType::F64, {1}}}; }
 

@@ -6,6 +6,7 @@ namespace shardc {
 
 constinit const OpFacts op::Embedding::Facts{
     .vocabulary = {.matrix = "weight", .by_rows = true, .ids = "tokens", .as_tokens = true},
+    .dims = {.fields = {{{"tokens", "*"}, {"weight", "VH"}, {"y", "*H"}}}, .summed = "V"},
     .model = {{{.key = ModelKey::Hidden, .field = "weight", .dim = 1}}}};
 
 auto Shape(const op::Embedding& op, const Plan& plan) -> std::vector<ValueType> {

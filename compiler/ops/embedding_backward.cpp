@@ -7,7 +7,11 @@ namespace shardc {
 
 constinit const OpFacts op::EmbeddingBackward::Facts{
     .sections = {SectionKind::Step},
-    .vocabulary = {.matrix = "dweight", .by_rows = true, .ids = "tokens", .as_tokens = true}};
+    .vocabulary = {.matrix = "dweight", .by_rows = true, .ids = "tokens", .as_tokens = true},
+    .dims = {.fields = {{{"tokens", "*"}, {"dy", "*H"}, {"dweight", "VH"}}},
+             .summed = "*",
+             .made = 'V',
+             .made_over = MadeOver::VocabularyAxes}};
 
 auto Shape(const op::EmbeddingBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F32, ShapeOf(plan, op.dweight)}};

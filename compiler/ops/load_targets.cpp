@@ -4,10 +4,12 @@
 
 namespace shardc {
 
-constinit const OpFacts op::LoadTargets::Facts{.sections = {SectionKind::Data, SectionKind::Eval},
-                                               .lasting = {SectionKind::Data},
-                                               .stream = StreamClass::Host,
-                                               .loads_samples = true};
+constinit const OpFacts op::LoadTargets::Facts{
+    .sections = {SectionKind::Data, SectionKind::Eval},
+    .lasting = {SectionKind::Data},
+    .stream = StreamClass::Host,
+    .loads_samples = true,
+    .dims = {.fields = {{{"targets", "SB"}}}, .made = 'B', .made_over = MadeOver::DataAxes}};
 
 auto Shape(const op::LoadTargets&, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::I32, {plan.data.seq, plan.run.micro_batch}}};

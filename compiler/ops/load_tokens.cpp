@@ -4,10 +4,12 @@
 
 namespace shardc {
 
-constinit const OpFacts op::LoadTokens::Facts{.sections = {SectionKind::Data, SectionKind::Eval},
-                                              .lasting = {SectionKind::Data},
-                                              .stream = StreamClass::Host,
-                                              .loads_samples = true};
+constinit const OpFacts op::LoadTokens::Facts{
+    .sections = {SectionKind::Data, SectionKind::Eval},
+    .lasting = {SectionKind::Data},
+    .stream = StreamClass::Host,
+    .loads_samples = true,
+    .dims = {.fields = {{{"tokens", "SB"}, {"targets", "SB"}}}, .made = 'B', .made_over = MadeOver::DataAxes}};
 
 auto Shape(const op::LoadTokens&, const Plan& plan) -> std::vector<ValueType> {
   const ValueType type{DType::I32, {plan.data.seq, plan.run.micro_batch}};

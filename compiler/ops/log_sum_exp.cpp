@@ -4,7 +4,8 @@
 namespace shardc {
 
 constinit const OpFacts op::LogSumExp::Facts{.non_finite = NonFiniteResult::MinusInfinity,
-                                             .vocabulary = {.matrix = "logits"}};
+                                             .vocabulary = {.matrix = "logits"},
+                                             .dims = {.fields = {{{"logits", "*V"}, {"lse", "*", "V"}}}}};
 
 auto Shape(const op::LogSumExp& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F32, LeadingDims(plan, op.logits)}};

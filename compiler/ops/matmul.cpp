@@ -6,7 +6,17 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Matmul::Facts{.work = Work::Product};
+/// Where a is transposed, its leading dims are those that the product adds up over, as b's are.
+static auto DimsOfProduct(const OpBody& body, const Plan&) -> const DimRule& {
+  static constexpr DimRule plain{.fields = {{{"a", "*K"}, {"b", "KN"}, {"out", "*N"}}}, .summed = "K"};
+  static constexpr DimRule b{.fields = {{{"a", "*K"}, {"b", "NK"}, {"out", "*N"}}}, .summed = "K"};
+  static constexpr DimRule a{.fields = {{{"a", "*M"}, {"b", "*N"}, {"out", "MN"}}}, .summed = "*"};
+  static constexpr DimRule both{.fields = {{{"a", "KM"}, {"b", "NK"}, {"out", "MN"}}}, .summed = "K"};
+  const auto& op = std::get<op::Matmul>(body);
+  return op.transpose_a ? (op.transpose_b ? both : a) : (op.transpose_b ? b : plain);
+}
+
+constinit const OpFacts op::Matmul::Facts{.work = Work::Product, .dims_of = DimsOfProduct};
 
 /// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
 auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {

@@ -103,6 +103,34 @@ struct ModelFact {
   bool is_cut = false;
 };
 
+/// The dims of a field, a letter each, slowest first. Dims with one letter run over the same index. `*` stands for as
+/// many dims as are left, the same in all fields of an op; `1` for a dim of one element.
+struct DimFact {
+  std::string_view field;
+  std::string_view letters;
+  /// Letters on which a result does not depend, though the operands have them: another operand has what all ranks
+  /// made of them.
+  std::string_view ignores;
+};
+
+/// Over which axes an op makes a dim that no operand has.
+enum class MadeOver : uint8_t { None, DataAxes, VocabularyAxes };
+
+/// How dims of operands map to dims of results. From this the placement of results follows: a letter that is cut in the
+/// operands is cut in the results; a result without it is a term of a sum, where the op adds up over it.
+struct DimRule {
+  std::array<DimFact, 12> fields;
+  /// Letters over which the op adds up. `*`: the dims that it stands for.
+  std::string_view summed;
+  /// Letters that a rank needs whole.
+  std::string_view whole;
+  /// A letter that no operand has, and over which axes the ranks each make their part of it.
+  char made = ' ';
+  MadeOver made_over = MadeOver::None;
+
+  auto is_set() const -> bool { return !fields[0].field.empty(); }
+};
+
 /// A set of sections.
 struct SectionSet {
   uint8_t bits = 0;
@@ -144,6 +172,9 @@ struct OpFacts {
   /// What it keeps up to date is as sound where a predicate leaves the op out.
   bool may_be_left_out = false;
   VocabularyFact vocabulary;
+  DimRule dims;
+  /// The rule of an op whose attributes or ranks of values decide; null where `dims` is it.
+  auto(*dims_of)(const OpBody& body, const Plan& plan) -> const DimRule& = nullptr;
   std::array<ScalarFact, 3> scalars;
   std::array<ModelFact, 4> model;
 };

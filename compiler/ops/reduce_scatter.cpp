@@ -6,8 +6,10 @@
 
 namespace shardc {
 
-constinit const OpFacts op::ReduceScatter::Facts{
-    .collective = CollectiveKind::ReduceScatter, .peer_reads = PeerReads::Operand, .stream = StreamClass::Axes};
+constinit const OpFacts op::ReduceScatter::Facts{.collective = CollectiveKind::ReduceScatter,
+                                                 .peer_reads = PeerReads::Operand,
+                                                 .stream = StreamClass::Axes,
+                                                 .dims = {.fields = {{{"full", "*"}, {"shard", "*"}}}}};
 
 auto Shape(const op::ReduceScatter& op, const Plan& plan) -> std::vector<ValueType> {
   return {{plan.values[op.full].dtype, {ElementsOf(plan, op.full) / plan.mesh.size(op.axes)}}};

@@ -4,7 +4,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::ResidualAdd::Facts{.meaning = Meaning::Sum};
+constinit const OpFacts op::ResidualAdd::Facts{.meaning = Meaning::Sum,
+                                               .dims = {.fields = {{{"x", "*"}, {"branch", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::ResidualAdd& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

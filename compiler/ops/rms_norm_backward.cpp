@@ -5,7 +5,11 @@
 
 namespace shardc {
 
-constinit const OpFacts op::RmsNormBackward::Facts{.sections = {SectionKind::Step}};
+constinit const OpFacts op::RmsNormBackward::Facts{
+    .sections = {SectionKind::Step},
+    .dims = {.fields = {{{"dy", "*H"}, {"x", "*H"}, {"weight", "H"}, {"rstd", "*"}, {"dx", "*H"}, {"dweight", "H"}}},
+             .summed = "*",
+             .whole = "H"}};
 
 auto Shape(const op::RmsNormBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.x), {DType::F32, ShapeOf(plan, op.weight)}};

@@ -4,7 +4,9 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Rope::Facts{.model = {{{.key = ModelKey::HeadDim, .field = "head_dim"}}}};
+constinit const OpFacts op::Rope::Facts{
+    .dims = {.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"},
+    .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"}}}};
 
 auto Shape(const op::Rope& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

@@ -6,7 +6,12 @@
 namespace shardc {
 
 constinit const OpFacts op::ShardedCrossEntropy::Facts{
-    .is_loss = true, .sums_samples = true, .vocabulary = {.matrix = "logits", .ids = "targets"}};
+    .is_loss = true,
+    .sums_samples = true,
+    .vocabulary = {.matrix = "logits", .ids = "targets"},
+    .dims = {.fields = {{{"logits", "*V"}, {"targets", "*"}, {"parts", "R*"}, {"loss", "1"}, {"lse", "*", "V"}}},
+             .summed = "*V",
+             .whole = "R"}};
 
 auto Shape(const op::ShardedCrossEntropy& op, const Plan& plan) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};

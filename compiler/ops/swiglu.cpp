@@ -4,6 +4,7 @@
 namespace shardc {
 
 constinit const OpFacts op::Swiglu::Facts{
+    .dims = {.fields = {{{"gate", "*"}, {"up", "*"}, {"y", "*"}}}},
     .model = {{{.key = ModelKey::Ffn, .field = "gate", .dim = -1, .is_cut = true}}}};
 
 auto Shape(const op::Swiglu& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.gate)}; }

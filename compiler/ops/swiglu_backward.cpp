@@ -3,7 +3,9 @@
 
 namespace shardc {
 
-constinit const OpFacts op::SwigluBackward::Facts{.sections = {SectionKind::Step}};
+constinit const OpFacts op::SwigluBackward::Facts{
+    .sections = {SectionKind::Step},
+    .dims = {.fields = {{{"dy", "*"}, {"gate", "*"}, {"up", "*"}, {"dgate", "*"}, {"dup", "*"}}}}};
 
 auto Shape(const op::SwigluBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.gate), TypeOf(plan, op.up)};

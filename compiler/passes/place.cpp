@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
-#include "compiler/ops/op_facts.h"
+#include "compiler/ops/placement_rule.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/tensor_parallel.h"
@@ -48,6 +48,9 @@ class Placer {
     section.ops = std::move(ops);
   }
 
+  /// Why an op cannot be computed of a rank's samples; empty where each can.
+  auto refusal() const -> const std::string& { return refusal_; }
+
  private:
   /// A sum over samples: its name, and the axes over which it is partial.
   struct Sum {
@@ -55,42 +58,47 @@ class Placer {
     AxisSet axes;
   };
 
-  /// Where the batch dim of a result lies: activations are sequence-major; lse of attention is [B, A, S].
-  static auto BatchDim(const OpBody& body, std::string_view field) -> int {
-    return std::holds_alternative<op::Attention>(body) && field == "lse" ? 0 : 1;
-  }
-  /// Gathered from [S, B], each rank's part before the next.
-  auto IsStack(const OpBody& body) const -> bool {
-    const auto* gather = std::get_if<op::AllGather>(&body);
-    return gather != nullptr && plan_.values[gather->full].shape.size() > plan_.values[gather->shard].shape.size();
-  }
-
   auto PlaceResults(const OpBody& body) -> void {
     const AccessList accesses = AccessesOf(body);
-    const bool sharded =
-        FactsOf(body).loads_samples || std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-          return access.kind == AccessKind::Read && placements_.contains(BufferOf(access.value));
-        });
     for (const Access& access : accesses) {
-      Value& value = plan_.values[access.value];
       if (access.kind == AccessKind::Read) {
-        if (const auto placed = placements_.find(BufferOf(access.value)); placed != placements_.end()) {
-          // A view of host samples that no op wrote under this name: [accumulate,] S, B.
-          if (value.dtype == DType::I32) {
-            PlaceOver(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1), value.placement);
-          } else if (value.placement == Placements{}) {
-            // A stretch of the sequence of what an op wrote.
-            value.placement = placed->second;
-          }
-        }
+        PlaceView(plan_.values[access.value]);
+      }
+    }
+    for (const Axis axis : {Axis::Replicate, Axis::Dp}) {
+      if (!axes_.Has(axis)) {
         continue;
       }
-      if (IsSum(body, access)) {
-        Add(access, SumAxes(body));
-      } else if (sharded) {
-        PlaceOver(axes_, Placement::Shard(IsStack(body) ? 2 : BatchDim(body, access.field)), value.placement);
-        placements_[BufferOf(access.value)] = value.placement;
+      const PlacementRule rule(body, plan_, axis);
+      refusal_ = refusal_.empty() ? rule.refusal() : refusal_;
+      for (const Access& access : accesses) {
+        if (access.kind != AccessKind::Read && !IsSum(body, access)) {
+          Value& value = plan_.values[access.value];
+          value.placement[static_cast<size_t>(axis)] = rule.Of(access.field).value_or(Placement{});
+        }
       }
+    }
+    for (const Access& access : accesses) {
+      if (access.kind != AccessKind::Read && IsSum(body, access)) {
+        Add(access, SumAxes(body));
+      } else if (access.kind != AccessKind::Read && plan_.values[access.value].placement != Placements{} &&
+                 FactsOf(body).meaning != Meaning::Renamed) {
+        placements_[BufferOf(access.value)] = plan_.values[access.value].placement;
+      }
+    }
+  }
+
+  /// A view under a name that no op wrote lies as what it is a view of.
+  auto PlaceView(Value& value) -> void {
+    const auto placed = placements_.find(value.buffer);
+    if (placed == placements_.end()) {
+      return;
+    }
+    if (value.dtype == DType::I32) {
+      // Host samples: [accumulate,] S, B.
+      PlaceOver(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1), value.placement);
+    } else if (value.placement == Placements{}) {
+      value.placement = placed->second;
     }
   }
 
@@ -157,6 +165,7 @@ class Placer {
   Plan& plan_;
   /// The axes along which ranks see different samples.
   AxisSet axes_;
+  std::string refusal_;
   LoopTracker loops_;
   /// Of what was last written on each buffer of samples.
   std::unordered_map<BufferId, Placements> placements_;
@@ -169,12 +178,13 @@ class Placer {
 
 auto Place(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   if (plan.mesh.size(Axis::Tp) > 1) {
-    SpreadOverTp(plan, OriginOf(context.recipe->mesh.tp, "mesh.tp"));
+    RETURN_IF_ERROR(SpreadOverTp(plan, OriginOf(context.recipe->mesh.tp, "mesh.tp")));
   }
   Placer placer(&plan);
   placer.Run(plan.section(SectionKind::Data));
   placer.Run(plan.section(SectionKind::Step));
   placer.Run(plan.section(SectionKind::Eval));
+  CHECK(placer.refusal().empty(), "samples cannot be dealt out: {}", placer.refusal());
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/placement_rule.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/plan/local_parameter.h"
 
@@ -54,6 +55,9 @@ class Spreader {
     });
   }
 
+  /// Why the forward cannot be spread; empty where it can.
+  auto refusal() const -> const std::string& { return refusal_; }
+
  private:
   auto TpOf(ValueId id) -> Placement& { return plan_.values[id].placement[static_cast<size_t>(Axis::Tp)]; }
   auto IsSequence(ValueId id) -> bool { return TpOf(id) == Placement::Shard(0); }
@@ -92,13 +96,31 @@ class Spreader {
     return gathered_[id] = full;
   }
 
+  /// Where the results of an op lie over tp. An op that cannot be computed of a stretch of the sequence gets the whole
+  /// of its first operand, which is the activation.
+  template <class Body>
+  auto RuleOf(Body& body) -> PlacementRule {
+    PlacementRule rule(body, plan_, Axis::Tp);
+    if (rule.refusal().empty()) {
+      return rule;
+    }
+    OpBody whole = body;
+    bool is_first = true;
+    ReplaceReads(whole, [&](ValueId& id) { id = std::exchange(is_first, false) ? Whole(id) : id; });
+    body = std::get<Body>(whole);
+    PlacementRule of_whole(body, plan_, Axis::Tp);
+    if (refusal_.empty() && !of_whole.refusal().empty()) {
+      refusal_ = fmt::format("{} cannot be spread over tp: {}", Body::Mnemonic, of_whole.refusal());
+    }
+    return of_whole;
+  }
+
   template <class Body>
   auto AddOp(Body body) -> void {
-    if constexpr (std::is_same_v<Body, op::Embedding>) {
+    if constexpr (requires { body.vocab_axes; }) {
       body.vocab_axes = Tp;
-    } else if constexpr (std::is_same_v<Body, op::Matmul>) {
-      body.a = TpOf(body.b) == Placement::Shard(0) ? Whole(body.a) : body.a;
     }
+    const PlacementRule rule = RuleOf(body);
     const std::vector<ValueType> types = Shape(body, plan_);
     const AccessList accesses = AccessesOf(body);
     emitter_.Emit(body);
@@ -117,28 +139,13 @@ class Spreader {
       } else {
         Resize(plan_, id, types[result].shape);
       }
-      TpOf(id) = PlacementOf(body, accesses, access.field);
+      TpOf(id) = rule.Of(access.field).value_or(Placement{});
       ++result;
     }
     for (const Access& access : accesses) {
       if (access.kind != AccessKind::Read && TpOf(access.value) == Placement::Partial()) {
         Scatter(access.value);
       }
-    }
-  }
-
-  template <class Body>
-  auto PlacementOf(const Body& body, const AccessList& accesses, std::string_view field) -> Placement {
-    if constexpr (std::is_same_v<Body, op::Embedding>) {
-      return Placement::Partial();
-    } else if constexpr (std::is_same_v<Body, op::Matmul>) {
-      const int last = static_cast<int>(plan_.values[body.out].shape.size()) - 1;
-      return TpOf(body.b) == Placement::Shard(0) ? Placement::Shard(last) : Placement::Partial();
-    } else if constexpr (std::is_same_v<Body, op::Attention>) {
-      // lse is [B, A, S].
-      return Placement::Shard(field == "lse" ? 1 : 2);
-    } else {
-      return TpOf(accesses.front().value);
     }
   }
 
@@ -177,6 +184,7 @@ class Spreader {
 
   Plan& plan_;
   std::vector<Op>& ops_;
+  std::string refusal_;
   Emitter emitter_;
   Origin origin_;
   /// For values that collectives replaced.
@@ -188,7 +196,7 @@ class Spreader {
 
 }  // namespace
 
-auto SpreadOverTp(Plan& plan, const Origin& origin) -> void {
+auto SpreadOverTp(Plan& plan, const Origin& origin) -> Status {
   CutParameters(plan);
   for (const SectionKind kind : {SectionKind::Step, SectionKind::Eval}) {
     const std::vector<Op> whole = std::move(plan.section(kind).ops);
@@ -197,7 +205,11 @@ auto SpreadOverTp(Plan& plan, const Origin& origin) -> void {
     for (const Op& op : whole) {
       spreader.Add(op);
     }
+    if (!spreader.refusal().empty()) {
+      return Fail(ExitCode::RecipeRejected, "mesh.tp: {}", spreader.refusal());
+    }
   }
+  return Success{};
 }
 
 }  // namespace shardc

@@ -13,6 +13,7 @@ namespace shardc {
 /// out too, partial sums are reduce-scattered over the sequence. Activations are sequence-major, so neither copies.
 /// Logits stay cut over the vocabulary: only each row's log_sum_exp is gathered. Source: Korthikanti et al. 2022,
 /// "Reducing Activation Recomputation in Large Transformer Models", sec. 4.2.2. `origin`: what made the collectives.
-auto SpreadOverTp(Plan& plan, const Origin& origin) -> void;
+/// Errors: an op that no rank can compute of its part.
+auto SpreadOverTp(Plan& plan, const Origin& origin) -> Status;
 
 }  // namespace shardc

@@ -1,0 +1,33 @@
+// Where the results of an op lie over a mesh axis, as follows from where its operands lie and from how its dims map
+// (DimRule, op_facts.h). The place pass gives values their placements by this rule, and the verifier holds them to it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/ops/op_facts.h"
+
+namespace shardc {
+
+/// One op over one axis of more than one rank.
+class PlacementRule {
+ public:
+  PlacementRule(const OpBody& body, const Plan& plan, Axis axis);
+
+  /// Does the op say how its dims map?
+  auto is_known() const -> bool { return is_known_; }
+  /// Why no rank can compute its part of the op from what it has of the operands; empty where each can.
+  auto refusal() const -> const std::string& { return refusal_; }
+  /// Of a result. Nothing where the op does not say. Requires: no refusal.
+  auto Of(std::string_view field) const -> std::optional<Placement>;
+
+ private:
+  bool is_known_ = false;
+  std::string refusal_;
+  std::vector<std::pair<std::string_view, Placement>> results_;
+};
+
+}  // namespace shardc
