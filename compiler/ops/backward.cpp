@@ -159,12 +159,14 @@ class Differentiator : public VjpContext {
                          plan_.values[value].name));
     }
   }
-  /// Where a gradient lies: cut as its value. Of what the ranks of tp each have whole, they each have a term; and what
-  /// is a sum of terms hands its gradient to each of them. Over the data axes the vectors of units say that: shard.cpp.
+  /// Where a gradient lies: cut as its value. Of what the ranks of an axis each have whole, they each have a term; and
+  /// what is a sum of terms hands its gradient to each of them.
   auto DualOf(Placements placements) const -> Placements {
-    Placement& over_tp = placements[static_cast<size_t>(Axis::Tp)];
-    if (plan_.mesh.size(Axis::Tp) > 1 && over_tp.kind != PlacementKind::Shard) {
-      over_tp = over_tp == Placement::Partial() ? Placement{} : Placement::Partial();
+    for (const Axis axis : {Axis::Replicate, Axis::Dp, Axis::Tp}) {
+      Placement& over = placements[static_cast<size_t>(axis)];
+      if (plan_.mesh.size(axis) > 1 && over.kind != PlacementKind::Shard) {
+        over = over == Placement::Partial() ? Placement{} : Placement::Partial();
+      }
     }
     return placements;
   }

@@ -21,7 +21,7 @@ class Derivation {
   auto is_known() const -> bool { return rule_.is_set(); }
 
   /// The placements of the results; what is wrong goes to `refusal`.
-  auto Run(std::string& refusal) -> std::vector<std::pair<std::string_view, Placement>> {
+  auto Run(PlacementRefusal& refusal) -> std::vector<std::pair<std::string_view, Placement>> {
     const AccessList accesses = AccessesOf(body_);
     for (const Access& access : accesses) {
       if (access.kind == AccessKind::Read && !ReadOperand(access, refusal)) {
@@ -46,6 +46,8 @@ class Derivation {
   }
 
  private:
+  using Kind = PlacementRefusal::Kind;
+
   auto PlacementOf(ValueId id) const -> Placement { return plan_.values[id].placement[static_cast<size_t>(axis_)]; }
   auto FactOf(std::string_view field) const -> const DimFact* {
     const auto* found = std::ranges::find(rule_.fields, field, &DimFact::field);
@@ -77,9 +79,26 @@ class Derivation {
     return axes != nullptr && axes->Has(axis_);
   }
 
-  auto ReadOperand(const Access& access, std::string& refusal) -> bool {
+  /// What the collective takes over its axes: parts to gather, or terms to sum.
+  auto ReadMoved(const Access& access, PlacementRefusal& refusal) const -> bool {
+    const bool gathers = facts_.collective == CollectiveKind::AllGather;
+    // Stacked, each rank's is one of a dim that the result has more.
+    const bool stacks = gathers && rule_.fields[1].letters.size() > rule_.fields[0].letters.size();
+    const Placement expected = stacks ? Placement{} : gathers ? Placement::Shard(0) : Placement::Partial();
+    if (PlacementOf(access.value) != expected) {
+      refusal = {Kind::WholeSummed,
+                 fmt::format("{} {} over {}, along which the ranks have no {} of it", gathers ? "gathers" : "sums",
+                             access.field, ToText(axis_), gathers ? "parts" : "terms")};
+    }
+    return !refusal.is_set();
+  }
+
+  auto ReadOperand(const Access& access, PlacementRefusal& refusal) -> bool {
     const DimFact* fact = FactOf(access.field);
     const Placement placement = PlacementOf(access.value);
+    if (fact != nullptr && IsMoved()) {
+      return ReadMoved(access, refusal);
+    }
     if (fact == nullptr || placement == Placement{}) {
       return true;
     }
@@ -87,39 +106,41 @@ class Derivation {
       is_partial_ = true;
       const bool goes_on = facts_.meaning != Meaning::Computed && facts_.meaning != Meaning::Quotient;
       if (!goes_on && facts_.collective == CollectiveKind::None) {
-        refusal = fmt::format("{} is a term of a sum over {}", access.field, ToText(axis_));
+        refusal = {Kind::PartialRead,
+                   fmt::format("reads {}, which is a term of a sum over {}", access.field, ToText(axis_))};
       }
-      return refusal.empty();
+      return !refusal.is_set();
     }
     const std::string letters = LettersOf(*fact, access.value);
     const auto dim = static_cast<size_t>(placement.dim);
     const char cut = dim < letters.size() ? letters[dim] : '?';
     if (cut_ != ' ' && cut != cut_) {
-      refusal = fmt::format("{} is cut over {} along another dim than {}", access.field, ToText(axis_), cut_field_);
+      refusal = {Kind::Cut,
+                 fmt::format("{} is cut over {} along another dim than {}", access.field, ToText(axis_), cut_field_)};
     } else if (cut == '?' || (cut >= '0' && cut <= '9') || Names(rule_.whole, cut)) {
-      refusal = fmt::format("{} is cut over {} along dim {}, which each rank needs whole", access.field, ToText(axis_),
-                            placement.dim);
+      refusal = {Kind::Cut, fmt::format("{} is cut over {} along dim {}, which each rank needs whole", access.field,
+                                        ToText(axis_), placement.dim)};
     }
     cut_ = cut;
     cut_field_ = access.field;
-    return refusal.empty();
+    return !refusal.is_set();
   }
 
   /// What has the letter that is cut is cut there.
-  auto IsEachCut(const AccessList& accesses, std::string& refusal) const -> bool {
+  auto IsEachCut(const AccessList& accesses, PlacementRefusal& refusal) const -> bool {
     for (const Access& access : accesses) {
       const DimFact* fact = FactOf(access.field);
       if (access.kind == AccessKind::Read && fact != nullptr && cut_ != ' ' &&
           LettersOf(*fact, access.value).find(cut_) != std::string::npos &&
           PlacementOf(access.value).kind != PlacementKind::Shard) {
-        refusal = fmt::format("{} is cut over {}, {} is not", cut_field_, ToText(axis_), access.field);
+        refusal = {Kind::Cut, fmt::format("{} is cut over {}, {} is not", cut_field_, ToText(axis_), access.field)};
         return false;
       }
     }
     return true;
   }
 
-  auto OfResult(const DimFact& fact, ValueId id, std::string& refusal) const -> std::optional<Placement> {
+  auto OfResult(const DimFact& fact, ValueId id, PlacementRefusal& refusal) const -> std::optional<Placement> {
     if (IsMoved()) {
       switch (facts_.collective) {
         case CollectiveKind::AllGather:
@@ -143,7 +164,8 @@ class Derivation {
     if (Names(rule_.summed, cut_)) {
       return Placement::Partial();
     }
-    refusal = fmt::format("{} is cut over {} along a dim that {} does not have", cut_field_, ToText(axis_), fact.field);
+    refusal = {Kind::Cut, fmt::format("{} is cut over {} along a dim that {} does not have", cut_field_, ToText(axis_),
+                                      fact.field)};
     return std::nullopt;
   }
   auto IsMade() const -> bool {

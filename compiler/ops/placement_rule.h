@@ -12,6 +12,23 @@
 
 namespace shardc {
 
+/// Why no rank can compute its part of an op from what it has of the operands.
+struct PlacementRefusal {
+  enum class Kind : uint8_t {
+    None,
+    /// It reads what is one rank's term of a sum as if it were the sum.
+    PartialRead,
+    /// A collective sums what is no term, or gathers what is no part.
+    WholeSummed,
+    /// An operand is cut where each rank needs the whole, or where another operand is not.
+    Cut,
+  };
+  Kind kind = Kind::None;
+  std::string text;
+
+  auto is_set() const -> bool { return kind != Kind::None; }
+};
+
 /// One op over one axis of more than one rank.
 class PlacementRule {
  public:
@@ -19,14 +36,13 @@ class PlacementRule {
 
   /// Does the op say how its dims map?
   auto is_known() const -> bool { return is_known_; }
-  /// Why no rank can compute its part of the op from what it has of the operands; empty where each can.
-  auto refusal() const -> const std::string& { return refusal_; }
+  auto refusal() const -> const PlacementRefusal& { return refusal_; }
   /// Of a result. Nothing where the op does not say. Requires: no refusal.
   auto Of(std::string_view field) const -> std::optional<Placement>;
 
  private:
   bool is_known_ = false;
-  std::string refusal_;
+  PlacementRefusal refusal_;
   std::vector<std::pair<std::string_view, Placement>> results_;
 };
 

@@ -1,51 +1,71 @@
-// Placements: what is one rank's term of a sum is read by the collective that makes it whole, or goes on as a term,
-// added to others or in another type, and by nothing else; and no collective sums what its ranks have whole.
+// Placements follow from operands: what an op writes lies where the rule of its dims puts it (placement_rule.h). No op
+// takes a part of what each rank needs whole, or one rank's term of a sum for the sum, and no collective sums what its
+// ranks have whole.
+#include "compiler/ops/placement_rule.h"
 #include "compiler/ops/verify_internal.h"
 
 namespace shardc {
 
-/// The axes, of more than one rank, along which a value is a term of a sum.
-static auto PartialAxes(const Plan& plan, ValueId id) -> AxisSet {
-  return Spread(plan.mesh, AxesPlaced(plan.values[id].placement, Placement::Partial()));
-}
+namespace {
 
-/// The axes, of more than one rank, over which an op sums a value of its.
-static auto SummedAxes(const Plan& plan, const Op& op) -> AxisSet {
-  const CollectiveKind kind = FactsOf(op).collective;
-  const bool sums = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
-  return sums ? Spread(plan.mesh, CollectiveOf(op)->axes) : AxisSet{};
-}
+class PlacementVerifier {
+ public:
+  PlacementVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
+
+  auto Check(SectionKind section, size_t index, const Op& op, Axis axis) -> void {
+    const PlacementRule rule(op.body, plan_, axis);
+    if (const PlacementRefusal& refusal = rule.refusal(); refusal.is_set()) {
+      findings_.AddOp(section, index, LabelOf(refusal.kind), "{}", refusal.text);
+      return;
+    }
+    for (const Access& access : AccessesOf(op.body)) {
+      if (access.kind == AccessKind::Read) {
+        continue;
+      }
+      const Placement declared = plan_.values[access.value].placement[static_cast<size_t>(axis)];
+      const Placement derived = rule.Of(access.field).value_or(declared);
+      if (declared != derived) {
+        findings_.AddOp(section, index, "placement-differs"_rule, "{} is {} over {}; by its operands it is {}",
+                        access.field, TextOf(declared), ToText(axis), TextOf(derived));
+      }
+    }
+  }
+
+ private:
+  static auto LabelOf(PlacementRefusal::Kind kind) -> PlanRule {
+    switch (kind) {
+      case PlacementRefusal::Kind::PartialRead: return "partial-read"_rule;
+      case PlacementRefusal::Kind::WholeSummed: return "whole-summed"_rule;
+      case PlacementRefusal::Kind::Cut: return "dim-cut"_rule;
+      case PlacementRefusal::Kind::None: break;
+    }
+    CHECK(false, "refusal {}", static_cast<int>(kind));
+  }
+  static auto TextOf(Placement placement) -> std::string {
+    switch (placement.kind) {
+      case PlacementKind::Replicate: return "whole";
+      case PlacementKind::Shard: return fmt::format("cut along dim {}", placement.dim);
+      case PlacementKind::Partial: return "a term of a sum";
+    }
+    CHECK(false, "placement {}", static_cast<int>(placement.kind));
+  }
+
+  const Plan& plan_;
+  Findings& findings_;
+};
+
+}  // namespace
 
 auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   if (!plan.Established(PassKind::Place)) {
     return;
   }
+  PlacementVerifier verifier(plan, findings);
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    // Terms may go on from pass to pass of a loop as they are. After an op that is wrong, others read what it made.
-    const Meaning meaning = FactsOf(op).meaning;
-    if (meaning == Meaning::Renamed || !findings.empty()) {
-      return;
-    }
-    const AxisSet summed = SummedAxes(plan, op);
-    const auto accesses = AccessesOf(op.body);
-    // The result of a collective, of an addition or of a cast may be a term of a sum over more axes.
-    AxisSet left = summed;
-    if (summed != AxisSet{} || meaning == Meaning::Sum || meaning == Meaning::Cast) {
-      for (const Access& access : accesses) {
-        left = access.kind == AccessKind::Read ? left : left | PartialAxes(plan, access.value);
-      }
-    }
-    for (const Access& access : accesses) {
-      if (access.kind != AccessKind::Read) {
-        continue;
-      }
-      const AxisSet partial = PartialAxes(plan, access.value);
-      if ((partial | left) != left) {
-        findings.AddOp(section, index, "partial-read"_rule, "reads {}, which is a term of a sum over {}", access.field,
-                       ToText(partial));
-      } else if ((partial | summed) != partial) {
-        findings.AddOp(section, index, "whole-summed"_rule, "sums {} over {}; it is a term over {}", access.field,
-                       ToText(summed), ToText(partial));
+    for (const Axis axis : {Axis::Replicate, Axis::Dp, Axis::Tp, Axis::DpInner}) {
+      // After an op that is wrong, others follow from what it wrote.
+      if (plan.mesh.size(axis) > 1 && findings.empty()) {
+        verifier.Check(section, index, op, axis);
       }
     }
   });

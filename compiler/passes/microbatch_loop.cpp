@@ -38,6 +38,7 @@ class GradientCarrier : public IgnoreFields {
     Ends& ends = ends_[{gradient.buffer, gradient.offset.base}];
     if (!onto.valid()) {
       onto = names_.Alias(id, {gradient.dtype, gradient.shape}, gradient.name + ".sum");
+      names_.plan().values[onto].placement = gradient.placement;
       ends.first = onto;
     }
     ends.last = id;

@@ -70,7 +70,7 @@ class Placer {
         continue;
       }
       const PlacementRule rule(body, plan_, axis);
-      refusal_ = refusal_.empty() ? rule.refusal() : refusal_;
+      refusal_ = refusal_.empty() ? rule.refusal().text : refusal_;
       for (const Access& access : accesses) {
         if (access.kind != AccessKind::Read && !IsSum(body, access)) {
           Value& value = plan_.values[access.value];

@@ -101,7 +101,7 @@ class Spreader {
   template <class Body>
   auto RuleOf(Body& body) -> PlacementRule {
     PlacementRule rule(body, plan_, Axis::Tp);
-    if (rule.refusal().empty()) {
+    if (!rule.refusal().is_set()) {
       return rule;
     }
     OpBody whole = body;
@@ -109,8 +109,8 @@ class Spreader {
     ReplaceReads(whole, [&](ValueId& id) { id = std::exchange(is_first, false) ? Whole(id) : id; });
     body = std::get<Body>(whole);
     PlacementRule of_whole(body, plan_, Axis::Tp);
-    if (refusal_.empty() && !of_whole.refusal().empty()) {
-      refusal_ = fmt::format("{} cannot be spread over tp: {}", Body::Mnemonic, of_whole.refusal());
+    if (refusal_.empty() && of_whole.refusal().is_set()) {
+      refusal_ = fmt::format("{} cannot be spread over tp: {}", Body::Mnemonic, of_whole.refusal().text);
     }
     return of_whole;
   }
