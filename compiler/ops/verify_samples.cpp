@@ -100,7 +100,7 @@ class SampleVerifier {
       return;
     }
     if (section == SectionKind::Data) {
-      Train(first, *samples);
+      Train(loads, first, *samples);
     } else {
       Eval(first, *samples);
     }
@@ -145,7 +145,7 @@ class SampleVerifier {
            static_cast<double>(load.count);
   }
 
-  auto Train(const Loads::Load& load, int64_t samples) -> void {
+  auto Train(const Loads& loads, const Loads::Load& load, int64_t samples) -> void {
     if (samples != SamplesPerStep(plan_) || plan_.run.tokens_per_step % plan_.data.seq != 0) {
       findings_.AddOp(SectionKind::Data, load.index, "sample-count"_rule,
                       "the ranks read {} samples of {} tokens a step, and a step has {} tokens", samples,
@@ -155,7 +155,27 @@ class SampleVerifier {
                       "a step begins {} samples after the step before, which reads {}", load.samples.sample->step,
                       samples);
     } else if (plan_.Established(PassKind::Shard)) {
-      Views(load);
+      for (const Loads::Load& each : loads.all) {
+        Slots(each);
+      }
+      if (findings_.empty()) {
+        Views(load);
+      }
+    }
+  }
+
+  /// Each pass over the loads fills bytes of its own, one microbatch after another.
+  auto Slots(const Loads::Load& load) -> void {
+    for (const ValueId id : {load.samples.tokens, load.samples.targets}) {
+      if (!id.valid() || load.count == 1) {
+        continue;
+      }
+      const Value& loaded = plan_.values[id];
+      if (loaded.offset.repeat != loaded.bytes().value || loaded.offset.clamp || loaded.offset.equals) {
+        findings_.AddOp(SectionKind::Data, load.index, "sample-slots"_rule,
+                        "writes {} bytes at {}; each of {} microbatches takes the bytes after the one before it",
+                        loaded.bytes().value, ToText(loaded.offset), load.count);
+      }
     }
   }
 
@@ -208,7 +228,8 @@ class SampleVerifier {
       -> bool {
     const int64_t bytes = loaded.bytes().value;
     const int64_t place = view.offset.base - loaded.offset.base;
-    const bool is_plain = view.offset.axis == loaded.offset.axis && view.offset.clamp == loaded.offset.clamp;
+    const bool is_plain = view.offset.axis == loaded.offset.axis && view.offset.clamp == loaded.offset.clamp &&
+                          view.offset.equals == loaded.offset.equals;
     if (microbatches == 1) {
       return is_plain && (view.offset.repeat == 0 || passes.value_or(1) == 1);
     }
