@@ -56,7 +56,22 @@ auto CheckTable(const Plan& plan, Findings& findings) -> void {
   }
 }
 
-/// The step counter goes up by 1 a step whatever happens, an optimizer's counter with its updates.
+/// What begins at one time begins in the order of the rows: the samples of a step are loaded before it, and an
+/// evaluation tells of the state that is then saved.
+auto CheckRows(const Plan& plan, Findings& findings) -> void {
+  std::array<const Trigger*, CountOf<TriggerKind>()> last{};
+  for (const Trigger& trigger : plan.triggers) {
+    const Trigger*& before = last[static_cast<size_t>(trigger.kind)];
+    if (before != nullptr && before->section > trigger.section) {
+      findings.Add("trigger-order"_rule, "of the triggers {}, that of section {} stands before that of section {}",
+                   ToText(trigger.kind), ToText(before->section), ToText(trigger.section));
+    }
+    before = &trigger;
+  }
+}
+
+/// The step counter goes up by 1 a step whatever happens, an optimizer's counter with its updates, after the
+/// last of them.
 auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   const auto increments = [&](ScalarId scalar, const Predicate& when) {
@@ -78,13 +93,23 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
     findings.Add("step-count"_rule, "section step does not add 1 to the scalar of the role step, once and always");
   }
   ScalarId checked;
+  std::vector<bool> counted(static_cast<size_t>(plan.scalars.size()), false);
   for (size_t i = 0; i < ops.size(); ++i) {
+    for (const ScalarUse& use : ScalarsOf(ops[i])) {
+      if (use.effect == ScalarEffect::Add) {
+        counted[static_cast<size_t>(use.scalar.index)] = true;
+      }
+    }
     if (FactsOf(ops[i]).update != UpdatePart::Apply) {
       continue;
     }
     const ScalarId updates = *AttributeOf<ScalarId>(ops[i].body, "updates");
     if (updates != checked && increments(updates, ops[i].when) != 1) {
       findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not counted up once where this op runs",
+                     plan.scalars[updates].name);
+    }
+    if (counted[static_cast<size_t>(updates.index)]) {
+      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is counted up before this op, which goes by it",
                      plan.scalars[updates].name);
     }
     checked = updates;
@@ -125,6 +150,10 @@ auto CheckHalts(const Plan& plan, Findings& findings) -> void {
     }
   }
   for (const Halt& halt : plan.halts) {
+    if (halt.code != ExitCode::Diverged) {
+      findings.Add("halt-code"_rule, "a halt at {} ends the run with exit code {}, expected {}",
+                   plan.scalars[halt.scalar].name, static_cast<int>(halt.code), static_cast<int>(ExitCode::Diverged));
+    }
     const auto index = static_cast<size_t>(halt.scalar.index);
     const Count& count = counts[index];
     const bool is_count = count.ups.size() == 1 && count.backs.size() == 1 && !count.ups[0].always() &&
@@ -145,6 +174,9 @@ auto VerifyTriggers(const Plan& plan, Findings& findings) -> void {
     return;
   }
   CheckTable(plan, findings);
+  if (findings.empty()) {
+    CheckRows(plan, findings);
+  }
   CheckCounters(plan, findings);
   CheckHalts(plan, findings);
 }
