@@ -1,4 +1,4 @@
-// read_scalar. C1: value is f64[1]. C2: the scalar is a metric or a flag.
+// read_scalar. C1: value is f64[1]. C2: the scalar is a metric; flags are agreed on by all ranks.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -10,8 +10,8 @@ auto Shape(const op::ReadScalar&, const Plan&) -> std::vector<ValueType> { retur
 auto Verify(const op::ReadScalar& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.value, {DType::F64, {1}}, "value", "read_scalar-c1"_rule);
   const Scalar& scalar = plan.scalars[op.to];
-  check.Expect(scalar.kind == ScalarKind::Metric || scalar.kind == ScalarKind::Flag, "read_scalar-c2"_rule,
-               "{} is a {} scalar, expected metric or flag", scalar.name, ToText(scalar.kind));
+  check.Expect(scalar.kind == ScalarKind::Metric, "read_scalar-c2"_rule, "{} is a {} scalar, expected metric",
+               scalar.name, ToText(scalar.kind));
 }
 
 auto Cost(const op::ReadScalar& op, const Plan& plan) -> OpCost { return TrafficOf(op, plan); }

@@ -401,35 +401,21 @@ static auto MayBeLeftOut(const Op& op) -> bool {
 /// Ranks that disagree on a predicate would run different ops. Schedules and state are the same on all ranks, flags are
 /// if a control op writes them. Collectives run everywhere and always.
 auto StructureVerifier::Predicates() -> void {
-  std::vector<bool> local(static_cast<size_t>(plan_.scalars.size()), false);
-  struct Predicated {
-    SectionKind section;
-    size_t index;
-  };
-  std::vector<Predicated> predicated;
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
-    for (const ScalarUse& use : ScalarsOf(op)) {
-      if (use.effect == ScalarEffect::SetByRank) {
-        local[static_cast<size_t>(use.scalar.index)] = true;
-      }
+    if (op.when.always()) {
+      return;
     }
-    if (!op.when.always()) {
-      predicated.push_back({section, index});
-    }
-  });
-  for (const auto& [section, index] : predicated) {
-    const Op& op = plan_.section(section).ops[index];
     const Scalar& scalar = plan_.scalars[op.when.scalar];
     if (IsCollective(op)) {
       findings_.AddOp(section, index, "collective-predicate"_rule, "a collective runs where {} {} allows alone",
                       ToText(scalar.kind), scalar.name);
     } else if (!MayBeLeftOut(op)) {
       findings_.AddOp(section, index, "predicate-op"_rule, "{} is never left out", ToText(op.kind()));
-    } else if (scalar.kind == ScalarKind::Metric || local[static_cast<size_t>(op.when.scalar.index)]) {
+    } else if (scalar.kind == ScalarKind::Metric) {
       findings_.AddOp(section, index, "predicate-not-agreed"_rule, "the ranks do not agree on {} {}",
                       ToText(scalar.kind), scalar.name);
     }
-  }
+  });
 }
 
 }  // namespace
