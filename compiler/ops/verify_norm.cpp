@@ -1,6 +1,7 @@
 // What an update takes besides its gradient: the norm has the squares of every vector that is trained once, summed over
 // all ranks that have parts of it; and each of these vectors is looked through for what is not finite.
 #include "compiler/ops/step_terms.h"
+#include "compiler/ops/term_axes.h"
 
 namespace shardc {
 
@@ -31,7 +32,13 @@ auto NormVerifier::CheckSquares(size_t index, std::string_view field, TermId cha
   for (bool more = true; more;) {
     const Term term = terms_[chain];
     if (term.facts().collective == CollectiveKind::AllReduce) {
-      axes = axes | CollectiveOf(*term.op)->axes;
+      const AxisSet own = Spread(plan_.mesh, CollectiveOf(*term.op)->axes);
+      if (!summed || axes.Without(own) != axes) {
+        findings_.AddOp(SectionKind::Step, index, "squares"_rule, "{} is summed over {}{}", field, ToText(own),
+                        summed ? " again" : ", expected what the rank found itself");
+        return;
+      }
+      axes = axes | own;
       chain = term.operands[0];
       continue;
     }
@@ -43,11 +50,10 @@ auto NormVerifier::CheckSquares(size_t index, std::string_view field, TermId cha
       return;
     }
     const SubVectorId id = StateTouchOf(*squares.op).sub_vector;
-    const SubVector& sub_vector = plan_.sub_vectors[id];
-    const AxisSet over = sub_vector.tp_replicated ? sub_vector.axes : sub_vector.axes | AxisSet::Of(Axis::Tp);
-    if (summed && Spread(plan_.mesh, axes) != Spread(plan_.mesh, over)) {
+    const AxisSet over = SquaresAxes(plan_.mesh, plan_.sub_vectors[id]);
+    if (summed && axes != over) {
       findings_.AddOp(SectionKind::Step, index, "squares"_rule, "{} has the squares of {} summed over {}, expected {}",
-                      field, NameOf(id), ToText(Spread(plan_.mesh, axes)), ToText(Spread(plan_.mesh, over)));
+                      field, NameOf(id), ToText(axes), ToText(over));
     }
     ++counts[static_cast<size_t>(id.index)];
     const StepTerms::Update& update = step_.UpdateOf(id);
@@ -71,6 +77,11 @@ auto NormVerifier::Run() -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     const StepTerms::Update& update = step_.UpdateOf(id);
     if (!update.is_made || update.factor == checked) {
+      continue;
+    }
+    if (checked.valid()) {
+      findings_.AddOp(SectionKind::Step, update.index, "clip-factor"_rule,
+                      "scales by another factor than the updates before it");
       continue;
     }
     checked = update.factor;

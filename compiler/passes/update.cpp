@@ -10,6 +10,7 @@
 //   3. clip factor, then AdamW on every sub-vector unless something was not finite
 //   4. count the step, and the update if it was made
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/term_axes.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
@@ -49,11 +50,14 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                                 .sub_vector = id});
     sum = next_sum;
     bad = next_bad;
+    PlaceOver(SquaresAxes(plan.mesh, plan.sub_vectors[id]), Placement::Partial(), plan.values[sum].placement);
   };
   const auto sum_over = [&](Axis axis) {
     if (sum.valid() && plan.mesh.size(axis) > 1) {
-      plan.values[sum].placement[static_cast<size_t>(axis)] = Placement::Partial();
       const ValueId whole = emitter.Alias(sum, sum_type, axis == Axis::Dp ? "squares.whole" : "squares.over_tp");
+      Placements placement = plan.values[sum].placement;
+      PlaceOver(AxisSet::Of(axis), {}, placement);
+      plan.values[whole].placement = placement;
       emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = AxisSet::Of(axis)});
       sum = whole;
     }

@@ -1,0 +1,18 @@
+// Along which axes what an op writes is a rank's term of a sum: what follows from the op, whatever the plan says.
+#pragma once
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// Ranks along these see different samples.
+inline auto SampleAxes(const Mesh& mesh) -> AxisSet {
+  return Spread(mesh, AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp));
+}
+
+/// Ranks along these have different elements of the gradient of a sub-vector.
+inline auto SquaresAxes(const Mesh& mesh, const SubVector& sub_vector) -> AxisSet {
+  return Spread(mesh, sub_vector.tp_replicated ? sub_vector.axes : sub_vector.axes | AxisSet::Of(Axis::Tp));
+}
+
+}  // namespace shardc
