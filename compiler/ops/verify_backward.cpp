@@ -20,7 +20,7 @@ class GradientVerifier {
 
  private:
   /// The vectors of gradients, each a microbatch's or the sum of all, that were added up in what an update takes.
-  auto VectorsOf(TermId gradient) -> std::vector<TermId>;
+  auto VectorsOf(SubVectorId id) -> std::vector<TermId>;
   auto CheckGradient(SubVectorId id, const Segment& segment, const std::vector<TermId>& vectors) -> bool;
   auto ReportDifference(std::string_view parameter, TermId expected, TermId found, size_t index) -> void;
 
@@ -30,32 +30,73 @@ class GradientVerifier {
   Terms& terms_;
 };
 
-auto GradientVerifier::VectorsOf(TermId gradient) -> std::vector<TermId> {
+/// Which sums over ranks went into a gradient: each vector is reduced over the axes of its sub-vector, and the sum of
+/// these over the axes that are left, each axis once.
+class RankSums {
+ public:
+  RankSums(const Plan& plan, SubVectorId id) : mesh_(plan.mesh), sub_vector_(plan.sub_vectors[id]) {}
+
+  /// An all_reduce of what the update takes, from the last to the first.
+  auto AddReduced(AxisSet axes, bool of_all) -> void {
+    const AxisSet own = Spread(mesh_, axes);
+    is_sound_ = is_sound_ && of_all && later_.Without(own) == later_;
+    later_ = later_ | own;
+  }
+  auto AddScattered(AxisSet axes) -> void {
+    is_sound_ = is_sound_ && Spread(mesh_, axes) == Spread(mesh_, sub_vector_.axes);
+  }
+  auto are_sound() const -> bool { return is_sound_ && later_ == Expected(); }
+  auto Expected() const -> AxisSet { return Spread(mesh_, LaterSumAxes(sub_vector_, mesh_)); }
+
+ private:
+  const Mesh& mesh_;
+  const SubVector& sub_vector_;
+  AxisSet later_;
+  bool is_sound_ = true;
+};
+
+auto GradientVerifier::VectorsOf(SubVectorId id) -> std::vector<TermId> {
+  const StepTerms::Update& update = step_.UpdateOf(id);
+  RankSums sums(plan_, id);
   std::vector<TermId> vectors;
-  const auto narrowed = [&](TermId vector) {
-    return terms_[vector].facts().meaning == Meaning::Cast ? terms_[vector].operands[0] : vector;
+  const auto add = [&](TermId added) {
+    const Term& term = terms_[added];
+    if (term.facts().collective != CollectiveKind::ReduceScatter) {
+      vectors.push_back(added);
+      return;
+    }
+    sums.AddScattered(CollectiveOf(*term.op)->axes);
+    const Term& vector = terms_[term.operands[0]];
+    vectors.push_back(vector.facts().meaning == Meaning::Cast ? vector.operands[0] : term.operands[0]);
   };
+  TermId gradient = update.gradient;
   while (!terms_.IsZero(gradient)) {
     const Term term = terms_[gradient];
     if (term.kind == TermKind::Sum) {
-      const Term& added = terms_[term.operands[1]];
-      vectors.push_back(added.facts().collective == CollectiveKind::ReduceScatter ? narrowed(added.operands[0])
-                                                                                  : term.operands[1]);
+      add(term.operands[1]);
       gradient = term.operands[0];
     } else if (term.facts().collective == CollectiveKind::AllReduce) {
+      sums.AddReduced(CollectiveOf(*term.op)->axes, vectors.empty());
       gradient = term.operands[0];
     } else if (term.kind == TermKind::Parts && term.parts.size() == 1 &&
                terms_[term.parts[0].term].facts().collective == CollectiveKind::AllReduce) {
       // One of several that were summed side by side.
-      gradient = terms_.Slice(terms_[term.parts[0].term].operands[0], term.parts[0].begin, term.parts[0].end);
+      const Term& all = terms_[term.parts[0].term];
+      sums.AddReduced(CollectiveOf(*all.op)->axes, vectors.empty());
+      gradient = terms_.Slice(all.operands[0], term.parts[0].begin, term.parts[0].end);
     } else if (term.facts().meaning == Meaning::Sum) {
       vectors.push_back(term.operands[0]);
       gradient = term.operands[1];
     } else {
-      vectors.push_back(term.facts().collective == CollectiveKind::ReduceScatter ? narrowed(term.operands[0])
-                                                                                 : gradient);
+      add(gradient);
       break;
     }
+  }
+  if (!sums.are_sound()) {
+    findings_.AddOp(SectionKind::Step, update.index, "gradient-sums"_rule,
+                    "takes a gradient of {} that is not summed once over {} and then once over {}",
+                    NameOf(plan_, plan_.sub_vectors[id]), ToText(Spread(plan_.mesh, plan_.sub_vectors[id].axes)),
+                    ToText(sums.Expected()));
   }
   std::ranges::reverse(vectors);
   return vectors;
@@ -99,7 +140,10 @@ auto GradientVerifier::Run() -> void {
     if (!update.is_made) {
       continue;
     }
-    const std::vector<TermId> vectors = VectorsOf(update.gradient);
+    const std::vector<TermId> vectors = VectorsOf(id);
+    if (!findings_.empty()) {
+      return;
+    }
     for (const Segment& segment : plan_.sub_vectors[id].segments) {
       // One finding: those of other parameters would follow from the same op.
       if (!CheckGradient(id, segment, vectors)) {
