@@ -38,6 +38,7 @@ StepTerms::StepTerms(const Plan& plan, Findings& findings, const RankPoint& poin
       ops_(plan.section(SectionKind::Step).ops),
       point_(point),
       run_(plan, &terms_, point),
+      detached_(plan, &terms_),
       updates_(static_cast<size_t>(plan.sub_vectors.size())),
       expected_(static_cast<size_t>(plan.parameters.size())) {
   scratch_.mesh = plan.mesh;
@@ -45,6 +46,12 @@ StepTerms::StepTerms(const Plan& plan, Findings& findings, const RankPoint& poin
   scratch_.values = plan.values;
   scratch_.parameters = plan.parameters;
   scratch_.heads = plan.heads;
+  for (const Op& op : plan.section(SectionKind::Data).ops) {
+    if (const auto load = SampleLoadOf(op)) {
+      const BufferId buffer = plan.values[load->targets].buffer;
+      TermsOf(SectionKind::Step).targets[load->head] = terms_.Memory(buffer, plan.buffers[buffer].bytes.value);
+    }
+  }
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     if (const ValueId slice = GatheredSlice(plan.sub_vectors[id]); slice.valid()) {
       vector_of_slice_[run_.Read(slice)] = id;
@@ -62,7 +69,7 @@ auto StepTerms::Follow() -> bool {
     run_.set_repeat(index);
     forward_terms_ = outer_terms_;
     FollowRange(parts.body_begin, parts.body_end);
-    if (index == 0 && !Derive(parts)) {
+    if (index == 0 && (!findings_.empty() || !Derive(parts))) {
       return false;
     }
     ExpectMicrobatch();
@@ -117,11 +124,14 @@ auto StepTerms::FollowOp(size_t index) -> void {
   }
   run_.Run(op);
   CheckSums(SectionKind::Step, index, run_);
-  if (const auto gather = ParameterGatherOf(plan_, op)) {
-    const auto slice = vector_of_slice_.find(run_.touched()[0].second);
-    if (slice != vector_of_slice_.end()) {
-      KnowVector(slice->second, run_.Read(gather->to));
-    }
+  NoteTold(SectionKind::Step, index, op, run_);
+  const auto gather = ParameterGatherOf(plan_, op);
+  const auto slice = gather ? vector_of_slice_.find(run_.touched()[0].second) : vector_of_slice_.end();
+  if (slice != vector_of_slice_.end()) {
+    KnowVector(slice->second, run_.Read(gather->to));
+  } else {
+    CheckAttached(index);
+    detached_.Note(op, run_);
   }
   if (op.phase != Phase::Backward && op.phase != Phase::Recompute) {
     for (const auto& [value, term] : run_.touched()) {
@@ -140,6 +150,23 @@ auto StepTerms::FollowOp(size_t index) -> void {
   }
   if (FactsOf(op).collective == CollectiveKind::Agree) {
     control_ = {index, run_.touched()[0].second};
+  }
+}
+
+/// The backward of the forward has a term for each way from a parameter to the loss: none leads through an op that is
+/// not of the forward.
+auto StepTerms::CheckAttached(size_t index) -> void {
+  const Op& op = ops_[index];
+  if (op.phase != Phase::Forward) {
+    return;
+  }
+  for (const Access& access : AccessesOf(op.body)) {
+    const auto read = std::ranges::find(run_.touched(), access.value, &std::pair<ValueId, TermId>::first);
+    if (access.kind != AccessKind::Write && read != run_.touched().end() && detached_.IsDetached(read->second)) {
+      findings_.AddOp(SectionKind::Step, index, "forward-detached"_rule,
+                      "reads {}, which an op that is not of the forward computed from parameters that are trained",
+                      access.field);
+    }
   }
 }
 
@@ -237,6 +264,18 @@ auto StepTerms::CheckSums(SectionKind section, size_t index, const SymbolicRun& 
     if (start.value_or(0) != 0) {
       findings_.AddOp(section, index, "sum-start"_rule, "adds to {}, which begins at {}", plan_.values[value].name,
                       *start);
+    }
+  }
+}
+
+auto StepTerms::NoteTold(SectionKind section, size_t index, const Op& op, const SymbolicRun& run) -> void {
+  SectionTerms& own = section_terms_[section];
+  if (const auto loss = LossOf(op); loss && op.phase == Phase::Forward) {
+    own.losses.emplace_back(loss->head, LossAdded(run, loss->loss));
+  }
+  for (const ScalarUse& use : ScalarsOf(op)) {
+    if (use.effect == ScalarEffect::SetByRank) {
+      own.told.push_back({.index = index, .scalar = use.scalar, .term = run.touched()[0].second});
     }
   }
 }

@@ -11,10 +11,27 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ops/detached_terms.h"
 #include "compiler/ops/symbolic.h"
 #include "compiler/ops/verify_internal.h"
 
 namespace shardc {
+
+/// What a section tells of losses, and what that is made of.
+struct SectionTerms {
+  struct Told {
+    size_t index = 0;
+    ScalarId scalar;
+    TermId term;
+  };
+
+  /// The targets of each head as the loader leaves them; in the step, those of all microbatches.
+  std::map<HeadId, TermId> targets;
+  /// What each op of a loss adds to the sum of its head.
+  std::vector<std::pair<HeadId, TermId>> losses;
+  /// The scalars that the ranks set.
+  std::vector<Told> told;
+};
 
 class StepTerms {
  public:
@@ -41,6 +58,9 @@ class StepTerms {
   auto control() const -> const std::optional<std::pair<size_t, TermId>>& { return control_; }
   /// The sum of each chunk of each head's loss, of the first microbatch.
   auto losses() const -> const std::vector<TermId>& { return losses_; }
+  auto TermsOf(SectionKind section) -> SectionTerms& { return section_terms_[section]; }
+  /// Notes what the last op of `run` told, and a loss that it added.
+  auto NoteTold(SectionKind section, size_t index, const Op& op, const SymbolicRun& run) -> void;
   /// What the update of a parameter has to add up: the terms that the backward of the forward has, of each microbatch.
   auto ExpectedOf(ParameterId id) const -> const std::vector<TermId>& {
     return expected_[static_cast<size_t>(id.index)];
@@ -67,6 +87,8 @@ class StepTerms {
   auto PartsOfStep() const -> Parts;
   auto FollowRange(size_t begin, size_t end) -> void;
   auto FollowOp(size_t index) -> void;
+  /// Asks of a forward op that gradients flow through all that it reads of what is trained.
+  auto CheckAttached(size_t index) -> void;
   /// The whole of a unit's parameters, in the type that is computed in: its parts are known as parameters from here on.
   auto KnowVector(SubVectorId id, TermId vector) -> void;
   /// Makes the backward from the forward; false where there is none.
@@ -83,6 +105,7 @@ class StepTerms {
   RankPoint point_;
   Terms terms_;
   SymbolicRun run_;
+  DetachedTerms detached_;
   /// Of its work, what the findings know of.
   size_t spent_ = 0;
   int microbatches_ = 0;
@@ -99,6 +122,7 @@ class StepTerms {
   std::unordered_map<ValueId, TermId> forward_terms_;
 
   std::vector<TermId> losses_;
+  std::map<SectionKind, SectionTerms> section_terms_;
   std::vector<Update> updates_;
   std::optional<std::pair<size_t, TermId>> control_;
   std::vector<std::vector<TermId>> expected_;
@@ -108,5 +132,6 @@ class StepTerms {
 auto VerifyGradients(StepTerms& step) -> void;
 auto VerifyNorm(StepTerms& step) -> void;
 auto VerifyEvaluation(StepTerms& step) -> void;
+auto VerifyMetrics(StepTerms& step) -> void;
 
 }  // namespace shardc

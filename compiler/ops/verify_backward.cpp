@@ -209,6 +209,7 @@ auto VerifyBackward(const Plan& plan, Findings& findings) -> void {
       VerifyGradients(step);
       VerifyNorm(step);
       VerifyEvaluation(step);
+      VerifyMetrics(step);
     }
   };
   verify_at({});

@@ -1,5 +1,5 @@
 // The losses of the evaluation are those of the step: one model is trained and evaluated. What they are divided by is
-// not compared.
+// the matter of verify_metrics.cpp.
 #include "compiler/ops/loss.h"
 #include "compiler/ops/step_terms.h"
 #include "compiler/plan/loops.h"
@@ -39,6 +39,7 @@ auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> 
   for (const Op& load : plan_.section(SectionKind::Data).ops) {
     if (const auto trained = SampleLoadOf(load); trained && trained->head == own.head) {
       put(own.targets, trained->targets);
+      step_.TermsOf(SectionKind::Eval).targets[own.head] = evaluation.Read(own.targets);
       if (own.tokens.valid() && trained->tokens.valid()) {
         put(own.tokens, trained->tokens);
       }
@@ -58,6 +59,7 @@ auto EvaluationVerifier::Run() -> void {
     } else if (LoopEdgeOf(op) == LoopEdge::None) {
       evaluation.Run(op);
       step_.CheckSums(SectionKind::Eval, i, evaluation);
+      step_.NoteTold(SectionKind::Eval, i, op, evaluation);
     }
     const auto own = LossOf(op);
     if (!own) {
