@@ -1,16 +1,10 @@
 // Rules of [start]: the run id names a directory, given or taken from the recipe's file name.
 
+#include "compiler/base/run_id.h"
 #include "compiler/check/check_context.h"
 #include "compiler/recipe/run_id.h"
 
 namespace shardc {
-
-static auto IsRunId(std::string_view id) -> bool {
-  constexpr size_t max_length = 128;
-  constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= max_length && id.find_first_not_of(allowed) == std::string_view::npos &&
-         id.front() != '.' && id.front() != '-';
-}
 
 auto CheckStart(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();

@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/base/recipe_words.h"
+#include "compiler/base/run_id.h"
 #include "compiler/expr/rotary.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/verify_internal.h"
@@ -14,12 +16,13 @@ namespace shardc {
 
 namespace {
 
-/// The number that `text` is, as a whole.
+/// The number that `text` is, as a whole, where it is written as plans are: checkpoints compare the text.
 template <class T>
 auto ReadNumber(std::string_view text) -> std::optional<T> {
   T number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  const bool is_number = error == std::errc{} && end == text.data() + text.size();
+  return is_number && fmt::format("{}", number) == text ? std::optional(number) : std::nullopt;
 }
 
 class HeaderVerifier {
@@ -30,6 +33,11 @@ class HeaderVerifier {
   auto Run() -> void {
     if (!ReadModel()) {
       return;
+    }
+    if (!IsRunId(plan_.run.run_id)) {
+      findings_.Add("header-run-id"_rule,
+                    "the run id is \"{}\"; it takes 1 to 128 of A-Z a-z 0-9 . _ - and begins with none of . and -",
+                    plan_.run.run_id);
     }
     Heads();
     Layers();
@@ -98,7 +106,7 @@ auto HeaderVerifier::ReadModel() -> bool {
     const auto found = plan_.model.find(key);
     const std::optional<T> number = found == plan_.model.end() ? std::nullopt : ReadNumber<T>(found->second);
     if (!number) {
-      findings_.Add("header-model"_rule, "the model's {} is {}, which is no number", key,
+      findings_.Add("header-model"_rule, "the model's {} is {}, which is no number as plans write it", key,
                     found == plan_.model.end() ? "not there" : found->second);
     }
     to = number.value_or(T{});
@@ -121,6 +129,13 @@ auto HeaderVerifier::ReadModel() -> bool {
     return false;
   }
   sizes_.tied = tied->second == "true";
+  const auto family = plan_.model.find("family");
+  if (family == plan_.model.end() || !FromText<Family>(family->second)) {
+    findings_.Add("header-family"_rule, "the model's family is {}, expected one of {}",
+                  family == plan_.model.end() ? "not there" : family->second,
+                  fmt::join(EnumNames<Family>::names, ", "));
+    complete = false;
+  }
   static const std::set<std::string_view> known{"family",   "layers", "hidden",     "heads",         "kv_heads",
                                                 "head_dim", "ffn",    "vocab",      "seq",           "rope_theta",
                                                 "norm_eps", "tied",   "loss_heads", "rope_frequency"};
