@@ -11,7 +11,12 @@ namespace shardc {
 
 static constexpr const char* MakeItAnew = "make the plan anew from its recipe: shardc plan RECIPE -o FILE";
 
-auto IsPlanText(std::string_view text) -> bool { return text.starts_with("plan version="); }
+auto IsPlanText(std::string_view text) -> bool {
+  // The parser says what is wrong with the mark.
+  constexpr std::string_view ByteOrderMark = "\xef\xbb\xbf";
+  text.remove_prefix(text.starts_with(ByteOrderMark) ? ByteOrderMark.size() : 0);
+  return text.starts_with("plan version=");
+}
 
 /// Everything but the verifier: the first fault ends the reading.
 static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<Plan> {

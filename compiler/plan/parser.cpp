@@ -377,6 +377,10 @@ auto Parser::Parse() -> ErrorOr<Plan> {
     in_.Begin(++line_number, line);
     if (line.size() > MaxLineBytes) {
       in_.Reject(1, "the line has {} bytes; lines have {} at most", line.size(), MaxLineBytes);
+    } else if (line_number == 1 && line.starts_with("\xef\xbb\xbf")) {
+      in_.Reject(1, "the text begins with a byte order mark; a plan begins with `plan version=`");
+    } else if (line.ends_with('\r')) {
+      in_.Reject(1, "the line ends in CRLF; lines of a plan end in LF alone");
     } else if (line_number == 1) {
       ParseFirstLine();
     } else {

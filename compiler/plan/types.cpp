@@ -29,6 +29,12 @@ auto ToText(const Placements& placements) -> std::string {
   return text.empty() ? text : fmt::format("{{{}}}", text);
 }
 
+/// A whole number, as it is printed.
+static auto ReadDim(std::string_view text, int& dim) -> bool {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), dim);
+  return error == std::errc{} && end == text.data() + text.size() && fmt::format("{}", dim) == text && dim >= 0;
+}
+
 auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
   const Error malformed = Fail(ExitCode::Usage, "`{}` is not a placement", text);
   Placements placements;
@@ -53,10 +59,8 @@ auto PlacementsFromText(std::string_view text) -> ErrorOr<Placements> {
     int dim = 0;
     if (word == "partial(sum)") {
       placement = Placement::Partial();
-    } else if (word.starts_with("shard(") && word.ends_with(')') &&
-               std::from_chars(word.data() + 6, word.data() + word.size() - 1, dim).ptr ==
-                   word.data() + word.size() - 1 &&
-               dim >= 0 && dim < 8) {
+    } else if (word.starts_with("shard(") && word.ends_with(')') && ReadDim(word.substr(6, word.size() - 7), dim) &&
+               dim < 8) {
       placement = Placement::Shard(dim);
     } else {
       return malformed;
