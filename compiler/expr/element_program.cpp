@@ -312,4 +312,11 @@ auto MakeElementProgram(const ElementSource& parameter, const FindElementSource&
   return Linker(find, find_loaded).Run(parameter);
 }
 
+auto LengthFault(const ElementProgram& program) -> std::string {
+  return program.ops.size() <= MaxInitOperations
+             ? std::string()
+             : fmt::format("an element takes {} operations, with those of what it copies; the limit is {}",
+                           program.ops.size(), MaxInitOperations);
+}
+
 }  // namespace shardc

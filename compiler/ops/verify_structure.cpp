@@ -166,9 +166,9 @@ auto StructureVerifier::Formulas(const std::unordered_set<std::string_view>& rul
     if (rules.contains(parameter.init)) {
       const auto program = MakeElementProgram(
           *sources.Find(parameter.name), [&](std::string_view name) { return sources.Find(name); }, find_loaded);
-      if (!program.ok()) {
-        findings_.Add("init-formula"_rule, "the init rule of {}, {}: {}", parameter.name, parameter.init,
-                      program.errors.front().message);
+      const std::string fault = program.ok() ? LengthFault(program.value) : program.errors.front().message;
+      if (!fault.empty()) {
+        findings_.Add("init-formula"_rule, "the init rule of {}, {}: {}", parameter.name, parameter.init, fault);
       }
     }
   }

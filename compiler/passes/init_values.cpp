@@ -229,6 +229,8 @@ auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Ex
     }
     if (!program.ok()) {
       faults.Report(chosen[s], specs[s].name, program.errors.front().message);
+    } else if (const std::string length = LengthFault(program.value); !length.empty()) {
+      faults.Report(chosen[s], specs[s].name, length);
     } else if (const std::string fault = ElementFault(source, std::move(program.value)); !fault.empty()) {
       faults.Report(chosen[s], specs[s].name, fault);
     }

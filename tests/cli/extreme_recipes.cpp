@@ -91,6 +91,25 @@ TEST(ExtremeRecipes, TooLargeAPlanIsRefusedBeforeItIsMade) {
   EXPECT_THAT(RunWithin(4096, "check", near, {}).err, HasSubstr("scalars; the limit is 1024 [plan-too-large]"));
 }
 
+TEST(ExtremeRecipes, AnInitRuleThatWouldTakeMinutesToCompileIsRefusedAtItsPlace) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const auto with_draws = [&](int count) {
+    std::string rule = "normal(0, 1)";
+    for (int i = 1; i < count; ++i) {
+      rule += " + normal(0, 1)";
+    }
+    return RunWithin(256, "check", recipe, {"init.rule=[{ match = \"*\", value = \"" + rule + "\" }]"});
+  };
+  const Ended fits = with_draws(100);
+  EXPECT_EQ(fits.status, 0) << fits.err;
+  const Ended ended = with_draws(600);
+  EXPECT_EQ(ended.status, 3) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("the limit is 512"));
+  EXPECT_THAT(ended.err, HasSubstr("--set"));
+  EXPECT_LT(ended.seconds, 1);
+}
+
 TEST(ExtremeRecipes, TooLongAPlanIsNotHandedOver) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());

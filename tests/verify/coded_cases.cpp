@@ -104,6 +104,13 @@ auto CodedCases() -> std::vector<CodedCase> {
     }
   });
   add("a learning-rate scale without bound", "not-finite", [](Plan& p) { p.groups[GroupId{0}].lr_scale = INFINITY; });
+  add("an init rule that takes too long to compile", "init-formula", [](Plan& p) {
+    std::string& rule = p.parameters[ParameterId{0}].init;
+    rule = "normal(0, 1)";
+    for (int i = 0; i < 600; ++i) {
+      rule += " + normal(0, 1)";
+    }
+  });
   add("more ops than a plan can have", "too-many",
       [](Plan& p) { p.section(SectionKind::Step).ops.resize(static_cast<size_t>(MostOps) + 1); });
   add("fewer events than none", "too-many", [](Plan& p) { p.num_events = -1; });
