@@ -171,6 +171,18 @@ TEST_F(PlanFiles, WhatIsNeitherIsToldSo) {
   EXPECT_THAT(Ask({"check", "/dev/null", "--set", "model.layers=2"}).err, HasSubstr("missing-section"));
 }
 
+TEST_F(PlanFiles, APlanInAnotherEncodingIsToldSo) {
+  const std::string text = ReadText(plan_);
+  EXPECT_THAT(Ask({"check", WriteIn(folder_, "mark.plan", "\xef\xbb\xbf" + text)}).err,
+              HasSubstr("mark.plan: plan.shardc:1:1: the text begins with a byte order mark"));
+  std::string windows;
+  for (const char c : text) {
+    windows += c == '\n' ? "\r\n" : std::string(1, c);
+  }
+  EXPECT_THAT(Ask({"check", WriteIn(folder_, "windows.plan", windows)}).err,
+              HasSubstr("windows.plan: plan.shardc:1:1: the line ends in CRLF"));
+}
+
 TEST_F(PlanFiles, FilesThatCannotBeReadEndWithAReason) {
   ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   struct Case {
