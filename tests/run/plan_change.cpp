@@ -391,6 +391,13 @@ auto ChangeOne(Plan& plan, ChangeKind kind, std::mt19937_64& random) -> std::opt
     case ChangeKind::Segment:
     case ChangeKind::Parameter: return ChangeTable(plan, kind, random);
     case ChangeKind::Header: return ChangeHeader(plan, random);
+    case ChangeKind::Inserted:
+    case ChangeKind::Moved:
+    case ChangeKind::Overwritten:
+    case ChangeKind::Triggers:
+    case ChangeKind::Clamped:
+    case ChangeKind::Phase:
+    case ChangeKind::Doubled: return ChangeStructure(plan, kind, random);
   }
   return std::nullopt;
 }

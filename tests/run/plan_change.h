@@ -29,12 +29,20 @@ enum class ChangeKind : uint8_t {
   Drop,
   Duplicate,
   Header,
+  Inserted,
+  Moved,
+  Overwritten,
+  Triggers,
+  Clamped,
+  Phase,
+  Doubled,
 };
 template <>
 struct EnumNames<ChangeKind> {
-  static constexpr std::array<std::string_view, 17> names{
-      "sample",    "operand", "flag",      "constant", "buffer offset", "neighbours", "placement", "view",  "segment",
-      "parameter", "stream",  "predicate", "axes",     "wait",          "drop",       "duplicate", "header"};
+  static constexpr std::array<std::string_view, 24> names{
+      "sample",  "operand",   "flag",   "constant",    "buffer offset", "neighbours", "placement", "view",
+      "segment", "parameter", "stream", "predicate",   "axes",          "wait",       "drop",      "duplicate",
+      "header",  "inserted",  "moved",  "overwritten", "triggers",      "clamped",    "phase",     "doubled"};
 };
 
 struct PlanChange {
@@ -44,6 +52,10 @@ struct PlanChange {
   /// Of a kind that a person may choose: a hyper-parameter, a seed, a path, an interval, a name.
   bool free = false;
 };
+
+/// An op that stands elsewhere too, or further off; a result that lies over state; rows of triggers that change places;
+/// a place that is clamped; another phase; a sum over ranks that is taken twice, with placements that say so.
+auto ChangeStructure(Plan& plan, ChangeKind kind, std::mt19937_64& random) -> std::optional<PlanChange>;
 
 /// Changes one thing of this kind; nothing where the draw would leave the plan as it was.
 auto ChangeOne(Plan& plan, ChangeKind kind, std::mt19937_64& random) -> std::optional<PlanChange>;
