@@ -60,8 +60,9 @@ class Communicator {
   virtual auto rank() const -> int64_t = 0;
   virtual auto mesh() const -> const Mesh& = 0;
   /// Where this rank is in the plan, so that the peers' messages can tell. Called before each op; one relaxed store.
-  virtual auto SetPosition(int64_t step, int64_t op_index) -> void {
+  virtual auto SetPosition(int64_t step, SectionKind section, int64_t op_index) -> void {
     static_cast<void>(step);
+    static_cast<void>(section);
     static_cast<void>(op_index);
   }
 

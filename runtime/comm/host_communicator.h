@@ -25,7 +25,9 @@ class HostCommunicator final : public Communicator {
 
   auto rank() const -> int64_t override { return rank_; }
   auto mesh() const -> const Mesh& override { return group_->mesh(); }
-  auto SetPosition(int64_t step, int64_t op_index) -> void override { group_->SetPosition(rank_, step, op_index); }
+  auto SetPosition(int64_t step, SectionKind section, int64_t op_index) -> void override {
+    group_->SetPosition(rank_, step, section, op_index);
+  }
   auto AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status override;
   auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types, bool accumulate)
       -> Status override;

@@ -16,7 +16,9 @@
 #include <new>
 #include <sstream>
 
+#include "compiler/base/plan_limits.h"
 #include "compiler/base/processor.h"
+#include "compiler/plan/op_place.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardc {
@@ -37,7 +39,7 @@ static constexpr auto LongestGap = std::chrono::seconds(1);
 
 // Each on cache lines of its own: a rank writes its words at every op.
 struct alignas(64) HostGroup::RankWords {
-  /// (step + 1) * 2^24 + op; 0 before the first op.
+  /// Step + 1, section and op, from the high bits: see PositionOf; 0 before the first op.
   std::atomic<uint64_t> position;
   /// (barrier + 1) * 2^32 + generation of the last arrival.
   std::atomic<uint64_t> arrival;
@@ -112,17 +114,18 @@ static auto ReadProcessStat(int32_t pid) -> std::optional<ProcessStat> {
   return stat;
 }
 
-auto HostGroup::Create(const Mesh& mesh, Members members) -> ErrorOr<std::unique_ptr<HostGroup>> {
+auto HostGroup::Create(const Mesh& mesh, Members members, const Plan* plan) -> ErrorOr<std::unique_ptr<HostGroup>> {
   if (mesh.num_ranks() > MaxRanks) {
     return Fail(ExitCode::Environment, "the plan's mesh has {} ranks; one host runs at most {}", mesh.num_ranks(),
                 MaxRanks);
   }
-  std::unique_ptr<HostGroup> group(new HostGroup(mesh, members));
+  std::unique_ptr<HostGroup> group(new HostGroup(mesh, members, plan));
   RETURN_IF_ERROR(group->Layout());
   return group;
 }
 
-HostGroup::HostGroup(const Mesh& mesh, Members members) : mesh_(mesh), members_(members) {
+HostGroup::HostGroup(const Mesh& mesh, Members members, const Plan* plan)
+    : mesh_(mesh), members_(members), plan_(plan) {
   spin_ = NumCores() >= mesh.num_ranks();
   first_barrier_.fill(-1);
   axes_index_.fill(-1);
@@ -218,11 +221,18 @@ auto HostGroup::IsNews(const std::string& error) -> bool {
   return block_->first_error.compare_exchange_strong(before, hash, std::memory_order_seq_cst) || before != hash;
 }
 
-static constexpr int PositionOpBits = 24;
+static constexpr int OpBits = 20;
+static constexpr int SectionBits = 3;
+static_assert(MostOps <= (int64_t{1} << OpBits) && NumSections <= (1 << SectionBits));
+static_assert(MostCount < (int64_t{1} << (64 - OpBits - SectionBits)));
 
-auto HostGroup::SetPosition(int64_t rank, int64_t step, int64_t op_index) -> void {
-  const uint64_t position = (static_cast<uint64_t>(step + 1) << PositionOpBits) | static_cast<uint64_t>(op_index);
-  ranks_[rank].position.store(position, std::memory_order_relaxed);
+static auto PositionOf(int64_t step, SectionKind section, int64_t op_index) -> uint64_t {
+  return (static_cast<uint64_t>(step + 1) << (OpBits + SectionBits)) | (static_cast<uint64_t>(section) << OpBits) |
+         static_cast<uint64_t>(op_index);
+}
+
+auto HostGroup::SetPosition(int64_t rank, int64_t step, SectionKind section, int64_t op_index) -> void {
+  ranks_[rank].position.store(PositionOf(step, section, op_index), std::memory_order_relaxed);
 }
 
 auto HostGroup::PositionText(int64_t rank) const -> std::string {
@@ -230,8 +240,11 @@ auto HostGroup::PositionText(int64_t rank) const -> std::string {
   if (position == 0) {
     return "not seen at any op yet";
   }
-  return fmt::format("last seen at op {} of step {}", position & ((1U << PositionOpBits) - 1),
-                     (position >> PositionOpBits) - 1);
+  const auto op_index = static_cast<int64_t>(position & ((1U << OpBits) - 1));
+  const auto section = static_cast<SectionKind>((position >> OpBits) & ((1U << SectionBits) - 1));
+  const std::string place = plan_ == nullptr ? "" : OpPlaceText(*plan_, section, op_index);
+  return fmt::format("last seen at op {} of step {}{}", op_index, (position >> (OpBits + SectionBits)) - 1,
+                     place.empty() ? "" : fmt::format(" ({})", place));
 }
 
 auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {

@@ -20,6 +20,7 @@
 #include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
 #include "compiler/mesh/mesh.h"
+#include "compiler/plan/plan.h"
 
 namespace shardc {
 
@@ -49,9 +50,11 @@ class HostGroup {
   /// More ranks than this on one host are refused: a plan for a cluster was started on one machine by mistake.
   static constexpr int64_t MaxRanks = 1024;
 
-  /// Makes the control block; before the ranks are forked or their threads started.
+  /// Makes the control block; before the ranks are forked or their threads started. `plan`, which outlives the group,
+  /// says what an op is that messages name by its number.
   /// Errors: ExitCode::Environment for more than MaxRanks ranks, ExitCode::DoesNotFit.
-  static auto Create(const Mesh& mesh, Members members) -> ErrorOr<std::unique_ptr<HostGroup>>;
+  static auto Create(const Mesh& mesh, Members members, const Plan* plan = nullptr)
+      -> ErrorOr<std::unique_ptr<HostGroup>>;
   HostGroup(const HostGroup&) = delete;
   auto operator=(const HostGroup&) -> HostGroup& = delete;
   ~HostGroup();
@@ -72,8 +75,9 @@ class HostGroup {
   /// told once.
   auto IsNews(const std::string& error) -> bool;
 
-  auto SetPosition(int64_t rank, int64_t step, int64_t op_index) -> void;
-  /// "last seen at op 415 of step 12", "not seen at any op yet".
+  auto SetPosition(int64_t rank, int64_t step, SectionKind section, int64_t op_index) -> void;
+  /// "last seen at op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12, model.ffn)", "not seen at
+  /// any op yet"; without a plan, no more than the numbers.
   auto PositionText(int64_t rank) const -> std::string;
   /// "rank 1 was killed by signal 9 (SIGKILL), last seen at op 415 of step 12".
   auto FailureText(const RankFailure& failure) const -> std::string;
@@ -110,7 +114,7 @@ class HostGroup {
   struct BarrierWords;
   struct Patience;
 
-  HostGroup(const Mesh& mesh, Members members);
+  HostGroup(const Mesh& mesh, Members members, const Plan* plan);
   auto Layout() -> Status;
   auto Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status;
   auto IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool;
@@ -122,6 +126,7 @@ class HostGroup {
 
   Mesh mesh_;
   Members members_;
+  const Plan* plan_;
   bool spin_ = false;
   /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1.
   std::array<int64_t, 1U << NumAxes> first_barrier_{};

@@ -7,24 +7,17 @@
 
 #include "compiler/ops/op_facts.h"
 #include "compiler/plan/loops.h"
+#include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/exceptions.h"
 
 namespace shardc {
 
-/// Where the recipe says why an op is there.
-static auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
-  const std::string_view key = origin.key.text();
-  if (origin.line > 0) {
-    return fmt::format("; from recipe line {}, {}", origin.line, key);
-  }
-  for (const std::string& set : plan.overrides) {
-    if (!key.empty() && set.starts_with(key) && set.substr(key.size()).starts_with('=')) {
-      return fmt::format("; from --set {}", set);
-    }
-  }
-  return key.empty() ? "" : fmt::format("; from the default of {}", key);
+/// What a message about an op ends with.
+static auto EndOf(const Plan& plan, const Op& op) -> std::string {
+  const std::string origin = OriginText(plan, op.origin);
+  return origin.empty() ? "" : "; " + origin;
 }
 
 Program::Program(SectionKind section, Binder& binder, const Execution& execution)
@@ -69,7 +62,7 @@ Program::Program(SectionKind section, Binder& binder, const Execution& execution
       if (const Status is_bound = CatchExceptions(bind); !is_bound) {
         throw ErrorThrown({is_bound.error().code,
                            fmt::format("binding section {} op {} {}: {}{}", ToText(section), i, ToText(op.kind()),
-                                       is_bound.error().message, OriginText(binder.plan(), op.origin))});
+                                       is_bound.error().message, EndOf(binder.plan(), op))});
       }
       if (execution.guard != nullptr) {
         bound.touches = Guard::TouchesOf(binder.plan(), op, i);
@@ -119,7 +112,7 @@ auto Program::RunOp(const BoundOp& bound, const Moment& moment) -> Status {
     if (!bound.when.always() && (binder_.scalars()[bound.when.scalar] != 0) == bound.when.negated) {
       return status;
     }
-    binder_.communicator().SetPosition(moment.step, bound.index);
+    binder_.communicator().SetPosition(moment.step, section_, bound.index);
     status = CatchExceptions([&] { return execution_.guard == nullptr ? bound.call(moment) : Call(bound, moment); });
   } else if (bound.control == Control::Release && execution_.guard != nullptr) {
     status = execution_.guard->Release(bound.released);
@@ -213,7 +206,7 @@ auto Program::OpAt(int32_t index) const -> const Op& {
 auto Program::Context(int32_t index, int64_t step, const Error& error) const -> Error {
   const Op& op = OpAt(index);
   return Error{error.code, fmt::format("step {} section {} op {} {}: {}{}", step, ToText(section_), index,
-                                       ToText(op.kind()), error.message, OriginText(binder_.plan(), op.origin))};
+                                       ToText(op.kind()), error.message, EndOf(binder_.plan(), op))};
 }
 
 }  // namespace shardc

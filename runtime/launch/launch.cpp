@@ -87,7 +87,7 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
 /// What the plan's communicator keeps for all ranks.
 static auto MakeGroup(const Plan& plan, HostGroup::Members members) -> ErrorOr<std::unique_ptr<HostGroup>> {
   switch (plan.run.comm) {
-    case Comm::Shm: return HostGroup::Create(plan.mesh, members);
+    case Comm::Shm: return HostGroup::Create(plan.mesh, members, &plan);
   }
   CHECK(false, "comm {}", static_cast<int>(plan.run.comm));
 }

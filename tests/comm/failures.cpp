@@ -34,7 +34,7 @@ TEST(CommFailures, RankKilledInComputeIsNamed) {
   World world(Mesh{{1, 3, 1}}, Processes);
   const auto begin = Clock::now();
   const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
-    comm.SetPosition(12, 415);
+    comm.SetPosition(12, SectionKind::Step, 415);
     if (const Status status = comm.Barrier(AxisSet::All()); !status) {
       return status.error().message;
     }
@@ -129,7 +129,7 @@ TEST(CommFailures, TimeoutNamesTheAbsentAndWhereTheyAre) {
     World world(Mesh{{1, 3, 1}}, members);
     const auto begin = Clock::now();
     const auto texts = world.Run({.timeout = Seconds{0.3}}, [](HostCommunicator& comm) -> std::string {
-      comm.SetPosition(3, 40 + comm.rank());
+      comm.SetPosition(3, SectionKind::Step, 40 + comm.rank());
       if (comm.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(900));
         return "";

@@ -64,7 +64,9 @@ TEST(RankDeath, EachRankOfTwoAxes) {
     const Outcome outcome = process.Wait(Longest);
     ExpectNamed(outcome, victim);
     EXPECT_LT(outcome.waited.value, 3);
-    EXPECT_THAT(outcome.err, HasSubstr("last seen at op"));
+    EXPECT_THAT(outcome.err,
+                testing::ContainsRegex("last seen at op [0-9]+ of step [0-9]+ \\([a-z_]+ (of layer [01] )?in "
+                                       "section [a-z]+; from (recipe line|--set|the default of) "));
   }
   const std::string steps = fmt::format("train.steps={}", ReadMetrics(training / "run").last_step() + 5);
   const Outcome last = training.Run("run", {steps});

@@ -40,7 +40,7 @@ auto PlanOf(const Mesh& mesh) -> Plan {
 /// Steps of a millisecond until the ranks agree to stop, as the executor's control op would.
 auto StepUntilStop(RankContext& context) -> ErrorOr<ExitCode> {
   for (int64_t step = 0;; ++step) {
-    context.comm->SetPosition(step, 7);
+    context.comm->SetPosition(step, SectionKind::Step, 7);
     std::this_thread::sleep_for(milliseconds(1));
     double stop = context.stop_requested->load() ? 1 : 0;
     RETURN_IF_ERROR(
@@ -141,7 +141,7 @@ TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
 
 TEST(Launch, ErrorOfARankStandsFirstAndSetsTheCode) {
   const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
-    context.comm->SetPosition(2, 30);
+    context.comm->SetPosition(2, SectionKind::Step, 30);
     if (context.rank == 1) {
       std::this_thread::sleep_for(milliseconds(50));
       return Fail(ExitCode::Checkpoint, "the manifest is damaged");
@@ -178,7 +178,7 @@ TEST(Launch, KilledRankIsNamedByLauncherAndPeers) {
         [&](RankContext& context) -> ErrorOr<ExitCode> {
           words[context.rank].store(getpid());
           if (context.rank == 1 && !in_collective) {
-            context.comm->SetPosition(12, 415);
+            context.comm->SetPosition(12, SectionKind::Step, 415);
             while (true) {
               pause();
             }
@@ -206,6 +206,37 @@ TEST(Launch, KilledRankIsNamedByLauncherAndPeers) {
       EXPECT_THAT(outcome.errors, HasSubstr("last seen at op 415 of step 12"));
     }
     EXPECT_LT(outcome.seconds, 2);
+  }
+}
+
+TEST(Launch, OpOfAKilledRankIsNamedByLauncherAndPeers) {
+  Plan plan = PlanOf(Mesh{{1, 2, 1}});
+  plan.overrides = {"model.vocab=7"};
+  plan.section(SectionKind::Save).ops.resize(2, Op{.body = op::Fill{}});
+  Op& op = plan.section(SectionKind::Save).ops.back();
+  struct Case {
+    int32_t layer;
+    Origin origin;
+    std::string place;
+  };
+  for (const auto& [layer, origin, place] :
+       {Case{3, {12, "model.ffn"}, "fill of layer 3 in section save; from recipe line 12, model.ffn"},
+        Case{-1, {0, "model.vocab"}, "fill in section save; from --set model.vocab=7"},
+        Case{-1, {}, "fill in section save"}}) {
+    op.layer = layer;
+    op.origin = origin;
+    const Outcome outcome = Launch(plan, {}, [](RankContext& context) -> ErrorOr<ExitCode> {
+      context.comm->SetPosition(12, SectionKind::Save, 1);
+      if (context.rank == 1) {
+        kill(getpid(), SIGKILL);
+      }
+      RETURN_IF_ERROR(context.comm->Barrier(AxisSet::All()));
+      return ExitCode::Ok;
+    });
+    EXPECT_EQ(outcome.status, 6);
+    const std::string seen =
+        fmt::format("rank 1 was killed by signal 9 (SIGKILL), last seen at op 1 of step 12 ({})", place);
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: " + seen), HasSubstr("error: rank 0: " + seen)));
   }
 }
 
