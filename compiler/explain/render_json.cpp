@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/explain/explain.h"
-#include "compiler/plan/outside_arenas.h"
+#include "compiler/ops/outside_arenas.h"
 
 namespace shardc {
 
@@ -28,7 +28,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.5";
+  json["format_version"] = "1.6";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumMeshAxes; ++i) {
@@ -62,11 +62,13 @@ auto RenderReportJson(const Report& report) -> std::string {
   for (int i = 0; i < NumArenas; ++i) {
     memory["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
   }
-  const OutsideArenas outside;
-  memory["outside_arenas_bytes"] = OutsideArenasOf(plan).value;
-  memory["outside_arenas"] = {{"host_bytes", (outside.files + outside.host).value},
-                              {"rank_bytes", outside.rank.value},
-                              {"thread_bytes", outside.thread.value}};
+  const OutsideArenas outside = OutsideArenasOf(plan);
+  memory["outside_arenas_bytes"] = outside.all().value;
+  memory["outside_arenas"] = {{"host_bytes", outside.host().value},
+                              {"plan_bytes", outside.plan.value},
+                              {"rank_bytes", outside.rank().value},
+                              {"threads_bytes", outside.threads.value},
+                              {"thread_bytes", OutsideArenas::ProductThread.value}};
 
   json["communication"] = Json::array();
   for (const Communication& row : report.step_communication) {

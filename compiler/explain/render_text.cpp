@@ -4,7 +4,7 @@
 
 #include "compiler/explain/explain.h"
 #include "compiler/explain/table.h"
-#include "compiler/plan/outside_arenas.h"
+#include "compiler/ops/outside_arenas.h"
 
 namespace shardc {
 
@@ -47,6 +47,18 @@ auto Counted(int64_t n, std::string_view noun) -> std::string {
 
 auto BytesCell(Bytes bytes) -> std::string { return Grouped(bytes.value) + " B"; }
 
+auto OutsideText(const Plan& plan) -> std::string {
+  const OutsideArenas outside = OutsideArenasOf(plan);
+  const std::string threads = outside.threads > Bytes{} ? fmt::format(", {} of it for run.threads = {}",
+                                                                      FormatMemory(outside.threads), plan.run.threads)
+                                                        : "";
+  return fmt::format(
+      "  outside the arenas, about: {} per host for the program, its libraries and the plan, {} per rank{}; {} where "
+      "one host has {}\n",
+      FormatMemory(outside.host()), FormatMemory(outside.rank()), threads, FormatMemory(outside.all()),
+      outside.num_ranks == 1 ? "the one rank" : fmt::format("all {}", Counted(outside.num_ranks, "rank")));
+}
+
 auto MemoryText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   std::string out = fmt::format("memory per rank, at the peak: {} in section {}\n  at op {}: {}\n",
@@ -83,9 +95,7 @@ auto MemoryText(const Report& report) -> std::string {
   }
   arenas.Row(row("total", report.reserved));
   out += "  reserved, by arena:\n" + arenas.Text();
-  const OutsideArenas outside;
-  return out + fmt::format("  outside the arenas, about: {} per host for the program and its libraries, {} per rank\n",
-                           FormatMemory(outside.files + outside.host), FormatMemory(outside.rank));
+  return out + OutsideText(plan);
 }
 
 auto CommunicationText(const Report& report) -> std::string {

@@ -30,6 +30,11 @@ constexpr int64_t GemmTaskRows = 1024;
 /// into the same few sets of the cache.
 constexpr auto GemmRowStride(int64_t terms) -> int64_t { return RoundUp(terms, 32) + 32; }
 
+/// Rows of c, or columns, that one call of a library that takes whole operands computes at least: it packs the other
+/// operand anew in each.
+constexpr int64_t LeastStretch = 256;
+constexpr int64_t MostStretches = 8;
+
 /// c (m x n) = op(a) op(b), with op(a) m x k and op(b) k x n.
 struct GemmProblem {
   int64_t m = 0;
@@ -44,6 +49,14 @@ struct GemmProblem {
 
 /// Requires: the operands have dims.
 auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem;
+
+/// The longer side of c in stretches, cut by the sizes alone: a library's sums may differ in bits with the size of c.
+constexpr auto StretchOf(const GemmProblem& problem) -> int64_t {
+  return RoundUp(std::max(LeastStretch, CeilDiv(std::max(problem.m, problem.n), MostStretches)), 16);
+}
+constexpr auto NumStretches(const GemmProblem& problem) -> int64_t {
+  return CeilDiv(std::max(problem.m, problem.n), StretchOf(problem));
+}
 
 struct GemmCut {
   /// c^T = op(b)^T op(a)^T is computed, and its sums are transposed on their way into c: of the rest, rows, columns, a

@@ -1,4 +1,5 @@
-// How many threads a rank computes with.
+// How many threads a rank may compute with; it starts those of them that its plan has work for
+// (compiler/ops/usable_threads.h).
 #pragma once
 
 #include <algorithm>

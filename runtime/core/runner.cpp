@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "compiler/base/stopwatch.h"
-#include "compiler/plan/outside_arenas.h"
+#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/usable_threads.h"
 #include "compiler/plan/text.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/agree_on_plan.h"
@@ -46,7 +47,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   const Stopwatch watch;
   std::unique_ptr<RankRunner> runner(new RankRunner(context));
   const Plan& plan = *context.plan;
-  SetComputeThreads(NumComputeThreads(plan));
+  SetComputeThreads(UsableThreadsOf(plan, NumComputeThreads(plan)).all);
 
   RETURN_IF_ERROR(AgreeOnPlan(*context.comm, plan));
   if (plan.run.guard) {
@@ -325,7 +326,7 @@ auto RankRunner::Report() -> Status {
     progress_->Finish();
     Say(MemoryText(context_.rank, *context_.arenas, guard_.get()));
     Say(*sent);
-    const Bytes outside = OutsideArenas{}.Of(plan_.mesh.num_ranks(), NumComputeThreads(plan_));
+    const Bytes outside = OutsideArenasOf(plan_, NumComputeThreads(plan_)).all();
     Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");
   }
   // The launcher's memory and that of each rank are one sum as long as all of them live.

@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "compiler/plan/outside_arenas.h"
 #include "runtime/checkpoint/lease.h"
 #include "runtime/comm/host_communicator.h"
 #include "runtime/comm/host_group.h"
 #include "runtime/core/compute_threads.h"
+#include "runtime/launch/needed_memory.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/available_memory.h"
 #include "runtime/record/run_directory.h"
@@ -106,10 +106,7 @@ static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOp
   job.group = *std::move(group);
   // Judging a plan takes several times the memory that it has, which each rank would inherit.
   GiveBackFreedMemory();
-  const int64_t num_ranks = plan.mesh.num_ranks();
-  const OutsideUse outside{.planned = OutsideArenas{}.Of(num_ranks, NumComputeThreads(plan)),
-                           .taken = MeasureResident()};
-  RETURN_IF_ERROR(CheckFits(plan.arena_bytes, num_ranks, outside, MeasureAvailableMemory()));
+  RETURN_IF_ERROR(CheckPlanFits(plan, OutsideArenasOf(plan, NumComputeThreads(plan))));
   auto arenas = SharedArenas::Create(plan.arena_bytes, plan.mesh.num_ranks());
   if (!arenas) {
     return arenas.error();

@@ -1,11 +1,15 @@
 // shardc-run: runs a plan on the ranks of this host.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/base/exit_code_text.h"
@@ -21,12 +25,25 @@
 
 namespace shardc {
 
+/// A text that `shardc run` left in memory takes room for as long as any process has it open.
+static auto CloseTextInMemory(std::string_view path) -> void {
+  constexpr std::string_view Open = "/proc/self/fd/";
+  int descriptor = -1;
+  if (path.starts_with(Open)) {
+    std::from_chars(path.data() + Open.size(), path.data() + path.size(), descriptor);
+  }
+  if (descriptor > STDERR_FILENO) {
+    close(descriptor);
+  }
+}
+
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   // One byte more than a plan may have, and not what /dev/zero holds.
   const auto text = ReadFile(path, MaxPlanBytes + 1);
   if (!text) {
     return Fail(text.error().code, "cannot read the plan {}: {}", path, text.error().message);
   }
+  CloseTextInMemory(path);
   return ReadRunnablePlan(path, *text);
 }
 
@@ -50,6 +67,7 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
     if (!text) {
       return Fail(text.error().code, "cannot read the recipe {}: {}", recipe_path, text.error().message);
     }
+    CloseTextInMemory(recipe_path);
     options.request.recipe = *std::move(text);
   }
   options.request.torch_version = TorchVersion();

@@ -125,8 +125,8 @@ auto GroupLimitText(const std::string& root) -> std::string {
              : fmt::format("control group {} has a limit of {}", least->path, FormatMemory(Bytes{least->limit}));
 }
 
-auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available)
-    -> Status {
+auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available,
+               const std::string& remedy) -> Status {
   const int64_t of_all = sizes[static_cast<size_t>(Arena::Gathered)];
   const int64_t of_one = std::accumulate(sizes.begin(), sizes.end(), -of_all);
   const Bytes taken = std::min(outside.taken, outside.planned);
@@ -136,11 +136,11 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& out
     const double arenas = static_cast<double>(of_one) * static_cast<double>(num_ranks) + static_cast<double>(of_all);
     constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
     return Fail(ExitCode::DoesNotFit,
-                "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), the program and its libraries about {} "
-                "outside of them, of which the launcher has {} already, and {} is {}; a smaller batch.micro (with more "
-                "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much",
+                "the plan's arenas take {:.2f} GiB ({} on each of {} ranks), the program, its libraries and the plan "
+                "itself about {} "
+                "outside of them, of which the launcher has {} already, and {} is {}; {}",
                 arenas / GiB, FormatMemory(Bytes{of_one}), num_ranks, FormatMemory(outside.planned),
-                FormatMemory(taken), FormatMemory(available.bytes), available.limit);
+                FormatMemory(taken), FormatMemory(available.bytes), available.limit, remedy);
   }
   return Success{};
 }

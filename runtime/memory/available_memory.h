@@ -29,9 +29,10 @@ struct OutsideUse {
   Bytes taken;
 };
 
-/// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks and the bytes available.
-auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available)
-    -> Status;
+/// Errors: ExitCode::DoesNotFit with the bytes planned for all ranks, the bytes available, and `remedy`: what makes the
+/// plan need less.
+auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& outside, const AvailableMemory& available,
+               const std::string& remedy) -> Status;
 
 /// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks; pages of
 /// peers that it read, too. 0 where the

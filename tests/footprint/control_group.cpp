@@ -10,7 +10,7 @@
 #include <numeric>
 #include <optional>
 
-#include "compiler/plan/outside_arenas.h"
+#include "compiler/ops/outside_arenas.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -97,7 +97,7 @@ TEST(ControlGroup, WhatFitsByArenasAloneIsRefused) {
   const int64_t arenas = ArenaBytes(plan);
   ASSERT_GE(arenas, 100 * MiB);
   // The arenas fit beside what the launcher has by then, 130 MiB at most; what the ranks take beside them does not.
-  const int64_t outside = OutsideArenasOf(plan).value;
+  const int64_t outside = OutsideArenasOf(plan).all().value;
   for (const auto& [limit, status] : {std::pair{arenas + outside / 3, 4}, std::pair{arenas + outside * 11 / 10, 0}}) {
     auto group = ControlGroup::Create(limit);
     if (!group) {
@@ -109,6 +109,37 @@ TEST(ControlGroup, WhatFitsByArenasAloneIsRefused) {
       EXPECT_THAT(outcome.err, HasSubstr(fmt::format("({} on each of 2 ranks)", FormatMemory(Bytes{arenas / 2}))));
       EXPECT_THAT(outcome.err, HasSubstr(fmt::format("about {} outside of them", FormatMemory(Bytes{outside}))));
       EXPECT_THAT(outcome.err, HasSubstr(fmt::format("is left in control group {};", group->path())));
+    }
+  }
+}
+
+// Most of what these ranks have beside their arenas is the plan: its lists, and the bound calls of each.
+TEST(ControlGroup, WhatStartsIsNotKilled) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own memory grows with what is touched";
+#endif
+  const Training training(
+      {"mesh.dp=4", "batch.micro=1", "model.layers=300", "train.steps=2", "train.eval_every=0", "checkpoint.every=0"});
+  const Plan plan = training.Compile();
+  const int64_t outside = OutsideArenasOf(plan).all().value;
+  const int64_t needed = ArenaBytes(plan) + outside;
+  int number = 0;
+  for (const int64_t limit :
+       {needed - outside * 2 / 3, needed - outside / 4, needed + 4 * MiB, needed + 40 * MiB, needed + 100 * MiB}) {
+    auto group = ControlGroup::Create(limit);
+    if (!group) {
+      GTEST_SKIP() << "no memory control group can be made";
+    }
+    // Not in memory, where the group would have it too.
+    const std::string run_dir = fmt::format("{}/control-group-{}-{}", SHARDC_BINARY_DIR, getpid(), number++);
+    const Outcome outcome = RunProcess(training.Command("run", {"--run-dir", run_dir}), group->Options());
+    std::filesystem::remove_all(run_dir);
+    // What the group has of its own (page tables, files that are open) may be a little too much at the edge.
+    EXPECT_THAT(outcome.status, testing::AnyOf(0, 4)) << limit - needed << "\n" << outcome.err;
+    if (limit < needed - outside / 2) {
+      EXPECT_EQ(outcome.status, 4) << outcome.err;
+    } else if (limit >= needed + 40 * MiB) {
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
     }
   }
 }

@@ -1,12 +1,13 @@
 // What a job takes outside of its arenas is what explain says and the start check counts, by the kernel's own figures
 // (PSS): within a tenth but for pages of files, which the kernel maps and drops as it sees fit. In a program of its
 // own, which neither maps LibTorch nor runs beside another test that does: pages that strangers map too count in part.
-#include "compiler/plan/outside_arenas.h"
+#include "compiler/ops/outside_arenas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "compiler/base/processor.h"
@@ -42,6 +43,9 @@ auto Devices() -> Sets {
 const Sets Wide{"model.hidden=512", "model.heads=8", "model.ffn=1536",
                 "model.layers=4",   "model.seq=256", "train.steps=2"};
 
+/// Products that are cut into a few parts, vectors into some dozens.
+const Sets Square{"model.hidden=256", "model.heads=4", "model.ffn=704", "model.seq=256", "mesh.dp=1"};
+
 TEST(OutsideArenas, MeasuredWithinATenth) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer's own memory grows with what is touched";
@@ -55,20 +59,30 @@ TEST(OutsideArenas, MeasuredWithinATenth) {
       {"replicate 2", {"mesh.replicate=2", "mesh.dp=1"}},
       {"wide, dp 2", Wide},
       {"2 threads", {"mesh.dp=1", "run.threads=2"}},
+      {"many threads: 8", {"run.threads=8"}},
+      {"many threads: 1024", {"run.threads=1024"}},
+      {"many threads: 1024 in bf16", {"run.threads=1024", "precision.compute=\"bf16\""}},
+      {"dp 2, 32 blocks", {"model.layers=32"}},
+      {"dp 1, 128 blocks", {"model.layers=128", "mesh.dp=1"}},
+      {"dp 2, 128 blocks", {"model.layers=128"}},
+      {"dp 4, 400 blocks", {"model.layers=400", "mesh.dp=4"}},
   };
   for (const std::string& device : Devices()) {
     for (const auto& [name, sets] : plans) {
+      if (name.ends_with("blocks") && device != Devices().front()) {
+        continue;
+      }
       const Training training({"train.steps=4", "train.eval_every=0", device});
-      Sets all = name.starts_with("wide") ? Wide : Sets{};
+      Sets all = name.starts_with("wide") ? Wide : name.starts_with("many") ? Square : Sets{};
       all.insert(all.end(), sets.begin(), sets.end());
-      const Outcome outcome = training.Run("run", all);
+      const Outcome outcome = Process(training.RunCommand("run", all)).Wait(Seconds{240});
       ASSERT_EQ(outcome.status, 0) << outcome.err;
       const JobMemory memory = JobMemoryOf(outcome.err);
       ASSERT_GT(memory.outside, 0) << outcome.err;
       EXPECT_EQ(memory.proportional, memory.arenas + memory.outside);
-      EXPECT_EQ(memory.planned_outside, OutsideArenasOf(training.Compile(all)).value) << name;
+      EXPECT_EQ(memory.planned_outside, OutsideArenasOf(training.Compile(all)).all().value) << name;
       const int64_t own = memory.outside - memory.files;
-      const int64_t planned_files = OutsideArenas{}.files.value;
+      const int64_t planned_files = OutsideArenas::Files.value;
       const int64_t planned_own = memory.planned_outside - planned_files;
       EXPECT_LE(std::abs(own - planned_own), planned_own / 10)
           << name << ", " << device << ": measured " << own << " B, planned " << planned_own;
@@ -84,14 +98,30 @@ TEST(OutsideArenas, MeasuredWithinATenth) {
 }
 
 TEST(OutsideArenas, ExplainSaysTheSame) {
-  const Training training;
-  const Outcome outcome = RunProcess(training.Command("plan", {"--explain"}));
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out,
-              testing::HasSubstr(fmt::format(
-                  "  outside the arenas, about: {} per host for the program and its libraries, {} per "
-                  "rank\n",
-                  FormatMemory(OutsideArenas{}.files + OutsideArenas{}.host), FormatMemory(OutsideArenas{}.rank))));
+  for (const Sets& sets : {Sets{}, Sets{"model.layers=32", "mesh.dp=4"}, Sets{"run.threads=8", "model.seq=256"}}) {
+    const Training training(sets);
+    const OutsideArenas outside = OutsideArenasOf(training.Compile());
+    const Outcome text = RunProcess(training.Command("plan", {"--explain"}));
+    ASSERT_EQ(text.status, 0) << text.err;
+    const std::string threads = !sets.empty() && sets.front() == "run.threads=8"
+                                    ? fmt::format(", {} of it for run.threads = 8", FormatMemory(outside.threads))
+                                    : "";
+    EXPECT_EQ(threads.empty(), outside.threads == Bytes{});
+    EXPECT_THAT(text.out, testing::HasSubstr(fmt::format(
+                              "  outside the arenas, about: {} per host for the program, its libraries and the "
+                              "plan, {} per rank{}; {} where one host has all {} ranks\n",
+                              FormatMemory(outside.host()), FormatMemory(outside.rank()), threads,
+                              FormatMemory(outside.all()), outside.num_ranks)));
+    const Outcome json = RunProcess(training.Command("plan", {"--explain", "--format", "json"}));
+    ASSERT_EQ(json.status, 0) << json.err;
+    const auto memory = nlohmann::json::parse(json.out).at("memory");
+    const auto& parts = memory.at("outside_arenas");
+    EXPECT_EQ(memory.at("outside_arenas_bytes"), outside.all().value);
+    EXPECT_EQ(parts.at("host_bytes"), outside.host().value);
+    EXPECT_EQ(parts.at("plan_bytes"), outside.plan.value);
+    EXPECT_EQ(parts.at("rank_bytes"), outside.rank().value);
+    EXPECT_EQ(parts.at("threads_bytes"), outside.threads.value);
+  }
 }
 
 }  // namespace

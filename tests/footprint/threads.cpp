@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "compiler/base/processor.h"
+#include "compiler/ops/usable_threads.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -36,10 +37,11 @@ auto NumThreadsOf(pid_t pid) -> int64_t {
 }
 
 /// The most threads that the rank of a run of one rank had.
-auto MostThreads(const std::function<void()>& before_exec) -> int64_t {
-  const Training training({"mesh.dp=1", "run.threads=0", "train.steps=10", "train.eval_every=0"});
-  Process process(training.RunCommand("run", SlowSteps()),
-                  {.folder = {}, .environment = {}, .before_exec = before_exec});
+auto MostThreads(const std::function<void()>& before_exec, const Sets& sets = {"run.threads=0"}) -> int64_t {
+  const Training training({"mesh.dp=1", "train.steps=10", "train.eval_every=0"});
+  Sets all = SlowSteps();
+  all.insert(all.end(), sets.begin(), sets.end());
+  Process process(training.RunCommand("run", all), {.folder = {}, .environment = {}, .before_exec = before_exec});
   const auto ranks = process.AwaitChildren(1);
   CHECK(ranks.size() == 1);
   int64_t most = 0;
@@ -61,6 +63,23 @@ TEST(Threads, FollowTheMaskOfTheJob) {
   const int64_t with_one_core = MostThreads(KeepOneCore);
   // One that keeps the lease of the checkpoints, on each.
   EXPECT_EQ(MostThreads({}), with_one_core + cores - 1);
+}
+
+// Some threads more would each take memory, and find no work.
+TEST(Threads, NoMoreThanThePlanHasWorkFor) {
+  constexpr int64_t Asked = 500;
+  const Training training({"mesh.dp=1", "train.steps=10", "train.eval_every=0"});
+  for (const char* device : {"cpu", "cpu-portable"}) {
+    const Sets sets{fmt::format("run.threads={}", Asked), fmt::format("run.device=\"{}\"", device)};
+    Sets all = SlowSteps();
+    all.insert(all.end(), sets.begin(), sets.end());
+    const UsableThreads usable = UsableThreadsOf(training.Compile(all), Asked);
+    EXPECT_LT(usable.all, Asked / 2);
+    const int64_t most = MostThreads({}, sets);
+    // The one that keeps the lease.
+    EXPECT_LE(most, usable.all + 1) << device;
+    EXPECT_GE(most, usable.products + 1) << device;
+  }
 }
 
 }  // namespace

@@ -203,24 +203,24 @@ TEST(AvailableMemory, CheckFitsNamesAllNumbers) {
   const AvailableMemory available{.bytes = Bytes{200 * MiB}, .limit = "available on this host"};
   const ArenaSizes sizes{40 * MiB, 5 * MiB, 5 * MiB, 0, 0};
   const OutsideUse outside{.planned = Bytes{150 * MiB}, .taken = Bytes{130 * MiB}};
-  EXPECT_TRUE(CheckFits(sizes, 3, outside, available).ok());
-  const Status status = CheckFits(sizes, 4, outside, available);
+  EXPECT_TRUE(CheckFits(sizes, 3, outside, available, "buy more").ok());
+  const Status status = CheckFits(sizes, 4, outside, available, "buy more");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ExitCode::DoesNotFit);
   EXPECT_EQ(
       status.error().message,
-      "the plan's arenas take 0.20 GiB (50.0 MiB on each of 4 ranks), the program and its libraries about 150 MiB "
-      "outside of them, of which the launcher has 130 MiB already, and 200 MiB is available on this host; "
-      "a smaller batch.micro (with more batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan "
-      "--explain` says how much");
+      "the plan's arenas take 0.20 GiB (50.0 MiB on each of 4 ranks), the program, its libraries and the plan itself "
+      "about 150 MiB outside of them, of which the launcher has 130 MiB already, and 200 MiB is available on this "
+      "host; "
+      "buy more");
   // A launcher that has more than all of it.
-  EXPECT_TRUE(CheckFits(sizes, 4, {.planned = Bytes{150 * MiB}, .taken = Bytes{900 * MiB}}, available).ok());
+  EXPECT_TRUE(CheckFits(sizes, 4, {.planned = Bytes{150 * MiB}, .taken = Bytes{900 * MiB}}, available, "").ok());
   // No room for what lies outside alone.
-  EXPECT_FALSE(CheckFits({}, 1, {.planned = Bytes{201 * MiB}, .taken = {}}, available).ok());
-  EXPECT_TRUE(CheckFits({}, 1, {.planned = Bytes{200 * MiB}, .taken = {}}, available).ok());
+  EXPECT_FALSE(CheckFits({}, 1, {.planned = Bytes{201 * MiB}, .taken = {}}, available, "").ok());
+  EXPECT_TRUE(CheckFits({}, 1, {.planned = Bytes{200 * MiB}, .taken = {}}, available, "").ok());
   // Products beyond 64 bits.
   const ArenaSizes huge{std::numeric_limits<int64_t>::max() / 2, 0, 0, 0, 0};
-  EXPECT_FALSE(CheckFits(huge, 1024, outside, available).ok());
+  EXPECT_FALSE(CheckFits(huge, 1024, outside, available, "").ok());
 }
 
 TEST(AvailableMemory, OfThisProcess) {

@@ -334,16 +334,11 @@ auto PrepareBlocks(const GemmPath& path, const GemmShape& shape, const T* a, con
   });
 }
 
-/// Rows of c, or columns, that one call of MKL computes at least: it packs the other operand anew in each.
-constexpr int64_t LeastStretch = 256;
-constexpr int64_t MostStretches = 8;
-
-/// The longer side of c in stretches, cut by the sizes alone: MKL's sums may differ in bits with the size of its c.
 auto SgemmInStretches(const GemmShape& shape, const float* a, const float* b, float* c) -> void {
   const bool cuts_rows = shape.problem.m >= shape.problem.n;
   const int64_t size = cuts_rows ? shape.problem.m : shape.problem.n;
-  const int64_t stretch = RoundUp(std::max(LeastStretch, CeilDiv(size, MostStretches)), 16);
-  ParallelTasks(CeilDiv(size, stretch), ComputeThreads(), [&](int64_t, Tasks& tasks) {
+  const int64_t stretch = StretchOf(shape.problem);
+  ParallelTasks(NumStretches(shape.problem), ComputeThreads(), [&](int64_t, Tasks& tasks) {
     for (int64_t i = tasks.Next(); i >= 0; i = tasks.Next()) {
       const int64_t begin = i * stretch;
       GemmShape part = shape;
@@ -357,14 +352,14 @@ auto SgemmInStretches(const GemmShape& shape, const float* a, const float* b, fl
   });
 }
 
-/// MKL's buffers of each thread.
+/// MKL's buffers of each thread that can have a stretch.
 auto PrepareSgemm(const GemmShape& shape, const float* a, const float* b) -> void {
   GemmShape part = shape;
   part.problem.m = std::min(LeastStretch, shape.problem.m);
   part.problem.n = std::min(LeastStretch, shape.problem.n);
   part.stride_c = part.problem.n;
   part.adds = false;
-  OnEachThread(ComputeThreads(), [&](int64_t, int64_t) {
+  OnEachThread(NumStretches(shape.problem), [&](int64_t, int64_t) {
     const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.problem.m * part.stride_c));
     Sgemm(part, a, b, sums.get());
   });

@@ -6,23 +6,13 @@
 #include <cstdint>
 
 #include "compiler/base/units.h"
+#include "compiler/ops/usable_threads.h"
 #include "runtime/kernels/cpu/thread_pool.h"
 
 namespace shardc {
 
 /// As SetComputeThreads left it; 1 before.
 auto ComputeThreads() -> int64_t;
-
-/// Elements that make it worth to wake one more thread, for loops of a few operations an element.
-constexpr int64_t ElementsPerThread = 32768;
-
-/// Rows of `columns` elements that one thread takes at least.
-constexpr auto RowsPerThread(int64_t columns) -> int64_t {
-  return CeilDiv(ElementsPerThread, std::max<int64_t>(columns, 1));
-}
-
-/// Columns that one thread takes at least where each takes a stretch of every row: a few lines of cache.
-constexpr int64_t LeastColumns = 128;
 
 /// Ranges that a loop is cut into for each thread: what another thread can take over when one is kept from its core.
 constexpr int64_t RangesPerThread = 4;

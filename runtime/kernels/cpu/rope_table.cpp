@@ -14,8 +14,7 @@ auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
   return [table = Resolve<float>(binder, op.table), positions = shape[0], half = shape[2],
           frequencies = RotaryFrequencies(*frequency, shape[2])](const Moment& moment) -> Status {
     float* const rows = table.At(moment);
-    // A sine takes as long as dozens of plain operations.
-    ParallelRanges(positions, CeilDiv(RowsPerThread(half), 32), [&](int64_t begin, int64_t end) {
+    ParallelRanges(positions, SinesPerThread(half), [&](int64_t begin, int64_t end) {
       for (int64_t s = begin; s < end; ++s) {
         WriteRotaryRow(frequencies, s, rows + s * 2 * half);
       }
