@@ -31,11 +31,11 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["format_version"] = "1.6";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
-  for (int i = 0; i < NumMeshAxes; ++i) {
-    json["mesh"][std::string(ToText(static_cast<Axis>(i)))] = plan.mesh.sizes[static_cast<size_t>(i)];
-  }
-  if (plan.mesh.dp_inner > 1) {
-    json["mesh"][std::string(ToText(Axis::DpInner))] = plan.mesh.dp_inner;
+  for (int i = 0; i < NumAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    if (WholeOf(axis) == axis || plan.mesh.size(axis) > 1) {
+      json["mesh"][std::string(ToText(axis))] = plan.mesh.size(axis);
+    }
   }
   json["parameters"] = {{"total", report.parameters_total},
                         {"trainable", report.parameters_trainable},

@@ -17,8 +17,11 @@ auto MeshText(const Mesh& mesh) -> std::string {
     if (mesh.size(axis) > 1) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", ToText(axis), mesh.size(axis));
     }
-    if (axis == Axis::Dp && mesh.dp_inner > 1) {
-      text += fmt::format(" = {} x dp_inner {}", mesh.size(axis) / mesh.dp_inner, mesh.dp_inner);
+    for (int p = NumMeshAxes; p < NumAxes; ++p) {
+      const auto part = static_cast<Axis>(p);
+      if (WholeOf(part) == axis && mesh.size(part) > 1) {
+        text += fmt::format(" = {} x {} {}", mesh.size(axis) / mesh.size(part), ToText(part), mesh.size(part));
+      }
     }
   }
   return text.empty() ? "1 rank" : fmt::format("{} ({} ranks)", text, mesh.num_ranks());

@@ -1,5 +1,7 @@
 #include "compiler/mesh/mesh.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace shardc {
@@ -25,7 +27,7 @@ auto AxisSetFromText(std::string_view text) -> ErrorOr<AxisSet> {
     const std::string_view word = text.substr(0, plus);
     const auto axis = FromText<Axis>(word);
     if (!axis) {
-      return Fail(ExitCode::Usage, "no axis `{}`; axes are replicate, dp, tp and dp_inner", word);
+      return Fail(ExitCode::Usage, "no axis `{}`; axes are {}", word, fmt::join(EnumNames<Axis>::names, ", "));
     }
     axes = axes | AxisSet::Of(*axis);
     if (plus == std::string_view::npos) {
@@ -35,83 +37,37 @@ auto AxisSetFromText(std::string_view text) -> ErrorOr<AxisSet> {
   }
 }
 
-auto Mesh::size(AxisSet axes) const -> int64_t {
-  const AxisSet spread = Spread(*this, axes);
-  int64_t product = 1;
+auto WithRelated(AxisSet axes) -> AxisSet {
+  AxisSet related = axes;
   for (int i = 0; i < NumAxes; ++i) {
     const auto axis = static_cast<Axis>(i);
-    product *= spread.Has(axis) ? size(axis) : 1;
+    const AxisSet both = AxisSet::Of(axis) | AxisSet::Of(WholeOf(axis));
+    related = (related & both) == AxisSet{} ? related : related | both;
   }
-  return product;
+  return related;
 }
 
 auto Mesh::CoordinatesOf(int64_t rank) const -> Coordinates {
   CHECK(rank >= 0 && rank < num_ranks(), "rank {} of {}", rank, num_ranks());
-  const int64_t dp = rank / sizes[2] % sizes[1];
-  return {rank / (sizes[1] * sizes[2]), dp, rank % sizes[2], dp % dp_inner};
-}
-
-auto Mesh::RankOf(const Coordinates& coordinates) const -> int64_t {
-  return (coordinates[0] * sizes[1] + coordinates[1]) * sizes[2] + coordinates[2];
+  return Grid().CoordinatesOf(rank);
 }
 
 auto Mesh::IndexIn(AxisSet axes, int64_t rank) const -> int64_t {
-  const Coordinates own = CoordinatesOf(rank);
-  const AxisSet spread = Spread(*this, axes);
-  int64_t index = 0;
-  for (const Axis axis : {Axis::Replicate, Axis::Dp, Axis::DpInner, Axis::Tp}) {
-    if (spread.Has(axis)) {
-      index = index * size(axis) + own[static_cast<size_t>(axis)];
-    }
-  }
-  return index;
-}
-
-/// The coordinates along dp of a group: all of them, those of one group of dp_inner, or one.
-static auto DpRange(const Mesh& mesh, AxisSet axes, int64_t dp) -> Interval {
-  const int64_t size = axes.Has(Axis::Dp) ? mesh.size(Axis::Dp) : axes.Has(Axis::DpInner) ? mesh.dp_inner : 1;
-  return {dp / size * size, dp / size * size + size};
+  CHECK(rank >= 0 && rank < num_ranks(), "rank {} of {}", rank, num_ranks());
+  return Grid().IndexIn(axes.bits, rank);
 }
 
 auto Mesh::Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t> {
-  const Coordinates own = CoordinatesOf(rank);
-  const auto range = [&](Axis axis) {
-    const int64_t at = own[static_cast<size_t>(axis)];
-    return axes.Has(axis) ? Interval{0, size(axis)} : Interval{at, at + 1};
-  };
-  const Interval replicate = range(Axis::Replicate);
-  const Interval dp = DpRange(*this, axes, own[static_cast<size_t>(Axis::Dp)]);
-  const Interval tp = range(Axis::Tp);
-  std::vector<int64_t> ranks;
-  ranks.reserve(static_cast<size_t>(size(axes)));
-  for (int64_t r = replicate.begin; r < replicate.end; ++r) {
-    for (int64_t d = dp.begin; d < dp.end; ++d) {
-      for (int64_t t = tp.begin; t < tp.end; ++t) {
-        ranks.push_back(RankOf({r, d, t}));
-      }
-    }
-  }
-  return ranks;
+  CHECK(rank >= 0 && rank < num_ranks(), "rank {} of {}", rank, num_ranks());
+  return Grid().Group(axes.bits, rank);
 }
 
 auto Mesh::GroupNumber(AxisSet axes, int64_t rank) const -> int64_t {
-  const Coordinates own = CoordinatesOf(rank);
-  const int64_t dp_size = DpRange(*this, axes, 0).size();
-  int64_t number = axes.Has(Axis::Replicate) ? 0 : own[0];
-  number = number * (sizes[1] / dp_size) + own[1] / dp_size;
-  return axes.Has(Axis::Tp) ? number : number * sizes[2] + own[2];
+  CHECK(rank >= 0 && rank < num_ranks(), "rank {} of {}", rank, num_ranks());
+  return Grid().GroupNumber(axes.bits, rank);
 }
 
-auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet {
-  AxisSet spread;
-  for (int i = 0; i < NumAxes; ++i) {
-    const auto axis = static_cast<Axis>(i);
-    if (axes.Has(axis) && mesh.size(axis) > 1) {
-      spread = spread | AxisSet::Of(axis);
-    }
-  }
-  return axes.Has(Axis::Dp) ? spread.Without(AxisSet::Of(Axis::DpInner)) : spread;
-}
+auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet { return {static_cast<uint8_t>(mesh.Grid().Spread(axes.bits))}; }
 
 auto Intersect(const Interval& a, const Interval& b) -> Interval {
   return {std::max(a.begin, b.begin), std::max(std::max(a.begin, b.begin), std::min(a.end, b.end))};

@@ -55,9 +55,7 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
 
 auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                     PlanRule constraint) -> bool {
-  // Ranks that differ along dp differ along dp_inner, and the other way round.
-  const AxisSet parts_of_dp = AxisSet::Of(Axis::Dp) | AxisSet::Of(Axis::DpInner);
-  const AxisSet differ = axes.Without(parts_of_dp) == axes ? axes : axes | parts_of_dp;
+  const AxisSet differ = WithRelated(axes);
   const RankExpr& offset = plan.values[value].offset;
   bool is_one = true;
   for (size_t i = 0; i < NumAxes; ++i) {

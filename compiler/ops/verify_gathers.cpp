@@ -100,11 +100,11 @@ class GatherVerifier {
     const SubVector& sub_vector = plan_.sub_vectors[whole->second];
     RankExpr place;
     place.axis[static_cast<size_t>(Axis::DpInner)] = part.bytes().value;
-    if (part.offset != place || part.num_elements() * plan_.mesh.dp_inner != sub_vector.length) {
+    if (part.offset != place || part.num_elements() * plan_.mesh.size(Axis::DpInner) != sub_vector.length) {
       findings_.AddOp(section, index, "kept-slice"_rule,
                       "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
                       part.num_elements(), ToText(part.offset), NameOf(whole->second), sub_vector.length,
-                      plan_.mesh.dp_inner);
+                      plan_.mesh.size(Axis::DpInner));
       return;
     }
     kept_[plan_.values[copy.to].buffer] = {

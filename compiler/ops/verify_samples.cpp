@@ -67,7 +67,7 @@ class SampleVerifier {
 
  private:
   /// Ranks that read samples of their own.
-  auto Replicas() const -> int64_t { return plan_.mesh.size(Axis::Replicate) * plan_.mesh.size(Axis::Dp); }
+  auto Replicas() const -> int64_t { return plan_.mesh.size(AxesSharing(Shared::Samples)); }
 
   auto Section(SectionKind section, const Loads& loads) -> void {
     if (plan_.section(section).ops.empty()) {
@@ -109,10 +109,15 @@ class SampleVerifier {
   /// How many samples the ranks and passes read, each once. None where they leave some out or read some twice.
   auto Tile(SectionKind section, const Loads::Load& load) -> std::optional<int64_t> {
     const RankExpr& sample = *load.samples.sample;
-    if (sample.axis[static_cast<size_t>(Axis::Tp)] != 0 && plan_.mesh.size(Axis::Tp) > 1) {
-      findings_.AddOp(section, load.index, "sample-by-tp"_rule,
-                      "the ranks along tp, which share each matrix, read other samples: {}", ToText(sample));
-      return std::nullopt;
+    const AxisSet axes = AxesSharing(Shared::Samples);
+    for (size_t i = 0; i < NumMeshAxes; ++i) {
+      const auto axis = static_cast<Axis>(i);
+      if (!axes.Has(axis) && sample.axis[i] != 0 && plan_.mesh.size(axis) > 1) {
+        findings_.AddOp(section, load.index, "sample-by-tp"_rule,
+                        "the ranks along {}, which share no samples, read other ones: {}", ToText(axis),
+                        ToText(sample));
+        return std::nullopt;
+      }
     }
     std::vector<std::pair<int64_t, int64_t>> digits;
     const auto add = [&](int64_t factor, int64_t size) {
@@ -120,22 +125,27 @@ class SampleVerifier {
         digits.emplace_back(factor, size);
       }
     };
-    add(sample.axis[static_cast<size_t>(Axis::Replicate)], plan_.mesh.size(Axis::Replicate));
-    add(sample.axis[static_cast<size_t>(Axis::Dp)], plan_.mesh.size(Axis::Dp));
+    for (size_t i = 0; i < NumMeshAxes; ++i) {
+      if (axes.Has(static_cast<Axis>(i))) {
+        add(sample.axis[i], plan_.mesh.sizes[i]);
+      }
+    }
     add(sample.repeat, load.count);
     std::ranges::sort(digits);
     int64_t expected = plan_.run.micro_batch;
-    // A coordinate along dp_inner is no digit of its own: it follows from that along dp.
-    bool tiles = sample.base == 0 && !sample.clamp && !sample.equals &&
-                 (sample.axis[static_cast<size_t>(Axis::DpInner)] == 0 || plan_.mesh.size(Axis::DpInner) == 1);
+    bool tiles = sample.base == 0 && !sample.clamp && !sample.equals;
+    for (size_t i = NumMeshAxes; i < NumAxes; ++i) {
+      // A coordinate along a part is no digit of its own: it follows from that along its whole.
+      tiles = tiles && (sample.axis[i] == 0 || plan_.mesh.size(static_cast<Axis>(i)) == 1);
+    }
     for (const auto& [factor, size] : digits) {
       tiles = tiles && factor == expected && !__builtin_mul_overflow(expected, size, &expected);
     }
     if (!tiles) {
       findings_.AddOp(section, load.index, "sample-tiles"_rule,
-                      "reads {} samples from {} on; over the ranks of replicate and dp and the {} passes that is not "
+                      "reads {} samples from {} on; over the ranks of {} and the {} passes that is not "
                       "each of the first {} once",
-                      plan_.run.micro_batch, ToText(sample), load.count, SamplesOf(load));
+                      plan_.run.micro_batch, ToText(sample), ToText(axes), load.count, SamplesOf(load));
       return std::nullopt;
     }
     return expected;

@@ -110,10 +110,14 @@ auto StructureVerifier::Header() -> bool {
       return false;
     }
   }
-  if (plan_.mesh.dp_inner < 1 || plan_.mesh.size(Axis::Dp) % plan_.mesh.dp_inner != 0) {
-    findings_.Add("mesh-size"_rule, "dp_inner is {}, which does not divide dp = {}", plan_.mesh.dp_inner,
-                  plan_.mesh.size(Axis::Dp));
-    return false;
+  for (int i = NumMeshAxes; i < NumAxes; ++i) {
+    const auto part = static_cast<Axis>(i);
+    const int64_t size = plan_.mesh.size(part);
+    if (size < 1 || plan_.mesh.size(WholeOf(part)) % size != 0) {
+      findings_.Add("mesh-size"_rule, "{} is {}, which does not divide {} = {}", ToText(part), size,
+                    ToText(WholeOf(part)), plan_.mesh.size(WholeOf(part)));
+      return false;
+    }
   }
   size_t ops = 0;
   for (const Section& section : plan_.sections) {

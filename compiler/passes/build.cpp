@@ -150,15 +150,17 @@ auto PlanBuilder::Constants() -> void {
 }
 
 auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
-  const int64_t replicas = plan_.mesh.size(Axis::Replicate) * plan_.mesh.size(Axis::Dp);
+  // An axis of one rank has the one coordinate 0: left out, so that the text says only what matters.
+  const AxisSet axes = Spread(plan_.mesh, AxesSharing(Shared::Samples));
   RankExpr sample;
-  sample.axis[static_cast<size_t>(Axis::Replicate)] = batch_.micro * plan_.mesh.size(Axis::Dp);
-  sample.axis[static_cast<size_t>(Axis::Dp)] = batch_.micro;
-  for (size_t i = 0; i < NumMeshAxes; ++i) {
-    // An axis of one rank has the one coordinate 0: left out, so that the text says only what matters.
-    sample.axis[i] = plan_.mesh.sizes[i] > 1 ? sample.axis[i] : 0;
+  int64_t stretch = batch_.micro;
+  for (size_t i = NumMeshAxes; i-- > 0;) {
+    if (axes.Has(static_cast<Axis>(i))) {
+      sample.axis[i] = stretch;
+      stretch *= plan_.mesh.sizes[i];
+    }
   }
-  sample.repeat = replicas * batch_.micro;
+  sample.repeat = stretch;
   sample.step = per_step;
   return sample;
 }
@@ -346,7 +348,7 @@ auto PlanBuilder::Step() -> void {
 }
 
 auto PlanBuilder::Eval() -> void {
-  const int64_t replicas = plan_.mesh.size(Axis::Replicate) * plan_.mesh.size(Axis::Dp);
+  const int64_t replicas = plan_.mesh.size(AxesSharing(Shared::Samples));
   const int64_t samples = (plan_.data.eval_tokens - 1) / sizes_.seq * static_cast<int64_t>(plan_.data.sources.size());
   if (plan_.data.eval_tokens == 0 || samples == 0) {
     return;

@@ -22,8 +22,7 @@ namespace {
 
 class Placer {
  public:
-  explicit Placer(Plan* plan)
-      : plan_(*plan), axes_(Spread(plan->mesh, AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp))) {}
+  explicit Placer(Plan* plan) : plan_(*plan), axes_(Spread(plan->mesh, AxesSharing(Shared::Samples))) {}
 
   auto Run(Section& section) -> void {
     std::vector<Op> ops;

@@ -22,8 +22,11 @@ auto RunDirOf(const Recipe& recipe) -> std::string { return Resolved(recipe, "ru
 auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
-  plan.mesh.sizes = {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp};
-  plan.mesh.dp_inner = recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1;
+  plan.mesh.sizes = {
+#define AXIS(Name, name, ...) *recipe.mesh.name,
+#include "schemas/axes.def"
+  };
+  plan.mesh.set_size(Axis::DpInner, recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1);
   plan.device = *recipe.run.device;
   plan.kernels = *recipe.run.kernels;
   plan.model = {{"family", sizes.family},

@@ -110,7 +110,7 @@ static auto StreamOf(const OpBody& body, const Plan& plan) -> Stream {
       if (!PeersRead(body, plan)) {
         return Stream::Compute;
       }
-      return *AttributeOf<AxisSet>(body, "axes") == AxisSet::Of(Axis::Tp) ? Stream::Tp : Stream::Dp;
+      return StreamOf(*AttributeOf<AxisSet>(body, "axes"));
   }
   return Stream::Compute;
 }

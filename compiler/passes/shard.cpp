@@ -176,7 +176,7 @@ auto Sharder::Gather(SubVectorId id, std::optional<ValueId> kept, std::vector<Op
 auto Sharder::Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector<Op>& ops) -> ValueId {
   const SubVector& sub_vector = plan_.sub_vectors[id];
   const std::string name = NameOf(plan_, sub_vector);
-  const ValueType type{sub_vector.compute, {sub_vector.length / plan_.mesh.dp_inner}};
+  const ValueType type{sub_vector.compute, {sub_vector.length / plan_.mesh.size(Axis::DpInner)}};
   Emitter emitter(&plan_, &ops, PassKind::Shard);
   emitter.set_phase(last_use.phase);
   emitter.set_layer(last_use.layer);
@@ -217,7 +217,7 @@ auto Sharder::GatherParameters(Section& section) -> void {
           continue;
         }
         std::optional<ValueId> kept;
-        if (again && plan_.mesh.dp_inner > 1) {
+        if (again && plan_.mesh.size(Axis::DpInner) > 1) {
           const size_t last_use = found->second.last_use;
           kept = Keep(id, found->second.full, ops[last_use], copies[last_use]);
         }

@@ -55,11 +55,11 @@ class JsonPrinter {
     Json root;
     root["version"] = Plan::Version;
     Json& mesh = root["mesh"];
-    for (int i = 0; i < NumMeshAxes; ++i) {
-      mesh[std::string(ToText(static_cast<Axis>(i)))] = plan_.mesh.sizes[static_cast<size_t>(i)];
-    }
-    if (plan_.mesh.dp_inner > 1) {
-      mesh[std::string(ToText(Axis::DpInner))] = plan_.mesh.dp_inner;
+    for (int i = 0; i < NumAxes; ++i) {
+      const auto axis = static_cast<Axis>(i);
+      if (WholeOf(axis) == axis || plan_.mesh.size(axis) > 1) {
+        mesh[std::string(ToText(axis))] = plan_.mesh.size(axis);
+      }
     }
     root["device"] = ToText(plan_.device);
     root["kernels"] = ToText(plan_.kernels);

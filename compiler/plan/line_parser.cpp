@@ -87,7 +87,7 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
       return Reject(word.column, "`{}` stands where a mesh such as 1 or dp:2,tp:4 belongs", Shortened(word.value()));
     }
     seen = seen | AxisSet::Of(*axis);
-    (*axis == Axis::DpInner ? mesh.dp_inner : mesh.sizes[static_cast<size_t>(*axis)]) = size;
+    mesh.set_size(*axis, size);
     if (part.size() == text.size()) {
       return true;
     }

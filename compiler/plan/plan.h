@@ -97,7 +97,7 @@ struct SubVector {
   bool tp_replicated = false;
   /// In elements, padding included.
   int64_t length = 0;
-  AxisSet axes = AxisSet::Of(Axis::Dp);
+  AxisSet axes = AxesSharing(Shared::State);
   std::vector<Segment> segments;
   /// The owned slices of the state.
   ValueId shard;

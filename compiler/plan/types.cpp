@@ -14,6 +14,20 @@ auto NumElements(const Dims& shape) -> int64_t {
 
 auto ToText(const Dims& shape) -> std::string { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
+auto StreamOf(AxisSet axes) -> Stream {
+  constexpr std::array<Stream, NumMeshAxes> Streams{
+#define AXIS(Name, name, stream, ...) Stream::stream,
+#include "schemas/axes.def"
+  };
+  const AxisSet related = WithRelated(axes);
+  for (size_t i = 0; i < NumMeshAxes; ++i) {
+    if (related.Has(static_cast<Axis>(i))) {
+      return Streams[i];
+    }
+  }
+  return Streams.front();
+}
+
 auto ToText(const Placements& placements) -> std::string {
   std::string text;
   for (int i = 0; i < NumAxes; ++i) {

@@ -149,13 +149,28 @@ class ValueRole {
   int32_t index_ = -1;
 };
 
-/// FIFO queues of a device. The CPU runs the list in order whatever its streams.
-enum class Stream : uint8_t { Compute, Dp, Tp, Copy, Host };
-constexpr int NumStreams = 5;
+/// FIFO queues of a device: those of collectives are rows of schemas/axes.def. The CPU runs the list in order whatever
+/// its streams.
+enum class Stream : uint8_t {
+  Compute,
+#define STREAM(Name, name) Name,
+#include "schemas/axes.def"
+  Copy,
+  Host
+};
+constexpr int NumStreams = 3
+#define STREAM(Name, name) +1
+#include "schemas/axes.def"
+    ;
 template <>
 struct EnumNames<Stream> {
-  static constexpr std::array<std::string_view, NumStreams> names{"compute", "dp", "tp", "copy", "host"};
+  static constexpr std::array<std::string_view, NumStreams> names{"compute",
+#define STREAM(Name, name) #name,
+#include "schemas/axes.def"
+                                                                  "copy", "host"};
 };
+/// The stream of collectives over these axes: that of the first of them; of none, that of the first axis.
+auto StreamOf(AxisSet axes) -> Stream;
 
 enum class Phase : uint8_t { None, Forward, Backward, Recompute };
 template <>

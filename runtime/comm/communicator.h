@@ -38,7 +38,7 @@ struct Traffic {
 
 /// Of each kind of collective, by AxisSet::bits.
 struct TrafficTable {
-  std::array<std::array<Traffic, 1U << NumAxes>, CountOf<CollectiveKind>()> rows{};
+  std::array<ByAxisSet<Traffic>, CountOf<CollectiveKind>()> rows{};
 
   auto At(CollectiveKind kind, AxisSet axes) -> Traffic& { return rows[static_cast<size_t>(kind)][axes.bits]; }
 };

@@ -52,9 +52,9 @@ class HostCommunicator final : public Communicator {
   std::vector<std::array<std::byte*, NumArenas>> peers_;
   WaitOptions options_;
   /// By AxisSet::bits.
-  std::array<Group, 1U << NumAxes> groups_;
+  ByAxisSet<Group> groups_;
   /// By Group::axes_index: which of the two slots comes next.
-  std::array<int, 1U << NumAxes> turns_{};
+  ByAxisSet<int> turns_{};
   /// Where the group's operands of the collective under way lie; has room for all ranks, so that a step allocates
   /// nothing.
   std::vector<const std::byte*> sources_;

@@ -129,8 +129,8 @@ class HostGroup {
   const Plan* plan_;
   bool spin_ = false;
   /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1.
-  std::array<int64_t, 1U << NumAxes> first_barrier_{};
-  std::array<int64_t, 1U << NumAxes> axes_index_{};
+  ByAxisSet<int64_t> first_barrier_{};
+  ByAxisSet<int64_t> axes_index_{};
   size_t num_barriers_ = 0;
   size_t num_axes_sets_ = 0;
 

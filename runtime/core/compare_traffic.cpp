@@ -29,7 +29,7 @@ static auto Figures(const Traffic& traffic) -> std::string {
 template <class Function>
 static auto ForEachRow(const Function& function) -> void {
   for (size_t kind = 0; kind < CountOf<CollectiveKind>(); ++kind) {
-    for (uint8_t bits = 0; bits < 1U << NumAxes; ++bits) {
+    for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
       function(static_cast<CollectiveKind>(kind), AxisSet{bits});
     }
   }

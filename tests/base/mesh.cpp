@@ -17,9 +17,9 @@ constexpr Mesh Meshes[] = {
     {.sizes = {2, 3, 1}},
     {.sizes = {1, 2, 2}},
     {.sizes = {2, 3, 4}},
-    {.sizes = {1, 4, 1}, .dp_inner = 2},
-    {.sizes = {1, 4, 1}, .dp_inner = 4},
-    {.sizes = {2, 6, 3}, .dp_inner = 3},
+    {.sizes = {1, 4, 1}, .parts = {2}},
+    {.sizes = {1, 4, 1}, .parts = {4}},
+    {.sizes = {2, 6, 3}, .parts = {3}},
 };
 
 constexpr AxisSet Sets[] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
@@ -67,7 +67,7 @@ TEST(Mesh, GroupCases) {
 
 TEST(Mesh, PartsOfDp) {
   // Ranks of the first replica, by coordinates along dp and tp: (0, 0) 0, (0, 1) 1, (1, 0) 2, ...
-  const Mesh mesh{.sizes = {2, 6, 2}, .dp_inner = 3};
+  const Mesh mesh{.sizes = {2, 6, 2}, .parts = {3}};
   EXPECT_EQ(mesh.num_ranks(), 24);
   EXPECT_EQ(mesh.CoordinatesOf(9), (Coordinates{0, 4, 1, 1}));
   const GroupCase cases[] = {
@@ -99,7 +99,7 @@ TEST(Mesh, SlicesOfDpLieInThoseOfItsParts) {
         kept = part.end;
       }
       EXPECT_EQ(kept, length);
-      EXPECT_EQ(mesh.IndexIn(DpInner, rank), mesh.IndexIn(dp, rank) % mesh.dp_inner);
+      EXPECT_EQ(mesh.IndexIn(DpInner, rank), mesh.IndexIn(dp, rank) % mesh.size(Axis::DpInner));
     }
   }
 }
@@ -127,6 +127,24 @@ TEST(Mesh, GroupsPartitionTheRanks) {
       EXPECT_TRUE(std::ranges::is_sorted(first_rank, {}, [](const auto& row) { return row.second; }));
     }
   }
+}
+
+TEST(Mesh, RowsSayWhatRanksShare) {
+  EXPECT_EQ(AxesSharing(Shared::Samples), AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp));
+  EXPECT_EQ(AxesSharing(Shared::State), AxisSet::Of(Axis::Dp));
+  EXPECT_EQ(AxesSharing(Shared::Matrices), AxisSet::Of(Axis::Tp));
+  for (int i = 0; i < NumMeshAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    EXPECT_EQ(WholeOf(axis), axis);
+    EXPECT_TRUE(AxisSet::All().Has(axis));
+  }
+  EXPECT_EQ(WholeOf(Axis::DpInner), Axis::Dp);
+  EXPECT_EQ(AxisSet::All().Without(DpInner), AxisSet::All());
+  const AxisSet dp = AxisSet::Of(Axis::Dp);
+  const AxisSet tp = AxisSet::Of(Axis::Tp);
+  EXPECT_EQ(WithRelated(dp), dp | DpInner);
+  EXPECT_EQ(WithRelated(DpInner | tp), dp | DpInner | tp);
+  EXPECT_EQ(WithRelated(tp), tp);
 }
 
 TEST(AxisSet, TextReadsBack) {

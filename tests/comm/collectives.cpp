@@ -284,7 +284,7 @@ struct Case {
 };
 
 /// Where dp is not cut, the sets with dp_inner are those without again.
-auto NumAxisSets(const Mesh& mesh) -> uint8_t { return mesh.dp_inner > 1 ? 1U << NumAxes : 1U << NumMeshAxes; }
+auto NumSets(const Mesh& mesh) -> uint8_t { return mesh.size(Axis::DpInner) > 1 ? NumAxisSets : 1U << NumMeshAxes; }
 
 class Collectives : public testing::TestWithParam<Case> {};
 
@@ -293,7 +293,7 @@ TEST_P(Collectives, EqualSerialSumsInRankOrder) {
   const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
     uint64_t round = 0;
     for (const int64_t count : {1, 1024, 1500}) {
-      for (uint8_t bits = 0; bits < NumAxisSets(comm.mesh()); ++bits) {
+      for (uint8_t bits = 0; bits < NumSets(comm.mesh()); ++bits) {
         for (uint64_t kind = 0; kind < NumKinds; ++kind) {
           RETURN_IF_TEXT(TryOne(world, comm, AxisSet{bits}, kind, ++round, count));
         }
@@ -312,7 +312,7 @@ TEST_P(Collectives, RandomOrderAndUnequalArrival) {
     std::mt19937_64 same(5);
     std::mt19937_64 own(static_cast<uint64_t>(comm.rank()));
     for (uint64_t round = 1; round <= 200; ++round) {
-      const AxisSet axes{static_cast<uint8_t>(same() % NumAxisSets(comm.mesh()))};
+      const AxisSet axes{static_cast<uint8_t>(same() % NumSets(comm.mesh()))};
       const uint64_t kind = same();
       const auto count = static_cast<int64_t>(1 + same() % 64);
       if (own() % 20 == 0) {
@@ -363,7 +363,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Case>& info) {
       const Mesh& mesh = info.param.mesh;
       return fmt::format("{}_{}x{}x{}{}", ToText(info.param.members), mesh.sizes[0], mesh.sizes[1], mesh.sizes[2],
-                         mesh.dp_inner == 1 ? "" : fmt::format("_of_{}", mesh.dp_inner));
+                         mesh.size(Axis::DpInner) == 1 ? "" : fmt::format("_of_{}", mesh.size(Axis::DpInner)));
     });
 
 }  // namespace

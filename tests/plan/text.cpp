@@ -46,7 +46,7 @@ TEST(PlanText, CompiledPlansRoundTripAndVerifyAfterEveryPass) {
 auto OddPlan() -> Plan {
   Plan plan;
   plan.mesh.sizes = {2, 1, 4};
-  plan.mesh.dp_inner = 3;
+  plan.mesh.set_size(Axis::DpInner, 3);
   plan.device = Device::CpuAvx512;
   plan.kernels = KernelSet::Reference;
   plan.model = {{"family", "a \"quoted\" one"}, {"layers", "2"}};
