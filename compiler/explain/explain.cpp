@@ -243,12 +243,12 @@ auto Explain(const Plan& plan) -> Report {
                             .kept_for_backward = false,
                             .kept_slice = {},
                             .trainable = sub_vector.trainable,
-                            .tp_replicated = sub_vector.tp_replicated});
+                            .is_whole = IsWhole(sub_vector, plan.mesh)});
   }
   AddGathers(plan, report.units);
   // One kind after another, so that what is alike is together.
   std::stable_sort(report.units.begin(), report.units.end(), [](const UnitUse& a, const UnitUse& b) {
-    return std::pair(!a.trainable, a.tp_replicated) < std::pair(!b.trainable, b.tp_replicated);
+    return std::pair(!a.trainable, a.is_whole) < std::pair(!b.trainable, b.is_whole);
   });
   const MemoryUse persistent = PersistentUse(plan);
   for (int i = 0; i < NumSections; ++i) {

@@ -58,7 +58,7 @@ struct UnitUse {
   /// The part of a freed vector that this rank holds until backward, which gathers it from a few ranks. 0: none.
   Bytes kept_slice;
   bool trainable = true;
-  bool tp_replicated = false;
+  bool is_whole = false;
 };
 
 /// Buffers of one kind that are alive at once in a step, at most: a ring of that depth would hold them.

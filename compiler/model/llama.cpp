@@ -18,9 +18,9 @@ static auto LlamaParameters(const ModelSizes& m) -> std::vector<ParameterSpec> {
     const auto add = [&](std::string_view name, Dims shape) {
       specs.push_back({fmt::format("{}{}.weight", LayerPrefix(layer), name), std::move(shape), layer});
     };
-    const auto add_projection = [&](std::string_view module, std::string_view projection, Dims shape, int64_t tp_dim) {
+    const auto add_projection = [&](std::string_view module, std::string_view projection, Dims shape, int64_t cut_dim) {
       add(fmt::format("{}.{}", module, projection), std::move(shape));
-      specs.back().tp_dim = tp_dim;
+      specs.back().cut_dim = cut_dim;
       specs.back().projection = projection;
     };
     add("input_layernorm", {m.hidden});

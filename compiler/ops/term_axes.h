@@ -12,7 +12,7 @@ inline auto SampleAxes(const Mesh& mesh) -> AxisSet {
 
 /// Ranks along these have different elements of the gradient of a sub-vector.
 inline auto SquaresAxes(const Mesh& mesh, const SubVector& sub_vector) -> AxisSet {
-  return Spread(mesh, sub_vector.tp_replicated ? sub_vector.axes : sub_vector.axes | AxisSet::Of(Axis::Tp));
+  return Spread(mesh, sub_vector.axes | sub_vector.cut);
 }
 
 }  // namespace shardc

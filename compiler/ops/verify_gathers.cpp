@@ -150,11 +150,9 @@ class GatherVerifier {
   auto IsParameterOf(const SubVector& sub_vector, const Value& value) const -> bool {
     return std::ranges::any_of(sub_vector.segments, [&](const Segment& segment) {
       const Parameter& parameter = plan_.parameters[segment.parameter];
-      const bool cut = plan_.mesh.size(Axis::Tp) > 1 && parameter.tp_dim >= 0;
-      const Placement over_tp = cut ? Placement::Shard(static_cast<int>(parameter.tp_dim)) : Placement{};
       return value.offset == RankExpr::Constant(segment.begin * SizeOf(value.dtype)) &&
              value.num_elements() == segment.end - segment.begin && value.role == ValueRole::Of(segment.parameter) &&
-             value.placement[static_cast<size_t>(Axis::Tp)] == over_tp;
+             AreAlikeOver(AxesSharing(Shared::Matrices), value.placement, parameter.placement);
     });
   }
 

@@ -94,10 +94,9 @@ auto StateVerifier::SegmentsOf(SubVectorId id, std::vector<int>& homes) -> void 
       findings_.Add("segment-size"_rule, "{} has {} elements on a rank, its segment {}", parameter.name, elements,
                     segment.end - segment.begin);
     }
-    if (const bool replicated = plan_.mesh.size(Axis::Tp) > 1 && parameter.tp_dim < 0;
-        replicated != sub_vector.tp_replicated) {
-      findings_.Add("tp-mismatch"_rule, "{} is {} over tp, {} is not", parameter.name,
-                    replicated ? "replicated" : "cut", NameOf(id));
+    if (const AxisSet cut = CutAxes(parameter, plan_.mesh); cut != sub_vector.cut) {
+      findings_.Add("tp-mismatch"_rule, "{} is cut over {}, {} over {}", parameter.name, ToText(cut), NameOf(id),
+                    ToText(sub_vector.cut));
     }
     if (parameter.dtype != StateTypeOf(plan_, sub_vector, StateRole::Parameter) ||
         (parameter.dtype != DType::F32 && parameter.dtype != DType::BF16)) {
@@ -277,7 +276,7 @@ auto StateVerifier::Step() -> void {
       } else {
         complete = written[static_cast<size_t>(gradient.buffer.index)];
       }
-      if (const AxisSet axes = LaterSumAxes(sub_vector, plan_.mesh); complete && axes != AxisSet{}) {
+      if (const AxisSet axes = CopyAxes(sub_vector, plan_.mesh); complete && axes != AxisSet{}) {
         complete = SummedOnce(all_reduced[gradient.buffer], *complete, axes, gradient);
       }
     }
@@ -285,7 +284,7 @@ auto StateVerifier::Step() -> void {
       findings_.Add(
           "unreduced-parameter"_rule, "the gradient of {} ({}) is not reduced over {}", NameOf(id),
           sub_vector.segments.empty() ? "no parameter" : plan_.parameters[sub_vector.segments[0].parameter].name,
-          ToText(sub_vector.axes | LaterSumAxes(sub_vector, plan_.mesh)));
+          ToText(sub_vector.axes | CopyAxes(sub_vector, plan_.mesh)));
     } else if (updates[index] == 1 && *complete > updated_at[index]) {
       findings_.AddOp(SectionKind::Step, *complete, "update-early"_rule,
                       "adds to the gradient of {} after op {} has used it", NameOf(id), updated_at[index]);

@@ -2,6 +2,7 @@
 // once and waited for later, names are not given twice, predicates are agreed by all ranks.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_set>
 
 #include "compiler/base/plan_limits.h"
@@ -9,6 +10,7 @@
 #include "compiler/expr/expr.h"
 #include "compiler/ops/verify_internal.h"
 #include "compiler/plan/init_rule.h"
+#include "compiler/plan/local_parameter.h"
 #include "compiler/plan/loops.h"
 
 namespace shardc {
@@ -96,10 +98,32 @@ class StructureVerifier {
     }
   }
 
+  auto HasSoundCut(const Parameter& parameter) const -> bool;
+
   const Plan& plan_;
   Findings& findings_;
   int64_t num_layers_ = 0;
 };
+
+/// Is it cut, if at all, along its rows or evenly along its columns, over axes whose ranks share each matrix?
+auto StructureVerifier::HasSoundCut(const Parameter& parameter) const -> bool {
+  const AxisSet sharing = Spread(plan_.mesh, AxesSharing(Shared::Matrices));
+  std::optional<size_t> cut;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    const Placement& placement = parameter.placement[i];
+    if (placement == Placement{}) {
+      continue;
+    }
+    const auto dim = static_cast<size_t>(placement.dim);
+    if (placement.kind != PlacementKind::Shard || !sharing.Has(static_cast<Axis>(i)) || (cut && *cut != dim)) {
+      return false;
+    }
+    cut = dim;
+  }
+  const size_t num_dims = parameter.shape.size();
+  const auto is_even = [&] { return parameter.shape[1] % plan_.mesh.size(CutAxes(parameter, plan_.mesh)) == 0; };
+  return !cut || (*cut < num_dims && (*cut == 0 || (num_dims == 2 && is_even())));
+}
 
 auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
@@ -228,12 +252,11 @@ auto StructureVerifier::Tables() -> void {
     if (!names.insert(parameter.name).second) {
       findings_.Add("duplicate-parameter"_rule, "two parameters are named {}", parameter.name);
     }
-    const auto num_dims = static_cast<int64_t>(parameter.shape.size());
-    if (parameter.tp_dim < -1 || parameter.tp_dim >= num_dims ||
-        (parameter.tp_dim > 0 && (num_dims != 2 || parameter.shape[1] % plan_.mesh.size(Axis::Tp) != 0))) {
+    if (!HasSoundCut(parameter)) {
       findings_.Add("parameter-cut"_rule,
-                    "{}{} is cut along dim {} over {} ranks of tp, expected rows, or columns that divide evenly",
-                    parameter.name, ToText(parameter.shape), parameter.tp_dim, plan_.mesh.size(Axis::Tp));
+                    "{}{} is placed as {}, expected rows, or columns that divide evenly, over ranks that share each "
+                    "matrix",
+                    parameter.name, ToText(parameter.shape), ToText(parameter.placement));
     }
     if (parameter.layer < -1 || parameter.layer >= MostLayers) {
       findings_.Add("layer-range"_rule, "{} is of layer {}", parameter.name, parameter.layer);

@@ -62,12 +62,17 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
 
   for (size_t s = 0; s < specs.size(); ++s) {
     const ParameterSpec& spec = specs[s];
+    Placements placement;
+    if (spec.cut_dim >= 0) {
+      PlaceOver(Spread(plan.mesh, AxesSharing(Shared::Matrices)), Placement::Shard(static_cast<int>(spec.cut_dim)),
+                placement);
+    }
     plan.parameters.Add({.name = spec.name,
                          .shape = spec.shape,
                          .dtype = DType::F32,
                          .layer = spec.layer,
                          .trainable = !frozen[s],
-                         .tp_dim = plan.mesh.size(Axis::Tp) > 1 ? spec.tp_dim : -1,
+                         .placement = placement,
                          .group = GroupId{group_of[s] == NoRule ? 0 : static_cast<int32_t>(group_of[s]) + 1},
                          .init = init_values[s].text,
                          .init_origin = init_values[s].origin});

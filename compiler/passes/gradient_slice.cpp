@@ -16,7 +16,7 @@ auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, s
 auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId {
   Plan& plan = emitter.plan();
   const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
-  PlaceOver(LaterSumAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(), plan.values[slice].placement);
+  PlaceOver(CopyAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(), plan.values[slice].placement);
   return slice;
 }
 

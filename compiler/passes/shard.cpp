@@ -73,7 +73,7 @@ class Sharder {
   auto Degree(const SubVector& sub_vector) const -> int64_t { return plan_.mesh.size(sub_vector.axes); }
   /// Is the gradient that backward writes one of several, over ranks or microbatches?
   auto IsSummed(const SubVector& sub_vector) const -> bool {
-    return Degree(sub_vector) > 1 || plan_.run.accumulate > 1 || LaterSumAxes(sub_vector, plan_.mesh) != AxisSet{};
+    return Degree(sub_vector) > 1 || plan_.run.accumulate > 1 || CopyAxes(sub_vector, plan_.mesh) != AxisSet{};
   }
   auto HomeOf(ParameterId id) const -> const ParameterHome& { return homes_[static_cast<size_t>(id.index)]; }
   /// The sub-vectors whose parameters an op reads.
@@ -241,10 +241,7 @@ auto Sharder::GatherParameters(Section& section) -> void {
         view->second = emitter.View(plan_.values[unit.full].buffer, RankExpr::Constant(home.begin * SizeOf(compute)),
                                     {compute, LocalShape(logical, plan_.mesh)}, logical.name);
         plan_.values[view->second].role = ValueRole::Of(parameter);
-        if (plan_.mesh.size(Axis::Tp) > 1 && logical.tp_dim >= 0) {
-          PlaceOver(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(logical.tp_dim)),
-                    plan_.values[view->second].placement);
-        }
+        plan_.values[view->second].placement = logical.placement;
       }
       value = view->second;
     });
@@ -283,7 +280,7 @@ auto Sharder::ReduceGradients(Section& section) -> void {
                                           NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
-    PlaceOver(Spread(plan_.mesh, sub_vector.axes) | LaterSumAxes(sub_vector, plan_.mesh), Placement::Partial(),
+    PlaceOver(Spread(plan_.mesh, sub_vector.axes) | CopyAxes(sub_vector, plan_.mesh), Placement::Partial(),
               plan_.values[vectors.back().full].placement);
     plan_.values[vectors.back().full].role = ValueRole::Of(id);
     vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;

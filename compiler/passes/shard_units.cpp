@@ -19,20 +19,20 @@ auto MakeUnits(Plan& plan, const std::vector<UnitChoice>& choices) -> std::vecto
     }
   }
 
-  // By unit, and whether it is trained and each coordinate of tp has the whole of it.
-  std::map<std::tuple<UnitId, bool, bool>, SubVectorId> sub_vectors;
+  // By unit, whether it is trained, and the axes that it is cut over.
+  std::map<std::tuple<UnitId, bool, uint8_t>, SubVectorId> sub_vectors;
   std::vector<ParameterHome> homes;
   for (const ParameterId id : plan.parameters.ids()) {
     const Parameter& parameter = plan.parameters[id];
-    const bool tp_replicated = plan.mesh.size(Axis::Tp) > 1 && parameter.tp_dim < 0;
-    const std::tuple key{units.at(id), parameter.trainable, tp_replicated};
+    const AxisSet cut = CutAxes(parameter, plan.mesh);
+    const std::tuple key{units.at(id), parameter.trainable, cut.bits};
     const auto [place, fresh] = sub_vectors.try_emplace(key);
     if (fresh) {
       SubVector sub_vector;
       sub_vector.unit = units.at(id);
       sub_vector.compute = computes.at(units.at(id));
       sub_vector.trainable = parameter.trainable;
-      sub_vector.tp_replicated = tp_replicated;
+      sub_vector.cut = cut;
       place->second = plan.sub_vectors.Add(std::move(sub_vector));
     }
     const SubVectorId home = place->second;

@@ -27,15 +27,15 @@ static auto SideBySide(Plan& plan, const std::vector<SubVectorId>& ids, Emitter&
 
 auto SumOverReplicas(Plan& plan, Section& section) -> void {
   Emitter emitter(&plan, &section.ops, PassKind::Shard);
-  std::vector<SubVectorId> tp_replicated;
+  std::vector<SubVectorId> whole_ones;
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     SubVector& sub_vector = plan.sub_vectors[id];
-    const AxisSet axes = LaterSumAxes(sub_vector, plan.mesh);
+    const AxisSet axes = CopyAxes(sub_vector, plan.mesh);
     if (!sub_vector.gradient.valid() || axes == AxisSet{}) {
       continue;
     }
-    if (sub_vector.tp_replicated) {
-      tp_replicated.push_back(id);
+    if (IsWhole(sub_vector, plan.mesh)) {
+      whole_ones.push_back(id);
       continue;
     }
     emitter.set_origin({0, "mesh.replicate"});
@@ -46,19 +46,18 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
     emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
     plan.sub_vectors[id].gradient = sum;
   }
-  if (tp_replicated.empty()) {
+  if (whole_ones.empty()) {
     return;
   }
   emitter.set_origin({0, "mesh.tp"});
-  const AxisSet axes = LaterSumAxes(plan.sub_vectors[tp_replicated.front()], plan.mesh);
-  const ValueId all = SideBySide(plan, tp_replicated, emitter);
+  const AxisSet axes = CopyAxes(plan.sub_vectors[whole_ones.front()], plan.mesh);
+  const ValueId all = SideBySide(plan, whole_ones, emitter);
   const ValueId sum = emitter.Alias(all, {DType::F32, plan.values[all].shape}, "gradients.replicated.whole");
   emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
-  Placements whole = plan.values[all].placement =
-      plan.values[plan.sub_vectors[tp_replicated.front()].gradient].placement;
+  Placements whole = plan.values[all].placement = plan.values[plan.sub_vectors[whole_ones.front()].gradient].placement;
   PlaceOver(axes, {}, whole);
   plan.values[sum].placement = whole;
-  for (const SubVectorId id : tp_replicated) {
+  for (const SubVectorId id : whole_ones) {
     const Value own = plan.values[plan.sub_vectors[id].gradient];
     const ValueId view = emitter.View(own.buffer, own.offset, {own.dtype, own.shape}, own.name + ".whole");
     plan.values[view].placement = whole;

@@ -24,8 +24,7 @@ auto CutParameters(Plan& plan) -> void {
     if (const ParameterId parameter_id = plan.values[id].role.parameter(); parameter_id.valid()) {
       const Parameter& parameter = plan.parameters[parameter_id];
       Resize(plan, id, LocalShape(parameter, plan.mesh));
-      plan.values[id].placement[static_cast<size_t>(Axis::Tp)] =
-          parameter.tp_dim < 0 ? Placement{} : Placement::Shard(static_cast<int>(parameter.tp_dim));
+      plan.values[id].placement = parameter.placement;
     }
   }
 }

@@ -6,7 +6,7 @@
 namespace shardc {
 
 /// Rewrites the forward ops of `step` and `eval`, built for whole matrices, to what one coordinate of tp computes, with
-/// the collectives that takes. Requires: mesh.tp > 1; the parameters' tp_dim are set.
+/// the collectives that takes. Requires: mesh.tp > 1; the parameters' placements are set.
 ///
 /// Residuals and norms are cut along the sequence. In front of a matrix cut along its rows (q, k, v, gate, up, head)
 /// the sequence is gathered; behind one cut along its columns (o, down), and behind the embedding, whose rows are dealt

@@ -52,28 +52,30 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     bad = next_bad;
     PlaceOver(SquaresAxes(plan.mesh, plan.sub_vectors[id]), Placement::Partial(), plan.values[sum].placement);
   };
-  const auto sum_over = [&](Axis axis) {
-    if (sum.valid() && plan.mesh.size(axis) > 1) {
-      const ValueId whole = emitter.Alias(sum, sum_type, axis == Axis::Dp ? "squares.whole" : "squares.over_tp");
+  const auto sum_over = [&](AxisSet sharing, const char* name) {
+    const AxisSet axes = Spread(plan.mesh, sharing);
+    if (sum.valid() && axes != AxisSet{}) {
+      const ValueId whole = emitter.Alias(sum, sum_type, name);
       Placements placement = plan.values[sum].placement;
-      PlaceOver(AxisSet::Of(axis), {}, placement);
+      PlaceOver(axes, {}, placement);
       plan.values[whole].placement = placement;
-      emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = AxisSet::Of(axis)});
+      emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes});
       sum = whole;
     }
   };
-  for (const bool tp_replicated : {false, true}) {
+  // What is cut comes first: its sum over the ranks that share each matrix has nothing else in it then.
+  for (const bool is_whole : {false, true}) {
     for (const SubVectorId id : plan.sub_vectors.ids()) {
-      if (plan.sub_vectors[id].trainable && plan.sub_vectors[id].tp_replicated == tp_replicated) {
+      if (plan.sub_vectors[id].trainable && IsWhole(plan.sub_vectors[id], plan.mesh) == is_whole) {
         add_squares(id);
       }
     }
-    if (!tp_replicated) {
-      sum_over(Axis::Tp);
+    if (!is_whole) {
+      sum_over(AxesSharing(Shared::Matrices), "squares.over_tp");
     }
   }
   // A replica holds a copy of its own of the state: the sum is complete without the others.
-  sum_over(Axis::Dp);
+  sum_over(AxesSharing(Shared::State), "squares.whole");
 
   emitter.set_origin(OriginOf(recipe.train.on_nonfinite, "train.on_nonfinite"));
   const ScalarId nonfinite = plan.ScalarOf(ScalarRole::NonFinite);

@@ -70,7 +70,6 @@ template <MaybeConst<Parameter> T, class Visitor>
 auto VisitLine(T& parameter, Visitor&& visitor) -> void {
   visitor.Default("layer", parameter.layer, int64_t{-1});
   visitor.Field("trainable", parameter.trainable);
-  visitor.Default("tp_dim", parameter.tp_dim, int64_t{-1});
   visitor.Default("group", parameter.group, GroupId{});
   visitor.Field("init", parameter.init);
 }
@@ -85,7 +84,7 @@ auto VisitLine(T& sub_vector, Visitor&& visitor) -> void {
   visitor.Default("unit", sub_vector.unit, UnitId{});
   visitor.Field("compute", sub_vector.compute);
   visitor.Field("trainable", sub_vector.trainable);
-  visitor.Field("tp_replicated", sub_vector.tp_replicated);
+  visitor.Default("cut", sub_vector.cut, AxisSet{});
   visitor.Field("length", sub_vector.length);
   visitor.Default("axes", sub_vector.axes, AxisSet{});
   visitor.Default("shard", sub_vector.shard, ValueId{});

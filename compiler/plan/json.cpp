@@ -135,6 +135,7 @@ class JsonPrinter {
     Json& parameters = root["parameters"] = Json::array();
     for (const Parameter& parameter : plan_.parameters) {
       Json item = {{"name", parameter.name}, {"dtype", ToText(parameter.dtype)}, {"shape", parameter.shape}};
+      item["placement"] = ToText(parameter.placement);
       item["init_origin"] = OriginJson(parameter.init_origin);
       parameters.push_back(Fields(parameter, std::move(item)));
     }

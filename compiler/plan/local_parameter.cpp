@@ -4,15 +4,27 @@
 
 namespace shardc {
 
-static auto IsCut(const Parameter& parameter, const Mesh& mesh) -> bool {
-  return parameter.tp_dim >= 0 && mesh.size(Axis::Tp) > 1;
+auto CutAxes(const Parameter& parameter, const Mesh& mesh) -> AxisSet {
+  return Spread(mesh, CutAxes(parameter.placement));
+}
+
+auto CutDim(const Parameter& parameter, const Mesh& mesh) -> std::optional<size_t> {
+  const AxisSet axes = CutAxes(parameter, mesh);
+  std::optional<size_t> cut;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    if (axes.Has(static_cast<Axis>(i))) {
+      const auto dim = static_cast<size_t>(parameter.placement[i].dim);
+      CHECK(!cut || *cut == dim, "{} is cut along dims {} and {}", parameter.name, *cut, dim);
+      cut = dim;
+    }
+  }
+  return cut;
 }
 
 auto LocalShape(const Parameter& parameter, const Mesh& mesh) -> Dims {
   Dims shape = parameter.shape;
-  if (IsCut(parameter, mesh)) {
-    int64_t& size = shape[static_cast<size_t>(parameter.tp_dim)];
-    size = CeilDiv(size, mesh.size(Axis::Tp));
+  if (const auto dim = CutDim(parameter, mesh)) {
+    shape[*dim] = CeilDiv(shape[*dim], mesh.size(CutAxes(parameter, mesh)));
   }
   return shape;
 }
@@ -27,39 +39,47 @@ struct Cut {
   int64_t room = 1;
   int64_t inner = 1;
 
-  /// Indices of the dim that there are at a coordinate.
-  auto Held(int64_t tp) const -> int64_t { return std::clamp<int64_t>(size - tp * room, 0, room); }
+  /// Of the ranks that share it the place of this one.
+  int64_t index = 0;
+
+  /// The first index of the dim that the rank holds, and how many it does.
+  auto First() const -> int64_t { return index * room; }
+  auto Held() const -> int64_t { return std::clamp<int64_t>(size - First(), 0, room); }
 };
 
-auto CutOf(const Parameter& parameter, const Mesh& mesh) -> Cut {
-  const auto dim = static_cast<size_t>(parameter.tp_dim);
+auto CutOf(const Parameter& parameter, const Mesh& mesh, size_t dim, int64_t rank) -> Cut {
+  const AxisSet axes = CutAxes(parameter, mesh);
+  const int64_t ranks = mesh.size(axes);
   CHECK(dim < parameter.shape.size(), "{}: dim {} of {} is cut", parameter.name, dim, ToText(parameter.shape));
-  Cut cut{.size = parameter.shape[dim], .room = CeilDiv(parameter.shape[dim], mesh.size(Axis::Tp))};
+  Cut cut{
+      .size = parameter.shape[dim], .room = CeilDiv(parameter.shape[dim], ranks), .index = mesh.IndexIn(axes, rank)};
   for (size_t i = 0; i < parameter.shape.size(); ++i) {
     (i < dim ? cut.outer : cut.inner) *= i == dim ? 1 : parameter.shape[i];
   }
   // Padding would stand between the elements then.
-  CHECK(cut.outer == 1 || cut.size % mesh.size(Axis::Tp) == 0, "{}: dim {} of {} is cut into {}", parameter.name, dim,
-        ToText(parameter.shape), mesh.size(Axis::Tp));
+  CHECK(cut.outer == 1 || cut.size % ranks == 0, "{}: dim {} of {} is cut into {}", parameter.name, dim,
+        ToText(parameter.shape), ranks);
   return cut;
 }
 
 }  // namespace
 
-auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t tp) -> int64_t {
-  if (!IsCut(parameter, mesh)) {
+auto LocalElements(const Parameter& parameter, const Mesh& mesh, int64_t rank) -> int64_t {
+  const auto dim = CutDim(parameter, mesh);
+  if (!dim) {
     return parameter.num_elements();
   }
-  const Cut cut = CutOf(parameter, mesh);
-  return cut.outer * cut.Held(tp) * cut.inner;
+  const Cut cut = CutOf(parameter, mesh, *dim, rank);
+  return cut.outer * cut.Held() * cut.inner;
 }
 
-auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Interval elements) -> BoxRange {
-  if (!IsCut(parameter, mesh)) {
+auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t rank, Interval elements) -> BoxRange {
+  const auto dim = CutDim(parameter, mesh);
+  if (!dim) {
     return BoxRange::Of(elements);
   }
-  const Cut cut = CutOf(parameter, mesh);
-  const int64_t first = tp * cut.room * cut.inner;
+  const Cut cut = CutOf(parameter, mesh, *dim, rank);
+  const int64_t first = cut.First() * cut.inner;
   if (cut.outer == 1) {
     return BoxRange::Of({first + elements.begin, first + elements.end});
   }
@@ -67,7 +87,7 @@ auto LogicalRange(const Parameter& parameter, const Mesh& mesh, int64_t tp, Inte
 }
 
 auto LogicalRange(const Plan& plan, const Segment& segment, Interval owned, int64_t rank) -> BoxRange {
-  return LogicalRange(plan.parameters[segment.parameter], plan.mesh, plan.mesh.IndexIn(AxisSet::Of(Axis::Tp), rank),
+  return LogicalRange(plan.parameters[segment.parameter], plan.mesh, rank,
                       {owned.begin - segment.begin, owned.end - segment.begin});
 }
 

@@ -217,7 +217,8 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
   if (word == "parameter") {
     Parameter parameter;
     const bool read = in_.TakeNewId(plan_.parameters) && in_.Take("name", parameter.name) &&
-                      in_.TakeTypeAndShape(parameter.dtype, parameter.shape) && in_.TakeItem(parameter);
+                      in_.TakeTypeAndShape(parameter.dtype, parameter.shape) &&
+                      in_.TakePlacement(parameter.placement) && in_.TakeItem(parameter);
     in_.TakeOrigin(parameter.init_origin, nullptr);
     plan_.parameters.Add(std::move(parameter));
     return read;

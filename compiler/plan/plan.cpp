@@ -65,9 +65,13 @@ auto VocabOf(const Plan& plan, HeadId head) -> int64_t {
   return head.valid() ? plan.heads[head].vocab : plan.data.vocab;
 }
 
+auto IsWhole(const SubVector& sub_vector, const Mesh& mesh) -> bool {
+  return (CopyAxes(sub_vector, mesh) & AxesSharing(Shared::Matrices)) != AxisSet{};
+}
+
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string {
   return plan.units[sub_vector.unit].name + (sub_vector.trainable ? "" : ".frozen") +
-         (sub_vector.tp_replicated ? ".replicated" : "");
+         (IsWhole(sub_vector, plan.mesh) ? ".replicated" : "");
 }
 
 auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
@@ -75,15 +79,13 @@ auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -
 }
 
 auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
-  const int64_t tp = plan.mesh.IndexIn(AxisSet::Of(Axis::Tp), rank);
-  const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, tp);
+  const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, rank);
   return Intersect({segment.begin, std::min(segment.end, segment.begin + elements)},
                    OwnedSliceOf(sub_vector, plan.mesh, rank));
 }
 
-auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
-  const AxisSet same = AxisSet::Of(Axis::Replicate) | (sub_vector.tp_replicated ? AxisSet::Of(Axis::Tp) : AxisSet{});
-  return Spread(mesh, same.Without(sub_vector.axes));
+auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
+  return Spread(mesh, AxisSet::All().Without(sub_vector.axes | sub_vector.cut));
 }
 
 namespace {

@@ -57,8 +57,9 @@ struct Parameter {
   /// Block index, or -1 outside the blocks.
   int64_t layer = -1;
   bool trainable = true;
-  /// The dim that is cut over tp (0 or 1), or -1 where each coordinate has the whole: see local_parameter.h.
-  int64_t tp_dim = -1;
+  /// Over the axes whose ranks share each matrix: Shard of the dim that is cut, or Replicate where each rank has the
+  /// whole. Over the others nothing is said: there the sub-vectors are cut. local_parameter.h says what a rank holds.
+  Placements placement;
   GroupId group;
   /// The init rule with everything known put in, as text of the expression language: "normal(0, 0.02)".
   std::string init;
@@ -88,13 +89,14 @@ struct Segment {
   friend auto operator==(const Segment&, const Segment&) -> bool = default;
 };
 
-/// The parameters of a unit that share (compute dtype, trainable, tp-replicated), one after another in one flat vector,
-/// padded to a multiple of degree * SubVectorAlignment; rank r of the axis owns the r-th equal slice.
+/// The parameters of a unit that share (compute dtype, trainable, axes that they are cut over), one after another in
+/// one flat vector, padded to a multiple of degree * SubVectorAlignment; rank r of the axis owns the r-th equal slice.
 struct SubVector {
   UnitId unit;
   DType compute = DType::F32;
   bool trainable = true;
-  bool tp_replicated = false;
+  /// The axes that each of its parameters is cut over: ranks along them have stretches of their own.
+  AxisSet cut;
   /// In elements, padding included.
   int64_t length = 0;
   AxisSet axes = AxesSharing(Shared::State);
@@ -354,13 +356,16 @@ auto SamplesPerStep(const Plan& plan) -> int64_t;
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
 /// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for the moments.
 auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType;
+/// Has each of the ranks that share each matrix the whole of its parameters?
+auto IsWhole(const SubVector& sub_vector, const Mesh& mesh) -> bool;
 /// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
 /// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector; without what is room only.
 auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
 /// The slice of a sub-vector that a rank owns.
 auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
-/// The axes over which the gradient of a sub-vector's slice is still to be summed when that over its own axes is done.
-auto LaterSumAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet;
+/// The axes along which ranks hold copies of a sub-vector's slices: over them its gradient is still to be summed when
+/// that over its own axes is done.
+auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet;
 
 }  // namespace shardc

@@ -225,8 +225,9 @@ class Printer {
     }
     for (const ParameterId id : plan_.parameters.ids()) {
       const Parameter& parameter = plan_.parameters[id];
-      out_ += fmt::format("parameter {} {} {}{}", FieldText(plan_, id), QuoteIfNeeded(parameter.name),
-                          ToText(parameter.dtype), ToText(parameter.shape));
+      const std::string placement = ToText(parameter.placement);
+      out_ += fmt::format("parameter {} {} {}{}{}{}", FieldText(plan_, id), QuoteIfNeeded(parameter.name),
+                          ToText(parameter.dtype), ToText(parameter.shape), placement.empty() ? "" : " ", placement);
       FinishLine(parameter, parameter.init_origin);
     }
     for (const UnitId id : plan_.units.ids()) {

@@ -103,6 +103,14 @@ inline auto AxesPlaced(const Placements& placements, Placement placement) -> Axi
   }
   return axes;
 }
+/// The axes over which a value is cut, along whatever dim.
+inline auto CutAxes(const Placements& placements) -> AxisSet {
+  AxisSet axes;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    axes = placements[i].kind == PlacementKind::Shard ? axes | AxisSet::Of(static_cast<Axis>(i)) : axes;
+  }
+  return axes;
+}
 /// Sets the placement over each of `axes`.
 inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
   for (size_t i = 0; i < NumAxes; ++i) {
@@ -110,6 +118,14 @@ inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements)
       placements[i] = placement;
     }
   }
+}
+/// Are two values placed alike over each of `axes`?
+inline auto AreAlikeOver(AxisSet axes, const Placements& a, const Placements& b) -> bool {
+  bool are_alike = true;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    are_alike = are_alike && (!axes.Has(static_cast<Axis>(i)) || a[i] == b[i]);
+  }
+  return are_alike;
 }
 /// "{dp: shard(0), tp: partial(sum)}"; replicated axes are left out, so all-replicate prints "".
 auto ToText(const Placements& placements) -> std::string;

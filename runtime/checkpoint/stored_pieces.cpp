@@ -5,7 +5,6 @@
 namespace shardc {
 
 auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
-  const Coordinates coordinates = plan.mesh.CoordinatesOf(rank);
   std::vector<StoredPiece> pieces;
   for (const Op& op : plan.section(SectionKind::Save).ops) {
     const auto* save = op.As<op::SaveShard>();
@@ -14,8 +13,7 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
     }
     const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
     // Of ranks that hold the same slice the first one stores it.
-    const auto is_first = [&](Axis axis) { return coordinates[static_cast<size_t>(axis)] == 0; };
-    if (!is_first(Axis::Replicate) || (sub_vector.tp_replicated && !is_first(Axis::Tp))) {
+    if (plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), rank) != 0) {
       continue;
     }
     for (const Segment& segment : sub_vector.segments) {

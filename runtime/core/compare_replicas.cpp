@@ -22,7 +22,7 @@ auto PartsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -
   const Plan& plan = binder.plan();
   std::vector<HeldPart> parts;
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    if (LaterSumAxes(sub_vector, plan.mesh) != axes) {
+    if (CopyAxes(sub_vector, plan.mesh) != axes) {
       continue;
     }
     const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
@@ -99,7 +99,7 @@ auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status
   const Plan& plan = binder.plan();
   std::vector<AxisSet> axes_of_copies;
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    const AxisSet axes = LaterSumAxes(sub_vector, plan.mesh);
+    const AxisSet axes = CopyAxes(sub_vector, plan.mesh);
     if (axes != AxisSet{} && std::ranges::find(axes_of_copies, axes) == axes_of_copies.end()) {
       axes_of_copies.push_back(axes);
     }

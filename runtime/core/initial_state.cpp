@@ -14,7 +14,7 @@ namespace {
 
 /// Does another rank that holds the same come before this one?
 auto IsCopy(const Plan& plan, const SubVector& sub_vector, int64_t rank) -> bool {
-  return plan.mesh.IndexIn(LaterSumAxes(sub_vector, plan.mesh), rank) > 0;
+  return plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), rank) > 0;
 }
 
 /// In pieces that a small collective takes.

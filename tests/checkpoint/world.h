@@ -131,16 +131,16 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
   struct Tensor {
     std::string name;
     Dims shape;
-    int64_t tp_dim = -1;
+    int64_t cut_dim = -1;
   };
-  const bool has_tp = mesh.size(Axis::Tp) > 1;
+  const AxisSet sharing = Spread(mesh, AxesSharing(Shared::Matrices));
   const auto add_unit = [&](const std::string& name, bool trainable, const std::vector<Tensor>& tensors) {
     const UnitId unit = plan.units.Add({.name = name});
-    for (const bool tp_replicated : {false, true}) {
+    for (const bool is_whole : {false, true}) {
       SubVector sub_vector;
       sub_vector.unit = unit;
       sub_vector.trainable = trainable;
-      sub_vector.tp_replicated = tp_replicated;
+      sub_vector.cut = is_whole ? AxisSet{} : sharing;
       sub_vector.shard = ValueId{0};
       if (trainable) {
         sub_vector.exp_avg = ValueId{0};
@@ -148,14 +148,16 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
       }
       int64_t end = 0;
       for (const Tensor& tensor : tensors) {
-        if (tp_replicated != (has_tp && tensor.tp_dim < 0)) {
+        if (is_whole != (sharing != AxisSet{} && tensor.cut_dim < 0)) {
           continue;
         }
+        Placements placement;
+        if (tensor.cut_dim >= 0) {
+          PlaceOver(sharing, Placement::Shard(static_cast<int>(tensor.cut_dim)), placement);
+        }
         const int64_t begin = RoundUp(end, SubVectorAlignment);
-        const ParameterId id = plan.parameters.Add({.name = tensor.name,
-                                                    .shape = tensor.shape,
-                                                    .trainable = trainable,
-                                                    .tp_dim = has_tp ? tensor.tp_dim : -1});
+        const ParameterId id = plan.parameters.Add(
+            {.name = tensor.name, .shape = tensor.shape, .trainable = trainable, .placement = placement});
         end = begin + NumElements(LocalShape(plan.parameters[id], mesh));
         sub_vector.segments.push_back({.begin = begin, .end = end, .parameter = id});
       }

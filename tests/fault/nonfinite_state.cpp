@@ -93,7 +93,7 @@ TEST(NonfiniteState, OfOneRankStopsTheSaveOfAll) {
     const Plan plan = training.Compile(test.sets);
     StateElement at{.role = test.role};
     for (const SubVector& sub_vector : plan.sub_vectors) {
-      if (!sub_vector.tp_replicated) {
+      if (!IsWhole(sub_vector, plan.mesh)) {
         const Parameter& last = plan.parameters[sub_vector.segments.back().parameter];
         at.parameter = last.name;
         at.element = last.num_elements() - 1;

@@ -83,11 +83,11 @@ TEST_P(Invariants, TheReportCountsParameters) {
     per_rank += plan.values[sub_vector.shard].num_elements();
     EXPECT_EQ(sub_vector.length, plan.values[sub_vector.shard].num_elements() * plan.mesh.size(sub_vector.axes));
     for (const Segment& segment : sub_vector.segments) {
-      // Of a parameter that is cut over tp, each coordinate has its own part.
+      // Of a parameter that is cut, each of the ranks that share it has its own part.
       const Parameter& parameter = plan.parameters[segment.parameter];
       int64_t elements = 0;
-      for (int64_t tp = 0; tp < (sub_vector.tp_replicated ? 1 : plan.mesh.size(Axis::Tp)); ++tp) {
-        elements += LocalElements(parameter, plan.mesh, tp);
+      for (const int64_t rank : plan.mesh.Group(sub_vector.cut, 0)) {
+        elements += LocalElements(parameter, plan.mesh, rank);
       }
       total += elements;
       trainable += sub_vector.trainable ? elements : 0;

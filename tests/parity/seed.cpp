@@ -249,7 +249,7 @@ class SeedParity : public testing::Test {
       }
       for (const SubVector& sub_vector : plan.sub_vectors) {
         // (Begin has compared the ranks that hold the same.)
-        if (plan.mesh.IndexIn(LaterSumAxes(sub_vector, plan.mesh), context.rank) > 0) {
+        if (plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), context.rank) > 0) {
           continue;
         }
         const View slice = (*runner)->ViewOf(sub_vector.shard);
@@ -317,7 +317,8 @@ TEST_F(SeedParity, ParametersAreThoseOfAProgramInPythonOnEveryMeshAndInBothTypes
       EXPECT_TRUE(SameBits(begun, expected));
       int64_t generated = 0;
       for (const Parameter& parameter : plan.parameters) {
-        const int64_t copies = plan.mesh.size(Axis::Replicate) * (parameter.tp_dim >= 0 ? 1 : plan.mesh.size(Axis::Tp));
+        const AxisSet parts = AxesSharing(Shared::State) | CutAxes(parameter, plan.mesh);
+        const int64_t copies = plan.mesh.size(AxisSet::All().Without(parts));
         generated += LoadedTensorOf(parameter) ? 0 : parameter.num_elements() * copies;
       }
       EXPECT_EQ(drawn, generated);

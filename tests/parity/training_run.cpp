@@ -195,10 +195,9 @@ class Trainer {
  private:
   /// Of ranks that hold the same, the last one's: a sum that only some of them have shows.
   auto Collect(RankRunner& runner, int64_t rank, ValueId SubVector::*member, NamedNumbers& tensors) const -> void {
-    const Coordinates at = plan_.mesh.CoordinatesOf(rank);
-    const auto is_last = [&](Axis axis) { return at[static_cast<size_t>(axis)] == plan_.mesh.size(axis) - 1; };
     for (const SubVector& sub_vector : plan_.sub_vectors) {
-      if (!is_last(Axis::Replicate) || (sub_vector.tp_replicated && !is_last(Axis::Tp))) {
+      const AxisSet copies = CopyAxes(sub_vector, plan_.mesh);
+      if (plan_.mesh.IndexIn(copies, rank) != plan_.mesh.size(copies) - 1) {
         continue;
       }
       // Frozen parameters have no gradients and moments.

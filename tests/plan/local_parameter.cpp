@@ -1,8 +1,9 @@
-// What the coordinates of tp hold of a parameter: every element lies at one place.
+// What ranks hold of a parameter: every element lies at one place.
 #include "compiler/plan/local_parameter.h"
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace shardc {
@@ -10,7 +11,7 @@ namespace {
 
 struct CutCase {
   Dims shape;
-  int64_t tp_dim = -1;
+  int64_t dim = -1;
   int64_t tp = 1;
   Dims local;
   /// Elements at each coordinate.
@@ -42,7 +43,9 @@ auto ParameterOf(const CutCase& row) -> Parameter {
   Parameter parameter;
   parameter.name = "w";
   parameter.shape = row.shape;
-  parameter.tp_dim = row.tp_dim;
+  if (row.dim >= 0) {
+    PlaceOver(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(row.dim)), parameter.placement);
+  }
   return parameter;
 }
 
@@ -53,6 +56,31 @@ TEST(LocalParameter, RoomAndElements) {
     EXPECT_EQ(LocalShape(parameter, mesh), row.local);
     for (int64_t tp = 0; tp < row.tp; ++tp) {
       EXPECT_EQ(LocalElements(parameter, mesh, tp), row.held[static_cast<size_t>(tp)]) << tp;
+    }
+  }
+}
+
+// Ranks that hold the same of a sub-vector are those along its copy axes, and no others.
+TEST(SubVector, CopyAxesJoinTheRanksThatHoldTheSame) {
+  for (const Mesh& mesh :
+       {Mesh{.sizes = {2, 3, 2}}, Mesh{.sizes = {1, 4, 1}, .parts = {2}}, Mesh{.sizes = {3, 1, 2}}}) {
+    const AxisSet sharing = Spread(mesh, AxesSharing(Shared::Matrices));
+    for (const AxisSet cut : {AxisSet{}, sharing}) {
+      const SubVector sub_vector{.cut = cut, .length = 12 * SubVectorAlignment};
+      const auto held = [&](int64_t rank) {
+        return std::pair(OwnedSliceOf(sub_vector, mesh, rank).begin, mesh.IndexIn(cut, rank));
+      };
+      const AxisSet copies = CopyAxes(sub_vector, mesh);
+      for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+        std::vector<int64_t> same;
+        for (int64_t other = 0; other < mesh.num_ranks(); ++other) {
+          if (held(other) == held(rank)) {
+            same.push_back(other);
+          }
+        }
+        EXPECT_EQ(mesh.Group(copies, rank), same) << ToText(copies) << " of " << rank;
+      }
+      EXPECT_EQ(IsWhole(sub_vector, mesh), sharing != AxisSet{} && cut == AxisSet{});
     }
   }
 }
@@ -90,7 +118,7 @@ TEST(LocalParameter, EveryElementLiesAtOnePlace) {
         }
       }
     }
-    const bool is_cut = row.tp_dim >= 0 && row.tp > 1;
+    const bool is_cut = row.dim >= 0 && row.tp > 1;
     for (size_t i = 0; i < times.size(); ++i) {
       EXPECT_EQ(times[i], is_cut ? 1 : row.tp) << i;
     }
@@ -100,7 +128,7 @@ TEST(LocalParameter, EveryElementLiesAtOnePlace) {
 // The place is the one that a look at row and column gives.
 TEST(LocalParameter, RowsAndColumnsAreThoseOfTheCoordinate) {
   for (const CutCase& row : CutCases) {
-    if (row.tp_dim < 0 || row.shape.size() != 2) {
+    if (row.dim < 0 || row.shape.size() != 2) {
       continue;
     }
     const Mesh mesh{.sizes = {1, 1, row.tp}};
@@ -110,8 +138,8 @@ TEST(LocalParameter, RowsAndColumnsAreThoseOfTheCoordinate) {
       for (size_t i = 0; i < all.size(); ++i) {
         const int64_t local_row = static_cast<int64_t>(i) / row.local[1];
         const int64_t local_column = static_cast<int64_t>(i) % row.local[1];
-        const int64_t r = local_row + (row.tp_dim == 0 ? tp * row.local[0] : 0);
-        const int64_t c = local_column + (row.tp_dim == 1 ? tp * row.local[1] : 0);
+        const int64_t r = local_row + (row.dim == 0 ? tp * row.local[0] : 0);
+        const int64_t c = local_column + (row.dim == 1 ? tp * row.local[1] : 0);
         EXPECT_EQ(all[i], r * row.shape[1] + c);
       }
     }
@@ -121,7 +149,7 @@ TEST(LocalParameter, RowsAndColumnsAreThoseOfTheCoordinate) {
 // The place is the one that a look at each index gives, whatever dim is cut.
 TEST(LocalParameter, IndicesAreThoseOfTheCoordinate) {
   for (const CutCase& row : CutCases) {
-    if (row.tp_dim < 0) {
+    if (row.dim < 0) {
       continue;
     }
     const Mesh mesh{.sizes = {1, 1, row.tp}};
@@ -135,11 +163,11 @@ TEST(LocalParameter, IndicesAreThoseOfTheCoordinate) {
         for (size_t dim = row.shape.size(); dim-- > 0;) {
           int64_t index = rest % row.local[dim];
           rest /= row.local[dim];
-          index += static_cast<int64_t>(dim) == row.tp_dim ? tp * row.local[dim] : 0;
+          index += static_cast<int64_t>(dim) == row.dim ? tp * row.local[dim] : 0;
           place += index * stride;
           stride *= row.shape[dim];
         }
-        EXPECT_EQ(all[i], place) << ToText(row.shape) << " " << row.tp_dim << " at " << i;
+        EXPECT_EQ(all[i], place) << ToText(row.shape) << " " << row.dim << " at " << i;
       }
     }
   }
@@ -147,9 +175,8 @@ TEST(LocalParameter, IndicesAreThoseOfTheCoordinate) {
 
 TEST(LocalParameterDeathTest, PaddingBetweenElementsIsRefused) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  for (const CutCase& row :
-       {CutCase{.shape = {3, 5}, .tp_dim = 1, .tp = 2}, CutCase{.shape = {3, 5}, .tp_dim = 2, .tp = 2},
-        CutCase{.shape = {2, 3, 7}, .tp_dim = 2, .tp = 2}}) {
+  for (const CutCase& row : {CutCase{.shape = {3, 5}, .dim = 1, .tp = 2}, CutCase{.shape = {3, 5}, .dim = 2, .tp = 2},
+                             CutCase{.shape = {2, 3, 7}, .dim = 2, .tp = 2}}) {
     const Mesh mesh{.sizes = {1, 1, row.tp}};
     EXPECT_EXIT(LogicalRange(ParameterOf(row), mesh, 0, {0, 1}), testing::ExitedWithCode(1), "is cut");
   }

@@ -69,12 +69,14 @@ auto OddPlan() -> Plan {
                        .dtype = DType::BF16,
                        .layer = 3,
                        .trainable = false,
+                       .placement = {Placement::Partial(), {}, Placement::Shard(1)},
                        .group = {},
                        .init = "",
                        .init_origin = {7, {}}});
   plan.units.Add({.name = "{u}", .reshard_after_forward = false, .origin = {0, "shard.unit"}});
   SubVector sub_vector;
   sub_vector.axes = AxisSet::All();
+  sub_vector.cut = AxisSet::Of(Axis::Tp) | AxisSet::Of(Axis::DpInner);
   sub_vector.segments = {{.begin = -1, .end = 5, .parameter = ParameterId{0}, .counted_in_norm = false}, {}};
   plan.sub_vectors.Add(sub_vector);
   plan.scalars.Add({"lr", ScalarKind::Schedule, "if step < 1 then 0 else 1"});

@@ -84,8 +84,8 @@ TEST(InitialState, EveryElementIsDrawnOncePerCopyAndNoneWhenARunComesBack) {
     EXPECT_THAT(first.errors, Each(""));
     int64_t all = 0;
     for (const Parameter& parameter : plan.parameters) {
-      const bool is_cut = parameter.tp_dim >= 0;
-      const int64_t copies = plan.mesh.size(Axis::Replicate) * (is_cut ? 1 : plan.mesh.size(Axis::Tp));
+      const AxisSet parts = AxesSharing(Shared::State) | CutAxes(parameter.placement);
+      const int64_t copies = plan.mesh.size(AxisSet::All().Without(parts));
       EXPECT_EQ(first.drawn_of.at(parameter.name), parameter.num_elements() * copies) << parameter.name;
       all += parameter.num_elements() * copies;
     }

@@ -253,8 +253,8 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
         what = "another parameter";
         break;
       case 4:
-        sub_vector.tp_replicated = !sub_vector.tp_replicated;
-        what = "another tp_replicated";
+        sub_vector.cut = sub_vector.cut == AxisSet{} ? AxisSet::Of(Axis::Tp) : AxisSet{};
+        what = "another cut";
         break;
       default:
         sub_vector.length += 128 * plan.mesh.size(sub_vector.axes);
@@ -272,8 +272,10 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
       change.what += ": another trainable";
       break;
     case 1:
-      parameter.tp_dim = parameter.tp_dim == 0 ? 1 : 0;
-      change.what += ": another tp_dim";
+      PlaceOver(AxisSet::Of(Axis::Tp),
+                Placement::Shard(parameter.placement[static_cast<size_t>(Axis::Tp)] == Placement::Shard(0) ? 1 : 0),
+                parameter.placement);
+      change.what += ": cut along another dim";
       break;
     case 2:
       parameter.init = "normal(0, 0.3)";

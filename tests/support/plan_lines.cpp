@@ -17,7 +17,7 @@ auto PlainParts(const std::string& kind) -> const std::vector<std::string>& {
   static const std::map<std::string, std::vector<std::string>> parts{
       {"head", {"id", "name"}},
       {"group", {"id", "name"}},
-      {"parameter", {"id", "name", "type"}},
+      {"parameter", {"id", "name", "type", "placement"}},
       {"unit", {"id", "name"}},
       {"sub_vector", {"id"}},
       {"scalar", {"id", "name", "kind"}},
@@ -142,6 +142,11 @@ auto PlanLines::ReadWords(Line& line, const Words& words) -> void {
   for (; next < words.size(); ++next) {
     const std::string_view word = words[next];
     if (const size_t end = KeyEnd(word); end != std::string_view::npos) {
+      // A placement that is left out has its place before the fields.
+      if (position < names.size() && names[position] == "placement") {
+        plain("placement", " ", "", "");
+        ++position;
+      }
       line.parts.push_back({std::string(word.substr(0, end)), " " + std::string(word.substr(0, end)) + "=",
                             std::string(word.substr(end + 1)), "", true});
       continue;
