@@ -162,9 +162,9 @@ class Differentiator : public VjpContext {
   /// Where a gradient lies: cut as its value. Of what the ranks of an axis each have whole, they each have a term; and
   /// what is a sum of terms hands its gradient to each of them.
   auto DualOf(Placements placements) const -> Placements {
-    for (const Axis axis : {Axis::Replicate, Axis::Dp, Axis::Tp}) {
-      Placement& over = placements[static_cast<size_t>(axis)];
-      if (plan_.mesh.size(axis) > 1 && over.kind != PlacementKind::Shard) {
+    for (size_t i = 0; i < NumMeshAxes; ++i) {
+      Placement& over = placements[i];
+      if (plan_.mesh.size(static_cast<Axis>(i)) > 1 && over.kind != PlacementKind::Shard) {
         over = over == Placement::Partial() ? Placement{} : Placement::Partial();
       }
     }

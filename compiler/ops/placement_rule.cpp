@@ -171,7 +171,7 @@ class Derivation {
   auto IsMade() const -> bool {
     switch (rule_.made_over) {
       case MadeOver::None: return false;
-      case MadeOver::DataAxes: return axis_ == Axis::Replicate || axis_ == Axis::Dp;
+      case MadeOver::DataAxes: return AxesSharing(Shared::Samples).Has(axis_);
       case MadeOver::VocabularyAxes: return AttributeOf<AxisSet>(body_, "vocab_axes")->Has(axis_);
     }
     return false;

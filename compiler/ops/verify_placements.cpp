@@ -62,7 +62,8 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   }
   PlacementVerifier verifier(plan, findings);
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    for (const Axis axis : {Axis::Replicate, Axis::Dp, Axis::Tp, Axis::DpInner}) {
+    for (size_t i = 0; i < NumAxes; ++i) {
+      const auto axis = static_cast<Axis>(i);
       // After an op that is wrong, others follow from what it wrote.
       if (plan.mesh.size(axis) > 1 && findings.empty()) {
         verifier.Check(section, index, op, axis);

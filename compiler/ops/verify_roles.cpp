@@ -105,7 +105,7 @@ class RoleVerifier {
     const SubVector& own = plan_.sub_vectors[of];
     const int64_t elements = plan_.values[id].num_elements();
     if (elements != own.length && elements != own.length / plan_.mesh.size(own.axes) &&
-        elements != own.length / plan_.mesh.dp_inner) {
+        elements != own.length / plan_.mesh.size(Axis::DpInner)) {
       findings_.Add("value-role"_rule, "{} has {} elements, and is neither all of {}, which has {}, nor a slice of it",
                     Name(id), elements, NameOf(plan_, own), own.length);
     }

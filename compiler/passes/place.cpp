@@ -64,7 +64,8 @@ class Placer {
         PlaceView(plan_.values[access.value]);
       }
     }
-    for (const Axis axis : {Axis::Replicate, Axis::Dp}) {
+    for (size_t i = 0; i < NumMeshAxes; ++i) {
+      const auto axis = static_cast<Axis>(i);
       if (!axes_.Has(axis)) {
         continue;
       }
