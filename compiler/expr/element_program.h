@@ -121,9 +121,7 @@ using FindLoadedShape = std::function<const std::vector<int64_t>*(std::string_vi
 auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find,
                         const FindLoadedShape& find_loaded = {}) -> ExprResult<ElementProgram>;
 
-/// Programs of init rules become machine code, and longer ones would take minutes to compile.
-constexpr size_t MaxInitOperations = 512;
-/// Why a program is no init rule's; empty where it may be one.
+/// Why a program is too long for that of an init rule, which becomes machine code; empty where it is not.
 auto LengthFault(const ElementProgram& program) -> std::string;
 
 }  // namespace shardc

@@ -196,7 +196,7 @@ auto StructureVerifier::Formulas(const std::unordered_set<std::string_view>& rul
           *sources.Find(parameter.name), [&](std::string_view name) { return sources.Find(name); }, find_loaded);
       const std::string fault = program.ok() ? LengthFault(program.value) : program.errors.front().message;
       if (!fault.empty()) {
-        findings_.Add("init-formula"_rule, "the init rule of {}, {}: {}", parameter.name, parameter.init, fault);
+        findings_.Add("init-formula"_rule, "the init rule of {}, {:.200}: {}", parameter.name, parameter.init, fault);
       }
     }
   }

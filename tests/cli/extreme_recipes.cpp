@@ -105,7 +105,7 @@ TEST(ExtremeRecipes, AnInitRuleThatWouldTakeMinutesToCompileIsRefusedAtItsPlace)
   EXPECT_EQ(fits.status, 0) << fits.err;
   const Ended ended = with_draws(600);
   EXPECT_EQ(ended.status, 3) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("the limit is 512"));
+  EXPECT_THAT(ended.err, HasSubstr("the limit is 2048"));
   EXPECT_THAT(ended.err, HasSubstr("--set"));
   EXPECT_LT(ended.seconds, 1);
 }
