@@ -47,7 +47,7 @@ auto OfAttention(const Plan& plan, const Op& op) -> Parts {
 auto PartsOf(const Plan& plan, const op::Matmul& op) -> Parts {
   const GemmProblem problem = GemmProblemOf(op, plan);
   // Where there are no block products of f32, the library multiplies stretches.
-  const bool in_stretches = plan.device == "cpu-portable" && problem.operands == DType::F32;
+  const bool in_stretches = plan.device == Device::CpuPortable && problem.operands == DType::F32;
   return OfProducts(in_stretches ? NumStretches(problem) : GemmSlots(problem, plan.run.threads));
 }
 auto PartsOf(const Plan& plan, const op::Attention& op) -> Parts { return OfAttention(plan, op); }
