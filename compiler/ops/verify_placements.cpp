@@ -22,9 +22,13 @@ class PlacementVerifier {
       if (access.kind == AccessKind::Read) {
         continue;
       }
-      const Placement declared = plan_.values[access.value].placement[static_cast<size_t>(axis)];
+      const Placement declared = PlacementOf(access.value, axis);
       const Placement derived = rule.Of(access.field).value_or(declared);
-      if (declared != derived) {
+      const bool adds = access.kind == AccessKind::ReadWrite && access.kills.valid();
+      if (adds && PlacementOf(access.kills, axis) != declared) {
+        findings_.AddOp(section, index, "placement-differs"_rule, "{} is {} over {}, and is added to what is {}",
+                        access.field, TextOf(declared), ToText(axis), TextOf(PlacementOf(access.kills, axis)));
+      } else if (declared != derived) {
         findings_.AddOp(section, index, "placement-differs"_rule, "{} is {} over {}; by its operands it is {}",
                         access.field, TextOf(declared), ToText(axis), TextOf(derived));
       }
@@ -32,6 +36,9 @@ class PlacementVerifier {
   }
 
  private:
+  auto PlacementOf(ValueId id, Axis axis) const -> Placement {
+    return plan_.values[id].placement[static_cast<size_t>(axis)];
+  }
   static auto LabelOf(PlacementRefusal::Kind kind) -> PlanRule {
     switch (kind) {
       case PlacementRefusal::Kind::PartialRead: return "partial-read"_rule;
