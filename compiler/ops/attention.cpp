@@ -57,7 +57,8 @@ auto Vjp(const op::Attention& op, VjpContext& context) -> void {
   const auto fresh = [&](ValueId value) {
     const auto target = context.GradientTarget(value);
     if (target.onto.valid()) {
-      context.Refuse(fmt::format("attention's operand %{} has another use that wants its gradient", value.index));
+      context.Refuse(
+          fmt::format("attention's operand {} has another use that wants its gradient", context.Name(value)));
     }
     return target.value;
   };

@@ -6,6 +6,7 @@
 
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/loss.h"
+#include "compiler/plan/names.h"
 
 namespace shardc {
 
@@ -82,7 +83,7 @@ class Differentiator : public VjpContext {
   auto GradientOf(ValueId value) -> ValueId override {
     const auto found = gradient_.find(value);
     if (found == gradient_.end()) {
-      Refuse(fmt::format("the loss does not depend on %{} {}", value.index, plan_.values[value].name));
+      Refuse(fmt::format("the loss does not depend on {}", NameOf(plan_, value)));
       return value;
     }
     return found->second;
@@ -146,6 +147,7 @@ class Differentiator : public VjpContext {
     return term;
   }
   auto Emit(OpBody body) -> void override { emitter_.Emit(std::move(body)); }
+  auto Name(ValueId value) const -> std::string override { return NameOf(plan_, value); }
   auto Refuse(std::string why) -> void override {
     if (!refusal_) {
       refusal_ = std::move(why);
@@ -155,8 +157,7 @@ class Differentiator : public VjpContext {
  private:
   auto ExpectNone(ValueId value) -> void {
     if (gradient_.contains(value)) {
-      Refuse(fmt::format("%{} {} is used twice where its gradient has room for one use", value.index,
-                         plan_.values[value].name));
+      Refuse(fmt::format("{} is used twice where its gradient has room for one use", NameOf(plan_, value)));
     }
   }
   /// Where a gradient lies: cut as its value. Of what the ranks of an axis each have whole, they each have a term; and
@@ -272,7 +273,7 @@ class BackwardWriter {
     ValueId& divisor = divisors_[sum];
     divisor = divisor.valid() ? divisor : DivisorOf(ops_, sum);
     if (!divisor.valid()) {
-      differentiator_.Refuse(fmt::format("nothing divides the loss sum %{}", sum.index));
+      differentiator_.Refuse(fmt::format("nothing divides the loss sum {}", differentiator_.Name(sum)));
       return;
     }
     differentiator_.Seed(loss.loss, divisor);

@@ -22,8 +22,8 @@ auto Verify(const op::LoadTokens& op, const Plan& plan, OpCheck& check) -> void 
   ExpectType(check, plan, op.targets, type, "targets", "load_tokens-c1"_rule);
   for (const ValueId id : {op.tokens, op.targets}) {
     const Arena arena = plan.buffers[plan.values[id].buffer].arena;
-    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2"_rule, "%{} lies in the {} arena",
-                 id.index, ToText(arena));
+    check.Expect(arena == Arena::Host || arena == Arena::Transient, "load_tokens-c2"_rule, "{} lies in the {} arena",
+                 plan.values[id].name, ToText(arena));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/ops/op_support.h"
 
+#include "compiler/plan/names.h"
+
 namespace shardc {
 
 auto TrafficOf(const OpBody& body, const Plan& plan) -> OpCost {
@@ -36,8 +38,10 @@ auto ExpectType(OpCheck& check, const Plan& plan, ValueId value, const ValueType
 auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId over, PlanRule constraint) -> bool {
   const Value& a = plan.values[result];
   const Value& b = plan.values[over];
-  return check.Expect(a.buffer == b.buffer && a.offset == b.offset && a.bytes() == b.bytes(), constraint,
-                      "%{} and %{} are not the same bytes", result.index, over.index);
+  if (a.buffer == b.buffer && a.offset == b.offset && a.bytes() == b.bytes()) {
+    return true;
+  }
+  return check.Expect(false, constraint, "{} and {} are not the same bytes", NameOf(plan, result), NameOf(plan, over));
 }
 
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool {

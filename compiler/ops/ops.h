@@ -89,6 +89,8 @@ class VjpContext {
   virtual auto NewTerm(ValueId value) -> ValueId = 0;
   /// Appends a backward op.
   virtual auto Emit(OpBody body) -> void = 0;
+  /// "logits": what messages call it.
+  virtual auto Name(ValueId value) const -> std::string = 0;
   /// Says that the forward has no backward, and why. The rule may go on; what it emits is of no use.
   virtual auto Refuse(std::string why) -> void = 0;
 };

@@ -52,7 +52,7 @@ auto Vjp(const op::ReduceScatter& op, VjpContext& context) -> void {
   const ValueId dshard = context.GradientOf(op.shard);
   const auto target = context.GradientTarget(op.full);
   if (target.onto.valid()) {
-    context.Refuse(fmt::format("the sum's operand %{} has another use that wants its gradient", op.full.index));
+    context.Refuse(fmt::format("the sum's operand {} has another use that wants its gradient", context.Name(op.full)));
   }
   context.Emit(op::AllGather{.shard = dshard, .full = target.value, .axes = op.axes});
 }

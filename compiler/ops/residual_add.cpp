@@ -29,7 +29,7 @@ auto Vjp(const op::ResidualAdd& op, VjpContext& context) -> void {
   if (context.NeedsGradient(op.branch)) {
     const auto target = context.GradientTarget(op.branch);
     if (target.onto.valid()) {
-      context.Refuse(fmt::format("the branch %{} has another use that wants its gradient", op.branch.index));
+      context.Refuse(fmt::format("the branch {} has another use that wants its gradient", context.Name(op.branch)));
     }
     context.Emit(op::Cast{.x = dy, .y = target.value});
   }

@@ -93,8 +93,8 @@ class GatherVerifier {
     kept_.erase(plan_.values[copy.to].buffer);
     const auto whole = whole_.find(part.buffer);
     if (whole == whole_.end()) {
-      findings_.AddOp(section, index, "kept-slice"_rule, "keeps a part of ${} {}, which holds no gathered vector here",
-                      part.buffer.index, plan_.buffers[part.buffer].name);
+      findings_.AddOp(section, index, "kept-slice"_rule, "keeps a part of {}, which holds no gathered vector here",
+                      findings_.Name(part.buffer));
       return;
     }
     const SubVector& sub_vector = plan_.sub_vectors[whole->second];

@@ -9,6 +9,7 @@
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/loops.h"
+#include "compiler/plan/names.h"
 
 namespace shardc {
 
@@ -35,6 +36,11 @@ class Findings {
   }
   /// `step op 12 "compute matmul ..."`, shortened.
   auto OpLine(SectionKind section, size_t index) const -> std::string;
+  /// "logits", "$logits": what the text of the plan calls it.
+  template <class IdType>
+  auto Name(IdType id) const -> std::string {
+    return Names().Text(id);
+  }
   auto full() const -> bool { return list_.size() >= Most; }
   auto empty() const -> bool { return list_.empty(); }
   auto list() && -> std::vector<std::string> { return std::move(list_); }
@@ -46,7 +52,11 @@ class Findings {
   static constexpr size_t Most = 50;
   static constexpr int64_t MostWork = 100'000'000;
 
+  auto Names() const -> const PlanNames&;
+
   const Plan& plan_;
+  /// Worked out for the first finding.
+  mutable std::optional<PlanNames> names_;
   std::vector<std::string> list_;
   int64_t work_left_ = MostWork;
 };

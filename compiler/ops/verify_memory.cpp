@@ -60,14 +60,14 @@ auto MemoryVerifier::Shapes() -> void {
   for (const ValueId id : plan_.values.ids()) {
     const Value& value = plan_.values[id];
     if (!CheckedBytes(value.shape, value.dtype)) {
-      findings_.Add("shape-size"_rule, "value %{} {} is {}; dims are 1 or more, bytes {} at most", id.index, value.name,
+      findings_.Add("shape-size"_rule, "value {} is {}; dims are 1 or more, bytes {} at most", findings_.Name(id),
                     ToText(value.shape), MostBytes);
     }
     for (const Placement& placement : value.placement) {
       if (placement.kind == PlacementKind::Shard &&
           (placement.dim < 0 || static_cast<size_t>(placement.dim) >= value.shape.size())) {
-        findings_.Add("placement-dim"_rule, "value %{} {} is sharded at dim {} of {}", id.index, value.name,
-                      placement.dim, ToText(value.shape));
+        findings_.Add("placement-dim"_rule, "value {} is sharded at dim {} of {}", findings_.Name(id), placement.dim,
+                      ToText(value.shape));
       }
     }
   }
@@ -90,7 +90,7 @@ auto MemoryVerifier::Buffers() -> void {
   for (const BufferId id : plan_.buffers.ids()) {
     const Buffer& buffer = plan_.buffers[id];
     if (buffer.bytes.value < 1 || buffer.bytes.value > MostBytes) {
-      findings_.Add("buffer-size"_rule, "buffer ${} {} has {} bytes", id.index, buffer.name, buffer.bytes.value);
+      findings_.Add("buffer-size"_rule, "buffer {} has {} bytes", findings_.Name(id), buffer.bytes.value);
       continue;
     }
     if (!allocated && buffer.offset == -1) {
@@ -98,16 +98,16 @@ auto MemoryVerifier::Buffers() -> void {
     }
     const int64_t arena = plan_.arena_bytes[static_cast<size_t>(buffer.arena)];
     if (buffer.offset < 0 || buffer.offset % BufferAlignment != 0) {
-      findings_.Add("buffer-alignment"_rule, "buffer ${} {} lies at {}, no multiple of {}", id.index, buffer.name,
+      findings_.Add("buffer-alignment"_rule, "buffer {} lies at {}, no multiple of {}", findings_.Name(id),
                     buffer.offset, BufferAlignment);
     } else if (buffer.offset > arena || buffer.bytes.value > arena - buffer.offset) {
-      findings_.Add("outside-arena"_rule, "buffer ${} {} has {} bytes at {}; the {} arena has {}", id.index,
-                    buffer.name, buffer.bytes.value, buffer.offset, ToText(buffer.arena), arena);
+      findings_.Add("outside-arena"_rule, "buffer {} has {} bytes at {}; the {} arena has {}", findings_.Name(id),
+                    buffer.bytes.value, buffer.offset, ToText(buffer.arena), arena);
     } else if (buffer.offset < red_zone || buffer.bytes.value + red_zone > arena - buffer.offset) {
       findings_.Add("red-zone"_rule,
-                    "buffer ${} {} has {} bytes at {}; run.guard asks for {} unused ones on each side, and "
+                    "buffer {} has {} bytes at {}; run.guard asks for {} unused ones on each side, and "
                     "the {} arena has {}",
-                    id.index, buffer.name, buffer.bytes.value, buffer.offset, red_zone, ToText(buffer.arena), arena);
+                    findings_.Name(id), buffer.bytes.value, buffer.offset, red_zone, ToText(buffer.arena), arena);
     }
   }
 }
@@ -134,25 +134,25 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
   const Buffer& buffer = plan_.buffers[value.buffer];
   // A place in a loop is the one of its first pass and so much more in each further one.
   if (value.offset.step != 0 || value.offset.equals || (value.offset.clamp && value.offset.repeat != 0)) {
-    findings_.Add("offset-form"_rule, "value %{} {} lies at {}; places are affine in rank and repeat index", id.index,
-                  value.name, ToText(value.offset));
+    findings_.Add("offset-form"_rule, "value {} lies at {}; places are affine in rank and repeat index", findings_.Name(id),
+                  ToText(value.offset));
     return;
   }
   // Up to the shard pass the microbatch loop is not there yet.
   if (value.offset.repeat != 0 && outside_loop_[static_cast<size_t>(id.index)] && plan_.Established(PassKind::Shard)) {
-    findings_.Add("repeat-outside"_rule, "value %{} {} lies at {} and is touched outside of a repeat", id.index,
-                  value.name, ToText(value.offset));
+    findings_.Add("repeat-outside"_rule, "value {} lies at {} and is touched outside of a repeat", findings_.Name(id),
+                  ToText(value.offset));
   }
   const auto bounds = BoundsOf(value.offset, plan_.mesh, repeats_[static_cast<size_t>(id.index)], 0);
   if (!bounds) {
-    findings_.Add("offset-overflow"_rule, "value %{} {} lies at {}, which overflows", id.index, value.name,
+    findings_.Add("offset-overflow"_rule, "value {} lies at {}, which overflows", findings_.Name(id),
                   ToText(value.offset));
     return;
   }
   if (bounds->first < 0 || bounds->second > buffer.bytes.value - value.bytes().value) {
-    findings_.Add("value-outside-buffer"_rule, "value %{} {} has {} bytes at {} (up to {}); buffer ${} {} has {}",
-                  id.index, value.name, value.bytes().value, ToText(value.offset), bounds->second, value.buffer.index,
-                  buffer.name, buffer.bytes.value);
+    findings_.Add("value-outside-buffer"_rule, "value {} has {} bytes at {} (up to {}); buffer {} has {}",
+                  findings_.Name(id), value.bytes().value, ToText(value.offset), bounds->second,
+                  findings_.Name(value.buffer), buffer.bytes.value);
   }
   int64_t steps = std::gcd(value.offset.base, value.offset.repeat);
   for (const int64_t factor : value.offset.axis) {
@@ -162,8 +162,8 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
     steps = std::gcd(steps, std::gcd(value.offset.clamp->begin, value.offset.clamp->end));
   }
   if (steps % SizeOf(value.dtype) != 0) {
-    findings_.Add("value-alignment"_rule, "value %{} {} lies at {}, no multiple of its element size {}", id.index,
-                  value.name, ToText(value.offset), SizeOf(value.dtype));
+    findings_.Add("value-alignment"_rule, "value {} lies at {}, no multiple of its element size {}", findings_.Name(id),
+                  ToText(value.offset), SizeOf(value.dtype));
   }
 }
 
@@ -218,9 +218,8 @@ auto MemoryVerifier::PersistentOverlap() -> void {
     const Buffer& before = plan_.buffers[lasting[i - 1]];
     const Buffer& after = plan_.buffers[lasting[i]];
     if (before.arena == after.arena && before.offset + before.bytes.value + apart > after.offset) {
-      findings_.Add("buffer-overlap"_rule,
-                    "buffers ${} {} ({} bytes at {}) and ${} {} (at {}) overlap{} in the {} arena",
-                    lasting[i - 1].index, before.name, before.bytes.value, before.offset, lasting[i].index, after.name,
+      findings_.Add("buffer-overlap"_rule, "buffers {} ({} bytes at {}) and {} (at {}) overlap{} in the {} arena",
+                    findings_.Name(lasting[i - 1]), before.bytes.value, before.offset, findings_.Name(lasting[i]),
                     after.offset, apart > 0 ? ", red zones counted," : "", ToText(before.arena));
     }
   }
@@ -237,8 +236,8 @@ auto MemoryVerifier::GatheredWrites() -> void {
       if (access.kind != AccessKind::Read && FactsOf(op).collective != CollectiveKind::AllGather &&
           plan_.buffers[plan_.values[access.value].buffer].arena == Arena::Gathered) {
         findings_.AddOp(section, index, "gathered-write"_rule,
-                        "{} writes %{} in the gathered arena, which the peers read too: all_gather alone writes there",
-                        ToText(op.kind()), access.value.index);
+                        "{} writes {} in the gathered arena, which the peers read too: all_gather alone writes there",
+                        ToText(op.kind()), findings_.Name(access.value));
       }
     }
   });

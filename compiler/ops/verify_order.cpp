@@ -164,7 +164,7 @@ class OrderRun {
     } else {
       ranges = &buffers_[id];
     }
-    const auto what = [&] { return fmt::format("bytes of ${} {}", id.index, buffer.name); };
+    const auto what = [&] { return fmt::format("bytes of {}", findings_.Name(id)); };
     SplitAt(*ranges, bytes.begin);
     SplitAt(*ranges, bytes.end);
     auto at = ranges->lower_bound(bytes.begin);

@@ -81,7 +81,7 @@ class PlaceVerifier {
   auto Reach(ValueId id) -> Interval {
     const Value& value = plan_.values[id];
     const auto bounds = BoundsOf(value.offset, plan_.mesh, UseOf(id).count, 0);
-    CHECK(bounds.has_value(), "value %{} lies at {}", id.index, ToText(value.offset));
+    CHECK(bounds.has_value(), "value {} lies at {}", value.name, ToText(value.offset));
     return {bounds->first, bounds->second + value.bytes().value};
   }
 
@@ -98,10 +98,9 @@ class PlaceVerifier {
     if (!move_alike && a != b && !meets.empty() && !covers) {
       const BufferId buffer = plan_.values[id].buffer;
       findings_.Add("place-differs"_rule,
-                    "values %{} {} at {} and %{} {} at {} of ${} {} share bytes on some ranks, or in some passes of a "
+                    "values {} at {} and {} at {} of {} share bytes on some ranks, or in some passes of a "
                     "loop, and not on others",
-                    id.index, plan_.values[id].name, ToText(a), other.index, plan_.values[other].name, ToText(b),
-                    buffer.index, plan_.buffers[buffer].name);
+                    findings_.Name(id), ToText(a), findings_.Name(other), ToText(b), findings_.Name(buffer));
     }
   }
 

@@ -7,9 +7,16 @@
 
 namespace shardc {
 
+auto Findings::Names() const -> const PlanNames& {
+  if (!names_) {
+    names_.emplace(plan_);
+  }
+  return *names_;
+}
+
 auto Findings::OpLine(SectionKind section, size_t index) const -> std::string {
-  constexpr size_t Longest = 200;
-  std::string line = PrintOp(plan_.section(section).ops[index], plan_);
+  constexpr size_t Longest = 400;
+  std::string line = PrintOp(plan_.section(section).ops[index], Names());
   if (line.size() > Longest) {
     line.replace(Longest, std::string::npos, "...");
   }

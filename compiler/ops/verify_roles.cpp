@@ -64,7 +64,7 @@ class RoleVerifier {
     int64_t begin = 0;
   };
 
-  auto Name(ValueId id) const -> std::string { return fmt::format("%{} {}", id.index, plan_.values[id].name); }
+  auto Name(ValueId id) const -> std::string { return findings_.Name(id); }
   auto HomeOf(ParameterId id) const -> const Home& { return homes_[static_cast<size_t>(id.index)]; }
   auto IsWholeGradient(ValueId id, SubVectorId of) const -> bool {
     const Value& value = plan_.values[id];

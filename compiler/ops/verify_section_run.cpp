@@ -72,9 +72,9 @@ auto SectionRun::ComeAlive(BufferId id) -> void {
   auto& alive = alive_[static_cast<size_t>(buffer.arena)];
   const auto report = [&](BufferId other) {
     const Buffer& held = plan_.buffers[other];
-    Report("buffer-overlap"_rule, "${} {} takes bytes {} to {} of the {} arena; ${} {} lives at {} to {}{}", id.index,
-           buffer.name, buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), other.index, held.name,
-           held.offset, held.offset + held.bytes.value, apart_ > 0 ? ", red zones not counted" : "");
+    Report("buffer-overlap"_rule, "{} takes bytes {} to {} of the {} arena; {} lives at {} to {}{}", findings_.Name(id),
+           buffer.offset, buffer.offset + buffer.bytes.value, ToText(buffer.arena), findings_.Name(other), held.offset,
+           held.offset + held.bytes.value, apart_ > 0 ? ", red zones not counted" : "");
   };
   const auto after = alive.lower_bound(buffer.offset);
   if (after != alive.end() && after->first < buffer.offset + buffer.bytes.value + apart_) {
@@ -136,7 +136,6 @@ auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interv
 
 auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
   const BufferId buffer_id = plan_.values[id].buffer;
-  const Buffer& buffer = plan_.buffers[buffer_id];
   const BufferState& buffer_state = At(buffer_id);
   ValueState& state = At(id);
   const Interval range = Range(id);
@@ -145,8 +144,8 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
   if (const auto gap = FirstGap(id, owner)) {
     const ParameterId parameter = plan_.values[id].role.parameter();
     const UnitId unit = parameter.valid() ? uses_.unit_of_parameter[static_cast<size_t>(parameter.index)] : UnitId{};
-    Report("read-undefined"_rule, "reads {}, but bytes {} to {} of ${} {} hold nothing{}", Name(id), gap->begin,
-           gap->end, buffer_id.index, buffer.name,
+    Report("read-undefined"_rule, "reads {}, but bytes {} to {} of {} hold nothing{}", Name(id), gap->begin, gap->end,
+           findings_.Name(buffer_id),
            unit.valid() ? fmt::format(": unit {} is not gathered", plan_.units[unit].name) : "");
   } else {
     // A name that was in use in this life of the buffer means what it meant then.
@@ -160,8 +159,8 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
       }
     }
     if (strict_ && !established && uses_.result[static_cast<size_t>(id.index)] && state.written >= 0) {
-      Report("read-released"_rule, "reads {}, whose buffer ${} {} was released since it was written", Name(id),
-             buffer_id.index, buffer.name);
+      Report("read-released"_rule, "reads {}, whose buffer {} was released since it was written", Name(id),
+             findings_.Name(buffer_id));
     }
   }
   if (findings_.empty()) {
@@ -190,8 +189,8 @@ auto SectionRun::WriteScratch(ValueId id) -> void {
   const BufferId buffer = plan_.values[id].buffer;
   Touch(buffer);
   if (const auto held = At(buffer).defined.FirstHeld(Range(id))) {
-    Report("overwrite-defined"_rule, "takes {} as scratch, but bytes {} to {} of ${} {} hold something", Name(id),
-           held->begin, held->end, buffer.index, plan_.buffers[buffer].name);
+    Report("overwrite-defined"_rule, "takes {} as scratch, but bytes {} to {} of {} hold something", Name(id),
+           held->begin, held->end, findings_.Name(buffer));
   }
   ComeAlive(buffer);
   // Scratch that no release names lives for its op alone.
@@ -219,8 +218,8 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
     piece.killed_by = index_;
     piece.fresh_at = At(access.value).fresh;
   } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
-    Report("overwrite-defined"_rule, "writes {}, but bytes {} to {} of ${} {} hold a value still", Name(access.value),
-           held->begin, held->end, value.buffer.index, buffer.name);
+    Report("overwrite-defined"_rule, "writes {}, but bytes {} to {} of {} hold a value still", Name(access.value),
+           held->begin, held->end, findings_.Name(value.buffer));
   }
   ComeAlive(value.buffer);
   state.defined.Write(piece);
@@ -263,7 +262,7 @@ auto SectionRun::Release(BufferId id) -> void {
   findings_.Spend(1);
   Touch(id);
   if (!At(id).alive) {
-    Report("release-dead"_rule, "releases ${} {}, which holds nothing here", id.index, plan_.buffers[id].name);
+    Report("release-dead"_rule, "releases {}, which holds nothing here", findings_.Name(id));
   }
   Die(id);
 }
@@ -339,8 +338,8 @@ auto SectionRun::End(size_t) -> bool {
         }
         return bytes;
       };
-      Report("loop-state"_rule, "${} {} holds {} bytes when the body begins and {} other when it ends", id.index,
-             plan_.buffers[id].name, total(before), total(after));
+      Report("loop-state"_rule, "{} holds {} bytes when the body begins and {} other when it ends", findings_.Name(id),
+             total(before), total(after));
     }
   }
   return findings_.empty();
@@ -353,7 +352,7 @@ auto SectionRun::Finish() -> void {
   for (const BufferId id : states_.buffers.Touched()) {
     const Buffer& buffer = plan_.buffers[id];
     if (!IsPersistent(buffer.arena) && At(id).alive) {
-      findings_.Add("not-released"_rule, "${} {} is not released at the end of section {}", id.index, buffer.name,
+      findings_.Add("not-released"_rule, "{} is not released at the end of section {}", findings_.Name(id),
                     ToText(section_));
     }
   }

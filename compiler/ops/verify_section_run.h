@@ -139,9 +139,7 @@ class SectionRun {
   auto Report(PlanRule rule, fmt::format_string<Args...> format, Args&&... args) -> void {
     findings_.AddOp(section_, index_, rule, format, std::forward<Args>(args)...);
   }
-  auto Name(ValueId id) const -> std::string {
-    return fmt::format("%{}{}{}", id.index, plan_.values[id].name.empty() ? "" : " ", plan_.values[id].name);
-  }
+  auto Name(ValueId id) const -> std::string { return findings_.Name(id); }
   auto At(BufferId id) -> BufferState& { return states_.buffers[id]; }
   auto At(ValueId id) -> ValueState& { return states_.values[id]; }
   auto Range(ValueId id) const -> Interval { return RangeOf(plan_.values[id], point_); }

@@ -313,7 +313,7 @@ auto StructureVerifier::Tables() -> void {
     }
   }
   for (const ValueId id : plan_.values.ids()) {
-    const auto owner = [&] { return fmt::format("value %{}", id.index); };
+    const auto owner = [&] { return fmt::format("value {}", findings_.Name(id)); };
     ExpectId(owner, plan_.values[id].buffer, plan_.buffers);
     const ValueRole role = plan_.values[id].role;
     switch (role.kind()) {

@@ -88,8 +88,8 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       const Placement cut = Placement::Shard(static_cast<int>(use.dim(plan)));
       if (const AxisSet axes = Spread(plan.mesh, AxesPlaced(plan.values[use.matrix].placement, cut));
           axes != use.axes) {
-        findings.AddOp(section, index, "vocab-axes"_rule, "takes the vocabulary as cut over {}, %{} is over {}",
-                       ToText(use.axes), use.matrix.index, ToText(axes));
+        findings.AddOp(section, index, "vocab-axes"_rule, "takes the vocabulary as cut over {}, {} is over {}",
+                       ToText(use.axes), findings.Name(use.matrix), ToText(axes));
         // How many rows there are together follows from the axes.
         continue;
       }
@@ -101,8 +101,8 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
     if (source.others || (!source.tokens && !source.targets) || (use.fact->as_tokens && source.targets) ||
         (source.targets && source.head != use.head)) {
       findings.AddOp(section, index, "token-source"_rule,
-                     "{} lies in ${}, which the loader alone does not fill with {}{}", use.fact->ids,
-                     plan.values[use.ids].buffer.index, use.fact->ids,
+                     "{} lies in {}, which the loader alone does not fill with {}{}", use.fact->ids,
+                     findings.Name(plan.values[use.ids].buffer), use.fact->ids,
                      use.head.valid() ? " of " + plan.heads[use.head].name : "");
     }
     const int64_t ranks = plan.mesh.size(use.axes);

@@ -64,8 +64,8 @@ static auto MakeSave(Plan& plan, const Origin& origin) -> void {
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     for (const StateRole role : RolesOf(plan.sub_vectors[id])) {
       const ValueType type{DType::I64, {1}};
-      const ValueId next =
-          bad.valid() ? emitter.Alias(bad, type, "bad_state") : emitter.New(type, Category::Workspace, "bad_state");
+      const std::string name = fmt::format("{}.{}.bad", NameOf(plan, plan.sub_vectors[id]), ToText(role));
+      const ValueId next = bad.valid() ? emitter.Alias(bad, type, name) : emitter.New(type, Category::Workspace, name);
       emitter.Emit(op::CheckFinite{
           .shard = StateOf(plan.sub_vectors[id], role), .bad = next, .bad_onto = bad, .sub_vector = id, .role = role});
       bad = next;

@@ -86,6 +86,16 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
   }
 }
 
+/// The name of the first value that an op writes.
+static auto ResultName(const Op& op, const Plan& plan) -> std::string {
+  for (const Access& access : AccessesOf(op.body)) {
+    if (access.kind != AccessKind::Read) {
+      return plan.values[access.value].name;
+    }
+  }
+  return std::string(ToText(op.kind()));
+}
+
 static auto AddScratch(Plan& plan, Section& section) -> void {
   std::vector<Op> none;
   Emitter emitter(&plan, &none, PassKind::Schedule);
@@ -94,8 +104,7 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
       using Body = std::remove_cvref_t<decltype(body)>;
       if constexpr (HasScratch<Body>) {
         const int64_t elements = CeilDiv(ScratchBytes(body, plan).value, SizeOf(DType::F32));
-        body.scratch =
-            emitter.New({DType::F32, {elements}}, Category::Workspace, fmt::format("{}.scratch", Body::Mnemonic));
+        body.scratch = emitter.New({DType::F32, {elements}}, Category::Workspace, ResultName(op, plan) + ".scratch");
       }
     });
   }

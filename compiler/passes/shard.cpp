@@ -347,7 +347,7 @@ auto Sharder::ClearPadding(SubVectorId id, ValueId full, Emitter& emitter) -> vo
   const auto clear = [&](int64_t from, int64_t to) {
     if (from < to) {
       const ValueId padding = emitter.View(plan_.values[full].buffer, RankExpr::Constant(from * SizeOf(DType::F32)),
-                                           {DType::F32, {to - from}}, "padding");
+                                           {DType::F32, {to - from}}, NameOf(plan_, sub_vector) + ".padding");
       emitter.Emit(op::Fill{.out = padding, .value = 0});
     }
   };

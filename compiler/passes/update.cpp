@@ -38,10 +38,12 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   ValueId sum;
   ValueId bad;
   const auto add_squares = [&](SubVectorId id) {
-    const ValueId next_sum =
-        sum.valid() ? emitter.Alias(sum, sum_type, "squares") : emitter.New(sum_type, Category::Workspace, "squares");
-    const ValueId next_bad =
-        bad.valid() ? emitter.Alias(bad, bad_type, "bad") : emitter.New(bad_type, Category::Workspace, "bad");
+    const std::string name = NameOf(plan, plan.sub_vectors[id]);
+    const auto next_of = [&](ValueId last, const ValueType& type, const std::string& what) {
+      return last.valid() ? emitter.Alias(last, type, what) : emitter.New(type, Category::Workspace, what);
+    };
+    const ValueId next_sum = next_of(sum, sum_type, name + ".squares");
+    const ValueId next_bad = next_of(bad, bad_type, name + ".bad");
     emitter.Emit(op::SumSquares{.gradient = plan.sub_vectors[id].gradient,
                                 .sum = next_sum,
                                 .sum_onto = sum,

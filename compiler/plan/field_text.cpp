@@ -1,17 +1,29 @@
 #include "compiler/plan/field_text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
 namespace shardc {
 
-static auto IsLetterOrDigit(char c) -> bool {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
+/// By character: 2 where a bare word may begin with it, 1 where it may go on with it.
+static constexpr auto BareCharacters = [] {
+  std::array<uint8_t, 256> table{};
+  for (const char c : std::string_view(".-+/*#")) {
+    table[static_cast<uint8_t>(c)] = 1;
+  }
+  for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")) {
+    table[static_cast<uint8_t>(c)] = 2;
+  }
+  return table;
+}();
 
-static auto IsBareCharacter(char c) -> bool {
-  return IsLetterOrDigit(c) || std::string_view("_.-+/*").find(c) != std::string_view::npos;
+auto IsBareCharacter(char c) -> bool { return BareCharacters[static_cast<uint8_t>(c)] != 0; }
+
+auto IsBare(std::string_view text) -> bool {
+  return !text.empty() && BareCharacters[static_cast<uint8_t>(text.front())] == 2 &&
+         std::all_of(text.begin(), text.end(), IsBareCharacter);
 }
 
 auto Quote(std::string_view text) -> std::string {
@@ -34,71 +46,44 @@ auto Quote(std::string_view text) -> std::string {
   return quoted + '"';
 }
 
-auto QuoteIfNeeded(std::string_view text) -> std::string {
-  const bool bare = !text.empty() && (IsLetterOrDigit(text.front()) || text.front() == '_') &&
-                    std::all_of(text.begin(), text.end(), IsBareCharacter);
-  return bare ? std::string(text) : Quote(text);
-}
+auto QuoteIfNeeded(std::string_view text) -> std::string { return IsBare(text) ? std::string(text) : Quote(text); }
 
-auto FieldText(const Plan&, bool value) -> std::string { return value ? "true" : "false"; }
-auto FieldText(const Plan&, int32_t value) -> std::string { return std::to_string(value); }
-auto FieldText(const Plan&, int64_t value) -> std::string { return std::to_string(value); }
-auto FieldText(const Plan&, uint64_t value) -> std::string { return std::to_string(value); }
-auto FieldText(const Plan&, double value) -> std::string { return fmt::format("{}", value); }
-auto FieldText(const Plan&, const std::string& value) -> std::string { return QuoteIfNeeded(value); }
-auto FieldText(const Plan&, Bytes value) -> std::string { return std::to_string(value.value); }
-auto FieldText(const Plan&, AxisSet value) -> std::string { return ToText(value); }
-auto FieldText(const Plan&, const RankExpr& value) -> std::string { return ToText(value); }
-auto FieldText(const Plan&, ExitCode value) -> std::string { return std::to_string(static_cast<int>(value)); }
+auto FieldText(bool value) -> std::string { return value ? "true" : "false"; }
+auto FieldText(int32_t value) -> std::string { return std::to_string(value); }
+auto FieldText(int64_t value) -> std::string { return std::to_string(value); }
+auto FieldText(uint64_t value) -> std::string { return std::to_string(value); }
+auto FieldText(double value) -> std::string { return fmt::format("{}", value); }
+auto FieldText(const std::string& value) -> std::string { return QuoteIfNeeded(value); }
+auto FieldText(Bytes value) -> std::string { return std::to_string(value.value); }
+auto FieldText(AxisSet value) -> std::string { return ToText(value); }
+auto FieldText(const RankExpr& value) -> std::string { return ToText(value); }
+auto FieldText(ExitCode value) -> std::string { return std::to_string(static_cast<int>(value)); }
 
-auto FieldText(const Plan& plan, const std::vector<EventId>& value) -> std::string {
-  std::string text;
-  for (const EventId event : value) {
-    text += (text.empty() ? "" : ",") + FieldText(plan, event);
+auto AppendField(const PlanNames& names, const std::vector<EventId>& value, std::string& out) -> void {
+  for (size_t i = 0; i < value.size(); ++i) {
+    out += i == 0 ? "" : ",";
+    out += names.Text(value[i]);
   }
-  return text;
 }
 
-/// The first scalar of this name, or an invalid id.
-static auto FindScalar(const Plan& plan, std::string_view name) -> ScalarId {
-  for (int32_t i = 0; i < plan.scalars.size(); ++i) {
-    if (plan.scalars[ScalarId{i}].name == name) {
-      return ScalarId{i};
-    }
-  }
-  return {};
-}
-
-/// A name that cannot be taken for a number, and needs no quotes.
-static auto IsScalarName(std::string_view name) -> bool {
-  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') &&
-         std::all_of(name.begin(), name.end(), [](char c) { return IsLetterOrDigit(c) || c == '_'; });
-}
-
-auto FieldText(const Plan& plan, ScalarId value) -> std::string {
-  if (plan.scalars.Has(value)) {
-    const std::string& name = plan.scalars[value].name;
-    if (IsScalarName(name) && FindScalar(plan, name) == value) {
-      return "@" + name;
-    }
-  }
-  return "@" + std::to_string(value.index);
-}
-
-auto FieldText(const Plan& plan, const Predicate& value) -> std::string {
-  return (value.negated ? "!" : "") + FieldText(plan, value.scalar);
-}
-
-auto FieldText(const Plan& plan, ValueRole value) -> std::string {
+auto RoleText(const PlanNames& names, ValueRole value) -> std::string {
   switch (value.kind()) {
     case RoleKind::Other: return "other";
-    case RoleKind::Parameter: return fmt::format("parameter({})", FieldText(plan, value.parameter()));
+    case RoleKind::Parameter: return fmt::format("parameter({})", names.Text(value.parameter()));
     case RoleKind::Gradient:
-      return value.gradient_of().valid() ? fmt::format("gradient({})", FieldText(plan, value.gradient_of()))
-                                         : "gradient";
-    case RoleKind::Vector: return fmt::format("vector({})", FieldText(plan, value.sub_vector()));
+      return value.gradient_of() != ParameterId{} ? fmt::format("gradient({})", names.Text(value.gradient_of()))
+                                                  : "gradient";
+    case RoleKind::Vector: return fmt::format("vector({})", names.Text(value.sub_vector()));
   }
   CHECK(false, "role {}", static_cast<int>(value.kind()));
+}
+
+auto AppendField(const PlanNames& names, const ValueRole& value, std::string& out) -> void {
+  const std::string text = RoleText(names, value);
+  const size_t open = text.find('(');
+  const bool is_bare =
+      open == std::string::npos || IsBare(std::string_view(text).substr(open + 1, text.size() - open - 2));
+  out += is_bare ? text : Quote(text);
 }
 
 template <class Number>
@@ -188,22 +173,6 @@ auto FieldParser::Read(std::string_view text, std::vector<EventId>& value) const
   }
 }
 
-auto FieldParser::Read(std::string_view text, ScalarId& value) const -> std::string {
-  if (text.starts_with('@')) {
-    int32_t index = -1;
-    if (IsScalarName(text.substr(1))) {
-      value = FindScalar(plan_, text.substr(1));
-      if (value.valid()) {
-        return {};
-      }
-    } else if (ReadNumber(text.substr(1), index) && index >= 0) {
-      value = ScalarId{index};
-      return {};
-    }
-  }
-  return "a scalar declared above, such as @lr or @0";
-}
-
 auto FieldParser::Read(std::string_view text, Predicate& value) const -> std::string {
   value.negated = text.starts_with('!');
   return Read(text.substr(value.negated ? 1 : 0), value.scalar);
@@ -211,21 +180,26 @@ auto FieldParser::Read(std::string_view text, Predicate& value) const -> std::st
 
 auto FieldParser::Read(std::string_view text, ValueRole& value) const -> std::string {
   const size_t open = text.find('(');
-  const bool has_id = open != std::string_view::npos && text.ends_with(')');
-  const std::string_view word = has_id ? text.substr(0, open) : text;
-  const std::string_view id = has_id ? text.substr(open + 1, text.size() - open - 2) : std::string_view{};
+  const bool has_name = open != std::string_view::npos && text.ends_with(')');
+  const std::string_view word = has_name ? text.substr(0, open) : text;
+  const std::string_view name = has_name ? text.substr(open + 1, text.size() - open - 2) : std::string_view{};
   ParameterId parameter;
   SubVectorId sub_vector;
-  if (word == "vector" && Read(id, sub_vector).empty()) {
-    value = ValueRole::Of(sub_vector);
-  } else if (word == "parameter" && Read(id, parameter).empty()) {
-    value = ValueRole::Of(parameter);
-  } else if (word == "gradient" && (!has_id || Read(id, parameter).empty())) {
-    value = ValueRole::GradientOf(parameter);
-  } else {
-    return "a role: parameter(p0), gradient(p0), gradient or vector(v0)";
+  std::string expected;
+  if (word == "gradient" && !has_name) {
+    value = ValueRole::GradientOf({});
+    return {};
   }
-  return {};
+  if (has_name && word == "vector") {
+    expected = Read(name, sub_vector);
+    value = ValueRole::Of(sub_vector);
+  } else if (has_name && (word == "parameter" || word == "gradient")) {
+    expected = Read(name, parameter);
+    value = word == "parameter" ? ValueRole::Of(parameter) : ValueRole::GradientOf(parameter);
+  } else {
+    return "a role, such as parameter(NAME), gradient(NAME), gradient or vector(NAME),";
+  }
+  return expected.empty() ? "" : "the role of " + expected;
 }
 
 auto ReadDims(std::string_view text, Dims& dims) -> bool {

@@ -4,65 +4,62 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/plan/declared_names.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
-/// The letter before an id of each kind, which also tells the kinds apart.
-template <class IdType>
-inline constexpr char IdPrefix = '?';
-template <>
-inline constexpr char IdPrefix<BufferId> = '$';
-template <>
-inline constexpr char IdPrefix<ValueId> = '%';
-template <>
-inline constexpr char IdPrefix<ParameterId> = 'p';
-template <>
-inline constexpr char IdPrefix<GroupId> = 'g';
-template <>
-inline constexpr char IdPrefix<UnitId> = 'u';
-template <>
-inline constexpr char IdPrefix<SubVectorId> = 'v';
-template <>
-inline constexpr char IdPrefix<EventId> = 'e';
-template <>
-inline constexpr char IdPrefix<HeadId> = 'h';
-
-/// As a bare word where all characters are on the allow-list, else quoted.
+/// Needs no quotes in a word: letters, digits, and _.-+/*#
+auto IsBareCharacter(char c) -> bool;
+/// Is a word as it stands: bare characters, the first of them a letter, a digit or _.
+auto IsBare(std::string_view text) -> bool;
+/// As it stands where it is bare, else quoted.
 auto QuoteIfNeeded(std::string_view text) -> std::string;
 /// In double quotes, with \" \\ \n \t \r and \xHH for all that is not printable ASCII.
 auto Quote(std::string_view text) -> std::string;
 
-auto FieldText(const Plan& plan, bool value) -> std::string;
-auto FieldText(const Plan& plan, int32_t value) -> std::string;
-auto FieldText(const Plan& plan, int64_t value) -> std::string;
-auto FieldText(const Plan& plan, uint64_t value) -> std::string;
+auto FieldText(bool value) -> std::string;
+auto FieldText(int32_t value) -> std::string;
+auto FieldText(int64_t value) -> std::string;
+auto FieldText(uint64_t value) -> std::string;
 /// Shortest decimal that reads back to the same double.
-auto FieldText(const Plan& plan, double value) -> std::string;
-auto FieldText(const Plan& plan, const std::string& value) -> std::string;
-auto FieldText(const Plan& plan, Bytes value) -> std::string;
-auto FieldText(const Plan& plan, AxisSet value) -> std::string;
-auto FieldText(const Plan& plan, const RankExpr& value) -> std::string;
-auto FieldText(const Plan& plan, ExitCode value) -> std::string;
-auto FieldText(const Plan& plan, const std::vector<EventId>& value) -> std::string;
-/// `@name`, or `@number` where the name would not read back.
-auto FieldText(const Plan& plan, ScalarId value) -> std::string;
-auto FieldText(const Plan& plan, const Predicate& value) -> std::string;
-/// `parameter(p3)`, `gradient(p3)`, `gradient`, `vector(v2)`.
-auto FieldText(const Plan& plan, ValueRole value) -> std::string;
+auto FieldText(double value) -> std::string;
+auto FieldText(const std::string& value) -> std::string;
+auto FieldText(Bytes value) -> std::string;
+auto FieldText(AxisSet value) -> std::string;
+auto FieldText(const RankExpr& value) -> std::string;
+auto FieldText(ExitCode value) -> std::string;
 template <NamedEnum E>
-auto FieldText(const Plan&, E value) -> std::string {
+auto FieldText(E value) -> std::string {
   return std::string(ToText(value));
 }
-template <class Tag>
-auto FieldText(const Plan&, Id<Tag> id) -> std::string {
-  return IdPrefix<Id<Tag>> + std::to_string(id.index);
-}
 
-/// Reads fields against the tables seen so far. Each Read returns what it expected ("a number") on failure, else "".
+/// Appends a field as its word, where one of a plan's things is named by its name.
+template <class T>
+auto AppendField(const PlanNames&, const T& value, std::string& out) -> void {
+  out += FieldText(value);
+}
+template <class Tag>
+auto AppendField(const PlanNames& names, const Id<Tag>& id, std::string& out) -> void {
+  names.Append(id, out);
+}
+inline auto AppendField(const PlanNames& names, const Predicate& value, std::string& out) -> void {
+  names.Append(value.scalar, out, value.negated ? "!" : "");
+}
+auto AppendField(const PlanNames& names, const std::vector<EventId>& value, std::string& out) -> void;
+/// `parameter(lm_head.weight)`, `gradient(lm_head.weight)`, `gradient`, `vector(head)`.
+auto AppendField(const PlanNames& names, const ValueRole& value, std::string& out) -> void;
+/// A role as a text that is no word of a line.
+auto RoleText(const PlanNames& names, ValueRole value) -> std::string;
+
+/// Reads fields. Each Read returns what it expected ("a number") on failure, else "".
 class FieldParser {
  public:
-  explicit FieldParser(const Plan& plan) : plan_(plan) {}
+  /// Of fields that name nothing.
+  FieldParser() = default;
+  /// `names` is asked for what a field names, and takes up the events that it names.
+  explicit FieldParser(DeclaredNames* names) : names_(names) {}
 
   auto Read(std::string_view text, bool& value) const -> std::string;
   auto Read(std::string_view text, int32_t& value) const -> std::string;
@@ -76,7 +73,6 @@ class FieldParser {
   auto Read(std::string_view text, RankExpr& value) const -> std::string;
   auto Read(std::string_view text, ExitCode& value) const -> std::string;
   auto Read(std::string_view text, std::vector<EventId>& value) const -> std::string;
-  auto Read(std::string_view text, ScalarId& value) const -> std::string;
   auto Read(std::string_view text, Predicate& value) const -> std::string;
   auto Read(std::string_view text, ValueRole& value) const -> std::string;
   template <NamedEnum E>
@@ -89,17 +85,13 @@ class FieldParser {
   }
   template <class Tag>
   auto Read(std::string_view text, Id<Tag>& value) const -> std::string {
-    constexpr char prefix = IdPrefix<Id<Tag>>;
-    int32_t index = -1;
-    if (text.starts_with(prefix) && Read(text.substr(1), index).empty() && index >= 0) {
-      value = Id<Tag>{index};
-      return {};
-    }
-    return fmt::format("an id such as {}0", prefix);
+    constexpr std::string_view sigil = Sigil<Id<Tag>>;
+    value = names_ != nullptr && text.starts_with(sigil) ? names_->Find<Id<Tag>>(text.substr(sigil.size())) : Id<Tag>{};
+    return value.valid() ? "" : std::string(KindWords<Id<Tag>>);
   }
 
  private:
-  const Plan& plan_;
+  DeclaredNames* names_ = nullptr;
 };
 
 /// Reads "[512, 128]", at most 8 dims.

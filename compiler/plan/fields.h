@@ -87,11 +87,21 @@ auto VisitLine(T& sub_vector, Visitor&& visitor) -> void {
   visitor.Default("cut", sub_vector.cut, AxisSet{});
   visitor.Field("length", sub_vector.length);
   visitor.Default("axes", sub_vector.axes, AxisSet{});
-  visitor.Default("shard", sub_vector.shard, ValueId{});
-  visitor.Default("gradient", sub_vector.gradient, ValueId{});
-  visitor.Default("compute_copy", sub_vector.compute_copy, ValueId{});
-  visitor.Default("exp_avg", sub_vector.exp_avg, ValueId{});
-  visitor.Default("exp_avg_sq", sub_vector.exp_avg_sq, ValueId{});
+}
+
+/// The slices of a sub-vector, as a line of their own: values name sub-vectors, and these lines name values.
+template <MaybeConst<SubVector> T>
+struct SlicesOf {
+  T& sub_vector;
+};
+
+template <MaybeConst<SubVector> T, class Visitor>
+auto VisitLine(const SlicesOf<T>& slices, Visitor&& visitor) -> void {
+  visitor.Default("shard", slices.sub_vector.shard, ValueId{});
+  visitor.Default("gradient", slices.sub_vector.gradient, ValueId{});
+  visitor.Default("compute_copy", slices.sub_vector.compute_copy, ValueId{});
+  visitor.Default("exp_avg", slices.sub_vector.exp_avg, ValueId{});
+  visitor.Default("exp_avg_sq", slices.sub_vector.exp_avg_sq, ValueId{});
 }
 
 template <MaybeConst<Segment> T, class Visitor>

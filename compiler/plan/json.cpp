@@ -1,5 +1,5 @@
-// Plan to JSON: the fields of the text form under the same names, numbers and bools as such, ids as the text spells
-// them.
+// Plan to JSON: the fields of the text form under the same names, numbers and bools as such, things by the
+// names that the text has for them.
 #include <nlohmann/json.hpp>
 
 #include "compiler/plan/field_text.h"
@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 /// Sets one member per field.
 struct JsonWriter {
-  const Plan& plan;
+  const PlanNames& names;
   Json& object;
 
   template <class T>
@@ -30,10 +30,16 @@ struct JsonWriter {
     } else if constexpr (std::same_as<T, std::vector<EventId>>) {
       Json& events = object[std::string(name)] = Json::array();
       for (const EventId event : value) {
-        events.push_back(FieldText(plan, event));
+        events.push_back(names.Text(event));
       }
+    } else if constexpr (std::same_as<T, Predicate>) {
+      object[std::string(name)] = (value.negated ? "!" : "") + names.Text(value.scalar);
+    } else if constexpr (std::same_as<T, ValueRole>) {
+      object[std::string(name)] = RoleText(names, value);
+    } else if constexpr (IsId<T>) {
+      object[std::string(name)] = names.Text(value);
     } else {
-      object[std::string(name)] = FieldText(plan, value);
+      object[std::string(name)] = FieldText(value);
     }
   }
   template <class T>
@@ -49,7 +55,7 @@ auto OriginJson(const Origin& origin) -> Json { return Json{{"line", origin.line
 
 class JsonPrinter {
  public:
-  explicit JsonPrinter(const Plan& plan) : plan_(plan) {}
+  explicit JsonPrinter(const Plan& plan) : plan_(plan), names_(plan) {}
 
   auto Make() -> Json {
     Json root;
@@ -98,7 +104,6 @@ class JsonPrinter {
     for (const Halt& halt : plan_.halts) {
       root["halts"].push_back(Fields(halt));
     }
-    root["num_events"] = plan_.num_events;
     for (size_t i = 0; i < NumSections; ++i) {
       Json& ops = root["sections"][std::string(ToText(static_cast<SectionKind>(i)))] = Json::array();
       for (const Op& op : plan_.sections[i].ops) {
@@ -111,7 +116,7 @@ class JsonPrinter {
  private:
   template <class T>
   auto Fields(const T& item, Json object = Json::object()) -> Json {
-    VisitLine(item, JsonWriter{plan_, object});
+    VisitLine(item, JsonWriter{names_, object});
     return object;
   }
 
@@ -124,60 +129,56 @@ class JsonPrinter {
   }
 
   auto AddTables(Json& root) -> void {
-    Json& heads = root["heads"] = Json::array();
-    for (const TargetHead& head : plan_.heads) {
-      heads.push_back(Fields(head, {{"name", head.name}, {"files", head.files}}));
-    }
-    Json& groups = root["groups"] = Json::array();
-    for (const OptimizerGroup& group : plan_.groups) {
-      groups.push_back(Fields(group, {{"name", group.name}}));
-    }
-    Json& parameters = root["parameters"] = Json::array();
-    for (const Parameter& parameter : plan_.parameters) {
-      Json item = {{"name", parameter.name}, {"dtype", ToText(parameter.dtype)}, {"shape", parameter.shape}};
-      item["placement"] = ToText(parameter.placement);
-      item["init_origin"] = OriginJson(parameter.init_origin);
-      parameters.push_back(Fields(parameter, std::move(item)));
-    }
-    Json& units = root["units"] = Json::array();
-    for (const Unit& unit : plan_.units) {
-      units.push_back(Fields(unit, {{"name", unit.name}, {"origin", OriginJson(unit.origin)}}));
-    }
-    Json& sub_vectors = root["sub_vectors"] = Json::array();
-    for (const SubVector& sub_vector : plan_.sub_vectors) {
-      Json item = Fields(sub_vector);
-      item["segments"] = Json::array();
-      for (const Segment& segment : sub_vector.segments) {
-        item["segments"].push_back(Fields(segment));
-      }
-      sub_vectors.push_back(std::move(item));
-    }
-    Json& scalars = root["scalars"] = Json::array();
-    for (const Scalar& scalar : plan_.scalars) {
-      scalars.push_back(Fields(scalar, {{"name", scalar.name}, {"kind", ToText(scalar.kind)}}));
-    }
+    AddTable(root["heads"], plan_.heads, [](const TargetHead& head) { return Json{{"files", head.files}}; });
+    AddTable(root["groups"], plan_.groups, [](const OptimizerGroup&) { return Json::object(); });
+    AddTable(root["parameters"], plan_.parameters, [](const Parameter& parameter) {
+      return Json{{"dtype", ToText(parameter.dtype)},
+                  {"shape", parameter.shape},
+                  {"placement", ToText(parameter.placement)},
+                  {"init_origin", OriginJson(parameter.init_origin)}};
+    });
+    AddTable(root["units"], plan_.units, [](const Unit& unit) { return Json{{"origin", OriginJson(unit.origin)}}; });
+    AddTable(root["scalars"], plan_.scalars, [](const Scalar& scalar) { return Json{{"kind", ToText(scalar.kind)}}; });
     Json& arenas = root["arena_bytes"];
     for (int i = 0; i < NumArenas; ++i) {
       arenas[std::string(ToText(static_cast<Arena>(i)))] = plan_.arena_bytes[static_cast<size_t>(i)];
     }
-    Json& buffers = root["buffers"] = Json::array();
-    for (const Buffer& buffer : plan_.buffers) {
-      buffers.push_back(Fields(buffer, {{"name", buffer.name}, {"arena", ToText(buffer.arena)}}));
-    }
+    AddTable(root["buffers"], plan_.buffers, [](const Buffer& buffer) {
+      return Json{{"arena", ToText(buffer.arena)}};
+    });
     Json& values = root["values"] = Json::array();
-    for (const Value& value : plan_.values) {
-      values.push_back(Fields(value, {{"buffer", FieldText(plan_, value.buffer)},
-                                      {"offset", FieldText(plan_, value.offset)},
+    for (const ValueId id : plan_.values.ids()) {
+      const Value& value = plan_.values[id];
+      values.push_back(Fields(value, {{"name", names_.Text(id)},
+                                      {"buffer", names_.Text(value.buffer)},
+                                      {"offset", FieldText(value.offset)},
                                       {"dtype", ToText(value.dtype)},
                                       {"shape", value.shape},
-                                      {"placement", ToText(value.placement)},
-                                      {"name", value.name}}));
+                                      {"placement", ToText(value.placement)}}));
+    }
+    AddTable(root["sub_vectors"], plan_.sub_vectors, [&](const SubVector& sub_vector) {
+      Json segments = Json::array();
+      for (const Segment& segment : sub_vector.segments) {
+        segments.push_back(Fields(segment));
+      }
+      return Fields(SlicesOf<const SubVector>{sub_vector}, {{"segments", std::move(segments)}});
+    });
+  }
+
+  /// An object for each thing of a table: its name in the text, what `more` tells of it, its fields.
+  template <class IdType, class T, class More>
+  auto AddTable(Json& array, const IdVector<IdType, T>& table, const More& more) -> void {
+    array = Json::array();
+    for (const IdType id : table.ids()) {
+      Json item = {{"name", names_.Text(id)}};
+      item.update(more(table[id]));
+      array.push_back(Fields(table[id], std::move(item)));
     }
   }
 
   auto OpJson(const Op& op) -> Json {
     Json object = {{"op", ToText(op.kind())}, {"stream", ToText(op.stream)}};
-    JsonWriter writer{plan_, object};
+    JsonWriter writer{names_, object};
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, RowFields<JsonWriter>{writer}); });
     VisitLine(op, writer);
     object["origin"] = OriginJson(op.origin);
@@ -186,6 +187,7 @@ class JsonPrinter {
   }
 
   const Plan& plan_;
+  const PlanNames names_;
 };
 
 }  // namespace

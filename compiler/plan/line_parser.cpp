@@ -46,9 +46,9 @@ auto LineParser::TakePlace(BufferId& buffer, RankExpr& offset) -> bool {
     return false;
   }
   const std::string_view text = word->text;
-  const size_t bracket = text.find('[');
-  if (word->quoted || bracket == std::string_view::npos || !text.ends_with(']')) {
-    return Reject(word->column, "`{}` stands where a place such as $3[1024] belongs", Shortened(text));
+  const size_t bracket = text.rfind('[');
+  if (bracket == std::string_view::npos || !text.ends_with(']')) {
+    return Reject(word->column, "`{}` stands where a place such as $logits[1024] belongs", Shortened(text));
   }
   const Word of_buffer{.text = {}, .key_length = 0, .quoted = false, .column = word->column};
   const Word of_offset{
@@ -95,12 +95,6 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
   }
 }
 
-auto LineParser::AtField() -> bool {
-  LineReader ahead = line_;
-  const auto word = ahead.AtEnd() ? std::nullopt : ahead.TakeWord();
-  return word && word->key_length > 0;
-}
-
 auto LineParser::TakeFields(LineFields& fields, bool opens) -> bool {
   while (!line_.AtEnd()) {
     const auto word = TakeWord("field");
@@ -143,7 +137,7 @@ auto LineParser::TakeOrigin(Origin& origin, PassKind* made_by) -> void {
     pass_text = comma == std::string_view::npos ? std::string_view{} : comment.substr(comma + 2);
     LineReader words(comment.substr(0, comma));
     const auto place = words.TakeWord();
-    const std::string_view text = place ? std::string_view(place->text) : std::string_view{};
+    const std::string_view text = place ? place->text : std::string_view{};
     if (text != "recipe" && !(text.starts_with("recipe:") && fields_.Read(text.substr(7), read.line).empty())) {
       return;
     }
@@ -166,30 +160,6 @@ auto LineParser::TakeOrigin(Origin& origin, PassKind* made_by) -> void {
     *made_by = pass;
   }
   origin = read;
-}
-
-auto LineParser::CheckReferences() -> bool {
-  for (const Reference& reference : references_) {
-    int32_t size = 0;
-    switch (reference.prefix) {
-      case IdPrefix<BufferId>: size = plan_.buffers.size(); break;
-      case IdPrefix<ValueId>: size = plan_.values.size(); break;
-      case IdPrefix<ParameterId>: size = plan_.parameters.size(); break;
-      case IdPrefix<GroupId>: size = plan_.groups.size(); break;
-      case IdPrefix<UnitId>: size = plan_.units.size(); break;
-      case IdPrefix<SubVectorId>: size = plan_.sub_vectors.size(); break;
-      case IdPrefix<HeadId>: size = plan_.heads.size(); break;
-      case IdPrefix<EventId>: size = plan_.num_events; break;
-      case IdPrefix<ScalarId>: size = plan_.scalars.size(); break;
-      default: CHECK(false, "id of kind {}", reference.prefix);
-    }
-    if (reference.index >= size) {
-      line_number_ = reference.line;
-      return Reject(reference.column, "{}{} does not exist; the plan has {} of its kind", reference.prefix,
-                    reference.index, size);
-    }
-  }
-  return true;
 }
 
 }  // namespace shardc

@@ -1,5 +1,5 @@
 // One line of a plan text as typed words and fields: what the parser of plans is written with. Keeps the first fault
-// with its place, and every id that a line names, for a check when all tables are known.
+// with its place, and the names that lines have declared.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,17 @@ namespace shardc {
 
 class LineParser {
  public:
-  /// `plan` is the one being read: scalars are found in it by name.
-  explicit LineParser(const Plan& plan) : plan_(plan), fields_(plan) {}
+  /// Requires: the lines last as long as the parser.
+  LineParser() : fields_(&names_) {}
+  LineParser(const LineParser&) = delete;
+  auto operator=(const LineParser&) -> LineParser& = delete;
 
   /// Takes `name=value` words of the line by name. A visitor of VisitLine and, through RowFields, of VisitFields.
   struct LineFields {
     LineParser& parser;
     std::vector<Word> words = {};
     std::vector<bool> used = {};
+    /// Of the fields that were asked for, for messages.
     std::vector<std::string> names = {};
 
     template <class T>
@@ -63,14 +66,12 @@ class LineParser {
   auto TakeWord(std::string_view what) -> std::optional<Word>;
   auto TakeLiteral(std::string_view token) -> bool;
   auto TakeTypeAndShape(DType& dtype, Dims& shape) -> bool;
-  /// `$3[1024]`.
+  /// `$logits[1024]`.
   auto TakePlace(BufferId& buffer, RankExpr& offset) -> bool;
   /// `{dp: shard(0)}`, or nothing.
   auto TakePlacement(Placements& placement) -> bool;
   /// `dp:2,tp:4` or `1`, in `word`'s value.
   auto ReadMesh(const Word& word, Mesh& mesh) -> bool;
-  /// Is the next word `name=value`?
-  auto AtField() -> bool;
   /// The rest of the line as fields; `{` behind them where `opens` is set.
   auto TakeFields(LineFields& fields, bool opens) -> bool;
   auto ExpectAllUsed(const LineFields& fields) -> bool;
@@ -94,28 +95,32 @@ class LineParser {
     VisitLine(item, fields);
     return ExpectAllUsed(fields);
   }
-  /// Ids stand in order and without gaps: so a table is as long as its lines.
-  template <class IdType, class T>
-  auto TakeNewId(const IdVector<IdType, T>& table) -> bool {
-    IdType id;
-    const int at = column();
-    return Take("id", id) &&
-           (id.index == table.size() || Reject(at, "id {} follows {} lines of its kind", id.index, table.size()));
+  /// The name that a line of a table declares, and without its number what it names has.
+  template <class IdType>
+  auto TakeNewName(std::string& name) -> bool {
+    const auto word = TakeWord("name");
+    if (!word) {
+      return false;
+    }
+    constexpr std::string_view sigil = Sigil<IdType>;
+    if (!word->text.starts_with(sigil)) {
+      return Reject(word->column, "`{}` stands where a name that begins with {} belongs", Shortened(word->text), sigil);
+    }
+    const std::string_view text = word->text.substr(sigil.size());
+    // What was in quotes goes with its line.
+    if (!names_.Declare<IdType>(text, !word->quoted)) {
+      return Reject(word->column, "`{}` is declared above already", Shortened(word->text));
+    }
+    name = WithoutNumber(text);
+    return true;
   }
-  /// Every id that was read is in its table.
-  auto CheckReferences() -> bool;
+  /// Events that the lines so far have named.
+  auto num_events() const -> int32_t { return names_.num_events(); }
 
   /// At most 60 characters of `text`, without quotes, control characters escaped.
   static auto Shortened(std::string_view text) -> std::string;
 
  private:
-  struct Reference {
-    char prefix;
-    int32_t index;
-    int line;
-    int column;
-  };
-
   template <class T>
   auto ReadField(LineFields& fields, std::string_view name, T& value, bool required) -> void {
     fields.names.emplace_back(name);
@@ -133,39 +138,15 @@ class LineParser {
   template <class T>
   auto ReadText(const Word& word, std::string_view text, T& value) -> bool {
     const int at = word.column + static_cast<int>(word.key_length) + (word.key_length > 0 ? 1 : 0);
-    if (const std::string expected = fields_.Read(text, value); !expected.empty()) {
-      return Reject(at, "`{}` stands where {} belongs", Shortened(text), expected);
-    }
-    Note(at, value);
-    return true;
-  }
-  template <class T>
-  auto Note(int, const T&) -> void {}
-  template <class Tag>
-  auto Note(int at, const Id<Tag>& id) -> void {
-    references_.push_back({IdPrefix<Id<Tag>>, id.index, line_number_, at});
-  }
-  auto Note(int at, const Predicate& when) -> void { Note(at, when.scalar); }
-  auto Note(int at, const ValueRole& role) -> void {
-    switch (role.kind()) {
-      case RoleKind::Other: break;
-      case RoleKind::Parameter: Note(at, role.parameter()); break;
-      case RoleKind::Gradient: Note(at, role.gradient_of()); break;
-      case RoleKind::Vector: Note(at, role.sub_vector()); break;
-    }
-  }
-  auto Note(int at, const std::vector<EventId>& events) -> void {
-    for (const EventId event : events) {
-      Note(at, event);
-    }
+    const std::string expected = fields_.Read(text, value);
+    return expected.empty() || Reject(at, "`{}` stands where {} belongs", Shortened(text), expected);
   }
 
-  const Plan& plan_;
+  DeclaredNames names_;
   FieldParser fields_;
   LineReader line_{{}};
   int line_number_ = 0;
   std::optional<Error> error_;
-  std::vector<Reference> references_;
 };
 
 }  // namespace shardc

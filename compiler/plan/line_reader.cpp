@@ -59,23 +59,25 @@ auto LineReader::TakeWord() -> std::optional<Word> {
   SkipSpaces();
   Word word;
   word.column = column();
-  while (at_ < line_.size() && line_[at_] != ' ') {
+  const size_t begin = at_;
+  for (; at_ < line_.size() && line_[at_] != ' '; ++at_) {
     const char c = line_[at_];
     if (c == '"') {
       // Quotes hold a whole word or a whole value.
-      const bool starts = word.text.empty() || (word.key_length > 0 && word.text.size() == word.key_length + 1);
+      const bool starts = at_ == begin || (word.key_length > 0 && at_ == begin + word.key_length + 1);
+      std::string& text = unquoted_.emplace_front(line_.substr(begin, at_ - begin));
       word.quoted = true;
-      if (!starts || !TakeQuoted(word.text) || (at_ < line_.size() && line_[at_] != ' ')) {
+      if (!starts || !TakeQuoted(text) || (at_ < line_.size() && line_[at_] != ' ')) {
         return std::nullopt;
       }
+      word.text = text;
       return word;
     }
     if (c == '=' && word.key_length == 0) {
-      word.key_length = word.text.size();
+      word.key_length = at_ - begin;
     }
-    word.text += c;
-    ++at_;
   }
+  word.text = line_.substr(begin, at_ - begin);
   return word;
 }
 

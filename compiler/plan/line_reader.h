@@ -1,6 +1,7 @@
 // Splits one line of a plan text into words, and its trailing comment.
 #pragma once
 
+#include <forward_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,17 +10,16 @@ namespace shardc {
 
 /// A word between spaces; in quotes, what they hold.
 struct Word {
-  std::string text;
+  /// Into the line, or into what the reader keeps of quotes: as long as both are there.
+  std::string_view text;
   /// For `key=value`: how long the key is. 0 where the word has no `=` outside of quotes.
   size_t key_length = 0;
   bool quoted = false;
   /// Counted in bytes from 1.
   int column = 1;
 
-  auto key() const -> std::string_view { return std::string_view(text).substr(0, key_length); }
-  auto value() const -> std::string_view {
-    return std::string_view(text).substr(key_length + (key_length > 0 ? 1 : 0));
-  }
+  auto key() const -> std::string_view { return text.substr(0, key_length); }
+  auto value() const -> std::string_view { return text.substr(key_length + (key_length > 0 ? 1 : 0)); }
 };
 
 class LineReader {
@@ -44,6 +44,8 @@ class LineReader {
 
   std::string_view line_;
   size_t at_ = 0;
+  /// What quotes hold, without escapes.
+  std::forward_list<std::string> unquoted_;
 };
 
 }  // namespace shardc

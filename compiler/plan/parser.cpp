@@ -1,5 +1,5 @@
-// Text to plan, line by line. Every line is bounded, every count comes from lines that are there, and ids are checked
-// against the tables at the end, since lines may name what later ones declare. The first fault ends the reading.
+// Text to plan, line by line. Every line is bounded, every count comes from lines that are there, and a line names only
+// what lines above it declare. The first fault ends the reading.
 #include <algorithm>
 #include <array>
 
@@ -28,7 +28,7 @@ auto EmptyBody(OpKind kind) -> OpBody {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text), in_(plan_) {}
+  explicit Parser(std::string_view text) : text_(text) {}
 
   auto Parse() -> ErrorOr<Plan>;
 
@@ -43,6 +43,7 @@ class Parser {
   auto ParseScalar() -> bool;
   auto ParseArena() -> bool;
   auto ParseValue() -> bool;
+  auto ParseSlices() -> bool;
   auto ParseSection() -> bool;
   auto ParseOp(const Word& first) -> bool;
   /// Reads what an op line begins with, up to its fields.
@@ -179,11 +180,6 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
   if (word == "disabled") {
     return Once(word) && ParsePasses(plan_.disabled);
   }
-  if (word == "events") {
-    const int at = in_.column();
-    return Once(word) && in_.Take("number of events", plan_.num_events) && in_.ExpectEnd() &&
-           (plan_.num_events >= 0 || in_.Reject(at, "{} events", plan_.num_events));
-  }
   if (word == "trigger") {
     Trigger& trigger = plan_.triggers.emplace_back();
     return in_.Take("section", trigger.section) && in_.Take("trigger", trigger.kind) && in_.TakeItem(trigger);
@@ -198,7 +194,7 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
   // A line that is rejected leaves its row behind: the plan is thrown away with the first fault.
   if (word == "head") {
     TargetHead head;
-    const bool read = in_.TakeNewId(plan_.heads) && in_.Take("name", head.name) && in_.TakeItem(head);
+    const bool read = in_.TakeNewName<HeadId>(head.name) && in_.TakeItem(head);
     plan_.heads.Add(std::move(head));
     return read;
   }
@@ -210,13 +206,13 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
   }
   if (word == "group") {
     OptimizerGroup group;
-    const bool read = in_.TakeNewId(plan_.groups) && in_.Take("name", group.name) && in_.TakeItem(group);
+    const bool read = in_.TakeNewName<GroupId>(group.name) && in_.TakeItem(group);
     plan_.groups.Add(std::move(group));
     return read;
   }
   if (word == "parameter") {
     Parameter parameter;
-    const bool read = in_.TakeNewId(plan_.parameters) && in_.Take("name", parameter.name) &&
+    const bool read = in_.TakeNewName<ParameterId>(parameter.name) &&
                       in_.TakeTypeAndShape(parameter.dtype, parameter.shape) &&
                       in_.TakePlacement(parameter.placement) && in_.TakeItem(parameter);
     in_.TakeOrigin(parameter.init_origin, nullptr);
@@ -225,14 +221,15 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
   }
   if (word == "unit") {
     Unit unit;
-    const bool read = in_.TakeNewId(plan_.units) && in_.Take("name", unit.name) && in_.TakeItem(unit);
+    const bool read = in_.TakeNewName<UnitId>(unit.name) && in_.TakeItem(unit);
     in_.TakeOrigin(unit.origin, nullptr);
     plan_.units.Add(std::move(unit));
     return read;
   }
   if (word == "sub_vector") {
     SubVector sub_vector;
-    const bool read = in_.TakeNewId(plan_.sub_vectors) && in_.TakeItem(sub_vector);
+    std::string name;
+    const bool read = in_.TakeNewName<SubVectorId>(name) && in_.TakeItem(sub_vector);
     plan_.sub_vectors.Add(std::move(sub_vector));
     return read;
   }
@@ -249,25 +246,25 @@ auto Parser::ParseTableLine(std::string_view word) -> bool {
   }
   if (word == "buffer") {
     Buffer buffer;
-    const bool read = in_.TakeNewId(plan_.buffers) && in_.Take("arena", buffer.arena) &&
-                      in_.Take("name", buffer.name) && in_.TakeItem(buffer);
+    const bool read = in_.TakeNewName<BufferId>(buffer.name) && in_.Take("arena", buffer.arena) && in_.TakeItem(buffer);
     plan_.buffers.Add(std::move(buffer));
     return read;
   }
   if (word == "value") {
     return ParseValue();
   }
+  if (word == "slices") {
+    return ParseSlices();
+  }
   return in_.Reject(1, "`{}` does not begin a line of a plan", LineParser::Shortened(word));
 }
 
 auto Parser::ParseScalar() -> bool {
   Scalar scalar;
-  const int at = in_.column();
-  const auto number = in_.TakeWord("id");
-  if (!number || plan_.scalars.size() == MostScalars || number->text != fmt::format("@{}", plan_.scalars.size())) {
-    return in_.Reject(at, "the next scalar is @{}; plans have {} at most", plan_.scalars.size(), MostScalars);
+  if (plan_.scalars.size() == MostScalars) {
+    return in_.Reject(1, "more than {} scalars", MostScalars);
   }
-  const bool read = in_.Take("name", scalar.name) && in_.Take("kind", scalar.kind) && in_.TakeItem(scalar);
+  const bool read = in_.TakeNewName<ScalarId>(scalar.name) && in_.Take("kind", scalar.kind) && in_.TakeItem(scalar);
   plan_.scalars.Add(std::move(scalar));
   return read;
 }
@@ -286,11 +283,27 @@ auto Parser::ParseArena() -> bool {
 
 auto Parser::ParseValue() -> bool {
   Value value;
-  const bool read = in_.TakeNewId(plan_.values) && in_.TakeLiteral("=") && in_.TakePlace(value.buffer, value.offset) &&
-                    in_.TakeTypeAndShape(value.dtype, value.shape) && in_.TakePlacement(value.placement) &&
-                    (in_.AtEnd() || in_.AtField() || in_.Take("name", value.name)) && in_.TakeItem(value);
+  const bool read = in_.TakeNewName<ValueId>(value.name) && in_.TakeLiteral("=") &&
+                    in_.TakePlace(value.buffer, value.offset) && in_.TakeTypeAndShape(value.dtype, value.shape) &&
+                    in_.TakePlacement(value.placement) && in_.TakeItem(value);
   plan_.values.Add(std::move(value));
   return read;
+}
+
+auto Parser::ParseSlices() -> bool {
+  SubVectorId id;
+  const int at = in_.column();
+  if (!in_.Take("sub-vector", id)) {
+    return false;
+  }
+  SubVector& own = plan_.sub_vectors[id];
+  for (const ValueId slice : {own.shard, own.compute_copy, own.gradient, own.exp_avg, own.exp_avg_sq}) {
+    if (slice.valid()) {
+      return in_.Reject(at, "the slices of this sub-vector stand above already");
+    }
+  }
+  SlicesOf<SubVector> slices{own};
+  return in_.TakeItem(slices);
 }
 
 auto Parser::ParseOpKind(const Word& first, Op& op) -> bool {
@@ -394,9 +407,7 @@ auto Parser::Parse() -> ErrorOr<Plan> {
   } else if (section_ != nullptr) {
     in_.Reject(1, "the text ends inside a section");
   }
-  if (!in_.error()) {
-    in_.CheckReferences();
-  }
+  plan_.num_events = in_.num_events();
   return in_.error() ? ErrorOr<Plan>(*in_.error()) : ErrorOr<Plan>(std::move(plan_));
 }
 

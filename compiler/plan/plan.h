@@ -295,7 +295,7 @@ struct RecipeEntry {
 };
 
 struct Plan {
-  static constexpr int Version = 1;
+  static constexpr int Version = 2;
 
   // In one file for all: they are those of every table.
   Plan();
@@ -331,7 +331,7 @@ struct Plan {
   std::array<Section, NumSections> sections;
   std::vector<Trigger> triggers;
   std::vector<Halt> halts;
-  /// Events are numbered 0 ... num_events - 1.
+  /// Events are numbered 0 ... num_events - 1, in the order in which ops name them first.
   int32_t num_events = 0;
   /// Bytes of each arena, from `allocate`.
   std::array<int64_t, NumArenas> arena_bytes{};

@@ -1,5 +1,5 @@
-// Plan to text. Order of lines: header, tables, triggers, sections; every table in id order. Nothing is aligned, so
-// that a change of one line shows as one line.
+// Plan to text. Order of lines: header, tables, triggers, sections; every table in id order, and no line before those
+// of what it names. Nothing is aligned, so that a change of one line shows as one line.
 #include <iterator>
 #include <set>
 
@@ -14,7 +14,7 @@ namespace {
 
 /// Appends ` name=value`.
 struct FieldWriter {
-  const Plan& plan;
+  const PlanNames& names;
   const PrintOptions& options;
   std::string& out;
 
@@ -23,7 +23,7 @@ struct FieldWriter {
     out += ' ';
     out += name;
     out += '=';
-    out += FieldText(plan, value);
+    AppendField(names, value, out);
   }
   template <class T>
   auto Default(std::string_view name, const T& value, const T& left_out) -> void {
@@ -54,8 +54,8 @@ auto AppendOrigin(const Origin& origin, std::string_view made_by, std::string& o
   out += made_by;
 }
 
-auto AppendOp(const Op& op, const Plan& plan, const PrintOptions& options, std::string& out) -> void {
-  FieldWriter writer{plan, options, out};
+auto AppendOp(const Op& op, const PlanNames& names, const PrintOptions& options, std::string& out) -> void {
+  FieldWriter writer{names, options, out};
   if (LoopEdgeOf(op) == LoopEdge::End) {
     out += '}';
     writer.Default("stream", op.stream, Stream::Compute);
@@ -98,7 +98,7 @@ auto SelectUsed(const Plan& plan, const Section& section) -> Selection {
 
 class Printer {
  public:
-  Printer(const Plan& plan, const PrintOptions& options) : plan_(plan), options_(options) {}
+  Printer(const Plan& plan, const PrintOptions& options) : plan_(plan), names_(plan), options_(options) {}
 
   auto Print() -> std::string {
     FirstLine();
@@ -110,6 +110,7 @@ class Printer {
     PrintHeader();
     PrintTables();
     PrintMemory({});
+    PrintSlices();
     PrintTriggers();
     for (size_t i = 0; i < NumSections; ++i) {
       if (!plan_.sections[i].ops.empty()) {
@@ -123,7 +124,7 @@ class Printer {
   /// The fields of one line, its comment and its end.
   template <class T>
   auto FinishLine(const T& item, const Origin& origin = {}) -> void {
-    VisitLine(item, FieldWriter{plan_, options_, out_});
+    VisitLine(item, FieldWriter{names_, options_, out_});
     if (options_.origins) {
       AppendOrigin(origin, {}, out_);
     }
@@ -210,42 +211,66 @@ class Printer {
     }
   }
 
+  /// `value logits`: what a line declares.
+  template <class IdType>
+  auto BeginLine(std::string_view word, IdType id) -> void {
+    out_ += word;
+    out_ += ' ';
+    names_.Append(id, out_);
+  }
+
   auto PrintTables() -> void {
     for (const HeadId id : plan_.heads.ids()) {
       const TargetHead& head = plan_.heads[id];
-      out_ += fmt::format("head {} {}", FieldText(plan_, id), QuoteIfNeeded(head.name));
+      BeginLine("head", id);
       FinishLine(head);
       for (size_t i = 0; options_.paths && i < head.files.size(); ++i) {
         out_ += fmt::format("  targets {}\n", Quote(head.files[i]));
       }
     }
     for (const GroupId id : plan_.groups.ids()) {
-      out_ += fmt::format("group {} {}", FieldText(plan_, id), QuoteIfNeeded(plan_.groups[id].name));
+      BeginLine("group", id);
       FinishLine(plan_.groups[id]);
     }
     for (const ParameterId id : plan_.parameters.ids()) {
       const Parameter& parameter = plan_.parameters[id];
+      BeginLine("parameter", id);
       const std::string placement = ToText(parameter.placement);
-      out_ += fmt::format("parameter {} {} {}{}{}{}", FieldText(plan_, id), QuoteIfNeeded(parameter.name),
-                          ToText(parameter.dtype), ToText(parameter.shape), placement.empty() ? "" : " ", placement);
+      out_ += fmt::format(" {}{}{}{}", ToText(parameter.dtype), ToText(parameter.shape), placement.empty() ? "" : " ",
+                          placement);
       FinishLine(parameter, parameter.init_origin);
     }
     for (const UnitId id : plan_.units.ids()) {
-      out_ += fmt::format("unit {} {}", FieldText(plan_, id), QuoteIfNeeded(plan_.units[id].name));
+      BeginLine("unit", id);
       FinishLine(plan_.units[id], plan_.units[id].origin);
     }
     for (const SubVectorId id : plan_.sub_vectors.ids()) {
-      out_ += "sub_vector " + FieldText(plan_, id);
+      BeginLine("sub_vector", id);
       FinishLine(plan_.sub_vectors[id]);
       for (const Segment& segment : plan_.sub_vectors[id].segments) {
         out_ += "  segment";
         FinishLine(segment);
       }
     }
-    for (int32_t i = 0; i < plan_.scalars.size(); ++i) {
-      const Scalar& scalar = plan_.scalars[ScalarId{i}];
-      out_ += fmt::format("scalar @{} {} {}", i, QuoteIfNeeded(scalar.name), ToText(scalar.kind));
-      FinishLine(scalar);
+    for (const ScalarId id : plan_.scalars.ids()) {
+      BeginLine("scalar", id);
+      out_ += ' ';
+      out_ += ToText(plan_.scalars[id].kind);
+      FinishLine(plan_.scalars[id]);
+    }
+  }
+
+  auto PrintSlices() -> void {
+    for (const SubVectorId id : plan_.sub_vectors.ids()) {
+      const size_t begin = out_.size();
+      BeginLine("slices", id);
+      const size_t fields = out_.size();
+      VisitLine(SlicesOf<const SubVector>{plan_.sub_vectors[id]}, FieldWriter{names_, options_, out_});
+      if (out_.size() == fields) {
+        out_.resize(begin);
+      } else {
+        out_ += '\n';
+      }
     }
   }
 
@@ -258,8 +283,9 @@ class Printer {
     for (const BufferId id : plan_.buffers.ids()) {
       if (selection.all || selection.buffers.contains(id)) {
         const Buffer& buffer = plan_.buffers[id];
-        fmt::format_to(std::back_inserter(out_), "buffer ${} {} {}", id.index, ToText(buffer.arena),
-                       QuoteIfNeeded(buffer.name));
+        BeginLine("buffer", id);
+        out_ += ' ';
+        out_ += ToText(buffer.arena);
         FinishLine(buffer);
       }
     }
@@ -272,15 +298,13 @@ class Printer {
 
   auto PrintValue(ValueId id) -> void {
     const Value& value = plan_.values[id];
-    fmt::format_to(std::back_inserter(out_), "value %{} = ${}[{}] {}[{}]", id.index, value.buffer.index,
-                   ToText(value.offset), ToText(value.dtype), fmt::join(value.shape, ", "));
+    BeginLine("value", id);
+    out_ += " = ";
+    names_.Append(value.buffer, out_, {}, fmt::format("[{}]", ToText(value.offset)));
+    fmt::format_to(std::back_inserter(out_), " {}[{}]", ToText(value.dtype), fmt::join(value.shape, ", "));
     if (const std::string placement = ToText(value.placement); !placement.empty()) {
       out_ += ' ';
       out_ += placement;
-    }
-    if (!value.name.empty()) {
-      out_ += ' ';
-      out_ += QuoteIfNeeded(value.name);
     }
     FinishLine(value);
   }
@@ -294,9 +318,6 @@ class Printer {
       out_ += "halt";
       FinishLine(halt);
     }
-    if (plan_.num_events != 0) {
-      out_ += fmt::format("events {}\n", plan_.num_events);
-    }
   }
 
   auto PrintSection(SectionKind kind) -> void {
@@ -305,7 +326,7 @@ class Printer {
     for (const Op& op : plan_.section(kind).ops) {
       depth -= LoopEdgeOf(op) == LoopEdge::End && depth > 1 ? 1 : 0;
       out_.append(static_cast<size_t>(2 * depth), ' ');
-      AppendOp(op, plan_, options_, out_);
+      AppendOp(op, names_, options_, out_);
       out_ += '\n';
       depth += LoopEdgeOf(op) == LoopEdge::Begin ? 1 : 0;
     }
@@ -313,6 +334,7 @@ class Printer {
   }
 
   const Plan& plan_;
+  const PlanNames names_;
   const PrintOptions& options_;
   std::string out_;
 };
@@ -321,9 +343,9 @@ class Printer {
 
 auto PrintPlan(const Plan& plan, const PrintOptions& options) -> std::string { return Printer(plan, options).Print(); }
 
-auto PrintOp(const Op& op, const Plan& plan, bool origin) -> std::string {
+auto PrintOp(const Op& op, const PlanNames& names, bool origin) -> std::string {
   std::string text;
-  AppendOp(op, plan, PrintOptions{.origins = origin}, text);
+  AppendOp(op, names, PrintOptions{.origins = origin}, text);
   return text;
 }
 

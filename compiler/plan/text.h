@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/base/error_or.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -25,12 +26,16 @@ struct PrintOptions {
 auto PrintPlan(const Plan& plan, const PrintOptions& options = {}) -> std::string;
 
 /// One op as its line in the plan, without indentation and line end.
-auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std::string;
+auto PrintOp(const Op& op, const PlanNames& names, bool origin = false) -> std::string;
+/// The same of one op alone: works out the names of the whole plan for it.
+inline auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std::string {
+  return PrintOp(op, PlanNames(plan), origin);
+}
 
 /// A longer text is no plan.
-constexpr size_t MaxPlanBytes = size_t{64} << 20;
+constexpr size_t MaxPlanBytes = size_t{96} << 20;
 
-/// Reads the text form. The result has ids in range and bounded counts, nothing more: VerifyPlan judges it.
+/// Reads the text form. The result names what stands in it and has bounded counts, nothing more: VerifyPlan judges it.
 /// Errors: the first fault, as `plan.shardc:LINE:COLUMN: fact` (ExitCode::RecipeRejected).
 auto ParsePlan(std::string_view text) -> ErrorOr<Plan>;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "compiler/plan/names.h"
 #include "compiler/plan/red_zone.h"
 
 namespace shardc {
@@ -91,8 +92,7 @@ auto Guard::Lay(const ArenaSet& arenas) -> Status {
     ArenaState& arena = StateOf(buffer.arena);
     if (buffer.offset % GranuleBytes != 0 || buffer.offset < RedZoneBytes ||
         buffer.offset + buffer.bytes.value + RedZoneBytes > arena.bytes) {
-      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones round ${} {}", id.index,
-                  buffer.name);
+      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones round {}", NameOf(plan_, id));
     }
     for (int64_t page = buffer.offset / PageSize(); page * PageSize() < buffer.offset + buffer.bytes.value; ++page) {
       arena.holds_buffers[static_cast<size_t>(page)] = true;
@@ -123,8 +123,7 @@ auto Guard::TouchesOf(const Plan& plan, const Op& op, size_t index) -> OpTouches
 
 auto Guard::Name(BufferId id) const -> std::string {
   const Buffer& buffer = plan_.buffers[id];
-  return fmt::format("${} {} ({} bytes in the {} arena)", id.index, buffer.name, buffer.bytes.value,
-                     ToText(buffer.arena));
+  return fmt::format("{} ({} bytes in the {} arena)", NameOf(plan_, id), buffer.bytes.value, ToText(buffer.arena));
 }
 
 auto Guard::RegionOf(BufferId id) const -> Interval {
@@ -147,8 +146,8 @@ auto Guard::Bear(BufferId id) -> Status {
   for (int64_t granule = region.begin / GranuleBytes; granule < end_granule; ++granule) {
     const auto g = static_cast<size_t>(granule);
     if (arena.alive[g]) {
-      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones between ${} {} and ${} {}",
-                  id.index, buffer.name, arena.tenants[g].index, plan_.buffers[arena.tenants[g]].name);
+      return Fail(ExitCode::RecipeRejected, "the plan says guard, but has no red zones between {} and {}",
+                  NameOf(plan_, id), NameOf(plan_, arena.tenants[g]));
     }
     arena.alive[g] = true;
     arena.tenants[g] = id;

@@ -115,7 +115,7 @@ TEST(ExtremeRecipes, TooLongAPlanIsNotHandedOver) {
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
   const Ended ended = RunWithin(8192, "run", recipe, {"model.seq=32768", "loss.chunks=32768"});
   EXPECT_EQ(ended.status, 3);
-  EXPECT_THAT(ended.err, HasSubstr("bytes of text; a plan that runs has 67108864 at most\nfewer `layers` in [model]"));
+  EXPECT_THAT(ended.err, HasSubstr("bytes of text; a plan that runs has 100663296 at most\nfewer `layers` in [model]"));
 }
 
 auto OpsOf(const std::string& recipe, std::vector<std::string> sets, const std::string& last) -> int64_t {

@@ -142,10 +142,10 @@ TEST(StrangeFiles, PlansEndWithAReason) {
   const TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
   const std::string large = WriteIn(folder, "large.plan", "plan version=");
-  std::filesystem::resize_file(large, (size_t{64} << 20) + 1);
+  std::filesystem::resize_file(large, (size_t{96} << 20) + 1);
   const StrangeFile cases[] = {
-      {"/dev/zero", 3, "has more than 67108864 bytes, which no plan has"},
-      {large, 3, "has more than 67108864 bytes, which no plan has"},
+      {"/dev/zero", 3, "has more than 100663296 bytes, which no plan has"},
+      {large, 3, "has more than 100663296 bytes, which no plan has"},
       {folder / "fifo", 2, "it is a FIFO; give a file"},
       {folder.path(), 2, "Is a directory"},
       {"/dev/null", 3, "the text has 0 bytes"},

@@ -190,18 +190,18 @@ TEST_F(BadInput, Plans) {
     std::vector<std::string> parts;
   };
   const std::vector<Case> cases{
-      {moved({"buffer ", " transient ", ".swiglu "}, 1), {"no multiple of 64 [buffer-alignment]", "layers.0.swiglu"}},
-      {moved({"buffer ", " persistent head.exp_avg_sq "}, -64), {"overlap in the persistent arena [buffer-overlap]"}},
-      {moved({"buffer ", " persistent head.exp_avg_sq "}, int64_t{1} << 30),
+      {moved({"buffer ", ".swiglu transient "}, 1), {"no multiple of 64 [buffer-alignment]", "layers.0.swiglu"}},
+      {moved({"buffer $head.exp_avg_sq persistent "}, -64), {"overlap in the persistent arena [buffer-overlap]"}},
+      {moved({"buffer $head.exp_avg_sq persistent "}, int64_t{1} << 30),
        {"the persistent arena has", "[outside-arena]"}},
       {Edited(plan, {{"mesh=dp:2", "mesh=dp:3"}}),
        {"does not verify", "no multiple of 3 ranks", "[sub-vector-length]"}},
       {Edited(plan, {{"mesh=dp:2", "mesh=dp:1"}}), {"does not verify"}},
-      {Edited(plan, {{"plan version=1 ", "plan version=2 "}}),
-       {"1:1: the plan has format version 2, this program reads version 1"}},
+      {Edited(plan, {{"plan version=2 ", "plan version=1 "}}),
+       {"1:1: the plan has format version 1, this program reads version 2"}},
       // Within a word, as of a file that was cut short.
       {plan.substr(0, plan.find(" release ", plan.size() / 2) + 4), {"plan.shardc:"}},
-      {Edited(plan, {{"section step {", "section step {\n  compute frobnicate value=%1"}}), {"frobnicate"}},
+      {Edited(plan, {{"section step {", "section step {\n  compute frobnicate value=x"}}), {"frobnicate"}},
   };
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::string path = *training_ / fmt::format("broken{}.plan", i);

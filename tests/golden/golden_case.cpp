@@ -128,61 +128,19 @@ auto CompileText(const std::string& path, const std::string& text, const std::ve
   return plan;
 }
 
-/// Replaces each id that begins with `prefix` by the name of that index.
-static auto WithNames(const std::string& text, char prefix, const std::vector<std::string>& names) -> std::string {
-  std::string out;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    out += text[i];
-    quoted ^= text[i] == '"';
-    size_t end = i + 1;
-    while (end < text.size() && text[end] >= '0' && text[end] <= '9') {
-      ++end;
-    }
-    if (text[i] == prefix && end > i + 1 && !quoted) {
-      out += names.at(std::stoul(text.substr(i + 1, end - i - 1)));
-      i = end - 1;
-    }
-  }
-  return out;
-}
-
-/// The names of a table, made unique by `'2`, `'3`, ...; the number where there is none.
-template <class Table>
-static auto UniqueNames(const Table& table) -> std::vector<std::string> {
-  std::vector<std::string> names;
-  std::map<std::string, int> uses;
-  for (const auto& item : table) {
-    const int use = ++uses[item.name];
-    names.push_back(item.name.empty() ? std::to_string(names.size())
-                                      : item.name + (use > 1 ? fmt::format("'{}", use) : ""));
-  }
-  return names;
-}
-
-/// The text of a plan in which an id is a name: passes number values anew, which is nothing to look at.
-static auto NamedText(const Plan& plan, const PrintOptions& options) -> std::string {
-  Plan nameless = plan;
-  for (Value& value : nameless.values) {
-    value.name = "";
-  }
-  return WithNames(WithNames(PrintPlan(nameless, options), '%', UniqueNames(plan.values)), '$',
-                   UniqueNames(plan.buffers));
-}
-
 auto GoldenFilesOf(const GoldenCase& golden) -> ErrorOr<std::map<std::string, std::string>> {
   const PrintOptions print{.section = golden.section, .recipe = false};
   std::map<std::string, std::string> files;
   std::string plan_text;
   // An empty plan before the first pass.
-  std::string before = golden.pass ? NamedText(Plan{}, print) : "";
+  std::string before = golden.pass ? PrintPlan(Plan{}, print) : "";
   const auto plan =
       CompileText(golden.recipe_path(), golden.text, golden.overrides, [&](PassKind pass, const Plan& now) {
         if (golden.pass && static_cast<int>(pass) + 1 == static_cast<int>(*golden.pass)) {
-          before = NamedText(now, print);
+          before = PrintPlan(now, print);
         } else if (golden.pass == pass) {
           files[golden.stem + ".diff"] =
-              UnifiedDiff(before, NamedText(now, print), "before", fmt::format("after {}", ToText(pass)));
+              UnifiedDiff(before, PrintPlan(now, print), "before", fmt::format("after {}", ToText(pass)));
         } else if (golden.stop_after == pass) {
           plan_text = PrintPlan(now, print);
         }

@@ -6,7 +6,7 @@
 //
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
 // (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass
-// of the folder's name changes in the plan, values and buffers called by their names.
+// of the folder's name changes in the plan.
 #pragma once
 
 #include <array>

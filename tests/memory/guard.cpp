@@ -99,7 +99,7 @@ TEST_F(GuardTest, FindsWhatIsWrittenWhereNothingLives) {
   ASSERT_TRUE(guard_->Release(first_).ok());
   ASSERT_TRUE(guard_->EndSection().ok());
   At<std::byte>(first_)[17] = std::byte{3};
-  const std::string expected = "it holds 0x03; the last there was $0 b (8192 bytes in the transient arena), byte 17";
+  const std::string expected = "it holds 0x03; the last there was $b (8192 bytes in the transient arena), byte 17";
   EXPECT_THAT(MessageOf(guard_->BeforeOp(Writes(second_))), HasSubstr(expected));
   EXPECT_THAT(MessageOf(guard_->EndSection()), HasSubstr(expected));
 }
@@ -108,7 +108,7 @@ TEST_F(GuardTest, FindsWhatIsWrittenOutside) {
   const OpTouches op = Writes(second_);
   ASSERT_TRUE(guard_->BeforeOp(op).ok());
   At<std::byte>(second_)[400] = std::byte{3};
-  EXPECT_THAT(MessageOf(guard_->AfterOp(op)), HasSubstr("byte 400 of $1 b (400 bytes in the transient arena) lies "
+  EXPECT_THAT(MessageOf(guard_->AfterOp(op)), HasSubstr("byte 400 of $b#2 (400 bytes in the transient arena) lies "
                                                         "outside of it and was written by this op: it holds 0x03"));
   EXPECT_FALSE(guard_->Release(second_).ok());
   At<std::byte>(kept_)[-1] = std::byte{3};
@@ -117,12 +117,12 @@ TEST_F(GuardTest, FindsWhatIsWrittenOutside) {
 
 TEST_F(GuardTest, TwoBuffersInOnePlaceAtOneTimeAreRefused) {
   ASSERT_TRUE(guard_->BeforeOp(Writes(first_)).ok());
-  EXPECT_THAT(MessageOf(guard_->BeforeOp(Writes(second_))), HasSubstr("no red zones between $1 b and $0 b"));
+  EXPECT_THAT(MessageOf(guard_->BeforeOp(Writes(second_))), HasSubstr("no red zones between $b#2 and $b"));
 }
 
 TEST_F(GuardTest, ReadOfNothingIsRefused) {
   const OpTouches op{.touches = {{second_, true}}, .name = "op 1 test"};
-  EXPECT_THAT(MessageOf(guard_->BeforeOp(op)), HasSubstr("op 1 test reads $1 b (400 bytes in the transient arena)"));
+  EXPECT_THAT(MessageOf(guard_->BeforeOp(op)), HasSubstr("op 1 test reads $b#2 (400 bytes in the transient arena)"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <regex>
 
+#include "compiler/plan/names.h"
 #include "tests/run/in_process.h"
 #include "tests/support/training.h"
 
@@ -137,9 +138,9 @@ TEST_F(Broken, OneByteOutsideNamesOpBufferAndByte) {
   const std::string where = fmt::format("step 0 section step op {} swiglu: guard: ", index);
   const auto what = [&](int64_t byte) {
     return fmt::format(
-        "byte {} of ${} {} ({} bytes in the transient arena) lies outside of it and was written by "
+        "byte {} of {} ({} bytes in the transient arena) lies outside of it and was written by "
         "this op: it holds 0x07",
-        byte, buffer.index, plan_.buffers[buffer].name, bytes);
+        byte, NameOf(plan_, buffer), bytes);
   };
   for (const int64_t byte : {bytes, int64_t{-1}, bytes + 255}) {
     ExpectFault(RunWith(index, [&](const At& at) { at(buffer)[byte] = std::byte{7}; }), where, what(byte));
@@ -150,7 +151,8 @@ TEST_F(Broken, OneByteOutsideOfAPersistentBuffer) {
   const size_t index = Find(OpKind::Adamw);
   const BufferId buffer = BufferOf(OpAt(index).As<op::Adamw>()->exp_avg);
   const InProcessRun run = RunWith(index, [&](const At& at) { at(buffer)[-256] = std::byte{0}; });
-  ExpectFault(run, fmt::format("section step op {} adamw", index), fmt::format("byte -256 of ${} ", buffer.index));
+  ExpectFault(run, fmt::format("section step op {} adamw", index),
+              fmt::format("byte -256 of {} ", NameOf(plan_, buffer)));
   // The other rank waits for this one in the next collective, of which `--set` is the cause.
   EXPECT_THAT(run.errors[1 - BadRank], HasSubstr("; from --set mesh.dp=2"));
 }
@@ -160,15 +162,15 @@ TEST_F(Broken, StrayWriteIsFoundWithTheNextOpThatTouchesTheBuffer) {
   const BufferId targets = BufferOf(OpAt(Find(OpKind::CrossEntropy)).As<op::CrossEntropy>()->targets);
   const int64_t end = plan_.buffers[targets].bytes.value;
   ExpectFault(RunWith(index, [&](const At& at) { at(targets)[end] = std::byte{7}; }),
-              fmt::format("section step op {} cross_entropy: guard: byte {} of ${} ", Find(OpKind::CrossEntropy), end,
-                          targets.index),
+              fmt::format("section step op {} cross_entropy: guard: byte {} of {} ", Find(OpKind::CrossEntropy), end,
+                          NameOf(plan_, targets)),
               "was written before this op: it holds 0x07; op 0 count_valid touched the buffer last before");
 }
 
 TEST_F(Broken, StrayWriteIsFoundAtTheEndOfTheStep) {
   const BufferId table = BufferOf(OpAt(Find(OpKind::Rope)).As<op::Rope>()->table);
   ExpectFault(RunWith(Find(OpKind::ClipFactor), [&](const At& at) { at(table)[-1] = std::byte{7}; }),
-              "step 0, at the end of section step: guard: ", fmt::format("byte -1 of ${} rope_table", table.index));
+              "step 0, at the end of section step: guard: ", fmt::format("byte -1 of {} (", NameOf(plan_, table)));
 }
 
 // When the norm is clipped the activations are dead, and what lives is small and lies below them.
@@ -212,8 +214,8 @@ TEST_F(Broken, PlanThatReadsWhatItReleased) {
   const InProcessRun run = RunInProcess(plan_, 1);
   EXPECT_EQ(run.code, ExitCode::InternalFault);
   EXPECT_THAT(run.errors[0] + run.errors[1],
-              HasSubstr(fmt::format("op {} swiglu_backward: guard: op {} swiglu_backward reads ${} ", index + 1,
-                                    index + 1, buffer.index)));
+              HasSubstr(fmt::format("op {} swiglu_backward: guard: op {} swiglu_backward reads {} ", index + 1,
+                                    index + 1, NameOf(plan_, buffer))));
 }
 
 TEST(Guard, PlanWithoutRedZonesIsRefused) {

@@ -1,6 +1,6 @@
-// Names in a plan are for people: a plan whose values, buffers, scalars and units, and so sub-vectors, have other names
-// verifies, reads back, runs, and gives the same bits. Names of parameters, heads and sources are not among them:
-// rules, checkpoints and files know those.
+// Names in a plan are for people and for the lines of its text: a plan whose values, buffers, scalars and units, and so
+// sub-vectors and events, have other names verifies, reads back, runs, and gives the same bits. Names of parameters,
+// heads and sources are not among them: rules, checkpoints and files know those.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

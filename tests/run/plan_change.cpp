@@ -54,7 +54,7 @@ struct ChoiceFinder {
     if (!like.empty()) {
       choices.push_back([this, name, &id, other = PickOne(random, like)] {
         id = other;
-        return fmt::format("{} is now %{} {}", name, other.index, plan.values[other].name);
+        return fmt::format("{} is now {}", name, NameOf(plan, other));
       });
     }
   }
@@ -200,13 +200,12 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
     const BufferId id = pick(plan.buffers);
     const int64_t by = PickOne<int64_t>(random, {-128, -64, 64, 128});
     plan.buffers[id].offset += by;
-    return PlanChange{.kind = kind,
-                      .what = fmt::format("buffer ${} {} lies {} bytes off", id.index, plan.buffers[id].name, by)};
+    return PlanChange{.kind = kind, .what = fmt::format("buffer {} lies {} bytes off", NameOf(plan, id), by)};
   }
   if (kind == ChangeKind::Placement || kind == ChangeKind::View) {
     const ValueId id = pick(plan.values);
     Value& value = plan.values[id];
-    const std::string name = fmt::format("value %{} {}", id.index, value.name);
+    const std::string name = fmt::format("value {}", NameOf(plan, id));
     if (kind == ChangeKind::Placement) {
       Placement& placement = value.placement[Below(random, NumMeshAxes)];
       const Placement other = PickOne<Placement>(random, {Placement{}, Placement::Shard(0), Placement::Partial()});

@@ -47,7 +47,7 @@ struct EnumNames<ChangeKind> {
 
 struct PlanChange {
   ChangeKind kind = ChangeKind::Sample;
-  /// "step op 12 `compute matmul ...`: a is now %7".
+  /// "step op 12 `compute matmul ...`: a is now logits".
   std::string what;
   /// Of a kind that a person may choose: a hyper-parameter, a seed, a path, an interval, a name.
   bool free = false;

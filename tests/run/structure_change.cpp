@@ -72,8 +72,8 @@ auto Overwrite(Plan& plan, Random& random) -> std::optional<PlanChange> {
     }
     if (!change && !like.empty()) {
       id = like[Draw(random, like.size())];
-      change = PlanChange{.kind = ChangeKind::Overwritten,
-                          .what = fmt::format("`{}` writes %{} {}", before, id.index, plan.values[id].name)};
+      change =
+          PlanChange{.kind = ChangeKind::Overwritten, .what = fmt::format("`{}` writes {}", before, NameOf(plan, id))};
     }
   });
   return change;
@@ -104,7 +104,7 @@ auto Clamp(Plan& plan, Random& random) -> std::optional<PlanChange> {
     place->clamp = Interval{place->base, high};
   }
   return PlanChange{.kind = ChangeKind::Clamped,
-                    .what = fmt::format("%{}, or a load, is at {}", id.index, ToText(*place))};
+                    .what = fmt::format("{}, or a load, is at {}", NameOf(plan, id), ToText(*place))};
 }
 
 auto ChangePhase(Plan& plan, Random& random) -> std::optional<PlanChange> {

@@ -15,24 +15,31 @@ namespace {
 /// The words without a name that each kind of line has after its first, in order.
 auto PlainParts(const std::string& kind) -> const std::vector<std::string>& {
   static const std::map<std::string, std::vector<std::string>> parts{
-      {"head", {"id", "name"}},
-      {"group", {"id", "name"}},
-      {"parameter", {"id", "name", "type", "placement"}},
-      {"unit", {"id", "name"}},
-      {"sub_vector", {"id"}},
-      {"scalar", {"id", "name", "kind"}},
+      {"head", {"name"}},
+      {"group", {"name"}},
+      {"parameter", {"name", "type", "placement"}},
+      {"unit", {"name"}},
+      {"sub_vector", {"name"}},
+      {"slices", {"sub_vector"}},
+      {"scalar", {"name", "kind"}},
       {"arena", {"arena"}},
-      {"buffer", {"id", "arena", "name"}},
+      {"buffer", {"name", "arena"}},
       {"trigger", {"section", "when"}},
       {"source", {"name"}},
       {"seed_tensor", {"name", "type"}},
-      {"events", {"count"}},
       // Behind the place, which is read apart.
-      {"value", {"type", "placement", "name"}},
+      {"value", {"type", "placement"}},
   };
   static const std::vector<std::string> none;
   const auto found = parts.find(kind);
   return found == parts.end() ? none : found->second;
+}
+
+/// The roles of values that name things of a table.
+auto RolesOf(const std::string& kind) -> std::vector<std::string_view> {
+  return kind == "parameter"    ? std::vector<std::string_view>{"parameter", "gradient"}
+         : kind == "sub_vector" ? std::vector<std::string_view>{"vector"}
+                                : std::vector<std::string_view>{};
 }
 
 }  // namespace
@@ -75,18 +82,6 @@ PlanLines::PlanLines(const Plan& plan) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     lines_.push_back(Read(std::string_view(text).substr(begin, end - begin)));
     begin = end + 1;
-  }
-  for (const Line& line : lines_) {
-    if (!line.parts.empty() && line.parts[0].key == "id") {
-      for (const Part& part : line.parts) {
-        if (part.key == "name") {
-          names_[line.parts[0].text] = part.text;
-        }
-      }
-    }
-  }
-  for (const SubVectorId id : plan.sub_vectors.ids()) {
-    names_[fmt::format("v{}", id.index)] = shardc::NameOf(plan, plan.sub_vectors[id]);
   }
 }
 
@@ -132,8 +127,8 @@ auto PlanLines::ReadWords(Line& line, const Words& words) -> void {
   const Words& names = line.is_op ? op_parts : PlainParts(line.kind);
   if (!line.is_op && line.kind == "value" && words.size() >= 5) {
     const std::string& place = words[3];
-    const size_t bracket = std::min(place.find('['), place.size() - 1);
-    plain("id", " ", words[1], " =");
+    const size_t bracket = std::min(place.rfind('['), place.size() - 1);
+    plain("name", " ", words[1], " =");
     plain("buffer", " ", std::string_view(place).substr(0, bracket), "");
     plain("offset", "[", std::string_view(place).substr(bracket + 1, place.size() - bracket - 2), "]");
     next = 4;
@@ -183,15 +178,38 @@ auto PlanLines::Text() const -> std::string {
   return text;
 }
 
-auto PlanLines::NameOf(const std::string& text) const -> std::string {
+auto PlanLines::SigilOf(const std::string& kind) -> std::optional<std::string_view> {
+  static const std::map<std::string, std::string_view> sigils{{"head", Sigil<HeadId>},
+                                                              {"group", Sigil<GroupId>},
+                                                              {"parameter", Sigil<ParameterId>},
+                                                              {"unit", Sigil<UnitId>},
+                                                              {"buffer", Sigil<BufferId>},
+                                                              {"value", Sigil<ValueId>},
+                                                              {"sub_vector", Sigil<SubVectorId>},
+                                                              {"scalar", Sigil<ScalarId>}};
+  const auto found = sigils.find(kind);
+  return found == sigils.end() ? std::nullopt : std::optional(found->second);
+}
+
+auto PlanLines::PlainName(const std::string& text) -> std::string {
   if (text == "}") {
     return "end_repeat";
   }
-  if (text.starts_with("@")) {
-    return text.substr(1);
+  std::string_view name = text;
+  if (name.size() > 1 && name.starts_with('"') && name.ends_with('"')) {
+    name = name.substr(1, name.size() - 2);
   }
-  const auto found = names_.find(text);
-  return found == names_.end() ? text : found->second;
+  const size_t begin = std::min(name.find_first_not_of("!@$"), name.size());
+  return std::string(WithoutNumber(name.substr(begin)));
+}
+
+auto PlanLines::KindNamedIn(const Part& part) -> std::string {
+  const size_t begin = std::min(part.text.find_first_not_of("\"!"), part.text.size());
+  const std::string_view text = std::string_view(part.text).substr(begin);
+  if (text.starts_with(Sigil<BufferId>) || text.starts_with(Sigil<ScalarId>)) {
+    return text.starts_with(Sigil<BufferId>) ? "buffer" : "scalar";
+  }
+  return SigilOf(part.key) ? part.key : "value";
 }
 
 auto PlanLines::Fits(const Line& line, const std::string& word) const -> bool {
@@ -199,7 +217,7 @@ auto PlanLines::Fits(const Line& line, const std::string& word) const -> bool {
   const std::string key = end == std::string::npos ? "" : word.substr(0, end);
   const std::string text = end == std::string::npos ? word : word.substr(end + 1);
   return std::any_of(line.parts.begin(), line.parts.end(), [&](const Part& part) {
-    return (key.empty() ? !part.has_name : part.key == key) && (part.text == text || NameOf(part.text) == text);
+    return (key.empty() ? !part.has_name : part.key == key) && (part.text == text || PlainName(part.text) == text);
   });
 }
 
@@ -215,7 +233,7 @@ auto PlanLines::FindAll(const Words& selector) -> std::vector<size_t> {
     int64_t index = 0;
     if (text->starts_with('.')) {
       chain.push_back(text->substr(1));
-    } else if (text->starts_with('#') && FieldParser(Plan()).Read(text->substr(1), index).empty()) {
+    } else if (text->starts_with('#') && FieldParser().Read(text->substr(1), index).empty()) {
       number = index;
     } else {
       words.push_back(*text);
@@ -239,8 +257,8 @@ auto PlanLines::FindAll(const Words& selector) -> std::vector<size_t> {
     return found;
   }
   for (const std::string& part : chain) {
-    const auto id = PartOf(found[0], part);
-    const auto line = id ? FindId(*id) : std::nullopt;
+    const auto named = PartOf(found[0], part);
+    const auto line = named ? FindDeclared(*named) : std::nullopt;
     if (!line) {
       return {};
     }
@@ -254,40 +272,67 @@ auto PlanLines::Find(const Words& words) -> std::optional<size_t> {
   return found.empty() ? std::nullopt : std::optional(found[0]);
 }
 
-auto PlanLines::FindId(const std::string& id) -> std::optional<size_t> {
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    const std::vector<Part>& parts = lines_[i].parts;
-    if (!parts.empty() && parts[0].key == "id" &&
-        (parts[0].text == id || (lines_[i].kind == "scalar" && "@" + parts[1].text == id))) {
-      return i;
+auto PlanLines::FindDeclared(const Part& part) -> std::optional<size_t> {
+  // A field of an op that is called as a table is may name a value too: `adamw parameter=embed.shard`.
+  for (const std::string& kind : {KindNamedIn(part), std::string("value")}) {
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      const std::vector<Part>& parts = lines_[i].parts;
+      if (lines_[i].kind == kind && !parts.empty() && parts[0].key == "name" && parts[0].text == part.text) {
+        return i;
+      }
     }
   }
-  Wrong("`{}` is no id of the plan", id);
+  Wrong("no {} is named `{}`", KindNamedIn(part), part.text);
   return std::nullopt;
 }
 
-auto PlanLines::PartOf(size_t line, const std::string& key) -> std::optional<std::string> {
+auto PlanLines::PartOf(size_t line, const std::string& key) -> std::optional<Part> {
   for (const Part& part : lines_[line].parts) {
     if (part.key == key && !part.text.empty()) {
-      return part.text;
+      return part;
     }
   }
   Wrong("a line `{}` without `{}`", lines_[line].kind, key);
   return std::nullopt;
 }
 
-auto PlanLines::NextId(const std::string& kind) const -> std::string {
-  static const std::map<std::string, char> prefixes{{"head", IdPrefix<HeadId>},
-                                                    {"group", IdPrefix<GroupId>},
-                                                    {"parameter", IdPrefix<ParameterId>},
-                                                    {"unit", IdPrefix<UnitId>},
-                                                    {"buffer", IdPrefix<BufferId>},
-                                                    {"value", IdPrefix<ValueId>},
-                                                    {"sub_vector", IdPrefix<SubVectorId>},
-                                                    {"scalar", '@'}};
-  const auto prefix = prefixes.find(kind);
-  const auto count = std::count_if(lines_.begin(), lines_.end(), [&](const Line& line) { return line.kind == kind; });
-  return prefix == prefixes.end() ? "" : fmt::format("{}{}", prefix->second, count);
+auto PlanLines::FreshName(const std::string& kind, const std::string& name) const -> std::string {
+  const std::string sigil(SigilOf(kind).value_or(""));
+  const auto is_there = [&](const std::string& text) {
+    return std::any_of(lines_.begin(), lines_.end(), [&](const Line& line) {
+      return line.kind == kind && !line.parts.empty() && line.parts[0].text == text;
+    });
+  };
+  std::string text = sigil + name;
+  for (int number = 2; is_there(text); ++number) {
+    text = fmt::format("{}{}#{}", sigil, name, number);
+  }
+  return text;
+}
+
+auto PlanLines::Rename(Line& line, const std::string& name) -> void {
+  const std::string old = line.parts[0].text;
+  const std::string fresh = FreshName(line.kind, name);
+  line.parts[0].text = fresh;
+  for (Line& other : lines_) {
+    for (Part& part : other.parts) {
+      if (part.key != "name" && part.text == old && KindNamedIn(part) == line.kind) {
+        part.text = fresh;
+      }
+      for (const std::string_view word : RolesOf(line.kind)) {
+        if (part.key == "role" && part.text == fmt::format("{}({})", word, old)) {
+          part.text = fmt::format("{}({})", word, fresh);
+        }
+      }
+    }
+  }
+}
+
+auto PlanLines::InsertLine(Line line) -> void {
+  const auto last =
+      std::find_if(lines_.rbegin(), lines_.rend(), [&](const Line& other) { return other.kind == line.kind; });
+  const auto none = SigilOf(line.kind) ? lines_.begin() + 1 : lines_.end();
+  lines_.insert(last == lines_.rend() ? none : last.base(), std::move(line));
 }
 
 auto PlanLines::Resolve(const std::string& reference) -> std::optional<std::string> {
@@ -300,31 +345,34 @@ auto PlanLines::Resolve(const std::string& reference) -> std::optional<std::stri
   const Words changes(as == words.end() ? as : as + 1, words.end());
   const bool makes_new = as != words.end();
   words.erase(as, words.end());
-  std::string key = "id";
+  std::string key = "name";
   if (!words.empty() && words.back().starts_with('.')) {
     key = words.back().substr(1);
     words.pop_back();
   }
   const auto line = Find(words);
-  const auto text = line ? PartOf(*line, key) : std::nullopt;
-  if (!text || !makes_new) {
-    return text;
+  const auto part = line ? PartOf(*line, key) : std::nullopt;
+  if (!part) {
+    return std::nullopt;
   }
-  const auto old = FindId(*text);
+  if (!makes_new) {
+    return part->text;
+  }
+  const auto old = key == "name" ? line : FindDeclared(*part);
   const auto assignments = changes == Words{"new"} ? std::vector<Assignment>{} : ReadAssignments(changes, 0);
   if (!old || !assignments) {
     return std::nullopt;
   }
   Line fresh = lines_[*old];
   if (fresh.kind != "value") {
-    Wrong("`{}` is no value", *text);
+    Wrong("`{}` is no value", part->text);
     return std::nullopt;
   }
-  fresh.parts[0].text = NextId("value");
+  fresh.parts[0].text = FreshName(fresh.kind, PlainName(fresh.parts[0].text));
   for (const Assignment& assignment : *assignments) {
     Assign(fresh, assignment);
   }
-  lines_.push_back(fresh);
+  InsertLine(fresh);
   return fresh.parts[0].text;
 }
 

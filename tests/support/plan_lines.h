@@ -1,5 +1,4 @@
-// A plan's text as lines whose words have names, so that a test can change one thing of it without a number of the
-// plan: ids are found by what has them.
+// A plan's text as lines whose words have names, so that a test can change one thing of it.
 //
 // A change is one of
 //
@@ -8,8 +7,8 @@
 //   swap LINE and LINE                  the two lines take each other's place
 //   move LINE before LINE               or after
 //   insert before LINE: TEXT            or after; TEXT is a line of a plan
-//   add TEXT                            a line outside of the sections, after those of its kind; that of a table is
-//                                       written without its id
+//   add TEXT                            a line outside of the sections, after those of its kind; that of a table with
+//                                       its name alone, which gets a number where it is there already
 //   set LINE to PART=VALUE ...          other values; += and -= for numbers; `none` takes a field away
 //   set every LINE to PART=VALUE ...
 //   view FIELD of LINE as PART=VALUE .. the op's operand is another view: a new value, with these parts changed
@@ -20,20 +19,20 @@
 //
 // KIND is the section of an op, else the word that the line begins with: `step matmul`, `parameter lm_head.weight`. A
 // WORD is one that has no name in the plan (stream, mnemonic, arena, kind; the name of a thing), PART=VALUE a field.
-// Where the plan has an id, the name of what has this id fits. #N is the N-th of those that fit, from 0; #-1 the last.
-// Each .PART goes on to the line that declares the id in this part: `step rope .x` is a value's line, `step rope .x
-// .buffer` a buffer's.
+// The name of a thing fits without its sigil, and without its number. #N is the N-th of those that fit, from 0; #-1 the
+// last. Each .PART goes on to the line that declares what this part names: `step rope .x` is a value's line, `step rope
+// .x .buffer` a buffer's.
 //
-// In a VALUE or a TEXT, that of a LINE too, (LINE .PART) stands for what this part holds, (LINE) for the id that the
+// In a VALUE or a TEXT, that of a LINE too, (LINE .PART) stands for what this part holds, (LINE) for the name that the
 // line declares, and (LINE .PART as PART=VALUE ...) for a new value, which is like the one in that part save for the
-// parts given; `as new` changes none. The parts of a value's line are buffer, offset, type, shape, placement, name;
-// those of other lines have the names that schemas/plan_format.md gives them.
+// parts given; `as new` changes none. The parts of a value's line are name, buffer, offset, type, shape, placement;
+// those of other lines have the names that schemas/plan_format.md gives them. A name that is set is another name of the
+// same thing: lines that name it follow.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "compiler/plan/plan.h"
@@ -89,19 +88,28 @@ class PlanLines {
   auto Add(const std::string& text) -> bool;
 
   auto Fits(const Line& line, const std::string& word) const -> bool;
-  auto NameOf(const std::string& text) const -> std::string;
+  /// What stands before the names that lines of this kind declare; none for lines that declare none.
+  static auto SigilOf(const std::string& kind) -> std::optional<std::string_view>;
+  /// A name without sigil, quotes and number.
+  static auto PlainName(const std::string& text) -> std::string;
+  /// The kind of line that declares what stands in a part.
+  static auto KindNamedIn(const Part& part) -> std::string;
   auto FindAll(const Words& selector) -> std::vector<size_t>;
   auto Find(const Words& words) -> std::optional<size_t>;
-  auto FindId(const std::string& id) -> std::optional<size_t>;
+  /// The line that declares what `part` names.
+  auto FindDeclared(const Part& part) -> std::optional<size_t>;
   /// What a reference, without its brackets, stands for.
   auto Resolve(const std::string& reference) -> std::optional<std::string>;
   /// `text` with all references replaced by what they stand for.
   auto Substitute(std::string_view text) -> std::optional<std::string>;
   auto ReadAssignments(const Words& words, size_t first) -> std::optional<std::vector<Assignment>>;
   auto Assign(Line& line, const Assignment& assignment) -> bool;
-  auto PartOf(size_t line, const std::string& key) -> std::optional<std::string>;
-  /// Of a line that is added to a table; "" for lines without ids.
-  auto NextId(const std::string& kind) const -> std::string;
+  auto PartOf(size_t line, const std::string& key) -> std::optional<Part>;
+  /// `name` as the text of a new line of a table spells it, with a number where one stands there already.
+  auto FreshName(const std::string& kind, const std::string& name) const -> std::string;
+  auto Rename(Line& line, const std::string& name) -> void;
+  /// After the last of its kind, as what names it stands below.
+  auto InsertLine(Line line) -> void;
   /// The end of a word's name: where its `=` stands, if no quote and no bracket comes before it.
   static auto KeyEnd(std::string_view word) -> size_t;
 
@@ -114,8 +122,6 @@ class PlanLines {
   }
 
   std::vector<Line> lines_;
-  /// By the text of an id: the name of what has it.
-  std::unordered_map<std::string, std::string> names_;
   /// While lines are read: the section that they belong to, and how many of its repeats are open.
   std::string section_;
   int depth_ = 0;

@@ -33,21 +33,22 @@ auto PlanLines::Assign(Line& line, const Assignment& assignment) -> bool {
   if (assignment.how != '=') {
     int64_t old = 0;
     int64_t change = 0;
-    const FieldParser parser{Plan()};
+    const FieldParser parser;
     if (part == line.parts.end() || !parser.Read(part->text, old).empty() ||
         !parser.Read(assignment.value, change).empty()) {
       return Wrong("`{}` is no number to change", assignment.part);
     }
     part->text = std::to_string(assignment.how == '+' ? old + change : old - change);
   } else if (assignment.value == "none") {
-    const bool may_be_none = assignment.part == "placement" || assignment.part == "name";
-    if (part == line.parts.end() || (!part->has_name && !may_be_none)) {
+    if (part == line.parts.end() || (!part->has_name && assignment.part != "placement")) {
       return Wrong("no field `{}`", assignment.part);
     }
     line.parts.erase(part);
+  } else if (part != line.parts.end() && part->key == "name") {
+    Rename(line, assignment.value);
   } else if (part != line.parts.end()) {
     part->text = assignment.value;
-  } else if (line.kind == "value" && (assignment.part == "placement" || assignment.part == "name")) {
+  } else if (line.kind == "value" && assignment.part == "placement") {
     line.parts.push_back({assignment.part, " ", assignment.value, "", false});
   } else {
     line.parts.push_back({assignment.part, " " + assignment.part + "=", assignment.value, "", true});
@@ -148,20 +149,11 @@ auto PlanLines::Add(const std::string& text) -> bool {
   if (!fresh) {
     return false;
   }
-  const size_t space = std::min(fresh->find(' '), fresh->size());
-  const std::string kind = fresh->substr(0, space);
-  const std::string id = NextId(kind);
-  Line line = Read(id.empty() ? *fresh : kind + " " + id + fresh->substr(space));
-  if (!id.empty()) {
-    for (const Part& part : line.parts) {
-      if (part.key == "name") {
-        names_[id] = part.text;
-      }
-    }
+  Line line = Read(*fresh);
+  if (SigilOf(line.kind) && !line.parts.empty()) {
+    line.parts[0].text = FreshName(line.kind, line.parts[0].text);
   }
-  // Behind the others of its kind, as ops name only scalars that stand above them.
-  const auto last = std::find_if(lines_.rbegin(), lines_.rend(), [&](const Line& other) { return other.kind == kind; });
-  lines_.insert(last == lines_.rend() ? lines_.end() : last.base(), std::move(line));
+  InsertLine(std::move(line));
   return true;
 }
 

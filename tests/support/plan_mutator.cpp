@@ -15,13 +15,14 @@ namespace shardc {
 auto PlanMutator::Mutate(std::string text) -> std::string {
   const int edits = 1 + Pick(3);
   for (int i = 0; i < edits; ++i) {
-    switch (Pick(6)) {
+    switch (Pick(7)) {
       case 0:
       case 1: EditNumber(text); break;
       case 2: EditToken(text); break;
       case 3: EditLine(text); break;
       case 4: text[PickIn(text)] = static_cast<char>(Pick(256)); break;
       case 5: SwapNumbers(text); break;
+      case 6: CopyValue(text); break;
     }
     if (text.empty()) {
       text = " ";
@@ -81,8 +82,22 @@ auto PlanMutator::SwapNumbers(std::string& text) -> void {
   }
 }
 
+auto PlanMutator::CopyValue(std::string& text) -> void {
+  const size_t equals = text.find('=', PickIn(text));
+  const size_t space = equals == std::string::npos ? equals : text.rfind(' ', equals);
+  if (space == std::string::npos) {
+    return;
+  }
+  const std::string key = text.substr(space, equals + 1 - space);
+  const auto end_of = [&](size_t begin) { return std::min(text.find_first_of(" \n", begin), text.size()); };
+  const size_t next = text.find(key, PickIn(text));
+  const size_t other = (next == std::string::npos ? text.find(key) : next) + key.size();
+  const std::string copied = text.substr(other, end_of(other) - other);
+  text.replace(equals + 1, end_of(equals + 1) - equals - 1, copied);
+}
+
 auto PlanMutator::EditToken(std::string& text) -> void {
-  const char* set = "abcdefghijklmnopqrstuvwxyz_0123456789.-+*%$@=";
+  const char* set = "abcdefghijklmnopqrstuvwxyz_0123456789.-+*#$@=";
   const auto [begin, end] = Run(text, set);
   const auto [other, other_end] = Run(text, set);
   const std::string replacement = text.substr(other, other_end - other);

@@ -1,4 +1,4 @@
-// Random edits of plan texts: numbers, words, characters, lines.
+// Random edits of plan texts: numbers, words, values of fields, characters, lines.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,8 @@ class PlanMutator {
   auto Run(const std::string& text, const char* set) -> std::pair<size_t, size_t>;
   auto EditNumber(std::string& text) -> void;
   auto SwapNumbers(std::string& text) -> void;
+  /// What one field holds, for a field of the same name elsewhere: so names stand for things that are there.
+  auto CopyValue(std::string& text) -> void;
   auto EditToken(std::string& text) -> void;
   auto EditLine(std::string& text) -> void;
 

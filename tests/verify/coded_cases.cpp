@@ -28,17 +28,16 @@ auto FirstBody(Plan& plan) -> Body& {
 /// A buffer in many pieces, each overwritten in place, and many reads of the whole.
 auto HostilePlan() -> std::string {
   std::string text =
-      "plan version=1 mesh=1 device=cpu kernels=fused\npasses schedule\nbuffer $0 transient x bytes=80000 "
+      "plan version=2 mesh=1 device=cpu kernels=fused\npasses schedule\nbuffer $x transient bytes=80000 "
       "category=data\n"
-      "buffer $1 transient y bytes=8 category=data\nvalue %0 = $0[0] i32[20000]\nvalue %1 = $1[0] f64[1]\n";
+      "buffer $y transient bytes=8 category=data\nvalue x = $x[0] i32[20000]\nvalue y = $y[0] f64[1]\n";
   std::string ops = "section step {\n";
   for (int i = 0; i < 20'000; ++i) {
-    text += fmt::format("value %{} = $0[{}] f32[1]\nvalue %{} = $0[{}] f32[1]\n", 2 * i + 2, 4 * i, 2 * i + 3, 4 * i);
-    ops += fmt::format("  compute fill out=%{} value=0\n  compute all_reduce x=%{} y=%{} axes=dp\n", 2 * i + 2,
-                       2 * i + 2, 2 * i + 3);
+    text += fmt::format("value a{} = $x[{}] f32[1]\nvalue b{} = $x[{}] f32[1]\n", i, 4 * i, i, 4 * i);
+    ops += fmt::format("  compute fill out=a{} value=0\n  compute all_reduce x=a{} y=b{} axes=dp\n", i, i, i);
   }
   for (int i = 0; i < 20'000; ++i) {
-    ops += "  compute count_valid targets=%0 count=%1\n  compute release buffer=$1\n";
+    ops += "  compute count_valid targets=x count=y\n  compute release buffer=$y\n";
   }
   return text + ops + "}\n";
 }
@@ -113,6 +112,7 @@ auto CodedCases() -> std::vector<CodedCase> {
   });
   add("more ops than a plan can have", "too-many",
       [](Plan& p) { p.section(SectionKind::Step).ops.resize(static_cast<size_t>(MostOps) + 1); });
+  add("more events than ops", "too-many", [](Plan& p) { p.num_events = 2147483647; });
   add("fewer events than none", "too-many", [](Plan& p) { p.num_events = -1; });
   add("more scalars than a plan can have", "too-many", [](Plan& p) {
     while (p.scalars.size() <= MostScalars) {

@@ -103,7 +103,7 @@ TEST(BrokenPlans, AChangeOfWhatIsNotThereIsWrong) {
   expect("set step rope .table to shape=(step rope .nothing)", "a line `step` without `nothing`");
   expect("set step rope to head_dim=none head_dim=none", "no field `head_dim`");
   expect("set parameter nobody to trainable=true", "no line `parameter nobody`");
-  expect("set step rope .phase to x=1", "`forward` is no id of the plan");
+  expect("set step rope .phase to x=1", "no value is named `forward`");
   expect("set step rope to phase+=1", "`phase` is no number to change");
   expect("set step rope to x=(step rope .x", "a bracket is not closed");
   expect("set step rope to", "nothing is set");

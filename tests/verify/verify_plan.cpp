@@ -65,15 +65,15 @@ TEST(VerifyPlan, AcceptsSamplesInAnotherOrder) {
 
 /// A gather whose operands are two views of one buffer.
 auto LabelsOfGatherInPlace(std::string_view slot, std::string_view whole) -> std::set<std::string> {
-  const auto plan = ParsePlan(fmt::format(R"(plan version=1 mesh=dp:4 device=cpu kernels=fused
+  const auto plan = ParsePlan(fmt::format(R"(plan version=2 mesh=dp:4 device=cpu kernels=fused
 passes schedule
-buffer $0 shared-transient whole bytes=4096 category=gathered
-value %0 = $0[{}] f32[128] {{dp: shard(0)}} slot
-value %1 = $0[{}] f32[512] whole
+buffer $whole shared-transient bytes=4096 category=gathered
+value slot = $whole[{}] f32[128] {{dp: shard(0)}}
+value whole = $whole[{}] f32[512]
 section step {{
-  compute fill out=%0 value=1
-  compute all_gather shard=%0 full=%1 axes=dp
-  compute release buffer=$0
+  compute fill out=slot value=1
+  compute all_gather shard=slot full=whole axes=dp
+  compute release buffer=$whole
 }}
 )",
                                           slot, whole));
@@ -94,17 +94,17 @@ TEST(VerifyPlan, RefusesAGatherInPlace) {
 }
 
 TEST(VerifyPlan, AcceptsTermsThatBeginElsewhereOnAllRanksAlike) {
-  const auto plan = ParsePlan(R"(plan version=1 mesh=dp:4 device=cpu kernels=fused
+  const auto plan = ParsePlan(R"(plan version=2 mesh=dp:4 device=cpu kernels=fused
 passes schedule
-buffer $0 shared-transient whole bytes=8192 category=activations
-buffer $1 transient part bytes=512 category=activations
-value %0 = $0[2048] f32[512] full
-value %1 = $1[0] f32[128] shard
+buffer $whole shared-transient bytes=8192 category=activations
+buffer $part transient bytes=512 category=activations
+value full = $whole[2048] f32[512]
+value shard = $part[0] f32[128]
 section step {
-  compute fill out=%0 value=1
-  compute reduce_scatter full=%0 shard=%1 axes=dp
-  compute release buffer=$0
-  compute release buffer=$1
+  compute fill out=full value=1
+  compute reduce_scatter full=full shard=shard axes=dp
+  compute release buffer=$whole
+  compute release buffer=$part
 }
 )");
   ASSERT_TRUE(plan.ok()) << plan.error().message;

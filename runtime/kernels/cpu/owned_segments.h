@@ -32,7 +32,7 @@ inline auto OwnedStretches(const Plan& plan, SubVectorId id, int64_t rank) -> st
 /// CHECKs that a value is as long as the slice of the sub-vector.
 inline auto CheckSliceLength(const Plan& plan, ValueId value, SubVectorId id, int64_t rank) -> void {
   const int64_t slice = OwnedSliceOf(plan.sub_vectors[id], plan.mesh, rank).size();
-  CHECK(plan.values[value].num_elements() == slice, "%{} has {} elements, the slice {}", value.index,
+  CHECK(plan.values[value].num_elements() == slice, "{} has {} elements, the slice {}", plan.values[value].name,
         plan.values[value].num_elements(), slice);
 }
 

@@ -1,0 +1,91 @@
+// Names in the text of a plan that is being read, and the ids that they stand for: what a line may name stands above
+// it.
+#pragma once
+
+#include <cstdint>
+#include <forward_list>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "compiler/plan/names.h"
+
+namespace shardc {
+
+/// What a name of this kind stands for, for messages.
+template <class IdType>
+inline constexpr std::string_view KindWords = "";
+template <>
+inline constexpr std::string_view KindWords<BufferId> = "a buffer declared above, such as $logits";
+template <>
+inline constexpr std::string_view KindWords<ValueId> = "a value declared above, such as logits";
+template <>
+inline constexpr std::string_view KindWords<HeadId> = "a head declared above";
+template <>
+inline constexpr std::string_view KindWords<GroupId> = "an optimizer group declared above";
+template <>
+inline constexpr std::string_view KindWords<ParameterId> = "a parameter declared above";
+template <>
+inline constexpr std::string_view KindWords<UnitId> = "a unit declared above";
+template <>
+inline constexpr std::string_view KindWords<SubVectorId> = "a sub-vector declared above";
+template <>
+inline constexpr std::string_view KindWords<ScalarId> = "a scalar declared above, such as @lr";
+template <>
+inline constexpr std::string_view KindWords<EventId> = "the name of an event";
+
+/// Numbers names in the order in which they come. A flat table: a large plan names things some hundred thousand times.
+class NameTable {
+ public:
+  /// The number of `name`, or -1.
+  auto Find(std::string_view name) const -> int32_t;
+  /// Gives `name` the next number; false where it has one. `lasts`: its characters are there as long as the table is.
+  auto Add(std::string_view name, bool lasts) -> bool;
+  auto size() const -> int32_t { return static_cast<int32_t>(names_.size()); }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    int32_t number = -1;
+  };
+  /// Where `name` is, or would be.
+  auto SlotOf(std::string_view name, uint64_t hash) const -> size_t;
+  auto Grow() -> void;
+
+  /// A power of two, at most half of them taken.
+  std::vector<Slot> slots_ = std::vector<Slot>(16);
+  std::vector<std::string_view> names_;
+  std::forward_list<std::string> kept_;
+};
+
+class DeclaredNames {
+ public:
+  /// What `name` stands for. An event is declared by the first line that names it.
+  template <class IdType>
+  auto Find(std::string_view name) -> IdType {
+    NameTable& table = std::get<Table<IdType>>(tables_);
+    if constexpr (std::is_same_v<IdType, EventId>) {
+      if (!name.empty()) {
+        table.Add(name, false);
+      }
+    }
+    return IdType{table.Find(name)};
+  }
+  /// Gives `name` the next id of its kind; false where it has one already. `lasts` as for NameTable::Add.
+  template <class IdType>
+  auto Declare(std::string_view name, bool lasts) -> bool {
+    return std::get<Table<IdType>>(tables_).Add(name, lasts);
+  }
+  auto num_events() const -> int32_t { return std::get<Table<EventId>>(tables_).size(); }
+
+ private:
+  template <class IdType>
+  struct Table : NameTable {};
+
+  std::tuple<Table<BufferId>, Table<ValueId>, Table<HeadId>, Table<GroupId>, Table<ParameterId>, Table<UnitId>,
+             Table<SubVectorId>, Table<ScalarId>, Table<EventId>>
+      tables_;
+};
+
+}  // namespace shardc
