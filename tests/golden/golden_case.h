@@ -7,6 +7,7 @@
 // `plan` records NAME.plan (one section, or all; after one pass, or after the last), NAME.explain and NAME.explain.json
 // (of the finished plan, whatever --stop-after says); without --emit nothing. `pass` records NAME.diff: what the pass
 // of the folder's name changes in the plan.
+// Plans stand here without the scratch of kernels (without_scratch.h), reports without the hash of the plan.
 #pragma once
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/passes/pipeline.h"
@@ -23,7 +25,8 @@
 namespace shardc {
 
 /// Where cases lie that `plan` prints: those made for tests, and published recipes.
-inline constexpr std::array PlanCaseFolders{"tests/plan", "recipes/published"};
+inline constexpr std::string_view PublishedFolder = "recipes/published";
+inline constexpr std::array PlanCaseFolders{std::string_view("tests/plan"), PublishedFolder};
 
 struct GoldenCase {
   /// "plan_fsdp_two_ranks", "schedule_one_block": what `tools/dev goldens` takes.

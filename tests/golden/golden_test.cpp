@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <set>
 
+#include "compiler/explain/explain.h"
 #include "tests/golden/golden_case.h"
+#include "tests/golden/without_scratch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unified_diff.h"
 
@@ -76,6 +78,58 @@ TEST(GoldenFiles, AreAllUsed) {
         EXPECT_TRUE(known.contains(path)) << path << " belongs to no case: delete it";
       }
     }
+  }
+}
+
+/// What kernels choose, of a few recipes whose ops are of all kinds and sizes: one file for all.
+TEST(GoldenFiles, ScratchIsAsRecorded) {
+  std::set<std::string> lines;
+  for (const char* recipe : {"recipes/quickstart.toml", "recipes/published/llama3_8b.toml", "tests/plan/bf16.toml",
+                             "tests/plan/tp_dp_tied.toml", "tests/plan/three_ranks_odd_sizes.toml"}) {
+    const auto plan = CompileText(recipe, ReadRepositoryFile(recipe));
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    for (std::string& line : ScratchLines(*plan)) {
+      lines.insert(std::move(line));
+    }
+  }
+  const std::string text = fmt::format("{}\n", fmt::join(lines, "\n"));
+  const std::string path = "tests/golden/scratch.txt";
+  const std::filesystem::path place = std::filesystem::path(SHARDC_SOURCE_DIR) / path;
+  if (IsUpdating()) {
+    WriteText(place.string(), text);
+  }
+  ASSERT_TRUE(std::filesystem::exists(place)) << path;
+  EXPECT_EQ(UnifiedDiff(ReadRepositoryFile(path), text, path, "what this build makes"), "");
+}
+
+/// Kernels that ask for other scratch change nothing else that is recorded.
+TEST(GoldenFiles, ScratchChangesNoPlan) {
+  const PrintOptions print{.recipe = false};
+  for (const char* recipe : {"tests/plan/whole_plan.toml", "tests/plan/tp_two_ranks.toml"}) {
+    auto plan = CompileText(recipe, ReadRepositoryFile(recipe));
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const std::string before = PrintWithoutScratch(*plan, print);
+    const auto report_of_plan = [&] {
+      const Plan shown = WithoutScratch(*plan);
+      Report report = Explain(shown);
+      report.plan_hash = "";
+      return RenderReportText(report);
+    };
+    const std::string report = report_of_plan();
+    EXPECT_NE(before.find("buffer $logits "), std::string::npos);
+    EXPECT_EQ(before.find("scratch"), std::string::npos);
+    int changed = 0;
+    for (Value& value : plan->values) {
+      if (value.name.ends_with(".scratch")) {
+        value.shape[0] += 4096;
+        plan->buffers[value.buffer].bytes += Bytes{16384};
+        ++changed;
+      }
+    }
+    EXPECT_GT(changed, 10);
+    EXPECT_NE(PrintPlan(*plan, print), PrintPlan(*CompileText(recipe, ReadRepositoryFile(recipe)), print));
+    EXPECT_EQ(PrintWithoutScratch(*plan, print), before);
+    EXPECT_EQ(report_of_plan(), report);
   }
 }
 
