@@ -27,8 +27,8 @@ static constexpr Subcommand Subcommands[] = {
      "  shardc tokenize --bytes book.txt -o book.bin\n  shardc tokenize --bytes *.txt -o all.bin", DeclareTokenize},
     {"help", "explain a diagnostic, a recipe key, an op, a pass or a function",
      "  shardc help heads-not-divisible\n  shardc help optimizer.lr", DeclareHelp},
-    {"schema", "print the JSON schema of recipes, for editors", "  shardc schema\n  shardc schema > recipe.schema.json",
-     DeclareSchema},
+    {"schema", "print the JSON schema of recipes, for editors, or that of plans",
+     "  shardc schema > recipe.schema.json\n  shardc schema --plan > plan.schema.json", DeclareSchema},
     {"docs", "print a generated page of the documentation", "  shardc docs --errors\n  shardc docs --recipe",
      DeclareDocs, true},
 };

@@ -2,13 +2,11 @@
 // it.
 #pragma once
 
-#include <cstdint>
-#include <forward_list>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <vector>
 
+#include "compiler/plan/name_table.h"
 #include "compiler/plan/names.h"
 
 namespace shardc {
@@ -34,30 +32,6 @@ template <>
 inline constexpr std::string_view KindWords<ScalarId> = "a scalar declared above, such as @lr";
 template <>
 inline constexpr std::string_view KindWords<EventId> = "the name of an event";
-
-/// Numbers names in the order in which they come. A flat table: a large plan names things some hundred thousand times.
-class NameTable {
- public:
-  /// The number of `name`, or -1.
-  auto Find(std::string_view name) const -> int32_t;
-  /// Gives `name` the next number; false where it has one. `lasts`: its characters are there as long as the table is.
-  auto Add(std::string_view name, bool lasts) -> bool;
-  auto size() const -> int32_t { return static_cast<int32_t>(names_.size()); }
-
- private:
-  struct Slot {
-    uint64_t hash = 0;
-    int32_t number = -1;
-  };
-  /// Where `name` is, or would be.
-  auto SlotOf(std::string_view name, uint64_t hash) const -> size_t;
-  auto Grow() -> void;
-
-  /// A power of two, at most half of them taken.
-  std::vector<Slot> slots_ = std::vector<Slot>(16);
-  std::vector<std::string_view> names_;
-  std::forward_list<std::string> kept_;
-};
 
 class DeclaredNames {
  public:

@@ -8,9 +8,9 @@
 #include "compiler/plan/names.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "compiler/plan/field_text.h"
+#include "compiler/plan/name_table.h"
 
 namespace shardc {
 
@@ -35,10 +35,13 @@ template <class IdType>
 auto PlanNames::Number(std::vector<std::string_view> names) -> void {
   std::vector<Name>& table = std::get<Table<IdType>>(tables_).names;
   table.reserve(names.size());
-  std::unordered_map<std::string_view, int32_t> uses;
-  uses.reserve(names.size());
+  NameTable known;
+  std::vector<int32_t> uses;
   for (std::string_view name : names) {
-    const int32_t use = ++uses[name];
+    if (known.Add(name, true)) {
+      uses.push_back(0);
+    }
+    const int32_t use = ++uses[static_cast<size_t>(known.Find(name))];
     if (use > 1 || name.empty() || WithoutNumber(name).size() != name.size()) {
       name = Keep(fmt::format("{}#{}", name, use));
     }

@@ -44,5 +44,7 @@ auto PlanHash(const Plan& plan) -> std::string;
 
 /// The same content as JSON; field names are those of the text form.
 auto PlanJson(const Plan& plan) -> std::string;
+/// schemas/plan.schema.json: what every PlanJson keeps to.
+auto PlanSchema() -> std::string;
 
 }  // namespace shardc

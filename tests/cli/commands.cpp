@@ -69,6 +69,7 @@ TEST(Cli, ExitCodes) {
       {{"docs"}, 2},
       {{"docs", "--errors"}, 0},
       {{"schema"}, 0},
+      {{"schema", "--plan"}, 0},
   };
   for (const Case& c : cases) {
     const Finished finished = RunShardc(c.arguments);
@@ -185,6 +186,7 @@ TEST(Cli, WhatIsJsonReadsWhateverPathsAreCalled) {
   const std::vector<std::vector<std::string>> commands{
       {"--version", "--format=json"},
       {"schema"},
+      {"schema", "--plan"},
       {"check", broken, "--format=json"},
       {"check", broken, "--format=json", "--set", hostile},
       {"check", folder / (hostile + "3"), "--format=json"},

@@ -14,6 +14,7 @@
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 #include "tests/golden/recipe_shuffle.h"
+#include "tests/support/json_schema.h"
 #include "tests/support/unified_diff.h"
 
 namespace shardc {
@@ -171,6 +172,11 @@ TEST_P(Invariants, TheJsonReportSaysTheSame) {
   EXPECT_EQ(json["communication"].size(), report.step_communication.size());
   EXPECT_DOUBLE_EQ(json["flops_per_step"].get<double>(),
                    static_cast<double>(report.model_flops.value) * static_cast<double>(plan.mesh.num_ranks()));
+}
+
+TEST_P(Invariants, ThePlanAsJsonKeepsToItsSchema) {
+  static const auto schema = nlohmann::json::parse(PlanSchema());
+  EXPECT_EQ(FaultOf(nlohmann::json::parse(PlanJson(PlanOfCase())), schema, schema), "");
 }
 
 TEST_P(Invariants, OrderAndCommentsDoNotCount) {

@@ -1,5 +1,5 @@
-// A hash table with open addressing: a name is compared with another only where their hashes are the same.
-#include "compiler/plan/declared_names.h"
+// Open addressing: a name is compared with another only where their hashes are the same.
+#include "compiler/plan/name_table.h"
 
 #include <xxhash.h>
 
