@@ -134,8 +134,8 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
   const Buffer& buffer = plan_.buffers[value.buffer];
   // A place in a loop is the one of its first pass and so much more in each further one.
   if (value.offset.step != 0 || value.offset.equals || (value.offset.clamp && value.offset.repeat != 0)) {
-    findings_.Add("offset-form"_rule, "value {} lies at {}; places are affine in rank and repeat index", findings_.Name(id),
-                  ToText(value.offset));
+    findings_.Add("offset-form"_rule, "value {} lies at {}; places are affine in rank and repeat index",
+                  findings_.Name(id), ToText(value.offset));
     return;
   }
   // Up to the shard pass the microbatch loop is not there yet.

@@ -236,7 +236,8 @@ auto StateVerifier::Step() -> void {
     const auto expect = [&](std::string_view field, ValueId of) {
       const ValueId own = ValueIn(op.body, field);
       if (!of.valid() || !SameBytes(plan_, own, of)) {
-        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "{} is not what {} has", findings_.Name(own), NameOf(id));
+        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "{} is not what {} has", findings_.Name(own),
+                        NameOf(id));
       }
     };
     expect("gradient", sub_vector.gradient);

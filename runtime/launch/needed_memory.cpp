@@ -48,7 +48,7 @@ auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string {
 }
 
 auto CheckPlanFits(const Plan& plan, const OutsideArenas& outside) -> Status {
-  return CheckFits(plan.arena_bytes, outside.num_ranks, {.planned = outside.all(), .taken = MeasureResident()},
+  return CheckFits(plan.arena_bytes, outside.num_ranks, {.planned = outside.all(), .taken = MeasureAnonymous()},
                    MeasureAvailableMemory(), RemedyText(plan, outside));
 }
 

@@ -35,14 +35,14 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& out
                const std::string& remedy) -> Status;
 
 /// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks; pages of
-/// peers that it read, too. 0 where the
-/// kernel does not tell.
+/// peers that it read, too. 0 where the kernel does not tell.
 auto MeasurePeakResident() -> Bytes;
 /// Gives memory that was freed back to the system, which the allocator otherwise keeps: processes forked from this one
 /// would have it too, and count it.
 auto GiveBackFreedMemory() -> void;
-/// What is resident now (VmRSS). 0 where the kernel does not tell.
-auto MeasureResident() -> Bytes;
+/// What this process has for itself now (RssAnon): heap, stacks, changed pages. Unchanged pages of files are not in it,
+/// because a control group may have them from another process. 0 where the kernel does not tell.
+auto MeasureAnonymous() -> Bytes;
 /// The part of a process in the memory of all: a page that n processes have counts 1/n in each, so that the sum over
 /// processes counts every page once (PSS).
 struct ProportionalMemory {

@@ -96,7 +96,7 @@ TEST(SharedMemory, TooBigForTheMachineIsRefusedWithNumbersAndARemedy) {
   const Outcome outcome = training.Run();
   EXPECT_EQ(outcome.status, 4) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("the plan's arenas take "));
-  EXPECT_THAT(outcome.err, HasSubstr(" on each of 2 ranks), the program and its libraries about "));
+  EXPECT_THAT(outcome.err, HasSubstr(" on each of 2 ranks), the program, its libraries and the plan itself about "));
   EXPECT_THAT(outcome.err, HasSubstr("a smaller batch.micro"));
 }
 

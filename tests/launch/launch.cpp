@@ -212,7 +212,7 @@ TEST(Launch, KilledRankIsNamedByLauncherAndPeers) {
 TEST(Launch, OpOfAKilledRankIsNamedByLauncherAndPeers) {
   Plan plan = PlanOf(Mesh{{1, 2, 1}});
   plan.overrides = {"model.vocab=7"};
-  plan.section(SectionKind::Save).ops.resize(2, Op{.body = op::Fill{}});
+  plan.section(SectionKind::Save).ops.resize(2, Op{.body = op::SaveCommit{}});
   Op& op = plan.section(SectionKind::Save).ops.back();
   struct Case {
     int32_t layer;
@@ -220,9 +220,9 @@ TEST(Launch, OpOfAKilledRankIsNamedByLauncherAndPeers) {
     std::string place;
   };
   for (const auto& [layer, origin, place] :
-       {Case{3, {12, "model.ffn"}, "fill of layer 3 in section save; from recipe line 12, model.ffn"},
-        Case{-1, {0, "model.vocab"}, "fill in section save; from --set model.vocab=7"},
-        Case{-1, {}, "fill in section save"}}) {
+       {Case{3, {12, "model.ffn"}, "save_commit of layer 3 in section save; from recipe line 12, model.ffn"},
+        Case{-1, {0, "model.vocab"}, "save_commit in section save; from --set model.vocab=7"},
+        Case{-1, {}, "save_commit in section save"}}) {
     op.layer = layer;
     op.origin = origin;
     const Outcome outcome = Launch(plan, {}, [](RankContext& context) -> ErrorOr<ExitCode> {
