@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-static constexpr const char* MakeItAnew = "make the plan anew from its recipe: shardc plan RECIPE -o FILE";
+static constexpr const char* MakeItAgain = "make the plan again from its recipe: shardc plan RECIPE -o FILE";
 
 auto IsPlanText(std::string_view text) -> bool {
   // The parser says what is wrong with the mark.
@@ -22,11 +22,11 @@ auto IsPlanText(std::string_view text) -> bool {
 static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<Plan> {
   if (text.size() > MaxPlanBytes) {
     return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,
-                MakeItAnew);
+                MakeItAgain);
   }
   auto plan = ParsePlan(text);
   if (!plan) {
-    return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAnew);
+    return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAgain);
   }
   if (!plan->disabled.empty()) {
     return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",
@@ -51,7 +51,7 @@ auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vecto
   constexpr std::ptrdiff_t MaxShown = 10;
   const auto end = findings.begin() + std::min(MaxShown, std::ssize(findings));
   const Error refused = Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", path,
-                             findings.size(), fmt::join(findings.begin(), end, "\n  "), MakeItAnew);
+                             findings.size(), fmt::join(findings.begin(), end, "\n  "), MakeItAgain);
   if (faults != nullptr) {
     *faults = std::move(findings);
   }

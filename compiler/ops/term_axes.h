@@ -5,11 +5,6 @@
 
 namespace shardc {
 
-/// Ranks along these see different samples.
-inline auto SampleAxes(const Mesh& mesh) -> AxisSet {
-  return Spread(mesh, AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp));
-}
-
 /// Ranks along these have different elements of the gradient of a sub-vector.
 inline auto SquaresAxes(const Mesh& mesh, const SubVector& sub_vector) -> AxisSet {
   return Spread(mesh, sub_vector.axes | sub_vector.cut);

@@ -52,7 +52,7 @@ TEST_F(PlanFiles, AllCommandsRefuseAPlanInTheSameWords) {
     EXPECT_EQ(checked.exit_code, 3);
     EXPECT_EQ(checked.out, "");
     EXPECT_THAT(checked.err, StartsWith("error: " + path));
-    EXPECT_THAT(checked.err, EndsWith("\nmake the plan anew from its recipe: shardc plan RECIPE -o FILE\n"));
+    EXPECT_THAT(checked.err, EndsWith("\nmake the plan again from its recipe: shardc plan RECIPE -o FILE\n"));
     std::vector<std::vector<std::string>> commands{{"plan", path}, {"plan", path, "--explain"}};
     if (CanRun()) {
       commands.push_back({"run", path, "--run-dir", folder_ / "run"});

@@ -209,7 +209,7 @@ TEST_F(BadInput, Plans) {
     const Outcome outcome = RunProcess({SHARDC_BINARY_DIR "/shardc", "run", path, "--run-dir", *training_ / "broken"});
     EXPECT_EQ(outcome.status, 3) << i << "\n" << outcome.err;
     EXPECT_THAT(outcome.err, StartsWith("error: " + path));
-    EXPECT_THAT(outcome.err, EndsWith("\nmake the plan anew from its recipe: shardc plan RECIPE -o FILE\n")) << i;
+    EXPECT_THAT(outcome.err, EndsWith("\nmake the plan again from its recipe: shardc plan RECIPE -o FILE\n")) << i;
     for (const std::string& part : cases[i].parts) {
       EXPECT_THAT(outcome.err, HasSubstr(part)) << i;
     }
