@@ -28,7 +28,6 @@ struct Ended {
   double seconds = 0;
 };
 
-/// `shardc COMMAND RECIPE --set ...` in an address space of so many MiB, and 60 s.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool IsSanitized = true;
 #else
@@ -37,6 +36,7 @@ constexpr bool IsSanitized = false;
 /// Programs that the sanitizers watch take several times as long.
 constexpr double Slower = IsSanitized ? 30 : 1;
 
+/// `shardc COMMAND RECIPE --set ...` in an address space of so many MiB, and 60 s.
 auto RunWithin(int64_t mebibytes, const std::string& command, const std::string& recipe,
                const std::vector<std::string>& sets) -> Ended {
   std::vector<std::string> arguments{Shardc(), command, recipe};
@@ -124,7 +124,7 @@ TEST(ExtremeRecipes, AnInitRuleThatWouldTakeMinutesToCompileIsRefusedAtItsPlace)
 TEST(ExtremeRecipes, TooLongAPlanIsNotHandedOver) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
-  const Ended ended = RunWithin(8192, "run", recipe, {"model.seq=32768", "loss.chunks=32768"});
+  const Ended ended = RunWithin(8192, "run", recipe, {"model.seq=49152", "loss.chunks=49152"});
   EXPECT_EQ(ended.status, 3);
   EXPECT_THAT(ended.err, HasSubstr("bytes of text; a plan that runs has 100663296 at most\nfewer `layers` in [model]"));
 }
