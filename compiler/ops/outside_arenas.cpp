@@ -22,7 +22,8 @@ auto OutsideArenasOf(const Plan& plan, int64_t threads) -> OutsideArenas {
           .plan = Bytes{num_ops * OpBytes + int64_t{plan.values.size()} * ValueBytes +
                         int64_t{plan.buffers.size()} * BufferBytes},
           .calls = Bytes{num_ops * CallBytes},
-          .threads = OutsideArenas::ProductThread * (usable.products - 1) +
+          .threads = (usable.products > 1 ? OutsideArenas::ProductThreads : Bytes{}) +
+                     OutsideArenas::ProductThread * (usable.products - 1) +
                      OutsideArenas::PlainThread * (usable.all - usable.products)};
 }
 

@@ -18,7 +18,9 @@ struct OutsideArenas {
   /// Each rank: what it changes of that heap, its stack, its slots in the control block.
   static constexpr Bytes Process{int64_t{2} << 20};
   /// Each thread of a rank beyond the first, of those that multiply matrices: stack, buffers and kernels of products.
-  static constexpr Bytes ProductThread{int64_t{832} << 10};
+  static constexpr Bytes ProductThread{int64_t{736} << 10};
+  /// Once, where a rank has more than one thread that multiplies matrices: what the threads have in common.
+  static constexpr Bytes ProductThreads{int64_t{3} << 20};
   /// Each further thread: stack, and what the allocator keeps for it.
   static constexpr Bytes PlainThread{int64_t{48} << 10};
 
