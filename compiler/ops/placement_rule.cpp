@@ -11,8 +11,9 @@ namespace {
 /// Follows one op over one axis.
 class Derivation {
  public:
-  Derivation(const OpBody& body, const Plan& plan, Axis axis)
+  Derivation(const OpBody& body, const AccessList& accesses, const Plan& plan, Axis axis)
       : body_(body),
+        accesses_(accesses),
         plan_(plan),
         axis_(axis),
         facts_(FactsOf(body)),
@@ -22,17 +23,16 @@ class Derivation {
 
   /// The placements of the results; what is wrong goes to `refusal`.
   auto Run(PlacementRefusal& refusal) -> std::vector<std::pair<std::string_view, Placement>> {
-    const AccessList accesses = AccessesOf(body_);
-    for (const Access& access : accesses) {
+    for (const Access& access : accesses_) {
       if (access.kind == AccessKind::Read && !ReadOperand(access, refusal)) {
         return {};
       }
     }
-    if (!IsEachCut(accesses, refusal)) {
+    if (!IsEachCut(refusal)) {
       return {};
     }
     std::vector<std::pair<std::string_view, Placement>> results;
-    for (const Access& access : accesses) {
+    for (const Access& access : accesses_) {
       const DimFact* fact = FactOf(access.field);
       if (access.kind != AccessKind::Read && fact != nullptr) {
         const auto placement = OfResult(*fact, access.value, refusal);
@@ -127,8 +127,8 @@ class Derivation {
   }
 
   /// What has the letter that is cut is cut there.
-  auto IsEachCut(const AccessList& accesses, PlacementRefusal& refusal) const -> bool {
-    for (const Access& access : accesses) {
+  auto IsEachCut(PlacementRefusal& refusal) const -> bool {
+    for (const Access& access : accesses_) {
       const DimFact* fact = FactOf(access.field);
       if (access.kind == AccessKind::Read && fact != nullptr && cut_ != ' ' &&
           LettersOf(*fact, access.value).find(cut_) != std::string::npos &&
@@ -178,6 +178,7 @@ class Derivation {
   }
 
   const OpBody& body_;
+  const AccessList& accesses_;
   const Plan& plan_;
   Axis axis_;
   const OpFacts& facts_;
@@ -190,10 +191,9 @@ class Derivation {
 
 }  // namespace
 
-PlacementRule::PlacementRule(const OpBody& body, const Plan& plan, Axis axis) {
-  Derivation derivation(body, plan, axis);
-  is_known_ = derivation.is_known();
-  if (is_known_) {
+PlacementRule::PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan, Axis axis) {
+  Derivation derivation(body, accesses, plan, axis);
+  if (derivation.is_known()) {
     results_ = derivation.Run(refusal_);
   }
 }

@@ -32,16 +32,14 @@ struct PlacementRefusal {
 /// One op over one axis of more than one rank.
 class PlacementRule {
  public:
-  PlacementRule(const OpBody& body, const Plan& plan, Axis axis);
+  /// `accesses`: those of the body, which callers have for every axis.
+  PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan, Axis axis);
 
-  /// Does the op say how its dims map?
-  auto is_known() const -> bool { return is_known_; }
   auto refusal() const -> const PlacementRefusal& { return refusal_; }
   /// Of a result. Nothing where the op does not say. Requires: no refusal.
   auto Of(std::string_view field) const -> std::optional<Placement>;
 
  private:
-  bool is_known_ = false;
   PlacementRefusal refusal_;
   std::vector<std::pair<std::string_view, Placement>> results_;
 };

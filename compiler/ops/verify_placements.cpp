@@ -12,13 +12,13 @@ class PlacementVerifier {
  public:
   PlacementVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
-  auto Check(SectionKind section, size_t index, const Op& op, Axis axis) -> void {
-    const PlacementRule rule(op.body, plan_, axis);
+  auto Check(SectionKind section, size_t index, const Op& op, const AccessList& accesses, Axis axis) -> void {
+    const PlacementRule rule(op.body, accesses, plan_, axis);
     if (const PlacementRefusal& refusal = rule.refusal(); refusal.is_set()) {
       findings_.AddOp(section, index, LabelOf(refusal.kind), "{}", refusal.text);
       return;
     }
-    for (const Access& access : AccessesOf(op.body)) {
+    for (const Access& access : accesses) {
       if (access.kind == AccessKind::Read) {
         continue;
       }
@@ -69,11 +69,12 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   }
   PlacementVerifier verifier(plan, findings);
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    const AccessList accesses = AccessesOf(op.body);
     for (size_t i = 0; i < NumAxes; ++i) {
       const auto axis = static_cast<Axis>(i);
       // After an op that is wrong, others follow from what it wrote.
       if (plan.mesh.size(axis) > 1 && findings.empty()) {
-        verifier.Check(section, index, op, axis);
+        verifier.Check(section, index, op, accesses, axis);
       }
     }
   });

@@ -69,7 +69,7 @@ class Placer {
       if (!axes_.Has(axis)) {
         continue;
       }
-      const PlacementRule rule(body, plan_, axis);
+      const PlacementRule rule(body, accesses, plan_, axis);
       refusal_ = refusal_.empty() ? rule.refusal().text : refusal_;
       for (const Access& access : accesses) {
         if (access.kind != AccessKind::Read && !IsSum(body, access)) {

@@ -99,7 +99,7 @@ class Spreader {
   /// of its first operand, which is the activation.
   template <class Body>
   auto RuleOf(Body& body) -> PlacementRule {
-    PlacementRule rule(body, plan_, Axis::Tp);
+    PlacementRule rule(body, AccessesOf(body), plan_, Axis::Tp);
     if (!rule.refusal().is_set()) {
       return rule;
     }
@@ -107,7 +107,7 @@ class Spreader {
     bool is_first = true;
     ReplaceReads(whole, [&](ValueId& id) { id = std::exchange(is_first, false) ? Whole(id) : id; });
     body = std::get<Body>(whole);
-    PlacementRule of_whole(body, plan_, Axis::Tp);
+    PlacementRule of_whole(body, AccessesOf(body), plan_, Axis::Tp);
     if (refusal_.empty() && of_whole.refusal().is_set()) {
       refusal_ = fmt::format("{} cannot be spread over tp: {}", Body::Mnemonic, of_whole.refusal().text);
     }
