@@ -1,5 +1,8 @@
 #include "compiler/ops/op_facts.h"
 
+#include <algorithm>
+#include <concepts>
+
 namespace shardc {
 
 auto FactsOf(OpKind kind) -> const OpFacts& {
@@ -79,14 +82,29 @@ auto SampleLoadOf(const Op& op) -> std::optional<SampleLoad> {
                     .targets = ValueIn(op.body, "targets")};
 }
 
-auto ScalarsOf(const Op& op) -> ScalarUses {
-  ScalarUses uses;
-  for (const ScalarFact& fact : FactsOf(op).scalars) {
-    if (!fact.field.empty()) {
-      uses.push_back({fact.field, *AttributeOf<ScalarId>(op.body, fact.field), fact.effect, fact.role});
+namespace {
+
+/// Every scalar that an op names has a fact.
+struct ScalarCollector : IgnoreFields {
+  explicit ScalarCollector(const OpFacts& the_facts) : facts(the_facts) {}
+  const OpFacts& facts;
+  ScalarUses uses = {};
+  template <class T>
+  auto Attr(std::string_view name, const T& value) -> void {
+    if constexpr (std::same_as<T, ScalarId>) {
+      const auto* fact = std::ranges::find(facts.scalars, name, &ScalarFact::field);
+      CHECK(fact != facts.scalars.end(), "no fact says what an op does with its scalar {}", name);
+      uses.push_back({name, value, fact->effect, fact->role});
     }
   }
-  return uses;
+};
+
+}  // namespace
+
+auto ScalarsOf(const Op& op) -> ScalarUses {
+  ScalarCollector collector(FactsOf(op));
+  VisitBody(op.body, [&](const auto& body) { VisitFields(body, collector); });
+  return collector.uses;
 }
 
 auto StateTouchOf(const Op& op) -> StateTouch {

@@ -61,19 +61,6 @@ auto SplitAt(Ranges& ranges, int64_t at) -> void {
   }
 }
 
-/// Collects the scalars of an op: a schedule is only read, of the others any may be written.
-struct ScalarFinder : IgnoreFields {
-  explicit ScalarFinder(const Plan& the_plan) : plan(the_plan) {}
-  const Plan& plan;
-  std::vector<std::pair<ScalarId, bool>> found;
-  template <class T>
-  auto Attr(std::string_view, const T& value) -> void {
-    if constexpr (std::same_as<T, ScalarId>) {
-      found.emplace_back(value, plan.scalars[value].kind != ScalarKind::Schedule);
-    }
-  }
-};
-
 /// Follows one section. A visitor of WalkSection.
 class OrderRun {
  public:
@@ -113,11 +100,11 @@ class OrderRun {
       if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
         TouchBytes(released, {0, plan_.buffers[released].bytes.value}, true);
       }
-      ScalarFinder finder(plan_);
-      VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
-      for (const auto& [scalar, writes] : finder.found) {
-        TouchOne(scalars_[static_cast<size_t>(scalar.index)], writes,
-                 [&] { return "scalar " + plan_.scalars[scalar].name; });
+      for (const ScalarUse& use : ScalarsOf(op)) {
+        const Scalar& scalar = plan_.scalars[use.scalar];
+        // A schedule is only read; of the others any may be written.
+        TouchOne(scalars_[static_cast<size_t>(use.scalar.index)], scalar.kind != ScalarKind::Schedule,
+                 [&] { return "scalar " + scalar.name; });
       }
       if (WritesCheckpoint(FactsOf(op).state)) {
         TouchOne(checkpoint_, true, [] { return "the checkpoint"; });
