@@ -24,7 +24,7 @@ enum class ExitCode : int {
 
 struct Error {
   ExitCode code = ExitCode::InternalFault;
-  /// Full text, ready to print behind "error: ". Empty where diagnostics have been emitted already.
+  /// Full text, ready to print after "error: ". Empty if diagnostics have been emitted already.
   std::string message;
 };
 

@@ -396,9 +396,9 @@ auto IsPlainName(std::string_view name) -> bool {
          });
 }
 
-auto ManifestTensor::RangeOf(const Piece& piece) const -> BoxRange {
-  return piece.columns.empty() ? BoxRange::Of(piece.elements)
-                               : BoxRange{.elements = piece.elements, .row = shape[1], .columns = piece.columns};
+auto ManifestTensor::IntervalOf(const Piece& piece) const -> BoxInterval {
+  return piece.columns.empty() ? BoxInterval::Of(piece.elements)
+                               : BoxInterval{.elements = piece.elements, .row = shape[1], .columns = piece.columns};
 }
 
 }  // namespace shardc

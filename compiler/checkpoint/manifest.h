@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
-#include "compiler/mesh/box_range.h"
+#include "compiler/mesh/box_interval.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
-/// A stretch [begin, end) of a logical tensor, flat and row-major, and the file that holds it. With columns, the
-/// stretch is one of these columns of the matrix.
+/// Elements [begin, end) of a logical tensor, flat and row-major, and the file that holds them. With `columns`, the
+/// elements are counted in the box of these columns of the matrix.
 struct Piece {
   StateRole role = StateRole::Parameter;
   Interval elements;
@@ -33,7 +33,7 @@ struct ManifestTensor {
   DType dtype = DType::F32;
   std::vector<Piece> pieces;
 
-  auto RangeOf(const Piece& piece) const -> BoxRange;
+  auto IntervalOf(const Piece& piece) const -> BoxInterval;
 
   friend auto operator==(const ManifestTensor&, const ManifestTensor&) -> bool = default;
 };

@@ -29,13 +29,13 @@ static auto TooMany() -> Error {
   return Fail(ExitCode::DoesNotFit, "more than {} tokens do not fit one file of this format; make several", MaxTokens);
 }
 
-/// Appends the bytes of one file as tokens; returns how many. Errors: there are more than `room`.
-static auto AppendFile(const std::string& path, int64_t room, AtomicFile& output) -> ErrorOr<int64_t> {
+/// Appends the bytes of one file as tokens; returns how many. Errors: there are more than `most`.
+static auto AppendFile(const std::string& path, int64_t most, AtomicFile& output) -> ErrorOr<int64_t> {
   const auto file = OpenToRead(path);
   if (!file) {
     return Fail(file.error().code, "cannot read {}: {}", path, file.error().message);
   }
-  if (const auto status = StatusOf(*file); status && status->kind == EntryKind::File && status->bytes > room) {
+  if (const auto status = StatusOf(*file); status && status->kind == EntryKind::File && status->bytes > most) {
     return TooMany();
   }
   std::vector<unsigned char> bytes(1 << 20);
@@ -55,7 +55,7 @@ static auto AppendFile(const std::string& path, int64_t room, AtomicFile& output
     }
     num_tokens += *count;
     // A device or pipe does not say how much it has.
-    if (num_tokens > room) {
+    if (num_tokens > most) {
       return TooMany();
     }
     RETURN_IF_ERROR(output.Append(tokens));

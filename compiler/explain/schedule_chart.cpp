@@ -75,8 +75,8 @@ auto ChartText(const ScheduleUse& schedule) -> std::string {
     text += line + "\n";
   }
   const std::string last = std::to_string(schedule.points.back().step);
-  const size_t room = schedule.points.size() > last.size() ? schedule.points.size() - last.size() : 1;
-  return text + fmt::format("  {:>{}} {:<{}}{}\n", "", label.size(), " 0", std::max<size_t>(room + 1, 3), last);
+  const size_t width = schedule.points.size() > last.size() ? schedule.points.size() - last.size() : 1;
+  return text + fmt::format("  {:>{}} {:<{}}{}\n", "", label.size(), " 0", std::max<size_t>(width + 1, 3), last);
 }
 
 }  // namespace shardc

@@ -12,7 +12,7 @@ namespace shardc {
 
 namespace {
 
-/// Twice its product with a number of blocks fits 64 bits with room to spare.
+/// Twice its product with a number of blocks is far below what 64 bits can hold.
 constexpr size_t MaxDigits = 9;
 
 struct Fraction {
@@ -118,7 +118,7 @@ class FractionReader {
   }
 
   std::string_view text_;
-  /// Behind the sign; the last is End.
+  /// After the sign; the last is End.
   std::vector<Token> tokens_;
   bool is_negative_ = false;
   bool is_fraction_ = false;

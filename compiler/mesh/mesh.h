@@ -74,7 +74,7 @@ struct AxisSet {
 };
 static_assert(NumAxes < 8, "AxisSet::bits, and loops over all sets");
 
-/// How many sets of axes there are: room for something of each, by AxisSet::bits.
+/// How many sets of axes there are: the size of a table that AxisSet::bits indexes.
 constexpr size_t NumAxisSets = size_t{1} << NumAxes;
 template <class T>
 using ByAxisSet = std::array<T, NumAxisSets>;
@@ -127,7 +127,7 @@ struct Mesh {
   auto CoordinatesOf(int64_t rank) const -> Coordinates;
   /// By the coordinates along the axes that make up the mesh.
   auto RankOf(const Coordinates& coordinates) const -> int64_t { return Grid().RankOf(coordinates); }
-  /// The place of `rank` in its group over `axes`.
+  /// The index of `rank` in its group over `axes`.
   auto IndexIn(AxisSet axes, int64_t rank) const -> int64_t;
   /// The ranks of the group over `axes` that `rank` belongs to, in rank order.
   auto Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t>;
@@ -150,7 +150,7 @@ struct Mesh {
 /// nothing, and all of dp has dp_inner in it.
 auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet;
 
-/// A half-open stretch of elements.
+/// Consecutive elements of a vector, or bytes: from `begin` to before `end`.
 struct Interval {
   int64_t begin = 0;
   int64_t end = 0;
@@ -164,7 +164,7 @@ auto Intersect(const Interval& a, const Interval& b) -> Interval;
 
 /// The elements of a vector that member `index` of `degree` owns: equal contiguous slices.
 /// Requires: length is a multiple of degree (sub-vectors are padded to it), 0 <= index < degree.
-/// Source: equal contiguous pieces, as ncclReduceScatter takes them.
+/// Source: equal contiguous parts, as ncclReduceScatter takes them.
 auto OwnedSlice(int64_t length, int64_t degree, int64_t index) -> Interval;
 
 }  // namespace shardc

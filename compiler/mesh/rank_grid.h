@@ -69,19 +69,19 @@ struct RankGrid {
   constexpr auto GroupSize(uint32_t axes) const -> int64_t {
     int64_t product = 1;
     for (size_t i = 0; i < N; ++i) {
-      product *= IsPart(i) ? 1 : Stretch(axes, i);
+      product *= IsPart(i) ? 1 : SizeAlong(axes, i);
     }
     return product;
   }
 
-  /// The place of `rank` in its group, in rank order.
+  /// The index of `rank` in its group, in rank order.
   constexpr auto IndexIn(uint32_t axes, int64_t rank) const -> int64_t {
     const Coordinates own = CoordinatesOf(rank);
     int64_t index = 0;
     for (size_t i = 0; i < N; ++i) {
       if (!IsPart(i)) {
-        const int64_t stretch = Stretch(axes, i);
-        index = index * stretch + own[i] % stretch;
+        const int64_t size = SizeAlong(axes, i);
+        index = index * size + own[i] % size;
       }
     }
     return index;
@@ -91,7 +91,7 @@ struct RankGrid {
   auto Group(uint32_t axes, int64_t rank) const -> std::vector<int64_t> {
     Coordinates first = CoordinatesOf(rank);
     for (size_t i = 0; i < N; ++i) {
-      first[i] -= IsPart(i) ? 0 : first[i] % Stretch(axes, i);
+      first[i] -= IsPart(i) ? 0 : first[i] % SizeAlong(axes, i);
     }
     std::vector<int64_t> ranks(static_cast<size_t>(GroupSize(axes)));
     Coordinates at = first;
@@ -102,7 +102,7 @@ struct RankGrid {
         if (IsPart(i)) {
           continue;
         }
-        if (++at[i] < first[i] + Stretch(axes, i)) {
+        if (++at[i] < first[i] + SizeAlong(axes, i)) {
           break;
         }
         at[i] = first[i];
@@ -117,8 +117,8 @@ struct RankGrid {
     int64_t number = 0;
     for (size_t i = 0; i < N; ++i) {
       if (!IsPart(i)) {
-        const int64_t stretch = Stretch(axes, i);
-        number = number * (sizes[i] / stretch) + own[i] / stretch;
+        const int64_t size = SizeAlong(axes, i);
+        number = number * (sizes[i] / size) + own[i] / size;
       }
     }
     return number;
@@ -129,7 +129,7 @@ struct RankGrid {
   static constexpr auto Has(uint32_t axes, size_t axis) -> bool { return (axes & Bit(axis)) != 0; }
 
   /// How many neighbours along an axis that is no part are in one group: all, those of its part in the set, or one.
-  constexpr auto Stretch(uint32_t axes, size_t axis) const -> int64_t {
+  constexpr auto SizeAlong(uint32_t axes, size_t axis) const -> int64_t {
     if (Has(axes, axis)) {
       return sizes[axis];
     }

@@ -38,9 +38,9 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
   if (plan.buffers[plan.values[op.full].buffer].arena == Arena::Gathered) {
     check.Expect(ranks == plan.mesh.num_ranks(), "all_gather-c4"_rule, "{} of {} ranks gather into the arena of all",
                  ranks, plan.mesh.num_ranks());
-    ExpectOnePlace(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
+    ExpectOneOffset(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
   }
-  ExpectOnePlace(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);
+  ExpectOneOffset(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);
   ExpectCountable(check, {BytesOf(plan, op.full).value, ranks}, "all_gather-c6"_rule);
 }
 

@@ -36,7 +36,7 @@ struct AttentionSizes {
   }
 
   /// Floats from row to row. A line more than the rows need, since at powers of two they would fall into the same few
-  /// sets of the cache; even elements, and room for a zero behind odd ones.
+  /// sets of the cache; an even number of elements, with a zero after an odd number.
   auto tile_stride() const -> int64_t { return std::min(AttentionKeyTile, RoundUp(sequence, 32)) + 16; }
   auto head_stride() const -> int64_t { return RoundUp(head_dim, 32) + 16; }
   auto queries_stride() const -> int64_t { return AttentionBackwardQueryTile + 16; }

@@ -94,7 +94,7 @@ class Differentiator : public VjpContext {
     const bool parameter = like.role.parameter().valid();
     const ValueType type{parameter ? DType::F32 : like.dtype, like.shape};
     if (!NeedsGradient(value)) {
-      // The op writes it whatever is asked for: room that no later op reads.
+      // The op writes it whatever is asked for: bytes that no later op reads.
       const ValueId unread = NewGradient(like, type.dtype, Category::Workspace, ".unread");
       plan_.values[unread].role = {};
       return {unread, {}};
@@ -157,7 +157,7 @@ class Differentiator : public VjpContext {
  private:
   auto ExpectNone(ValueId value) -> void {
     if (gradient_.contains(value)) {
-      Refuse(fmt::format("{} is used twice where its gradient has room for one use", NameOf(plan_, value)));
+      Refuse(fmt::format("{} is used twice, and its gradient can take one use", NameOf(plan_, value)));
     }
   }
   /// Where a gradient lies: cut as its value. Of what the ranks of an axis each have whole, they each have a term; and
@@ -171,7 +171,7 @@ class Differentiator : public VjpContext {
     }
     return placements;
   }
-  /// Room for a gradient of what is `like` this, placed as such.
+  /// A value for the gradient of a value `like` this, placed as such a gradient is.
   auto NewGradient(const Value& like, DType dtype, Category category, std::string_view suffix = "") -> ValueId {
     const ValueId gradient = emitter_.New({dtype, like.shape}, category, GradientName(like) + std::string(suffix));
     plan_.values[gradient].placement = DualOf(like.placement);
@@ -179,14 +179,15 @@ class Differentiator : public VjpContext {
     return gradient;
   }
   static auto GradientName(const Value& like) -> std::string { return like.name + ".grad"; }
-  /// What an op wrote on the buffer of `value`, where that is a stretch of it under a name of its own; invalid else.
+  /// The value of which `value` is a part under a name of its own: what an op wrote on its buffer. Invalid if `value`
+  /// is no such part.
   auto WholeOf(ValueId value) const -> ValueId {
     const auto found = written_.find(plan_.values[value].buffer);
-    const bool stretch = found != written_.end() && found->second != value &&
+    const bool is_part = found != written_.end() && found->second != value &&
                          plan_.values[found->second].bytes() > plan_.values[value].bytes();
-    return stretch ? found->second : ValueId{};
+    return is_part ? found->second : ValueId{};
   }
-  /// The same stretch of the gradient of the whole. Requires: the stretches make up the whole.
+  /// The part of the gradient of `whole` that belongs to `part`. Requires: the parts make up the whole.
   auto PartOfGradient(ValueId part, ValueId whole) -> ValueId {
     const Value like = plan_.values[part];
     const Value all = plan_.values[whole];
@@ -208,7 +209,7 @@ class Differentiator : public VjpContext {
   std::optional<std::string> refusal_;
   std::unordered_set<ValueId> wants_gradient_;
   std::unordered_map<ValueId, ValueId> gradient_;
-  /// What was last written on each buffer, and the wholes of the stretches that were read.
+  /// What was last written on each buffer, and the wholes of the parts that were read.
   std::unordered_map<BufferId, ValueId> written_;
   std::unordered_map<ValueId, ValueId> whole_of_;
 };

@@ -5,28 +5,28 @@
 namespace shardc {
 
 auto DefinedBytes::Meeting(const Interval& bytes) const -> std::pair<size_t, size_t> {
-  const auto first = std::partition_point(pieces_.begin(), pieces_.end(),
-                                          [&](const DefinedPiece& piece) { return piece.bytes.end <= bytes.begin; });
-  const auto last = std::partition_point(first, pieces_.end(),
-                                         [&](const DefinedPiece& piece) { return piece.bytes.begin < bytes.end; });
-  return {static_cast<size_t>(first - pieces_.begin()), static_cast<size_t>(last - pieces_.begin())};
+  const auto first = std::partition_point(ranges_.begin(), ranges_.end(),
+                                          [&](const DefinedRange& range) { return range.bytes.end <= bytes.begin; });
+  const auto last = std::partition_point(first, ranges_.end(),
+                                         [&](const DefinedRange& range) { return range.bytes.begin < bytes.end; });
+  return {static_cast<size_t>(first - ranges_.begin()), static_cast<size_t>(last - ranges_.begin())};
 }
 
 auto DefinedBytes::FirstGap(const Interval& bytes) const -> std::optional<Interval> {
   const auto [first, last] = Meeting(bytes);
   int64_t reached = bytes.begin;
   for (size_t i = first; i < last; ++i) {
-    if (pieces_[i].bytes.begin > reached) {
-      return Interval{reached, pieces_[i].bytes.begin};
+    if (ranges_[i].bytes.begin > reached) {
+      return Interval{reached, ranges_[i].bytes.begin};
     }
-    reached = pieces_[i].bytes.end;
+    reached = ranges_[i].bytes.end;
   }
   return reached < bytes.end ? std::optional(Interval{reached, bytes.end}) : std::nullopt;
 }
 
 auto DefinedBytes::FirstHeld(const Interval& bytes) const -> std::optional<Interval> {
   const auto [first, last] = Meeting(bytes);
-  return first < last ? std::optional(Intersect(pieces_[first].bytes, bytes)) : std::nullopt;
+  return first < last ? std::optional(Intersect(ranges_[first].bytes, bytes)) : std::nullopt;
 }
 
 auto DefinedBytes::Erase(const Interval& bytes) -> void {
@@ -34,47 +34,47 @@ auto DefinedBytes::Erase(const Interval& bytes) -> void {
   if (first == last) {
     return;
   }
-  DefinedPiece head = pieces_[first];
-  DefinedPiece tail = pieces_[last - 1];
+  DefinedRange head = ranges_[first];
+  DefinedRange tail = ranges_[last - 1];
   head.bytes.end = bytes.begin;
   tail.bytes.begin = bytes.end;
-  auto at = pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(first),
-                          pieces_.begin() + static_cast<std::ptrdiff_t>(last));
+  auto at = ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(first),
+                          ranges_.begin() + static_cast<std::ptrdiff_t>(last));
   if (!tail.bytes.empty()) {
-    at = pieces_.insert(at, tail);
+    at = ranges_.insert(at, tail);
   }
   if (!head.bytes.empty()) {
-    pieces_.insert(at, head);
+    ranges_.insert(at, head);
   }
 }
 
-auto DefinedBytes::Write(const DefinedPiece& piece) -> void {
-  Erase(piece.bytes);
-  const size_t at = Meeting(piece.bytes).first;
-  DefinedPiece joined = piece;
-  const auto begin = pieces_.begin();
+auto DefinedBytes::Write(const DefinedRange& range) -> void {
+  Erase(range.bytes);
+  const size_t at = Meeting(range.bytes).first;
+  DefinedRange joined = range;
+  const auto begin = ranges_.begin();
   auto first = begin + static_cast<std::ptrdiff_t>(at);
   auto last = first;
-  if (piece.killed_at == 0) {
-    if (at > 0 && (first - 1)->killed_at == 0 && (first - 1)->bytes.end == piece.bytes.begin) {
+  if (range.killed_at == 0) {
+    if (at > 0 && (first - 1)->killed_at == 0 && (first - 1)->bytes.end == range.bytes.begin) {
       --first;
       joined.bytes.begin = first->bytes.begin;
     }
-    if (last != pieces_.end() && last->killed_at == 0 && last->bytes.begin == piece.bytes.end) {
+    if (last != ranges_.end() && last->killed_at == 0 && last->bytes.begin == range.bytes.end) {
       joined.bytes.end = last->bytes.end;
       ++last;
     }
   }
-  pieces_.insert(pieces_.erase(first, last), joined);
+  ranges_.insert(ranges_.erase(first, last), joined);
 }
 
-auto DefinedBytes::Ranges() const -> std::vector<Interval> {
+auto DefinedBytes::HeldRanges() const -> std::vector<Interval> {
   std::vector<Interval> ranges;
-  for (const DefinedPiece& piece : pieces_) {
-    if (!ranges.empty() && ranges.back().end == piece.bytes.begin) {
-      ranges.back().end = piece.bytes.end;
+  for (const DefinedRange& range : ranges_) {
+    if (!ranges.empty() && ranges.back().end == range.bytes.begin) {
+      ranges.back().end = range.bytes.end;
     } else {
-      ranges.push_back(piece.bytes);
+      ranges.push_back(range.bytes);
     }
   }
   return ranges;

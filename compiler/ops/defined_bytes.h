@@ -1,4 +1,4 @@
-// Which bytes of one buffer hold something, as sorted pieces without overlap, and which of them were last written over
+// Which bytes of one buffer hold something, as sorted ranges without overlap, and which of them were last written over
 // another value.
 #pragma once
 
@@ -10,35 +10,35 @@
 
 namespace shardc {
 
-struct DefinedPiece {
+struct DefinedRange {
   Interval bytes;
   /// When an in-place op last wrote here, over which bytes, and which op. 0 where none did.
   int64_t killed_at = 0;
   Interval killed;
   size_t killed_by = 0;
-  /// When the bytes `killed` were last written as nothing but themselves: names in use before mean nothing since.
+  /// Time of the last plain (not in-place) write of `killed`; names used before it are void.
   int64_t fresh_at = 0;
 };
 
 class DefinedBytes {
  public:
-  auto pieces() const -> const std::vector<DefinedPiece>& { return pieces_; }
-  auto empty() const -> bool { return pieces_.empty(); }
-  auto Clear() -> void { pieces_.clear(); }
-  /// The first stretch of `bytes` that holds nothing.
+  auto ranges() const -> const std::vector<DefinedRange>& { return ranges_; }
+  auto empty() const -> bool { return ranges_.empty(); }
+  auto Clear() -> void { ranges_.clear(); }
+  /// The first range of `bytes` that holds nothing.
   auto FirstGap(const Interval& bytes) const -> std::optional<Interval>;
-  /// The first stretch of `bytes` that holds something.
+  /// The first range of `bytes` that holds something.
   auto FirstHeld(const Interval& bytes) const -> std::optional<Interval>;
-  /// Pieces that meet `bytes`: [first, last) of pieces().
+  /// The ranges that meet `bytes`: [first, last) of ranges().
   auto Meeting(const Interval& bytes) const -> std::pair<size_t, size_t>;
   auto Erase(const Interval& bytes) -> void;
-  /// Replaces what is there. Neighbours without a kill grow together.
-  auto Write(const DefinedPiece& piece) -> void;
+  /// Replaces what is there. Neighbours without a kill become one.
+  auto Write(const DefinedRange& range) -> void;
   /// The held bytes, neighbours joined.
-  auto Ranges() const -> std::vector<Interval>;
+  auto HeldRanges() const -> std::vector<Interval>;
 
  private:
-  std::vector<DefinedPiece> pieces_;
+  std::vector<DefinedRange> ranges_;
 };
 
 }  // namespace shardc

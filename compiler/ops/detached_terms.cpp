@@ -37,7 +37,7 @@ auto DetachedTerms::IsTrained(TermId id) -> bool {
     };
     const Term& term = terms_[top];
     std::ranges::for_each(term.operands, look);
-    std::ranges::for_each(term.parts, look, &TermPart::term);
+    std::ranges::for_each(term.ranges, look, &TermRange::term);
     if (known) {
       is_trained_[top] = trained;
       open.pop_back();
@@ -68,7 +68,7 @@ auto DetachedTerms::IsDetached(TermId id) const -> bool {
     }
   }
   return detached_.contains(id) ||
-         std::ranges::any_of(terms_[id].parts, [&](const TermPart& part) { return detached_.contains(part.term); });
+         std::ranges::any_of(terms_[id].ranges, [&](const TermRange& range) { return detached_.contains(range.term); });
 }
 
 }  // namespace shardc

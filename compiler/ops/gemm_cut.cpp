@@ -46,7 +46,7 @@ auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> Gemm
   cut.sums_in_c = !cut.transposes_c && problem.out == DType::F32;
   cut.block_rows = BlockOf(cut.rows, is_paired ? GemmPairedRows : GemmBlock);
   cut.block_terms = BlockOf(cut.terms, is_paired ? 2 * GemmDepth : GemmDepth);
-  // Rows are packed once a task: a shallow product takes as many columns as its panels leave room for.
+  // Rows are packed once per task: a shallow product takes as many columns as its panels have scratch for.
   const int64_t panels =
       std::clamp(2 * (is_paired ? 2 * GemmDepth : GemmDepth) / cut.block_terms, GemmTaskPanels, 4 * GemmTaskPanels);
   cut.task_columns = BlockOf(cut.columns, panels * GemmBlock);

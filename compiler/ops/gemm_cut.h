@@ -30,10 +30,10 @@ constexpr int64_t GemmTaskRows = 1024;
 /// into the same few sets of the cache.
 constexpr auto GemmRowStride(int64_t terms) -> int64_t { return RoundUp(terms, 32) + 32; }
 
-/// Rows of c, or columns, that one call of a library that takes whole operands computes at least: it packs the other
-/// operand anew in each.
-constexpr int64_t LeastStretch = 256;
-constexpr int64_t MostStretches = 8;
+/// Rows of c, or columns, that one call of a library that takes whole operands computes at least: each call packs the
+/// other operand again.
+constexpr int64_t LeastGemmRange = 256;
+constexpr int64_t MostGemmRanges = 8;
 
 /// c (m x n) = op(a) op(b), with op(a) m x k and op(b) k x n.
 struct GemmProblem {
@@ -50,12 +50,13 @@ struct GemmProblem {
 /// Requires: the operands have dims.
 auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem;
 
-/// The longer side of c in stretches, cut by the sizes alone: a library's sums may differ in bits with the size of c.
-constexpr auto StretchOf(const GemmProblem& problem) -> int64_t {
-  return RoundUp(std::max(LeastStretch, CeilDiv(std::max(problem.m, problem.n), MostStretches)), 16);
+/// The longer side of c is cut into ranges of rows or columns, by the sizes alone: a library's sums may differ in bits
+/// with the size of c. How many rows or columns a range has.
+constexpr auto GemmRangeSize(const GemmProblem& problem) -> int64_t {
+  return RoundUp(std::max(LeastGemmRange, CeilDiv(std::max(problem.m, problem.n), MostGemmRanges)), 16);
 }
-constexpr auto NumStretches(const GemmProblem& problem) -> int64_t {
-  return CeilDiv(std::max(problem.m, problem.n), StretchOf(problem));
+constexpr auto NumGemmRanges(const GemmProblem& problem) -> int64_t {
+  return CeilDiv(std::max(problem.m, problem.n), GemmRangeSize(problem));
 }
 
 struct GemmCut {

@@ -57,8 +57,8 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
   return check.Expect(product < 0x1p62, constraint, "{} FLOPs or bytes are more than can be counted", product);
 }
 
-auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
-                    PlanRule constraint) -> bool {
+auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
+                     PlanRule constraint) -> bool {
   const AxisSet differ = WithRelated(axes);
   const RankExpr& offset = plan.values[value].offset;
   bool is_one = true;

@@ -48,8 +48,8 @@ auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRul
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
 /// Peers find their own part of `value` at the offset that this rank has: it is one on all ranks of a group over
 /// `axes`.
-auto ExpectOnePlace(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
-                    PlanRule constraint) -> bool;
+auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
+                     PlanRule constraint) -> bool;
 
 /// The scratch, where there is some, has the bytes that ScratchBytes tells. That formula divides by sizes which the
 /// constraints of the op bound, so it is asked only where all of these hold.

@@ -85,13 +85,13 @@ class VjpContext {
   /// A gradient value of `like`'s type over the bytes of `over`, which the emitted op overwrites: becomes the gradient
   /// of `like`. Requires: `like` has none yet.
   virtual auto GradientOver(ValueId like, ValueId over) -> ValueId = 0;
-  /// Room for a term of a value's gradient that is added by an op of its own.
+  /// A new value for a term of a value's gradient that an op of its own adds.
   virtual auto NewTerm(ValueId value) -> ValueId = 0;
   /// Appends a backward op.
   virtual auto Emit(OpBody body) -> void = 0;
   /// "logits": what messages call it.
   virtual auto Name(ValueId value) const -> std::string = 0;
-  /// Says that the forward has no backward, and why. The rule may go on; what it emits is of no use.
+  /// Says that the forward has no backward, and why. The rule may continue; what it emits is of no use.
   virtual auto Refuse(std::string why) -> void = 0;
 };
 

@@ -63,25 +63,25 @@ StepTerms::StepTerms(const Plan& plan, Findings& findings, const RankPoint& poin
 }
 
 auto StepTerms::Follow() -> bool {
-  const Parts parts = PartsOfStep();
-  FollowRange(0, parts.body_begin);
-  for (int64_t index = 0; index < std::min<int64_t>(parts.microbatches, 2); ++index) {
+  const MicrobatchLoop loop = LoopOfStep();
+  FollowRange(0, loop.body_begin);
+  for (int64_t index = 0; index < std::min<int64_t>(loop.microbatches, 2); ++index) {
     run_.set_repeat(index);
     forward_terms_ = outer_terms_;
-    FollowRange(parts.body_begin, parts.body_end);
-    if (index == 0 && (!findings_.empty() || !Derive(parts))) {
+    FollowRange(loop.body_begin, loop.body_end);
+    if (index == 0 && (!findings_.empty() || !Derive(loop))) {
       return false;
     }
     ExpectMicrobatch();
   }
   run_.set_repeat(0);
-  FollowRange(parts.body_end, ops_.size());
+  FollowRange(loop.body_end, ops_.size());
   return findings_.empty();
 }
 
 /// The loop that has the forward; all of the step where no loop has.
-auto StepTerms::PartsOfStep() const -> Parts {
-  Parts parts{.body_begin = 0, .body_end = ops_.size(), .microbatches = 1};
+auto StepTerms::LoopOfStep() const -> MicrobatchLoop {
+  MicrobatchLoop loop{.body_begin = 0, .body_end = ops_.size(), .microbatches = 1};
   size_t open = ops_.size();
   bool has_forward = false;
   for (size_t i = 0; i < ops_.size(); ++i) {
@@ -97,7 +97,7 @@ auto StepTerms::PartsOfStep() const -> Parts {
       has_forward = has_forward || (open < ops_.size() && ops_[i].phase == Phase::Forward);
     }
   }
-  return parts;
+  return loop;
 }
 
 auto StepTerms::FollowRange(size_t begin, size_t end) -> void {
@@ -199,7 +199,7 @@ auto StepTerms::ForwardOf(const Op& op) -> Op {
   return own;
 }
 
-auto StepTerms::Derive(const Parts& parts) -> bool {
+auto StepTerms::Derive(const MicrobatchLoop& loop) -> bool {
   // After the loop, what it carried has the name that it came in by.
   std::unordered_map<ValueId, ValueId> carried;
   std::vector<Op> forward;
@@ -214,7 +214,7 @@ auto StepTerms::Derive(const Parts& parts) -> bool {
         op.phase == Phase::None && (FactsOf(op).collective == CollectiveKind::AllReduce || QuotientOf(op));
     if (is_forward || divides) {
       forward.push_back(ForwardOf(op));
-      if (i >= parts.body_end) {
+      if (i >= loop.body_end) {
         ReplaceReads(forward.back().body, [&](ValueId& id) { id = carried.contains(id) ? carried.at(id) : id; });
       }
     }
@@ -295,7 +295,7 @@ auto StepTerms::Describe(TermId id) const -> std::string {
   switch (term.kind) {
     case TermKind::Memory: return fmt::format("{} bytes from before the step", term.bytes);
     case TermKind::Sum: return fmt::format("a sum of {} terms", terms_.Addends(id).size());
-    case TermKind::Parts: return fmt::format("{} bytes in {} parts", term.bytes, term.parts.size());
+    case TermKind::Joined: return fmt::format("{} bytes in {} parts", term.bytes, term.ranges.size());
     case TermKind::Result: break;
   }
   return VisitBody(term.op->body, [&](const auto& body) {

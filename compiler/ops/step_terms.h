@@ -54,7 +54,7 @@ class StepTerms {
   auto terms() -> Terms& { return terms_; }
   auto point() const -> const RankPoint& { return point_; }
   auto UpdateOf(SubVectorId id) const -> const Update& { return updates_[static_cast<size_t>(id.index)]; }
-  /// The place of the control op, and what it is told of gradients that are not finite.
+  /// The index of the control op, and what it is told of gradients that are not finite.
   auto control() const -> const std::optional<std::pair<size_t, TermId>>& { return control_; }
   /// The sum of each chunk of each head's loss, of the first microbatch.
   auto losses() const -> const std::vector<TermId>& { return losses_; }
@@ -70,21 +70,22 @@ class StepTerms {
   auto CheckSums(SectionKind section, size_t index, const SymbolicRun& run) -> void;
   /// What the op that ran last, a loss, adds to its sum.
   auto LossAdded(const SymbolicRun& run, ValueId loss) const -> TermId;
-  /// The place in the step of the op that made the term; none where it is one of those that were made from the forward.
+  /// The index in the step of the op that made the term; none if the op is one of those that were made from the
+  /// forward.
   auto IndexOf(const Term& term) const -> std::optional<size_t>;
   auto Describe(TermId id) const -> std::string;
   /// " transpose_a=true".
   auto ConstantsOf(const Op& op) const -> std::string;
 
  private:
-  /// What the step computes in one pass over its microbatch, and round it.
-  struct Parts {
+  /// The loop over the microbatches, which has the forward: ops [body_begin, body_end) of the step.
+  struct MicrobatchLoop {
     size_t body_begin = 0;
     size_t body_end = 0;
     int64_t microbatches = 1;
   };
 
-  auto PartsOfStep() const -> Parts;
+  auto LoopOfStep() const -> MicrobatchLoop;
   auto FollowRange(size_t begin, size_t end) -> void;
   auto FollowOp(size_t index) -> void;
   /// Asks of a forward op that gradients flow through all that it reads of what is trained.
@@ -92,7 +93,7 @@ class StepTerms {
   /// The whole of a unit's parameters, in the type that is computed in: its parts are known as parameters from here on.
   auto KnowVector(SubVectorId id, TermId vector) -> void;
   /// Makes the backward from the forward; false where there is none.
-  auto Derive(const Parts& parts) -> bool;
+  auto Derive(const MicrobatchLoop& loop) -> bool;
   /// The forward op with each parameter under one name, wherever it is read.
   auto ForwardOf(const Op& op) -> Op;
   auto ParameterNamed(ParameterId id, ValueId read) -> ValueId;

@@ -99,27 +99,27 @@ auto Terms::Sum(TermId onto, TermId added) -> TermId {
   return Intern(std::move(key), {.kind = TermKind::Sum, .bytes = terms_[added].bytes, .operands = {onto, added}});
 }
 
-auto Terms::Join(const std::vector<TermPart>& parts) -> TermId {
-  std::vector<TermPart> joined;
+auto Terms::Join(const std::vector<TermRange>& ranges) -> TermId {
+  std::vector<TermRange> joined;
   int64_t bytes = 0;
-  const auto add = [&](const TermPart& part) {
-    bytes += part.end - part.begin;
-    if (!joined.empty() && joined.back().term == part.term && joined.back().end == part.begin) {
-      joined.back().end = part.end;
+  const auto add = [&](const TermRange& range) {
+    bytes += range.end - range.begin;
+    if (!joined.empty() && joined.back().term == range.term && joined.back().end == range.begin) {
+      joined.back().end = range.end;
     } else {
-      joined.push_back(part);
+      joined.push_back(range);
     }
   };
-  for (const TermPart& part : parts) {
-    if (terms_[part.term].kind != TermKind::Parts) {
-      add(part);
+  for (const TermRange& range : ranges) {
+    if (terms_[range.term].kind != TermKind::Joined) {
+      add(range);
       continue;
     }
-    // Parts of parts are parts of what these are of.
+    // A range of a joined term is made of ranges of the terms that were joined.
     int64_t begin = 0;
-    for (const TermPart& inner : terms_[part.term].parts) {
+    for (const TermRange& inner : terms_[range.term].ranges) {
       const int64_t end = begin + inner.end - inner.begin;
-      const Interval wanted = Intersect({begin, end}, {part.begin, part.end});
+      const Interval wanted = Intersect({begin, end}, {range.begin, range.end});
       if (!wanted.empty()) {
         add({inner.term, inner.begin + wanted.begin - begin, inner.begin + wanted.end - begin});
       }
@@ -130,20 +130,20 @@ auto Terms::Join(const std::vector<TermPart>& parts) -> TermId {
     return joined[0].term;
   }
   std::string key = "p";
-  for (const TermPart& part : joined) {
-    AppendBytes(key, part.term.index);
-    AppendBytes(key, part.begin);
-    AppendBytes(key, part.end);
+  for (const TermRange& range : joined) {
+    AppendBytes(key, range.term.index);
+    AppendBytes(key, range.begin);
+    AppendBytes(key, range.end);
   }
-  return Intern(std::move(key), {.kind = TermKind::Parts, .bytes = bytes, .parts = std::move(joined)});
+  return Intern(std::move(key), {.kind = TermKind::Joined, .bytes = bytes, .ranges = std::move(joined)});
 }
 
 auto Terms::Slice(TermId term, int64_t begin, int64_t end) -> TermId { return Join({{term, begin, end}}); }
 
 auto Terms::IsZero(TermId id) const -> bool {
   const Term& term = terms_[id];
-  if (term.kind == TermKind::Parts) {
-    return std::ranges::all_of(term.parts, [&](const TermPart& part) { return IsZero(part.term); });
+  if (term.kind == TermKind::Joined) {
+    return std::ranges::all_of(term.ranges, [&](const TermRange& range) { return IsZero(range.term); });
   }
   return term.constant() == 0;
 }
@@ -169,24 +169,24 @@ auto SymbolicRun::Read(ValueId id) -> TermId {
   const Value& value = plan_.values[id];
   const Interval range = RangeOf(value, point_);
   const TermId memory = terms_.Memory(value.buffer, plan_.buffers[value.buffer].bytes.value);
-  std::vector<TermPart> parts;
+  std::vector<TermRange> ranges;
   int64_t reached = range.begin;
-  const std::vector<Piece>& pieces = pieces_[value.buffer];
-  auto piece = std::ranges::partition_point(pieces, [&](const Piece& p) { return p.bytes.end <= range.begin; });
-  for (; piece != pieces.end() && piece->bytes.begin < range.end; ++piece) {
-    const Interval held = Intersect(piece->bytes, range);
+  const std::vector<Content>& contents = contents_[value.buffer];
+  auto content = std::ranges::partition_point(contents, [&](const Content& p) { return p.bytes.end <= range.begin; });
+  for (; content != contents.end() && content->bytes.begin < range.end; ++content) {
+    const Interval held = Intersect(content->bytes, range);
     if (reached < held.begin) {
-      parts.push_back({memory, reached, held.begin});
+      ranges.push_back({memory, reached, held.begin});
     }
-    const int64_t begin = piece->offset + held.begin - piece->bytes.begin;
-    parts.push_back({piece->term, begin, begin + held.size()});
+    const int64_t begin = content->offset + held.begin - content->bytes.begin;
+    ranges.push_back({content->term, begin, begin + held.size()});
     reached = held.end;
   }
   if (reached < range.end) {
-    parts.push_back({memory, reached, range.end});
+    ranges.push_back({memory, reached, range.end});
   }
-  work_ += parts.size();
-  return terms_.Join(parts);
+  work_ += ranges.size();
+  return terms_.Join(ranges);
 }
 
 auto SymbolicRun::Write(ValueId id, TermId term) -> void {
@@ -196,22 +196,22 @@ auto SymbolicRun::Write(ValueId id, TermId term) -> void {
   }
   const Value& value = plan_.values[id];
   const Interval range = RangeOf(value, point_);
-  std::vector<Piece>& pieces = pieces_[value.buffer];
-  auto first = std::ranges::partition_point(pieces, [&](const Piece& p) { return p.bytes.end <= range.begin; });
+  std::vector<Content>& contents = contents_[value.buffer];
+  auto first = std::ranges::partition_point(contents, [&](const Content& p) { return p.bytes.end <= range.begin; });
   auto last = first;
-  // What is left of the pieces at both ends, round what is new.
-  std::vector<Piece> in_place;
-  if (first != pieces.end() && first->bytes.begin < range.begin) {
+  // The new content, and what is left of the contents before and after it.
+  std::vector<Content> in_place;
+  if (first != contents.end() && first->bytes.begin < range.begin) {
     in_place.push_back({{first->bytes.begin, range.begin}, first->term, first->offset});
   }
   in_place.push_back({range, term, 0});
-  for (; last != pieces.end() && last->bytes.begin < range.end; ++last) {
+  for (; last != contents.end() && last->bytes.begin < range.end; ++last) {
     if (last->bytes.end > range.end) {
       in_place.push_back({{range.end, last->bytes.end}, last->term, last->offset + range.end - last->bytes.begin});
     }
   }
-  work_ += static_cast<size_t>(pieces.end() - first) + in_place.size();
-  pieces.insert(pieces.erase(first, last), in_place.begin(), in_place.end());
+  work_ += static_cast<size_t>(contents.end() - first) + in_place.size();
+  contents.insert(contents.erase(first, last), in_place.begin(), in_place.end());
 }
 
 auto SymbolicRun::Run(const Op& op) -> void {
@@ -222,7 +222,7 @@ auto SymbolicRun::Run(const Op& op) -> void {
     Write(to, term);
   };
   if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
-    pieces_.erase(released);
+    contents_.erase(released);
   } else if (const auto carry = CarryOf(op)) {
     touched_.emplace_back(carry->from, Read(carry->from));
   } else if (const auto copy = CopyOf(op)) {
@@ -247,11 +247,11 @@ auto SymbolicRun::RunAsResult(const Op& op) -> void {
     operands.push_back(term);
   }
   // All ranks' parts of a vector, each kept from the vector itself, make it up again.
-  if (ParameterGatherOf(plan_, op) && terms_[operands[0]].kind == TermKind::Parts) {
+  if (ParameterGatherOf(plan_, op) && terms_[operands[0]].kind == TermKind::Joined) {
     const Term& kept = terms_[operands[0]];
     const ValueId full = reader.writes[0].value;
-    if (kept.parts.size() == 1 && terms_[kept.parts[0].term].bytes == plan_.values[full].bytes().value) {
-      Write(full, kept.parts[0].term);
+    if (kept.ranges.size() == 1 && terms_[kept.ranges[0].term].bytes == plan_.values[full].bytes().value) {
+      Write(full, kept.ranges[0].term);
       return;
     }
   }
@@ -265,7 +265,7 @@ auto SymbolicRun::RunAsResult(const Op& op) -> void {
                                               .op = &op,
                                               .result = static_cast<int>(i),
                                               .operands = operands,
-                                              .parts = {}});
+                                              .ranges = {}});
     Write(value, onto.valid() ? terms_.Sum(onto, result) : result);
   }
 }

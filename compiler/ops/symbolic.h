@@ -1,5 +1,5 @@
 // What the bytes of a plan hold, as terms. A term is a result of an op, of terms; so two values are one term where the
-// same ops made them of the same things, whatever their names, places and times: an op that is computed again gives
+// same ops made them of the same things, whatever their names, offsets and times: an op that is computed again gives
 // the term that it gave before. What copies, releases, in-place ops and views do to bytes is followed and leaves no
 // trace in terms.
 #pragma once
@@ -16,7 +16,7 @@ namespace shardc {
 using TermId = Id<struct TermTag>;
 
 /// Bytes [begin, end) of a term.
-struct TermPart {
+struct TermRange {
   TermId term;
   int64_t begin = 0;
   int64_t end = 0;
@@ -29,8 +29,8 @@ enum class TermKind : uint8_t {
   Result,
   /// operands[0] + operands[1]: what an op added to what was there.
   Sum,
-  /// `parts`, one after another; of one part, not the whole of it.
-  Parts,
+  /// `ranges` of other terms, one after another; a single one is not the whole of its term.
+  Joined,
 };
 
 struct Term {
@@ -40,7 +40,7 @@ struct Term {
   const Op* op = nullptr;
   int result = 0;
   std::vector<TermId> operands;
-  std::vector<TermPart> parts;
+  std::vector<TermRange> ranges;
 
   /// Of the op that made it; of none, the facts of an op that has none.
   auto facts() const -> const OpFacts& {
@@ -59,8 +59,8 @@ class Terms {
   /// `key`: tells this result from all others.
   auto Result(const std::string& key, Term term) -> TermId;
   auto Sum(TermId onto, TermId added) -> TermId;
-  /// The parts one after another, as the shortest list; the term itself, where they are one as a whole.
-  auto Join(const std::vector<TermPart>& parts) -> TermId;
+  /// The ranges one after another, as the shortest list; the term itself if they are the whole of one term.
+  auto Join(const std::vector<TermRange>& ranges) -> TermId;
   /// Requires: 0 <= begin < end <= bytes of the term.
   auto Slice(TermId term, int64_t begin, int64_t end) -> TermId;
   /// Is it made of zeros?
@@ -91,12 +91,12 @@ class SymbolicRun {
   auto SetName(ValueId id, TermId term) -> void { names_[id] = term; }
   /// The values that the last op read and wrote, with what they held then.
   auto touched() const -> const std::vector<std::pair<ValueId, TermId>>& { return touched_; }
-  /// Pieces of bytes looked at so far.
+  /// Ranges of bytes looked at so far.
   auto work() const -> size_t { return work_; }
 
  private:
   /// Bytes of a buffer that hold what starts at byte `offset` of a term.
-  struct Piece {
+  struct Content {
     Interval bytes;
     TermId term;
     int64_t offset = 0;
@@ -110,8 +110,8 @@ class SymbolicRun {
   RankPoint point_;
   bool by_name_;
   std::unordered_map<ValueId, TermId> names_;
-  /// In the order of their bytes; what no piece has is memory.
-  std::unordered_map<BufferId, std::vector<Piece>> pieces_;
+  /// In the order of their bytes; bytes that no content has are memory.
+  std::unordered_map<BufferId, std::vector<Content>> contents_;
   std::vector<std::pair<ValueId, TermId>> touched_;
   size_t work_ = 0;
 };

@@ -34,7 +34,7 @@ auto OfSegments(const Plan& plan, SubVectorId id) -> Parts {
   for (const Segment& segment : sub_vector.segments) {
     most = std::max(most, segment.end - segment.begin);
   }
-  return OfElements(std::min(most, OwnedSliceOf(sub_vector, plan.mesh, 0).size()));
+  return OfElements(std::min(most, OwnedSlice(sub_vector, plan.mesh, 0).size()));
 }
 
 auto OfProducts(int64_t parts) -> Parts { return {.all = parts, .products = parts}; }
@@ -46,9 +46,9 @@ auto OfAttention(const Plan& plan, const Op& op) -> Parts {
 
 auto PartsOf(const Plan& plan, const op::Matmul& op) -> Parts {
   const GemmProblem problem = GemmProblemOf(op, plan);
-  // Where there are no block products of f32, the library multiplies stretches.
-  const bool in_stretches = plan.device == Device::CpuPortable && problem.operands == DType::F32;
-  return OfProducts(in_stretches ? NumStretches(problem) : GemmSlots(problem, plan.run.threads));
+  // Without block products of f32 the library multiplies, range by range.
+  const bool in_ranges = plan.device == Device::CpuPortable && problem.operands == DType::F32;
+  return OfProducts(in_ranges ? NumGemmRanges(problem) : GemmSlots(problem, plan.run.threads));
 }
 auto PartsOf(const Plan& plan, const op::Attention& op) -> Parts { return OfAttention(plan, op); }
 auto PartsOf(const Plan& plan, const op::AttentionBackward& op) -> Parts { return OfAttention(plan, op); }

@@ -12,7 +12,7 @@ namespace shardc {
 
 /// Elements that make it worth to wake one more thread, for loops of a few operations an element.
 constexpr int64_t ElementsPerThread = 32768;
-/// Columns that one thread takes at least where each takes a stretch of every row: a few lines of cache.
+/// Columns that one thread takes at least if each takes a range of every row: a few lines of cache.
 constexpr int64_t LeastColumns = 128;
 
 /// Rows of `columns` elements that one thread takes at least.

@@ -78,12 +78,12 @@ auto GradientVerifier::VectorsOf(SubVectorId id) -> std::vector<TermId> {
     } else if (term.facts().collective == CollectiveKind::AllReduce) {
       sums.AddReduced(CollectiveOf(*term.op)->axes, vectors.empty());
       gradient = term.operands[0];
-    } else if (term.kind == TermKind::Parts && term.parts.size() == 1 &&
-               terms_[term.parts[0].term].facts().collective == CollectiveKind::AllReduce) {
+    } else if (term.kind == TermKind::Joined && term.ranges.size() == 1 &&
+               terms_[term.ranges[0].term].facts().collective == CollectiveKind::AllReduce) {
       // One of several that were summed side by side.
-      const Term& all = terms_[term.parts[0].term];
+      const Term& all = terms_[term.ranges[0].term];
       sums.AddReduced(CollectiveOf(*all.op)->axes, vectors.empty());
-      gradient = terms_.Slice(all.operands[0], term.parts[0].begin, term.parts[0].end);
+      gradient = terms_.Slice(all.operands[0], term.ranges[0].begin, term.ranges[0].end);
     } else if (term.facts().meaning == Meaning::Sum) {
       vectors.push_back(term.operands[0]);
       gradient = term.operands[1];
@@ -179,11 +179,11 @@ auto GradientVerifier::ReportDifference(std::string_view parameter, TermId expec
       expected = *wanted;
       found = *other;
       deeper = true;
-    } else if (e.kind == TermKind::Parts) {
-      for (size_t i = 0; i < std::min(e.parts.size(), f.parts.size()) && !deeper; ++i) {
-        if (e.parts[i].term != f.parts[i].term) {
-          expected = e.parts[i].term;
-          found = f.parts[i].term;
+    } else if (e.kind == TermKind::Joined) {
+      for (size_t i = 0; i < std::min(e.ranges.size(), f.ranges.size()) && !deeper; ++i) {
+        if (e.ranges[i].term != f.ranges[i].term) {
+          expected = e.ranges[i].term;
+          found = f.ranges[i].term;
           deeper = true;
         }
       }

@@ -19,7 +19,7 @@ class GatherVerifier {
       : plan_(plan), findings_(findings), read_from_(static_cast<size_t>(plan.values.size())) {
     for (const SubVectorId id : plan.sub_vectors.ids()) {
       if (const ValueId slice = GatheredSlice(plan.sub_vectors[id]); slice.valid()) {
-        owned_[PlaceOf(slice)] = {.sub_vector = id, .axes = plan.sub_vectors[id].axes, .value = slice};
+        owned_[StartOf(slice)] = {.sub_vector = id, .axes = plan.sub_vectors[id].axes, .value = slice};
         if (plan.mesh.size(plan.sub_vectors[id].axes) == 1) {
           owned_whole_[plan.values[slice].buffer] = id;
         }
@@ -47,14 +47,15 @@ class GatherVerifier {
   }
 
  private:
-  using Place = std::pair<BufferId, int64_t>;
+  /// Where a value begins: buffer and offset.
+  using Start = std::pair<BufferId, int64_t>;
   struct Slice {
     SubVectorId sub_vector;
     AxisSet axes;
     ValueId value;
   };
 
-  auto PlaceOf(ValueId id) const -> Place { return {plan_.values[id].buffer, plan_.values[id].offset.base}; }
+  auto StartOf(ValueId id) const -> Start { return {plan_.values[id].buffer, plan_.values[id].offset.base}; }
   auto IsGathered(ValueId id) const -> bool {
     return plan_.buffers[plan_.values[id].buffer].category == Category::Gathered;
   }
@@ -63,7 +64,7 @@ class GatherVerifier {
   /// The slice that lies in these very bytes; nullptr where none does.
   auto SliceAt(ValueId id) const -> const Slice* {
     const Slice* slice = nullptr;
-    if (const auto owned = owned_.find(PlaceOf(id)); owned != owned_.end()) {
+    if (const auto owned = owned_.find(StartOf(id)); owned != owned_.end()) {
       slice = &owned->second;
     } else if (const auto kept = kept_.find(plan_.values[id].buffer); kept != kept_.end()) {
       slice = &kept->second;
@@ -98,9 +99,9 @@ class GatherVerifier {
       return;
     }
     const SubVector& sub_vector = plan_.sub_vectors[whole->second];
-    RankExpr place;
-    place.axis[static_cast<size_t>(Axis::DpInner)] = part.bytes().value;
-    if (part.offset != place || part.num_elements() * plan_.mesh.size(Axis::DpInner) != sub_vector.length) {
+    RankExpr expected;
+    expected.axis[static_cast<size_t>(Axis::DpInner)] = part.bytes().value;
+    if (part.offset != expected || part.num_elements() * plan_.mesh.size(Axis::DpInner) != sub_vector.length) {
       findings_.AddOp(section, index, "kept-slice"_rule,
                       "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
                       part.num_elements(), ToText(part.offset), NameOf(whole->second), sub_vector.length,
@@ -124,7 +125,7 @@ class GatherVerifier {
         read_from = *whole;
         if (!IsParameterOf(plan_.sub_vectors[*whole], value)) {
           findings_.AddOp(section, index, "gather-view"_rule,
-                          "reads {} as {}, which has another place or another cut over tp in {}", access.field,
+                          "reads {} as {}, which has another offset or another cut over tp in {}", access.field,
                           value.name, NameOf(*whole));
         }
       } else if (IsGathered(access.value)) {
@@ -146,7 +147,7 @@ class GatherVerifier {
     return owned != owned_whole_.end() && !is_slice ? std::optional(owned->second) : std::nullopt;
   }
 
-  /// Is the value one of the vector's parameters, in its place?
+  /// Is the value one of the vector's parameters, at its offset?
   auto IsParameterOf(const SubVector& sub_vector, const Value& value) const -> bool {
     return std::ranges::any_of(sub_vector.segments, [&](const Segment& segment) {
       const Parameter& parameter = plan_.parameters[segment.parameter];
@@ -158,8 +159,8 @@ class GatherVerifier {
 
   const Plan& plan_;
   Findings& findings_;
-  /// By their places: the slices that ranks own.
-  std::map<Place, Slice> owned_;
+  /// By where they begin: the slices that ranks own.
+  std::map<Start, Slice> owned_;
   /// By their buffers: vectors that each rank has whole.
   std::unordered_map<BufferId, SubVectorId> owned_whole_;
   /// The vector that each buffer holds where the walk is, and the slices that copies kept.

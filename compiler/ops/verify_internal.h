@@ -141,7 +141,7 @@ auto VerifyHeader(const Plan& plan, Findings& findings) -> void;
 auto VerifyScalars(const Plan& plan, Findings& findings) -> void;
 auto VerifyUpdate(const Plan& plan, Findings& findings) -> void;
 auto VerifyTriggers(const Plan& plan, Findings& findings) -> void;
-auto VerifyPlaces(const Plan& plan, Findings& findings) -> void;
+auto VerifyOffsets(const Plan& plan, Findings& findings) -> void;
 auto VerifyLives(const Plan& plan, Findings& findings) -> void;
 auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;

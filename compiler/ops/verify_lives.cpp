@@ -3,8 +3,8 @@
 //
 // The sections are run in the order in which state comes about, each from the state that those before leave behind:
 // constants, then init and restore, then data, then step, eval and save. They are followed on the first rank and, where
-// places differ by rank, on the last. That stands for all ranks: verify_places.cpp shows that two values share bytes on
-// all ranks or on none; slices that differ by rank are made as wholes; and of a parameter that tp cuts unequally the
+// places differ by rank, on the last. That stands for all ranks: verify_offsets.cpp shows that two values share bytes
+// on all ranks or on none; slices that differ by rank are made as wholes; and of a parameter that tp cuts unequally the
 // first rank has most.
 #include <algorithm>
 

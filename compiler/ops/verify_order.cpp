@@ -8,7 +8,7 @@
 // tenant of a buffer's bytes is asked for an order with the release of the last one.
 //
 // One rank is followed, and of a loop the first passes and the last: where values of a buffer meet, they meet on all
-// ranks and in all passes (verify_places.cpp), and a release takes the whole buffer.
+// ranks and in all passes (verify_offsets.cpp), and a release takes the whole buffer.
 #include <algorithm>
 #include <array>
 #include <map>

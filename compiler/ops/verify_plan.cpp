@@ -98,7 +98,7 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
        {VerifyStructure,  VerifySources, VerifyMemory, VerifySegments, VerifyOps,     VerifyPredicates,
         VerifySections,   VerifyState,   VerifySaves,  VerifyGathers,  VerifyRoles,   VerifyTokens,
         VerifyPlacements, VerifySamples, VerifyHeader, VerifyScalars,  VerifyUpdate,  VerifyTriggers,
-        VerifyPlaces,     VerifyLives,   VerifyEvents, VerifyOrder,    VerifyBackward}) {
+        VerifyOffsets,    VerifyLives,   VerifyEvents, VerifyOrder,    VerifyBackward}) {
     part(plan, findings);
     if (!findings.empty()) {
       break;

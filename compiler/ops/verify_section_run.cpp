@@ -52,8 +52,8 @@ auto SectionRun::Start(const HeldState& state) -> void {
 auto SectionRun::Touch(BufferId id) -> void {
   for (Journal& journal : journals_) {
     if (!journal.contains(id)) {
-      findings_.Spend(At(id).defined.pieces().size());
-      journal.emplace(id, At(id).defined.Ranges());
+      findings_.Spend(At(id).defined.ranges().size());
+      journal.emplace(id, At(id).defined.HeldRanges());
     }
   }
 }
@@ -101,9 +101,9 @@ auto SectionRun::Die(BufferId id) -> void {
   }
 }
 
-/// The first stretch that a read of `id` wants and that holds nothing. Ops on a slice of a sub-vector read its owned
-/// segments and leave the padding alone: where one rank has all of them, for where each has others every slice is made
-/// as a whole.
+/// The first range that a read of `id` wants and that holds nothing. Ops on a slice of a sub-vector read its owned
+/// segments only, so padding may hold nothing. That is asked of segments where one rank owns all of them; where several
+/// ranks do, each slice is written as a whole.
 auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interval> {
   const Value& value = plan_.values[id];
   const DefinedBytes& defined = At(value.buffer).defined;
@@ -119,9 +119,9 @@ auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interv
   }
   const int64_t rank = plan_.mesh.RankOf(point_.coordinates);
   const int64_t size = SizeOf(value.dtype);
-  const int64_t slice_begin = OwnedSliceOf(sub_vector, plan_.mesh, rank).begin;
+  const int64_t slice_begin = OwnedSlice(sub_vector, plan_.mesh, rank).begin;
   for (const Segment& segment : sub_vector.segments) {
-    const Interval owned = OwnedSegment(plan_, sub_vector, segment, rank);
+    const Interval owned = OwnedElementsOf(plan_, sub_vector, segment, rank);
     if (owned.empty() || !findings_.Spend(1)) {
       continue;
     }
@@ -151,10 +151,10 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
     // A name that was in use in this life of the buffer means what it meant then.
     const bool established = state.used >= buffer_state.born && state.used >= 0;
     for (size_t i = first; established && i < last; ++i) {
-      const DefinedPiece& piece = buffer_state.defined.pieces()[i];
-      if (piece.killed_at > state.used && piece.fresh_at <= state.used && piece.killed.begin <= range.begin &&
-          piece.killed.end >= range.end) {
-        Report("read-after-overwrite"_rule, "reads {}, which op {} overwrote in place", Name(id), piece.killed_by);
+      const DefinedRange& defined = buffer_state.defined.ranges()[i];
+      if (defined.killed_at > state.used && defined.fresh_at <= state.used && defined.killed.begin <= range.begin &&
+          defined.killed.end >= range.end) {
+        Report("read-after-overwrite"_rule, "reads {}, which op {} overwrote in place", Name(id), defined.killed_by);
         break;
       }
     }
@@ -205,30 +205,30 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   BufferState& state = At(value.buffer);
   const Interval range = Range(access.value);
   const auto [first, last] = state.defined.Meeting(range);
-  if (!findings_.Spend(4 + (last - first) + state.defined.pieces().size() / 16)) {
+  if (!findings_.Spend(4 + (last - first) + state.defined.ranges().size() / 16)) {
     return;
   }
   Touch(value.buffer);
-  DefinedPiece piece{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
+  DefinedRange written{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
   At(access.value).fresh = access.kills.valid() ? At(access.kills).fresh : now_ + 1;
   if (access.kills.valid()) {
     // The constraints of the ops ask that both are the same bytes.
-    piece.killed_at = now_ + 1;
-    piece.killed = range;
-    piece.killed_by = index_;
-    piece.fresh_at = At(access.value).fresh;
+    written.killed_at = now_ + 1;
+    written.killed = range;
+    written.killed_by = index_;
+    written.fresh_at = At(access.value).fresh;
   } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
     Report("overwrite-defined"_rule, "writes {}, but bytes {} to {} of {} hold a value still", Name(access.value),
            held->begin, held->end, findings_.Name(value.buffer));
   }
   ComeAlive(value.buffer);
-  state.defined.Write(piece);
-  // The loop is run at three of its indices; pieces side by side fill what lies between.
+  state.defined.Write(written);
+  // The loop is run at three of its indices; ranges side by side fill what lies between.
   const bool side_by_side = value.offset.repeat == value.bytes().value || value.offset.repeat == -value.bytes().value;
   if (side_by_side && !value.offset.clamp && point_.repeat > 1 && point_.repeat == count - 1) {
     const Interval second = RangeOf(value, {.coordinates = point_.coordinates, .repeat = 1, .step = 0});
-    piece.bytes = {std::min(range.begin, second.begin), std::max(range.end, second.end)};
-    state.defined.Write(piece);
+    written.bytes = {std::min(range.begin, second.begin), std::max(range.end, second.end)};
+    state.defined.Write(written);
   }
   if (uses_.viewed[static_cast<size_t>(value.buffer.index)]) {
     last_written_[{value.buffer, range.begin}] = access.value;
@@ -270,7 +270,7 @@ auto SectionRun::Release(BufferId id) -> void {
 auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
   index_ = index;
   point_.repeat = repeat;
-  // An op reads at an even moment and writes at the odd one behind it.
+  // An op reads at an even moment and writes at the odd one after it.
   now_ += 2;
   const Op& op = plan_.section(section_).ops[index];
   if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
@@ -326,7 +326,7 @@ auto SectionRun::End(size_t) -> bool {
     return true;
   }
   for (const auto& [id, before] : journals_.back()) {
-    const std::vector<Interval> after = At(id).defined.Ranges();
+    const std::vector<Interval> after = At(id).defined.HeldRanges();
     if (!findings_.Spend(after.size())) {
       return false;
     }
@@ -362,7 +362,7 @@ auto SectionRun::Held() -> HeldState {
   HeldState state;
   for (const BufferId id : states_.buffers.Touched()) {
     if (IsPersistent(plan_.buffers[id].arena)) {
-      for (const Interval& range : At(id).defined.Ranges()) {
+      for (const Interval& range : At(id).defined.HeldRanges()) {
         state.push_back({id, range});
       }
     }

@@ -14,8 +14,8 @@
 
 namespace shardc {
 
-/// A stretch of a buffer that holds something. One section leaves these to the next, ordered by buffer and place, apart
-/// from each other.
+/// A range of a buffer's bytes that holds something. One section leaves these to the next, ordered by buffer and
+/// offset, apart from each other.
 struct HeldBytes {
   BufferId buffer;
   Interval bytes;
@@ -127,7 +127,7 @@ class SectionRun {
   auto Begin(size_t index) -> void { begins_.push_back(index); }
   auto End(size_t) -> bool;
   auto Exit() -> void { journals_.pop_back(); }
-  /// Behind the last op: what should be over is.
+  /// After the last op: all that should be released is released.
   auto Finish() -> void;
   /// What the section leaves to others.
   auto Held() -> HeldState;

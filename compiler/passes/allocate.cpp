@@ -84,39 +84,40 @@ class ListPacker {
   std::vector<Placed> placed_;
 };
 
-/// Stretches of an arena, sorted and apart from each other. Their ends are aligned: no buffer begins in what is lost.
-class Stretches {
+/// Ranges of an arena's bytes that buffers have, sorted and apart from each other. Their ends are aligned: no buffer
+/// begins in what is lost.
+class TakenRanges {
  public:
-  auto empty() const -> bool { return stretches_.empty(); }
+  auto empty() const -> bool { return ranges_.empty(); }
   /// The lowest aligned offset from `offset` on where `bytes` meet none of them.
   auto FirstFit(int64_t offset, int64_t bytes) const -> int64_t {
-    for (auto next = After(offset); next != stretches_.end() && next->begin < offset + bytes; ++next) {
+    for (auto next = After(offset); next != ranges_.end() && next->begin < offset + bytes; ++next) {
       offset = next->end;
     }
     return offset;
   }
   auto Add(Interval added) -> void {
     // With what it meets, and what it touches, it becomes one.
-    const auto first = stretches_.begin() + (After(added.begin - 1) - stretches_.cbegin());
+    const auto first = ranges_.begin() + (After(added.begin - 1) - ranges_.cbegin());
     auto last = first;
-    for (; last != stretches_.end() && last->begin <= added.end; ++last) {
+    for (; last != ranges_.end() && last->begin <= added.end; ++last) {
       added = {std::min(added.begin, last->begin), std::max(added.end, last->end)};
     }
     if (first == last) {
-      stretches_.insert(first, added);
+      ranges_.insert(first, added);
     } else {
       *first = added;
-      stretches_.erase(first + 1, last);
+      ranges_.erase(first + 1, last);
     }
   }
 
  private:
-  /// The first that ends behind `offset`.
+  /// The first that ends after `offset`.
   auto After(int64_t offset) const -> std::vector<Interval>::const_iterator {
-    return std::partition_point(stretches_.begin(), stretches_.end(),
-                                [&](const Interval& stretch) { return stretch.end <= offset; });
+    return std::partition_point(ranges_.begin(), ranges_.end(),
+                                [&](const Interval& range) { return range.end <= offset; });
   }
-  std::vector<Interval> stretches_;
+  std::vector<Interval> ranges_;
 };
 
 /// The same as ListPacker, by a tree over the ops of the section: a life is the sum of a few of its nodes, so that a
@@ -131,8 +132,8 @@ class TreePacker {
     Collect(1, 0, num_leaves_, lifetime);
     int64_t offset = 0;
     for (size_t settled = 0; settled < met_.size();) {
-      for (const Stretches* stretches : met_) {
-        const int64_t fit = stretches->FirstFit(offset, lifetime.bytes);
+      for (const TakenRanges* ranges : met_) {
+        const int64_t fit = ranges->FirstFit(offset, lifetime.bytes);
         settled = fit == offset ? settled + 1 : 1;
         offset = fit;
         if (settled >= met_.size()) {
@@ -149,9 +150,9 @@ class TreePacker {
   struct Node {
     /// Of buffers that live through all of these ops, and not through all of the parent's. For one op the same as
     /// `any`, and left out.
-    Stretches through;
+    TakenRanges through;
     /// Of buffers that live at any of them.
-    Stretches any;
+    TakenRanges any;
   };
   static auto Covers(const Lifetime& lifetime, size_t begin, size_t end) -> bool {
     return lifetime.begin <= begin && end <= lifetime.end + 1;
@@ -166,7 +167,7 @@ class TreePacker {
       return;
     }
     const bool covers = Covers(lifetime, begin, end);
-    const Stretches& met = covers ? nodes_[node].any : nodes_[node].through;
+    const TakenRanges& met = covers ? nodes_[node].any : nodes_[node].through;
     if (!met.empty()) {
       met_.push_back(&met);
     }
@@ -177,27 +178,27 @@ class TreePacker {
     }
   }
 
-  auto Take(size_t node, size_t begin, size_t end, const Lifetime& lifetime, const Interval& stretch) -> void {
+  auto Take(size_t node, size_t begin, size_t end, const Lifetime& lifetime, const Interval& range) -> void {
     if (IsApart(lifetime, begin, end)) {
       return;
     }
-    nodes_[node].any.Add(stretch);
+    nodes_[node].any.Add(range);
     if (end - begin == 1) {
       return;
     }
     if (Covers(lifetime, begin, end)) {
-      nodes_[node].through.Add(stretch);
+      nodes_[node].through.Add(range);
       return;
     }
     const size_t middle = begin + (end - begin) / 2;
-    Take(2 * node, begin, middle, lifetime, stretch);
-    Take(2 * node + 1, middle, end, lifetime, stretch);
+    Take(2 * node, begin, middle, lifetime, range);
+    Take(2 * node + 1, middle, end, lifetime, range);
   }
 
   size_t num_leaves_;
   /// A heap: the root at 1, the children of i at 2i and 2i + 1.
   std::vector<Node> nodes_;
-  std::vector<const Stretches*> met_;
+  std::vector<const TakenRanges*> met_;
 };
 
 /// Offsets of `lifetimes`, in their order, and where the last one ends.

@@ -153,14 +153,14 @@ auto PlanBuilder::SampleExpr(int64_t per_step) const -> RankExpr {
   // An axis of one rank has the one coordinate 0: left out, so that the text says only what matters.
   const AxisSet axes = Spread(plan_.mesh, AxesSharing(Shared::Samples));
   RankExpr sample;
-  int64_t stretch = batch_.micro;
+  int64_t samples = batch_.micro;
   for (size_t i = NumMeshAxes; i-- > 0;) {
     if (axes.Has(static_cast<Axis>(i))) {
-      sample.axis[i] = stretch;
-      stretch *= plan_.mesh.sizes[i];
+      sample.axis[i] = samples;
+      samples *= plan_.mesh.sizes[i];
     }
   }
-  sample.repeat = stretch;
+  sample.repeat = samples;
   sample.step = per_step;
   return sample;
 }
@@ -250,7 +250,7 @@ auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, const std::v
     const std::string suffix = chunks == 1 ? "" : fmt::format(".chunk{}", chunk);
     std::vector<ValueId> hidden;
     for (size_t i = 0; i < terms_.size(); ++i) {
-      // A stretch of what several heads read is one value.
+      // A chunk of what several heads read is one value.
       const auto same = std::find_if(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(i),
                                      [&](const HeadOperands& head) { return head.hidden == output[i].hidden; });
       const auto first = static_cast<size_t>(same - output.begin());

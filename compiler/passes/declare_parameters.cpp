@@ -64,8 +64,8 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
     const ParameterSpec& spec = specs[s];
     Placements placement;
     if (spec.cut_dim >= 0) {
-      PlaceOver(Spread(plan.mesh, AxesSharing(Shared::Matrices)), Placement::Shard(static_cast<int>(spec.cut_dim)),
-                placement);
+      SetPlacement(Spread(plan.mesh, AxesSharing(Shared::Matrices)), Placement::Shard(static_cast<int>(spec.cut_dim)),
+                   placement);
     }
     plan.parameters.Add({.name = spec.name,
                          .shape = spec.shape,

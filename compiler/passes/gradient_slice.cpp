@@ -2,21 +2,21 @@
 
 namespace shardc {
 
-auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
+auto MakeSlice(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
     -> ValueId {
   Plan& plan = emitter.plan();
   const SubVector& sub_vector = plan.sub_vectors[id];
   const ValueId value = emitter.New({dtype, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, category,
                                     fmt::format("{}.{}", NameOf(plan, sub_vector), suffix), arena);
-  PlaceOver(Spread(plan.mesh, sub_vector.axes), Placement::Shard(0), plan.values[value].placement);
+  SetPlacement(Spread(plan.mesh, sub_vector.axes), Placement::Shard(0), plan.values[value].placement);
   plan.values[value].role = ValueRole::Of(id);
   return value;
 }
 
 auto GradientSlice(SubVectorId id, Emitter& emitter) -> ValueId {
   Plan& plan = emitter.plan();
-  const ValueId slice = SliceOf(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
-  PlaceOver(CopyAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(), plan.values[slice].placement);
+  const ValueId slice = MakeSlice(id, DType::F32, emitter, Category::Gradients, "gradient", Arena::Transient);
+  SetPlacement(CopyAxes(plan.sub_vectors[id], plan.mesh), Placement::Partial(), plan.values[slice].placement);
   return slice;
 }
 

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-auto SliceOf(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
+auto MakeSlice(SubVectorId id, DType dtype, Emitter& emitter, Category category, std::string_view suffix, Arena arena)
     -> ValueId;
 
 /// Of the gradient, before it is summed over those that own the same.

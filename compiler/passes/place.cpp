@@ -96,7 +96,7 @@ class Placer {
     }
     if (value.dtype == DType::I32) {
       // Host samples: [accumulate,] S, B.
-      PlaceOver(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1), value.placement);
+      SetPlacement(axes_, Placement::Shard(static_cast<int>(value.shape.size()) - 1), value.placement);
     } else if (value.placement == Placements{}) {
       value.placement = placed->second;
     }
@@ -117,7 +117,7 @@ class Placer {
   /// Notes under which name a sum will be read when it is complete: carried through a loop, the name before it; else
   /// the last.
   auto Add(const Access& access, AxisSet axes) -> void {
-    PlaceOver(axes, Placement::Partial(), plan_.values[access.value].placement);
+    SetPlacement(axes, Placement::Partial(), plan_.values[access.value].placement);
     const auto same = std::find_if(pending_.begin(), pending_.end(),
                                    [&](const Sum& sum) { return BufferOf(sum.value) == BufferOf(access.value); });
     if (same == pending_.end()) {
@@ -136,7 +136,7 @@ class Placer {
         open.push_back(sum);
         continue;
       }
-      PlaceOver(sum.axes, Placement::Partial(), plan_.values[sum.value].placement);
+      SetPlacement(sum.axes, Placement::Partial(), plan_.values[sum.value].placement);
       if (sum.axes == AxisSet{}) {
         continue;
       }

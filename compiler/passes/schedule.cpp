@@ -1,10 +1,10 @@
 // Where gathers begin and buffers end, where scratch comes from, and which stream each op runs on.
 //
-// Needs: all sections. Gives: a release behind the last use of every buffer that does not outlive its section.
+// Needs: all sections. Gives: a release after the last use of every buffer that does not outlive its section.
 //   1. move each gather ahead of its use by the prefetch depth, counted in gathered units
 //   2. give each op with a SCRATCH field a buffer of its own
 //   3. put collectives of slices on the stream of their axis, host work on the host's
-//   4. release each transient buffer behind the last op that touches it; behind the loop, if it was written before it;
+//   4. release each transient buffer after the last op that uses it; after the loop, if it was written before it;
 //      of a ring, only when the buffer that takes its turn begins. What another pass releases is left to it
 #include <algorithm>
 #include <limits>
@@ -26,8 +26,8 @@ struct GatherGroup {
   size_t ready = 0;
 };
 
-/// A gather goes behind the one that is `depth` units before it in the same half of the step and the same loop body, or
-/// behind the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
+/// A gather goes after the one that is `depth` units before it in the same half of the step and the same loop body, or
+/// after the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
 /// there before.
 static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, int64_t backward_depth) -> void {
   if (forward_depth == 0 && backward_depth == 0) {
@@ -63,12 +63,12 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
   }
 
   std::vector<bool> moved(ops.size(), false);
-  std::map<size_t, std::vector<GatherGroup>> behind;
+  std::map<size_t, std::vector<GatherGroup>> after;
   for (const std::vector<GatherGroup>& run : runs) {
     for (size_t g = 1; g < run.size(); ++g) {
       const auto depth = static_cast<size_t>(run[g].in_backward ? backward_depth : forward_depth);
       if (depth > 0) {
-        behind[std::max(run[g < depth ? 0 : g - depth].end - 1, run[g].ready)].push_back(run[g]);
+        after[std::max(run[g < depth ? 0 : g - depth].end - 1, run[g].ready)].push_back(run[g]);
         std::fill(moved.begin() + static_cast<std::ptrdiff_t>(run[g].begin),
                   moved.begin() + static_cast<std::ptrdiff_t>(run[g].end), true);
       }
@@ -79,7 +79,7 @@ static auto Prefetch(const Plan& plan, Section& section, int64_t forward_depth, 
     if (!moved[i]) {
       section.ops.push_back(ops[i]);
     }
-    for (const GatherGroup& group : behind[i]) {
+    for (const GatherGroup& group : after[i]) {
       section.ops.insert(section.ops.end(), ops.begin() + static_cast<std::ptrdiff_t>(group.begin),
                          ops.begin() + static_cast<std::ptrdiff_t>(group.end));
     }
@@ -143,7 +143,7 @@ static auto PickStreams(const Plan& plan, Section& section) -> void {
 }
 
 /// The ops at which a buffer is touched first and last.
-struct Touches {
+struct BufferUse {
   static constexpr size_t Never = std::numeric_limits<size_t>::max();
 
   size_t first = Never;
@@ -151,22 +151,22 @@ struct Touches {
   bool released = false;
 };
 
-/// Buffers of a kind and of one size take turns, in each stretch of ops that no loop cuts: each lasts until the one
-/// that is the ring's depth behind it begins.
+/// Buffers of a kind and of one size take turns, in each range of ops that no loop edge cuts: each lasts until the
+/// buffer begins that comes after it by the ring's depth.
 static auto HoldInRings(const Plan& plan, const Section& section, const ShardSection& shard,
-                        std::vector<Touches>& touches) -> void {
+                        std::vector<BufferUse>& uses) -> void {
   if (!shard.gather_ring.is_set && !shard.reduce_ring.is_set) {
     return;
   }
-  const auto at = [&](BufferId id) -> Touches& { return touches[static_cast<size_t>(id.index)]; };
-  std::vector<size_t> stretch_of(section.ops.size());
+  const auto at = [&](BufferId id) -> BufferUse& { return uses[static_cast<size_t>(id.index)]; };
+  std::vector<size_t> range_of(section.ops.size());
   std::vector<BufferId> gathered;
   std::vector<BufferId> reduced;
-  size_t stretch = 0;
+  size_t range = 0;
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const Op& op = section.ops[i];
-    stretch += LoopEdgeOf(op) != LoopEdge::None ? 1 : 0;
-    stretch_of[i] = stretch;
+    range += LoopEdgeOf(op) != LoopEdge::None ? 1 : 0;
+    range_of[i] = range;
     if (const auto gather = ParameterGatherOf(plan, op)) {
       gathered.push_back(plan.values[gather->to].buffer);
     } else if (const auto scatter = GradientScatterOf(plan, op)) {
@@ -180,7 +180,7 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
     std::stable_sort(buffers.begin(), buffers.end(), [&](BufferId a, BufferId b) { return at(a).first < at(b).first; });
     std::map<std::pair<size_t, Bytes>, std::vector<BufferId>> turns;
     for (const BufferId buffer : buffers) {
-      turns[{stretch_of[at(buffer).first], plan.buffers[buffer].bytes}].push_back(buffer);
+      turns[{range_of[at(buffer).first], plan.buffers[buffer].bytes}].push_back(buffer);
     }
     for (const auto& [of, ring] : turns) {
       for (size_t i = 0; i + static_cast<size_t>(*depth) < ring.size(); ++i) {
@@ -195,8 +195,8 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
 
 static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
   // One from before a loop is last touched at the loop's end.
-  std::vector<Touches> touches(static_cast<size_t>(plan.buffers.size()));
-  const auto at = [&](BufferId id) -> Touches& { return touches[static_cast<size_t>(id.index)]; };
+  std::vector<BufferUse> uses(static_cast<size_t>(plan.buffers.size()));
+  const auto at = [&](BufferId id) -> BufferUse& { return uses[static_cast<size_t>(id.index)]; };
   std::vector<BufferId> order;
   size_t loop_begin = 0;
   bool in_loop = false;
@@ -215,13 +215,13 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
       if (IsPersistent(plan.buffers[buffer].arena)) {
         continue;
       }
-      Touches& touch = at(buffer);
-      if (touch.first == Touches::Never) {
-        touch.first = i;
+      BufferUse& use = at(buffer);
+      if (use.first == BufferUse::Never) {
+        use.first = i;
         order.push_back(buffer);
       }
-      touch.last = i;
-      if (in_loop && touch.first < loop_begin) {
+      use.last = i;
+      if (in_loop && use.first < loop_begin) {
         held_by_loop.push_back(buffer);
       }
     }
@@ -234,7 +234,7 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
     }
   }
 
-  HoldInRings(plan, section, shard, touches);
+  HoldInRings(plan, section, shard, uses);
 
   // Buffers by where they end, in the order in which they began.
   std::erase_if(order, [&](BufferId buffer) { return at(buffer).released; });

@@ -107,7 +107,7 @@ auto Sharder::MakeState() -> void {
   for (const SubVectorId id : plan_.sub_vectors.ids()) {
     SubVector& sub_vector = plan_.sub_vectors[id];
     const auto slice = [&](DType dtype, Category category, std::string_view suffix, Arena arena) {
-      return SliceOf(id, dtype, emitter, category, suffix, arena);
+      return MakeSlice(id, dtype, emitter, category, suffix, arena);
     };
     // Peers read what is gathered: the parameters themselves, or their copy in the compute type.
     const DType master = StateTypeOf(plan_, sub_vector, StateRole::Parameter);
@@ -186,7 +186,7 @@ auto Sharder::Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector
   const ValueId part = emitter.View(plan_.values[full].buffer, place, type, name + ".part");
   const ValueId kept = emitter.New(type, Category::Gathered, name + ".kept");
   for (const ValueId value : {part, kept}) {
-    PlaceOver(AxisSet::Of(Axis::DpInner), Placement::Shard(0), plan_.values[value].placement);
+    SetPlacement(AxisSet::Of(Axis::DpInner), Placement::Shard(0), plan_.values[value].placement);
     plan_.values[value].role = ValueRole::Of(id);
   }
   emitter.Emit(op::Copy{.x = part, .y = kept});
@@ -280,8 +280,8 @@ auto Sharder::ReduceGradients(Section& section) -> void {
                                           NameOf(plan_, sub_vector) + ".gradients", arena),
                        .first_write = {},
                        .last_write = 0});
-    PlaceOver(Spread(plan_.mesh, sub_vector.axes) | CopyAxes(sub_vector, plan_.mesh), Placement::Partial(),
-              plan_.values[vectors.back().full].placement);
+    SetPlacement(Spread(plan_.mesh, sub_vector.axes) | CopyAxes(sub_vector, plan_.mesh), Placement::Partial(),
+                 plan_.values[vectors.back().full].placement);
     plan_.values[vectors.back().full].role = ValueRole::Of(id);
     vector_of_buffer[plan_.values[vectors.back().full].buffer] = id;
   }

@@ -42,7 +42,7 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
     const Value gradient = plan.values[sub_vector.gradient];
     const ValueId sum = emitter.Alias(sub_vector.gradient, {gradient.dtype, gradient.shape}, gradient.name + ".whole");
     plan.values[sum].placement = gradient.placement;
-    PlaceOver(axes, {}, plan.values[sum].placement);
+    SetPlacement(axes, {}, plan.values[sum].placement);
     emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
     plan.sub_vectors[id].gradient = sum;
   }
@@ -55,7 +55,7 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
   const ValueId sum = emitter.Alias(all, {DType::F32, plan.values[all].shape}, "gradients.replicated.whole");
   emitter.Emit(op::AllReduce{.x = all, .y = sum, .axes = axes});
   Placements whole = plan.values[all].placement = plan.values[plan.sub_vectors[whole_ones.front()].gradient].placement;
-  PlaceOver(axes, {}, whole);
+  SetPlacement(axes, {}, whole);
   plan.values[sum].placement = whole;
   for (const SubVectorId id : whole_ones) {
     const Value own = plan.values[plan.sub_vectors[id].gradient];

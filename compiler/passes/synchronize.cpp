@@ -1,9 +1,9 @@
 // Events: wherever two ops on different streams touch the same bytes and one of them writes, the later waits.
 //
 // Needs: streams and offsets. Gives: an order of every hazard that follows from events and streams alone, with no event
-// that the others imply. Runs behind allocate, since memory that is used again is a hazard too.
+// that the others imply. Runs after allocate, since memory that is used again is a hazard too.
 //   1. walk a section with one vector clock a stream: what each stream is known to follow
-//   2. for each op, look up the last writer and the readers since of the bytes it touches; wait on those that its
+//   2. for each op, look up the last writer and the readers since of the bytes that it touches; wait on those that its
 //      stream does not follow yet, the latest first, since it may follow the others
 //   3. at the end of a loop, walk its body once more, as the next iteration: what an op has to follow of the iteration
 //      before, it follows through the loop's ends: the end waits for the op of before, the op for the begin
@@ -30,19 +30,19 @@ struct Turn {
   size_t index = 0;
 };
 
-/// Who touched a stretch of an arena last.
-struct Touches {
+/// Who touched a range of an arena's bytes last.
+struct LastUse {
   Turn writer;
   /// The last reader on each stream since.
   std::array<Turn, NumStreams> readers;
 };
 
-/// Touches by byte range of one arena: a map from the start of each range to its touches, ranges back to back.
+/// The last use of each byte range of one arena: a map from the start of each range, ranges back to back.
 class ByteMap {
  public:
   ByteMap() { ranges_[0] = {}; }
 
-  /// Calls `function(Touches&)` for the ranges that make up [begin, end).
+  /// Calls `function(LastUse&)` for the ranges that make up [begin, end).
   template <class Function>
   auto ForEach(int64_t begin, int64_t end, Function&& function) -> void {
     Split(begin);
@@ -52,11 +52,11 @@ class ByteMap {
     }
   }
   /// Makes [begin, end) one range.
-  auto Assign(int64_t begin, int64_t end, const Touches& touches) -> void {
+  auto Assign(int64_t begin, int64_t end, const LastUse& last) -> void {
     Split(begin);
     Split(end);
     ranges_.erase(ranges_.find(begin), ranges_.find(end));
-    ranges_[begin] = touches;
+    ranges_[begin] = last;
   }
 
  private:
@@ -66,7 +66,7 @@ class ByteMap {
       ranges_.emplace(at, range->second);
     }
   }
-  std::map<int64_t, Touches> ranges_;
+  std::map<int64_t, LastUse> ranges_;
 };
 
 class Synchronizer {
@@ -113,7 +113,7 @@ class Synchronizer {
     for (const Access& access : AccessesOf(op.body)) {
       const Value& value = plan_.values[access.value];
       const Buffer& buffer = plan_.buffers[value.buffer];
-      // A value whose place differs by rank or repeat is taken as its whole buffer.
+      // A value whose offset differs by rank or repeat is taken as its whole buffer.
       const bool fixed = value.offset.is_constant();
       Touch(turn, buffer, fixed ? value.offset.base : 0, fixed ? value.bytes() : buffer.bytes,
             access.kind != AccessKind::Read);
@@ -157,7 +157,7 @@ class Synchronizer {
     }
   }
 
-  /// Adds what earlier_ has to know of a stretch of a buffer.
+  /// Adds to `earlier_` the turns that an op has to follow which touches these bytes of a buffer.
   auto Touch(const Turn& turn, const Buffer& buffer, int64_t offset, Bytes bytes, bool writes) -> void {
     if (bytes.value == 0) {
       return;
@@ -165,12 +165,12 @@ class Synchronizer {
     ByteMap& map = now_.arenas[static_cast<size_t>(buffer.arena)];
     const int64_t begin = buffer.offset + offset;
     const int64_t end = begin + bytes.value;
-    map.ForEach(begin, end, [&](Touches& touches) {
-      earlier_.push_back(touches.writer);
+    map.ForEach(begin, end, [&](LastUse& last) {
+      earlier_.push_back(last.writer);
       if (writes) {
-        earlier_.insert(earlier_.end(), touches.readers.begin(), touches.readers.end());
+        earlier_.insert(earlier_.end(), last.readers.begin(), last.readers.end());
       } else {
-        touches.readers[StreamOf(turn.index)] = turn;
+        last.readers[StreamOf(turn.index)] = turn;
       }
     });
     if (writes) {
@@ -184,8 +184,8 @@ class Synchronizer {
     }
   }
 
-  /// Both ends run on one stream, which so passes on what happened before: its own ops first of all need no more than
-  /// that the end waits; with that known, those of other streams follow.
+  /// Begin and end of the loop run on one stream. First pass: let the loop's end wait for what ops of its own stream
+  /// need. Second pass: ops of other streams then only need to wait for the loop's begin.
   auto CloseLoop(size_t begin, size_t end) -> void {
     const State at_end = now_;
     for (const bool only_own : {true, false}) {

@@ -63,7 +63,7 @@ class Spreader {
 
   auto EmitCollective(OpBody body) -> void { emitter_.Emit(std::move(body)).origin = origin_; }
 
-  /// What stands for a value now. A stretch of what an op wrote, under a name of its own, is one of the whole.
+  /// What stands for a value now. A value that is a part of what an op wrote becomes the same part of the whole.
   auto Current(ValueId id) -> ValueId {
     if (const auto found = current_.find(id); found != current_.end()) {
       return found->second;
@@ -73,9 +73,9 @@ class Spreader {
       return id;
     }
     const ValueId whole = Whole(Current(writer->second));
-    Value& stretch = plan_.values[id];
-    stretch.offset.base += plan_.values[whole].offset.base - plan_.values[writer->second].offset.base;
-    stretch.buffer = plan_.values[whole].buffer;
+    Value& part = plan_.values[id];
+    part.offset.base += plan_.values[whole].offset.base - plan_.values[writer->second].offset.base;
+    part.buffer = plan_.values[whole].buffer;
     return current_[id] = id;
   }
 
@@ -95,8 +95,8 @@ class Spreader {
     return gathered_[id] = full;
   }
 
-  /// Where the results of an op lie over tp. An op that cannot be computed of a stretch of the sequence gets the whole
-  /// of its first operand, which is the activation.
+  /// Where the results of an op lie over tp. An op that cannot be computed on a rank's positions of the sequence alone
+  /// gets the whole of its first operand, which is the activation.
   template <class Body>
   auto RuleOf(Body& body) -> PlacementRule {
     PlacementRule rule(body, AccessesOf(body), plan_, Axis::Tp);
@@ -148,7 +148,7 @@ class Spreader {
     }
   }
 
-  /// The sum of a partial result, each rank keeping its stretch of the sequence; it takes over the name.
+  /// The sum of a partial result, of which each rank keeps its positions of the sequence; it takes over the name.
   auto Scatter(ValueId partial) -> void {
     const Value full = plan_.values[partial];
     plan_.values[partial].name += ".partial";

@@ -52,14 +52,14 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
                                 .sub_vector = id});
     sum = next_sum;
     bad = next_bad;
-    PlaceOver(SquaresAxes(plan.mesh, plan.sub_vectors[id]), Placement::Partial(), plan.values[sum].placement);
+    SetPlacement(SquaresAxes(plan.mesh, plan.sub_vectors[id]), Placement::Partial(), plan.values[sum].placement);
   };
   const auto sum_over = [&](AxisSet sharing, const char* name) {
     const AxisSet axes = Spread(plan.mesh, sharing);
     if (sum.valid() && axes != AxisSet{}) {
       const ValueId whole = emitter.Alias(sum, sum_type, name);
       Placements placement = plan.values[sum].placement;
-      PlaceOver(axes, {}, placement);
+      SetPlacement(axes, {}, placement);
       plan.values[whole].placement = placement;
       emitter.Emit(op::AllReduce{.x = sum, .y = whole, .axes = axes});
       sum = whole;

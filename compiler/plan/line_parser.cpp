@@ -40,7 +40,7 @@ auto LineParser::TakeTypeAndShape(DType& dtype, Dims& shape) -> bool {
   return true;
 }
 
-auto LineParser::TakePlace(BufferId& buffer, RankExpr& offset) -> bool {
+auto LineParser::TakeView(BufferId& buffer, RankExpr& offset) -> bool {
   const auto word = TakeWord("buffer and offset");
   if (!word) {
     return false;

@@ -67,7 +67,7 @@ class LineParser {
   auto TakeLiteral(std::string_view token) -> bool;
   auto TakeTypeAndShape(DType& dtype, Dims& shape) -> bool;
   /// `$logits[1024]`.
-  auto TakePlace(BufferId& buffer, RankExpr& offset) -> bool;
+  auto TakeView(BufferId& buffer, RankExpr& offset) -> bool;
   /// `{dp: shard(0)}`, or nothing.
   auto TakePlacement(Placements& placement) -> bool;
   /// `dp:2,tp:4` or `1`, in `word`'s value.

@@ -284,7 +284,7 @@ auto Parser::ParseArena() -> bool {
 auto Parser::ParseValue() -> bool {
   Value value;
   const bool read = in_.TakeNewName<ValueId>(value.name) && in_.TakeLiteral("=") &&
-                    in_.TakePlace(value.buffer, value.offset) && in_.TakeTypeAndShape(value.dtype, value.shape) &&
+                    in_.TakeView(value.buffer, value.offset) && in_.TakeTypeAndShape(value.dtype, value.shape) &&
                     in_.TakePlacement(value.placement) && in_.TakeItem(value);
   plan_.values.Add(std::move(value));
   return read;

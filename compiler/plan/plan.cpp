@@ -74,14 +74,14 @@ auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string {
          (IsWhole(sub_vector, plan.mesh) ? ".replicated" : "");
 }
 
-auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
+auto OwnedSlice(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval {
   return OwnedSlice(sub_vector.length, mesh.size(sub_vector.axes), mesh.IndexIn(sub_vector.axes, rank));
 }
 
-auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
+auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval {
   const int64_t elements = LocalElements(plan.parameters[segment.parameter], plan.mesh, rank);
   return Intersect({segment.begin, std::min(segment.end, segment.begin + elements)},
-                   OwnedSliceOf(sub_vector, plan.mesh, rank));
+                   OwnedSlice(sub_vector, plan.mesh, rank));
 }
 
 auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {

@@ -21,7 +21,7 @@
 
 namespace shardc {
 
-/// A stretch of one arena. `offset` is -1 until `allocate`.
+/// Bytes of one arena. `offset` is -1 until `allocate`.
 struct Buffer {
   std::string name;
   Arena arena = Arena::Transient;
@@ -95,7 +95,7 @@ struct SubVector {
   UnitId unit;
   DType compute = DType::F32;
   bool trainable = true;
-  /// The axes that each of its parameters is cut over: ranks along them have stretches of their own.
+  /// The axes that each of its parameters is cut over: each rank along them has another part of the parameter.
   AxisSet cut;
   /// In elements, padding included.
   int64_t length = 0;
@@ -144,8 +144,8 @@ constexpr int64_t SubVectorAlignment = 128;
 /// One group of collectives.
 struct Unit {
   std::string name;
-  /// Why and where: the recipe key that made it.
   bool reshard_after_forward = true;
+  /// The recipe key that decided it.
   Origin origin;
 
   friend auto operator==(const Unit&, const Unit&) -> bool = default;
@@ -297,7 +297,7 @@ struct RecipeEntry {
 struct Plan {
   static constexpr int Version = 2;
 
-  // In one file for all: they are those of every table.
+  // Defined in plan.cpp: inline, each file that includes this one would instantiate the copies of all tables.
   Plan();
   Plan(const Plan& other);
   Plan(Plan&& other) noexcept;
@@ -350,7 +350,7 @@ struct Plan {
   friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 
-/// Sequences a step, over all ranks and microbatches. Requires: data.seq is set.
+/// Sequences per step, over all ranks and microbatches. Requires: data.seq is set.
 auto SamplesPerStep(const Plan& plan) -> int64_t;
 /// Targets run from 0 to this, exclusive: those of a head, or the next tokens where there is none.
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
@@ -360,10 +360,10 @@ auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) 
 auto IsWhole(const SubVector& sub_vector, const Mesh& mesh) -> bool;
 /// "layers.0", with ".frozen" and ".replicated" where a unit keeps such parameters apart.
 auto NameOf(const Plan& plan, const SubVector& sub_vector) -> std::string;
-/// The part of a segment that lies in the slice a rank owns, in elements of the sub-vector; without what is room only.
-auto OwnedSegment(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
+/// The elements of a segment that lie in the slice of a rank, without padding, in elements of the sub-vector.
+auto OwnedElementsOf(const Plan& plan, const SubVector& sub_vector, const Segment& segment, int64_t rank) -> Interval;
 /// The slice of a sub-vector that a rank owns.
-auto OwnedSliceOf(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
+auto OwnedSlice(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> Interval;
 /// The axes along which ranks hold copies of a sub-vector's slices: over them its gradient is still to be summed when
 /// that over its own axes is done.
 auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet;

@@ -174,9 +174,9 @@ class Printer {
     PrintPasses("disabled", plan_.disabled);
   }
 
-  /// A value that is too long for a line goes on in the next one, which has the same key.
+  /// A value that is too long for a line continues in the next one, which has the same key.
   auto PrintRecipe() -> void {
-    // Escapes make of a byte four at most, and a line has room for eight times as many.
+    // Escapes make at most four bytes of one, and a line takes eight times as many.
     constexpr size_t MostBytes = size_t{8} << 10;
     for (const RecipeEntry& entry : options_.recipe ? plan_.recipe : std::vector<RecipeEntry>{}) {
       std::string_view rest = entry.value;

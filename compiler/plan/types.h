@@ -112,7 +112,7 @@ inline auto CutAxes(const Placements& placements) -> AxisSet {
   return axes;
 }
 /// Sets the placement over each of `axes`.
-inline auto PlaceOver(AxisSet axes, Placement placement, Placements& placements) -> void {
+inline auto SetPlacement(AxisSet axes, Placement placement, Placements& placements) -> void {
   for (size_t i = 0; i < NumAxes; ++i) {
     if (axes.Has(static_cast<Axis>(i))) {
       placements[i] = placement;

@@ -1,4 +1,4 @@
-// Size, line length, NUL bytes, the segments of keys and the depth of values.
+// Size, line length, NUL bytes, the parts of keys and the depth of values.
 //
 // Dots are counted outside of strings and comments, in values too, so only the ends of strings and comments have to be
 // where the parser has them. Outside of both, a quote begins a string and a `#` a comment, or the parser stops there
@@ -24,10 +24,10 @@ class KeyScanner {
     size_t place = 0;
     DiagnosticKind kind = DiagnosticKind::KeyTooDeep;
     int64_t count = 0;
-    int64_t most = MaxKeySegments;
+    int64_t most = MaxKeyParts;
   };
 
-  /// The first key with too many segments, or the first bracket that lies too deep.
+  /// The first key with too many parts, or the first bracket that lies too deep.
   auto FindFault() -> std::optional<Fault> {
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -40,9 +40,9 @@ class KeyScanner {
         continue;
       }
       if (c == '.') {
-        ++num_segments_;
+        ++num_parts_;
       } else if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) {
-        if (num_segments_ > MaxKeySegments) {
+        if (num_parts_ > MaxKeyParts) {
           break;
         }
         if (!Delimit(c)) {
@@ -51,20 +51,19 @@ class KeyScanner {
       }
       ++at_;
     }
-    return num_segments_ > MaxKeySegments ? std::optional(Fault{.place = begin_, .count = num_segments_})
-                                          : std::nullopt;
+    return num_parts_ > MaxKeyParts ? std::optional(Fault{.place = begin_, .count = num_parts_}) : std::nullopt;
   }
 
  private:
   /// Returns false where the brackets that are open, and the keys before them, are too many.
   auto Delimit(char c) -> bool {
     if (c == '[' || c == '{') {
-      open_.push_back((open_.empty() ? 0 : open_.back()) + key_segments_ + 1);
+      open_.push_back((open_.empty() ? 0 : open_.back()) + key_parts_ + 1);
     } else if ((c == ']' || c == '}') && !open_.empty()) {
       open_.pop_back();
     }
-    key_segments_ = c == '=' ? num_segments_ : 0;
-    num_segments_ = 1;
+    key_parts_ = c == '=' ? num_parts_ : 0;
+    num_parts_ = 1;
     begin_ = at_ + 1;
     return open_.empty() || open_.back() <= MaxDepth;
   }
@@ -92,9 +91,9 @@ class KeyScanner {
   size_t at_ = 0;
   /// Where the key or value begins that `at_` is in, and one more than its dots.
   size_t begin_ = 0;
-  int64_t num_segments_ = 1;
+  int64_t num_parts_ = 1;
   /// Of the key before a `=`, until its value is over.
-  int64_t key_segments_ = 0;
+  int64_t key_parts_ = 0;
   /// For each bracket that is open, how deep a value in it lies.
   std::vector<int64_t> open_;
 };

@@ -10,8 +10,8 @@ namespace shardc {
 
 constexpr int64_t MaxRecipeBytes = int64_t{1} << 20;
 constexpr int64_t MaxLineBytes = int64_t{64} << 10;
-constexpr int64_t MaxKeySegments = 16;
-/// Brackets that are open, and the segments of the keys before them.
+constexpr int64_t MaxKeyParts = 16;
+/// Brackets that are open, and the parts of the keys before them.
 constexpr int64_t MaxDepth = 512;
 
 /// True if the text of `source` may be parsed. Errors: recipe-too-large, key-too-deep, value-too-deep, toml-syntax (a

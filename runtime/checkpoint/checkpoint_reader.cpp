@@ -153,8 +153,8 @@ static auto StoredTypeOf(const ManifestTensor& tensor, StateRole role) -> DType 
   return role == StateRole::Parameter ? tensor.dtype : DType::F32;
 }
 
-auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype,
-                                   void* out) -> Status {
+auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const BoxInterval& wanted, DType dtype,
+                                    void* out) -> Status {
   const auto tensor = manifest_.tensors.find(std::string(name));
   if (tensor == manifest_.tensors.end()) {
     return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
@@ -167,10 +167,10 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const 
       continue;
     }
     Status status = Success{};
-    ForEachCommonRun(wanted, tensor->second.RangeOf(piece), [&](int64_t at, int64_t in_piece, int64_t count) {
+    ForEachCommonInterval(wanted, tensor->second.IntervalOf(piece), [&](int64_t at, int64_t in_piece, int64_t count) {
       if (status.ok()) {
-        status = ReadRun(stored, piece, StoredTypeOf(tensor->second, role), in_piece, count, dtype,
-                         static_cast<std::byte*>(out) + at * SizeOf(dtype));
+        status = ReadInterval(stored, piece, StoredTypeOf(tensor->second, role), in_piece, count, dtype,
+                              static_cast<std::byte*>(out) + at * SizeOf(dtype));
         covered += count;
       }
     });
@@ -183,7 +183,7 @@ auto CheckpointReader::ReadSegment(std::string_view name, StateRole role, const 
   return Success{};
 }
 
-auto CheckpointReader::PlaceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Place> {
+auto CheckpointReader::SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source> {
   auto shard = FileNamed(piece.file);
   if (!shard) {
     return shard.error();
@@ -194,7 +194,7 @@ auto CheckpointReader::PlaceOf(const std::string& stored, const Piece& piece, DT
     return Fail(ExitCode::Checkpoint, "{}: no {} tensor {} of {} elements, as the manifest says", (*shard)->file.path(),
                 SafetensorsTypeOf(dtype), stored, piece.elements.size());
   }
-  return Place{*shard, (*shard)->header.data_begin + entry->second->data.begin};
+  return Source{*shard, (*shard)->header.data_begin + entry->second->data.begin};
 }
 
 /// Of f32 and bf16, one to the other.
@@ -212,15 +212,15 @@ static auto Convert(const std::byte* from, DType dtype, int64_t count, void* out
   }
 }
 
-auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, DType saved, int64_t begin, int64_t count,
-                               DType dtype, void* out) -> Status {
-  const auto place = PlaceOf(stored, piece, saved);
-  if (!place) {
-    return place.error();
+auto CheckpointReader::ReadInterval(const std::string& stored, const Piece& piece, DType saved, int64_t begin,
+                                    int64_t count, DType dtype, void* out) -> Status {
+  const auto source = SourceOf(stored, piece, saved);
+  if (!source) {
+    return source.error();
   }
-  const int64_t offset = place->offset + begin * SizeOf(saved);
+  const int64_t offset = source->offset + begin * SizeOf(saved);
   if (saved == dtype) {
-    return ReadAll(place->file->file, out, count * SizeOf(saved), offset);
+    return ReadAll(source->file->file, out, count * SizeOf(saved), offset);
   }
   CHECK((saved == DType::F32 || saved == DType::BF16) && (dtype == DType::F32 || dtype == DType::BF16),
         "{} is {}, and is read as {}", stored, ToText(saved), ToText(dtype));
@@ -228,7 +228,7 @@ auto CheckpointReader::ReadRun(const std::string& stored, const Piece& piece, DT
   alignas(float) std::array<std::byte, static_cast<size_t>(BlockSize) * sizeof(float)> block;
   for (int64_t at = 0; at < count; at += BlockSize) {
     const int64_t size = std::min(BlockSize, count - at);
-    RETURN_IF_ERROR(ReadAll(place->file->file, block.data(), size * SizeOf(saved), offset + at * SizeOf(saved)));
+    RETURN_IF_ERROR(ReadAll(source->file->file, block.data(), size * SizeOf(saved), offset + at * SizeOf(saved)));
     Convert(block.data(), saved, size, static_cast<std::byte*>(out) + at * SizeOf(dtype));
   }
   return Success{};
@@ -242,26 +242,26 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
   if (tensor == manifest_.tensors.end()) {
     return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
   }
-  std::vector<MappedTensor::Part> parts;
+  std::vector<MappedTensor::MappedPiece> pieces;
   for (const Piece& piece : tensor->second.pieces) {
     if (piece.role != StateRole::Parameter) {
       continue;
     }
-    const auto place = PlaceOf(StoredName(name, piece.role), piece, tensor->second.dtype);
-    if (!place) {
-      return place.error();
+    const auto source = SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype);
+    if (!source) {
+      return source.error();
     }
-    if (place->file->mapped == nullptr) {
-      auto mapped = MappedFile::Map(place->file->file, manifest_.files.at(piece.file).bytes);
+    if (source->file->mapped == nullptr) {
+      auto mapped = MappedFile::Map(source->file->file, manifest_.files.at(piece.file).bytes);
       if (!mapped) {
         return mapped.error();
       }
-      place->file->mapped = *std::move(mapped);
+      source->file->mapped = *std::move(mapped);
     }
-    parts.push_back({tensor->second.RangeOf(piece), place->file->mapped->data() + place->offset});
+    pieces.push_back({tensor->second.IntervalOf(piece), source->file->mapped->data() + source->offset});
   }
   auto mapped =
-      std::make_unique<MappedTensor>(NumElements(tensor->second.shape), tensor->second.dtype, std::move(parts));
+      std::make_unique<MappedTensor>(NumElements(tensor->second.shape), tensor->second.dtype, std::move(pieces));
   return (mapped_[std::string(name)] = std::move(mapped)).get();
 }
 

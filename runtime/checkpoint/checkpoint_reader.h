@@ -57,8 +57,8 @@ class CheckpointReader {
   auto ReadScalar(std::string_view name) const -> ErrorOr<double>;
   /// Elements of a logical tensor, whatever pieces they were saved in. If they were saved in another type than `dtype`,
   /// they are widened from bf16 to f32, or rounded to the nearest bf16, ties to even.
-  auto ReadSegment(std::string_view name, StateRole role, const BoxRange& wanted, DType dtype, void* out) -> Status;
-  /// A parameter's tensor, to be read at any place; it lives as long as the reader. What is read counts only if
+  auto ReadElements(std::string_view name, StateRole role, const BoxInterval& wanted, DType dtype, void* out) -> Status;
+  /// A parameter's tensor, to be read from any element on; it lives as long as the reader. What is read counts only if
   /// CheckMapped succeeds after it.
   auto Map(std::string_view name) -> ErrorOr<const LoadedTensor*>;
   /// Errors: ExitCode::Checkpoint: a file that Map reads was cut short or written to, with its name.
@@ -72,14 +72,15 @@ class CheckpointReader {
   auto CheckFiles(int64_t part, int64_t num_parts) -> Status;
   auto CheckFile(const std::string& name, const ManifestFile& expected) -> Status;
   /// Elements [begin, begin + count) of a piece of type `saved`.
-  auto ReadRun(const std::string& stored, const Piece& piece, DType saved, int64_t begin, int64_t count, DType dtype,
-               void* out) -> Status;
-  struct Place {
+  auto ReadInterval(const std::string& stored, const Piece& piece, DType saved, int64_t begin, int64_t count,
+                    DType dtype, void* out) -> Status;
+  /// Where a piece is read from.
+  struct Source {
     ShardFile* file = nullptr;
-    /// Of the piece's first byte in it.
+    /// Of the piece's first byte in the file.
     int64_t offset = 0;
   };
-  auto PlaceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Place>;
+  auto SourceOf(const std::string& stored, const Piece& piece, DType dtype) -> ErrorOr<Source>;
   auto FileNamed(const std::string& name) -> ErrorOr<ShardFile*>;
 
   CheckpointReaderOptions options_;

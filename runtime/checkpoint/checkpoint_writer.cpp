@@ -112,7 +112,7 @@ auto CheckpointWriter::MakeTemporary() -> Status {
   if (!parent) {
     return parent.error();
   }
-  // Before anything is written. What is this run's makes room when the new one is whole.
+  // Before anything is written. A checkpoint of this run is replaced when the new one is whole.
   const auto manifest = ManifestAt(*parent, save_->final_name);
   if (manifest && manifest->run_id != run.run_id) {
     return OtherRun(manifest->run_id);
@@ -163,12 +163,12 @@ auto CheckpointWriter::CreateFile() -> Status {
     tensors.push_back(
         {.name = name,
          .dtype = std::string(SafetensorsTypeOf(StateTypeOf(plan, plan.sub_vectors[piece.sub_vector], piece.role))),
-         .shape = {piece.range.elements.size()}});
+         .shape = {piece.elements.elements.size()}});
     metadata["elements of " + name] =
-        fmt::format("[{}, {}){} of {}", piece.range.elements.begin, piece.range.elements.end,
-                    piece.range.is_whole_rows()
+        fmt::format("[{}, {}){} of {}", piece.elements.elements.begin, piece.elements.elements.end,
+                    piece.elements.is_whole_rows()
                         ? ""
-                        : fmt::format(" of columns [{}, {})", piece.range.columns.begin, piece.range.columns.end),
+                        : fmt::format(" of columns [{}, {})", piece.elements.columns.begin, piece.elements.columns.end),
                     ToText(parameter.shape));
   }
   auto header = SafetensorsHeaderText(tensors, metadata);
@@ -179,7 +179,7 @@ auto CheckpointWriter::CreateFile() -> Status {
 }
 
 auto CheckpointWriter::Write(const void* data, int64_t bytes) -> Status {
-  // Small enough that a stretch is still in the cache when it is written after it was hashed.
+  // Small enough that a chunk is still in the cache when it is written after it was hashed.
   constexpr int64_t ChunkBytes = int64_t{1} << 20;
   for (int64_t done = 0; done < bytes; done += ChunkBytes) {
     const auto* chunk = static_cast<const std::byte*>(data) + done;
@@ -209,7 +209,7 @@ auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const
     }
     const int64_t element = SizeOf(StateTypeOf(*options_.plan, options_.plan->sub_vectors[sub_vector], role));
     RETURN_IF_ERROR(Write(static_cast<const std::byte*>(shard) + piece.slice_begin * element,
-                          piece.range.elements.size() * element));
+                          piece.elements.elements.size() * element));
   }
   return Success{};
 }
@@ -250,7 +250,7 @@ auto CheckpointWriter::Commit() -> Status {
   }
   if (!committed) {
     if (communicator.rank() == 0 && save_->parent.is_open()) {
-      // Gives the room back. Where that fails the next save of this step or the next start does it.
+      // Gives the disk space back. If that fails, the next save of this step or the next start does it.
       static_cast<void>(RemoveDirectoryAt(save_->parent, save_->temporary_name));
     }
     save_.reset();
@@ -288,8 +288,8 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
     for (const StoredPiece& piece : StoredPieces(plan, rank)) {
       manifest.tensors[plan.parameters[piece.parameter].name].pieces.push_back(
           {.role = piece.role,
-           .elements = piece.range.elements,
-           .columns = piece.range.is_whole_rows() ? Interval{} : piece.range.columns,
+           .elements = piece.elements.elements,
+           .columns = piece.elements.is_whole_rows() ? Interval{} : piece.elements.columns,
            .file = file});
     }
   }
@@ -319,7 +319,7 @@ auto CheckpointWriter::CheckManifestSize() -> Status {
       manifest.state[scalar.name] = 0;
     }
   }
-  // The step, values of scalars and sizes of files are not known yet, so each has the room of the longest.
+  // The step, values of scalars and sizes of files are not known yet, so each counts as the longest.
   constexpr int64_t LongestNumber = 24;
   const auto numbers = static_cast<int64_t>(1 + manifest.state.size() + manifest.files.size());
   RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(ToText(manifest).size()) + LongestNumber * numbers));

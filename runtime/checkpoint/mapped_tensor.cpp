@@ -9,24 +9,24 @@
 
 namespace shardc {
 
-MappedTensor::MappedTensor(int64_t num_elements, DType dtype, std::vector<Part> parts)
-    : num_elements_(num_elements), dtype_(dtype), parts_(std::move(parts)) {
-  CHECK(!parts_.empty() && (dtype == DType::F32 || dtype == DType::BF16), "{} parts of {}", parts_.size(),
+MappedTensor::MappedTensor(int64_t num_elements, DType dtype, std::vector<MappedPiece> pieces)
+    : num_elements_(num_elements), dtype_(dtype), pieces_(std::move(pieces)) {
+  CHECK(!pieces_.empty() && (dtype == DType::F32 || dtype == DType::BF16), "{} pieces of {}", pieces_.size(),
         ToText(dtype));
-  std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) {
-    return std::pair(a.range.columns.begin, a.range.elements.begin) <
-           std::pair(b.range.columns.begin, b.range.elements.begin);
+  std::sort(pieces_.begin(), pieces_.end(), [](const MappedPiece& a, const MappedPiece& b) {
+    return std::pair(a.interval.columns.begin, a.interval.elements.begin) <
+           std::pair(b.interval.columns.begin, b.interval.elements.begin);
   });
 }
 
-/// Boxes of a tensor tile its columns, and the parts of a box its elements: each is the last that begins no later.
-auto MappedTensor::PartWith(int64_t column, int64_t row) const -> const Part& {
-  const auto is_before = [&](const Part& part) {
-    const Interval& columns = part.range.columns;
+/// Boxes of a tensor tile its columns, and the pieces of a box its elements: each is the last that begins no later.
+auto MappedTensor::PieceWith(int64_t column, int64_t row) const -> const MappedPiece& {
+  const auto is_before = [&](const MappedPiece& piece) {
+    const Interval& columns = piece.interval.columns;
     return column >= columns.end ||
-           (column >= columns.begin && row * columns.size() + column - columns.begin >= part.range.elements.begin);
+           (column >= columns.begin && row * columns.size() + column - columns.begin >= piece.interval.elements.begin);
   };
-  return *(std::partition_point(parts_.begin(), parts_.end(), is_before) - 1);
+  return *(std::partition_point(pieces_.begin(), pieces_.end(), is_before) - 1);
 }
 
 /// Widens `count` elements.
@@ -44,18 +44,18 @@ static auto Widen(const std::byte* from, DType dtype, int64_t count, float* out)
 
 auto MappedTensor::Read(int64_t begin, int64_t count, float* out) const -> void {
   CHECK(begin >= 0 && count <= num_elements_ - begin, "elements {} to {} of {}", begin, begin + count, num_elements_);
-  const int64_t row_size = parts_.front().range.row;
+  const int64_t row_size = pieces_.front().interval.row;
   for (int64_t at = begin; at < begin + count;) {
     const int64_t row = at / row_size;
     const int64_t column = at % row_size;
-    const auto& [range, data] = PartWith(column, row);
-    const int64_t in_box = row * range.columns.size() + column - range.columns.begin;
-    // To the end of the part, and of the row where that goes on in another box.
-    const int64_t in_part = range.elements.end - in_box;
-    const int64_t run =
-        std::min({begin + count - at, in_part, range.is_whole_rows() ? in_part : range.columns.end - column});
-    Widen(data + (in_box - range.elements.begin) * SizeOf(dtype_), dtype_, run, out + (at - begin));
-    at += run;
+    const auto& [interval, data] = PieceWith(column, row);
+    const int64_t in_box = row * interval.columns.size() + column - interval.columns.begin;
+    // To the end of the piece, and of the box's row if the matrix's row continues in another box.
+    const int64_t in_piece = interval.elements.end - in_box;
+    const int64_t length =
+        std::min({begin + count - at, in_piece, interval.is_whole_rows() ? in_piece : interval.columns.end - column});
+    Widen(data + (in_box - interval.elements.begin) * SizeOf(dtype_), dtype_, length, out + (at - begin));
+    at += length;
   }
 }
 

@@ -1,4 +1,4 @@
-// A tensor of a checkpoint for reading at any place: pages of the files that hold it, and no memory of its own.
+// A tensor of a checkpoint, to be read from any element on: pages of the files that hold it, and no memory of its own.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@ namespace shardc {
 class MappedTensor : public LoadedTensor {
  public:
   /// A piece, and where its first element lies.
-  struct Part {
-    BoxRange range;
+  struct MappedPiece {
+    BoxInterval interval;
     const std::byte* data = nullptr;
   };
 
-  /// Requires: the parts hold each element once (CheckCover); f32 or bf16; the mappings outlive it.
-  MappedTensor(int64_t num_elements, DType dtype, std::vector<Part> parts);
+  /// Requires: the pieces hold each element once (CheckCover); f32 or bf16; the mappings outlive it.
+  MappedTensor(int64_t num_elements, DType dtype, std::vector<MappedPiece> pieces);
 
   auto num_elements() const -> int64_t override { return num_elements_; }
   auto Read(int64_t begin, int64_t count, float* out) const -> void override;
 
  private:
-  /// The part that holds the element of this row and column.
-  auto PartWith(int64_t column, int64_t row) const -> const Part&;
+  /// The piece that holds the element of this row and column.
+  auto PieceWith(int64_t column, int64_t row) const -> const MappedPiece&;
 
   int64_t num_elements_;
   DType dtype_;
   /// By their columns, then by their elements.
-  std::vector<Part> parts_;
+  std::vector<MappedPiece> pieces_;
 };
 
 }  // namespace shardc

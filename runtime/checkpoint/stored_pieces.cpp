@@ -16,14 +16,12 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
     if (plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), rank) != 0) {
       continue;
     }
-    for (const Segment& segment : sub_vector.segments) {
-      if (const auto part = OwnedPartOf(plan, sub_vector, segment, rank)) {
-        pieces.push_back({.sub_vector = save->sub_vector,
-                          .role = save->role,
-                          .parameter = segment.parameter,
-                          .range = part->elements,
-                          .slice_begin = part->in_slice.begin});
-      }
+    for (const OwnedSegment& owned : OwnedSegments(plan, save->sub_vector, rank)) {
+      pieces.push_back({.sub_vector = save->sub_vector,
+                        .role = save->role,
+                        .parameter = owned.parameter,
+                        .elements = owned.elements,
+                        .slice_begin = owned.in_slice.begin});
     }
   }
   return pieces;

@@ -4,18 +4,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/mesh/box_range.h"
+#include "compiler/mesh/box_interval.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
-/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned part of each segment.
+/// What `rank` stores: for each save_shard op of the plan's save section, in order, the owned segments.
 struct StoredPiece {
   SubVectorId sub_vector;
   StateRole role = StateRole::Parameter;
   ParameterId parameter;
   /// Of the logical tensor.
-  BoxRange range;
+  BoxInterval elements;
   /// In elements of the slice that the rank owns.
   int64_t slice_begin = 0;
 };

@@ -55,8 +55,8 @@ class HostCommunicator final : public Communicator {
   ByAxisSet<Group> groups_;
   /// By Group::axes_index: which of the two slots comes next.
   ByAxisSet<int> turns_{};
-  /// Where the group's operands of the collective under way lie; has room for all ranks, so that a step allocates
-  /// nothing.
+  /// Where the group's operands of the collective under way lie; as long as there are ranks from the start, so that a
+  /// step allocates nothing.
   std::vector<const std::byte*> sources_;
 };
 

@@ -104,8 +104,8 @@ class HostGroup {
   /// Errors: ExitCode::Environment when a rank failed, is gone, or did not come in time.
   auto Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status;
 
-  /// Room of Communicator::MaxSmallBytes in which a rank leaves what its peers read. There are two for each set of
-  /// axes: using them in turn, one barrier a collective is enough.
+  /// Memory of Communicator::MaxSmallBytes in which a rank leaves what its peers read. There are two slots for each set
+  /// of axes: as they are used in turn, one barrier per collective is enough.
   auto Slot(const Group& group, int64_t rank, int turn) -> std::byte*;
 
  private:

@@ -17,38 +17,38 @@ namespace {
 
 /// What one rank tells the others.
 struct Candidate {
-  /// Its place in the order; the greatest number where there is none.
+  /// Its number in the order; the greatest number if there is none.
   int64_t order = std::numeric_limits<int64_t>::max();
   int64_t element = 0;
   double value = 0;
 };
 
-/// The element of the logical tensor that lies `offset` elements after the first of a range.
-auto LogicalElement(const BoxRange& range, int64_t offset) -> int64_t {
-  const int64_t in_box = range.elements.begin + offset;
-  return range.is_whole_rows()
-             ? in_box
-             : in_box / range.columns.size() * range.row + range.columns.begin + in_box % range.columns.size();
+/// The element of the logical tensor that is element `offset` of an interval.
+auto LogicalElement(const BoxInterval& interval, int64_t offset) -> int64_t {
+  const int64_t in_box = interval.elements.begin + offset;
+  return interval.is_whole_rows() ? in_box
+                                  : in_box / interval.columns.size() * interval.row + interval.columns.begin +
+                                        in_box % interval.columns.size();
 }
 
 class StateSearch {
  public:
   explicit StateSearch(Binder& binder) : binder_(binder) {}
 
-  /// Looks at one vector, whose tensors have these places in the order.
+  /// Looks at one vector. Its tensors come in the order from `first_order` on.
   auto Look(const SubVector& sub_vector, ValueId vector, StateRole role, int64_t first_order) -> void {
     const Plan& plan = binder_.plan();
     const View view = binder_.ViewOf(vector);
     for (const Segment& segment : sub_vector.segments) {
       const int64_t order = first_order + StateIndex(segment.parameter, role);
-      const auto part = OwnedPartOf(plan, sub_vector, segment, binder_.rank());
-      if (!part || order >= found_.order) {
+      const auto owned = OwnedSegmentOf(plan, sub_vector, segment, binder_.rank());
+      if (!owned || order >= found_.order) {
         continue;
       }
       if (const auto bad =
-              FindNonFinite(plan, view.dtype, view.At<const std::byte>({}) + part->in_slice.begin * SizeOf(view.dtype),
-                            part->in_slice.size())) {
-        found_ = {.order = order, .element = LogicalElement(part->elements, bad->element), .value = bad->value};
+              FindNonFinite(plan, view.dtype, view.At<const std::byte>({}) + owned->in_slice.begin * SizeOf(view.dtype),
+                            owned->in_slice.size())) {
+        found_ = {.order = order, .element = LogicalElement(owned->elements, bad->element), .value = bad->value};
       }
     }
   }

@@ -11,21 +11,21 @@ namespace shardc {
 namespace {
 
 /// What one rank holds of a parameter, in one role.
-struct HeldPart {
+struct HeldSegment {
   ParameterId parameter;
   StateRole role = StateRole::Parameter;
   std::pair<uint64_t, uint64_t> digest;
 };
 
-/// The parts of a rank that the ranks of its group over `axes` hold too.
-auto PartsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> std::vector<HeldPart> {
+/// What a rank holds that the ranks of its group over `axes` hold too.
+auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> std::vector<HeldSegment> {
   const Plan& plan = binder.plan();
-  std::vector<HeldPart> parts;
+  std::vector<HeldSegment> all_held;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     if (CopyAxes(sub_vector, plan.mesh) != axes) {
       continue;
     }
-    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, binder.rank()).begin;
+    const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, binder.rank()).begin;
     for (const StateRole role : roles) {
       if (!HasRole(sub_vector, role)) {
         continue;
@@ -33,14 +33,14 @@ auto PartsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -
       const auto* const slice = binder.ViewOf(StateOf(sub_vector, role)).At<const std::byte>({});
       const int64_t element = SizeOf(StateTypeOf(plan, sub_vector, role));
       for (const Segment& segment : sub_vector.segments) {
-        const Interval owned = OwnedSegment(plan, sub_vector, segment, binder.rank());
+        const Interval owned = OwnedElementsOf(plan, sub_vector, segment, binder.rank());
         Digest digest;
         digest.Update(slice + (owned.begin - slice_begin) * element, owned.size() * element);
-        parts.push_back({segment.parameter, role, digest.Halves()});
+        all_held.push_back({segment.parameter, role, digest.Halves()});
       }
     }
   }
-  return parts;
+  return all_held;
 }
 
 /// Every rank's `mine`, one after another.
@@ -53,22 +53,22 @@ auto Gather(Communicator& communicator, AxisSet axes, const T* mine, size_t coun
   return all;
 }
 
-auto Difference(const Plan& plan, const HeldPart& part, int64_t rank, std::pair<uint64_t, uint64_t> digest,
+auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pair<uint64_t, uint64_t> digest,
                 int64_t other, std::pair<uint64_t, uint64_t> digest_there) -> Error {
   return Fail(ExitCode::InternalFault,
               "{}: ranks {} and {} hold the same elements with different bits, XXH3-128 {} and {}",
-              StateName(plan.parameters[part.parameter].name, part.role), rank, other,
+              StateName(plan.parameters[held.parameter].name, held.role), rank, other,
               DigestText(digest.first, digest.second), DigestText(digest_there.first, digest_there.second));
 }
 
 /// Among the ranks of one group, which all find the same. A failing collective is an error of its own.
 auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<Status> {
   Communicator& communicator = binder.communicator();
-  const std::vector<HeldPart> parts = PartsOver(axes, binder, roles);
-  // One number a rank first: what nearly always is enough.
+  const std::vector<HeldSegment> all_held = SegmentsOver(axes, binder, roles);
+  // One number per rank first: that is nearly always enough.
   Digest digest_of_all;
-  for (const HeldPart& part : parts) {
-    digest_of_all.Update(&part.digest, sizeof(part.digest));
+  for (const HeldSegment& held : all_held) {
+    digest_of_all.Update(&held.digest, sizeof(held.digest));
   }
   const auto mine = digest_of_all.Halves();
   const auto summaries = Gather(communicator, axes, &mine, 1);
@@ -79,14 +79,14 @@ auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles)
     return Status(Success{});
   }
   const std::vector<int64_t> ranks = binder.plan().mesh.Group(axes, binder.rank());
-  for (const HeldPart& part : parts) {
-    const auto digests = Gather(communicator, axes, &part.digest, 1);
+  for (const HeldSegment& held : all_held) {
+    const auto digests = Gather(communicator, axes, &held.digest, 1);
     if (!digests) {
       return digests.error();
     }
     const auto differs = std::ranges::find_if(*digests, [&](const auto& theirs) { return theirs != digests->front(); });
     if (differs != digests->end()) {
-      return Status(Difference(binder.plan(), part, ranks.front(), digests->front(),
+      return Status(Difference(binder.plan(), held, ranks.front(), digests->front(),
                                ranks[static_cast<size_t>(differs - digests->begin())], *differs));
     }
   }

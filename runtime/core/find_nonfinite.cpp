@@ -19,19 +19,19 @@ namespace shardc {
 namespace {
 
 /// The first result that was not finite on one rank.
-struct Place {
-  /// In the order in which ops run; the greatest number where there is none.
+struct BadResult {
+  /// In the order in which ops run; the greatest number if there is none.
   int64_t order = std::numeric_limits<int64_t>::max();
-  /// In the list of the section.
+  /// Its index in the section.
   int64_t op = -1;
   int64_t repeat = 0;
   int32_t value = -1;
-  /// Where the value holds many parameters: which one it was.
+  /// If the value holds many parameters: which one it was.
   int32_t parameter = -1;
 };
 
 /// Of the forward, and of everything else.
-using Places = std::array<Place, 2>;
+using BadResults = std::array<BadResult, 2>;
 
 /// What changes the state or the scalars, or only makes numbers for these, and what may be NaN and no fault.
 auto IsLeftOut(const Op& op) -> bool {
@@ -70,7 +70,7 @@ class Watch {
 
   /// The kernel of an op of the step, with a look at its results.
   auto Wrap(size_t index, Kernel kernel) -> Kernel;
-  auto places() const -> const Places& { return places_; }
+  auto bad() const -> const BadResults& { return bad_; }
 
  private:
   struct Result {
@@ -87,7 +87,7 @@ class Watch {
   RankBinder& binder_;
   std::set<ValueId> may_be_minus_infinity_;
   int64_t order_ = 0;
-  Places places_;
+  BadResults bad_;
 };
 
 auto Watch::Wrap(size_t index, Kernel kernel) -> Kernel {
@@ -114,8 +114,8 @@ auto Watch::Wrap(size_t index, Kernel kernel) -> Kernel {
 
 auto Watch::Look(size_t index, bool is_forward, const std::vector<Result>& results, const Moment& moment) -> void {
   ++order_;
-  Place& place = places_[is_forward ? 0 : 1];
-  if (place.op >= 0) {
+  BadResult& bad_result = bad_[is_forward ? 0 : 1];
+  if (bad_result.op >= 0) {
     return;
   }
   for (const Result& result : results) {
@@ -124,11 +124,11 @@ auto Watch::Look(size_t index, bool is_forward, const std::vector<Result>& resul
     const auto bad = result.may_be_minus_infinity ? FindNonFiniteButMinusInfinity(result.view.dtype, data, count)
                                                   : FindNonFinite(binder_.plan(), result.view.dtype, data, count);
     if (bad) {
-      place = {.order = order_,
-               .op = static_cast<int64_t>(index),
-               .repeat = moment.repeat,
-               .value = result.id.index,
-               .parameter = ParameterIn(result, moment).index};
+      bad_result = {.order = order_,
+                    .op = static_cast<int64_t>(index),
+                    .repeat = moment.repeat,
+                    .value = result.id.index,
+                    .parameter = ParameterIn(result, moment).index};
       return;
     }
   }
@@ -159,7 +159,7 @@ auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> Par
     }
     // The slice that this rank owns, alone or beside others.
     int64_t begin = 0;
-    int64_t length = OwnedSliceOf(sub_vector, plan.mesh, binder_.rank()).size();
+    int64_t length = OwnedSlice(sub_vector, plan.mesh, binder_.rank()).size();
     if (!is_of_it || value.num_elements() != length) {
       if (!sub_vector.gradient.valid() || plan.values[sub_vector.gradient].buffer != value.buffer) {
         continue;
@@ -171,23 +171,21 @@ auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> Par
     if (begin < 0 || begin + length > value.num_elements()) {
       continue;
     }
-    for (const Segment& segment : sub_vector.segments) {
-      if (const auto part = OwnedPartOf(plan, sub_vector, segment, binder_.rank())) {
-        look(segment.parameter, begin + part->in_slice.begin, part->in_slice.size());
-      }
+    for (const OwnedSegment& owned : OwnedSegments(plan, id, binder_.rank())) {
+      look(owned.parameter, begin + owned.in_slice.begin, owned.in_slice.size());
     }
   }
   return first;
 }
 
 /// What a value is to a user.
-auto NameOfResult(const Plan& plan, const Place& place) -> std::string {
-  const Op& op = plan.section(SectionKind::Step).ops[static_cast<size_t>(place.op)];
-  if (place.parameter >= 0) {
-    const std::string& name = plan.parameters[ParameterId{place.parameter}].name;
+auto NameOfResult(const Plan& plan, const BadResult& bad) -> std::string {
+  const Op& op = plan.section(SectionKind::Step).ops[static_cast<size_t>(bad.op)];
+  if (bad.parameter >= 0) {
+    const std::string& name = plan.parameters[ParameterId{bad.parameter}].name;
     return FactsOf(op).collective == CollectiveKind::AllGather ? name : "the gradient of " + name;
   }
-  const Value& value = plan.values[ValueId{place.value}];
+  const Value& value = plan.values[ValueId{bad.value}];
   if (const ParameterId of = value.role.gradient_of(); of.valid()) {
     return "the gradient of " + plan.parameters[of].name;
   }
@@ -203,15 +201,15 @@ auto IsInLoop(const std::vector<Op>& ops, int64_t index) -> bool {
   return loops.in_loop();
 }
 
-auto TextOf(const Plan& plan, const Place& place, bool is_forward, int64_t rank) -> std::string {
+auto TextOf(const Plan& plan, const BadResult& bad, bool is_forward, int64_t rank) -> std::string {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
-  const Op& op = ops[static_cast<size_t>(place.op)];
+  const Op& op = ops[static_cast<size_t>(bad.op)];
   const std::string block = op.layer >= 0 ? fmt::format(" of block {}", op.layer) : "";
-  const std::string microbatch = IsInLoop(ops, place.op) ? fmt::format(", microbatch {}", place.repeat) : "";
+  const std::string microbatch = IsInLoop(ops, bad.op) ? fmt::format(", microbatch {}", bad.repeat) : "";
   return fmt::format(
       "{} is not finite: {}{} made it first (op {} of the step, in {}{}, rank {}); parameters and moments are finite{}",
-      NameOfResult(plan, place), ToText(op.kind()), block, place.op, is_forward ? "forward" : "backward", microbatch,
-      rank, is_forward ? "" : ", and so is the forward");
+      NameOfResult(plan, bad), ToText(op.kind()), block, bad.op, is_forward ? "forward" : "backward", microbatch, rank,
+      is_forward ? "" : ", and so is the forward");
 }
 
 }  // namespace
@@ -227,7 +225,7 @@ auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t 
   }
   Watch watch(binder);
   Execution watched = execution;
-  // Places are compared by the order of the list.
+  // Results are compared by the order in which ops run.
   watched.shuffle_seed.reset();
   watched.wrap = [&](SectionKind section, size_t index, Kernel kernel) -> Kernel {
     return watch.Wrap(index, execution.wrap ? execution.wrap(section, index, std::move(kernel)) : std::move(kernel));
@@ -238,11 +236,11 @@ auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t 
   binder.communicator().ForgetTrafficSince(before);
   binder.ForgetRun(SectionKind::Step);
 
-  std::vector<Places> all(static_cast<size_t>(plan.mesh.num_ranks()));
-  RETURN_IF_ERROR(binder.communicator().GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&watch.places()),
-                                                    sizeof(Places), reinterpret_cast<std::byte*>(all.data())));
+  std::vector<BadResults> all(static_cast<size_t>(plan.mesh.num_ranks()));
+  RETURN_IF_ERROR(binder.communicator().GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&watch.bad()),
+                                                    sizeof(BadResults), reinterpret_cast<std::byte*>(all.data())));
   for (const size_t part : {0, 1}) {
-    const auto first = std::ranges::min_element(all, {}, [&](const Places& places) { return places[part].order; });
+    const auto first = std::ranges::min_element(all, {}, [&](const BadResults& bad) { return bad[part].order; });
     if ((*first)[part].op >= 0) {
       return NonFiniteCause{.text = TextOf(plan, (*first)[part], part == 0, first - all.begin()), .is_state = false};
     }

@@ -118,17 +118,17 @@ auto IdStream::TakeFingerprint() -> Status {
   std::vector<uint8_t> block(EndBytes);
   for (const File& file : files_) {
     XXH3_128bits_update(&state, &file.file_bytes, sizeof(file.file_bytes));
-    std::vector<Interval> stretches{{0, EndBytes}, {std::max<int64_t>(0, file.file_bytes - EndBytes), file.file_bytes}};
+    std::vector<Interval> ranges{{0, EndBytes}, {std::max<int64_t>(0, file.file_bytes - EndBytes), file.file_bytes}};
     for (int64_t i = 0; i < NumBlocks; ++i) {
       const int64_t begin = file.file_bytes / NumBlocks * i;
-      stretches.push_back({begin, begin + BlockBytes});
+      ranges.push_back({begin, begin + BlockBytes});
     }
-    for (Interval stretch : stretches) {
-      stretch = Intersect(stretch, {0, file.file_bytes});
-      if (const Status read = ReadAll(file.descriptor, block.data(), stretch.size(), stretch.begin); !read) {
+    for (Interval range : ranges) {
+      range = Intersect(range, {0, file.file_bytes});
+      if (const Status read = ReadAll(file.descriptor, block.data(), range.size(), range.begin); !read) {
         return Fail(ExitCode::RecipeRejected, "{} file: {}", use_.noun, read.error().message);
       }
-      XXH3_128bits_update(&state, block.data(), static_cast<size_t>(stretch.size()));
+      XXH3_128bits_update(&state, block.data(), static_cast<size_t>(range.size()));
     }
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(&state);
@@ -166,7 +166,7 @@ static auto Widen(const std::vector<uint8_t>& raw, int64_t count, int64_t vocab,
     // The greatest comes round to 0.
     return static_cast<T>(id + none);
   };
-  // The maximum is checked once for the whole stretch, so that the loop vectorises.
+  // The maximum is checked once for the whole range, so that the loop vectorises.
   T largest = 0;
   for (int64_t i = 0; i < count; ++i) {
     const T id = number(i);

@@ -108,16 +108,16 @@ auto TokenReader::CountRun() const -> ErrorOr<std::vector<SourceUse>> {
   return uses;
 }
 
-auto TokenReader::PlaceOf(Split split, int64_t index) -> ErrorOr<std::optional<Place>> {
+auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>> {
   CHECK(index >= 0, "sample {}", index);
   if (split == Split::Eval) {
     for (size_t s = 0; s < sources_.size(); ++s) {
       if (index < sources_[s].num_eval_samples()) {
-        return std::optional(Place{s, sources_[s].BeginOfEval(index)});
+        return std::optional(SourcePosition{s, sources_[s].BeginOfEval(index)});
       }
       index -= sources_[s].num_eval_samples();
     }
-    return std::optional<Place>();
+    return std::optional<SourcePosition>();
   }
   MixedSample sample{0, index};
   if (mixture_) {
@@ -127,19 +127,19 @@ auto TokenReader::PlaceOf(Split split, int64_t index) -> ErrorOr<std::optional<P
     }
     sample = *mixed;
   }
-  return std::optional(Place{sample.source, sources_[sample.source].BeginOfTrain(sample.index)});
+  return std::optional(SourcePosition{sample.source, sources_[sample.source].BeginOfTrain(sample.index)});
 }
 
 auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
     -> Status {
   const int64_t seq = data_.seq;
-  const auto place = PlaceOf(split, index);
-  if (!place) {
-    return place.error();
+  const auto position = PositionOf(split, index);
+  if (!position) {
+    return position.error();
   }
-  const bool exists = place->has_value();
+  const bool exists = position->has_value();
   if (exists) {
-    RETURN_IF_ERROR(sources_[(*place)->source].tokens().Read((*place)->begin, seq + 1, ids_.data()));
+    RETURN_IF_ERROR(sources_[(*position)->source].tokens().Read((*position)->begin, seq + 1, ids_.data()));
   }
   for (int64_t s = 0; s < seq; ++s) {
     tokens[s * stride] = exists ? ids_[static_cast<size_t>(s)] : 0;
@@ -150,13 +150,13 @@ auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_
 
 auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status {
   const int64_t seq = data_.seq;
-  const auto place = PlaceOf(split, index);
-  if (!place) {
-    return place.error();
+  const auto position = PositionOf(split, index);
+  if (!position) {
+    return position.error();
   }
-  const bool exists = place->has_value();
+  const bool exists = position->has_value();
   if (exists) {
-    RETURN_IF_ERROR(targets_[head]->Read((*place)->begin + 1, seq, ids_.data()));
+    RETURN_IF_ERROR(targets_[head]->Read((*position)->begin + 1, seq, ids_.data()));
   }
   for (int64_t s = 0; s < seq; ++s) {
     targets[s * stride] = exists ? ids_[static_cast<size_t>(s)] : -1;

@@ -3,7 +3,7 @@
 //
 // How a source is cut into samples is in source_stream.h, which source a train sample is from in mixture.h. The eval
 // split of a mixture is that of its sources, one after another. Targets are the next tokens, or what a head's files
-// have in their places.
+// have at their positions.
 #pragma once
 
 #include <optional>
@@ -66,7 +66,8 @@ class TokenReader {
   auto ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status;
 
  private:
-  struct Place {
+  /// Where a sample lies.
+  struct SourcePosition {
     size_t source = 0;
     /// The first token of the sample.
     int64_t begin = 0;
@@ -74,7 +75,7 @@ class TokenReader {
 
   explicit TokenReader(const DataSource& data) : data_(data) {}
   /// Nothing past the end of the eval split.
-  auto PlaceOf(Split split, int64_t index) -> ErrorOr<std::optional<Place>>;
+  auto PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>>;
 
   DataSource data_;
   RunSize run_;

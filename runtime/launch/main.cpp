@@ -25,7 +25,7 @@
 
 namespace shardc {
 
-/// A text that `shardc run` left in memory takes room for as long as any process has it open.
+/// A text that `shardc run` left in memory takes memory for as long as any process has it open.
 static auto CloseTextInMemory(std::string_view path) -> void {
   constexpr std::string_view Open = "/proc/self/fd/";
   int descriptor = -1;
@@ -79,7 +79,7 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
 auto main(int argc, char** argv) -> int {
   using namespace shardc;
   OpenStandardStreams();
-  // If the reader of the log goes away, a write to the log fails, and the run goes on.
+  // If the reader of the log goes away, a write to the log fails, and the run continues.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   std::string plan_path;

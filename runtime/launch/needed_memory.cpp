@@ -35,7 +35,7 @@ auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string {
       Part{of_ranks(arena(Arena::Persistent) + arena(Arena::SharedPersistent)),
            "parameters and moments are most of it: fewer model.layers, or a smaller model.hidden, take less"},
       Part{of_ranks(slots + outside.threads.value),
-           "threads and their room are most of it: a smaller run.threads takes less"},
+           "threads and their memory are most of it: a smaller run.threads takes less"},
       Part{static_cast<double>(outside.plan.value) + of_ranks(outside.calls.value),
            "the plan itself, op by op, is most of it: fewer model.layers take less"},
       Part{of_ranks(OutsideArenas::Process.value), "the ranks' own memory is most of it: fewer ranks take less"},

@@ -21,9 +21,9 @@ auto Mapping::Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping> {
     return mapping;
   }
   const int64_t length = RoundUp(bytes, PageSize());
-  // An address range with room to align in, then the mapping itself over the aligned part.
-  const size_t room = static_cast<size_t>(length + ArenaAlignment);
-  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // An address range that is large enough to align in, then the mapping itself over the aligned part.
+  const size_t reserved_bytes = static_cast<size_t>(length + ArenaAlignment);
+  void* reserved = mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) {
     return Fail(ExitCode::DoesNotFit, "no address space for an arena of {}: {}", FormatMemory(Bytes{bytes}),
                 std::strerror(errno));
@@ -36,7 +36,7 @@ auto Mapping::Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping> {
       mmap(aligned, static_cast<size_t>(length), PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (mapped == MAP_FAILED) {
     const int error = errno;
-    munmap(reserved, room);
+    munmap(reserved, reserved_bytes);
     return Fail(ExitCode::DoesNotFit, "cannot map an arena of {}: {}", FormatMemory(Bytes{bytes}),
                 std::strerror(error));
   }
@@ -44,8 +44,8 @@ auto Mapping::Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping> {
     munmap(begin, static_cast<size_t>(aligned - begin));
   }
   std::byte* end = aligned + length;
-  if (end < begin + room) {
-    munmap(end, static_cast<size_t>(begin + room - end));
+  if (end < begin + reserved_bytes) {
+    munmap(end, static_cast<size_t>(begin + reserved_bytes - end));
   }
   mapping.base_ = aligned;
   mapping.bytes_ = length;
@@ -72,10 +72,10 @@ auto Mapping::Touched() const -> Bytes {
   std::vector<unsigned char> present(static_cast<size_t>(PagesAtOnce));
   int64_t count = 0;
   for (int64_t at = 0; at < bytes_; at += PagesAtOnce * PageSize()) {
-    const int64_t stretch = std::min(PagesAtOnce * PageSize(), bytes_ - at);
-    const int result = mincore(base_ + at, static_cast<size_t>(stretch), present.data());
+    const int64_t bytes = std::min(PagesAtOnce * PageSize(), bytes_ - at);
+    const int result = mincore(base_ + at, static_cast<size_t>(bytes), present.data());
     CHECK(result == 0, "mincore: {}", std::strerror(errno));
-    count += std::count_if(present.begin(), present.begin() + stretch / PageSize(),
+    count += std::count_if(present.begin(), present.begin() + bytes / PageSize(),
                            [](unsigned char page) { return (page & 1U) != 0; });
   }
   return Bytes{count * PageSize()};

@@ -46,7 +46,7 @@ struct PageUse {
 class Guard {
  public:
   /// Paints all arenas. Called by the rank itself, before its first op.
-  /// Errors: ExitCode::RecipeRejected where the plan has no room for red zones: it was not made with `[run] guard`.
+  /// Errors: ExitCode::RecipeRejected if the plan has no bytes for red zones: it was not made with `[run] guard`.
   static auto Create(const Plan& plan, const ArenaSet& arenas) -> ErrorOr<std::unique_ptr<Guard>>;
 
   static auto TouchesOf(const Plan& plan, const Op& op, size_t index) -> OpTouches;

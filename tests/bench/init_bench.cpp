@@ -6,7 +6,7 @@
 #include "compiler/expr/jit/element_jit.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/device.h"
-#include "runtime/kernels/cpu/draw_in_pieces.h"
+#include "runtime/kernels/cpu/draw_in_blocks.h"
 #include "tests/bench/library_init.h"
 #include "tests/support/vector_of.h"
 
@@ -42,7 +42,7 @@ auto FillsAndSums(benchmark::State& state, std::string_view rule) -> void {
   Drawn drawn;
   int64_t begin = 0;
   for (auto _ : state) {
-    const Status filled = DrawInPieces(loops, {begin, begin + Size}, out.data(), 0.0, &drawn,
+    const Status filled = DrawInBlocks(loops, {begin, begin + Size}, out.data(), 0.0, &drawn,
                                        [&](Interval piece, float* to) { return values.Fill(piece, to); });
     CHECK(filled.ok(), "{}", rule);
     begin += Size;

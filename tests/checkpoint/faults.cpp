@@ -209,8 +209,8 @@ TEST(Checkpoint, FailedReadsAreErrors) {
           return reader.error();
         }
         float value = -1;
-        RETURN_IF_ERROR((*reader)->ReadSegment("model.norm.weight", StateRole::Parameter, BoxRange::Of({3, 4}),
-                                               DType::F32, &value));
+        RETURN_IF_ERROR((*reader)->ReadElements("model.norm.weight", StateRole::Parameter, BoxInterval::Of({3, 4}),
+                                                DType::F32, &value));
         EXPECT_EQ(value, StateValue("model.norm.weight", StateRole::Parameter, 3, 1));
         return Success{};
       };

@@ -1,4 +1,4 @@
-// Any stretch of a tensor, out of pieces as different meshes leave them.
+// Any interval of a tensor, out of pieces as different meshes leave them.
 #include "runtime/checkpoint/mapped_tensor.h"
 
 #include <gtest/gtest.h>
@@ -40,24 +40,24 @@ class Pieces {
       column = columns.end;
       int64_t begin = 0;
       for (const int64_t end : cut.elements[box]) {
-        Add(cut.columns.empty() ? BoxRange::Of({begin, end})
-                                : BoxRange{.elements = {begin, end}, .row = Columns, .columns = columns},
+        Add(cut.columns.empty() ? BoxInterval::Of({begin, end})
+                                : BoxInterval{.elements = {begin, end}, .row = Columns, .columns = columns},
             columns);
         begin = end;
       }
     }
     // The reader does not rely on an order.
-    std::shuffle(parts_.begin(), parts_.end(), std::mt19937(1));
+    std::shuffle(pieces_.begin(), pieces_.end(), std::mt19937(1));
   }
 
-  auto Tensor() const -> MappedTensor { return {Rows * Columns, dtype_, parts_}; }
+  auto Tensor() const -> MappedTensor { return {Rows * Columns, dtype_, pieces_}; }
 
  private:
   /// Element i of the tensor is i - 30; all of these are whole in bf16.
-  auto Add(const BoxRange& range, const Interval& columns) -> void {
+  auto Add(const BoxInterval& interval, const Interval& columns) -> void {
     // At an odd byte, as tensors in files may lie.
     auto& bytes = bytes_.emplace_back(1);
-    for (int64_t i = range.elements.begin; i < range.elements.end; ++i) {
+    for (int64_t i = interval.elements.begin; i < interval.elements.end; ++i) {
       const auto value = static_cast<float>(i / columns.size() * Columns + columns.begin + i % columns.size()) - 30;
       BFloat16 half{};
       Store(half, value);
@@ -65,15 +65,15 @@ class Pieces {
                                                      : reinterpret_cast<const std::byte*>(&value);
       bytes.insert(bytes.end(), from, from + SizeOf(dtype_));
     }
-    parts_.push_back({range, bytes.data() + 1});
+    pieces_.push_back({interval, bytes.data() + 1});
   }
 
   DType dtype_;
   std::vector<std::vector<std::byte>> bytes_;
-  std::vector<MappedTensor::Part> parts_;
+  std::vector<MappedTensor::MappedPiece> pieces_;
 };
 
-TEST(MappedTensor, GivesAnyStretchOfAnyPieces) {
+TEST(MappedTensor, GivesAnyIntervalOfAnyPieces) {
   for (const DType dtype : {DType::F32, DType::BF16}) {
     for (size_t c = 0; c < Cuts.size(); ++c) {
       const Pieces pieces(Cuts[c], dtype);

@@ -75,19 +75,23 @@ TEST(Checkpoint, SegmentsOfAnyIntervalAreRead) {
   for (int64_t begin = 0; begin < 396; begin += 19) {
     for (int64_t end = begin; end <= 396; end += 23) {
       std::vector<float> values(static_cast<size_t>(end - begin));
-      ASSERT_TRUE((*reader)
-                      ->ReadSegment(name, StateRole::ExpAvgSq, BoxRange::Of({begin, end}), DType::F32, values.data())
-                      .ok());
+      ASSERT_TRUE(
+          (*reader)
+              ->ReadElements(name, StateRole::ExpAvgSq, BoxInterval::Of({begin, end}), DType::F32, values.data())
+              .ok());
       for (int64_t i = begin; i < end; ++i) {
         ASSERT_EQ(values[static_cast<size_t>(i - begin)], StateValue(name, StateRole::ExpAvgSq, i, 1));
       }
     }
   }
   float beyond[2];
-  EXPECT_FALSE((*reader)->ReadSegment(name, StateRole::Parameter, BoxRange::Of({395, 397}), DType::F32, beyond).ok());
   EXPECT_FALSE(
-      (*reader)->ReadSegment("model.norm.weight", StateRole::ExpAvg, BoxRange::Of({0, 1}), DType::F32, beyond).ok());
-  EXPECT_FALSE((*reader)->ReadSegment("absent", StateRole::Parameter, BoxRange::Of({0, 1}), DType::F32, beyond).ok());
+      (*reader)->ReadElements(name, StateRole::Parameter, BoxInterval::Of({395, 397}), DType::F32, beyond).ok());
+  EXPECT_FALSE((*reader)
+                   ->ReadElements("model.norm.weight", StateRole::ExpAvg, BoxInterval::Of({0, 1}), DType::F32, beyond)
+                   .ok());
+  EXPECT_FALSE(
+      (*reader)->ReadElements("absent", StateRole::Parameter, BoxInterval::Of({0, 1}), DType::F32, beyond).ok());
   EXPECT_FALSE((*reader)->ReadScalar("absent").ok());
 }
 
@@ -160,7 +164,7 @@ TEST(Checkpoint, ShortWritesAndInterruptionsMakeTheSameBytes) {
       {.path = halves / "step-00000001", .plan = &plan, .data_fingerprint = SmallFingerprint, .fs = &reading});
   ASSERT_TRUE(reader.ok()) << reader.error().message;
   float value = 0;
-  ASSERT_TRUE((*reader)->ReadSegment("model.norm.weight", StateRole::Parameter, {4, 5}, DType::F32, &value).ok());
+  ASSERT_TRUE((*reader)->ReadElements("model.norm.weight", StateRole::Parameter, {4, 5}, DType::F32, &value).ok());
   EXPECT_EQ(value, StateValue("model.norm.weight", StateRole::Parameter, 4, 1));
 }
 

@@ -21,7 +21,7 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/stored_pieces.h"
 #include "runtime/comm/communicator.h"
-#include "tests/support/owned_runs.h"
+#include "tests/support/owned_intervals.h"
 
 namespace shardc {
 
@@ -153,7 +153,7 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
         }
         Placements placement;
         if (tensor.cut_dim >= 0) {
-          PlaceOver(sharing, Placement::Shard(static_cast<int>(tensor.cut_dim)), placement);
+          SetPlacement(sharing, Placement::Shard(static_cast<int>(tensor.cut_dim)), placement);
         }
         const int64_t begin = RoundUp(end, SubVectorAlignment);
         const ParameterId id = plan.parameters.Add(
@@ -204,9 +204,9 @@ inline auto StateValue(const std::string& name, StateRole role, int64_t i, int64
 inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t rank, int64_t step)
     -> std::vector<float> {
   const SubVector& sub_vector = plan.sub_vectors[id];
-  const Interval slice = OwnedSliceOf(sub_vector, plan.mesh, rank);
+  const Interval slice = OwnedSlice(sub_vector, plan.mesh, rank);
   std::vector<float> values(static_cast<size_t>(slice.size()), -77.0F);
-  ForEachOwnedRun(plan, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+  ForEachOwnedInterval(plan, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
     for (int64_t i = begin; i < end; ++i) {
       values[static_cast<size_t>(at + i - begin)] = StateValue(parameter.name, role, i, step);
     }
@@ -290,13 +290,13 @@ inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
         continue;
       }
       const std::string& name = plan.parameters[piece.parameter].name;
-      std::vector<float> values(static_cast<size_t>(piece.range.elements.size()));
-      const Status read = (*reader)->ReadSegment(name, piece.role, piece.range, DType::F32, values.data());
+      std::vector<float> values(static_cast<size_t>(piece.elements.elements.size()));
+      const Status read = (*reader)->ReadElements(name, piece.role, piece.elements, DType::F32, values.data());
       if (!read) {
         text = read.error().message;
         return;
       }
-      ForEachRun(piece.range, [&](int64_t begin, int64_t end, int64_t offset) {
+      ForEachMatrixInterval(piece.elements, [&](int64_t begin, int64_t end, int64_t offset) {
         for (int64_t i = begin; i < end; ++i) {
           const float expected = StateValue(name, piece.role, i, step);
           if (std::memcmp(&values[static_cast<size_t>(offset + i - begin)], &expected, sizeof(expected)) != 0) {

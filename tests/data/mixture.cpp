@@ -91,7 +91,7 @@ TEST(Mixture, OrderOfAccessDoesNotMatter) {
   for (int i = 0; i < 60; ++i) {
     const MixtureCase mixture = RandomMixture(random);
     const std::vector<MixedSample> all = All(mixture);
-    // As a rank of several does: a stretch of each step, from some step on.
+    // As a rank of several does: a range of the samples of each step, from some step on.
     Mixture strided = Make(mixture);
     for (size_t at = random() % all.size(); at < all.size(); at += 1 + random() % 50) {
       ASSERT_EQ(At(strided, static_cast<int64_t>(at)), all[at]) << i << " " << at;
@@ -118,7 +118,7 @@ TEST(Mixture, SequentialSlotsAreSpreadEvenly) {
   EXPECT_EQ(Letters(All(mixture)), "cccabccc");
 }
 
-TEST(Mixture, ShuffledSlotsMixEachStretchOfAStep) {
+TEST(Mixture, ShuffledSlotsMixEachRangeOfAStep) {
   MixtureCase mixture{.data = MixtureOf({"3", "1"}), .samples_per_step = 64, .steps = 50};
   mixture.data.seed = 5;
   const std::string letters = Letters(All(mixture));
@@ -131,7 +131,7 @@ TEST(Mixture, ShuffledSlotsMixEachStretchOfAStep) {
     }
     EXPECT_NEAR(static_cast<double>(num_b), 200, 60) << quarter;
   }
-  // Anew each step, and by the seed.
+  // Otherwise in each step, and by the seed.
   EXPECT_NE(letters.substr(0, 64), letters.substr(64, 64));
   mixture.data.seed = 6;
   EXPECT_NE(Letters(All(mixture)), letters);

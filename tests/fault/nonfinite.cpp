@@ -50,9 +50,9 @@ auto BadParameters(const Plan& plan, RankRunner& runner, int64_t rank) -> std::v
   std::vector<std::string> names;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     const auto* gradient = runner.ViewOf(sub_vector.gradient).At<const float>(Moment{});
-    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+    const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, rank).begin;
     for (const Segment& segment : sub_vector.segments) {
-      const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+      const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
       if (std::any_of(gradient + (owned.begin - slice_begin), gradient + (owned.end - slice_begin),
                       [](float x) { return !std::isfinite(x); })) {
         names.push_back(plan.parameters[segment.parameter].name);
@@ -66,10 +66,10 @@ auto BadParameters(const Plan& plan, RankRunner& runner, int64_t rank) -> std::v
 auto SetNorm(const Plan& plan, RankRunner& runner, int64_t rank, float value) -> void {
   for (const SubVector& sub_vector : plan.sub_vectors) {
     auto* shard = runner.ViewOf(sub_vector.shard).At<float>(Moment{});
-    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+    const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, rank).begin;
     for (const Segment& segment : sub_vector.segments) {
       if (plan.parameters[segment.parameter].name == "model.norm.weight") {
-        const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+        const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
         std::fill(shard + (owned.begin - slice_begin), shard + (owned.end - slice_begin), value);
       }
     }

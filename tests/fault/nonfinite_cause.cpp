@@ -11,7 +11,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/fault/state_elements.h"
 #include "tests/fault/zero_stream.h"
-#include "tests/support/owned_runs.h"
+#include "tests/support/owned_intervals.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -265,12 +265,13 @@ auto LargestGradient(const Training& training, const Plan& plan) -> double {
         for (const SubVector& sub_vector : plan.sub_vectors) {
           const View view = runner.ViewOf(sub_vector.gradient);
           double& own = largest[static_cast<size_t>(context.rank)];
-          ForEachOwnedRun(plan, sub_vector, context.rank,
-                          [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t place) {
-                            for (int64_t i = 0; parameter.name == "model.embed_tokens.weight" && i < end - begin; ++i) {
-                              own = std::max(own, std::abs(static_cast<double>(view.At<const float>({})[place + i])));
-                            }
-                          });
+          ForEachOwnedInterval(
+              plan, sub_vector, context.rank,
+              [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t place) {
+                for (int64_t i = 0; parameter.name == "model.embed_tokens.weight" && i < end - begin; ++i) {
+                  own = std::max(own, std::abs(static_cast<double>(view.At<const float>({})[place + i])));
+                }
+              });
         }
         return ExitCode::Ok;
       });

@@ -34,13 +34,13 @@ struct Flip {
 auto TurnOver(const Flip& flip, const Plan& plan, RankContext& context) -> bool {
   for (const SubVector& sub_vector : plan.sub_vectors) {
     for (const Segment& segment : sub_vector.segments) {
-      const Interval owned = OwnedSegment(plan, sub_vector, segment, context.rank);
+      const Interval owned = OwnedElementsOf(plan, sub_vector, segment, context.rank);
       if (plan.parameters[segment.parameter].name != flip.parameter || owned.empty()) {
         continue;
       }
       const Value& value = plan.values[StateOf(sub_vector, flip.role)];
       const Buffer& buffer = plan.buffers[value.buffer];
-      const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, context.rank).begin;
+      const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, context.rank).begin;
       std::byte* const last = context.arenas->Base(buffer.arena) + buffer.offset + value.offset.base +
                               (owned.end - slice_begin) * SizeOf(value.dtype) - SizeOf(value.dtype);
       *last ^= std::byte{1};

@@ -6,7 +6,7 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
-#include "tests/support/owned_runs.h"
+#include "tests/support/owned_intervals.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -31,14 +31,15 @@ auto SetInMemory(const Plan& plan, RankRunner& runner, int64_t rank, const State
     if (at.role == StateRole::Parameter && sub_vector.compute_copy.valid()) {
       views.push_back(runner.ViewOf(sub_vector.compute_copy));
     }
-    ForEachOwnedRun(plan, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t place) {
-      if (parameter.name == at.parameter && begin <= at.element && at.element < end) {
-        for (const View& view : views) {
-          Write(view.dtype, view.At<char>({}) + (place + at.element - begin) * SizeOf(view.dtype), value);
-        }
-        owned = true;
-      }
-    });
+    ForEachOwnedInterval(
+        plan, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t in_slice) {
+          if (parameter.name == at.parameter && begin <= at.element && at.element < end) {
+            for (const View& view : views) {
+              Write(view.dtype, view.At<char>({}) + (in_slice + at.element - begin) * SizeOf(view.dtype), value);
+            }
+            owned = true;
+          }
+        });
   }
   return owned;
 }
@@ -52,7 +53,7 @@ auto SetInCheckpoint(const std::string& checkpoint, const StateElement& at, floa
     if (piece.role != at.role) {
       continue;
     }
-    ForEachRun(tensor.RangeOf(piece), [&](int64_t begin, int64_t end, int64_t offset) {
+    ForEachMatrixInterval(tensor.IntervalOf(piece), [&](int64_t begin, int64_t end, int64_t offset) {
       if (at.element < begin || at.element >= end) {
         return;
       }

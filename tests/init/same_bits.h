@@ -111,11 +111,11 @@ inline auto ExpectSameBits(const std::string& text) -> void {
     }
   }
   EXPECT_EQ(made.ok(), !has_fault) << text;
-  // Stretches are those of the whole.
-  std::vector<float> stretch(Rows * Columns);
+  // A part has the bits of the whole.
+  std::vector<float> part(Rows * Columns);
   for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{1, 6}, {Columns + 3, 9 * Columns - 2}}) {
-    if (made.ok() && InitialValues(matrix, find, FindLoaded, OpenLoaded).Fill({begin, end}, stretch.data()).ok()) {
-      EXPECT_TRUE(std::equal(stretch.begin(), stretch.begin() + (end - begin), values.begin() + begin,
+    if (made.ok() && InitialValues(matrix, find, FindLoaded, OpenLoaded).Fill({begin, end}, part.data()).ok()) {
+      EXPECT_TRUE(std::equal(part.begin(), part.begin() + (end - begin), values.begin() + begin,
                              [](float a, float b) { return std::bit_cast<int32_t>(a) == std::bit_cast<int32_t>(b); }))
           << text << " from " << begin << " to " << end;
     }

@@ -12,10 +12,10 @@ namespace shardc {
 constexpr int64_t NumSteps = 10;
 constexpr double Lr = 0.01;
 
-static auto Stretch(std::span<const float> whole, int64_t begin, int64_t size) -> std::span<const float> {
+static auto IntervalOf(std::span<const float> whole, int64_t begin, int64_t size) -> std::span<const float> {
   return whole.subspan(static_cast<size_t>(begin), static_cast<size_t>(size));
 }
-static auto Stretch(const Numbers& whole, int64_t begin, int64_t size) -> Numbers {
+static auto IntervalOf(const Numbers& whole, int64_t begin, int64_t size) -> Numbers {
   return {whole.begin() + begin, whole.begin() + begin + size};
 }
 
@@ -51,7 +51,7 @@ TEST(Adamw, EqualsLibTorchInF64) {
       const Plan& plan = fixture.plan();
       std::vector<bool> covered(UpdateSlice, false);
       for (const Segment& segment : plan.sub_vectors[id].segments) {
-        const Interval owned = OwnedSegment(plan, plan.sub_vectors[id], segment, rank);
+        const Interval owned = OwnedElementsOf(plan, plan.sub_vectors[id], segment, rank);
         if (owned.empty()) {
           continue;
         }
@@ -60,13 +60,13 @@ TEST(Adamw, EqualsLibTorchInF64) {
         const int64_t begin = owned.begin - rank * UpdateSlice;
         std::vector<Numbers> own_gradients;
         for (const Numbers& gradient : gradients) {
-          own_gradients.push_back(Stretch(gradient, begin, owned.size()));
+          own_gradients.push_back(IntervalOf(gradient, begin, owned.size()));
         }
         const AdamwResult expected = TorchAdamw(
             {.lr = Lr * group.lr_scale, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = group.weight_decay},
-            Stretch(start, begin, owned.size()), own_gradients);
+            IntervalOf(start, begin, owned.size()), own_gradients);
         const auto close = [&](std::string_view what, ValueId value, const Numbers& numbers) {
-          ExpectClose(OpKind::Adamw, what, Stretch(fixture.At<float>(value), begin, owned.size()), numbers);
+          ExpectClose(OpKind::Adamw, what, IntervalOf(fixture.At<float>(value), begin, owned.size()), numbers);
         };
         close("parameter", parameter, expected.parameter);
         close("exp_avg", exp_avg, expected.exp_avg);
@@ -176,8 +176,8 @@ TEST(Adamw, TheCopyIsTheRoundedParameter) {
       EXPECT_EQ(updated, without_copy);
       std::vector<double> expected(UpdateSlice, 77.0);
       const auto rounded = RoundedTo(DType::BF16, updated);
-      for (const OwnedStretch& stretch : OwnedStretches(fixture.plan(), id, 1)) {
-        for (int64_t i = stretch.elements.begin; i < stretch.elements.end; ++i) {
+      for (const OwnedSegment& segment : OwnedSegments(fixture.plan(), id, 1)) {
+        for (int64_t i = segment.in_slice.begin; i < segment.in_slice.end; ++i) {
           expected[static_cast<size_t>(i)] = rounded[static_cast<size_t>(i)];
         }
       }

@@ -57,7 +57,7 @@ TEST(CrossEntropyBackward, NoValidTargetAnywhereIsZero) {
   });
 }
 
-// Side by side the ranks' columns are the whole gradient; those behind the vocabulary are 0.
+// Side by side the ranks' columns are the whole gradient; those past the end of the vocabulary are 0.
 TEST(CrossEntropyBackward, GivesTheColumnsOfThisRank) {
   ForVocabRanks([](const Backend& backend, DType dtype, const VocabCase& test, int64_t rank) {
     constexpr int64_t Rows = 51;
@@ -74,7 +74,7 @@ TEST(CrossEntropyBackward, GivesTheColumnsOfThisRank) {
         std::ranges::fill(expected, 0.0);
       }
       VocabFixture fixture(backend, test, rank);
-      const ValueId value = fixture.Floats(dtype, {Rows, 1, test.room()}, test.Columns(logits, rank, Unread));
+      const ValueId value = fixture.Floats(dtype, {Rows, 1, test.capacity()}, test.Columns(logits, rank, Unread));
       const ValueId dlogits = fixture.Over(value);
       fixture.Run(op::CrossEntropyBackward{.logits = value,
                                            .targets = fixture.I32({Rows, 1}, targets),
@@ -85,7 +85,7 @@ TEST(CrossEntropyBackward, GivesTheColumnsOfThisRank) {
       ExpectClose(OpKind::CrossEntropyBackward, "dlogits", fixture, dlogits, expected);
       const auto numbers = fixture.Numbers(dlogits);
       for (size_t i = 0; i < numbers.size(); ++i) {
-        const int64_t id = rank * test.room() + static_cast<int64_t>(i) % test.room();
+        const int64_t id = rank * test.capacity() + static_cast<int64_t>(i) % test.capacity();
         EXPECT_TRUE(test.Has(rank, id) || numbers[i] == 0) << i;
       }
     }

@@ -43,7 +43,7 @@ TEST(Embedding, CopiesTheRowsOfThisRank) {
         const ValueId y = fixture.Add(residual, {17, 3, hidden});
         fixture.Run(
             op::Embedding{.tokens = fixture.I32({17, 3}, tokens),
-                          .weight = fixture.Floats(dtype, {test.room(), hidden}, test.Rows(weight, rank, Unread)),
+                          .weight = fixture.Floats(dtype, {test.capacity(), hidden}, test.Rows(weight, rank, Unread)),
                           .y = y,
                           .vocab_axes = VocabAxes});
         EXPECT_EQ(fixture.Numbers(y), expected);
@@ -73,7 +73,7 @@ TEST(Embedding, NamesTheTokenOutOfRangeOnEveryRank) {
   constexpr VocabCase Test{2, 5};
   ForBackends([&](const Backend& backend) {
     for (const int64_t rank : {0, 1}) {
-      // 5 would lie in the room behind the vocabulary.
+      // 5 would lie in the padding after the vocabulary.
       for (const int32_t bad : {-1, 5, 6}) {
         VocabFixture fixture(backend, Test, rank);
         const Status status = fixture.TryRun(op::Embedding{.tokens = fixture.I32({3, 1}, {0, bad, 4}),

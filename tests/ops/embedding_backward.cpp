@@ -37,16 +37,16 @@ TEST(EmbeddingBackward, AddsRowsByToken) {
   });
 }
 
-// The room behind the vocabulary gets nothing: 0, or what was there.
+// The padding after the vocabulary gets nothing: it is 0, or what was there.
 TEST(EmbeddingBackward, AddsTheRowsOfThisRank) {
   ForVocabRanks([](const Backend& backend, DType dtype, const VocabCase& test, int64_t rank) {
     for (const int64_t hidden : {1, 10, 700}) {
       for (const bool adds : {false, true}) {
         const auto tokens = RandomTokens(51, 1, test.vocabulary);
         const auto dy = RandomNumbers(dtype, 51 * hidden, 2);
-        const auto before = RandomNumbers(test.room() * hidden, 3);
+        const auto before = RandomNumbers(test.capacity() * hidden, 3);
         VocabFixture fixture(backend, test, rank);
-        const Dims dims{test.room(), hidden};
+        const Dims dims{test.capacity(), hidden};
         const ValueId onto = adds ? fixture.F32(dims, before) : fixture.Add(DType::F32, dims);
         const ValueId dweight = fixture.Over(onto);
         fixture.Run(op::EmbeddingBackward{.tokens = fixture.I32({17, 3}, tokens),
@@ -66,8 +66,8 @@ TEST(EmbeddingBackward, AddsTheRowsOfThisRank) {
           expected[i] += before[i];
         }
         ExpectClose(OpKind::EmbeddingBackward, "dweight", fixture, dweight, expected);
-        const size_t held =
-            static_cast<size_t>(std::clamp<int64_t>(test.vocabulary - rank * test.room(), 0, test.room()) * hidden);
+        const size_t held = static_cast<size_t>(
+            std::clamp<int64_t>(test.vocabulary - rank * test.capacity(), 0, test.capacity()) * hidden);
         const auto numbers = fixture.Numbers(dweight);
         for (size_t i = held; i < numbers.size(); ++i) {
           EXPECT_EQ(numbers[i], adds ? before[i] : 0) << i;

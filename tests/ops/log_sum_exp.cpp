@@ -30,13 +30,14 @@ TEST(LogSumExp, TakesTheColumnsOfThisRank) {
     const auto logits = RandomNumbers(dtype, Rows * test.vocabulary, 1, 2);
     VocabFixture fixture(backend, test, rank);
     const ValueId lse = fixture.Add(DType::F32, {17, 3});
-    fixture.Run(op::LogSumExp{.logits = fixture.Floats(dtype, {17, 3, test.room()}, test.Columns(logits, rank, Unread)),
-                              .lse = lse,
-                              .vocab_axes = VocabAxes});
+    fixture.Run(
+        op::LogSumExp{.logits = fixture.Floats(dtype, {17, 3, test.capacity()}, test.Columns(logits, rank, Unread)),
+                      .lse = lse,
+                      .vocab_axes = VocabAxes});
     // e^-inf is 0.
     constexpr double None = -std::numeric_limits<double>::infinity();
-    const auto expected = TorchLogSumExp(Rows, test.room(), test.Columns(logits, rank, None));
-    if (test.Has(rank, rank * test.room())) {
+    const auto expected = TorchLogSumExp(Rows, test.capacity(), test.Columns(logits, rank, None));
+    if (test.Has(rank, rank * test.capacity())) {
       ExpectClose(OpKind::LogSumExp, "lse", fixture.At<float>(lse), expected);
     } else {
       EXPECT_EQ(fixture.Numbers(lse), std::vector<double>(Rows, None));

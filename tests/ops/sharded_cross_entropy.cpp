@@ -8,12 +8,12 @@
 
 namespace shardc {
 
-/// What log_sum_exp gives on each rank, one behind the other.
+/// What log_sum_exp gives on each rank, one after another.
 static auto PartsOf(const VocabCase& test, int64_t rows, const Numbers& logits) -> Numbers {
   Numbers parts;
   for (int64_t rank = 0; rank < test.tp; ++rank) {
     constexpr double None = -std::numeric_limits<double>::infinity();
-    const Numbers part = TorchLogSumExp(rows, test.room(), test.Columns(logits, rank, None));
+    const Numbers part = TorchLogSumExp(rows, test.capacity(), test.Columns(logits, rank, None));
     parts.insert(parts.end(), part.begin(), part.end());
   }
   return parts;
@@ -38,7 +38,7 @@ TEST(ShardedCrossEntropy, EqualsLibTorchInF64) {
         const ValueId loss = fixture.Over(onto);
         const ValueId lse = fixture.Add(DType::F32, {sequence, batch});
         fixture.Run(op::ShardedCrossEntropy{
-            .logits = fixture.Floats(dtype, {sequence, batch, test.room()}, test.Columns(logits, rank, Unread)),
+            .logits = fixture.Floats(dtype, {sequence, batch, test.capacity()}, test.Columns(logits, rank, Unread)),
             .targets = fixture.I32({sequence, batch}, targets),
             .parts = fixture.F32({test.tp, sequence, batch}, PartsOf(test, rows, logits)),
             .loss = loss,
@@ -55,7 +55,7 @@ TEST(ShardedCrossEntropy, EqualsLibTorchInF64) {
 static auto RunOnRank(VocabFixture& fixture, const VocabCase& test, DType dtype, const Numbers& logits,
                       const Numbers& parts, const std::vector<int32_t>& targets, ValueId loss) -> Status {
   const auto rows = static_cast<int64_t>(targets.size());
-  return fixture.TryRun(op::ShardedCrossEntropy{.logits = fixture.Floats(dtype, {rows, 1, test.room()}, logits),
+  return fixture.TryRun(op::ShardedCrossEntropy{.logits = fixture.Floats(dtype, {rows, 1, test.capacity()}, logits),
                                                 .targets = fixture.I32({rows, 1}, targets),
                                                 .parts = fixture.F32({test.tp, rows, 1}, parts),
                                                 .loss = loss,
@@ -64,7 +64,7 @@ static auto RunOnRank(VocabFixture& fixture, const VocabCase& test, DType dtype,
                                                 .vocab_axes = VocabAxes});
 }
 
-// Ids of the room behind the vocabulary are none.
+// Ids in the padding after the vocabulary are none.
 TEST(ShardedCrossEntropy, NamesTheTargetOutOfRange) {
   constexpr VocabCase Test{2, 5};
   ForElementTypes([&](const Backend& backend, DType dtype) {

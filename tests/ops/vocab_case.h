@@ -13,16 +13,16 @@ struct VocabCase {
   int64_t tp = 1;
   int64_t vocabulary = 0;
 
-  /// Of the vocabulary, on each rank.
-  auto room() const -> int64_t { return CeilDiv(vocabulary, tp); }
+  /// Ids that each rank has rows for, padding included.
+  auto capacity() const -> int64_t { return CeilDiv(vocabulary, tp); }
   auto Has(int64_t rank, int64_t id) const -> bool {
-    return id >= rank * room() && id < std::min(vocabulary, (rank + 1) * room());
+    return id >= rank * capacity() && id < std::min(vocabulary, (rank + 1) * capacity());
   }
   /// A rank's columns of a matrix of `vocabulary` columns; `padding` where there are none.
   auto Columns(const std::vector<double>& matrix, int64_t rank, double padding) const -> std::vector<double> {
     std::vector<double> columns;
     for (size_t row = 0; row < matrix.size(); row += static_cast<size_t>(vocabulary)) {
-      for (int64_t id = rank * room(); id < (rank + 1) * room(); ++id) {
+      for (int64_t id = rank * capacity(); id < (rank + 1) * capacity(); ++id) {
         columns.push_back(Has(rank, id) ? matrix[row + static_cast<size_t>(id)] : padding);
       }
     }
@@ -31,10 +31,10 @@ struct VocabCase {
   /// A rank's rows of a matrix of `vocabulary` rows.
   auto Rows(const std::vector<double>& matrix, int64_t rank, double padding) const -> std::vector<double> {
     const size_t hidden = matrix.size() / static_cast<size_t>(vocabulary);
-    std::vector<double> rows(static_cast<size_t>(room()) * hidden, padding);
-    for (int64_t id = rank * room(); Has(rank, id); ++id) {
+    std::vector<double> rows(static_cast<size_t>(capacity()) * hidden, padding);
+    for (int64_t id = rank * capacity(); Has(rank, id); ++id) {
       std::copy_n(matrix.begin() + id * static_cast<int64_t>(hidden), hidden,
-                  rows.begin() + (id - rank * room()) * static_cast<int64_t>(hidden));
+                  rows.begin() + (id - rank * capacity()) * static_cast<int64_t>(hidden));
     }
     return rows;
   }

@@ -170,10 +170,10 @@ auto MadeByRanks(const Plan& plan) -> NamedNumbers {
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
     for (const SubVector& sub_vector : plan.sub_vectors) {
       for (const Segment& segment : sub_vector.segments) {
-        const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+        const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
         const Parameter& parameter = plan.parameters[segment.parameter];
         InitialValues values(plan, parameter);
-        ForEachRun(LogicalRange(plan, segment, owned, rank), [&](int64_t begin, int64_t end, int64_t) {
+        ForEachMatrixInterval(LogicalInterval(plan, segment, owned, rank), [&](int64_t begin, int64_t end, int64_t) {
           std::vector<float> made(static_cast<size_t>(end - begin));
           EXPECT_TRUE(values.Fill({begin, end}, made.data()).ok()) << parameter.name;
           std::copy(made.begin(), made.end(), tensors[parameter.name].begin() + begin);

@@ -14,7 +14,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/parity/compare.h"
 #include "tests/support/kernel_fixture.h"
-#include "tests/support/owned_runs.h"
+#include "tests/support/owned_intervals.h"
 #include "tests/support/random_page.h"
 #include "tests/support/temporary_folder.h"
 
@@ -253,7 +253,7 @@ class SeedParity : public testing::Test {
           continue;
         }
         const View slice = (*runner)->ViewOf(sub_vector.shard);
-        ForEachOwnedRun(
+        ForEachOwnedInterval(
             plan, sub_vector, context.rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
               for (int64_t i = 0; i < end - begin; ++i) {
                 tensors.at(parameter.name)[static_cast<size_t>(begin + i)] =

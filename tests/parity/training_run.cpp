@@ -11,7 +11,7 @@
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/kernel_fixture.h"
-#include "tests/support/owned_runs.h"
+#include "tests/support/owned_intervals.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -205,15 +205,16 @@ class Trainer {
         continue;
       }
       const View slice = runner.ViewOf(sub_vector.*member);
-      ForEachOwnedRun(plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-        const auto out = tensors.at(parameter.name).begin() + begin;
-        if (slice.dtype == DType::BF16) {
-          const auto* numbers = slice.At<const BFloat16>({}) + at;
-          std::transform(numbers, numbers + (end - begin), out, [](BFloat16 number) { return Load(number); });
-        } else {
-          std::copy_n(slice.At<const float>({}) + at, end - begin, out);
-        }
-      });
+      ForEachOwnedInterval(
+          plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+            const auto out = tensors.at(parameter.name).begin() + begin;
+            if (slice.dtype == DType::BF16) {
+              const auto* numbers = slice.At<const BFloat16>({}) + at;
+              std::transform(numbers, numbers + (end - begin), out, [](BFloat16 number) { return Load(number); });
+            } else {
+              std::copy_n(slice.At<const float>({}) + at, end - begin, out);
+            }
+          });
     }
   }
 

@@ -44,7 +44,7 @@ auto ParameterOf(const CutCase& row) -> Parameter {
   parameter.name = "w";
   parameter.shape = row.shape;
   if (row.dim >= 0) {
-    PlaceOver(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(row.dim)), parameter.placement);
+    SetPlacement(AxisSet::Of(Axis::Tp), Placement::Shard(static_cast<int>(row.dim)), parameter.placement);
   }
   return parameter;
 }
@@ -68,7 +68,7 @@ TEST(SubVector, CopyAxesJoinTheRanksThatHoldTheSame) {
     for (const AxisSet cut : {AxisSet{}, sharing}) {
       const SubVector sub_vector{.cut = cut, .length = 12 * SubVectorAlignment};
       const auto held = [&](int64_t rank) {
-        return std::pair(OwnedSliceOf(sub_vector, mesh, rank).begin, mesh.IndexIn(cut, rank));
+        return std::pair(OwnedSlice(sub_vector, mesh, rank).begin, mesh.IndexIn(cut, rank));
       };
       const AxisSet copies = CopyAxes(sub_vector, mesh);
       for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
@@ -89,12 +89,13 @@ TEST(SubVector, CopyAxesJoinTheRanksThatHoldTheSame) {
 auto LogicalElements(const Parameter& parameter, const Mesh& mesh, int64_t tp, Interval elements)
     -> std::vector<int64_t> {
   std::vector<int64_t> all;
-  ForEachRun(LogicalRange(parameter, mesh, tp, elements), [&](int64_t begin, int64_t end, int64_t offset) {
-    EXPECT_EQ(offset, static_cast<int64_t>(all.size()));
-    for (int64_t i = begin; i < end; ++i) {
-      all.push_back(i);
-    }
-  });
+  ForEachMatrixInterval(LogicalInterval(parameter, mesh, tp, elements),
+                        [&](int64_t begin, int64_t end, int64_t offset) {
+                          EXPECT_EQ(offset, static_cast<int64_t>(all.size()));
+                          for (int64_t i = begin; i < end; ++i) {
+                            all.push_back(i);
+                          }
+                        });
   return all;
 }
 
@@ -178,7 +179,7 @@ TEST(LocalParameterDeathTest, PaddingBetweenElementsIsRefused) {
   for (const CutCase& row : {CutCase{.shape = {3, 5}, .dim = 1, .tp = 2}, CutCase{.shape = {3, 5}, .dim = 2, .tp = 2},
                              CutCase{.shape = {2, 3, 7}, .dim = 2, .tp = 2}}) {
     const Mesh mesh{.sizes = {1, 1, row.tp}};
-    EXPECT_EXIT(LogicalRange(ParameterOf(row), mesh, 0, {0, 1}), testing::ExitedWithCode(1), "is cut");
+    EXPECT_EXIT(LogicalInterval(ParameterOf(row), mesh, 0, {0, 1}), testing::ExitedWithCode(1), "is cut");
   }
 }
 

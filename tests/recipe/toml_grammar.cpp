@@ -144,7 +144,7 @@ struct Difference {
 constexpr Difference Differences[] = {
     {"our limit of 16 segments: the tree of such a text is deeper than 16",
      [](const std::string&, const Verdict& ours, const Expected& theirs) {
-       return ours.guard == DiagnosticKind::KeyTooDeep && theirs.is_accepted && theirs.depth > MaxKeySegments;
+       return ours.guard == DiagnosticKind::KeyTooDeep && theirs.is_accepted && theirs.depth > MaxKeyParts;
      }},
     {"numbers have 64 bits: tomllib makes a wider one, or an infinity of 1e400",
      [](const std::string&, const Verdict& ours, const Expected& theirs) {
@@ -213,9 +213,9 @@ TEST(TomlGrammar, NoStringHidesADeepKey) {
   }
   OnASmallStack([&] {
     for (const std::string& begin : begins) {
-      const Verdict deep = Judge(begin + "{" + DeepKey(MaxKeySegments + 1) + "=1}]\n");
+      const Verdict deep = Judge(begin + "{" + DeepKey(MaxKeyParts + 1) + "=1}]\n");
       EXPECT_EQ(deep.guard, DiagnosticKind::KeyTooDeep) << testing::PrintToString(begin) << "\n" << deep.message;
-      const Verdict sound = Judge(begin + "{" + DeepKey(MaxKeySegments) + "=1}]\n");
+      const Verdict sound = Judge(begin + "{" + DeepKey(MaxKeyParts) + "=1}]\n");
       EXPECT_TRUE(sound.is_accepted) << testing::PrintToString(begin) << "\n" << sound.message;
     }
   });
@@ -251,8 +251,8 @@ auto Nested(const std::string& open, const std::string& close, int64_t times) ->
 TEST(TomlGrammar, DepthIsBounded) {
   OnASmallStack([] {
     // The first key and its two brackets; then the key, the list and the table of each. The last key opens nothing.
-    const std::string open = "[{" + DeepKey(MaxKeySegments) + "=";
-    const int64_t most = 1 + (MaxDepth - 3) / (MaxKeySegments + 2);
+    const std::string open = "[{" + DeepKey(MaxKeyParts) + "=";
+    const int64_t most = 1 + (MaxDepth - 3) / (MaxKeyParts + 2);
     EXPECT_TRUE(Judge(Nested(open, "}]", most)).is_accepted);
     EXPECT_EQ(Judge(Nested(open, "}]", most + 1)).guard, DiagnosticKind::ValueTooDeep);
     EXPECT_EQ(Judge(Nested("[\n", "]\n", 200000)).guard, DiagnosticKind::ValueTooDeep);

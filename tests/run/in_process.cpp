@@ -12,14 +12,14 @@ namespace shardc {
 auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::vector<uint32_t> {
   std::vector<uint32_t> bits;
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    const int64_t slice_begin = OwnedSliceOf(sub_vector, plan.mesh, rank).begin;
+    const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, rank).begin;
     for (const StateRole role : StateRoles) {
       if (!HasRole(sub_vector, role)) {
         continue;
       }
       const auto* slice = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
       for (const Segment& segment : sub_vector.segments) {
-        const Interval owned = OwnedSegment(plan, sub_vector, segment, rank);
+        const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
         bits.insert(bits.end(), slice + (owned.begin - slice_begin),
                     slice + (owned.begin - slice_begin) + owned.size());
       }

@@ -12,7 +12,7 @@
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
-#include "tests/support/owned_runs.h"
+#include "tests/support/owned_intervals.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -26,14 +26,14 @@ class WholeState {
     for (const SubVector& sub_vector : plan.sub_vectors) {
       for (const StateRole role : StateRoles) {
         const auto* const bits = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
-        ForEachOwnedRun(plan, sub_vector, rank,
-                        [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-                          auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
-                          tensor.resize(static_cast<size_t>(parameter.num_elements()));
-                          for (int64_t i = begin; i < end; ++i) {
-                            Put(tensor[static_cast<size_t>(i)], bits[at + (i - begin)]);
-                          }
-                        });
+        ForEachOwnedInterval(plan, sub_vector, rank,
+                             [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+                               auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
+                               tensor.resize(static_cast<size_t>(parameter.num_elements()));
+                               for (int64_t i = begin; i < end; ++i) {
+                                 Put(tensor[static_cast<size_t>(i)], bits[at + (i - begin)]);
+                               }
+                             });
       }
     }
   }
@@ -72,7 +72,8 @@ class WholeState {
   int64_t num_different_ = 0;
 };
 
-struct Stretch {
+/// What one start of a run leaves to be compared.
+struct Launch {
   /// Completed steps at its begin.
   int64_t begun = -1;
   WholeState at_begin;
@@ -82,7 +83,7 @@ struct Stretch {
 };
 
 /// Begins or comes back in a run directory, takes `steps` steps and saves.
-auto RunStretch(const Plan& plan, const std::string& run_dir, int64_t steps, Stretch& stretch) -> void {
+auto RunLaunch(const Plan& plan, const std::string& run_dir, int64_t steps, Launch& launch) -> void {
   // Compiled once for all launches, and not once per launch.
   static const auto kernels = SharedInitKernels();
   const auto run = [&](RankContext& context) -> Status {
@@ -95,18 +96,18 @@ auto RunStretch(const Plan& plan, const std::string& run_dir, int64_t steps, Str
     if (!begun) {
       return begun.error();
     }
-    stretch.at_begin.Take(plan, runner, context.rank);
+    launch.at_begin.Take(plan, runner, context.rank);
     for (int64_t step = 0; step < steps; ++step) {
       const auto halt = runner.Step();
       if (!halt) {
         return halt.error();
       }
       if (context.rank == 0) {
-        stretch.begun = *begun;
-        stretch.losses.push_back(runner.scalars()[plan.ScalarOf(ScalarRole::Loss)]);
+        launch.begun = *begun;
+        launch.losses.push_back(runner.scalars()[plan.ScalarOf(ScalarRole::Loss)]);
       }
     }
-    stretch.at_end.Take(plan, runner, context.rank);
+    launch.at_end.Take(plan, runner, context.rank);
     return runner.RunSection(SectionKind::Save);
   };
   std::mutex mutex;
@@ -114,13 +115,13 @@ auto RunStretch(const Plan& plan, const std::string& run_dir, int64_t steps, Str
     const Status status = run(context);
     if (!status) {
       const std::lock_guard lock(mutex);
-      stretch.error = status.error().message;
+      launch.error = status.error().message;
       return status.error();
     }
     return ExitCode::Ok;
   });
   ASSERT_TRUE(code.ok()) << code.error().message;
-  ASSERT_EQ(stretch.error, "");
+  ASSERT_EQ(launch.error, "");
 }
 
 auto NameOf(const Sets& sets) -> std::string { return fmt::format("{}", fmt::join(sets, " ")); }
@@ -137,21 +138,21 @@ TEST(MeshChange, RanksThatHoldTheSameHaveTheSameBits) {
       {"mesh.replicate=2", "mesh.dp=1", "mesh.tp=2", "precision.compute=bf16", "batch.accumulate=2"},
       {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2"},
   };
-  std::optional<Stretch> one;
-  RunStretch(training.Compile({"mesh.dp=1"}), training / "one", 3, one.emplace());
+  std::optional<Launch> one;
+  RunLaunch(training.Compile({"mesh.dp=1"}), training / "one", 3, one.emplace());
   EXPECT_EQ(one->at_begin.num_missing(), 0);
   EXPECT_EQ(one->at_begin.num_shared(), 0);
   int number = 0;
   for (const Sets& sets : meshes) {
-    Stretch stretch;
-    RunStretch(training.Compile(sets), training / fmt::format("run{}", ++number), 3, stretch);
-    for (const WholeState* state : {&stretch.at_begin, &stretch.at_end}) {
+    Launch launch;
+    RunLaunch(training.Compile(sets), training / fmt::format("run{}", ++number), 3, launch);
+    for (const WholeState* state : {&launch.at_begin, &launch.at_end}) {
       EXPECT_EQ(state->num_missing(), 0) << NameOf(sets);
       EXPECT_GT(state->num_shared(), 0) << NameOf(sets);
       EXPECT_EQ(state->num_different(), 0) << NameOf(sets);
     }
-    EXPECT_EQ(stretch.at_begin.DifferenceFrom(one->at_begin), "") << NameOf(sets);
-    EXPECT_NE(stretch.at_end.DifferenceFrom(stretch.at_begin), "") << NameOf(sets);
+    EXPECT_EQ(launch.at_begin.DifferenceFrom(one->at_begin), "") << NameOf(sets);
+    EXPECT_NE(launch.at_end.DifferenceFrom(launch.at_begin), "") << NameOf(sets);
   }
 }
 
@@ -182,8 +183,8 @@ TEST(MeshChange, ProcessesLeaveTheBitsThatThreadsDo) {
         const std::string name = fmt::format("{}", number);
         const Outcome outcome = training.Run("processes" + name, sets);
         ASSERT_EQ(outcome.status, 0) << NameOf(sets) << outcome.err;
-        Stretch stretch;
-        RunStretch(training.Compile(sets), training / ("threads" + name), 3, stretch);
+        Launch launch;
+        RunLaunch(training.Compile(sets), training / ("threads" + name), 3, launch);
         const auto expected = StoredState(training / ("threads" + name));
         EXPECT_GE(expected.size(), 2U) << NameOf(sets);
         EXPECT_EQ(StoredState(training / ("processes" + name)), expected) << NameOf(sets);
@@ -200,8 +201,8 @@ TEST(MeshChange, AnotherMeshGoesOn) {
     double greatest = 0;
     const Training training({compute, "model.vocab=257", "data.eval_tokens=0", "train.eval_every=0"});
     const Sets dp2{"mesh.dp=2"};
-    Stretch whole;
-    RunStretch(training.Compile(dp2), training / "whole", 6, whole);
+    Launch whole;
+    RunLaunch(training.Compile(dp2), training / "whole", 6, whole);
     ASSERT_EQ(whole.losses.size(), 6U);
     const std::vector<Sets> others{
         {"mesh.dp=1", "mesh.tp=2"}, {"mesh.replicate=2", "mesh.dp=1"}, {"mesh.dp=2", "mesh.tp=2"}};
@@ -210,10 +211,10 @@ TEST(MeshChange, AnotherMeshGoesOn) {
       for (const auto& [from, to] : {std::pair{dp2, other}, std::pair{other, dp2}}) {
         const std::string name = fmt::format("{}, {} to {}", compute, NameOf(from), NameOf(to));
         const std::string run_dir = training / fmt::format("run{}", ++number);
-        Stretch first;
-        RunStretch(training.Compile(from), run_dir, 3, first);
-        Stretch second;
-        RunStretch(training.Compile(to), run_dir, 3, second);
+        Launch first;
+        RunLaunch(training.Compile(from), run_dir, 3, first);
+        Launch second;
+        RunLaunch(training.Compile(to), run_dir, 3, second);
         EXPECT_EQ(first.begun, 0) << name;
         EXPECT_EQ(second.begun, 3) << name;
         EXPECT_EQ(second.at_begin.num_missing(), 0) << name;

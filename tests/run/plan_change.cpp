@@ -271,9 +271,9 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
       change.what += ": another trainable";
       break;
     case 1:
-      PlaceOver(AxisSet::Of(Axis::Tp),
-                Placement::Shard(parameter.placement[static_cast<size_t>(Axis::Tp)] == Placement::Shard(0) ? 1 : 0),
-                parameter.placement);
+      SetPlacement(AxisSet::Of(Axis::Tp),
+                   Placement::Shard(parameter.placement[static_cast<size_t>(Axis::Tp)] == Placement::Shard(0) ? 1 : 0),
+                   parameter.placement);
       change.what += ": cut along another dim";
       break;
     case 2:

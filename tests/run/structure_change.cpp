@@ -138,7 +138,7 @@ auto DoubleSum(Plan& plan, Random& random) -> std::optional<PlanChange> {
   if (Draw(random, 2) == 0) {
     axes = Spread(plan.mesh, AxisSet::All());
   }
-  PlaceOver(axes, Placement::Partial(), plan.values[sum.to].placement);
+  SetPlacement(axes, Placement::Partial(), plan.values[sum.to].placement);
   Op op{.body = op::AllReduce{.x = sum.to, .y = again, .axes = axes}};
   op.stream = ops[at].stream;
   for (size_t i = at + 1; i < ops.size(); ++i) {

@@ -88,7 +88,7 @@ section step {{
 TEST(VerifyPlan, RefusesAGatherInPlace) {
   // Each rank would read its peers' slots at its own.
   EXPECT_EQ(LabelsOfGatherInPlace("512*dp", "0"), std::set<std::string>{"all_gather-c5"});
-  EXPECT_EQ(LabelsOfGatherInPlace("1536", "1536-512*dp"), std::set<std::string>{"place-differs"});
+  EXPECT_EQ(LabelsOfGatherInPlace("1536", "1536-512*dp"), std::set<std::string>{"offset-differs"});
   EXPECT_EQ(LabelsOfGatherInPlace("0", "0"), std::set<std::string>{"operand-overlap"});
   EXPECT_EQ(LabelsOfGatherInPlace("0", "2048"), std::set<std::string>{});
 }

@@ -1,4 +1,4 @@
-// adamw, on the stretches of the owned slice that hold parameters. Padding is neither read nor written.
+// adamw, on the owned segments of the slice. Padding is neither read nor written.
 //
 // Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2, by the formulas and in the order of
 // torch/optim/adamw.py of PyTorch 2.11 (_single_tensor_adamw): factors in f64, elements in f32; where parameters are
@@ -21,9 +21,9 @@ static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
     double lr_scale = 1;
   };
   std::vector<Share> shares;
-  for (const OwnedStretch& stretch : OwnedStretches(plan, op.sub_vector, binder.rank())) {
-    const OptimizerGroup& group = plan.groups[plan.parameters[stretch.parameter].group];
-    shares.push_back({stretch.elements, group.weight_decay, group.lr_scale});
+  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
+    const OptimizerGroup& group = plan.groups[plan.parameters[segment.parameter].group];
+    shares.push_back({segment.in_slice, group.weight_decay, group.lr_scale});
   }
   for (const ValueId value : {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq}) {
     CheckSliceLength(plan, value, op.sub_vector, binder.rank());

@@ -6,7 +6,7 @@ namespace shardc {
 
 template <class T>
 static auto BindAdd(const op::Add& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.y, op.b);
+  CheckSameBytes(binder, op.y, op.b);
   return
       [a = Resolve<const T>(binder, op.a), y = Resolve<T>(binder, op.y), elements = binder.ViewOf(op.y).num_elements(),
        add = LoopsOf(binder.plan()).Of<T>().Add](const Moment& moment) -> Status {

@@ -4,7 +4,7 @@
 namespace shardc {
 
 auto Bind(const op::Carry& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.first, op.last);
+  CheckSameBytes(binder, op.first, op.last);
   return [](const Moment&) -> Status { return Success{}; };
 }
 

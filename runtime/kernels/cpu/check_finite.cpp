@@ -16,20 +16,20 @@ static auto BindCheckFinite(const op::CheckFinite& op, Binder& binder) -> Kernel
   CheckSliceLength(plan, op.shard, op.sub_vector, binder.rank());
   const bool keeps_least = AddsOnto(binder, op.bad, op.bad_onto);
   return [shard = Resolve<const T>(binder, op.shard), bad = Resolve<int64_t>(binder, op.bad),
-          stretches = OwnedStretches(plan, op.sub_vector, binder.rank()), role = op.role,
+          segments = OwnedSegments(plan, op.sub_vector, binder.rank()), role = op.role,
           none = StateIndex(ParameterId{plan.parameters.size()}, StateRole{}), keeps_least,
           all_finite = LoopsOf(plan).Of<T>().AllFinite](const Moment& moment) -> Status {
     const T* const shard_N = shard.At(moment);
     int64_t* const bad_1 = bad.At(moment);
     int64_t least = keeps_least ? *bad_1 : none;
-    for (const OwnedStretch& stretch : stretches) {
+    for (const OwnedSegment& segment : segments) {
       std::atomic<bool> is_finite = true;
-      ParallelRanges(stretch.elements.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
-        if (!all_finite(shard_N + stretch.elements.begin + begin, end - begin)) {
+      ParallelRanges(segment.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
+        if (!all_finite(shard_N + segment.in_slice.begin + begin, end - begin)) {
           is_finite.store(false, std::memory_order_relaxed);
         }
       });
-      least = is_finite ? least : std::min(least, StateIndex(stretch.parameter, role));
+      least = is_finite ? least : std::min(least, StateIndex(segment.parameter, role));
     }
     *bad_1 = least;
     return Success{};

@@ -3,26 +3,26 @@
 // targets_N, lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/token_range.h"
+#include "runtime/kernels/cpu/vocab_range.h"
 
 namespace shardc {
 
 template <class T>
 static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
-  CheckSamePlace(binder, op.dlogits, op.logits);
+  CheckSameBytes(binder, op.dlogits, op.logits);
   return [dlogits = Resolve<T>(binder, op.dlogits), targets = Resolve<const int32_t>(binder, op.targets),
           lse = Resolve<const float>(binder, op.lse), count = Resolve<const double>(binder, op.count), rows = size.rows,
-          columns = size.columns, stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head),
+          columns = size.columns, vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head),
           backward = LoopsOf(binder.plan()).Of<T>().CrossEntropyBackward](const Moment& moment) -> Status {
     T* const logits_NV = dlogits.At(moment);
     const int32_t* const targets_N = targets.At(moment);
     const float* const lse_N = lse.At(moment);
-    RETURN_IF_ERROR(CheckTokens(targets_N, rows, -1, stretch.total));
+    RETURN_IF_ERROR(CheckTokens(targets_N, rows, -1, vocab.total));
     const double valid = *count.At(moment);
     const float scale = valid > 0 ? static_cast<float>(1.0 / valid) : 0.0F;
     ParallelRanges(rows, RowsPerThread(columns), [&](int64_t begin, int64_t end) {
-      backward(targets_N + begin, lse_N + begin, end - begin, columns, stretch.first, stretch.size, scale,
+      backward(targets_N + begin, lse_N + begin, end - begin, columns, vocab.first, vocab.size, scale,
                logits_NV + begin * columns);
     });
     return Success{};

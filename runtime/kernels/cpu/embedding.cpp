@@ -2,7 +2,7 @@
 // hidden; weight_VH: V vocabulary.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/token_range.h"
+#include "runtime/kernels/cpu/vocab_range.h"
 
 namespace shardc {
 
@@ -11,11 +11,11 @@ static auto BindEmbedding(const op::Embedding& op, Binder& binder) -> Kernel {
   const Matrix table = AsMatrix(binder.plan(), op.weight);
   const int64_t num_tokens = binder.ViewOf(op.tokens).num_elements();
   return [tokens = Resolve<const int32_t>(binder, op.tokens), weight = Resolve<const T>(binder, op.weight),
-          y = Resolve<R>(binder, op.y), stretch = VocabStretchOf(binder, op.vocab_axes, table.rows),
+          y = Resolve<R>(binder, op.y), vocab = VocabRangeOf(binder, op.vocab_axes, table.rows),
           is_cut = op.vocab_axes != AxisSet{}, hidden = table.columns, num_tokens,
           embedding = LoopsOf(binder.plan()).Of<T, R>().Embedding](const Moment& moment) -> Status {
     const int32_t* const tokens_N = tokens.At(moment);
-    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, stretch.total));
+    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));
     const T* const weight_VH = weight.At(moment);
     R* const y_NH = y.At(moment);
     ParallelRanges(num_tokens, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
@@ -24,8 +24,8 @@ static auto BindEmbedding(const op::Embedding& op, Binder& binder) -> Kernel {
         return;
       }
       for (int64_t i = begin; i < end; ++i) {
-        if (stretch.Has(tokens_N[i])) {
-          const auto row = static_cast<int32_t>(tokens_N[i] - stretch.first);
+        if (vocab.Has(tokens_N[i])) {
+          const auto row = static_cast<int32_t>(tokens_N[i] - vocab.first);
           embedding(&row, weight_VH, 1, hidden, y_NH + i * hidden);
         } else {
           std::fill_n(y_NH + i * hidden, hidden, R{});

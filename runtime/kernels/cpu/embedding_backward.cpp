@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/token_range.h"
+#include "runtime/kernels/cpu/vocab_range.h"
 
 namespace shardc {
 
@@ -15,10 +15,10 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
   const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
   return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
           dweight = Resolve<float>(binder, op.dweight), rows = table.rows, hidden = table.columns, num_tokens,
-          stretch = VocabStretchOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds,
+          vocab = VocabRangeOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds,
           backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
     const int32_t* const tokens_N = tokens.At(moment);
-    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, stretch.total));
+    RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));
     const T* const dy_NH = dy.At(moment);
     float* const dweight_VH = dweight.At(moment);
     if (!adds) {
@@ -30,8 +30,8 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
         return;
       }
       for (int64_t i = 0; i < num_tokens; ++i) {
-        if (stretch.Has(tokens_N[i])) {
-          const auto row = static_cast<int32_t>(tokens_N[i] - stretch.first);
+        if (vocab.Has(tokens_N[i])) {
+          const auto row = static_cast<int32_t>(tokens_N[i] - vocab.first);
           backward(&row, dy_NH + i * hidden, 1, hidden, begin, end, dweight_VH);
         }
       }

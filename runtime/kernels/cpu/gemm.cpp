@@ -268,7 +268,7 @@ class Task {
     }
   }
 
-  /// With a single block of k, sums are stored before those of later rows are begun: they start anew at `first`.
+  /// With a single block of k, sums are stored before those of later rows are begun: they start again at `first`.
   auto Sums(int64_t row, int64_t first) const -> float* {
     return sums_ + (row - (cut_.block_terms == cut_.terms ? first : row_begin_)) * sums_stride_;
   }
@@ -334,15 +334,15 @@ auto PrepareBlocks(const GemmPath& path, const GemmShape& shape, const T* a, con
   });
 }
 
-auto SgemmInStretches(const GemmShape& shape, const float* a, const float* b, float* c) -> void {
+auto SgemmInRanges(const GemmShape& shape, const float* a, const float* b, float* c) -> void {
   const bool cuts_rows = shape.problem.m >= shape.problem.n;
   const int64_t size = cuts_rows ? shape.problem.m : shape.problem.n;
-  const int64_t stretch = StretchOf(shape.problem);
-  ParallelTasks(NumStretches(shape.problem), ComputeThreads(), [&](int64_t, Tasks& tasks) {
+  const int64_t range_size = GemmRangeSize(shape.problem);
+  ParallelTasks(NumGemmRanges(shape.problem), ComputeThreads(), [&](int64_t, Tasks& tasks) {
     for (int64_t i = tasks.Next(); i >= 0; i = tasks.Next()) {
-      const int64_t begin = i * stretch;
+      const int64_t begin = i * range_size;
       GemmShape part = shape;
-      (cuts_rows ? part.problem.m : part.problem.n) = std::min(stretch, size - begin);
+      (cuts_rows ? part.problem.m : part.problem.n) = std::min(range_size, size - begin);
       if (cuts_rows) {
         Sgemm(part, a + begin * (shape.problem.transpose_a ? 1 : shape.stride_a), b, c + begin * shape.stride_c);
       } else {
@@ -352,14 +352,14 @@ auto SgemmInStretches(const GemmShape& shape, const float* a, const float* b, fl
   });
 }
 
-/// MKL's buffers of each thread that can have a stretch.
+/// Makes MKL allocate the buffers of each thread that may compute a range.
 auto PrepareSgemm(const GemmShape& shape, const float* a, const float* b) -> void {
   GemmShape part = shape;
-  part.problem.m = std::min(LeastStretch, shape.problem.m);
-  part.problem.n = std::min(LeastStretch, shape.problem.n);
+  part.problem.m = std::min(LeastGemmRange, shape.problem.m);
+  part.problem.n = std::min(LeastGemmRange, shape.problem.n);
   part.stride_c = part.problem.n;
   part.adds = false;
-  OnEachThread(NumStretches(shape.problem), [&](int64_t, int64_t) {
+  OnEachThread(NumGemmRanges(shape.problem), [&](int64_t, int64_t) {
     const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.problem.m * part.stride_c));
     Sgemm(part, a, b, sums.get());
   });
@@ -375,7 +375,7 @@ auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, 
     if (path.brgemm_f32) {
       GemmInBlocks<float, float, float>(path, shape, a, b, c, scratch, slots);
     } else {
-      SgemmInStretches(shape, a, b, c);
+      SgemmInRanges(shape, a, b, c);
     }
   } else if (path.brgemm_bf16) {
     GemmInBlocks<BFloat16, BFloat16, Out>(path, shape, a, b, c, scratch, slots);

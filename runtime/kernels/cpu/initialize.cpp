@@ -7,7 +7,7 @@
 #include "compiler/plan/init_rule.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/init/initial_values.h"
-#include "runtime/kernels/cpu/draw_in_pieces.h"
+#include "runtime/kernels/cpu/draw_in_blocks.h"
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/owned_parameter.h"
 
@@ -52,10 +52,10 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
       // What sums are taken beside.
       const double center = distribution ? MomentsOf(*distribution).mean : 0;
       Status status = Success{};
-      ForEachRun(elements, [&](int64_t begin, int64_t end, int64_t offset) {
+      ForEachMatrixInterval(elements, [&](int64_t begin, int64_t end, int64_t offset) {
         if (status.ok()) {
-          status = DrawInPieces(loops, {begin, end}, out + offset, center, drawn,
-                                [&](Interval piece, T* to) { return Fill(values, piece, to); });
+          status = DrawInBlocks(loops, {begin, end}, out + offset, center, drawn,
+                                [&](Interval block, T* to) { return Fill(values, block, to); });
         }
       });
       // Of a file that changed meanwhile, an element without a value is a consequence.

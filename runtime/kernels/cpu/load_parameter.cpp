@@ -19,8 +19,8 @@ auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
   // (The seed is asked for only now: a restart binds this op too, and has none.)
   return [shard, owned = *owned, &parameter, &binder](const Moment& moment) -> Status {
     CHECK(binder.seed() != nullptr, "{} is loaded, and no seed is open", parameter.name);
-    return binder.seed()->ReadSegment(*LoadedTensorOf(parameter), StateRole::Parameter, owned.elements, shard.dtype,
-                                      shard.At<std::byte>(moment) + owned.in_slice.begin * SizeOf(shard.dtype));
+    return binder.seed()->ReadElements(*LoadedTensorOf(parameter), StateRole::Parameter, owned.elements, shard.dtype,
+                                       shard.At<std::byte>(moment) + owned.in_slice.begin * SizeOf(shard.dtype));
   };
 }
 

@@ -54,7 +54,7 @@ auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
 }
 
 /// CHECKs that `result` lies on the bytes of `over`.
-inline auto CheckSamePlace(Binder& binder, ValueId result, ValueId over) -> void {
+inline auto CheckSameBytes(Binder& binder, ValueId result, ValueId over) -> void {
   const View a = binder.ViewOf(result);
   const View b = binder.ViewOf(over);
   CHECK(a.base == b.base && a.bytes_per_repeat == b.bytes_per_repeat, "%{} does not lie on %{}", result.index,
@@ -64,7 +64,7 @@ inline auto CheckSamePlace(Binder& binder, ValueId result, ValueId over) -> void
 /// True where an ACC field adds to what is there.
 inline auto AddsOnto(Binder& binder, ValueId result, ValueId onto) -> bool {
   if (onto.valid()) {
-    CheckSamePlace(binder, result, onto);
+    CheckSameBytes(binder, result, onto);
   }
   return onto.valid();
 }

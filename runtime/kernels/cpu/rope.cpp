@@ -7,7 +7,7 @@ namespace shardc {
 
 template <class T>
 static auto BindRope(const op::Rope& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.y, op.x);
+  CheckSameBytes(binder, op.y, op.x);
   const Dims shape = binder.ViewOf(op.y).shape;
   CHECK(shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} with head_dim {}", ToText(shape), op.head_dim);
   return [y = Resolve<T>(binder, op.y), table = Resolve<const float>(binder, op.table), positions = shape[0],

@@ -1,10 +1,11 @@
 // sharded_cross_entropy: each row's log_sum_exp out of the ranks' parts, in rank order and in f64; then the sum over
-// the targets of this rank's stretch, in row order. logits_NV: N rows, V columns; parts_RN: R ranks; targets_N, lse_N.
+// the targets in this rank's range of the vocabulary, in row order. logits_NV: N rows, V columns; parts_RN: R ranks;
+// targets_N, lse_N.
 #include <cmath>
 #include <limits>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/token_range.h"
+#include "runtime/kernels/cpu/vocab_range.h"
 
 namespace shardc {
 
@@ -25,28 +26,27 @@ template <class T>
 static auto BindShardedCrossEntropy(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
   const bool adds = AddsOnto(binder, op.loss, op.loss_onto);
-  return
-      [logits = Resolve<const T>(binder, op.logits), targets = Resolve<const int32_t>(binder, op.targets),
-       parts = Resolve<const float>(binder, op.parts), loss = Resolve<double>(binder, op.loss),
-       lse = Resolve<float>(binder, op.lse), size, ranks = binder.plan().mesh.size(op.vocab_axes),
-       stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head), adds](const Moment& moment) -> Status {
-        const T* const logits_NV = logits.At(moment);
-        const int32_t* const targets_N = targets.At(moment);
-        const float* const parts_RN = parts.At(moment);
-        float* const lse_N = lse.At(moment);
-        RETURN_IF_ERROR(CheckTokens(targets_N, size.rows, -1, stretch.total));
-        double total = 0;
-        for (int64_t row = 0; row < size.rows; ++row) {
-          lse_N[row] = MergedOf(parts_RN + row, ranks, size.rows);
-          if (stretch.Has(targets_N[row])) {
-            const T logit = logits_NV[row * size.columns + targets_N[row] - stretch.first];
-            total += static_cast<double>(lse_N[row]) - static_cast<double>(Load(logit));
-          }
-        }
-        double* const sum = loss.At(moment);
-        *sum = (adds ? *sum : 0) + total;
-        return Success{};
-      };
+  return [logits = Resolve<const T>(binder, op.logits), targets = Resolve<const int32_t>(binder, op.targets),
+          parts = Resolve<const float>(binder, op.parts), loss = Resolve<double>(binder, op.loss),
+          lse = Resolve<float>(binder, op.lse), size, ranks = binder.plan().mesh.size(op.vocab_axes),
+          vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head), adds](const Moment& moment) -> Status {
+    const T* const logits_NV = logits.At(moment);
+    const int32_t* const targets_N = targets.At(moment);
+    const float* const parts_RN = parts.At(moment);
+    float* const lse_N = lse.At(moment);
+    RETURN_IF_ERROR(CheckTokens(targets_N, size.rows, -1, vocab.total));
+    double total = 0;
+    for (int64_t row = 0; row < size.rows; ++row) {
+      lse_N[row] = MergedOf(parts_RN + row, ranks, size.rows);
+      if (vocab.Has(targets_N[row])) {
+        const T logit = logits_NV[row * size.columns + targets_N[row] - vocab.first];
+        total += static_cast<double>(lse_N[row]) - static_cast<double>(Load(logit));
+      }
+    }
+    double* const sum = loss.At(moment);
+    *sum = (adds ? *sum : 0) + total;
+    return Success{};
+  };
 }
 
 auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {

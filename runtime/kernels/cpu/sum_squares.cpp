@@ -1,7 +1,7 @@
 // sum_squares: the squared norm of the owned gradient, and the first parameter with an element that is not finite.
 //
-// The square of a finite f32 is finite in f64, and so is any sum of them here: a stretch has a NaN or an infinity if
-// and only if its sum is not finite, and the check costs nothing. Each stretch is cut in a fixed number of parts,
+// The square of a finite f32 is finite in f64, and so is any sum of them here: a segment has a NaN or an infinity if
+// and only if its sum is not finite, and the check costs nothing. Each segment is cut in a fixed number of parts,
 // summed in order.
 #include <array>
 #include <cmath>
@@ -35,17 +35,17 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
   const bool adds = AddsOnto(binder, op.sum, op.sum_onto);
   const bool keeps_least = AddsOnto(binder, op.bad, op.bad_onto);
   return [gradient = Resolve<const float>(binder, op.gradient), sum = Resolve<double>(binder, op.sum),
-          bad = Resolve<int64_t>(binder, op.bad), stretches = OwnedStretches(plan, op.sub_vector, binder.rank()),
+          bad = Resolve<int64_t>(binder, op.bad), segments = OwnedSegments(plan, op.sub_vector, binder.rank()),
           num_parameters = int64_t{plan.parameters.size()}, adds, keeps_least,
           &loops = LoopsOf(plan)](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     double total = 0;
     int64_t least_bad = num_parameters;
-    for (const OwnedStretch& stretch : stretches) {
-      const double squares = SumSquaresInParts(loops, gradient_N + stretch.elements.begin, stretch.elements.size());
-      total += stretch.counted_in_norm ? squares : 0;
+    for (const OwnedSegment& segment : segments) {
+      const double squares = SumSquaresInParts(loops, gradient_N + segment.in_slice.begin, segment.in_slice.size());
+      total += segment.counted_in_norm ? squares : 0;
       if (!std::isfinite(squares)) {
-        least_bad = std::min(least_bad, int64_t{stretch.parameter.index});
+        least_bad = std::min(least_bad, int64_t{segment.parameter.index});
       }
     }
     double* const sum_1 = sum.At(moment);

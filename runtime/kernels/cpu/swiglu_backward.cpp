@@ -6,8 +6,8 @@ namespace shardc {
 
 template <class T>
 static auto BindSwigluBackward(const op::SwigluBackward& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.dgate, op.gate);
-  CheckSamePlace(binder, op.dup, op.up);
+  CheckSameBytes(binder, op.dgate, op.gate);
+  CheckSameBytes(binder, op.dup, op.up);
   return [dy = Resolve<const T>(binder, op.dy), dgate = Resolve<T>(binder, op.dgate), dup = Resolve<T>(binder, op.dup),
           elements = binder.ViewOf(op.dy).num_elements(),
           backward = LoopsOf(binder.plan()).Of<T>().SwigluBackward](const Moment& moment) -> Status {

@@ -16,8 +16,8 @@ auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel {
 }
 
 auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.dgate, op.gate);
-  CheckSamePlace(binder, op.dup, op.up);
+  CheckSameBytes(binder, op.dgate, op.gate);
+  CheckSameBytes(binder, op.dup, op.up);
   return MakeKernel([dy = Elements(binder, op.dy), dgate = Elements(binder, op.dgate),
                      dup = Elements(binder, op.dup)](const Moment& moment) {
     const at::Tensor d = dy.Read(moment);
@@ -30,7 +30,7 @@ auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel {
 }
 
 auto Bind(const op::Add& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.y, op.b);
+  CheckSameBytes(binder, op.y, op.b);
   return MakeKernel([a = Elements(binder, op.a), y = Elements(binder, op.y)](const Moment& moment) {
     y.Write(moment, a.Read(moment), /*adds=*/true);
   });

@@ -40,7 +40,7 @@ auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
 }
 
 auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
-  CheckSamePlace(binder, op.y, op.x);
+  CheckSameBytes(binder, op.y, op.x);
   return MakeKernel([y = Elements(binder, op.y), table = Elements(binder, op.table), half = op.head_dim / 2,
                      sign = op.inverse ? -1.0 : 1.0](const Moment& moment) {
     const int64_t positions = y.shape()[0];

@@ -1,23 +1,23 @@
 // N tokens, H hidden, V vocabulary.
 #include "runtime/kernels/reference/tensor.h"
 
-#include "runtime/kernels/cpu/token_range.h"
+#include "runtime/kernels/cpu/vocab_range.h"
 
 namespace shardc::reference {
 
 /// The rows of this rank that ids name, 0 for those of other ranks; and where that is so.
-static auto RowsHere(const at::Tensor& ids_N, const VocabStretch& stretch) -> std::pair<at::Tensor, at::Tensor> {
-  const at::Tensor elsewhere_N = ids_N.lt(stretch.first).logical_or(ids_N.ge(stretch.first + stretch.size));
-  return {(ids_N - stretch.first).masked_fill(elsewhere_N, 0), elsewhere_N};
+static auto RowsHere(const at::Tensor& ids_N, const VocabRange& vocab) -> std::pair<at::Tensor, at::Tensor> {
+  const at::Tensor elsewhere_N = ids_N.lt(vocab.first).logical_or(ids_N.ge(vocab.first + vocab.size));
+  return {(ids_N - vocab.first).masked_fill(elsewhere_N, 0), elsewhere_N};
 }
 
 auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
   const Matrix table = AsMatrix(binder.plan(), op.weight);
   return MakeKernel([tokens = Elements(binder, op.tokens), ids = Resolve<const int32_t>(binder, op.tokens),
                      weight = Elements(binder, op.weight), y = Elements(binder, op.y),
-                     stretch = VocabStretchOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, stretch.total));
-    const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), stretch);
+                     vocab = VocabRangeOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, vocab.total));
+    const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), vocab);
     y.Write(moment, weight.Read(moment).index_select(0, rows_N).masked_fill(elsewhere_N.unsqueeze(1), 0));
     return Success{};
   });
@@ -28,9 +28,9 @@ auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
   return MakeKernel([tokens = Elements(binder, op.tokens), ids = Resolve<const int32_t>(binder, op.tokens),
                      dy = Elements(binder, op.dy), dweight = Elements(binder, op.dweight),
                      adds = AddsOnto(binder, op.dweight, op.dweight_onto), table,
-                     stretch = VocabStretchOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, stretch.total));
-    const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), stretch);
+                     vocab = VocabRangeOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, vocab.total));
+    const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), vocab);
     const at::Tensor sums_VH = at::zeros({table.rows, table.columns}, at::kDouble);
     const at::Tensor dy_NH = dy.ReadRows(moment).masked_fill(elsewhere_N.unsqueeze(1), 0);
     dweight.Write(moment, sums_VH.index_add(0, rows_N, dy_NH), adds);
@@ -64,7 +64,7 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
 
 auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
-  const int64_t vocabulary = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head).size;
+  const int64_t vocabulary = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head).size;
   return MakeKernel(
       [logits = Elements(binder, op.logits), lse = Elements(binder, op.lse), vocabulary](const Moment& moment) {
         lse.Write(moment, logits.ReadRows(moment).narrow(1, 0, vocabulary).logsumexp(-1));
@@ -77,10 +77,10 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
                      ids = Resolve<const int32_t>(binder, op.targets), parts = Elements(binder, op.parts),
                      loss = Elements(binder, op.loss), lse = Elements(binder, op.lse),
                      adds = AddsOnto(binder, op.loss, op.loss_onto),
-                     stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head), size,
+                     vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head), size,
                      ranks = binder.plan().mesh.size(op.vocab_axes)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
-    const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, vocab.total));
+    const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), vocab);
     const at::Tensor lse_N = parts.Read(moment).reshape({ranks, size.rows}).logsumexp(0);
     const at::Tensor picked_N = logits.ReadRows(moment).gather(1, columns_N.unsqueeze(1)).squeeze(1);
     lse.Write(moment, lse_N);
@@ -91,18 +91,18 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
 
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
-  CheckSamePlace(binder, op.dlogits, op.logits);
+  CheckSameBytes(binder, op.dlogits, op.logits);
   return MakeKernel(
       [dlogits = Elements(binder, op.dlogits), targets = Elements(binder, op.targets),
        ids = Resolve<const int32_t>(binder, op.targets), lse = Elements(binder, op.lse),
        count = Resolve<const double>(binder, op.count), size,
-       stretch = VocabStretchOf(binder, op.vocab_axes, size.columns, op.head)](const Moment& moment) -> Status {
-        RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, stretch.total));
+       vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head)](const Moment& moment) -> Status {
+        RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, vocab.total));
         const double valid = *count.At(moment);
         const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);
-        const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), stretch);
+        const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), vocab);
         at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
-        p_NV.narrow(1, stretch.size, size.columns - stretch.size).zero_();
+        p_NV.narrow(1, vocab.size, size.columns - vocab.size).zero_();
         const at::Tensor here_N1 = elsewhere_N.logical_not().to(at::kDouble).unsqueeze(1);
         const at::Tensor onehot_NV =
             at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);

@@ -7,9 +7,9 @@
 
 namespace shardc::reference {
 
-/// The elements of one stretch, over the bytes of a value.
-static auto Part(const at::Tensor& whole_N, const OwnedStretch& stretch) -> at::Tensor {
-  return whole_N.slice(0, stretch.elements.begin, stretch.elements.end);
+/// The elements of one owned segment, over the bytes of a value.
+static auto Part(const at::Tensor& whole_N, const OwnedSegment& segment) -> at::Tensor {
+  return whole_N.slice(0, segment.in_slice.begin, segment.in_slice.end);
 }
 
 auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
@@ -17,18 +17,18 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
   return MakeKernel([gradient = Elements(binder, op.gradient), sum = Resolve<double>(binder, op.sum),
                      bad = Resolve<int64_t>(binder, op.bad), adds = AddsOnto(binder, op.sum, op.sum_onto),
                      keeps_least = AddsOnto(binder, op.bad, op.bad_onto),
-                     stretches = OwnedStretches(plan, op.sub_vector, binder.rank()),
+                     segments = OwnedSegments(plan, op.sub_vector, binder.rank()),
                      num_parameters = int64_t{plan.parameters.size()}](const Moment& moment) {
     const at::Tensor gradient_N = gradient.Read(moment);
     double total = adds ? *sum.At(moment) : 0;
     int64_t least_bad = keeps_least ? *bad.At(moment) : num_parameters;
-    for (const OwnedStretch& stretch : stretches) {
-      const at::Tensor part = Part(gradient_N, stretch);
-      if (stretch.counted_in_norm) {
+    for (const OwnedSegment& segment : segments) {
+      const at::Tensor part = Part(gradient_N, segment);
+      if (segment.counted_in_norm) {
         total += part.square().sum().item<double>();
       }
       if (!part.isfinite().all().item<bool>()) {
-        least_bad = std::min(least_bad, int64_t{stretch.parameter.index});
+        least_bad = std::min(least_bad, int64_t{segment.parameter.index});
       }
     }
     *sum.At(moment) = total;
@@ -39,9 +39,9 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
 /// Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2.
 auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  std::vector<std::pair<OwnedStretch, OptimizerGroup>> shares;
-  for (const OwnedStretch& stretch : OwnedStretches(plan, op.sub_vector, binder.rank())) {
-    shares.emplace_back(stretch, plan.groups[plan.parameters[stretch.parameter].group]);
+  std::vector<std::pair<OwnedSegment, OptimizerGroup>> shares;
+  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
+    shares.emplace_back(segment, plan.groups[plan.parameters[segment.parameter].group]);
   }
   std::optional<Elements> copy;
   if (op.copy.valid()) {
@@ -59,18 +59,18 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
     const at::Tensor parameter_N = parameter.Read(moment);
     const at::Tensor exp_avg_N = exp_avg.Read(moment);
     const at::Tensor exp_avg_sq_N = exp_avg_sq.Read(moment);
-    for (const auto& [stretch, group] : shares) {
+    for (const auto& [segment, group] : shares) {
       const double lr = scalars[op.lr] * group.lr_scale;
-      const at::Tensor g = Part(gradient_N, stretch);
-      const at::Tensor m = Part(exp_avg_N, stretch) * op.beta1 + g * (1 - op.beta1);
-      const at::Tensor v = Part(exp_avg_sq_N, stretch) * op.beta2 + g.square() * (1 - op.beta2);
+      const at::Tensor g = Part(gradient_N, segment);
+      const at::Tensor m = Part(exp_avg_N, segment) * op.beta1 + g * (1 - op.beta1);
+      const at::Tensor v = Part(exp_avg_sq_N, segment) * op.beta2 + g.square() * (1 - op.beta2);
       const at::Tensor step = m / bias1 / ((v / bias2).sqrt() + op.eps);
-      Part(exp_avg.InPlace(moment), stretch).copy_(m);
-      Part(exp_avg_sq.InPlace(moment), stretch).copy_(v);
-      const at::Tensor updated = Part(parameter.InPlace(moment), stretch);
-      updated.copy_(Part(parameter_N, stretch) * (1 - lr * group.weight_decay) - step * lr);
+      Part(exp_avg.InPlace(moment), segment).copy_(m);
+      Part(exp_avg_sq.InPlace(moment), segment).copy_(v);
+      const at::Tensor updated = Part(parameter.InPlace(moment), segment);
+      updated.copy_(Part(parameter_N, segment) * (1 - lr * group.weight_decay) - step * lr);
       if (copy) {
-        Part(copy->InPlace(moment), stretch).copy_(updated);
+        Part(copy->InPlace(moment), segment).copy_(updated);
       }
     }
   });

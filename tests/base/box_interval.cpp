@@ -1,5 +1,5 @@
-// Stretches of the columns of a matrix, against a look at each element.
-#include "compiler/mesh/box_range.h"
+// Intervals in boxes of a matrix, against a look at each element.
+#include "compiler/mesh/box_interval.h"
 
 #include <gtest/gtest.h>
 
@@ -12,18 +12,19 @@
 namespace shardc {
 namespace {
 
-/// Element of the matrix that lies at each place of a range, in order.
-auto MatrixElementsOf(const BoxRange& range) -> std::vector<int64_t> {
+/// The elements of the matrix that an interval of a box has, in order.
+auto MatrixElementsOf(const BoxInterval& interval) -> std::vector<int64_t> {
   std::vector<int64_t> elements;
-  for (int64_t at = range.elements.begin; at < range.elements.end; ++at) {
-    const int64_t width = range.columns.end - range.columns.begin;
-    elements.push_back(at / width * range.row + range.columns.begin + at % width);
+  for (int64_t at = interval.elements.begin; at < interval.elements.end; ++at) {
+    const int64_t width = interval.columns.end - interval.columns.begin;
+    elements.push_back(at / width * interval.row + interval.columns.begin + at % width);
   }
   return elements;
 }
 
-/// A range of a matrix of `rows` rows: of some columns, of all of them, or of elements without a word of rows.
-auto RandomRange(std::mt19937& random, int64_t rows, int64_t row) -> BoxRange {
+/// An interval in a box of a matrix of `rows` rows: of some columns, of all of them, or one that does not say how long
+/// rows are.
+auto RandomInterval(std::mt19937& random, int64_t rows, int64_t row) -> BoxInterval {
   const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); };
   const auto kind = below(4);
   Interval columns{0, row};
@@ -34,40 +35,40 @@ auto RandomRange(std::mt19937& random, int64_t rows, int64_t row) -> BoxRange {
   const int64_t total = rows * columns.size();
   const int64_t begin = below(total + 1);
   const Interval elements{begin, begin + below(total - begin + 1)};
-  return kind == 0 ? BoxRange::Of(elements) : BoxRange{.elements = elements, .row = row, .columns = columns};
+  return kind == 0 ? BoxInterval::Of(elements) : BoxInterval{.elements = elements, .row = row, .columns = columns};
 }
 
-auto TextOf(const BoxRange& range) -> std::string {
-  return fmt::format("[{}, {}) of columns [{}, {}) of {}", range.elements.begin, range.elements.end,
-                     range.columns.begin, range.columns.end, range.row);
+auto TextOf(const BoxInterval& interval) -> std::string {
+  return fmt::format("[{}, {}) of columns [{}, {}) of {}", interval.elements.begin, interval.elements.end,
+                     interval.columns.begin, interval.columns.end, interval.row);
 }
 
-TEST(BoxRange, RunsAreItsElementsInOrder) {
+TEST(BoxInterval, MatrixIntervalsAreItsElementsInOrder) {
   std::mt19937 random(1);
   for (int i = 0; i < 5'000; ++i) {
     const auto rows = static_cast<int64_t>(1 + random() % 7);
     const auto row = static_cast<int64_t>(1 + random() % 9);
-    const BoxRange range = RandomRange(random, rows, row);
+    const BoxInterval interval = RandomInterval(random, rows, row);
     std::vector<int64_t> found;
-    ForEachRun(range, [&](int64_t begin, int64_t end, int64_t offset) {
-      EXPECT_LT(begin, end) << TextOf(range);
-      EXPECT_EQ(offset, static_cast<int64_t>(found.size())) << TextOf(range);
+    ForEachMatrixInterval(interval, [&](int64_t begin, int64_t end, int64_t offset) {
+      EXPECT_LT(begin, end) << TextOf(interval);
+      EXPECT_EQ(offset, static_cast<int64_t>(found.size())) << TextOf(interval);
       for (int64_t element = begin; element < end; ++element) {
         found.push_back(element);
       }
     });
-    ASSERT_EQ(found, MatrixElementsOf(range)) << TextOf(range);
+    ASSERT_EQ(found, MatrixElementsOf(interval)) << TextOf(interval);
   }
 }
 
-TEST(BoxRange, RunsAreAsLongAsTheyCanBe) {
-  const auto count = [](const BoxRange& range) {
-    int64_t runs = 0;
-    ForEachRun(range, [&](int64_t, int64_t, int64_t) { ++runs; });
-    return runs;
+TEST(BoxInterval, MatrixIntervalsAreAsLongAsTheyCanBe) {
+  const auto count = [](const BoxInterval& interval) {
+    int64_t intervals = 0;
+    ForEachMatrixInterval(interval, [&](int64_t, int64_t, int64_t) { ++intervals; });
+    return intervals;
   };
-  EXPECT_EQ(count(BoxRange::Of({3, 100})), 1);
-  EXPECT_EQ(count(BoxRange::Of({3, 3})), 0);
+  EXPECT_EQ(count(BoxInterval::Of({3, 100})), 1);
+  EXPECT_EQ(count(BoxInterval::Of({3, 3})), 0);
   EXPECT_EQ(count({.elements = {3, 100}, .row = 10, .columns = {0, 10}}), 1);
   // Columns 4 and 5 of rows 1 to 3, the first but in part.
   EXPECT_EQ(count({.elements = {3, 8}, .row = 10, .columns = {4, 6}}), 3);
@@ -75,17 +76,17 @@ TEST(BoxRange, RunsAreAsLongAsTheyCanBe) {
 
 using Triple = std::tuple<int64_t, int64_t, int64_t>;
 
-TEST(BoxRange, CommonRunsAreTheCommonElements) {
+TEST(BoxInterval, CommonIntervalsAreTheCommonElements) {
   std::mt19937 random(2);
   int64_t num_common = 0;
   for (int i = 0; i < 20'000; ++i) {
     const auto rows = static_cast<int64_t>(1 + random() % 6);
     const auto row = static_cast<int64_t>(1 + random() % 8);
-    const BoxRange a = RandomRange(random, rows, row);
-    const BoxRange b = RandomRange(random, rows, row);
+    const BoxInterval a = RandomInterval(random, rows, row);
+    const BoxInterval b = RandomInterval(random, rows, row);
     const auto of_a = MatrixElementsOf(a);
     const auto of_b = MatrixElementsOf(b);
-    // Both ranges hold their elements in the matrix's order.
+    // Both hold their elements in the matrix's order.
     std::vector<Triple> expected;
     for (size_t in_a = 0, in_b = 0; in_a < of_a.size() && in_b < of_b.size();) {
       if (of_a[in_a] == of_b[in_b]) {
@@ -97,7 +98,7 @@ TEST(BoxRange, CommonRunsAreTheCommonElements) {
       }
     }
     std::vector<Triple> found;
-    ForEachCommonRun(a, b, [&](int64_t in_a, int64_t in_b, int64_t length) {
+    ForEachCommonInterval(a, b, [&](int64_t in_a, int64_t in_b, int64_t length) {
       EXPECT_GT(length, 0);
       for (int64_t k = 0; k < length; ++k) {
         ASSERT_LT(in_a + k, static_cast<int64_t>(of_a.size())) << TextOf(a) << " and " << TextOf(b);

@@ -1,11 +1,11 @@
-// Places: whether two values of a buffer share bytes is the same on all ranks and in all passes of a loop, wherever one
-// of the two is written. Then what verify_lives.cpp and verify_order.cpp find on one rank, and in the passes that they
-// follow, holds on all ranks and in all passes.
+// Offsets: whether two values of a buffer share bytes is the same on all ranks and in all iterations of a loop,
+// wherever one of the two is written. Then what verify_lives.cpp and verify_order.cpp find on one rank, and in the
+// iterations that they follow, holds on all ranks and in all iterations.
 //
-// A value lies at base + factor * coordinate of the rank + factor * index of the pass. Two values relate alike
-// everywhere if the difference of their places is a constant, and what moves with the pass stays inside a slot of its
-// own, which no other pass touches; if no place of one meets any place of the other; or if one does not move and covers
-// every place of the other.
+// A value lies at base + factor * coordinate of the rank + factor * index of the iteration. Two values relate alike
+// everywhere in three cases: the difference of their offsets is a constant, and a value that moves with the iteration
+// stays inside a slot of its own, which no other iteration touches; or the bytes of one, at all its offsets, do not
+// meet those of the other; or one does not move and covers the other at all its offsets.
 #include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
@@ -16,9 +16,9 @@ namespace shardc {
 
 namespace {
 
-class PlaceVerifier {
+class OffsetVerifier {
  public:
-  PlaceVerifier(const Plan& plan, Findings& findings)
+  OffsetVerifier(const Plan& plan, Findings& findings)
       : plan_(plan), findings_(findings), uses_(static_cast<size_t>(plan.values.size())) {}
 
   auto Run() -> void {
@@ -49,7 +49,7 @@ class PlaceVerifier {
 
  private:
   struct Use {
-    /// Passes of the longest loop that touches the value; 0 where nothing does.
+    /// Iterations of the longest loop that touches the value; 0 if nothing does.
     int64_t count = 0;
     bool is_written = false;
   };
@@ -77,7 +77,7 @@ class PlaceVerifier {
     }
     return moves;
   }
-  /// From the first byte of the lowest place to the last byte of the highest.
+  /// From the first byte at the lowest offset to the last byte at the highest.
   auto Reach(ValueId id) -> Interval {
     const Value& value = plan_.values[id];
     const auto bounds = BoundsOf(value.offset, plan_.mesh, UseOf(id).count, 0);
@@ -97,9 +97,9 @@ class PlaceVerifier {
     const bool covers = !Moves(id) && meets == Reach(other);
     if (!move_alike && a != b && !meets.empty() && !covers) {
       const BufferId buffer = plan_.values[id].buffer;
-      findings_.Add("place-differs"_rule,
-                    "values {} at {} and {} at {} of {} share bytes on some ranks, or in some passes of a "
-                    "loop, and not on others",
+      findings_.Add("offset-differs"_rule,
+                    "values {} at {} and {} at {} of {} share bytes on some ranks, or in some iterations "
+                    "of a loop, and not on others",
                     findings_.Name(id), ToText(a), findings_.Name(other), ToText(b), findings_.Name(buffer));
     }
   }
@@ -111,6 +111,6 @@ class PlaceVerifier {
 
 }  // namespace
 
-auto VerifyPlaces(const Plan& plan, Findings& findings) -> void { PlaceVerifier(plan, findings).Run(); }
+auto VerifyOffsets(const Plan& plan, Findings& findings) -> void { OffsetVerifier(plan, findings).Run(); }
 
 }  // namespace shardc

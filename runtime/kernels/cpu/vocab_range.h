@@ -1,5 +1,5 @@
-// Checks of token ids before they become addresses. The reader has checked the files; this keeps a fault there from
-// reading or writing outside a matrix.
+// Which ids of the vocabulary a rank has, and checks of token ids before they become addresses. The reader has checked
+// the files; the check keeps a fault there from reading or writing outside a matrix.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ inline auto CheckTokens(const int32_t* ids, int64_t count, int32_t least, int64_
               vocabulary);
 }
 
-/// The stretch of the vocabulary that lies on this rank: ids [first, first + size), of `total`.
-struct VocabStretch {
+/// The range of the vocabulary that lies on this rank: ids [first, first + size), of `total`.
+struct VocabRange {
   int64_t first = 0;
   int64_t size = 0;
   int64_t total = 0;
@@ -34,8 +34,9 @@ struct VocabStretch {
   auto Has(int64_t id) const -> bool { return id >= first && id < first + size; }
 };
 
-/// `rows`: room for it on each rank of `axes`; all of it where these are none. `head`: whose vocabulary it is.
-inline auto VocabStretchOf(Binder& binder, AxisSet axes, int64_t rows, HeadId head = {}) -> VocabStretch {
+/// `rows`: of the matrix on each rank of `axes`, padding included; the whole vocabulary if there are no axes. `head`:
+/// whose vocabulary it is.
+inline auto VocabRangeOf(Binder& binder, AxisSet axes, int64_t rows, HeadId head = {}) -> VocabRange {
   if (axes == AxisSet{}) {
     return {.first = 0, .size = rows, .total = rows};
   }
