@@ -7,8 +7,8 @@
 
 namespace shardc {
 
-/// The stretch of the value at `at` that holds bytes [column - 1, column - 1 + length) of its content, seen through the
-/// quotes and escapes of the TOML string that holds it. The whole value where the content spans lines.
+/// The range of the value at `at` that holds bytes [column - 1, column - 1 + length) of its content, seen through the
+/// quotes and escapes of the TOML string that holds it. The whole value if the content spans lines.
 auto PlaceInValue(const SourceSet& sources, const SourceRange& at, int column, int length) -> SourceRange;
 
 /// The place of `item` in a list of texts at `list`; the list itself where the item is not found on its first line.

@@ -21,7 +21,7 @@ constexpr std::string_view Reset = "\x1b[0m";
 constexpr size_t MaxColumns = 160;
 constexpr size_t ColumnsBeforeCaret = 60;
 
-/// A line as shown, and where the marked stretch lies in it.
+/// A line as shown, and where the marked range lies in it.
 struct Quote {
   std::string text;
   size_t begin = 0;

@@ -9,7 +9,8 @@
 
 namespace shardc {
 
-/// A half-open stretch of one line. Lines and columns count from 1, columns in bytes. `source` indexes SourceSet.
+/// A half-open range of the characters of one line. Lines and columns count from 1, columns in bytes. `source` indexes
+/// SourceSet.
 struct SourceRange {
   int16_t source = -1;
   int32_t line = 0;

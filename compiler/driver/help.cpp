@@ -1,4 +1,4 @@
-// shardc help NAME: the row behind a name, be it a diagnostic, a recipe key, an op, a pass, a function or variable of
+// shardc help NAME: the row that has a name, be it a diagnostic, a recipe key, an op, a pass, a function or variable of
 // the expression language, or a scheme of init rules. One name may be several of these; all are printed.
 
 #include <array>

@@ -26,7 +26,7 @@ class Evaluator {
   /// Requires: both outlive it.
   Evaluator(const Expr& expr, const ExprVariables& variables);
 
-  /// The same anew for some nodes, after a variable changed. Requires: all that depend on it, in their order.
+  /// Evaluates some nodes again, after a variable changed. Requires: all that depend on it, in their order.
   auto Update(const std::vector<ExprNodeId>& nodes) -> void;
 
   auto tree() const -> const ExprTree& { return tree_; }

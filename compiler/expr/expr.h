@@ -51,7 +51,7 @@ struct EnumNames<ExprKind> {
   static constexpr std::array<std::string_view, 4> names{"predicate", "schedule", "init rule", "frequency"};
 };
 
-/// Distribution: a number that each element draws anew. It may stand wherever a number may.
+/// Distribution: a number that each element draws for itself. It may stand wherever a number may.
 enum class ExprType { Number, Bool, Distribution };
 template <>
 struct EnumNames<ExprType> {

@@ -1,5 +1,5 @@
-// The closed forms for a cut normal distribution lose all digits where it is cut narrowly or far out. So its density is
-// integrated, over the stretch that matters, the second moment around the mean that the first gave.
+// The closed forms for a cut normal distribution lose all digits if it is cut narrowly or far out. So its density is
+// integrated numerically, between the bounds that matter; the second moment is taken around the mean found first.
 
 #include "compiler/expr/moments.h"
 

@@ -400,7 +400,7 @@ class Parser : TokenCursor {
     return call;
   }
 
-  /// Behind the `(`.
+  /// After the `(`.
   auto ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId {
     const ExprFunctionRow& function = ExprFunctionRows()[static_cast<size_t>(row)];
     const std::string_view noun = function.Is(ElementFunction::Copy) ? "parameter" : "tensor";

@@ -128,8 +128,8 @@ struct TruncNormalLaw {
 /// The same beside the mean: by the probability of what lies farther out, which is small, in doubles.
 template <class Number, class Float>
 struct TailNormalLaw {
-  /// `side` is 1 below the mean, -1 above it. Probabilities are from `from`, over a stretch of `width`; where nothing
-  /// is left of them, the value is `nearest`, the bound next to the mean.
+  /// `side` is 1 below the mean, -1 above it. Probabilities are from `from`, over an interval of length `width`; if
+  /// nothing is left of them, the value is `nearest`, the bound next to the mean.
   Number mean, std, side, from, width, nearest;
   Float low, high;
 

@@ -76,7 +76,7 @@ struct ParameterSpec {
   Dims shape;
   int64_t layer = -1;
   /// The dim that is cut among the ranks that share each matrix, or -1: every rank has the whole. A matrix cut along
-  /// dim 0 takes whole inputs and gives a stretch of the outputs; along dim 1, the other way round.
+  /// dim 0 takes whole inputs and gives a part of the outputs; along dim 1, the other way round.
   int64_t cut_dim = -1;
   Side side = Side::Before;
   /// What `recompute.save` calls the product with it; empty where it has no name for that.

@@ -25,7 +25,7 @@ enum class StreamClass : uint8_t { Compute, Axes, Host };
 enum class Meaning : uint8_t {
   /// What the op computes of its operands.
   Computed,
-  /// The op moves no bytes: it names those of its operand anew.
+  /// The op moves no bytes: it gives another name to those of its operand.
   Renamed,
   /// Those of its operand.
   Copied,
@@ -226,7 +226,7 @@ inline auto IsCollective(const Op& op) -> bool { return FactsOf(op).collective !
 /// Do peers read the operand of the op where it lies?
 auto PeersRead(const OpBody& body, const Plan& plan) -> bool;
 
-/// What an op reads and writes that moves bytes as they are, or names them anew.
+/// What an op reads and writes that moves bytes as they are, or gives them another name.
 struct Movement {
   ValueId from;
   ValueId to;

@@ -73,8 +73,8 @@ class VjpContext {
   virtual auto GradientOf(ValueId value) -> ValueId = 0;
   /// Does anything upstream of this operand want its gradient? (False for tokens, tables, frozen parameters.)
   virtual auto NeedsGradient(ValueId value) -> bool = 0;
-  /// A place for a contribution to the gradient of `value`: the value to write and, where contributions exist already,
-  /// the one to add to.
+  /// What a contribution to the gradient of `value` is written to: `value` and, if there are contributions already, the
+  /// value `onto` to add to.
   struct Target {
     ValueId value;
     ValueId onto;

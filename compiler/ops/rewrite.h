@@ -54,7 +54,7 @@ auto ReplaceWrites(OpBody& body, Function&& replace) -> void {
   VisitBody(body, [&](auto& concrete) { VisitFields(concrete, replacer); });
 }
 
-/// Drops values that no op and no sub-vector names and buffers that no value lies in; numbers the rest anew, in order.
+/// Drops values that no op and no sub-vector names and buffers that no value lies in; numbers the rest again, in order.
 auto RemoveUnused(Plan& plan) -> void;
 
 }  // namespace shardc

@@ -29,7 +29,7 @@ class Findings {
                      rule.name()));
   }
   auto Push(std::string finding) -> void {
-    // A loop is followed three times, a plan on two ranks: said once.
+    // The walk meets a finding once per iteration that it follows (3) and once per rank (2): one of them is kept.
     if (!full() && std::find(list_.begin(), list_.end(), finding) == list_.end()) {
       list_.push_back(std::move(finding));
     }
@@ -73,8 +73,8 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
     -> std::optional<std::pair<int64_t, int64_t>>;
 
 /// Walks the ops of a section as they run: `visit.Run(index, repeat, count)` for each; round a loop `visit.Enter()` and
-/// `visit.Exit()`, and for each pass over its body `visit.Begin(repeat_index)` and `visit.End(end_index)`. A loop runs
-/// its indices 0, 1 and the last: places are affine in the index, so what holds for these holds between. Run and End
+/// `visit.Exit()`, and for each iteration `visit.Begin(repeat_index)` and `visit.End(end_index)`. A loop runs
+/// its indices 0, 1 and the last: offsets are affine in the index, so what holds for these holds between. Run and End
 /// return false to stop. Requires: nesting is sound.
 template <class Visitor>
 auto WalkSection(const std::vector<Op>& ops, Visitor& visit) -> void {

@@ -1,9 +1,9 @@
 // Lives of bytes: what an op reads was written and not overwritten or released since; what it writes plainly held
 // nothing; what a section makes it releases; buffers that live at one time do not share bytes.
 //
-// The sections are run in the order in which state comes about, each from the state that those before leave behind:
-// constants, then init and restore, then data, then step, eval and save. They are followed on the first rank and, where
-// places differ by rank, on the last. That stands for all ranks: verify_offsets.cpp shows that two values share bytes
+// The sections are run in the order in which state comes about, each from the state that those before it left:
+// constants, then init and restore, then data, then step, eval and save. They are followed on the first rank and, if
+// offsets differ by rank, on the last. That stands for all ranks: verify_offsets.cpp shows that two values share bytes
 // on all ranks or on none; slices that differ by rank are made as wholes; and of a parameter that tp cuts unequally the
 // first rank has most.
 #include <algorithm>
@@ -103,7 +103,7 @@ class LivesVerifier {
     }
     return run;
   }
-  /// What is held behind a section that found `before`.
+  /// What is held after a section that found `before`.
   auto Follow(SectionKind section, const HeldState& before) -> HeldState {
     const bool runs = !plan_.section(section).ops.empty() && findings_.empty();
     return runs ? Run(section, before).Held() : before;

@@ -132,9 +132,9 @@ auto MemoryVerifier::CollectLoops() -> void {
 auto MemoryVerifier::ViewOffset(ValueId id) -> void {
   const Value& value = plan_.values[id];
   const Buffer& buffer = plan_.buffers[value.buffer];
-  // A place in a loop is the one of its first pass and so much more in each further one.
+  // In a loop an offset begins with that of the first iteration, and grows by the same in each further one.
   if (value.offset.step != 0 || value.offset.equals || (value.offset.clamp && value.offset.repeat != 0)) {
-    findings_.Add("offset-form"_rule, "value {} lies at {}; places are affine in rank and repeat index",
+    findings_.Add("offset-form"_rule, "value {} lies at {}; offsets are affine in rank and repeat index",
                   findings_.Name(id), ToText(value.offset));
     return;
   }
@@ -212,8 +212,8 @@ auto MemoryVerifier::PersistentOverlap() -> void {
     }
   }
   const int64_t apart = BytesBetweenBuffers(plan_);
-  const auto place = [&](BufferId id) { return std::pair{plan_.buffers[id].arena, plan_.buffers[id].offset}; };
-  std::sort(lasting.begin(), lasting.end(), [&](BufferId a, BufferId b) { return place(a) < place(b); });
+  const auto begin = [&](BufferId id) { return std::pair{plan_.buffers[id].arena, plan_.buffers[id].offset}; };
+  std::sort(lasting.begin(), lasting.end(), [&](BufferId a, BufferId b) { return begin(a) < begin(b); });
   for (size_t i = 1; i < lasting.size(); ++i) {
     const Buffer& before = plan_.buffers[lasting[i - 1]];
     const Buffer& after = plan_.buffers[lasting[i]];
@@ -225,7 +225,7 @@ auto MemoryVerifier::PersistentOverlap() -> void {
   }
 }
 
-/// Peers read the gathered arena too, and all_gather alone meets them before it writes.
+/// Peers read this arena; only all_gather has a barrier before its writes, so only it may write here.
 auto MemoryVerifier::GatheredWrites() -> void {
   if (std::none_of(plan_.buffers.begin(), plan_.buffers.end(),
                    [](const Buffer& buffer) { return buffer.arena == Arena::Gathered; })) {

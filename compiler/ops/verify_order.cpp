@@ -1,6 +1,6 @@
 // Order over streams: two ops that touch the same bytes, the same scalar or the checkpoint that is written, and do not
-// both only read, are ordered by their stream or by a chain of signals and waits. Life ends at such an order, not at a
-// place in the list.
+// both only read, are ordered by their stream or by a chain of signals and waits. A life ends for another op by such an
+// order, not because the release comes first in the list.
 //
 // Each op has a vector clock: the join of the clocks of the op before it on its stream and of the ops whose signals it
 // waits for. Per byte range the last writer and the last reader of each stream are kept; the next op to touch the range

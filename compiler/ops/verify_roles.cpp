@@ -91,9 +91,9 @@ class RoleVerifier {
     ExpectType(id, of, "the gradient of", DType::F32);
     const Value& value = plan_.values[id];
     const auto lies_in = [&](ValueId whole) {
-      RankExpr place = plan_.values[whole].offset;
-      place.base += HomeOf(of).begin * SizeOf(DType::F32);
-      return plan_.values[whole].buffer == value.buffer && place == value.offset;
+      RankExpr offset = plan_.values[whole].offset;
+      offset.base += HomeOf(of).begin * SizeOf(DType::F32);
+      return plan_.values[whole].buffer == value.buffer && offset == value.offset;
     };
     if (is_sharded_ && std::ranges::none_of(wholes_[static_cast<size_t>(HomeOf(of).sub_vector.index)], lies_in)) {
       findings_.Add("value-role"_rule, "{} is the gradient of {}, and lies elsewhere than in its segment", Name(id),

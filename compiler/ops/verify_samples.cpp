@@ -1,5 +1,5 @@
 // Samples: over one step the ranks and microbatches read each sample of the step exactly once, those along tp the same
-// ones, and the next step goes on with the next samples; an evaluation reads its set of samples once.
+// ones, and the next step takes the next samples; an evaluation reads its set of samples once.
 //
 // A load begins at base + factor * coordinate of the rank + factor * index of the pass + factor * step, and reads B
 // samples. Sorted by their factors, the coordinates and the index are digits of a number: if the least factor is B and
@@ -237,17 +237,17 @@ class SampleVerifier {
   static auto Reads(const Value& view, const Value& loaded, int64_t microbatches, std::optional<int64_t> passes)
       -> bool {
     const int64_t bytes = loaded.bytes().value;
-    const int64_t place = view.offset.base - loaded.offset.base;
+    const int64_t begin = view.offset.base - loaded.offset.base;
     const bool is_plain = view.offset.axis == loaded.offset.axis && view.offset.clamp == loaded.offset.clamp &&
                           view.offset.equals == loaded.offset.equals;
     if (microbatches == 1) {
       return is_plain && (view.offset.repeat == 0 || passes.value_or(1) == 1);
     }
     if (passes) {
-      return is_plain && *passes == microbatches && view.offset.repeat == loaded.offset.repeat && place >= 0 &&
-             place + view.bytes().value <= bytes;
+      return is_plain && *passes == microbatches && view.offset.repeat == loaded.offset.repeat && begin >= 0 &&
+             begin + view.bytes().value <= bytes;
     }
-    return is_plain && loaded.offset.repeat == bytes && place == 0 && view.bytes().value == bytes * microbatches;
+    return is_plain && loaded.offset.repeat == bytes && begin == 0 && view.bytes().value == bytes * microbatches;
   }
 
   const Plan& plan_;

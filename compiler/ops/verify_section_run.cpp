@@ -1,7 +1,7 @@
 // Within a section, per buffer, bytes hold something or nothing. Many values are views of one buffer, so bytes decide,
 // never ids. A value that an in-place op overwrote is dead: its name, and every other name of those bytes that was in
-// use before. A loop's body leaves behind what it found, host data apart. After `allocate`, the living buffers of each
-// arena are kept by offset, and a new one is compared with its neighbours.
+// use before. At its end, a loop's body leaves what it found, host data apart. After `allocate`, the living buffers of
+// each arena are kept by offset, and a new one is compared with its neighbours.
 #include "compiler/ops/verify_section_run.h"
 
 #include <algorithm>

@@ -168,7 +168,7 @@ class SectionRun {
   int64_t apart_;
   /// Per open loop: what each touched buffer held when its body began.
   std::vector<Journal> journals_;
-  /// The value that was last written at each place of what is read as a view: buffer and first byte.
+  /// The value that was last written in buffers that are read as views: by buffer and first byte.
   std::map<std::pair<BufferId, int64_t>, ValueId> last_written_;
   std::vector<size_t> begins_;
   /// Living buffers of the arenas that end with the section, by offset.

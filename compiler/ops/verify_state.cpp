@@ -23,7 +23,7 @@ class StateVerifier {
   auto Segments() -> void;
   auto Init() -> void;
   auto Step() -> void;
-  /// Asks that each copy in the compute type is made once in `section`, behind the last write of what it copies.
+  /// Asks that each copy in the compute type is made once in `section`, after the last write of what it copies.
   auto Copies(SectionKind section) -> void;
 
  private:
@@ -42,8 +42,8 @@ class StateVerifier {
       function(i, ops[i], loops.in_loop());
     }
   }
-  /// The one op, of these all_reduces of the step, that touches a gradient's slice; behind op `reduced`, outside of
-  /// loops, over these axes and all of the slice. None where there is no such op, or another beside it.
+  /// The one op, of these all_reduces of the step, that touches a gradient's slice: after op `reduced`, outside of
+  /// loops, over these axes and all of the slice. None if there is no such op, or more than one.
   auto SummedOnce(const std::vector<std::pair<size_t, bool>>& all_reduces, size_t reduced, AxisSet axes,
                   const Value& gradient) const -> std::optional<size_t> {
     const int64_t begin = gradient.offset.base;

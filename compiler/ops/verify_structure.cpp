@@ -209,7 +209,7 @@ auto StructureVerifier::SeedTensors() -> void {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const SeedTensor& tensor = tensors[i];
     if (i > 0 && tensor.name <= tensors[i - 1].name) {
-      findings_.Add("seed-order"_rule, "tensor {} of the seed stands behind {}", tensor.name, tensors[i - 1].name);
+      findings_.Add("seed-order"_rule, "tensor {} of the seed comes after {}", tensor.name, tensors[i - 1].name);
     }
     double elements = 1;
     for (const int64_t dim : tensor.shape) {

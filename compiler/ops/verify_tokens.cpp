@@ -1,6 +1,6 @@
 // Token ids are the one kind of data that becomes an address: what takes them as row numbers has a row for each id that
-// the loader lets through, and reads nothing but what the loader wrote. Ops on a stretch of the vocabulary name the
-// axes that it is cut over.
+// the loader lets through, and reads nothing but what the loader wrote. Ops on a rank's range of the vocabulary name
+// the axes that it is cut over.
 #include <optional>
 
 #include "compiler/ops/verify_internal.h"
@@ -9,7 +9,7 @@ namespace shardc {
 
 namespace {
 
-/// A matrix whose rows or columns are the vocabulary, or a rank's stretch of it.
+/// A matrix whose rows or columns are the vocabulary, or a rank's range of it.
 struct VocabUse {
   const VocabularyFact* fact;
   ValueId matrix;

@@ -1,6 +1,6 @@
 // The run as the trigger table tells it: every section with ops begins at its proper time and at no other, and each
-// step counts itself, so that the run goes on and ends, or is halted. Nothing in the runtime makes up for a row that is
-// not there.
+// step counts itself, so that the run continues and ends, or is halted. Nothing in the runtime makes up for a row that
+// is missing.
 #include <algorithm>
 #include <array>
 

@@ -27,9 +27,9 @@ struct UnitChoice {
 ///   1. what a table [[shard.unit]] matches forms a unit of its own; the rest follow the preset of `shard.units`:
 ///      block       each block; the parameters outside the blocks before them, and after, by where they are read;
 ///                  or all of these as one unit, if one is read on both sides (a tied embedding)
-///      torchtitan  the same, but what lies behind the blocks is never given back: backward begins with it
-///      blocks:K    the same as block, but K consecutive blocks a unit
-///      size:N      parameters in their order, as many a unit as fit N bytes of the compute type
+///      torchtitan  the same, but what comes after the blocks is never given back: backward begins with it
+///      blocks:K    the same as block, but K consecutive blocks per unit
+///      size:N      parameters in their order, as many per unit as fit N bytes of the compute type
 ///   2. `shard.reshard_after_forward` decides for each unit, for several blocks by the last of them
 ///   3. [[shard.override]] decides for the units that it names
 ///   4. `precision.compute`, `master` and `reduce` hold for each unit, but for those that [[precision.override]] names

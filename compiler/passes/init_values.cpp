@@ -59,7 +59,7 @@ auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& l
   }
 }
 
-/// Gives each parameter without a rule the scheme's; its rules go behind those in `rules`.
+/// Gives each parameter without a rule the scheme's; its rules go after those in `rules`.
 auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const std::vector<ParameterSpec>& specs,
                  std::vector<size_t>& chosen, std::vector<Rule>& rules, Diagnostics& diags) -> void {
   bool is_used = false;

@@ -25,7 +25,7 @@ class GradientCarrier : public IgnoreFields {
     VisitBody(op.body, [&](auto& body) { VisitFields(body, *this); });
   }
   auto EmitCarries(Emitter& emitter) const -> void {
-    for (const auto& [place, ends] : ends_) {
+    for (const auto& [begin, ends] : ends_) {
       emitter.Emit(op::Carry{.last = ends.last, .first = ends.first});
     }
   }
@@ -52,7 +52,7 @@ class GradientCarrier : public IgnoreFields {
 
   Emitter& names_;
   const std::unordered_set<BufferId>& vectors_;
-  /// Of the contributions to the gradient at each place, in a microbatch.
+  /// Of the contributions to each gradient, by buffer and offset, in a microbatch.
   std::map<std::pair<BufferId, int64_t>, Ends> ends_;
 };
 

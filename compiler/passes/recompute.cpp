@@ -3,12 +3,12 @@
 // Needs: forward and backward ops in `step`, tagged with their block. Gives: where the policy says so, a block whose
 // inner activations, but for those that the policy saves, are read by recomputed copies only.
 //   1. of the values that a block's forward writes, keep those that other blocks read, which is the block's result, and
-//      those saved. What forward writes over the bytes of a saved value is kept in its place: that is what is left
+//      those saved. If forward writes over the bytes of a saved value, the result is kept instead: the bytes hold that
 //   2. the rest that backward reads, and what it takes to compute them from what is kept, is emitted again, in forward
 //      order and with buffers of its own, before the first backward op of the block
 //   3. backward ops read the copies
 //   4. where the policy stands for another program's memory, what is saved stays until the block's backward, read or
-//      not: sums that would overwrite it get bytes of their own, and it is released behind the recomputed ops
+//      not: sums that would overwrite it get bytes of their own, and it is released after the recomputed ops
 #include <algorithm>
 #include <map>
 #include <set>

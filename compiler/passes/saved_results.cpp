@@ -53,7 +53,7 @@ auto SavedResults(const Plan& plan, const std::vector<ParameterSpec>& specs, con
   if (!KeepsResults(*recompute.policy)) {
     return saved;
   }
-  // Where partial sums are made whole behind a product, the result is what they are made to.
+  // If partial sums are made whole after a product, the result of the product is the whole sum.
   std::unordered_map<ValueId, ValueId> whole_of;
   for (const Op* op : block) {
     if (FactsOf(*op).collective == CollectiveKind::ReduceScatter) {

@@ -5,13 +5,13 @@
 //   1. make the units, and the slices of parameters and moments that each rank owns
 //   2. in `step` and `eval`, gather a unit before its first use; in `step` gather it again before its first use in
 //      backward, if it is resharded after forward: from all of dp, or from the ranks of dp_inner, if there are groups
-//      of these. Then each rank keeps its part of the group's, by a copy behind the last use in forward. With one rank
+//      of these. Then each rank keeps its part of the group's, by a copy after the last use in forward. With one rank
 //      on the axis the slice is the whole: views, no gather
-//   3. move the gradients into one vector a unit, clear its padding, and reduce-scatter it behind its last write
+//   3. move the gradients into one vector per unit, clear its padding, and reduce-scatter it after its last write
 //   4. with more than one microbatch, loop over them (microbatch_loop.cpp)
 //   5. sum the slices over the ranks that hold the same (sum_over_replicas.cpp)
 //
-// Where buffers end is not said here: schedule releases each behind its last use.
+// Where buffers end is not said here: schedule releases each after its last use.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -88,11 +88,11 @@ class Sharder {
   /// the slice itself, where it is the whole.
   auto Gather(SubVectorId id, std::optional<ValueId> kept, std::vector<Op>& ops, const Op& before) -> ValueId;
   /// This rank's part, among the ranks of dp_inner, of a vector that was gathered for forward: by an op put into `ops`,
-  /// for behind `last_use`.
+  /// to run after `last_use`.
   auto Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector<Op>& ops) -> ValueId;
 
   Plan& plan_;
-  /// Whole gradients are summed over the microbatches, and reduced behind their loop.
+  /// Whole gradients are summed over the microbatches, and reduced after their loop.
   bool reduces_last_;
   Origin units_origin_;
   Origin kept_origin_;
@@ -181,9 +181,9 @@ auto Sharder::Keep(SubVectorId id, ValueId full, const Op& last_use, std::vector
   emitter.set_phase(last_use.phase);
   emitter.set_layer(last_use.layer);
   emitter.set_origin(kept_origin_);
-  RankExpr place;
-  place.axis[static_cast<size_t>(Axis::DpInner)] = NumElements(type.shape) * SizeOf(type.dtype);
-  const ValueId part = emitter.View(plan_.values[full].buffer, place, type, name + ".part");
+  RankExpr offset;
+  offset.axis[static_cast<size_t>(Axis::DpInner)] = NumElements(type.shape) * SizeOf(type.dtype);
+  const ValueId part = emitter.View(plan_.values[full].buffer, offset, type, name + ".part");
   const ValueId kept = emitter.New(type, Category::Gathered, name + ".kept");
   for (const ValueId value : {part, kept}) {
     SetPlacement(AxisSet::Of(Axis::DpInner), Placement::Shard(0), plan_.values[value].placement);
@@ -204,7 +204,7 @@ auto Sharder::GatherParameters(Section& section) -> void {
   };
   std::unordered_map<SubVectorId, Gathered> gathered;
   std::vector<Op> ops;
-  // Copies of what is kept until backward, by the index of the op that they go behind.
+  // Copies of what is kept until backward, by the index of the op that they go after.
   std::map<size_t, std::vector<Op>> copies;
   const std::array groups{GatherGroups(section, false), GatherGroups(section, true)};
   for (Op& op : section.ops) {

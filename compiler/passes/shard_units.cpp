@@ -26,16 +26,16 @@ auto MakeUnits(Plan& plan, const std::vector<UnitChoice>& choices) -> std::vecto
     const Parameter& parameter = plan.parameters[id];
     const AxisSet cut = CutAxes(parameter, plan.mesh);
     const std::tuple key{units.at(id), parameter.trainable, cut.bits};
-    const auto [place, fresh] = sub_vectors.try_emplace(key);
+    const auto [found, fresh] = sub_vectors.try_emplace(key);
     if (fresh) {
       SubVector sub_vector;
       sub_vector.unit = units.at(id);
       sub_vector.compute = computes.at(units.at(id));
       sub_vector.trainable = parameter.trainable;
       sub_vector.cut = cut;
-      place->second = plan.sub_vectors.Add(std::move(sub_vector));
+      found->second = plan.sub_vectors.Add(std::move(sub_vector));
     }
-    const SubVectorId home = place->second;
+    const SubVectorId home = found->second;
     SubVector& sub_vector = plan.sub_vectors[home];
     const int64_t begin = RoundUp(sub_vector.length, SubVectorAlignment);
     sub_vector.length = begin + NumElements(LocalShape(parameter, plan.mesh));

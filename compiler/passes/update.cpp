@@ -1,12 +1,10 @@
 // The end of a step: norm, clipping, agreement, optimizer, metrics.
 //
-// Needs: gradient slices in `step`. Gives: every trainable sub-vector updated once a step, on all ranks or on none.
-//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. What
-//   each
-//      rank of tp has is added behind the sum over tp: it counts once
+// Needs: gradient slices in `step`. Gives: every trainable sub-vector updated once per step, on all ranks or on none.
+//   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. Vectors
+//      that every rank along tp holds whole are added after the sum over tp, so each parameter counts once
 //   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed; either that
-//   halts
-//      the run, or updates that are left out one after another are counted, and too many halt it
+//      halts the run, or updates that are left out one after another are counted, and too many halt it
 //   3. clip factor, then AdamW on every sub-vector unless something was not finite
 //   4. count the step, and the update if it was made
 #include "compiler/ops/emitter.h"

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// By character: 2 where a bare word may begin with it, 1 where it may go on with it.
+/// By character: 2 if a bare word may begin with it, 1 if a bare word may only contain it.
 static constexpr auto BareCharacters = [] {
   std::array<uint8_t, 256> table{};
   for (const char c : std::string_view(".-+/*#")) {

@@ -48,7 +48,8 @@ auto LineParser::TakeView(BufferId& buffer, RankExpr& offset) -> bool {
   const std::string_view text = word->text;
   const size_t bracket = text.rfind('[');
   if (bracket == std::string_view::npos || !text.ends_with(']')) {
-    return Reject(word->column, "`{}` stands where a place such as $logits[1024] belongs", Shortened(text));
+    return Reject(word->column, "`{}` stands where a buffer and an offset belong, such as $logits[1024]",
+                  Shortened(text));
   }
   const Word of_buffer{.text = {}, .key_length = 0, .quoted = false, .column = word->column};
   const Word of_offset{
@@ -136,8 +137,8 @@ auto LineParser::TakeOrigin(Origin& origin, PassKind* made_by) -> void {
     const size_t comma = made_by == nullptr ? std::string_view::npos : comment.rfind(", ");
     pass_text = comma == std::string_view::npos ? std::string_view{} : comment.substr(comma + 2);
     LineReader words(comment.substr(0, comma));
-    const auto place = words.TakeWord();
-    const std::string_view text = place ? place->text : std::string_view{};
+    const auto origin = words.TakeWord();
+    const std::string_view text = origin ? origin->text : std::string_view{};
     if (text != "recipe" && !(text.starts_with("recipe:") && fields_.Read(text.substr(7), read.line).empty())) {
       return;
     }

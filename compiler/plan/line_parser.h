@@ -47,7 +47,7 @@ class LineParser {
   }
   auto error() const -> const std::optional<Error>& { return error_; }
   auto AtEnd() -> bool { return line_.AtEnd(); }
-  /// The place of the next word.
+  /// The column of the next word.
   auto column() -> int {
     static_cast<void>(line_.AtEnd());
     return line_.column();
@@ -72,10 +72,10 @@ class LineParser {
   auto TakePlacement(Placements& placement) -> bool;
   /// `dp:2,tp:4` or `1`, in `word`'s value.
   auto ReadMesh(const Word& word, Mesh& mesh) -> bool;
-  /// The rest of the line as fields; `{` behind them where `opens` is set.
+  /// The rest of the line as fields; `{` after them if `opens` is set.
   auto TakeFields(LineFields& fields, bool opens) -> bool;
   auto ExpectAllUsed(const LineFields& fields) -> bool;
-  auto ExpectEnd() -> bool { return AtEnd() || Reject(column(), "nothing belongs behind what stands here"); }
+  auto ExpectEnd() -> bool { return AtEnd() || Reject(column(), "nothing more belongs on this line"); }
   /// Reads the comment `recipe:21 key, pass`. One of another form is for people and says nothing.
   auto TakeOrigin(Origin& origin, PassKind* made_by) -> void;
 

@@ -191,7 +191,7 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
 }
 
 auto Parser::ParseTableLine(std::string_view word) -> bool {
-  // A line that is rejected leaves its row behind: the plan is thrown away with the first fault.
+  // The row of a line that is rejected stays in the table: the plan is thrown away with the first fault.
   if (word == "head") {
     TargetHead head;
     const bool read = in_.TakeNewName<HeadId>(head.name) && in_.TakeItem(head);

@@ -212,8 +212,8 @@ struct DataSource {
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
 };
 
-/// What a term of the loss is predicted from: ids in files of their own, aligned with the tokens. At a place without a
-/// target stands the format's greatest number.
+/// What a term of the loss is predicted from: ids in files of their own, aligned with the tokens. A position without
+/// a target has the format's greatest number.
 struct TargetHead {
   std::string name;
   int64_t vocab = 0;

@@ -8,8 +8,8 @@
 
 namespace shardc {
 
-/// On each side of every buffer. A multiple of the alignment of buffers, so that offsets stay aligned; the zone behind
-/// a buffer goes on to the next multiple.
+/// On each side of every buffer. A multiple of the alignment of buffers, so that offsets stay aligned; the zone after
+/// a buffer reaches to the next multiple.
 constexpr int64_t RedZoneBytes = 256;
 
 /// What each side of a buffer of this plan has.

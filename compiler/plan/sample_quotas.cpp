@@ -43,13 +43,13 @@ auto SampleQuotas::Next() -> Status {
 
 auto SampleQuotas::SharesAt(int64_t step) -> ErrorOr<const std::vector<int64_t>*> {
   const int64_t at = std::min(step, shares_.last_change());
-  const auto place = static_cast<size_t>(at % NumRecentSteps);
-  if (recent_steps_[place] != at) {
-    recent_steps_[place] = -1;
-    RETURN_IF_ERROR(shares_.At(at, recent_[place]));
-    recent_steps_[place] = at;
+  const auto slot = static_cast<size_t>(at % NumRecentSteps);
+  if (recent_steps_[slot] != at) {
+    recent_steps_[slot] = -1;
+    RETURN_IF_ERROR(shares_.At(at, recent_[slot]));
+    recent_steps_[slot] = at;
   }
-  return &recent_[place];
+  return &recent_[slot];
 }
 
 auto SampleQuotas::Take(size_t source) -> void {
@@ -92,7 +92,7 @@ auto SampleQuotas::TakeDueSoonest(int64_t open) -> Status {
   for (const size_t s : waiting_) {
     to_go_[s] = SampleUnit - behind_[s];
   }
-  // While shares change, step by step. The stretches that are looked at until a source's sample is due do not overlap,
+  // While shares change, step by step. The steps that are looked at until a source's sample is due do not overlap,
   // as its next sample may be taken from there on only.
   int64_t step = step_ + 1;
   for (; open > 0 && step < shares_.last_change(); ++step) {

@@ -1,14 +1,14 @@
 // How many samples of a step come from which source: whole numbers by rule, not draws, so that they are the same on
 // every mesh and after every restart.
 //
-// The target of a source behind step t is the sum of its shares (sample_shares.h) in steps 0 ... t. Its sample j, from
-// 1, may be taken from the first step on behind which the target is above j - 1, and is due at the first behind which
-// it is j or more. At each step
+// The target of a source after step t is the sum of its shares (sample_shares.h) in steps 0 ... t. Its sample j (from
+// 1) is released at the first step after which the target exceeds j - 1, and due at the first step after which the
+// target reaches j. At each step
 // 1. all samples are taken that are due by then;
-// 2. of those that may be taken, the ones that are due soonest fill the step; of two that are due at one step, that of
-//    the source which is further behind its target, then that of the source which is named first.
+// 2. of those that are released, the ones that are due soonest fill the step; of two that are due at one step, that of
+//    the source which is further below its target, then that of the source which is named first.
 //
-// Counts of a step are 0 or more and sum to samples_per_step, and behind each step what was taken from a source differs
+// Counts of a step are 0 or more and sum to samples_per_step, and after each step what was taken from a source differs
 // from its target by less than one sample, on either side. For the targets themselves are a way to take a part of each
 // sample in the steps from its first to its due one, such that every step is full. Where there is such a way, there is
 // one that takes samples whole, and taking what is due soonest finds it: they are unit jobs with release times and
@@ -38,7 +38,7 @@ class SampleQuotas {
   auto counts() const -> const std::vector<int64_t>& { return counts_; }
   auto taken() const -> const std::vector<int64_t>& { return taken_; }
 
-  /// Goes on to the next step.
+  /// Moves to the next step.
   /// Errors: those of SampleShares::At, of this step or of one that was looked at to see what is due soonest.
   /// Cost: over a run each step is looked at once for itself, and at most once more for each source.
   auto Next() -> Status;

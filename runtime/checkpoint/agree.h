@@ -1,5 +1,5 @@
-// Agreement of all ranks on whether a step succeeded: what one rank alone knows, all are told, so that none goes on or
-// waits while another has given up.
+// Agreement of all ranks on whether a step succeeded: what one rank alone knows, all are told, so that none continues
+// or waits while another has given up.
 #pragma once
 
 #include "compiler/base/error_or.h"

@@ -49,7 +49,7 @@ class CheckpointWriter {
   /// The seed that the run began from, as its checkpoint says. Before the first save.
   auto set_seed(ManifestSeed seed) -> void { options_.seed = std::move(seed); }
 
-  /// Saves go on for as long as this lease is still its owner's. For rank 0; it outlives the writer.
+  /// Saves continue for as long as this lease is still its owner's. For rank 0; it outlives the writer.
   auto UseLease(const Lease* lease) -> void { lease_ = lease; }
 
   /// Whether the manifest will be small enough to be read again. The same for all saves, so that a run can ask before

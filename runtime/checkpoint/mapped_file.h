@@ -1,4 +1,4 @@
-// A file in memory, all of it, for reading at any place. If somebody cuts the file short meanwhile, the kernel sends
+// A file in memory, all of it, for reading at any offset. If somebody cuts the file short meanwhile, the kernel sends
 // SIGBUS to who reads what is gone. A handler puts zeros there instead and marks the file, so that the reader comes to
 // its end; what was read counts only if Check succeeds after it.
 #pragma once

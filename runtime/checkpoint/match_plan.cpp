@@ -172,7 +172,7 @@ class TypeChanges {
   std::map<std::pair<DType, DType>, Change> changes_;
 };
 
-/// A run goes on with what it began from; which seed the recipe names now must be that one, or none.
+/// A run keeps what it began from; which seed the recipe names now must be that one, or none.
 auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
   const ManifestSeed& there = manifest.seed;
   // Where no recipe was recorded, nor was a seed.

@@ -39,7 +39,7 @@ auto SafetensorsTypeOf(DType dtype) -> std::string_view;
 constexpr int64_t MaxSafetensorsHeaderBytes = 100'000'000;
 
 /// Reads and checks the header of an open file: length within the file and the limit, begins with '{', depth,
-/// duplicates, known dtypes, shape times element size equal to the bytes, stretches one after another without hole or
+/// duplicates, known dtypes, shape times element size equal to the bytes, tensors one after another without hole or
 /// overlap up to the end of the file. Errors: ExitCode::Checkpoint, naming file and tensor. Cost: linear but for the
 /// sort by offset.
 auto ReadSafetensorsHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader>;

@@ -70,7 +70,7 @@ struct HostGroup::Patience {
   Clock::time_point looked = began;
   Clock::duration waited{};
   bool warned = false;
-  /// By place in the group: position at the last look, and since when.
+  /// By index in the group: position at the last look, and since when.
   std::vector<uint64_t> positions;
   std::vector<Clock::time_point> since;
 };
@@ -333,7 +333,7 @@ auto HostGroup::Wait(const Group& group, int64_t rank, uint32_t generation, cons
     if (is_open()) {
       break;
     }
-    // A peer that looks missing may have opened the barrier meanwhile and gone on.
+    // A peer that looks missing may have opened the barrier meanwhile and continued.
     if (auto status = Inspect(group, rank, generation, options, patience); !status && !is_open()) {
       return status;
     }

@@ -20,7 +20,7 @@ auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std
       "  learning rate {} in this step; newest good checkpoint of this run: {}\n"
       "  lower `optimizer.lr`, set a small `optimizer.clip_norm`{}; then run again, which {}",
       Number(ScalarRole::Lr), newest.empty() ? "none yet" : newest, skip,
-      newest.empty() ? "begins from scratch" : "goes on from that checkpoint");
+      newest.empty() ? "begins from scratch" : "continues from that checkpoint");
 }
 
 auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<std::string> {

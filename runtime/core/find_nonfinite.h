@@ -3,8 +3,8 @@
 // Called after a step that control found not finite; nothing was updated, so that the step can be run once more:
 //   1. the state: the first tensor that is not finite, by parameter and role
 //   2. else the step's ops, in the order of the list, without those that change state or count. After each op its
-//      results are looked at. All ranks run all ops, so that their collectives pair; the least place over the ranks is
-//      where it began. An op of the forward comes before all others: what it made is the cause of what follows
+//      results are looked at. All ranks run all ops, so that their collectives pair; the first such result over all
+//      ranks is where it began. An op of the forward comes before all others: what it made is the cause of what follows
 // An op with a result that is not finite had finite operands if it is the first: they are the state, or results before.
 #pragma once
 

@@ -32,7 +32,7 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
     return Fail(
         ExitCode::Checkpoint,
         "there is no checkpoint of run {} in {}, and {} of the lines of {} do not read, so that nobody can tell "
-        "whether one was saved; to go on with the run, set `checkpoint.dir` to where its checkpoints are; to begin "
+        "whether one was saved; to continue the run, set `checkpoint.dir` to where its checkpoints are; to begin "
         "from scratch, move that file away",
         run_id, Absolute(checkpoint_dir_), saves->num_unreadable, record);
   }
@@ -44,7 +44,7 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
     const std::string there = std::filesystem::path(last->path).parent_path().string();
     return Fail(
         ExitCode::Checkpoint,
-        "there is no checkpoint of run {} in {}, though step {} of it was saved to {} ({}); to go on with the run, "
+        "there is no checkpoint of run {} in {}, though step {} of it was saved to {} ({}); to continue the run, "
         "{}set `checkpoint.dir` to {}; to begin from scratch, set another `start.run_id`",
         run_id, dir, last->step, last->path, record, there == dir ? "put it back, or " : "",
         there == dir ? "the folder where it lies now" : fmt::format("{}, or where it lies now", there));
@@ -52,8 +52,7 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
   if (last && found->step < last->step) {
     return fmt::format(
         "warning: step {} of run {} is on record in {}, and the newest checkpoint that was found is of step {}: the "
-        "run "
-        "goes on from that one",
+        "run continues from that one",
         last->step, run_id, last->path, found->step);
   }
   return std::string();

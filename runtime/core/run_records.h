@@ -1,5 +1,5 @@
-// What rank 0 puts on record of a run while it goes on: what it began from, its curve, its saves. All of it goes into
-// the run directory that the launch holds open; where that directory is gone, the next of these ends the run.
+// What rank 0 puts on record while a run continues: what it began from, its curve, its saves. All of it goes into
+// the run directory that the launch holds open; if that directory is gone, the next record ends the run.
 #pragma once
 
 #include <memory>

@@ -147,7 +147,7 @@ auto RankRunner::CompareCopies() -> Status {
     return compared;
   }
   const std::string& newest = NewestCheckpoint();
-  return Fail(ExitCode::InternalFault, "after step {}: {}; nothing is saved of it, and the run goes on from {}",
+  return Fail(ExitCode::InternalFault, "after step {}: {}; nothing is saved of it, and the run continues from {}",
               CompletedSteps(), compared.error().message,
               newest.empty() ? "its beginning, as it has no checkpoint" : newest);
 }

@@ -61,7 +61,7 @@ class RankRunner {
   auto Fire(TriggerKind kind) -> Status;
   auto FireEvery() -> Status;
   /// Once for a number of completed steps: do ranks that hold the same parameters and moments hold the same bits?
-  /// Errors: as CompareReplicas, with the step and what the run can go on from.
+  /// Errors: as CompareReplicas, with the step and what the run can continue from.
   auto CompareCopies() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;

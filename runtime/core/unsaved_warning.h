@@ -13,8 +13,8 @@ namespace shardc {
 /// manifest are not counted.
 auto SavedBytes(const Plan& plan) -> Bytes;
 
-/// The warning of a run that has gone on for `since` and saves at its end, or when it is stopped, and at no time
-/// before. None where the plan has saves on the way.
+/// The warning of a run that has taken `since` and saves at its end or when it is stopped, and at no time before. None
+/// if the plan has saves on the way.
 auto UnsavedWarning(const Plan& plan, Seconds since) -> std::optional<std::string>;
 
 }  // namespace shardc

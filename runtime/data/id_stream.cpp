@@ -156,8 +156,8 @@ auto IdStream::Read(int64_t begin, int64_t count, int32_t* ids) -> Status {
   return Success{};
 }
 
-/// The place of the first id at or above `vocab`, or -1. `none`: 1 where the greatest number is no id but says that
-/// there is none, which becomes -1; else 0.
+/// The index of the first id at or above `vocab`, or -1. `none`: 1 if the greatest number is no id but says that there
+/// is none, which becomes -1; else 0.
 template <class T>
 static auto Widen(const std::vector<uint8_t>& raw, int64_t count, int64_t vocab, T none, int32_t* ids) -> int64_t {
   const auto number = [&](int64_t i) {

@@ -2,10 +2,11 @@
 //
 // How many samples of a step come from which source is a matter of quotas (compiler/plan/sample_quotas.h). Which slots
 // of the step they take:
-// - order "shuffled": by a keyed permutation of the slots (shuffle.h), anew each step, so that ranks and microbatches
+// - order "shuffled": by a keyed permutation of the slots (shuffle.h), another one in each step, so that ranks and
+// microbatches
 //   each have a mixture.
 // - order "sequential": spread evenly, each source's in its order: sample a of n, from 0, at (2a + 1) / (2n) of the
-//   step; of two at one place, that of the source which is named first.
+//   step; of two at one point, that of the source which is named first.
 // Samples of a source are numbered over the whole run, without gaps.
 #pragma once
 

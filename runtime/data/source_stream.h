@@ -1,7 +1,7 @@
 // The tokens of one source cut into samples of seq + 1 ids.
 //
 // Sample i of a split is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens are the eval split, the rest
-// the train split. A shuffled train split is permuted anew each epoch by a keyed permutation that needs no memory
+// the train split. A shuffled train split is permuted in each epoch by another keyed permutation, which needs no memory
 // (shuffle.h); that of a source with a name by a seed of its own.
 #pragma once
 

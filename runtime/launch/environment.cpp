@@ -7,7 +7,7 @@ namespace shardc {
 
 namespace {
 
-/// A launcher, by the variable that holds its number of processes and the one that holds this process's place.
+/// A launcher, by the variable that holds its number of processes and the one that holds this process's rank.
 struct OtherLauncher {
   const char* name;
   const char* size;

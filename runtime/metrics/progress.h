@@ -1,5 +1,5 @@
-// What a person sees while a run goes on: one line that rewrites itself on a terminal, a plain line every `log_every`
-// steps elsewhere. On stderr; rank 0 only.
+// What a person sees of a run while it continues: one line that rewrites itself on a terminal, a plain line every
+// `log_every` steps elsewhere. On stderr; rank 0 only.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ auto RunDirectory::CheckThere() const -> Status {
   }
   return Fail(
       ExitCode::Environment,
-      "the run directory {} is gone: it was removed or renamed while the run went on, so that nothing can be put "
+      "the run directory {} is gone: it was removed or renamed while the run continued, so that nothing can be put "
       "on record or saved there any more",
       path());
 }

@@ -1,6 +1,6 @@
 // The run directory of a launch, held open: what is put into it goes into this very directory, and never through a
 // link. Whether it still lies under its name can be asked at any time, since a run whose records nobody can find must
-// not go on.
+// not continue.
 #pragma once
 
 #include <string>

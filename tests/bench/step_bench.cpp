@@ -57,7 +57,7 @@ auto PlanOf(const std::string& folder, int64_t layers, int64_t hidden, int64_t f
   return *std::move(plan);
 }
 
-/// Begins a run of the plan, ranks as threads, and has each go on with `steps`.
+/// Begins a run of the plan, ranks as threads, and has each continue with `steps`.
 auto OnRanks(const Plan& plan, const std::string& folder, const std::function<Status(RankRunner&, int64_t rank)>& steps)
     -> void {
   LaunchOptions options;

@@ -88,7 +88,7 @@ TEST_P(FailedCall, LeavesAWholeCheckpointAndRanksAgree) {
     } else if (statuses[0].error().message.find("durability is unknown") == std::string::npos) {
       EXPECT_EQ(step, 1) << statuses[0].error().message;
     }
-    // And the run can go on.
+    // And the run can continue.
     const Status next = SaveSmall(world.plan(), 3);
     EXPECT_TRUE(next.ok()) << next.error().message;
     EXPECT_EQ(world.Restart(), 3);
@@ -147,7 +147,7 @@ TEST_P(KilledAtCall, LeavesAWholeCheckpoint) {
     }
   }
   EXPECT_GE(num_killed, rank == 0 ? 25 : 6);
-  // Some kills fall behind the commit: as rank 0 removes the old checkpoint, as the ranks close their directories.
+  // Some kills come after the commit: as rank 0 removes the old checkpoint, as the ranks close their directories.
   EXPECT_GT(num_committed, 0);
   EXPECT_LT(num_committed, num_killed);
 }

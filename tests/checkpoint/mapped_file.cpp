@@ -28,7 +28,7 @@ constexpr int64_t FileBytes5 = 5 * 4096 + 100;
 class MappedFileTest : public testing::Test {
  protected:
   MappedFileTest() { WriteText(path_, std::string(FileBytes5, 'x')); }
-  /// Maps it anew.
+  /// Maps it again.
   auto Map() -> MappedFile& {
     mapped_.reset();
     const auto directory = OpenDirectory(PosixFs(), folder_.path());

@@ -53,7 +53,7 @@ auto SaveOwned(const Plan& plan, int64_t step, const Lease* lease, Fs& fs = Posi
 auto ContentsOf(const std::string& folder) -> std::map<std::string, std::string> {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    // The count in the lease goes on.
+    // The count in the lease continues.
     if (entry.is_regular_file() && entry.path().filename() != "lease.json") {
       contents[entry.path().string()] = ReadText(entry.path().string());
     }
@@ -113,7 +113,7 @@ TEST(Owner, OneThatIsStoppedAtAnyCallTouchesNothingWhenItWakesUp) {
         const auto lease = Lease::Acquire(folder.path(), "small", ShortTimes());
         ASSERT_TRUE(lease.ok()) << lease.error().message;
         EXPECT_TRUE(RemoveAbandoned(folder.path(), "small").empty());
-        // Another content, as of a run that went on otherwise.
+        // Another content, as of a run that continued otherwise.
         plan.data.seed = 7;
         const Status saved = SaveOwned(plan, 2, lease->get());
         ASSERT_TRUE(saved.ok()) << saved.error().message;

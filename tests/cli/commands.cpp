@@ -293,7 +293,7 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
                            "other/attempts/0009", "other/attempts/0010", "bare/attempts/0001"}) {
     std::filesystem::create_directories(folder / name);
   }
-  // Of earlier attempts that began anew, and nothing beside the newest one.
+  // Of earlier attempts that began from scratch, and nothing beside the newest one.
   WriteText(folder / "runs/sound/attempts/0001/init.json", "{");
   WriteText(folder / "other/attempts/0009/init.json", "{");
   const std::string record = RecordOf(recipe);

@@ -52,7 +52,7 @@ auto WeightsOf(const DataSource& data, int64_t steps) -> std::vector<std::vector
   return weights;
 }
 
-/// Targets behind each step in units, by the definition.
+/// Targets after each step in units, by the definition.
 auto TargetsOf(const DataSource& data, int64_t samples_per_step, int64_t steps) -> Counts {
   Counts targets;
   std::vector<int64_t> target(data.sources.size(), 0);
@@ -78,7 +78,7 @@ auto TargetsOf(const DataSource& data, int64_t samples_per_step, int64_t steps) 
   return targets;
 }
 
-/// Every sample that may be taken and is not yet, each step anew, sorted by when it is due.
+/// Counts by looking at all samples that are released and not taken, sorted in each step by when they are due.
 auto PlainCounts(const DataSource& data, int64_t samples_per_step, int64_t steps) -> Counts {
   const Counts targets = TargetsOf(data, samples_per_step, steps);
   const size_t last = targets.size() - 1;
@@ -149,7 +149,7 @@ TEST(SampleQuotas, KeepWhatTheyPromise) {
   EXPECT_GT(num_steps, 50'000);
 }
 
-// Behind step 2 the targets are 1/4, 7/12 and twice 13/12: two samples are due, one more was taken before. Whoever
+// After step 2 the targets are 1/4, 7/12 and twice 13/12: two samples are due, one more was taken before. Whoever
 // knows no later weights takes one that is not due first, whichever of the four sources that will be.
 TEST(SampleQuotas, LookAhead) {
   const std::string silent[] = {"if step < 1 then 1 else 0", "if step < 2 then 1 else 0"};

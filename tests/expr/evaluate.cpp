@@ -146,7 +146,7 @@ constexpr ValueCase ValueCases[] = {
     {.text = "copy('x')", .value = "copy('x')"},
     {.text = "seed(\"layers.{layer - 1}.q\", layers - 32 + index(1))", .value = "seed('layers.2.q', 0 + index(1))"},
     {.text = "normal(0, 1) / row_norm(normal(0, 1))", .value = "normal(0, 1) / row_norm(normal(0, 1))"},
-    // What no element has a value for is a fault, behind whatever condition on the element.
+    // What no element has a value for is a fault, whatever condition on the element it comes after.
     {.text = "if index(0) > 0 then 1 / 0 else 1", .value = "expr-domain 24:1"},
     {.text = "index(2)", .value = "expr-domain 1:5"},
     {.text = "index(normal(0, 1))", .value = "expr-domain 1:5"},

@@ -118,7 +118,7 @@ TEST(LayerChoice, SevenTenthsIsExact) {
   }
 }
 
-/// floor(n p + 1/2) blocks, of which any two stretches of one length have as many but one.
+/// floor(n p + 1/2) blocks, of which any two ranges of equal length have equally many, or differ by one.
 TEST(LayerChoice, FractionsAreSpreadEvenly) {
   for (int64_t denominator = 1; denominator <= 16; ++denominator) {
     for (int64_t numerator = 0; numerator <= denominator; ++numerator) {

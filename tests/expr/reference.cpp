@@ -15,7 +15,7 @@ namespace {
 
 const std::string Page = std::string(SHARDC_SOURCE_DIR) + "/docs/expressions.md";
 
-// SHARDC_UPDATE_GOLDENS=1 writes it anew.
+// SHARDC_UPDATE_GOLDENS=1 writes it again.
 TEST(ExprReference, TablesOfThePageAreCurrent) {
   const std::string page = ReadText(Page);
   const std::string tables = ExprReference();

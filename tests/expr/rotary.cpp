@@ -41,7 +41,7 @@ TEST(Rotary, Llama3ScalesAsTransformersDoes) {
   for (int pair = 0; pair < 64; ++pair) {
     EXPECT_NEAR(frequencies[static_cast<size_t>(pair)] / Llama31Frequency(pair), 1, 1e-14) << pair;
   }
-  // To 20 digits by mpmath: before, in and behind the interpolated stretch of pairs 29 to 34.
+  // To 20 digits by mpmath: before, in and after the interpolated range of pairs 29 to 34.
   constexpr std::pair<size_t, double> Golden[] = {
       {0, 1.0},
       {1, 0.8146172338565447041},

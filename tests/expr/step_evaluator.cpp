@@ -1,4 +1,5 @@
-// A schedule that is evaluated step after step has the values and the faults of one that is evaluated anew.
+// A schedule that is evaluated step after step has the values and the faults of one that is evaluated from the
+// beginning.
 #include "compiler/expr/step_evaluator.h"
 
 #include <gtest/gtest.h>

@@ -151,7 +151,7 @@ TEST(Nonfinite, SkipLeavesOneUpdateOutOnAllRanks) {
                     static_cast<double>(step + 1 - (step >= BadStep ? 1 : 0)));
           const double loss = ScalarOf(runner, plan, ScalarRole::Loss);
           if (step > BadStep + 1) {
-            EXPECT_LT(loss, loss_before) << "training goes on";
+            EXPECT_LT(loss, loss_before) << "training continues";
           }
           loss_before = loss;
         }

@@ -227,7 +227,7 @@ TEST(NonfiniteState, InACheckpointIsNamedAtTheLoad) {
        NaN,
        "model.layers.1.mlp.down_proj.weight is not finite: element 40 is nan, on rank 3",
        {"mesh.tp=2"}},
-      // f32 has room for it, the type that is computed in has not.
+      // f32 can hold it, the type that is computed in cannot.
       {{QProj, StateRole::Parameter, 9},
        3.4e38F,
        "what is computed with of " + QProj + " is not finite: element 9 is inf, on rank 0",
@@ -261,7 +261,7 @@ TEST(NonfiniteState, InACheckpointIsNamedAtTheLoad) {
 }
 
 TEST(NonfiniteState, OfAnInitRuleIsNamedWithTheRule) {
-  // f32 has room for it, bf16 has not, whether it is kept in bf16 or computed with in it.
+  // f32 can hold it, bf16 cannot, whether it is kept in bf16 or computed with in it.
   const Training training({"train.steps=4", "train.eval_every=0", R"(init.rule=[{match = "*", value = 3.4e38}])"});
   for (const char* type : {"precision.master=bf16", "precision.compute=bf16"}) {
     const Outcome outcome = training.Run("run", {type});

@@ -1,4 +1,4 @@
-// One rank killed: the job ends within seconds, names it, leaves no process behind, and the next launch continues.
+// One rank killed: the job ends within seconds, names it, leaves no process running, and the next launch continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -208,13 +208,13 @@ TEST(Replicas, ABitThatTurnsInTrainingIsFoundAtTheNextComparison) {
     const Found found = RunWithFlip(training, flip, run, {"run.compare_every=5", "checkpoint.every=2"});
     // (A save of step 4 comes before the comparison of step 5, and is preceded by one of its own.)
     EXPECT_THAT(found.err, AllOf(Names(what, 0, 1), HasSubstr("after step 4: "), Not(HasSubstr("was killed"))));
-    EXPECT_THAT(found.err, HasSubstr("the run goes on from " + (training / (run + "/checkpoints/step-00000002"))));
+    EXPECT_THAT(found.err, HasSubstr("the run continues from " + (training / (run + "/checkpoints/step-00000002"))));
     EXPECT_THAT(found.checkpoints, testing::ElementsAre("step-00000002"));
   }
   const Flip flip{.rank = 1, .parameter = Matrix};
   const Found every = RunWithFlip(training, flip, "alone", {"run.compare_every=5", "checkpoint.every=0"});
   EXPECT_THAT(every.err, AllOf(Names(Matrix, 0, 1), HasSubstr("after step 5: "),
-                               HasSubstr("the run goes on from its beginning, as it has no checkpoint")));
+                               HasSubstr("the run continues from its beginning, as it has no checkpoint")));
   EXPECT_EQ(every.last_step, 5);
   EXPECT_THAT(every.checkpoints, testing::IsEmpty());
 }
@@ -226,7 +226,7 @@ TEST(Replicas, ASaveIsComparedFirst) {
                                   {"run.compare_every=1000", "checkpoint.every=0"});
   EXPECT_THAT(found.err, AllOf(Names(Norm, 0, 1), HasSubstr("after step 6: ")));
   EXPECT_THAT(found.checkpoints, testing::IsEmpty());
-  // Without comparisons the run goes on and saves what the first copy holds.
+  // Without comparisons the run continues and saves what the first copy holds.
   const Found none =
       RunWithFlip(training, Flip{.rank = 1, .parameter = Norm}, "none", {"run.compare_every=0", "checkpoint.every=0"});
   EXPECT_THAT(none.err, Not(HasSubstr("different bits")));

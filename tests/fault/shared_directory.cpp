@@ -126,7 +126,7 @@ TEST(SharedDirectory, ARunDirectorysLeaseThatIsRemovedDuringARunCostsNoCheckpoin
   ASSERT_TRUE(first.Await([&] { return HasSteps(SharedBy(training), 3); })) << first.err();
   ASSERT_TRUE(std::filesystem::remove(training / "first/launch.json"));
   // Whose run directory this is nobody knows any more: the first ends before its next save. The second is refused while
-  // the first still owns the checkpoints, and goes on after it otherwise.
+  // the first still owns the checkpoints, and continues after it otherwise.
   const Outcome second = training.Run("first", sets);
   EXPECT_THAT(second.status, AnyOf(0, 6)) << second.err;
   const Outcome outcome = first.Wait();

@@ -1,5 +1,5 @@
 // Shared memory lives with its processes: nothing of it has a name in /dev/shm or elsewhere, so that a small or full
-// /dev/shm is in nobody's way, and nothing is left behind whatever dies.
+// /dev/shm is in nobody's way, and nothing is left whatever dies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SIGTERM, SIGUSR1, SIGINT and SIGHUP, to any one process and in any phase: one committed save at the next step
-// boundary, exit 75, and the next launch goes on from there. Streams that nobody reads, or that are closed, are in
+// boundary, exit 75, and the next launch continues from there. Streams that nobody reads, or that are closed, are in
 // streams.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

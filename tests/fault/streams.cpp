@@ -1,4 +1,4 @@
-// Standard streams that nobody reads, that are full or that are closed: training goes on to its end, and no message
+// Standard streams that nobody reads, that are full or that are closed: training continues to its end, and no message
 // goes into another file.
 #include <fcntl.h>
 #include <gmock/gmock.h>

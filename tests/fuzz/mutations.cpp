@@ -1,4 +1,4 @@
-// Random changes of sound expressions: pieces of one in another, bytes changed, stretches doubled or left out. The seed
+// Random changes of sound expressions: pieces of one in another, bytes changed, ranges doubled or left out. The seed
 // is fixed: a failure is found again.
 
 #include <gtest/gtest.h>

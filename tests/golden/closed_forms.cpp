@@ -66,7 +66,7 @@ auto PlanOf(const Sizes& m, const std::vector<std::string>& sets = {}) -> Plan {
   return *std::move(plan);
 }
 
-/// Elements of the flat vectors of embedding, one block and head, padded; blocks of these sizes have no room between
+/// Elements of the flat vectors of embedding, one block and head, padded; blocks of these sizes have no padding between
 /// parameters, as each has a multiple of 128 elements or lies last.
 struct Lengths {
   int64_t embed, block, head;

@@ -95,7 +95,7 @@ auto SweepMemory(const Plan& plan, SectionKind kind) -> std::vector<AliveBytes> 
       lives[static_cast<size_t>(release->buffer.index)].end = i;
     }
   }
-  // What each op adds, and takes away from the one behind it; then running sums.
+  // What each op adds, and takes away from the one after it; then running sums.
   std::vector<AliveBytes> alive(ops.size() + 1);
   for (const BufferId id : plan.buffers.ids()) {
     const Buffer& buffer = plan.buffers[id];

@@ -68,8 +68,8 @@ auto WithoutScratch(Plan plan) -> Plan {
     rooms.insert(plan.values[scratch].buffer);
     scratch = {};
   });
-  for (const BufferId room : rooms) {
-    plan.buffers[room].bytes = {};
+  for (const BufferId scratch : rooms) {
+    plan.buffers[scratch].bytes = {};
   }
   for (Section& section : plan.sections) {
     std::erase_if(section.ops, [&](const Op& op) {

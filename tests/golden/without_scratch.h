@@ -1,5 +1,5 @@
-// What goldens show of a plan: all but the room that kernels work in, whose size is a kernel's to choose. That stands
-// in a golden of its own, so that a kernel that is tuned anew changes one file.
+// What goldens show of a plan: all but the scratch that kernels work in, whose size is a kernel's to choose. That
+// stands in a golden of its own, so that a kernel that is tuned again changes one file.
 #pragma once
 
 #include <string>

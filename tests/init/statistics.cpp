@@ -292,7 +292,7 @@ auto GreatestCorrelation(const Law& law, const Source& first, const Source& seco
   return greatest;
 }
 
-/// Of two series, as they stand or one behind the other, up to two blocks of the generator.
+/// Of two series, as they stand or one after the other, up to two blocks of the generator.
 auto CorrelationBetween(const Law& law, const Source& first, const Source& second) -> double {
   return GreatestCorrelation(law, first, second, {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8});
 }

@@ -215,7 +215,7 @@ TEST(AvailableMemory, CheckFitsNamesAllNumbers) {
       "buy more");
   // A launcher that has more than all of it.
   EXPECT_TRUE(CheckFits(sizes, 4, {.planned = Bytes{150 * MiB}, .taken = Bytes{900 * MiB}}, available, "").ok());
-  // No room for what lies outside alone.
+  // No memory for what lies outside alone.
   EXPECT_FALSE(CheckFits({}, 1, {.planned = Bytes{201 * MiB}, .taken = {}}, available, "").ok());
   EXPECT_TRUE(CheckFits({}, 1, {.planned = Bytes{200 * MiB}, .taken = {}}, available, "").ok());
   // Products beyond 64 bits.

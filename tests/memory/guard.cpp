@@ -77,7 +77,7 @@ TEST_F(GuardTest, PaintIsASignallingNaNOfTheBuffersType) {
 
 TEST_F(GuardTest, CountsWrittenPages) {
   EXPECT_EQ(PagesOf(Arena::Persistent).written.value, 0);
-  EXPECT_EQ(PagesOf(Arena::Persistent).with_buffers.value, 6 * page_) << "5 pages that begin behind a zone";
+  EXPECT_EQ(PagesOf(Arena::Persistent).with_buffers.value, 6 * page_) << "5 pages that begin after a zone";
   // The last byte of the buffer lies in the sixth page.
   At<std::byte>(kept_)[plan_.buffers[kept_].bytes.value - 1] = std::byte{1};
   EXPECT_EQ(PagesOf(Arena::Persistent).written.value, page_);

@@ -148,7 +148,7 @@ TEST(MetricsWriter, AFileThatIsGoneIsNoticedAtTheNextLine) {
   }
 }
 
-// A run that begins anew begins its curve anew, and what was there is not lost.
+// A run that begins from scratch begins a new curve, and what was there is not lost.
 TEST(MetricsWriter, FirstStartKeepsWhatWasThere) {
   const RunFolder folder;
   const std::string before = "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}\n";

@@ -153,7 +153,7 @@ TEST(ThreadPool, WhatABodyThrowsReachesTheCaller) {
     }
     EXPECT_THROW(pool.RunOnEach(2, [&](int64_t slot, int64_t) { slot == thrower ? throw std::bad_alloc() : void(); }),
                  std::bad_alloc);
-    // The pool goes on.
+    // The pool continues.
     TaskCounts counts(100);
     RunCounted(pool, counts, 2);
     for (const auto& times : counts.times) {

@@ -13,7 +13,7 @@ namespace {
 
 using Sets = std::vector<std::string>;
 
-/// The last block is a copy of the one before it; a further head begins as the model's own and goes on with values of
+/// The last block is a copy of the one before it; a further head begins as the model's own and continues with values of
 /// its own, another as zeros.
 constexpr std::string_view CopiedTables = R"toml(
 [[loss.head]]

@@ -1,4 +1,4 @@
-// Twenty steps against LibTorch's AdamW behind clip_grad_norm_, with a schedule and groups; and the eval loss.
+// Twenty steps against LibTorch's AdamW after clip_grad_norm_, with a schedule and groups; and the eval loss.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -124,7 +124,7 @@ static auto WriteTargets(const Plan& plan, const TrainingCase& training_case, co
 
 namespace {
 
-/// The ranks of one run; each writes what is its own of `run`, whose room is made before they start.
+/// The ranks of one run; each writes what is its own of `run`, whose memory is made before they start.
 class Trainer {
  public:
   Trainer(const Plan* plan, const TrainingCase* training_case, TrainingRun* run)

@@ -19,7 +19,7 @@ struct TrainingCase {
   bool tied = false;
   /// `section.key=value`.
   std::vector<std::string> sets;
-  /// Tables put behind the recipe.
+  /// Tables put after the recipe.
   std::string tables;
   int64_t steps = 1;
   /// The stream is random ids; the shorter, the sooner it comes round.

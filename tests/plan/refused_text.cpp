@@ -41,7 +41,8 @@ const Refused RefusedTexts[] = {
     {"+buffer \"$\\q\" transient bytes=1 category=data\n", "plan.shardc:2:8: quotes do not hold a whole word"},
     {"+value x = $b[0] f32[1]\n",
      "plan.shardc:2:11: `$b` stands where a buffer declared above, such as $logits belongs"},
-    {"+value x = $b(0) f32[1]\n", "plan.shardc:2:11: `$b(0)` stands where a place such as $logits[1024] belongs"},
+    {"+value x = $b(0) f32[1]\n",
+     "plan.shardc:2:11: `$b(0)` stands where a buffer and an offset belong, such as $logits[1024]"},
     {"+buffer $b host bytes=4 category=data\nvalue x = $b[99999999999999999] f32[1]\n",
      "plan.shardc:3:14: `99999999999999999` stands where a rank expression"},
     {"+buffer $b host bytes=4 category=data\nvalue x = $b[1**dp] f32[1]\n",
@@ -61,7 +62,7 @@ const Refused RefusedTexts[] = {
     {"\xef\xbb\xbfplan version=2\n", "plan.shardc:1:1: the text begins with a byte order mark"},
     {"plan version=2 mesh=1 device=cpu kernels=fused\r\n", "plan.shardc:1:1: the line ends in CRLF"},
     {"+group g weight_decay=0 lr_scale=1\r\n", "plan.shardc:2:1: the line ends in CRLF"},
-    {"+recipe train.steps \"1\" \"2\"\n", "plan.shardc:2:24: nothing belongs behind"},
+    {"+recipe train.steps \"1\" \"2\"\n", "plan.shardc:2:24: nothing more belongs on this line"},
     {"+recipe a 1\nrecipe b 2\nrecipe a 3\n", "plan.shardc:4:8: the key `a` stands twice"},
     {"+segment begin=0 end=1\n", "plan.shardc:2:1: a segment before the first sub_vector"},
     {"+events 1\n", "plan.shardc:2:1: `events` does not begin a line of a plan"},
@@ -102,7 +103,7 @@ const Refused RefusedTexts[] = {
      "plan.shardc:3:28: `@lr` stands where a scalar declared above"},
     {"+section step {\n  compute save_begin waits=e0,\n}\n",
      "plan.shardc:3:28: `e0,` stands where the name of an event belongs"},
-    {"+section step {\n} trailing\n", "plan.shardc:3:3: nothing belongs behind"},
+    {"+section step {\n} trailing\n", "plan.shardc:3:3: nothing more belongs on this line"},
 };
 
 TEST(PlanText, WhatIsNoPlanIsRefusedWithItsPlace) {

@@ -31,7 +31,7 @@ TEST(Guards, HostileTextsAreRefused) {
       {"70,000 segments over lines", "[" + Repeated("a .", 17) + "\n" + Repeated("a.", 8), "key-too-deep 1:2+1"},
       {"a header of 20,000 segments", "[" + Repeated("a.", 19999) + "a]", "key-too-deep 1:2+1"},
       {"a deep key in an inline table", "a = {" + Repeated("b.", 20) + "b = 1}", "key-too-deep 1:6+1"},
-      {"a deep key behind a string", "a = \"\\\"#\"\n" + Repeated("b.", 20) + "b = 1", "key-too-deep 2:1+1"},
+      {"a deep key after a string", "a = \"\\\"#\"\n" + Repeated("b.", 20) + "b = 1", "key-too-deep 2:1+1"},
       {"NUL", std::string("a = 1\nb\0 = 2", 12), "toml-syntax 2:2+1"},
       {"bad UTF-8", "a = \"\xff\"", "toml-syntax 1:5+1"},
       {"a lone surrogate", "a = \"\\ud800\"", "toml-syntax 1:12+1"},

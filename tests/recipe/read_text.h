@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// A recipe that has what every recipe needs, with `extra` behind it.
+/// A recipe that has what every recipe needs, with `extra` after it.
 auto MinimalText(const std::string& extra = "") -> std::string;
 
 struct ReadResult {

@@ -1,4 +1,4 @@
-// The reader: values, defaults, and the stretch of text that each value and each fault is said to come from.
+// The reader: values, defaults, and the range of text that each value and each fault is said to come from.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(Reader, ColumnsAndLengthsCountBytes) {
     std::string line;
     std::string place;
   };
-  // Behind the 19 lines of the minimal recipe and the line [run].
+  // After the 19 lines of the minimal recipe and the line [run].
   const Case cases[] = {
       {"fist = \"nothing\"", "unknown-key 21:1+4"},
       {"  threads   =  \"two\"  # why", "wrong-type 21:16+5"},

@@ -45,7 +45,7 @@ auto CountSteps(const Plan& plan, bool all_threads) -> std::vector<AllocationCou
     RankRunner& runner = **made;
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Constants));
     RETURN_IF_ERROR(runner.RunSection(SectionKind::Init));
-    // The data section may read files; behind it come the step section and a look at the halts.
+    // The data section may read files; after it come the step section and a look at the halts.
     runner.after_data = all_threads ? StartCountingAllThreads : StartCounting;
     for (int step = 1; step <= NumSteps; ++step) {
       const auto halt = runner.Step();

@@ -100,7 +100,7 @@ class Broken : public testing::Test {
     CHECK(false, "no release");
   }
 
-  /// Runs two steps; on one rank `mischief` is done behind the op at `index`, with the first byte of each buffer.
+  /// Runs two steps; on one rank `mischief` is done after the op at `index`, with the first byte of each buffer.
   using At = std::function<std::byte*(BufferId)>;
   auto RunWith(size_t index, const std::function<void(const At&)>& mischief) const -> InProcessRun {
     return RunInProcess(plan_, 2, [&](RankContext& context) {

@@ -1,4 +1,4 @@
-// Steps of a plan with ranks as threads of the test, and what they leave behind, to be compared bit for bit.
+// Steps of a plan with ranks as threads of the test, and the state that they leave, to be compared bit for bit.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// State over meshes: ranks that hold the same have the same bits, and what one mesh saves another goes on from.
+// State over meshes: ranks that hold the same have the same bits, and from what one mesh saves another continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Runs over a mixture of sources: stopped and gone on with, on other meshes, and with weights that are no longer those
+// Runs over a mixture of sources: stopped and continued, on other meshes, and with weights that are no longer those
 // of the checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(MixedRun, GoesOnWithTheSameBits) {
     ASSERT_EQ(whole.status, 0) << whole.err;
     EXPECT_THAT(whole.err, HasSubstr("  source words: "));
     ASSERT_EQ(training.Run().status, 0);
-    // As if it had been killed behind step 20.
+    // As if it had been killed after step 20.
     std::filesystem::remove_all(training / "run/checkpoints/step-00000040");
     const Outcome again = training.Run();
     ASSERT_EQ(again.status, 0) << again.err;

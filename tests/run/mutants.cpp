@@ -143,7 +143,7 @@ TEST(Mutants, AreRefusedOrTrainAsThePlanDoes) {
     std::fprintf(stderr, "accepted: %s\n", text.c_str());
     Results results = RunTwice(plan, training);
     if (results.refused_by_guard) {
-      // It asks for room round each buffer as test mode lays plans out: the same without it.
+      // It asks for bytes round each buffer, as test mode lays plans out: the same without it.
       plan.run.guard = false;
       results = RunTwice(plan, training);
     }

@@ -123,7 +123,7 @@ TEST(Records, SavesAreOnRecord) {
   }
 }
 
-// The data that was lost: a run that loses sight of its checkpoints began anew and overwrote its own records.
+// The data that was lost: a run that lost sight of its checkpoints began from scratch and overwrote its own records.
 TEST(Records, NoneFoundThoughOneIsOnRecordIsAnError) {
   const Training training({"train.steps=4"});
   ASSERT_EQ(training.Run().status, 0);
@@ -142,13 +142,13 @@ TEST(Records, NoneFoundThoughOneIsOnRecordIsAnError) {
   EXPECT_EQ(back.status, 0) << back.err;
   EXPECT_THAT(back.err, HasSubstr("at step 4\n"));
   const std::string curve = ReadText(training / "run/metrics.jsonl");
-  const Outcome anew = training.Run("run", {"checkpoint.dir=elsewhere", "start.run_id=other"});
-  EXPECT_EQ(anew.status, 0) << anew.err;
-  EXPECT_THAT(anew.err, HasSubstr("started from scratch, seed 7 (no checkpoint of it in " + training / "elsewhere"));
+  const Outcome other = training.Run("run", {"checkpoint.dir=elsewhere", "start.run_id=other"});
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("started from scratch, seed 7 (no checkpoint of it in " + training / "elsewhere"));
   EXPECT_EQ(ReadText(training / "run/attempts/0004/metrics_dropped.jsonl"), curve);
 }
 
-// What a loss of power may leave of the record is no licence to begin anew.
+// What a loss of power may leave of the record is no licence to begin from scratch.
 TEST(Records, OneOfSavesThatDoesNotReadIsAnError) {
   const Training training({"train.steps=2"});
   ASSERT_EQ(training.Run().status, 0);

@@ -148,7 +148,7 @@ TEST_F(SeedRun, AnotherManifestThanThePlansIsRefused) {
   EXPECT_THAT(refused.err,
               AllOf(HasSubstr("it is not the one that the plan was made for: the digest of its manifest is"),
                     Not(HasSubstr("started from"))));
-  // The recipe is planned anew.
+  // The recipe is planned again.
   EXPECT_EQ(RunSecond("second", {"train.steps=1"}).status, 0);
 }
 

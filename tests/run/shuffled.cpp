@@ -171,7 +171,7 @@ const ShuffleCase HostCase{"dp 3, gathered once for all, prefetch 1",
                            {"mesh.dp=3", "shard.gather_into=host", "batch.accumulate=2", "shard.prefetch_forward=1",
                             "shard.prefetch_backward=1", "shard.reshard_after_forward=true"}};
 
-/// The guard has no room in memory that the peers read.
+/// The guard has no zones in memory that the peers read.
 auto GuardableCases() -> std::vector<ShuffleCase> {
   std::vector<ShuffleCase> cases = MutationCases;
   cases.push_back(Bf16Case);
@@ -215,7 +215,7 @@ TEST(Shuffled, UnderTheGuard) {
   }
 }
 
-/// Takes one event out: who signals it does not, who waits for it goes on.
+/// Takes one event out: who signals it does not, who waits for it continues.
 auto Without(Plan plan, EventId event) -> Plan {
   for (Section& section : plan.sections) {
     for (Op& op : section.ops) {

@@ -248,7 +248,7 @@ TEST(Eval, EqualsTheEvaluationOfTheRun) {
     EXPECT_EQ(result.at("step").get<int64_t>(), step);
     EXPECT_EQ(result.at("eval_loss").get<double>(), loss) << "bit for bit, on the same mesh";
   }
-  EXPECT_EQ(ContentsOf(training.path()), before) << "an evaluation leaves nothing behind";
+  EXPECT_EQ(ContentsOf(training.path()), before) << "an evaluation leaves no files";
 
   const Outcome text =
       RunProcess(training.Command("eval", {"--checkpoint", training / "run/checkpoints/step-00000040"}));

@@ -100,7 +100,7 @@ auto KernelFixture::Over(ValueId value) -> ValueId {
 
 auto KernelFixture::AddScalar(ScalarKind kind, double number) -> ScalarId {
   const ScalarId scalar = plan_.scalars.Add({.name = "scalar", .kind = kind, .expression = ""});
-  CHECK(scalar.index < 16, "more scalars than the fixture has room for");
+  CHECK(scalar.index < 16, "more scalars than the fixture can have");
   scalars_[scalar] = number;
   return scalar;
 }

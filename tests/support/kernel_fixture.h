@@ -113,7 +113,7 @@ class KernelFixture : public Binder {
   int64_t rank_ = 0;
   /// Index = BufferId.
   std::deque<Memory> memories_;
-  /// Kernels keep a reference, so it has its room from the start.
+  /// Kernels keep a reference, so its memory is there from the start.
   ScalarTable scalars_{16};
 };
 

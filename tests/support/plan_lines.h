@@ -20,8 +20,8 @@
 // KIND is the section of an op, else the word that the line begins with: `step matmul`, `parameter lm_head.weight`. A
 // WORD is one that has no name in the plan (stream, mnemonic, arena, kind; the name of a thing), PART=VALUE a field.
 // The name of a thing fits without its sigil, and without its number. #N is the N-th of those that fit, from 0; #-1 the
-// last. Each .PART goes on to the line that declares what this part names: `step rope .x` is a value's line, `step rope
-// .x .buffer` a buffer's.
+// last. Each .PART leads on to the line that declares what this part names: `step rope .x` is a value's line, `step
+// rope .x .buffer` a buffer's.
 //
 // In a VALUE or a TEXT, that of a LINE too, (LINE .PART) stands for what this part holds, (LINE) for the name that the
 // line declares, and (LINE .PART as PART=VALUE ...) for a new value, which is like the one in that part save for the

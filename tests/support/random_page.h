@@ -11,7 +11,7 @@
 
 namespace shardc {
 
-/// What the page's Python prints when `calls` stand behind it: numbers, as floats.
+/// What the page's Python prints when `calls` come after it: numbers, as floats.
 inline auto FromRandomPage(const std::string& calls) -> std::vector<float> {
   const std::string page = ReadText(std::string(SHARDC_SOURCE_DIR) + "/schemas/random.md");
   const std::string begin = "```python\n";

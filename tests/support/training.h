@@ -1,5 +1,5 @@
 // A tiny training to run with the real programs: a folder with a recipe and a token file, and what its runs leave
-// behind.
+// there.
 #pragma once
 
 #include <map>
@@ -66,7 +66,7 @@ struct StepLine {
 struct Metrics {
   std::vector<StepLine> steps;
   std::vector<std::pair<int64_t, double>> evals;
-  /// Lines that are neither, and what stands behind the last line end.
+  /// Lines that are neither, and what comes after the last line end.
   std::vector<std::string> others;
 
   auto last_step() const -> int64_t { return steps.empty() ? 0 : steps.back().step; }

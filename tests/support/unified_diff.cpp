@@ -1,4 +1,4 @@
-// Longest common subsequence of lines by a table, behind what both texts have in common at their ends.
+// Longest common subsequence of lines by a table, of what is left when the common lines at both ends are taken off.
 #include "tests/support/unified_diff.h"
 
 #include <fmt/format.h>

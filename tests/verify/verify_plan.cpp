@@ -59,7 +59,7 @@ TEST(VerifyPlan, APlanWhosePassesRanInAnotherOrderIsNotRunnable) {
 }
 
 TEST(VerifyPlan, AcceptsSamplesInAnotherOrder) {
-  // Each rank reads a stretch of the step, in the place of each microbatch.
+  // Each rank reads a range of the samples of the step, at the offset of each microbatch.
   EXPECT_EQ(FindingsAfter("", {"set data load_tokens to sample=6*dp+2*repeat+12*step"}), std::vector<std::string>{});
 }
 

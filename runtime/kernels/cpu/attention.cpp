@@ -34,7 +34,7 @@ class AttentionItem {
     queries_ = reinterpret_cast<E*>(scratch + parts.queries);
     outputs_ = scratch + parts.sums_of_values;
     scores_ = scratch + parts.scores;
-    // Of one type, they take the place of the scores.
+    // If the types are equal, they take the memory of the scores.
     probabilities_ = reinterpret_cast<E*>(scratch + (std::is_same_v<E, float> ? parts.scores : parts.probabilities));
     maxima_ = scratch + parts.maxima;
     sums_ = scratch + parts.sums;

@@ -155,7 +155,7 @@ class Task {
     collected_ = nullptr;
   }
 
-  /// One product of whatever the operands' places hold.
+  /// One product of whatever the operands' memory holds.
   auto Try(const BlockProduct& product, float* sums) const -> void {
     const E* a = rows_;
     if constexpr (std::is_same_v<T, E>) {

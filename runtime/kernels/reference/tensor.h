@@ -31,7 +31,7 @@ inline auto ToScalarType(DType dtype) -> at::ScalarType {
   CHECK(false, "a dtype that is none");
 }
 
-/// A value; its tensor is made anew at each moment, over its bytes.
+/// A value. Each moment makes a tensor over its bytes.
 class Elements {
  public:
   Elements(Binder& binder, ValueId value) : view_(binder.ViewOf(value)) {}

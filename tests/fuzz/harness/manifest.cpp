@@ -1,4 +1,4 @@
-// A manifest of any bytes, and the same bytes behind a first line that vouches for them: it is refused, or prints and
+// A manifest of any bytes, and the same bytes after a first line that vouches for them: it is refused, or prints and
 // reads back the same, and its pieces are asked whether they cover their tensors.
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// The header of a file of any bytes, and of the same bytes behind a length that fits them: it is refused, or its
+// The header of a file of any bytes, and of the same bytes after a length that fits them: it is refused, or its
 // tensors lie one after another in the file.
 #include <cstdint>
 #include <cstring>

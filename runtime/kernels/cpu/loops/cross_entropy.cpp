@@ -1,4 +1,4 @@
-// logits_NV: N rows, `stride` apart, of which the first V are the vocabulary's, or a stretch of it; targets_N, lse_N.
+// logits_NV: N rows, `stride` apart, of which the first V are the vocabulary's, or a range of it; targets_N, lse_N.
 #include "runtime/kernels/cpu/loops/exponential.h"
 #include "runtime/kernels/cpu/loops/instantiate.h"
 #include "runtime/kernels/cpu/loops/loops.h"

@@ -54,7 +54,7 @@ auto RmsNormBackward(const T* dy_NH, const R* x_NH, const T* weight_H, const flo
 }
 INSTANTIATE_RESIDUAL_LOOP(RmsNormBackward)
 
-// A stretch of columns whose sums stay in registers and first-level cache.
+// So many columns that their sums stay in registers and first-level cache.
 constexpr int64_t ColumnBlock = 128;
 constexpr int64_t RowBlock = 32;
 

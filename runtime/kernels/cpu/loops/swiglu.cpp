@@ -15,7 +15,7 @@ auto Swiglu(const T* gate_N, const T* up_N, int64_t n, T* y_N) -> void {
 }
 INSTANTIATE_ELEMENT_LOOP(Swiglu)
 
-/// The gradients take the places of gate and up.
+/// The gradients are written over gate and up.
 template <class T>
 auto SwigluBackward(const T* dy_N, int64_t n, T* gate_N, T* up_N) -> void {
 #pragma omp simd
