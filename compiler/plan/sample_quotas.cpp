@@ -28,7 +28,7 @@ auto SampleQuotas::Rewind() -> Status {
   step_ = 0;
   taken_.assign(num_sources, 0);
   counts_.assign(num_sources, 0);
-  behind_.assign(num_sources, 0);
+  shortfall_.assign(num_sources, 0);
   to_go_.assign(num_sources, 0);
   return FillStep();
 }
@@ -54,7 +54,7 @@ auto SampleQuotas::SharesAt(int64_t step) -> ErrorOr<const std::vector<int64_t>*
 
 auto SampleQuotas::Take(size_t source) -> void {
   ++counts_[source];
-  behind_[source] -= SampleUnit;
+  shortfall_[source] -= SampleUnit;
 }
 
 auto SampleQuotas::FillStep() -> Status {
@@ -64,12 +64,12 @@ auto SampleQuotas::FillStep() -> Status {
   }
   int64_t open = shares_.samples_per_step();
   waiting_.clear();
-  for (size_t s = 0; s < behind_.size(); ++s) {
-    behind_[s] += (**shares)[s];
-    counts_[s] = std::max<int64_t>(behind_[s], 0) >> SampleUnitBits;
-    behind_[s] -= counts_[s] << SampleUnitBits;
+  for (size_t s = 0; s < shortfall_.size(); ++s) {
+    shortfall_[s] += (**shares)[s];
+    counts_[s] = std::max<int64_t>(shortfall_[s], 0) >> SampleUnitBits;
+    shortfall_[s] -= counts_[s] << SampleUnitBits;
     open -= counts_[s];
-    if (behind_[s] > 0) {
+    if (shortfall_[s] > 0) {
       waiting_.push_back(s);
     }
   }
@@ -87,10 +87,10 @@ auto SampleQuotas::TakeDueSoonest(int64_t open) -> Status {
     return Success{};
   }
   // Of two that turn out to be due at one step, the one that stands first.
-  const auto is_first = [&](size_t a, size_t b) { return std::pair(-behind_[a], a) < std::pair(-behind_[b], b); };
+  const auto is_first = [&](size_t a, size_t b) { return std::pair(-shortfall_[a], a) < std::pair(-shortfall_[b], b); };
   std::sort(waiting_.begin(), waiting_.end(), is_first);
   for (const size_t s : waiting_) {
-    to_go_[s] = SampleUnit - behind_[s];
+    to_go_[s] = SampleUnit - shortfall_[s];
   }
   // While shares change, step by step. The steps that are looked at until a source's sample is due do not overlap,
   // as its next sample may be taken from there on only.

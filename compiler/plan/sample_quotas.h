@@ -57,7 +57,7 @@ class SampleQuotas {
   std::vector<int64_t> taken_;
   std::vector<int64_t> counts_;
   /// Target less what was taken, in units.
-  std::vector<int64_t> behind_;
+  std::vector<int64_t> shortfall_;
   /// Sources of which a sample may be taken that is not due yet; units to go until it is.
   std::vector<size_t> waiting_;
   std::vector<int64_t> to_go_;

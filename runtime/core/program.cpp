@@ -169,7 +169,8 @@ auto Program::RunShuffled(Moment moment, uint64_t seed) -> Status {
   for (size_t i = 0; i < turns.size(); ++i) {
     queues[static_cast<size_t>(OpAt(ops_[turns[i].op].index).stream)].push_back(i);
   }
-  // Streams differ in how eager they are, so that each is far ahead of, and far behind, the others under some seeds.
+  // Streams differ in how eager they are, so that each runs far ahead of the others under some seeds, and lags far
+  // under others.
   std::array<uint64_t, NumStreams> eagerness{};
   for (uint64_t& weight : eagerness) {
     weight = uint64_t{1} << (random() % 8);

@@ -1,4 +1,4 @@
-// docs/style.md lists words that this project does not use; the pages hold to the list.
+// docs/style.md lists words that this project does not use; the pages and the code hold to the list.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +55,21 @@ auto Pages() -> std::vector<std::filesystem::path> {
   return pages;
 }
 
+/// The code, its tests and their cases, without this file.
+auto Sources() -> std::vector<std::filesystem::path> {
+  const std::set<std::string> extensions{".h", ".cpp", ".txt", ".toml", ".py"};
+  std::vector<std::filesystem::path> sources;
+  for (const char* folder : {"compiler", "runtime", "tests", "tools"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Root / folder)) {
+      const auto& path = entry.path();
+      if (extensions.contains(path.extension().string()) && path.filename() != "words.cpp") {
+        sources.push_back(path);
+      }
+    }
+  }
+  return sources;
+}
+
 /// "page:line: word" for each word of `text` that is in `words`, in any case.
 auto Uses(const std::string& page, const std::string& text, const std::set<std::string>& words)
     -> std::vector<std::string> {
@@ -82,6 +97,15 @@ TEST(Words, PagesUseNoneOfThoseThatTheStylePageRulesOut) {
   EXPECT_GT(pages.size(), 20U);
   for (const auto& page : pages) {
     EXPECT_THAT(Uses(page.lexically_relative(Root).string(), TextOf(page), words), testing::IsEmpty());
+  }
+}
+
+TEST(Words, CodeUsesNoneOfThoseThatTheStylePageRulesOut) {
+  const std::set<std::string> words = WordsNotUsed();
+  const auto sources = Sources();
+  EXPECT_GT(sources.size(), 500U);
+  for (const auto& source : sources) {
+    EXPECT_THAT(Uses(source.lexically_relative(Root).string(), TextOf(source), words), testing::IsEmpty());
   }
 }
 

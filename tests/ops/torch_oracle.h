@@ -1,4 +1,5 @@
-// LibTorch's autograd in f64, behind plain vectors: the only file of the kernel tests that pays for its headers.
+// LibTorch's autograd in f64, with plain vectors as its interface: the only file of the kernel tests that pays for its
+// headers.
 #pragma once
 
 #include <cstdint>

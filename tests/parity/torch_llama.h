@@ -1,5 +1,6 @@
 // The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64,
-// f32 or bf16, behind plain vectors. Its source file is the only one here that pays for LibTorch's headers.
+// f32 or bf16, with plain vectors as its interface. Its source file is the only one here that pays for LibTorch's
+// headers.
 //
 // Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions.
 #pragma once

@@ -182,7 +182,7 @@ TEST(InitialState, EachStartFromScratchHasARecordOfItsOwn) {
   ASSERT_EQ(training.Run("run", {"init.seed=9", "train.steps=4"}).status, 0);
   EXPECT_FALSE(std::filesystem::exists(training / "run/attempts/0002/init.json"));
   std::filesystem::remove_all(training / "run/checkpoints");
-  ASSERT_EQ(training.Run("run", {"init.seed=9", "start.run_id=anew"}).status, 0);
+  ASSERT_EQ(training.Run("run", {"init.seed=9", "start.run_id=other"}).status, 0);
   EXPECT_THAT(ReadText(training / "run/attempts/0003/init.json"), HasSubstr("\"seed\": 9,"));
   EXPECT_EQ(ReadText(training / "run/attempts/0001/init.json"), record);
 }

@@ -27,7 +27,7 @@ auto PlainParts(const std::string& kind) -> const std::vector<std::string>& {
       {"trigger", {"section", "when"}},
       {"source", {"name"}},
       {"seed_tensor", {"name", "type"}},
-      // Behind the place, which is read apart.
+      // After the view, which is read apart.
       {"value", {"type", "placement"}},
   };
   static const std::vector<std::string> none;
