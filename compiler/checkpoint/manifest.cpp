@@ -5,8 +5,9 @@
 #include <map>
 
 #include "compiler/base/check.h"
+#include "compiler/base/json_reader.h"
+#include "compiler/checkpoint/checked_multiply.h"
 #include "compiler/checkpoint/digest.h"
-#include "compiler/checkpoint/json.h"
 
 namespace shardc {
 
@@ -32,35 +33,6 @@ auto IsDigest(std::string_view text) -> bool {
     target = std::move(*read_);       \
   } while (false)
 
-template <class E>
-auto JsonEnum(const json& object, const char* name) -> ErrorOr<E> {
-  std::string text;
-  READ(text, JsonString(object, name));
-  const auto value = FromText<E>(text);
-  if (!value) {
-    return Fail(ExitCode::Checkpoint, "\"{}\" is \"{}\", which is not known", name, text);
-  }
-  return *value;
-}
-
-auto JsonObject(const json& object, const char* name) -> ErrorOr<const json*> {
-  const json* member = nullptr;
-  READ(member, JsonMember(object, name));
-  if (!member->is_object()) {
-    return Fail(ExitCode::Checkpoint, "\"{}\" is no object", name);
-  }
-  return member;
-}
-
-auto JsonArray(const json& object, const char* name) -> ErrorOr<const json*> {
-  const json* member = nullptr;
-  READ(member, JsonMember(object, name));
-  if (!member->is_array()) {
-    return Fail(ExitCode::Checkpoint, "\"{}\" is no list", name);
-  }
-  return member;
-}
-
 /// What no run can have left. What a plan needs of the state is asked where it is read.
 auto CheckState(const Manifest& manifest) -> Status {
   for (const auto& [name, value] : manifest.state) {
@@ -84,37 +56,38 @@ auto CheckState(const Manifest& manifest) -> Status {
   return Success{};
 }
 
-auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<ManifestTensor> {
+auto ReadTensor(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<ManifestTensor> {
   ManifestTensor tensor;
-  READ(tensor.dtype, JsonEnum<DType>(entry, "dtype"));
+  READ(tensor.dtype, entry.Enum<DType>("dtype"));
   const json* shape = nullptr;
-  READ(shape, JsonArray(entry, "shape"));
+  READ(shape, entry.List("shape"));
   if (shape->size() > Dims::max_size()) {
     return Fail(ExitCode::Checkpoint, "\"shape\" has more than {} numbers", Dims::max_size());
   }
   int64_t size = 1;
   for (const json& item : *shape) {
     int64_t dim = 0;
-    READ(dim, JsonCount(item));
+    READ(dim, JsonCount(item, ExitCode::Checkpoint));
     READ(size, CheckedMultiply(size, dim));
     tensor.shape.push_back(dim);
   }
   const json* pieces = nullptr;
-  READ(pieces, JsonArray(entry, "pieces"));
-  for (const json& item : *pieces) {
+  READ(pieces, entry.List("pieces"));
+  for (const json& listed : *pieces) {
+    const JsonReader item(listed, ExitCode::Checkpoint);
     Piece piece;
-    READ(piece.role, JsonEnum<StateRole>(item, "role"));
-    READ(piece.elements.begin, JsonCount(item, "begin"));
-    READ(piece.elements.end, JsonCount(item, "end"));
-    READ(piece.file, JsonString(item, "file"));
-    if (item.contains("columns")) {
+    READ(piece.role, item.Enum<StateRole>("role"));
+    READ(piece.elements.begin, item.Count("begin"));
+    READ(piece.elements.end, item.Count("end"));
+    READ(piece.file, item.String("file"));
+    if (item.Has("columns")) {
       const json* columns = nullptr;
-      READ(columns, JsonArray(item, "columns"));
+      READ(columns, item.List("columns"));
       if (columns->size() != 2 || tensor.shape.size() != 2) {
         return Fail(ExitCode::Checkpoint, "\"columns\" is no pair of numbers, or the tensor no matrix");
       }
-      READ(piece.columns.begin, JsonCount((*columns)[0]));
-      READ(piece.columns.end, JsonCount((*columns)[1]));
+      READ(piece.columns.begin, JsonCount((*columns)[0], ExitCode::Checkpoint));
+      READ(piece.columns.end, JsonCount((*columns)[1], ExitCode::Checkpoint));
       if (piece.columns.empty() || piece.columns.end > tensor.shape[1]) {
         return Fail(ExitCode::Checkpoint, "a piece of columns [{}, {}) of {}", piece.columns.begin, piece.columns.end,
                     tensor.shape[1]);
@@ -132,57 +105,57 @@ auto ReadTensor(const json& entry, const Manifest& manifest) -> ErrorOr<Manifest
   return tensor;
 }
 
-auto ReadBody(const json& body) -> ErrorOr<Manifest> {
+auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
   // Version first: another one may have other members.
   std::string format;
   int64_t version = 0;
-  READ(format, JsonString(body, "format"));
-  READ(version, JsonCount(body, "version"));
+  READ(format, body.String("format"));
+  READ(version, body.Count("version"));
   if (format != FormatName || version != Manifest::Version) {
     return Fail(ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" version {}", format, version,
                 FormatName, Manifest::Version);
   }
 
   Manifest manifest;
-  READ(manifest.run_id, JsonString(body, "run_id"));
-  READ(manifest.step, JsonCount(body, "step"));
-  READ(manifest.plan_hash, JsonString(body, "plan_hash"));
+  READ(manifest.run_id, body.String("run_id"));
+  READ(manifest.step, body.Count("step"));
+  READ(manifest.plan_hash, body.String("plan_hash"));
   if (!IsPlainName(manifest.run_id)) {
     return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
   }
   if (!IsDigest(manifest.plan_hash)) {
     return Fail(ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
   }
-  const json* object = nullptr;
-  READ(object, JsonObject(body, "model"));
-  for (const auto& item : object->items()) {
-    READ(manifest.model[item.key()], JsonString(*object, item.key().c_str()));
+  JsonReader object = body;
+  READ(object, body.Object("model"));
+  for (const auto& item : object.object().items()) {
+    READ(manifest.model[item.key()], object.String(item.key().c_str()));
   }
-  READ(object, JsonObject(body, "mesh"));
+  READ(object, body.Object("mesh"));
   for (int i = 0; i < NumMeshAxes; ++i) {
     int64_t& size = manifest.mesh.sizes[static_cast<size_t>(i)];
-    READ(size, JsonCount(*object, std::string(ToText(static_cast<Axis>(i))).c_str()));
+    READ(size, object.Count(std::string(ToText(static_cast<Axis>(i))).c_str()));
     if (size < 1) {
       return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
     }
   }
-  if (body.contains("recipe")) {
-    READ(object, JsonObject(body, "recipe"));
-    for (const auto& item : object->items()) {
-      READ(manifest.recipe[item.key()], JsonString(*object, item.key().c_str()));
+  if (body.Has("recipe")) {
+    READ(object, body.Object("recipe"));
+    for (const auto& item : object.object().items()) {
+      READ(manifest.recipe[item.key()], object.String(item.key().c_str()));
     }
   }
-  if (body.contains("seed")) {
-    READ(object, JsonObject(body, "seed"));
-    READ(manifest.seed.run_id, JsonString(*object, "run_id"));
-    READ(manifest.seed.step, JsonCount(*object, "step"));
-    READ(manifest.seed.digest, JsonString(*object, "digest"));
+  if (body.Has("seed")) {
+    READ(object, body.Object("seed"));
+    READ(manifest.seed.run_id, object.String("run_id"));
+    READ(manifest.seed.step, object.Count("step"));
+    READ(manifest.seed.digest, object.String("digest"));
     if (!IsDigest(manifest.seed.digest) || !IsPlainName(manifest.seed.run_id)) {
       return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
     }
   }
-  READ(object, JsonObject(body, "state"));
-  for (const auto& [name, value] : object->items()) {
+  READ(object, body.Object("state"));
+  for (const auto& [name, value] : object.object().items()) {
     if (!value.is_number()) {
       return Fail(ExitCode::Checkpoint, "\"state\": {} is no number", name);
     }
@@ -190,49 +163,51 @@ auto ReadBody(const json& body) -> ErrorOr<Manifest> {
   }
   RETURN_IF_ERROR(CheckState(manifest));
 
-  READ(object, JsonObject(body, "data"));
-  READ(manifest.data.fingerprint, JsonString(*object, "fingerprint"));
-  READ(manifest.data.order, JsonEnum<SampleOrder>(*object, "order"));
-  READ(manifest.data.seq, JsonCount(*object, "seq"));
-  READ(manifest.data.eval_tokens, JsonCount(*object, "eval_tokens"));
-  READ(manifest.data.tokens_per_step, JsonCount(*object, "tokens_per_step"));
+  READ(object, body.Object("data"));
+  READ(manifest.data.fingerprint, object.String("fingerprint"));
+  READ(manifest.data.order, object.Enum<SampleOrder>("order"));
+  READ(manifest.data.seq, object.Count("seq"));
+  READ(manifest.data.eval_tokens, object.Count("eval_tokens"));
+  READ(manifest.data.tokens_per_step, object.Count("tokens_per_step"));
   const json* seed = nullptr;
-  READ(seed, JsonMember(*object, "seed"));
+  READ(seed, object.Member("seed"));
   if (!seed->is_number_unsigned()) {
     return Fail(ExitCode::Checkpoint, "\"data\": seed is no whole number");
   }
   manifest.data.seed = seed->get<uint64_t>();
 
-  if (object->contains("sources")) {
+  if (object.Has("sources")) {
     const json* sources = nullptr;
-    READ(sources, JsonArray(*object, "sources"));
-    for (const json& item : *sources) {
+    READ(sources, object.List("sources"));
+    for (const json& listed : *sources) {
+      const JsonReader item(listed, ExitCode::Checkpoint);
       ManifestSource& source = manifest.data.sources.emplace_back();
-      READ(source.name, JsonString(item, "name"));
-      READ(source.weight, JsonString(item, "weight"));
-      READ(source.fingerprint, JsonString(item, "fingerprint"));
+      READ(source.name, item.String("name"));
+      READ(source.weight, item.String("weight"));
+      READ(source.fingerprint, item.String("fingerprint"));
     }
-    READ(manifest.data.steps, JsonCount(*object, "steps"));
+    READ(manifest.data.steps, object.Count("steps"));
     if (manifest.step > manifest.data.steps) {
       return Fail(ExitCode::Checkpoint, "\"step\" is {}, of a run over a mixture that was to have {}", manifest.step,
                   manifest.data.steps);
     }
   }
 
-  READ(object, JsonObject(body, "files"));
-  for (const auto& [name, entry] : object->items()) {
+  READ(object, body.Object("files"));
+  for (const auto& [name, entry] : object.object().items()) {
+    const JsonReader members(entry, ExitCode::Checkpoint);
     ManifestFile file;
-    READ(file.bytes, JsonCount(entry, "bytes"));
-    READ(file.digest, JsonString(entry, "xxh3_128"));
+    READ(file.bytes, members.Count("bytes"));
+    READ(file.digest, members.String("xxh3_128"));
     if (!IsPlainName(name) || !IsDigest(file.digest)) {
       return Fail(ExitCode::Checkpoint, "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits",
                   name, file.digest);
     }
     manifest.files[name] = std::move(file);
   }
-  READ(object, JsonObject(body, "tensors"));
-  for (const auto& [name, entry] : object->items()) {
-    auto tensor = ReadTensor(entry, manifest);
+  READ(object, body.Object("tensors"));
+  for (const auto& [name, entry] : object.object().items()) {
+    auto tensor = ReadTensor(JsonReader(entry, ExitCode::Checkpoint), manifest);
     if (!IsPlainName(name) || !tensor) {
       return Fail(ExitCode::Checkpoint, "\"tensors\": \"{}\": {}", name,
                   tensor ? "no plain name" : tensor.error().message);
@@ -316,7 +291,7 @@ auto ToText(const Manifest& manifest) -> std::string {
   for (const auto& [name, file] : manifest.files) {
     body["files"][name] = {{"bytes", file.bytes}, {"xxh3_128", file.digest}};
   }
-  // "{\n ...": the digest takes the place of the brace and its line end. Tensors are a line each, since a large model
+  // "{\n ...": the digest replaces the brace and its line end. Tensors are a line each, since a large model
   // on many ranks has very many pieces.
   std::string text = body.dump(1, ' ', false, json::error_handler_t::replace).substr(2);
   text.resize(text.rfind('\n'));
@@ -340,11 +315,11 @@ auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest> {
   if (const std::string actual = DigestOf(text.substr(first_line)); actual != digest) {
     return Fail(ExitCode::Checkpoint, "its digest is {}, its first line says {}: it is damaged", actual, digest);
   }
-  auto body = ParseJson(text);
+  auto body = ParseJson(text, ExitCode::Checkpoint);
   if (!body) {
     return body.error();
   }
-  return ReadBody(*body);
+  return ReadBody(JsonReader(*body, ExitCode::Checkpoint));
 }
 
 auto DigestInManifest(std::string_view text) -> std::string {

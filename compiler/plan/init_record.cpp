@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "compiler/base/json_reader.h"
 #include "compiler/plan/init_rule.h"
 
 namespace shardc {
@@ -35,71 +36,47 @@ auto ToText(const InitRecord& record) -> std::string {
 
 namespace {
 
-/// Members of one object; the first that is missing or of another type is kept as the reason.
-class Members {
- public:
-  explicit Members(const nlohmann::json& object) : object_(object) {}
+/// Takes the value of an ErrorOr into `target`, or keeps its error if it is the first.
+template <class T>
+auto Take(ErrorOr<T> read, T& target, Status& status) -> void {
+  if (read) {
+    target = *std::move(read);
+  } else if (status) {
+    status = read.error();
+  }
+}
 
-  auto Text(const char* name) -> std::string {
-    const nlohmann::json* member = Find(name);
-    return member != nullptr && Want(member->is_string(), name, "a string") ? member->get<std::string>() : "";
+auto ReadShape(const JsonReader& parameter) -> ErrorOr<Dims> {
+  const auto list = parameter.List("shape");
+  if (!list) {
+    return list.error();
   }
-  auto Unsigned(const char* name) -> uint64_t {
-    const nlohmann::json* member = Find(name);
-    return member != nullptr && Want(member->is_number_unsigned(), name, "a whole number") ? member->get<uint64_t>()
-                                                                                           : 0;
+  if ((*list)->size() > Dims::max_size()) {
+    return Fail(ExitCode::Usage, "\"shape\" has more than {} numbers", Dims::max_size());
   }
-  auto Number(const char* name) -> double {
-    const nlohmann::json* member = Find(name);
-    return member != nullptr && Want(member->is_number(), name, "a number") ? member->get<double>() : 0;
-  }
-  auto Array(const char* name) -> const nlohmann::json* {
-    const nlohmann::json* member = Find(name);
-    return member != nullptr && Want(member->is_array(), name, "an array") ? member : nullptr;
-  }
-  auto Want(bool holds, const char* name, std::string_view what) -> bool {
-    if (!holds && fault_.empty()) {
-      fault_ = fmt::format("`{}` is not {}", name, what);
+  Dims shape;
+  for (const nlohmann::json& item : **list) {
+    const auto size = JsonCount(item, ExitCode::Usage);
+    if (!size) {
+      return Fail(ExitCode::Usage, "\"shape\": {}", size.error().message);
     }
-    return holds;
+    shape.push_back(*size);
   }
-  auto fault() const -> const std::string& { return fault_; }
+  return shape;
+}
 
- private:
-  auto Find(const char* name) -> const nlohmann::json* {
-    const auto member = object_.is_object() ? object_.find(name) : object_.end();
-    if (object_.is_object() && member != object_.end()) {
-      return &*member;
-    }
-    Want(false, name, "there");
-    return nullptr;
-  }
-
-  const nlohmann::json& object_;
-  std::string fault_;
-};
-
-auto ParseParameter(const nlohmann::json& json) -> ErrorOr<RealisedParameter> {
-  Members members(json);
-  RealisedParameter parameter{.name = members.Text("name"),
-                              .shape = {},
-                              .dtype = DType::F32,
-                              .rule = members.Text("rule"),
-                              .mean = members.Number("mean"),
-                              .std = members.Number("std")};
-  const auto dtype = FromText<DType>(members.Text("dtype"));
-  members.Want(dtype.has_value(), "dtype", "an element type");
-  parameter.dtype = dtype.value_or(DType::F32);
-  const nlohmann::json* const shape = members.Array("shape");
-  if (shape != nullptr && members.Want(shape->size() <= Dims().max_size(), "shape", "of few dims")) {
-    for (const nlohmann::json& size : *shape) {
-      if (members.Want(size.is_number_unsigned(), "shape", "of whole numbers")) {
-        parameter.shape.push_back(size.get<int64_t>());
-      }
-    }
-  }
-  if (!members.fault().empty()) {
-    return Fail(ExitCode::Usage, "{}{}{}", parameter.name, parameter.name.empty() ? "" : ": ", members.fault());
+auto ReadParameter(const nlohmann::json& entry) -> ErrorOr<RealisedParameter> {
+  const JsonReader reader(entry, ExitCode::Usage);
+  RealisedParameter parameter;
+  Status status = Success{};
+  Take(reader.String("name"), parameter.name, status);
+  Take(reader.String("rule"), parameter.rule, status);
+  Take(reader.Number("mean"), parameter.mean, status);
+  Take(reader.Number("std"), parameter.std, status);
+  Take(reader.Enum<DType>("dtype"), parameter.dtype, status);
+  Take(ReadShape(reader), parameter.shape, status);
+  if (!status) {
+    return Fail(ExitCode::Usage, "{}{}{}", parameter.name, parameter.name.empty() ? "" : ": ", status.error().message);
   }
   return parameter;
 }
@@ -107,26 +84,35 @@ auto ParseParameter(const nlohmann::json& json) -> ErrorOr<RealisedParameter> {
 }  // namespace
 
 auto ParseInitRecord(std::string_view text) -> ErrorOr<InitRecord> {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) {
+  const auto json = ParseJson(text, ExitCode::Usage);
+  if (!json || !json->is_object()) {
     return Fail(ExitCode::Usage, "it is no JSON object");
   }
-  Members members(json);
-  const std::string version = members.Text("format_version");
-  if (members.fault().empty() && !version.starts_with(fmt::format("{}.", MajorVersion))) {
-    return Fail(ExitCode::Usage, "it has format version {}, this program reads version {}", version, MajorVersion);
+  const JsonReader reader(*json, ExitCode::Usage);
+  const auto version = reader.String("format_version");
+  if (!version) {
+    return version.error();
   }
-  InitRecord record{.seed = members.Unsigned("seed"),
-                    .loaded_from = json.contains("loaded_from") ? members.Text("loaded_from") : "",
-                    .rotary_table = json.contains("rotary_table") ? members.Text("rotary_table") : "",
-                    .elements_drawn = static_cast<int64_t>(members.Unsigned("elements_drawn")),
-                    .parameters = {}};
-  const nlohmann::json* const parameters = members.Array("parameters");
-  if (!members.fault().empty()) {
-    return Fail(ExitCode::Usage, "{}", members.fault());
+  if (!version->starts_with(fmt::format("{}.", MajorVersion))) {
+    return Fail(ExitCode::Usage, "it has format version {}, this program reads version {}", *version, MajorVersion);
+  }
+  InitRecord record;
+  Status status = Success{};
+  Take(reader.Unsigned("seed"), record.seed, status);
+  if (reader.Has("loaded_from")) {
+    Take(reader.String("loaded_from"), record.loaded_from, status);
+  }
+  if (reader.Has("rotary_table")) {
+    Take(reader.String("rotary_table"), record.rotary_table, status);
+  }
+  Take(reader.Count("elements_drawn"), record.elements_drawn, status);
+  const nlohmann::json* parameters = nullptr;
+  Take(reader.List("parameters"), parameters, status);
+  if (!status) {
+    return status.error();
   }
   for (const nlohmann::json& entry : *parameters) {
-    auto parameter = ParseParameter(entry);
+    auto parameter = ReadParameter(entry);
     if (!parameter) {
       return parameter.error();
     }

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "compiler/base/check.h"
+#include "compiler/base/json_reader.h"
 #include "compiler/base/where_and_when.h"
-#include "compiler/checkpoint/json.h"
 #include "compiler/checkpoint/manifest.h"
 
 namespace shardc {
@@ -63,21 +63,22 @@ auto ToText(const LeaseRecord& record) -> std::string {
 }
 
 auto LeaseRecordFromText(std::string_view text) -> std::optional<LeaseRecord> {
-  const auto body = ParseJson(text);
+  const auto body = ParseJson(text, ExitCode::Checkpoint);
   if (!body || !text.ends_with("\n")) {
     return std::nullopt;
   }
-  const auto format = JsonString(*body, "format");
-  const auto version = JsonCount(*body, "version");
-  const auto beat = JsonCount(*body, "beat");
-  const auto token = JsonString(*body, "token");
-  const auto run_id = JsonString(*body, "run_id");
-  const auto host = JsonString(*body, "host");
-  const auto boot_id = JsonString(*body, "boot_id");
-  const auto pid_namespace = JsonString(*body, "pid_namespace");
-  const auto pid = JsonCount(*body, "pid");
-  const auto start = JsonCount(*body, "process_start");
-  const auto since = JsonString(*body, "since");
+  const JsonReader members(*body, ExitCode::Checkpoint);
+  const auto format = members.String("format");
+  const auto version = members.Count("version");
+  const auto beat = members.Count("beat");
+  const auto token = members.String("token");
+  const auto run_id = members.String("run_id");
+  const auto host = members.String("host");
+  const auto boot_id = members.String("boot_id");
+  const auto pid_namespace = members.String("pid_namespace");
+  const auto pid = members.Count("pid");
+  const auto start = members.Count("process_start");
+  const auto since = members.String("since");
   if (!format || *format != FormatName || !version || *version != FormatVersion || !beat || !token || !run_id ||
       !host || !boot_id || !pid_namespace || !pid || !start || !since) {
     return std::nullopt;

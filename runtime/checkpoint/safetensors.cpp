@@ -5,8 +5,9 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "compiler/base/json_reader.h"
 #include "compiler/base/json_text.h"
-#include "compiler/checkpoint/json.h"
+#include "compiler/checkpoint/checked_multiply.h"
 
 namespace shardc {
 
@@ -40,9 +41,9 @@ auto FindStoredDType(std::string_view name) {
                       [&](const StoredDType& row) { return row.name == name; });
 }
 
-auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<SafetensorsTensor> {
+auto ReadTensor(const std::string& name, const JsonReader& entry) -> ErrorOr<SafetensorsTensor> {
   SafetensorsTensor tensor{.name = name};
-  auto dtype = JsonString(entry, "dtype");
+  auto dtype = entry.String("dtype");
   if (!dtype) {
     return dtype.error();
   }
@@ -52,7 +53,7 @@ auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<Safetenso
     return Fail(ExitCode::Checkpoint, "dtype \"{}\" is not known", tensor.dtype);
   }
 
-  auto shape = JsonMember(entry, "shape");
+  auto shape = entry.Member("shape");
   if (!shape) {
     return shape.error();
   }
@@ -61,7 +62,7 @@ auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<Safetenso
   }
   int64_t bytes = known->bytes;
   for (const json& item : **shape) {
-    auto dim = JsonCount(item);
+    auto dim = JsonCount(item, ExitCode::Checkpoint);
     auto product = dim ? CheckedMultiply(bytes, *dim) : dim;
     if (!product) {
       return Fail(ExitCode::Checkpoint, "\"shape\": {}", product.error().message);
@@ -70,15 +71,15 @@ auto ReadTensor(const std::string& name, const json& entry) -> ErrorOr<Safetenso
     tensor.shape.push_back(*dim);
   }
 
-  auto offsets = JsonMember(entry, "data_offsets");
+  auto offsets = entry.Member("data_offsets");
   if (!offsets) {
     return offsets.error();
   }
   if (!(*offsets)->is_array() || (*offsets)->size() != 2) {
     return Fail(ExitCode::Checkpoint, "\"data_offsets\" is no pair of numbers");
   }
-  const auto begin = JsonCount((**offsets)[0]);
-  const auto end = JsonCount((**offsets)[1]);
+  const auto begin = JsonCount((**offsets)[0], ExitCode::Checkpoint);
+  const auto end = JsonCount((**offsets)[1], ExitCode::Checkpoint);
   if (!begin || !end) {
     return Fail(ExitCode::Checkpoint, "\"data_offsets\": {}", (begin ? end : begin).error().message);
   }
@@ -113,7 +114,7 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
   if (text.front() != '{') {
     return Fail(ExitCode::Checkpoint, "its header does not begin with {{");
   }
-  auto parsed = ParseJson(text);
+  auto parsed = ParseJson(text, ExitCode::Checkpoint);
   if (!parsed) {
     return Fail(ExitCode::Checkpoint, "its header: {}", parsed.error().message);
   }
@@ -133,7 +134,7 @@ auto ReadHeader(const Descriptor& file) -> ErrorOr<SafetensorsHeader> {
       }
       continue;
     }
-    auto tensor = ReadTensor(name, entry);
+    auto tensor = ReadTensor(name, JsonReader(entry, ExitCode::Checkpoint));
     if (!tensor) {
       return Fail(ExitCode::Checkpoint, "tensor \"{}\": {}", name, tensor.error().message);
     }

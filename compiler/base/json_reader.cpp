@@ -1,4 +1,4 @@
-#include "compiler/checkpoint/json.h"
+#include "compiler/base/json_reader.h"
 
 #include <utility>
 #include <vector>
@@ -44,7 +44,7 @@ class Builder final : public nlohmann::json_sax<json> {
 
  private:
   /// Puts a value where the text is: at the root, after its key, or at the end of a list.
-  auto Place(json value) -> json* {
+  auto Insert(json value) -> json* {
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -57,7 +57,7 @@ class Builder final : public nlohmann::json_sax<json> {
     return member_;
   }
   auto Add(json value) -> bool {
-    Place(std::move(value));
+    Insert(std::move(value));
     return true;
   }
   auto Enter(json value) -> bool {
@@ -66,7 +66,7 @@ class Builder final : public nlohmann::json_sax<json> {
       return false;
     }
     // Stays where it is while open: a parent grows only after its last child has ended.
-    open_.push_back(Place(std::move(value)));
+    open_.push_back(Insert(std::move(value)));
     return true;
   }
   auto Leave() -> bool {
@@ -83,70 +83,98 @@ class Builder final : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-auto ParseJson(std::string_view text) -> ErrorOr<json> {
+auto ParseJson(std::string_view text, ExitCode code) -> ErrorOr<json> {
   json root;
   Builder builder(root);
   if (!json::sax_parse(text.begin(), text.end(), &builder)) {
-    return Fail(ExitCode::Checkpoint, "{}", builder.why());
+    return Fail(code, "{}", builder.why());
   }
   return root;
 }
 
-auto JsonMember(const json& object, const char* name) -> ErrorOr<const json*> {
-  if (!object.is_object()) {
-    return Fail(ExitCode::Checkpoint, "an object with \"{}\" was expected", name);
-  }
-  const auto found = object.find(name);
-  if (found == object.end()) {
-    return Fail(ExitCode::Checkpoint, "\"{}\" is missing", name);
-  }
-  return &*found;
-}
-
-auto JsonString(const json& object, const char* name) -> ErrorOr<std::string> {
-  auto member = JsonMember(object, name);
-  if (!member) {
-    return member.error();
-  }
-  if (!(*member)->is_string()) {
-    return Fail(ExitCode::Checkpoint, "\"{}\" is no string", name);
-  }
-  return (*member)->get<std::string>();
-}
-
-auto JsonCount(const json& value) -> ErrorOr<int64_t> {
+auto JsonCount(const json& value, ExitCode code) -> ErrorOr<int64_t> {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-    return Fail(ExitCode::Checkpoint, "a whole number from 0 to 2^63 - 1 was expected");
+    return Fail(code, "a whole number from 0 to 2^63 - 1 was expected");
   }
   return static_cast<int64_t>(value.get<uint64_t>());
 }
 
-auto JsonCount(const json& object, const char* name) -> ErrorOr<int64_t> {
-  auto member = JsonMember(object, name);
+auto JsonReader::Member(const char* name) const -> ErrorOr<const json*> {
+  if (!object_->is_object()) {
+    return Fail(code_, "an object with \"{}\" was expected", name);
+  }
+  const auto found = object_->find(name);
+  if (found == object_->end()) {
+    return Fail(code_, "\"{}\" is missing", name);
+  }
+  return &*found;
+}
+
+auto JsonReader::String(const char* name) const -> ErrorOr<std::string> {
+  const auto member = Member(name);
   if (!member) {
     return member.error();
   }
-  auto count = JsonCount(**member);
+  if (!(*member)->is_string()) {
+    return Fail(code_, "\"{}\" is no string", name);
+  }
+  return (*member)->get<std::string>();
+}
+
+auto JsonReader::Count(const char* name) const -> ErrorOr<int64_t> {
+  const auto member = Member(name);
+  if (!member) {
+    return member.error();
+  }
+  const auto count = JsonCount(**member, code_);
   if (!count) {
-    return Fail(ExitCode::Checkpoint, "\"{}\": {}", name, count.error().message);
+    return Fail(code_, "\"{}\": {}", name, count.error().message);
   }
   return count;
 }
 
-auto CheckedMultiply(int64_t a, int64_t b) -> ErrorOr<int64_t> {
-  int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result)) {
-    return Fail(ExitCode::Checkpoint, "{} times {} is more than 2^63 - 1", a, b);
+auto JsonReader::Unsigned(const char* name) const -> ErrorOr<uint64_t> {
+  const auto member = Member(name);
+  if (!member) {
+    return member.error();
   }
-  return result;
+  if (!(*member)->is_number_unsigned()) {
+    return Fail(code_, "\"{}\": a whole number from 0 to 2^64 - 1 was expected", name);
+  }
+  return (*member)->get<uint64_t>();
 }
 
-auto CheckedAdd(int64_t a, int64_t b) -> ErrorOr<int64_t> {
-  int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result)) {
-    return Fail(ExitCode::Checkpoint, "{} plus {} is more than 2^63 - 1", a, b);
+auto JsonReader::Number(const char* name) const -> ErrorOr<double> {
+  const auto member = Member(name);
+  if (!member) {
+    return member.error();
   }
-  return result;
+  if (!(*member)->is_number()) {
+    return Fail(code_, "\"{}\" is no number", name);
+  }
+  return (*member)->get<double>();
+}
+
+auto JsonReader::Object(const char* name) const -> ErrorOr<JsonReader> {
+  const auto member = Member(name);
+  if (!member) {
+    return member.error();
+  }
+  if (!(*member)->is_object()) {
+    return Fail(code_, "\"{}\" is no object", name);
+  }
+  return JsonReader(**member, code_);
+}
+
+auto JsonReader::List(const char* name) const -> ErrorOr<const json*> {
+  const auto member = Member(name);
+  if (!member) {
+    return member.error();
+  }
+  if (!(*member)->is_array()) {
+    return Fail(code_, "\"{}\" is no list", name);
+  }
+  return member;
 }
 
 }  // namespace shardc
