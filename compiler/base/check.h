@@ -11,6 +11,14 @@ namespace shardc {
 /// Prints `file:line: CHECK failed: condition: message`, the text set by SetCheckContext, and aborts with exit code 1.
 [[noreturn]] auto CheckFailed(const char* file, int line, const char* condition, const std::string& message) -> void;
 
+/// The same, with the message that `make_message` returns: it is made outside of the function that checks, whose code
+/// stays short.
+template <class Function>
+[[noreturn, gnu::cold, gnu::noinline]] auto CheckFailedWith(const char* file, int line, const char* condition,
+                                                            const Function& make_message) -> void {
+  CheckFailed(file, line, condition, make_message());
+}
+
 /// What the process is doing (phase, op line, plan file), printed by a failing CHECK on this thread.
 auto SetCheckContext(std::string context) -> void;
 
@@ -19,9 +27,9 @@ auto SetCheckLog(int descriptor) -> void;
 
 }  // namespace shardc
 
-#define CHECK(condition, ...)                                                               \
-  do {                                                                                      \
-    if (!(condition)) [[unlikely]] {                                                        \
-      ::shardc::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
-    }                                                                                       \
+#define CHECK(condition, ...)                                                                                   \
+  do {                                                                                                          \
+    if (!(condition)) [[unlikely]] {                                                                            \
+      ::shardc::CheckFailedWith(__FILE__, __LINE__, #condition, [&] { return ::fmt::format("" __VA_ARGS__); }); \
+    }                                                                                                           \
   } while (false)

@@ -114,8 +114,15 @@ class Linker {
     return ExprFunctionRows()[static_cast<size_t>(call.row)];
   }
 
+  /// Kinds for which reducing a rule puts others.
+  static auto IsReplaced(ExprNodeKind kind) -> bool {
+    return kind == ExprNodeKind::Variable || kind == ExprNodeKind::Parameter || kind == ExprNodeKind::Library ||
+           kind == ExprNodeKind::Broken;
+  }
+
   auto AddNode(const ExprNode& node, const ExprTree& tree, std::vector<int> operands, int position, int stream,
                int draw) -> int {
+    CHECK(!IsReplaced(node.kind), "a rule that is not reduced");
     switch (node.kind) {
       case ExprNodeKind::Number:
       case ExprNodeKind::Bool: return EmitNumber(node.number);
@@ -124,10 +131,6 @@ class Linker {
         return Function(node).Is(ElementFunction::Copy) ? AddCopy(node, operands, position)
                                                         : AddLoaded(node, operands, position);
       case ExprNodeKind::Call: break;
-      case ExprNodeKind::Variable:
-      case ExprNodeKind::Parameter:
-      case ExprNodeKind::Library:
-      case ExprNodeKind::Broken: CHECK(false, "a rule that is not reduced");
       default: return EmitOperation(node.kind, std::move(operands));
     }
     const ExprFunctionRow& function = Function(node);

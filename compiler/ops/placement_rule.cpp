@@ -6,201 +6,200 @@
 
 namespace shardc {
 
-namespace {
+static auto LettersOf(const DimFact& fact, size_t dims) {
+  InPlaceVector<char, Dims::max_size()> letters;
+  for (const char letter : fact.letters) {
+    if (letter != '*') {
+      letters.push_back(letter);
+      continue;
+    }
+    const size_t rest = fact.letters.size() - 1;
+    for (size_t i = 0; i + rest < dims; ++i) {
+      letters.push_back(static_cast<char>('a' + i));
+    }
+  }
+  return letters;
+}
+
+PlacementRule::PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan)
+    : body_(body),
+      plan_(plan),
+      facts_(FactsOf(body)),
+      rule_(facts_.dims_of == nullptr ? facts_.dims : facts_.dims_of(body, plan)) {
+  // Facts stand in the order of the fields, as a rule: each is looked for after the last one first.
+  const DimFact* last = rule_.fields.begin();
+  for (const Access& access : accesses) {
+    const DimFact* fact = std::ranges::find(last, rule_.fields.end(), access.field, &DimFact::field);
+    fact = fact == rule_.fields.end() ? std::ranges::find(rule_.fields, access.field, &DimFact::field) : fact;
+    if (fact != rule_.fields.end()) {
+      last = fact;
+      fields_.push_back({&access, fact, LettersOf(*fact, plan.values[access.value].shape.size())});
+    }
+  }
+}
 
 /// Follows one op over one axis.
-class Derivation {
+class PlacementDerivation {
  public:
-  Derivation(const OpBody& body, const AccessList& accesses, const Plan& plan, Axis axis)
-      : body_(body),
-        accesses_(accesses),
-        plan_(plan),
-        axis_(axis),
-        facts_(FactsOf(body)),
-        rule_(facts_.dims_of == nullptr ? facts_.dims : facts_.dims_of(body, plan)) {}
+  PlacementDerivation(const PlacementRule& op, Axis axis)
+      : op_(op), plan_(op.plan_), facts_(op.facts_), rule_(op.rule_), axis_(axis), is_moved_(IsMoved()) {}
 
-  auto is_known() const -> bool { return rule_.is_set(); }
-
-  /// The placements of the results; what is wrong goes to `refusal`.
-  auto Run(PlacementRefusal& refusal) -> std::vector<std::pair<std::string_view, Placement>> {
-    for (const Access& access : accesses_) {
-      if (access.kind == AccessKind::Read && !ReadOperand(access, refusal)) {
-        return {};
+  /// The placements of the results, or what is wrong.
+  auto Run() -> DerivedPlacements {
+    for (const Field& field : op_.fields_) {
+      if (field.access->kind == AccessKind::Read && !ReadOperand(field)) {
+        return std::move(derived_);
       }
     }
-    if (!IsEachCut(refusal)) {
-      return {};
+    if (!IsEachCut()) {
+      return std::move(derived_);
     }
-    std::vector<std::pair<std::string_view, Placement>> results;
-    for (const Access& access : accesses_) {
-      const DimFact* fact = FactOf(access.field);
-      if (access.kind != AccessKind::Read && fact != nullptr) {
-        const auto placement = OfResult(*fact, access.value, refusal);
-        if (!placement) {
-          return {};
-        }
-        results.emplace_back(access.field, *placement);
+    for (const Field& field : op_.fields_) {
+      if (field.access->kind != AccessKind::Read && !AddResult(field)) {
+        return std::move(derived_);
       }
     }
-    return results;
+    return std::move(derived_);
   }
 
  private:
   using Kind = PlacementRefusal::Kind;
+  using Field = PlacementRule::Field;
 
-  auto PlacementOf(ValueId id) const -> Placement { return plan_.values[id].placement[static_cast<size_t>(axis_)]; }
-  auto FactOf(std::string_view field) const -> const DimFact* {
-    const auto* found = std::ranges::find(rule_.fields, field, &DimFact::field);
-    return found == rule_.fields.end() ? nullptr : found;
+  auto PlacementOf(const Field& field) const -> Placement {
+    return plan_.values[field.access->value].placement[static_cast<size_t>(axis_)];
   }
-  /// The letters of a value, one a dim: those that `*` stands for are a, b, c, ...
-  auto LettersOf(const DimFact& fact, ValueId id) const -> std::string {
-    const size_t dims = plan_.values[id].shape.size();
-    std::string letters;
-    for (const char letter : fact.letters) {
-      if (letter != '*') {
-        letters += letter;
-        continue;
-      }
-      const size_t rest = fact.letters.size() - 1;
-      for (size_t i = 0; i + rest < dims; ++i) {
-        letters += static_cast<char>('a' + i);
-      }
-    }
-    return letters;
-  }
+  auto Refuse(Kind kind, std::string text) -> void { derived_.refusal = {kind, std::move(text)}; }
   static auto Names(std::string_view list, char letter) -> bool {
     const bool is_star = letter >= 'a' && letter <= 'z';
     return list.find(is_star ? '*' : letter) != std::string_view::npos;
   }
-  /// The ranks along the axis move parts of this op's operand to one another.
   auto IsMoved() const -> bool {
-    const auto* axes = facts_.collective == CollectiveKind::None ? nullptr : AttributeOf<AxisSet>(body_, "axes");
+    const auto* axes = facts_.collective == CollectiveKind::None ? nullptr : AttributeOf<AxisSet>(op_.body_, "axes");
     return axes != nullptr && axes->Has(axis_);
   }
 
   /// What the collective takes over its axes: parts to gather, or terms to sum.
-  auto ReadMoved(const Access& access, PlacementRefusal& refusal) const -> bool {
+  auto ReadMoved(const Field& field) -> bool {
     const bool gathers = facts_.collective == CollectiveKind::AllGather;
     // Stacked, each rank's is one of a dim that the result has more.
     const bool stacks = gathers && rule_.fields[1].letters.size() > rule_.fields[0].letters.size();
     const Placement expected = stacks ? Placement{} : gathers ? Placement::Shard(0) : Placement::Partial();
-    if (PlacementOf(access.value) != expected) {
-      refusal = {Kind::WholeSummed,
-                 fmt::format("{} {} over {}, along which the ranks have no {} of it", gathers ? "gathers" : "sums",
-                             access.field, ToText(axis_), gathers ? "parts" : "terms")};
+    if (PlacementOf(field) != expected) {
+      Refuse(Kind::WholeSummed,
+             fmt::format("{} {} over {}, along which the ranks have no {} of it", gathers ? "gathers" : "sums",
+                         field.fact->field, ToText(axis_), gathers ? "parts" : "terms"));
     }
-    return !refusal.is_set();
+    return !derived_.refusal.is_set();
   }
 
-  auto ReadOperand(const Access& access, PlacementRefusal& refusal) -> bool {
-    const DimFact* fact = FactOf(access.field);
-    const Placement placement = PlacementOf(access.value);
-    if (fact != nullptr && IsMoved()) {
-      return ReadMoved(access, refusal);
+  auto ReadOperand(const Field& field) -> bool {
+    if (is_moved_) {
+      return ReadMoved(field);
     }
-    if (fact == nullptr || placement == Placement{}) {
+    const Placement placement = PlacementOf(field);
+    if (placement == Placement{}) {
       return true;
     }
     if (placement == Placement::Partial()) {
       is_partial_ = true;
       const bool goes_on = facts_.meaning != Meaning::Computed && facts_.meaning != Meaning::Quotient;
       if (!goes_on && facts_.collective == CollectiveKind::None) {
-        refusal = {Kind::PartialRead,
-                   fmt::format("reads {}, which is a term of a sum over {}", access.field, ToText(axis_))};
+        Refuse(Kind::PartialRead,
+               fmt::format("reads {}, which is a term of a sum over {}", field.fact->field, ToText(axis_)));
       }
-      return !refusal.is_set();
+      return !derived_.refusal.is_set();
     }
-    const std::string letters = LettersOf(*fact, access.value);
     const auto dim = static_cast<size_t>(placement.dim);
-    const char cut = dim < letters.size() ? letters[dim] : '?';
+    const char cut = dim < field.letters.size() ? field.letters[dim] : '?';
     if (cut_ != ' ' && cut != cut_) {
-      refusal = {Kind::Cut,
-                 fmt::format("{} is cut over {} along another dim than {}", access.field, ToText(axis_), cut_field_)};
+      Refuse(Kind::Cut,
+             fmt::format("{} is cut over {} along another dim than {}", field.fact->field, ToText(axis_), cut_field_));
     } else if (cut == '?' || (cut >= '0' && cut <= '9') || Names(rule_.whole, cut)) {
-      refusal = {Kind::Cut, fmt::format("{} is cut over {} along dim {}, which each rank needs whole", access.field,
-                                        ToText(axis_), placement.dim)};
+      Refuse(Kind::Cut, fmt::format("{} is cut over {} along dim {}, which each rank needs whole", field.fact->field,
+                                    ToText(axis_), placement.dim));
     }
     cut_ = cut;
-    cut_field_ = access.field;
-    return !refusal.is_set();
+    cut_field_ = field.fact->field;
+    return !derived_.refusal.is_set();
   }
 
   /// What has the letter that is cut is cut there.
-  auto IsEachCut(PlacementRefusal& refusal) const -> bool {
-    for (const Access& access : accesses_) {
-      const DimFact* fact = FactOf(access.field);
-      if (access.kind == AccessKind::Read && fact != nullptr && cut_ != ' ' &&
-          LettersOf(*fact, access.value).find(cut_) != std::string::npos &&
-          PlacementOf(access.value).kind != PlacementKind::Shard) {
-        refusal = {Kind::Cut, fmt::format("{} is cut over {}, {} is not", cut_field_, ToText(axis_), access.field)};
+  auto IsEachCut() -> bool {
+    if (cut_ == ' ') {
+      return true;
+    }
+    for (const Field& field : op_.fields_) {
+      if (field.access->kind == AccessKind::Read && PlacementOf(field).kind != PlacementKind::Shard &&
+          std::ranges::find(field.letters, cut_) != field.letters.end()) {
+        Refuse(Kind::Cut, fmt::format("{} is cut over {}, {} is not", cut_field_, ToText(axis_), field.fact->field));
         return false;
       }
     }
     return true;
   }
 
-  auto OfResult(const DimFact& fact, ValueId id, PlacementRefusal& refusal) const -> std::optional<Placement> {
-    if (IsMoved()) {
-      switch (facts_.collective) {
-        case CollectiveKind::AllGather:
-        case CollectiveKind::AllReduce: return Placement{};
-        case CollectiveKind::ReduceScatter: return Placement::Shard(0);
-        case CollectiveKind::None:
-        case CollectiveKind::Agree: break;
-      }
+  auto AddResult(const Field& field) -> bool {
+    const std::optional<Placement> placement = is_moved_ ? OfMoved() : OfResult(field);
+    if (placement) {
+      derived_.results.push_back({field.fact->field, *placement});
     }
-    const std::string letters = LettersOf(fact, id);
+    return placement.has_value();
+  }
+
+  auto OfMoved() const -> Placement {
+    return facts_.collective == CollectiveKind::ReduceScatter ? Placement::Shard(0) : Placement{};
+  }
+
+  auto OfResult(const Field& field) -> std::optional<Placement> {
     const char letter = cut_ == ' ' && IsMade() ? rule_.made : cut_;
-    if (const size_t dim = letters.find(letter); letter != ' ' && dim != std::string::npos) {
-      return Placement::Shard(static_cast<int>(dim));
+    const auto* dim = letter == ' ' ? field.letters.end() : std::ranges::find(field.letters, letter);
+    if (dim != field.letters.end()) {
+      return Placement::Shard(static_cast<int>(dim - field.letters.begin()));
     }
     if (is_partial_) {
       return Placement::Partial();
     }
-    if (cut_ == ' ' || Names(fact.ignores, cut_)) {
+    if (cut_ == ' ' || Names(field.fact->ignores, cut_)) {
       return Placement{};
     }
     if (Names(rule_.summed, cut_)) {
       return Placement::Partial();
     }
-    refusal = {Kind::Cut, fmt::format("{} is cut over {} along a dim that {} does not have", cut_field_, ToText(axis_),
-                                      fact.field)};
+    Refuse(Kind::Cut, fmt::format("{} is cut over {} along a dim that {} does not have", cut_field_, ToText(axis_),
+                                  field.fact->field));
     return std::nullopt;
   }
   auto IsMade() const -> bool {
     switch (rule_.made_over) {
       case MadeOver::None: return false;
       case MadeOver::DataAxes: return AxesSharing(Shared::Samples).Has(axis_);
-      case MadeOver::VocabularyAxes: return AttributeOf<AxisSet>(body_, "vocab_axes")->Has(axis_);
+      case MadeOver::VocabularyAxes: return AttributeOf<AxisSet>(op_.body_, "vocab_axes")->Has(axis_);
     }
     return false;
   }
 
-  const OpBody& body_;
-  const AccessList& accesses_;
+  const PlacementRule& op_;
   const Plan& plan_;
-  Axis axis_;
   const OpFacts& facts_;
   const DimRule& rule_;
+  Axis axis_;
+  /// The ranks along the axis move parts of this op's operand to one another.
+  bool is_moved_;
   /// The letter that is cut in the operands, and the operand that said so.
   char cut_ = ' ';
   std::string_view cut_field_;
   bool is_partial_ = false;
+  DerivedPlacements derived_;
 };
 
-}  // namespace
-
-PlacementRule::PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan, Axis axis) {
-  Derivation derivation(body, accesses, plan, axis);
-  if (derivation.is_known()) {
-    results_ = derivation.Run(refusal_);
-  }
+auto PlacementRule::Over(Axis axis) const -> DerivedPlacements {
+  return fields_.empty() ? DerivedPlacements{} : PlacementDerivation(*this, axis).Run();
 }
 
-auto PlacementRule::Of(std::string_view field) const -> std::optional<Placement> {
-  const auto found = std::ranges::find(results_, field, &std::pair<std::string_view, Placement>::first);
-  return found == results_.end() ? std::nullopt : std::optional(found->second);
+auto DerivedPlacements::Of(std::string_view field) const -> std::optional<Placement> {
+  const auto* found = std::ranges::find(results, field, &Result::field);
+  return found == results.end() ? std::nullopt : std::optional(found->placement);
 }
 
 }  // namespace shardc

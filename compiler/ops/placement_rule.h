@@ -5,9 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
+#include "compiler/base/in_place_vector.h"
 #include "compiler/ops/op_facts.h"
 
 namespace shardc {
@@ -29,19 +28,44 @@ struct PlacementRefusal {
   auto is_set() const -> bool { return kind != Kind::None; }
 };
 
-/// One op over one axis of more than one rank.
-class PlacementRule {
- public:
-  /// `accesses`: those of the body, which callers have for every axis.
-  PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan, Axis axis);
+/// What follows over one axis.
+struct DerivedPlacements {
+  struct Result {
+    std::string_view field;
+    Placement placement;
+  };
+  PlacementRefusal refusal;
+  InPlaceVector<Result, AccessList::max_size()> results;
 
-  auto refusal() const -> const PlacementRefusal& { return refusal_; }
   /// Of a result. Nothing where the op does not say. Requires: no refusal.
   auto Of(std::string_view field) const -> std::optional<Placement>;
+};
+
+/// The letters of one op's operands and results, from which their placements follow over any axis.
+class PlacementRule {
+ public:
+  /// All four outlive the rule. `accesses`: those of the body. Placements of operands may change between the axes,
+  /// shapes may not.
+  PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan);
+
+  /// Over an axis of more than one rank.
+  auto Over(Axis axis) const -> DerivedPlacements;
 
  private:
-  PlacementRefusal refusal_;
-  std::vector<std::pair<std::string_view, Placement>> results_;
+  friend class PlacementDerivation;
+  /// A field that the op's rule names.
+  struct Field {
+    const Access* access;
+    const DimFact* fact;
+    /// One a dim: those that `*` stands for are a, b, c, ...
+    InPlaceVector<char, Dims::max_size()> letters;
+  };
+
+  const OpBody& body_;
+  const Plan& plan_;
+  const OpFacts& facts_;
+  const DimRule& rule_;
+  InPlaceVector<Field, AccessList::max_size()> fields_;
 };
 
 }  // namespace shardc

@@ -12,9 +12,10 @@ class PlacementVerifier {
  public:
   PlacementVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
-  auto Check(SectionKind section, size_t index, const Op& op, const AccessList& accesses, Axis axis) -> void {
-    const PlacementRule rule(op.body, accesses, plan_, axis);
-    if (const PlacementRefusal& refusal = rule.refusal(); refusal.is_set()) {
+  auto Check(SectionKind section, size_t index, const AccessList& accesses, const PlacementRule& rule, Axis axis)
+      -> void {
+    const DerivedPlacements by_rule = rule.Over(axis);
+    if (const PlacementRefusal& refusal = by_rule.refusal; refusal.is_set()) {
       findings_.AddOp(section, index, LabelOf(refusal.kind), "{}", refusal.text);
       return;
     }
@@ -23,7 +24,7 @@ class PlacementVerifier {
         continue;
       }
       const Placement declared = PlacementOf(access.value, axis);
-      const Placement derived = rule.Of(access.field).value_or(declared);
+      const Placement derived = by_rule.Of(access.field).value_or(declared);
       const bool adds = access.kind == AccessKind::ReadWrite && access.kills.valid();
       if (adds && PlacementOf(access.kills, axis) != declared) {
         findings_.AddOp(section, index, "placement-differs"_rule, "{} is {} over {}, and is added to what is {}",
@@ -70,11 +71,12 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   PlacementVerifier verifier(plan, findings);
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
     const AccessList accesses = AccessesOf(op.body);
+    const PlacementRule rule(op.body, accesses, plan);
     for (size_t i = 0; i < NumAxes; ++i) {
       const auto axis = static_cast<Axis>(i);
       // After an op that is wrong, others follow from what it wrote.
       if (plan.mesh.size(axis) > 1 && findings.empty()) {
-        verifier.Check(section, index, op, accesses, axis);
+        verifier.Check(section, index, accesses, rule, axis);
       }
     }
   });

@@ -52,6 +52,9 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
   int64_t high = expr.base;
   const auto add = [&](int64_t factor, int64_t last) {
     int64_t product = 0;
+    if (factor == 0) {
+      return true;
+    }
     if (__builtin_mul_overflow(factor, last, &product)) {
       return false;
     }

@@ -104,10 +104,9 @@ auto SectionRun::Die(BufferId id) -> void {
 /// The first range that a read of `id` wants and that holds nothing. Ops on a slice of a sub-vector read its owned
 /// segments only, so padding may hold nothing. That is asked of segments where one rank owns all of them; where several
 /// ranks do, each slice is written as a whole.
-auto SectionRun::FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interval> {
+auto SectionRun::FirstGap(ValueId id, const Interval& range, SubVectorId owner) -> std::optional<Interval> {
   const Value& value = plan_.values[id];
   const DefinedBytes& defined = At(value.buffer).defined;
-  const Interval range = Range(id);
   const auto gap = defined.FirstGap(range);
   if (!gap || !owner.valid()) {
     return gap;
@@ -141,7 +140,7 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
   const Interval range = Range(id);
   const auto [first, last] = buffer_state.defined.Meeting(range);
   findings_.Spend(1 + last - first);
-  if (const auto gap = FirstGap(id, owner)) {
+  if (const auto gap = FirstGap(id, range, owner)) {
     const ParameterId parameter = plan_.values[id].role.parameter();
     const UnitId unit = parameter.valid() ? uses_.unit_of_parameter[static_cast<size_t>(parameter.index)] : UnitId{};
     Report("read-undefined"_rule, "reads {}, but bytes {} to {} of {} hold nothing{}", Name(id), gap->begin, gap->end,
@@ -164,21 +163,21 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
     }
   }
   if (findings_.empty()) {
-    CheckName(id);
+    CheckName(id, range);
   }
   state.used = now_;
 }
 
 /// A name that no op writes is a view of what others wrote. Results of ops are not containers of views: a second name
 /// of the same type for the same bytes stands for a result whose op is not there.
-auto SectionRun::CheckName(ValueId id) -> void {
+auto SectionRun::CheckName(ValueId id, const Interval& range) -> void {
   const Value& value = plan_.values[id];
   const Category category = plan_.buffers[value.buffer].category;
   if (uses_.result[static_cast<size_t>(id.index)] ||
       (category != Category::Activations && category != Category::Workspace)) {
     return;
   }
-  const auto last = last_written_.find({value.buffer, Range(id).begin});
+  const auto last = last_written_.find({value.buffer, range.begin});
   if (last != last_written_.end() && plan_.values[last->second].dtype == value.dtype &&
       plan_.values[last->second].shape == value.shape) {
     Report("unwritten-value"_rule, "reads {}, which no op writes; its bytes hold {}", Name(id), Name(last->second));

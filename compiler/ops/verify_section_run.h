@@ -146,8 +146,8 @@ class SectionRun {
 
   auto Touch(BufferId id) -> void;
   auto Read(ValueId id, SubVectorId owner) -> void;
-  auto FirstGap(ValueId id, SubVectorId owner) -> std::optional<Interval>;
-  auto CheckName(ValueId id) -> void;
+  auto FirstGap(ValueId id, const Interval& range, SubVectorId owner) -> std::optional<Interval>;
+  auto CheckName(ValueId id, const Interval& range) -> void;
   auto Write(const Access& access, int64_t count) -> void;
   auto WriteScratch(ValueId id) -> void;
   auto CheckOverlaps(const AccessList& accesses) -> void;

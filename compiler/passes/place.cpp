@@ -64,17 +64,18 @@ class Placer {
         PlaceView(plan_.values[access.value]);
       }
     }
+    const PlacementRule rule(body, accesses, plan_);
     for (size_t i = 0; i < NumMeshAxes; ++i) {
       const auto axis = static_cast<Axis>(i);
       if (!axes_.Has(axis)) {
         continue;
       }
-      const PlacementRule rule(body, accesses, plan_, axis);
-      refusal_ = refusal_.empty() ? rule.refusal().text : refusal_;
+      const DerivedPlacements by_rule = rule.Over(axis);
+      refusal_ = refusal_.empty() ? by_rule.refusal.text : refusal_;
       for (const Access& access : accesses) {
         if (access.kind != AccessKind::Read && !IsSum(body, access)) {
           Value& value = plan_.values[access.value];
-          value.placement[static_cast<size_t>(axis)] = rule.Of(access.field).value_or(Placement{});
+          value.placement[static_cast<size_t>(axis)] = by_rule.Of(access.field).value_or(Placement{});
         }
       }
     }

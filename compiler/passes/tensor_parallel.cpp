@@ -95,21 +95,25 @@ class Spreader {
     return gathered_[id] = full;
   }
 
+  auto OverTp(const OpBody& body) const -> DerivedPlacements {
+    return PlacementRule(body, AccessesOf(body), plan_).Over(Axis::Tp);
+  }
+
   /// Where the results of an op lie over tp. An op that cannot be computed on a rank's positions of the sequence alone
   /// gets the whole of its first operand, which is the activation.
   template <class Body>
-  auto RuleOf(Body& body) -> PlacementRule {
-    PlacementRule rule(body, AccessesOf(body), plan_, Axis::Tp);
-    if (!rule.refusal().is_set()) {
-      return rule;
+  auto PlacementsOverTp(Body& body) -> DerivedPlacements {
+    DerivedPlacements by_rule = OverTp(body);
+    if (!by_rule.refusal.is_set()) {
+      return by_rule;
     }
     OpBody whole = body;
     bool is_first = true;
     ReplaceReads(whole, [&](ValueId& id) { id = std::exchange(is_first, false) ? Whole(id) : id; });
     body = std::get<Body>(whole);
-    PlacementRule of_whole(body, AccessesOf(body), plan_, Axis::Tp);
-    if (refusal_.empty() && of_whole.refusal().is_set()) {
-      refusal_ = fmt::format("{} cannot be spread over tp: {}", Body::Mnemonic, of_whole.refusal().text);
+    DerivedPlacements of_whole = OverTp(body);
+    if (refusal_.empty() && of_whole.refusal.is_set()) {
+      refusal_ = fmt::format("{} cannot be spread over tp: {}", Body::Mnemonic, of_whole.refusal.text);
     }
     return of_whole;
   }
@@ -119,7 +123,7 @@ class Spreader {
     if constexpr (requires { body.vocab_axes; }) {
       body.vocab_axes = Tp;
     }
-    const PlacementRule rule = RuleOf(body);
+    const DerivedPlacements by_rule = PlacementsOverTp(body);
     const std::vector<ValueType> types = Shape(body, plan_);
     const AccessList accesses = AccessesOf(body);
     emitter_.Emit(body);
@@ -138,7 +142,7 @@ class Spreader {
       } else {
         Resize(plan_, id, types[result].shape);
       }
-      TpOf(id) = rule.Of(access.field).value_or(Placement{});
+      TpOf(id) = by_rule.Of(access.field).value_or(Placement{});
       ++result;
     }
     for (const Access& access : accesses) {

@@ -23,7 +23,7 @@ auto IsBareCharacter(char c) -> bool { return BareCharacters[static_cast<uint8_t
 
 auto IsBare(std::string_view text) -> bool {
   return !text.empty() && BareCharacters[static_cast<uint8_t>(text.front())] == 2 &&
-         std::all_of(text.begin(), text.end(), IsBareCharacter);
+         std::all_of(text.begin(), text.end(), [](char c) { return BareCharacters[static_cast<uint8_t>(c)] != 0; });
 }
 
 auto Quote(std::string_view text) -> std::string {

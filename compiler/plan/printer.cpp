@@ -300,8 +300,10 @@ class Printer {
     const Value& value = plan_.values[id];
     BeginLine("value", id);
     out_ += " = ";
-    names_.Append(value.buffer, out_, {}, fmt::format("[{}]", ToText(value.offset)));
-    fmt::format_to(std::back_inserter(out_), " {}[{}]", ToText(value.dtype), fmt::join(value.shape, ", "));
+    names_.Append(value.buffer, out_, {}, '[' + ToText(value.offset) + ']');
+    out_ += ' ';
+    out_ += ToText(value.dtype);
+    out_ += ToText(value.shape);
     if (const std::string placement = ToText(value.placement); !placement.empty()) {
       out_ += ' ';
       out_ += placement;

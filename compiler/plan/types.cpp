@@ -12,7 +12,15 @@ auto NumElements(const Dims& shape) -> int64_t {
   return product;
 }
 
-auto ToText(const Dims& shape) -> std::string { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+auto ToText(const Dims& shape) -> std::string {
+  std::string text = "[";
+  for (const int64_t size : shape) {
+    text += text.size() > 1 ? ", " : "";
+    text += fmt::format_int(size).c_str();
+  }
+  text += ']';
+  return text;
+}
 
 auto StreamOf(AxisSet axes) -> Stream {
   constexpr std::array<Stream, NumMeshAxes> Streams{
@@ -32,15 +40,21 @@ auto ToText(const Placements& placements) -> std::string {
   std::string text;
   for (int i = 0; i < NumAxes; ++i) {
     const Placement& placement = placements[static_cast<size_t>(i)];
-    const std::string_view axis = ToText(static_cast<Axis>(i));
-    const std::string_view comma = text.empty() ? "" : ", ";
-    switch (placement.kind) {
-      case PlacementKind::Replicate: break;
-      case PlacementKind::Shard: text += fmt::format("{}{}: shard({})", comma, axis, placement.dim); break;
-      case PlacementKind::Partial: text += fmt::format("{}{}: partial(sum)", comma, axis); break;
+    if (placement.kind == PlacementKind::Replicate) {
+      continue;
+    }
+    text += text.empty() ? "{" : ", ";
+    text += ToText(static_cast<Axis>(i));
+    if (placement.kind == PlacementKind::Shard) {
+      text += ": shard(";
+      text += fmt::format_int(placement.dim).c_str();
+      text += ')';
+    } else {
+      text += ": partial(sum)";
     }
   }
-  return text.empty() ? text : fmt::format("{{{}}}", text);
+  text += text.empty() ? "" : "}";
+  return text;
 }
 
 /// A whole number, as it is printed.
