@@ -213,7 +213,8 @@ auto VerifyBackward(const Plan& plan, Findings& findings) -> void {
     }
   };
   verify_at({});
-  // Places are affine in the coordinates: what holds for the first rank and for the next along each axis holds for all.
+  // Offsets are affine in the coordinates: what holds for the first rank and for the next along each axis holds for
+  // all.
   for (int i = 0; i < NumAxes && findings.empty(); ++i) {
     const bool differs = std::ranges::any_of(
         plan.values, [&](const Value& value) { return value.offset.axis[static_cast<size_t>(i)] != 0; });

@@ -124,6 +124,8 @@ auto ForEachOp(const Plan& plan, Function&& function) -> void {
 // The parts, in the order in which they run. The first that finds something ends the verification: the others rely on
 // what it proves, and would say under other labels what follows from it.
 auto VerifyStructure(const Plan& plan, Findings& findings) -> void;
+/// A part of VerifyStructure.
+auto VerifyTables(const Plan& plan, Findings& findings) -> void;
 auto VerifySources(const Plan& plan, Findings& findings) -> void;
 auto VerifyMemory(const Plan& plan, Findings& findings) -> void;
 auto VerifySegments(const Plan& plan, Findings& findings) -> void;
