@@ -9,6 +9,7 @@
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_tree.h"
+#include "compiler/recipe/unknown_keys.h"
 #include "compiler/recipe/visit.h"
 
 namespace shardc {
@@ -32,7 +33,7 @@ class Reader {
         }
       });
       if (!found) {
-        ReportUnknownAtTop(entry);
+        excused_.insert(ReportUnknownAtTop(entry, diagnostics_));
       }
     }
   }
@@ -80,7 +81,7 @@ class Reader {
         }
       });
       if (!found) {
-        ReportUnknownKey(inner, fmt::format("[{}]", name), SiblingsOf(section));
+        ReportUnknown(inner, fmt::format("[{}]", name), SiblingsOf(section));
       }
     }
   }
@@ -110,7 +111,7 @@ class Reader {
       const std::set<std::string> excused_before = excused_;
       for (const TomlEntry& inner : node.entries) {
         if (!ReadKey(inner, item)) {
-          ReportUnknownKey(inner, fmt::format("[[{}]]", path), SiblingsOf(item));
+          ReportUnknown(inner, fmt::format("[[{}]]", path), SiblingsOf(item));
         }
       }
       ReportMissingKeys(item, item.at, fmt::format("[[{}]]", path));
@@ -214,7 +215,7 @@ class Reader {
                          ReadMember(key, entry, "missing", "Texts", value.missing) ||
                          ReadMember(key, entry, "unused", "Texts", value.unused);
       if (!found) {
-        ReportUnknownKey(entry, where, {"seed", "missing", "unused"});
+        ReportUnknown(entry, where, {"seed", "missing", "unused"});
       }
     }
     if (!value.seed.is_set && !excused_.contains(ExcuseOf(where, "seed"))) {
@@ -287,64 +288,11 @@ class Reader {
     return names;
   }
 
-  /// Exactly elsewhere beats nearly here: `lr` in [mesh] is optimizer.lr, not a misspelt dp.
-  auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings)
+  auto ReportUnknown(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings)
       -> void {
-    std::set<std::string> homes;
-    for (const RecipeKeyRow& row : RecipeKeyRows()) {
-      if (row.name == entry.key) {
-        homes.insert(row.list.empty() ? fmt::format("[{}]", row.section)
-                                      : fmt::format("[[{}.{}]]", row.section, row.list));
-      }
+    if (const std::string meant = ReportUnknownKey(entry, where, siblings, diagnostics_); !meant.empty()) {
+      excused_.insert(ExcuseOf(where, meant));
     }
-    const std::string elsewhere = homes.empty() ? "" : fmt::format("; it exists in {}", fmt::join(homes, " and "));
-    auto builder = diagnostics_.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
-    if (homes.empty()) {
-      if (const std::string closest = ClosestWord(entry.key, siblings); !closest.empty()) {
-        excused_.insert(ExcuseOf(where, closest));
-        builder.Help(fmt::format("did you mean `{}`?", closest));
-      } else if (const std::string path = ClosestPath(entry.key); !path.empty()) {
-        builder.Help(fmt::format("did you mean `{}`?", path));
-      } else if (!siblings.empty()) {
-        builder.Help(fmt::format("known here: {}", fmt::join(siblings, ", ")));
-      }
-    }
-    builder.Emit();
-  }
-
-  /// The path of the key anywhere that is spelled nearly like `word`; empty if none.
-  static auto ClosestPath(const std::string& word) -> std::string {
-    std::vector<std::string_view> names;
-    for (const RecipeKeyRow& row : RecipeKeyRows()) {
-      names.push_back(row.name);
-    }
-    const std::string closest = ClosestWord(word, names);
-    for (const RecipeKeyRow& row : RecipeKeyRows()) {
-      if (!closest.empty() && row.name == closest) {
-        return row.path();
-      }
-    }
-    return "";
-  }
-
-  auto ReportUnknownAtTop(const TomlEntry& entry) -> void {
-    std::vector<std::string_view> sections;
-    for (const RecipeSectionRow& row : RecipeSectionRows()) {
-      if (row.list.empty()) {
-        sections.push_back(row.section);
-      }
-    }
-    const bool is_table = entry.value.kind == TomlNode::Kind::Table || entry.value.kind == TomlNode::Kind::Array;
-    if (!is_table) {
-      ReportUnknownKey(entry, "the top level", {});
-      return;
-    }
-    auto builder = diagnostics_.Build(entry.key_at, DiagnosticKind::UnknownSection, entry.key);
-    const std::string closest = ClosestWord(entry.key, sections);
-    excused_.insert(closest);
-    builder.Help(closest.empty() ? fmt::format("sections: {}", fmt::join(sections, ", "))
-                                 : fmt::format("did you mean [{}]?", closest));
-    builder.Emit();
   }
 
   Recipe& recipe_;
