@@ -78,15 +78,15 @@ auto InitialValues::Gather(const std::vector<bool>& is_needed, int64_t first, in
     // A fault of a position is one of what needs it, which the kernel of the values finds.
     static_cast<void>(kernel.run(program_.numbers.data(), key_words_.data(), nullptr, first,
                                  count / kernel.elements_per_pass, positions_.data()));
-    // Runs of neighbours at once: of copies that are not permuted they are rows.
+    // Intervals of neighbours at once: they are rows if the copies are not permuted.
     for (int64_t e = 0; e < count;) {
       const int64_t begin = tensor.ElementAt(positions_[static_cast<size_t>(e)]);
-      int64_t run = 1;
-      while (e + run < count && tensor.ElementAt(positions_[static_cast<size_t>(e + run)]) == begin + run) {
-        ++run;
+      int64_t length = 1;
+      while (e + length < count && tensor.ElementAt(positions_[static_cast<size_t>(e + length)]) == begin + length) {
+        ++length;
       }
-      tensor.Read(begin, run, out + e);
-      e += run;
+      tensor.Read(begin, length, out + e);
+      e += length;
     }
   }
 }

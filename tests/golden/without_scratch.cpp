@@ -63,18 +63,18 @@ struct TypeWriter {
 }  // namespace
 
 auto WithoutScratch(Plan plan) -> Plan {
-  std::set<BufferId> rooms;
+  std::set<BufferId> buffers;
   ForEachScratch(plan, [&](ValueId& scratch) {
-    rooms.insert(plan.values[scratch].buffer);
+    buffers.insert(plan.values[scratch].buffer);
     scratch = {};
   });
-  for (const BufferId scratch : rooms) {
+  for (const BufferId scratch : buffers) {
     plan.buffers[scratch].bytes = {};
   }
   for (Section& section : plan.sections) {
     std::erase_if(section.ops, [&](const Op& op) {
       const auto* release = op.As<op::Release>();
-      return release != nullptr && rooms.contains(release->buffer);
+      return release != nullptr && buffers.contains(release->buffer);
     });
   }
   PassContext context{};

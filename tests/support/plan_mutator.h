@@ -18,7 +18,7 @@ class PlanMutator {
  private:
   auto Pick(int n) -> int { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
   auto PickIn(const std::string& text) -> size_t { return random_() % text.size(); }
-  /// [begin, end) of a run of characters of `set`, found from a random place on.
+  /// A range [begin, end) of characters that are all of `set`, found from a random character on.
   auto Run(const std::string& text, const char* set) -> std::pair<size_t, size_t>;
   auto EditNumber(std::string& text) -> void;
   auto SwapNumbers(std::string& text) -> void;

@@ -41,8 +41,8 @@ static auto HostMachine() -> llvm::orc::JITTargetMachineBuilder {
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    // LLVM sets these for the process alone. Kernels are straight runs of vectors, as wanted already: its scheduler,
-    // and the allocator that splits ranges, took an eighth of the time and made nothing faster.
+    // LLVM sets these for the process alone. Kernels are vector instructions without branches, in the order that is
+    // wanted: its scheduler, and the allocator that splits ranges, took an eighth of the time and made nothing faster.
     constexpr std::array Options{"shardc", "-regalloc=basic", "-enable-misched=false"};
     CHECK(llvm::cl::ParseCommandLineOptions(static_cast<int>(Options.size()), Options.data()), "options of LLVM");
   });
