@@ -1,11 +1,10 @@
 // Text to plan, line by line. Every line is bounded, every count comes from lines that are there, and a line names only
-// what lines above it declare. The first fault ends the reading.
+// what lines above it declare. The first fault ends the reading. The lines of sections are op_parser.cpp's.
 #include <algorithm>
-#include <array>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/line_parser.h"
-#include "compiler/plan/loops.h"
+#include "compiler/plan/op_parser.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -17,14 +16,6 @@ constexpr size_t MaxLineBytes = size_t{2} << 20;
 constexpr size_t MaxPasses = 256;
 /// Keys are searched for one by one, as names of scalars are.
 constexpr size_t MaxRecipeKeys = 1024;
-
-auto EmptyBody(OpKind kind) -> OpBody {
-  static const std::array<OpBody, NumOpKinds> bodies{
-#define OP(Type, mnemonic, differentiable, fields, doc) OpBody{op::Type{}},
-#include "schemas/ops.def"
-  };
-  return bodies[static_cast<size_t>(kind)];
-}
 
 class Parser {
  public:
@@ -45,9 +36,6 @@ class Parser {
   auto ParseValue() -> bool;
   auto ParseSlices() -> bool;
   auto ParseSection() -> bool;
-  auto ParseOp(const Word& first) -> bool;
-  /// Reads what an op line begins with, up to its fields.
-  auto ParseOpKind(const Word& first, Op& op) -> bool;
 
   auto Once(std::string_view what) -> bool {
     const bool again = std::find(seen_.begin(), seen_.end(), what) != seen_.end();
@@ -59,9 +47,7 @@ class Parser {
   Plan plan_;
   LineParser in_;
   std::vector<std::string> seen_;
-  /// The section being read, and how many of its repeats are open.
-  Section* section_ = nullptr;
-  int depth_ = 0;
+  OpParser ops_{&in_};
 };
 
 auto Parser::ParseFirstLine() -> bool {
@@ -306,64 +292,12 @@ auto Parser::ParseSlices() -> bool {
   return in_.TakeItem(slices);
 }
 
-auto Parser::ParseOpKind(const Word& first, Op& op) -> bool {
-  if (first.text == "}") {
-    op.body = op::EndRepeat{};
-    return true;
-  }
-  const auto stream = FromText<Stream>(first.text);
-  if (!stream) {
-    return in_.Reject(first.column, "`{}` stands where a stream belongs: {}", LineParser::Shortened(first.text),
-                      fmt::join(EnumNames<Stream>::names, ", "));
-  }
-  const auto mnemonic = in_.TakeWord("op");
-  if (!mnemonic) {
-    return false;
-  }
-  const auto kind = FromText<OpKind>(mnemonic->text);
-  if (!kind || LoopEdgeOf(EmptyBody(*kind)) == LoopEdge::End) {
-    return in_.Reject(mnemonic->column, "`{}` is not an op", LineParser::Shortened(mnemonic->text));
-  }
-  op.stream = *stream;
-  op.body = EmptyBody(*kind);
-  return true;
-}
-
-auto Parser::ParseOp(const Word& first) -> bool {
-  if (first.text == "}" && depth_ == 0) {
-    section_ = nullptr;
-    return in_.ExpectEnd();
-  }
-  Op op;
-  LineParser::LineFields fields{in_};
-  if (!ParseOpKind(first, op)) {
-    return false;
-  }
-  const bool opens = LoopEdgeOf(op) == LoopEdge::Begin;
-  const bool closes = LoopEdgeOf(op) == LoopEdge::End;
-  if (!in_.TakeFields(fields, opens)) {
-    return false;
-  }
-  if (closes) {
-    fields.Default("stream", op.stream, Stream::Compute);
-  }
-  VisitBody(op.body, [&](auto& body) { VisitFields(body, RowFields<LineParser::LineFields>{fields}); });
-  VisitLine(op, fields);
-  if (!in_.ExpectAllUsed(fields)) {
-    return false;
-  }
-  depth_ += (opens ? 1 : 0) - (closes ? 1 : 0);
-  in_.TakeOrigin(op.origin, &op.made_by);
-  section_->ops.push_back(std::move(op));
-  return true;
-}
-
 auto Parser::ParseSection() -> bool {
   SectionKind kind{};
   if (!in_.Take("section", kind) || !Once(fmt::format("section {}", ToText(kind))) || !in_.TakeLiteral("{")) {
     return false;
   }
-  section_ = &plan_.section(kind);
+  ops_.Open(&plan_.section(kind));
   return in_.ExpectEnd();
 }
 
@@ -375,8 +309,8 @@ auto Parser::ParseLine() -> bool {
   if (!word) {
     return false;
   }
-  if (section_ != nullptr) {
-    return ParseOp(*word);
+  if (ops_.is_open()) {
+    return ops_.ParseLine(*word);
   }
   return word->text == "section" ? ParseSection() : ParseHeaderLine(word->text);
 }
@@ -404,7 +338,7 @@ auto Parser::Parse() -> ErrorOr<Plan> {
   if (line_number == 0) {
     in_.Begin(1, {});
     in_.Reject(1, "the text has {} bytes; plans have 1 to {}", text_.size(), MaxPlanBytes);
-  } else if (section_ != nullptr) {
+  } else if (ops_.is_open()) {
     in_.Reject(1, "the text ends inside a section");
   }
   plan_.num_events = in_.num_events();
