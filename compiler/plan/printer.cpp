@@ -101,6 +101,13 @@ class Printer {
   Printer(const Plan& plan, const PrintOptions& options) : plan_(plan), names_(plan), options_(options) {}
 
   auto Print() -> std::string {
+    // A text that grows is copied again and again. What is reserved and not written takes no memory.
+    constexpr size_t BytesPerLine = 192;
+    size_t lines = static_cast<size_t>(plan_.buffers.size()) + static_cast<size_t>(plan_.values.size());
+    for (const Section& section : plan_.sections) {
+      lines += section.ops.size();
+    }
+    out_.reserve(options_.section ? 0 : BytesPerLine * lines);
     FirstLine();
     if (options_.section) {
       PrintMemory(SelectUsed(plan_, plan_.section(*options_.section)));
