@@ -46,6 +46,25 @@ class ToolsTest(unittest.TestCase):
             self.assertIn(message, result.stdout)
             self.assertEqual(result.returncode, 0 if message == "does not compile" else 1)
 
+    def test_words_of_files_that_do_not_compile_together(self):
+        self.write("schemas/recipe_values.def", "".join(
+            f'WORDS({name})\nWORD(One, "one")\nEND_WORDS({name})\n' for name in ("Fruit", "Leaf")))
+        check = (sys.executable, ROOT / "tools" / "check_words.py", "c++", self.folder)
+        for leaf, message in {"": "2 sets does not compile", "default: return 0;": "one more word of Leaf compiles"}.items():
+            for name, other in {"Fruit": "", "Leaf": leaf}.items():
+                # Both define the enums, and a function of the same name.
+                self.write(f"compiler/{name}.cpp", f"""
+                    #define WORDS(Enum) enum class Enum {{
+                    #define WORD(Name, word) Name,
+                    #define END_WORDS(Enum) }};
+                    #include "schemas/recipe_values.def"
+                    static auto Taste({name} f) -> int {{ switch (f) {{ case {name}::One: return 1; {other} }} return 0; }}
+                    static auto First() -> int {{ return Taste({name}::One); }}
+                    """)
+            result = run(*check)
+            self.assertIn(message, result.stdout)
+            self.assertEqual(result.returncode, 1 if leaf else 0)
+
     def test_layers(self):
         shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
