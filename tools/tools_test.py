@@ -114,7 +114,8 @@ class ToolsTest(unittest.TestCase):
             "} auto Outside(float* x) -> void { x[0] = 0; } namespace avx512 { int count; ": "defines shardc::Outside(float*)",
             "": "no symbol of shardc::avx512",
         }.items():
-            self.write("loop.cpp", f"#include <algorithm>\nnamespace shardc {{ namespace avx512 {{ {text} }} }}\n")
+            include = "#include <algorithm>\n" if "std::" in text else ""
+            self.write("loop.cpp", f"{include}namespace shardc {{ namespace avx512 {{ {text} }} }}\n")
             loop = self.folder / "loop.o"
             self.assertEqual(run("c++", "-std=c++20", "-O2", "-c", self.folder / "loop.cpp", "-o", loop).returncode, 0)
             result = run(sys.executable, ROOT / "tools" / "check_loops.py", "avx512", "Avx512Loops", loop)
