@@ -65,6 +65,27 @@ class ToolsTest(unittest.TestCase):
             self.assertIn(message, result.stdout)
             self.assertEqual(result.returncode, 1 if leaf else 0)
 
+    def test_format(self):
+        check = (sys.executable, ROOT / "tools" / "check_format.py", self.folder, self.folder)
+        # (.clang-format, the text of a.h, the end of what is printed): what was well formatted is looked at again if the
+        # rules are others, and what was not is looked at again in any case.
+        for rules, text, message in (
+            ("BasedOnStyle: Google", "int a = 1;\n", "2 sources are well formatted, 2 of them new\n"),
+            ("BasedOnStyle: Google", "int a = 1;\n", "2 sources are well formatted, 0 of them new\n"),
+            ("BasedOnStyle: Google", "int  a=1;\n", ""),
+            ("BasedOnStyle: Google", "int  a=1;\n", ""),
+            ("BasedOnStyle: Google", "int a = 2;\n", "2 sources are well formatted, 1 of them new\n"),
+            ("DisableFormat: true", "int  a=1;\n", "2 sources are well formatted, 2 of them new\n"),
+            ("BasedOnStyle: Google", "int  a=1;\n", ""),
+        ):
+            self.write(".clang-format", rules + "\n")
+            self.write("compiler/a.h", text)
+            self.write("tests/b/b.cpp", "int b = 1;\n")
+            result = run(*check)
+            self.assertEqual((result.returncode, result.stdout), (0 if message else 1, message), result.stderr)
+            if not message:
+                self.assertIn("compiler/a.h:1:4: error: code should be clang-formatted", result.stderr)
+
     def test_layers(self):
         shutil.copytree(ROOT / "tools", self.folder / "tools")
         self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
