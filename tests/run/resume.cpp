@@ -39,7 +39,7 @@ TEST(Resume, FewerStepsThanThereAreDone) {
 TEST(Resume, MetricsAreCutBackToTheRestoredStep) {
   const Training training;
   ASSERT_EQ(training.Run("whole").status, 0);
-  ASSERT_EQ(training.Run().status, 0);
+  std::filesystem::copy(training / "whole", training / "run", std::filesystem::copy_options::recursive);
   // As if the last save had not come to be, and the last line had been cut by a power loss.
   std::filesystem::remove_all(training / "run/checkpoints/step-00000040");
   WriteText(training / "run/metrics.jsonl", ReadText(training / "run/metrics.jsonl") + R"({"step":41,"lo)");
