@@ -8,6 +8,7 @@ namespace shardc {
 constinit const OpFacts op::Adamw::Facts{
     .sections = {SectionKind::Step},
     .lasting = {SectionKind::Step},
+    .threads = {WorkCut::OwnedSegments},
     .state = StateUse::Update,
     .update = UpdatePart::Apply,
     .may_be_left_out = true,

@@ -4,6 +4,7 @@
 namespace shardc {
 
 constinit const OpFacts op::Add::Facts{.meaning = Meaning::Sum,
+                                       .threads = {WorkCut::Elements, "y"},
                                        .dims = {.fields = {{{"a", "*"}, {"b", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::Add& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.a)}; }

@@ -7,6 +7,7 @@ namespace shardc {
 
 constinit const OpFacts op::Attention::Facts{
     .work = Work::Attention,
+    .threads = {WorkCut::Formula},
     .dims = {.fields = {{{"q", "SBA"}, {"k", "SBA"}, {"v", "SBA"}, {"y", "SBA"}, {"lse", "BAS"}}}, .whole = "S"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"},
                {.key = ModelKey::Heads, .field = "q", .dim = 2, .unit = "head_dim", .is_cut = true},

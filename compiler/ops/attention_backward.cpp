@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step},
+                                                     .threads = {WorkCut::Formula},
                                                      .dims = {.fields = {{{"dy", "SBA"},
                                                                           {"q", "SBA"},
                                                                           {"k", "SBA"},

@@ -7,6 +7,7 @@ constinit const OpFacts op::Cast::Facts{
     .sections = {SectionKind::Init, SectionKind::Restore, SectionKind::Step, SectionKind::Eval},
     .lasting = {SectionKind::Init, SectionKind::Restore},
     .meaning = Meaning::Cast,
+    .threads = {WorkCut::Elements, "y"},
     .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
 
 static auto IsCastable(DType dtype) -> bool { return dtype == DType::F32 || dtype == DType::BF16; }

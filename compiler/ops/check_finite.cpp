@@ -4,7 +4,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::CheckFinite::Facts{.sections = {SectionKind::Save}, .state = StateUse::CheckFinite};
+constinit const OpFacts op::CheckFinite::Facts{
+    .sections = {SectionKind::Save}, .threads = {WorkCut::OwnedSegments}, .state = StateUse::CheckFinite};
 
 auto Shape(const op::CheckFinite&, const Plan&) -> std::vector<ValueType> { return {{DType::I64, {1}}}; }
 

@@ -3,7 +3,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::Copy::Facts{.meaning = Meaning::Copied, .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
+constinit const OpFacts op::Copy::Facts{
+    .meaning = Meaning::Copied, .threads = {WorkCut::Formula}, .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::Copy& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

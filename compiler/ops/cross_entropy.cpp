@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::CrossEntropy::Facts{
+    .threads = {WorkCut::Rows, "logits"},
     .is_loss = true,
     .sums_samples = true,
     .vocabulary = {.matrix = "logits", .ids = "targets"},

@@ -6,6 +6,7 @@ namespace shardc {
 
 constinit const OpFacts op::CrossEntropyBackward::Facts{
     .sections = {SectionKind::Step},
+    .threads = {WorkCut::Rows, "logits"},
     .vocabulary = {.matrix = "logits", .ids = "targets"},
     .dims = {.fields = {{{"logits", "*V"}, {"targets", "*"}, {"lse", "*"}, {"count", "1"}, {"dlogits", "*V"}}}}};
 

@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::Embedding::Facts{
+    .threads = {WorkCut::Rows, "y"},
     .vocabulary = {.matrix = "weight", .by_rows = true, .ids = "tokens", .as_tokens = true},
     .dims = {.fields = {{{"tokens", "*"}, {"weight", "VH"}, {"y", "*H"}}}, .summed = "V"},
     .model = {{{.key = ModelKey::Hidden, .field = "weight", .dim = 1}}}};

@@ -8,7 +8,8 @@ namespace shardc {
 
 constinit const OpFacts op::Fill::Facts{.sections = {SectionKind::Init, SectionKind::Step, SectionKind::Eval},
                                         .lasting = {SectionKind::Init},
-                                        .meaning = Meaning::Constant};
+                                        .meaning = Meaning::Constant,
+                                        .threads = {WorkCut::Elements, "out"}};
 
 auto Shape(const op::Fill& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.out)}; }
 

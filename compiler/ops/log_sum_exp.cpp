@@ -3,7 +3,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::LogSumExp::Facts{.non_finite = NonFiniteResult::MinusInfinity,
+constinit const OpFacts op::LogSumExp::Facts{.threads = {WorkCut::Rows, "logits"},
+                                             .non_finite = NonFiniteResult::MinusInfinity,
                                              .vocabulary = {.matrix = "logits"},
                                              .dims = {.fields = {{{"logits", "*V"}, {"lse", "*", "V"}}}}};
 

@@ -16,7 +16,8 @@ static auto DimsOfProduct(const OpBody& body, const Plan&) -> const DimRule& {
   return op.transpose_a ? (op.transpose_b ? both : a) : (op.transpose_b ? b : plain);
 }
 
-constinit const OpFacts op::Matmul::Facts{.work = Work::Product, .dims_of = DimsOfProduct};
+constinit const OpFacts op::Matmul::Facts{
+    .work = Work::Product, .threads = {WorkCut::Formula}, .dims_of = DimsOfProduct};
 
 /// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
 auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {

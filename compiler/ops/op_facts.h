@@ -42,6 +42,26 @@ enum class Meaning : uint8_t {
 /// Work that recompute policies name: the products of matrices, and attention.
 enum class Work : uint8_t { Other, Product, Attention };
 
+/// How a kernel cuts its work for the threads of a rank. Rows, columns and elements: of `field`, seen as a matrix of
+/// its leading dims by its last.
+enum class WorkCut : uint8_t {
+  /// One thread does it: communication, files, single numbers.
+  None,
+  Elements,
+  Rows,
+  Columns,
+  /// Two loops, one after the other.
+  RowsThenColumns,
+  /// What the rank owns of each parameter of the op's `sub_vector`.
+  OwnedSegments,
+  /// By a formula of the op's own in usable_threads.cpp.
+  Formula,
+};
+struct ThreadFact {
+  WorkCut cut = WorkCut::None;
+  std::string_view field;
+};
+
 /// What an op does to the state of a sub-vector (its `sub_vector`), or to the checkpoint that holds the state.
 enum class StateUse : uint8_t {
   None,
@@ -160,6 +180,7 @@ struct OpFacts {
   StreamClass stream = StreamClass::Compute;
   Meaning meaning = Meaning::Computed;
   Work work = Work::Other;
+  ThreadFact threads;
   StateUse state = StateUse::None;
   UpdatePart update = UpdatePart::None;
   NonFiniteResult non_finite = NonFiniteResult::Fault;

@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::ResidualAdd::Facts{.meaning = Meaning::Sum,
+                                               .threads = {WorkCut::Elements, "y"},
                                                .dims = {.fields = {{{"x", "*"}, {"branch", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::ResidualAdd& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }

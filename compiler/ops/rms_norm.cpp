@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::RmsNorm::Facts{
+    .threads = {WorkCut::Rows, "x"},
     .dims = {.fields = {{{"x", "*H"}, {"weight", "H"}, {"y", "*H"}, {"rstd", "*"}}}, .whole = "H"},
     .model = {{{.key = ModelKey::NormEps, .field = "eps"}, {.key = ModelKey::Hidden, .field = "x", .dim = -1}}}};
 

@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::Rope::Facts{
+    .threads = {WorkCut::Formula},
     .dims = {.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"}}}};
 

@@ -8,6 +8,7 @@ namespace shardc {
 constinit const OpFacts op::RopeTable::Facts{
     .sections = {SectionKind::Constants},
     .lasting = {SectionKind::Constants},
+    .threads = {WorkCut::Formula},
     .model = {{{.key = ModelKey::Seq, .field = "table", .dim = 0},
                {.key = ModelKey::HeadDim, .field = "table", .dim = 2, .times = 2},
                {.key = ModelKey::RopeFrequency, .field = "frequency"}}}};

@@ -4,7 +4,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::SumSquares::Facts{.sections = {SectionKind::Step}, .update = UpdatePart::Squares};
+constinit const OpFacts op::SumSquares::Facts{
+    .sections = {SectionKind::Step}, .threads = {WorkCut::OwnedSegments}, .update = UpdatePart::Squares};
 
 auto Shape(const op::SumSquares&, const Plan&) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::I64, {1}}};

@@ -4,6 +4,7 @@
 namespace shardc {
 
 constinit const OpFacts op::Swiglu::Facts{
+    .threads = {WorkCut::Elements, "y"},
     .dims = {.fields = {{{"gate", "*"}, {"up", "*"}, {"y", "*"}}}},
     .model = {{{.key = ModelKey::Ffn, .field = "gate", .dim = -1, .is_cut = true}}}};
 

@@ -5,6 +5,7 @@ namespace shardc {
 
 constinit const OpFacts op::SwigluBackward::Facts{
     .sections = {SectionKind::Step},
+    .threads = {WorkCut::Elements, "dy"},
     .dims = {.fields = {{{"dy", "*"}, {"gate", "*"}, {"up", "*"}, {"dgate", "*"}, {"dup", "*"}}}}};
 
 auto Shape(const op::SwigluBackward& op, const Plan& plan) -> std::vector<ValueType> {

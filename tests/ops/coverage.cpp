@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
-#include "compiler/plan/op.h"
+#include "compiler/ops/op_facts.h"
 #include "runtime/kernels/reference/reference.h"
 
 namespace shardc {
@@ -60,6 +62,23 @@ TEST(Coverage, EveryNumericOpHasAReferenceKernel) {
         << ToText(kind)
         << (HasReference[i] ? " has a reference kernel and is listed as one without"
                             : " has no kernel declared in runtime/kernels/reference/reference.h");
+  }
+}
+
+/// Headers through which a kernel shares its work among threads.
+constexpr std::string_view SharingHeaders[] = {"kernels/cpu/parallel.h", "kernels/cpu/gemm.h",
+                                               "kernels/cpu/attention_view.h"};
+
+TEST(Coverage, EveryOpWhoseKernelSharesItsWorkSaysHow) {
+  for (int i = 0; i < NumOpKinds; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    const std::string file = fmt::format("{}/runtime/kernels/cpu/{}.cpp", SHARDC_SOURCE_DIR, ToText(kind));
+    std::ifstream stream(file);
+    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    ASSERT_FALSE(text.empty()) << file;
+    const bool shares =
+        std::ranges::any_of(SharingHeaders, [&](auto header) { return text.find(header) != std::string::npos; });
+    EXPECT_EQ(shares, FactsOf(kind).threads.cut != WorkCut::None) << "`threads` in the facts of " << ToText(kind);
   }
 }
 
