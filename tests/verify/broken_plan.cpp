@@ -1,5 +1,6 @@
 #include "tests/verify/broken_plan.h"
 
+#include <array>
 #include <fstream>
 #include <map>
 
@@ -17,14 +18,49 @@ struct Sample {
 };
 
 /// What may run is judged as a run judges it.
-auto Judge(const Plan& plan, const std::string& after) -> std::vector<std::string> {
-  return after.empty() ? VerifyRunnable(plan) : VerifyPlan(plan);
+auto Judge(const Plan& plan, const BrokenPlan& broken) -> std::vector<std::string> {
+  return broken.op.empty() && broken.after.empty() ? VerifyRunnable(plan) : VerifyPlan(plan);
+}
+
+/// The plan of one op: its operands are filled, it runs, and all is released.
+auto PlanOfOp(const std::string& words) -> ErrorOr<Plan> {
+  std::string tables = "plan version=2 mesh=1 device=cpu kernels=fused\npasses place schedule\n";
+  std::string values;
+  std::string op = "  compute";
+  std::string releases;
+  std::vector<std::string> operands;
+  for (const std::string& word : PlanLines::SplitWords(words)) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const bool is_operand = equals != std::string::npos && word.ends_with(']');
+    op += fmt::format(" {}", is_operand ? fmt::format("{0}={0}", name) : word);
+    if (is_operand) {
+      operands.push_back(name);
+      tables += fmt::format("buffer ${} transient bytes=4096 category=activations\n", name);
+      values += fmt::format("value {0} = ${0}[0] {1}\n", name, word.substr(equals + 1));
+      releases += fmt::format("  compute release buffer=${}\n", name);
+    }
+  }
+  const auto text = [&](const std::string& fills) {
+    return tables + values + "section step {\n" + fills + op + "\n" + releases + "}\n";
+  };
+  const auto plan = ParsePlan(text(""));
+  if (!plan.ok()) {
+    return plan.error();
+  }
+  std::string fills;
+  for (const Access& access : AccessesOf(plan->section(SectionKind::Step).ops[0].body)) {
+    if (access.kind != AccessKind::Write) {
+      fills += fmt::format("  compute fill out={} value=0\n", plan->values[access.value].name);
+    }
+  }
+  return ParsePlan(text(fills));
 }
 
 /// Each sample is compiled once.
 auto SampleOf(const BrokenPlan& broken) -> const Sample& {
-  static std::map<std::pair<std::string, std::string>, Sample> samples;
-  const std::pair key{broken.plan, broken.after};
+  static std::map<std::array<std::string, 3>, Sample> samples;
+  const std::array key{broken.plan, broken.op, broken.after};
   if (const auto found = samples.find(key); found != samples.end()) {
     return found->second;
   }
@@ -40,9 +76,12 @@ auto SampleOf(const BrokenPlan& broken) -> const Sample& {
   if (!broken.after.empty() && !after) {
     return samples.emplace(key, Sample{"no pass " + broken.after, PlanLines(Plan())}).first->second;
   }
-  const Plan plan = CompileSample(sets, after);
-  const std::vector<std::string> findings = Judge(plan, broken.after);
-  return samples.emplace(key, Sample{findings.empty() ? "" : findings[0], PlanLines(plan)}).first->second;
+  const ErrorOr<Plan> plan = broken.op.empty() ? CompileSample(sets, after) : PlanOfOp(broken.op);
+  if (!plan.ok()) {
+    return samples.emplace(key, Sample{plan.error().message, PlanLines(Plan())}).first->second;
+  }
+  const std::vector<std::string> findings = Judge(*plan, broken);
+  return samples.emplace(key, Sample{findings.empty() ? "" : findings[0], PlanLines(*plan)}).first->second;
 }
 
 }  // namespace
@@ -52,6 +91,7 @@ auto ReadBrokenPlans(const std::filesystem::path& path, std::vector<std::string>
   std::ifstream file(path);
   std::string line;
   std::string plan;
+  std::string op;
   bool open = false;
   for (int number = 1; std::getline(file, line); ++number) {
     const std::string place = fmt::format("{}:{}", path.filename().string(), number);
@@ -61,8 +101,10 @@ auto ReadBrokenPlans(const std::filesystem::path& path, std::vector<std::string>
     if (line.empty() || line.starts_with('#')) {
       open = open && !line.empty();
     } else if (key == "case" && !text.empty() && !open) {
-      cases.push_back({.place = place, .what = text, .plan = plan, .after = {}, .changes = {}, .expect = {}});
+      cases.push_back({.place = place, .what = text, .plan = plan, .op = op, .after = {}, .changes = {}, .expect = {}});
       open = true;
+    } else if (key == "op" && !open && !text.empty()) {
+      op = text;
     } else if (key == "plan" && cases.empty()) {
       plan = text;
     } else if (key == "plan" && open && cases.back().plan == plan) {
@@ -99,7 +141,7 @@ auto JudgeBrokenPlan(const BrokenPlan& broken) -> BrokenPlanResult {
     }
   }
   const auto plan = ParsePlan(lines.Text());
-  return plan.ok() ? BrokenPlanResult{"", Judge(*plan, broken.after)} : BrokenPlanResult{plan.error().message, {}};
+  return plan.ok() ? BrokenPlanResult{"", Judge(*plan, broken)} : BrokenPlanResult{plan.error().message, {}};
 }
 
 auto LabelOf(const std::string& finding) -> std::string {

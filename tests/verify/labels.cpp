@@ -88,6 +88,7 @@ auto ErrorOf(std::vector<std::string> changes) -> std::string {
   return JudgeBrokenPlan({.place = {},
                           .what = {},
                           .plan = {},
+                          .op = {},
                           .after = {},
                           .changes = std::move(changes),
                           .expect = "read-undefined"})

@@ -18,7 +18,7 @@ namespace {
 /// What is found in the sample with these keys of the recipe, after the changes.
 auto FindingsAfter(const std::string& plan, std::vector<std::string> changes) -> std::vector<std::string> {
   const BrokenPlanResult result = JudgeBrokenPlan(
-      {.place = {}, .what = {}, .plan = plan, .after = {}, .changes = std::move(changes), .expect = {}});
+      {.place = {}, .what = {}, .plan = plan, .op = {}, .after = {}, .changes = std::move(changes), .expect = {}});
   EXPECT_EQ(result.error, "");
   return result.findings;
 }
