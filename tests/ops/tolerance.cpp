@@ -13,6 +13,8 @@ static constexpr Tolerance Tolerances[] = {
     {OpKind::RopeTable, DType::F32, 1e-7, 0, "f64 angles, rounded once"},
     {OpKind::RmsNorm, DType::F32, 1e-7, 5e-7, "blocks of 256 squares in f32; two products"},
     {OpKind::RmsNormBackward, DType::F32, 4e-6, 1e-6, "a difference of two terms; blocks of 32 rows in f32"},
+    {OpKind::LayerNorm, DType::F32, 1e-6, 5e-7, "blocks of 256 terms in f32; a difference, two products, a sum"},
+    {OpKind::LayerNormBackward, DType::F32, 6e-6, 1e-6, "differences of three terms; blocks of 32 rows in f32"},
     {OpKind::Matmul, DType::F32, 3e-5, 1e-6,
      "f32 sums of k products of size 1 / sqrt(k), k up to 1,100, which may cancel"},
     {OpKind::Rope, DType::F32, 3e-7, 2e-7, "a difference of two products"},
@@ -35,6 +37,8 @@ static constexpr Tolerance Tolerances[] = {
     // the result, 2^-8 = 0.00391 of the value, taken upwards by what may lie across a tie.
     {OpKind::RmsNorm, DType::BF16, 1e-7, 0.00392, "rounded once"},
     {OpKind::RmsNormBackward, DType::BF16, 4e-6, 0.00392, "rounded once, the term that it adds to included"},
+    {OpKind::LayerNorm, DType::BF16, 1e-6, 0.00392, "rounded once"},
+    {OpKind::LayerNormBackward, DType::BF16, 6e-6, 0.00392, "rounded once, the term that it adds to included"},
     {OpKind::Matmul, DType::BF16, 3e-5, 0.00392,
      "rounded once, 2^-8 of a value just above a power of two; the term that it adds to included"},
     {OpKind::Attention, DType::BF16, 0.01, 0.006,

@@ -52,6 +52,21 @@ auto TorchRmsNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, co
           .dweight = ToNumbers(weight_H.grad())};
 }
 
+auto TorchLayerNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, const Numbers& weight,
+                    const Numbers& bias, const Numbers& dy) -> LayerNormResult {
+  const at::Tensor x_NH = ToTensor(x, {rows, hidden}).requires_grad_();
+  const at::Tensor weight_H = ToTensor(weight, {hidden}).requires_grad_();
+  const at::Tensor bias_H = ToTensor(bias, {hidden}).requires_grad_();
+  const at::Tensor y = at::layer_norm(x_NH, {hidden}, weight_H, bias_H, eps);
+  y.backward(ToTensor(dy, {rows, hidden}));
+  return {.y = ToNumbers(y),
+          .mean = ToNumbers(x_NH.mean(-1)),
+          .rstd = ToNumbers(at::rsqrt(x_NH.var(-1, /*unbiased=*/false) + eps)),
+          .dx = ToNumbers(x_NH.grad()),
+          .dweight = ToNumbers(weight_H.grad()),
+          .dbias = ToNumbers(bias_H.grad())};
+}
+
 auto TorchCrossEntropy(int64_t rows, int64_t vocabulary, double count, const Numbers& logits,
                        const std::vector<int32_t>& targets) -> CrossEntropyResult {
   const at::Tensor logits_NV = ToTensor(logits, {rows, vocabulary}).requires_grad_();

@@ -36,6 +36,17 @@ struct RmsNormResult {
 auto TorchRmsNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, const Numbers& weight, const Numbers& dy)
     -> RmsNormResult;
 
+struct LayerNormResult {
+  Numbers y;
+  Numbers mean;
+  Numbers rstd;
+  Numbers dx;
+  Numbers dweight;
+  Numbers dbias;
+};
+auto TorchLayerNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, const Numbers& weight,
+                    const Numbers& bias, const Numbers& dy) -> LayerNormResult;
+
 struct CrossEntropyResult {
   double loss = 0;
   Numbers lse;

@@ -32,7 +32,19 @@ KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank)
 }
 
 auto KernelFixture::Add(DType dtype, Dims shape) -> ValueId {
-  const int64_t bytes = NumElements(shape) * SizeOf(dtype);
+  const Bytes bytes{NumElements(shape) * SizeOf(dtype)};
+  const BufferId buffer = plan_.buffers.Add({.name = "buffer", .bytes = bytes, .offset = 0});
+  AllocateNewBuffers();
+  return plan_.values.Add({.buffer = buffer, .offset = {}, .dtype = dtype, .shape = std::move(shape)});
+}
+
+auto KernelFixture::AllocateNewBuffers() -> void {
+  while (static_cast<int64_t>(memories_.size()) < plan_.buffers.size()) {
+    Allocate(plan_.buffers[BufferId{static_cast<int32_t>(memories_.size())}].bytes.value);
+  }
+}
+
+auto KernelFixture::Allocate(int64_t bytes) -> void {
   Memory memory;
   memory.bytes.assign(static_cast<size_t>(bytes) + 2 * GuardBytes + 64, Guard);
   const size_t first = reinterpret_cast<uintptr_t>(memory.bytes.data());
@@ -41,8 +53,6 @@ auto KernelFixture::Add(DType dtype, Dims shape) -> ValueId {
   std::fill(memory.bytes.begin() + static_cast<int64_t>(memory.begin),
             memory.bytes.begin() + static_cast<int64_t>(memory.end), std::byte{0xFF});
   memories_.push_back(std::move(memory));
-  const BufferId buffer = plan_.buffers.Add({.name = "buffer", .bytes = Bytes{bytes}, .offset = 0});
-  return plan_.values.Add({.buffer = buffer, .offset = {}, .dtype = dtype, .shape = std::move(shape)});
 }
 
 template <class T, class Number>

@@ -78,6 +78,9 @@ class KernelFixture : public Binder {
     return {reinterpret_cast<T*>(MemoryOf(value)), static_cast<size_t>(plan_.values[value].num_elements())};
   }
 
+  /// Gives memory to buffers that were added to the plan by others.
+  auto AllocateNewBuffers() -> void;
+
   /// The elements of a value of any type.
   auto Numbers(ValueId value) -> std::vector<double>;
 
@@ -106,6 +109,7 @@ class KernelFixture : public Binder {
     size_t end = 0;
   };
 
+  auto Allocate(int64_t bytes) -> void;
   auto MemoryOf(ValueId value) -> std::byte*;
   auto GuardsHold() const -> bool;
 

@@ -28,6 +28,39 @@ auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
   });
 }
 
+auto Bind(const op::LayerNorm& op, Binder& binder) -> Kernel {
+  return MakeKernel([x = Elements(binder, op.x), weight = Elements(binder, op.weight), bias = Elements(binder, op.bias),
+                     y = Elements(binder, op.y), mean = Elements(binder, op.mean), rstd = Elements(binder, op.rstd),
+                     eps = op.eps](const Moment& moment) {
+    const at::Tensor x_NH = x.ReadRows(moment);
+    const at::Tensor mean_N1 = x_NH.mean(-1, /*keepdim=*/true);
+    const at::Tensor centered_NH = x_NH - mean_N1;
+    const at::Tensor rstd_N1 = (centered_NH.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+    mean.Write(moment, mean_N1);
+    rstd.Write(moment, rstd_N1);
+    y.Write(moment, centered_NH * rstd_N1 * weight.Read(moment) + bias.Read(moment));
+  });
+}
+
+auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel {
+  return MakeKernel([dy = Elements(binder, op.dy), x = Elements(binder, op.x), weight = Elements(binder, op.weight),
+                     mean = Elements(binder, op.mean), rstd = Elements(binder, op.rstd), dx = Elements(binder, op.dx),
+                     dweight = Elements(binder, op.dweight), dbias = Elements(binder, op.dbias),
+                     adds_dx = AddsOnto(binder, op.dx, op.dx_onto),
+                     adds_dweight = AddsOnto(binder, op.dweight, op.dweight_onto),
+                     adds_dbias = AddsOnto(binder, op.dbias, op.dbias_onto)](const Moment& moment) {
+    const at::Tensor dy_NH = dy.ReadRows(moment);
+    const at::Tensor rstd_N1 = rstd.Read(moment).reshape({-1, 1});
+    const at::Tensor normal_NH = (x.ReadRows(moment) - mean.Read(moment).reshape({-1, 1})) * rstd_N1;
+    const at::Tensor g_NH = dy_NH * weight.Read(moment);
+    const at::Tensor g_mean_N1 = g_NH.mean(-1, /*keepdim=*/true);
+    const at::Tensor product_mean_N1 = (g_NH * normal_NH).mean(-1, /*keepdim=*/true);
+    dx.Write(moment, rstd_N1 * (g_NH - g_mean_N1 - normal_NH * product_mean_N1), adds_dx);
+    dweight.Write(moment, (dy_NH * normal_NH).sum(0), adds_dweight);
+    dbias.Write(moment, dy_NH.sum(0), adds_dbias);
+  });
+}
+
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
   const auto frequency = ReadReducedFrequency(op.frequency);
   CHECK(frequency.has_value(), "the frequency `{}`", op.frequency);

@@ -12,6 +12,11 @@ namespace shardc::SHARDC_LOOPS {
 /// quick.
 constexpr int64_t SumBlock = 256;
 
+/// For sums over rows, column by column. Columns whose sums stay in registers and first-level cache, and rows that are
+/// summed in f32 before they go into f64 totals.
+constexpr int64_t ColumnBlock = 128;
+constexpr int64_t RowBlock = 32;
+
 /// The sum of term(i), 0 <= i < n, in fixed order: blocks in f32, their total in f64. A term captures its pointers by
 /// value: one that is captured by reference is loaded again for each element, and the loop does not vectorise.
 template <class Term>

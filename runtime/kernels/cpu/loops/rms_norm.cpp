@@ -54,10 +54,6 @@ auto RmsNormBackward(const T* dy_NH, const R* x_NH, const T* weight_H, const flo
 }
 INSTANTIATE_RESIDUAL_LOOP(RmsNormBackward)
 
-// So many columns that their sums stay in registers and first-level cache.
-constexpr int64_t ColumnBlock = 128;
-constexpr int64_t RowBlock = 32;
-
 /// dweight = sum over rows of dy x', for the columns [begin, end): rows in order, blocks of them summed in f32, the
 /// blocks in f64, so that neither the number of threads nor that of rows costs digits.
 template <class T, class R>

@@ -1,0 +1,57 @@
+// layer_norm. C1: weight and bias are [H], with H the last dim of x, and of one element type. C2: that is f32 or bf16;
+// y is of it, and x is of it or f32. C3: mean and rstd are f32 of x's leading dims. C4: eps is not negative.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+constinit const OpFacts op::LayerNorm::Facts{
+    .threads = {WorkCut::Rows, "x"},
+    .dims = {.fields = {{{"x", "*H"}, {"weight", "H"}, {"bias", "H"}, {"y", "*H"}, {"mean", "*"}, {"rstd", "*"}}},
+             .whole = "H"},
+    .model = {{{.key = ModelKey::NormEps, .field = "eps"}, {.key = ModelKey::Hidden, .field = "x", .dim = -1}}}};
+
+auto Shape(const op::LayerNorm& op, const Plan& plan) -> std::vector<ValueType> {
+  const ValueType statistic{DType::F32, LeadingDims(plan, op.x)};
+  return {{plan.values[op.weight].dtype, ShapeOf(plan, op.x)}, statistic, statistic};
+}
+
+auto Verify(const op::LayerNorm& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType x = TypeOf(plan, op.x);
+  if (!check.Expect(!x.shape.empty(), "layer_norm-c1"_rule, "x has no dims")) {
+    return;
+  }
+  const DType compute = plan.values[op.weight].dtype;
+  ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "layer_norm-c1"_rule);
+  ExpectType(check, plan, op.bias, {compute, {x.shape.back()}}, "bias", "layer_norm-c1"_rule);
+  ExpectComputed(check, compute, "weight", "layer_norm-c2"_rule);
+  check.Expect(x.dtype == compute || x.dtype == DType::F32, "layer_norm-c2"_rule, "x is {}, weight {}", ToText(x.dtype),
+               ToText(compute));
+  const auto types = Shape(op, plan);
+  ExpectType(check, plan, op.y, types[0], "y", "layer_norm-c2"_rule);
+  ExpectType(check, plan, op.mean, types[1], "mean", "layer_norm-c3"_rule);
+  ExpectType(check, plan, op.rstd, types[2], "rstd", "layer_norm-c3"_rule);
+  check.Expect(op.eps >= 0, "layer_norm-c4"_rule, "eps is {}", op.eps);
+}
+
+// Per element: 1 to sum x, 1 to center it, 2 to sum the squares, 2 products and 1 sum for y.
+auto Cost(const op::LayerNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 7); }
+
+auto Vjp(const op::LayerNorm& op, VjpContext& context) -> void {
+  const ValueId dy = context.GradientOf(op.y);
+  const auto dx = context.GradientTarget(op.x);
+  const auto dweight = context.GradientTarget(op.weight);
+  const auto dbias = context.GradientTarget(op.bias);
+  context.Emit(op::LayerNormBackward{.dy = dy,
+                                     .x = op.x,
+                                     .weight = op.weight,
+                                     .mean = op.mean,
+                                     .rstd = op.rstd,
+                                     .dx = dx.value,
+                                     .dx_onto = dx.onto,
+                                     .dweight = dweight.value,
+                                     .dweight_onto = dweight.onto,
+                                     .dbias = dbias.value,
+                                     .dbias_onto = dbias.onto});
+}
+
+}  // namespace shardc
