@@ -1,21 +1,16 @@
-// How attention cuts its work: tiles, and slots that own scratch. Part of the plan's meaning (the scratch buffers have
-// these sizes, and bits depend on the cuts), so it is decided here, once for compiler and kernels.
+// How attention cuts its work on a device of the family Cpu: tiles, and slots that own scratch. Part of the plan's
+// meaning (the scratch buffers have these sizes, and bits depend on the cuts), so it is decided here, once for compiler
+// and kernels. The sizes of tiles are those of the device (schemas/devices.def).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "compiler/ops/scratch_slots.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
-
-/// Rows of a tile of scores: an even number, as are its columns.
-constexpr int64_t AttentionQueryTile = 32;
-constexpr int64_t AttentionBackwardQueryTile = 64;
-constexpr int64_t AttentionKeyTile = 256;
-/// Rows of queries, of all heads that share keys, that meet a tile of keys once it is packed.
-constexpr int64_t AttentionQueryRows = 512;
 
 /// B batch, A heads, K kv heads, S sequence, D head_dim.
 struct AttentionSizes {
@@ -24,6 +19,8 @@ struct AttentionSizes {
   int64_t kv_heads = 0;
   int64_t sequence = 0;
   int64_t head_dim = 0;
+  /// Of the plan's device.
+  CpuBlocks blocks;
 
   auto heads_per_kv() const -> int64_t { return heads / kv_heads; }
   /// An item of work is one (batch, kv head): its query heads read the same keys, and add to the same dk and dv.
@@ -32,16 +29,16 @@ struct AttentionSizes {
   auto slots(int64_t threads) const -> int64_t { return ScratchSlots(threads, items()); }
   /// Positions of queries that meet a packed tile of keys: some tiles, less where many heads share the keys.
   auto query_positions() const -> int64_t {
-    return RoundUp(CeilDiv(AttentionQueryRows, heads_per_kv()), AttentionQueryTile);
+    return RoundUp(CeilDiv(blocks.attention_query_rows, heads_per_kv()), blocks.attention_query_tile);
   }
 
   /// Floats from row to row. A line more than the rows need, since at powers of two they would fall into the same few
   /// sets of the cache; an even number of elements, with a zero after an odd number.
-  auto tile_stride() const -> int64_t { return std::min(AttentionKeyTile, RoundUp(sequence, 32)) + 16; }
+  auto tile_stride() const -> int64_t { return std::min(blocks.attention_key_tile, RoundUp(sequence, 32)) + 16; }
   auto head_stride() const -> int64_t { return RoundUp(head_dim, 32) + 16; }
-  auto queries_stride() const -> int64_t { return AttentionBackwardQueryTile + 16; }
+  auto queries_stride() const -> int64_t { return blocks.attention_backward_query_tile + 16; }
 
-  auto keys() const -> int64_t { return std::min(AttentionKeyTile, RoundUp(sequence, 2)); }
+  auto keys() const -> int64_t { return std::min(blocks.attention_key_tile, RoundUp(sequence, 2)); }
   /// Keys (or values) of a tile as columns, and as rows.
   auto key_columns_floats() const -> int64_t { return RoundUp(head_dim, 2) * tile_stride(); }
   auto key_rows_floats() const -> int64_t { return keys() * head_stride(); }
@@ -58,11 +55,11 @@ struct AttentionParts {
     queries = values + sizes.key_rows_floats();
     sums_of_values = queries + rows * sizes.head_stride();
     scores = sums_of_values + rows * sizes.head_stride();
-    probabilities = scores + AttentionQueryTile * sizes.tile_stride();
-    maxima = probabilities + AttentionQueryTile * sizes.tile_stride();
+    probabilities = scores + sizes.blocks.attention_query_tile * sizes.tile_stride();
+    maxima = probabilities + sizes.blocks.attention_query_tile * sizes.tile_stride();
     sums = maxima + RoundUp(rows, 16);
     corrections = sums + RoundUp(rows, 16);
-    total = corrections + RoundUp(AttentionQueryTile, 16);
+    total = corrections + RoundUp(sizes.blocks.attention_query_tile, 16);
   }
 
   int64_t keys = 0;
@@ -80,13 +77,13 @@ struct AttentionParts {
 /// The same of a backward slot.
 struct AttentionBackwardParts {
   explicit AttentionBackwardParts(const AttentionSizes& sizes)
-      : tile(AttentionBackwardQueryTile * sizes.tile_stride()) {
+      : tile(sizes.blocks.attention_backward_query_tile * sizes.tile_stride()) {
     value_columns = key_columns + sizes.key_columns_floats();
     key_rows = value_columns + sizes.key_columns_floats();
     dk = key_rows + sizes.key_rows_floats();
     dv = dk + sizes.key_columns_floats();
     queries = dv + sizes.key_columns_floats();
-    query_columns = queries + AttentionBackwardQueryTile * sizes.head_stride();
+    query_columns = queries + sizes.blocks.attention_backward_query_tile * sizes.head_stride();
     scores = query_columns + sizes.head_dim * sizes.queries_stride();
     dp = scores + tile;
     gradients = dp + tile;

@@ -14,7 +14,8 @@ auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem {
           .transpose_a = op.transpose_a,
           .transpose_b = op.transpose_b,
           .operands = plan.values[op.a].dtype,
-          .out = plan.values[op.out.valid() ? op.out : op.a].dtype};
+          .out = plan.values[op.out.valid() ? op.out : op.a].dtype,
+          .blocks = FactsOf(plan.device).blocks};
 }
 
 /// Packing an element costs about as much as storing one transposed.
@@ -44,15 +45,16 @@ auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> Gemm
   const bool is_paired = product == DType::BF16;
   cut.packs_a = cut.transpose_a || problem.operands != product || (is_paired && cut.terms % 2 != 0);
   cut.sums_in_c = !cut.transposes_c && problem.out == DType::F32;
-  cut.block_rows = BlockOf(cut.rows, is_paired ? GemmPairedRows : GemmBlock);
-  cut.block_terms = BlockOf(cut.terms, is_paired ? 2 * GemmDepth : GemmDepth);
+  const CpuBlocks& blocks = problem.blocks;
+  const int64_t depth = is_paired ? 2 * blocks.gemm_depth : blocks.gemm_depth;
+  cut.block_rows = BlockOf(cut.rows, is_paired ? blocks.gemm_paired_rows : blocks.gemm_block);
+  cut.block_terms = BlockOf(cut.terms, depth);
   // Rows are packed once per task: a shallow product takes as many columns as its panels have scratch for.
-  const int64_t panels =
-      std::clamp(2 * (is_paired ? 2 * GemmDepth : GemmDepth) / cut.block_terms, GemmTaskPanels, 4 * GemmTaskPanels);
-  cut.task_columns = BlockOf(cut.columns, panels * GemmBlock);
-  cut.block_columns = BlockOf(cut.task_columns, GemmBlock);
-  cut.group = GemmBlock / cut.block_rows * cut.block_rows;
-  cut.task_rows = GemmTaskRows / cut.block_rows * cut.block_rows;
+  const int64_t panels = std::clamp(2 * depth / cut.block_terms, blocks.gemm_task_panels, 4 * blocks.gemm_task_panels);
+  cut.task_columns = BlockOf(cut.columns, panels * blocks.gemm_block);
+  cut.block_columns = BlockOf(cut.task_columns, blocks.gemm_block);
+  cut.group = blocks.gemm_block / cut.block_rows * cut.block_rows;
+  cut.task_rows = blocks.gemm_task_rows / cut.block_rows * cut.block_rows;
   const int64_t row_tasks = CeilDiv(threads, CeilDiv(cut.columns, cut.task_columns));
   if (cut.num_row_tasks() < row_tasks) {
     cut.task_rows = RoundUp(CeilDiv(cut.rows, row_tasks), cut.block_rows);
@@ -62,7 +64,7 @@ auto CutGemm(const GemmProblem& problem, DType product, int64_t threads) -> Gemm
 
 auto GemmSlots(const GemmProblem& problem, int64_t threads) -> int64_t {
   const GemmCut cut = CutGemm(problem, DType::F32, 1);
-  return ScratchSlots(threads, CeilDiv(cut.rows, GemmBlock) * CeilDiv(cut.columns, cut.task_columns));
+  return ScratchSlots(threads, CeilDiv(cut.rows, problem.blocks.gemm_block) * CeilDiv(cut.columns, cut.task_columns));
 }
 
 auto GemmSlotFloats(const GemmProblem& problem) -> int64_t {
@@ -73,7 +75,11 @@ auto GemmSlotFloats(const GemmProblem& problem) -> int64_t {
 
 auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes {
   const GemmProblem problem = GemmProblemOf(op, plan);
-  return Bytes{SizeOf(DType::F32) * GemmSlots(problem, plan.run.threads) * GemmSlotFloats(problem)};
+  switch (FactsOf(plan.device).family) {
+    case DeviceFamily::Cpu:
+      return Bytes{SizeOf(DType::F32) * GemmSlots(problem, plan.run.threads) * GemmSlotFloats(problem)};
+  }
+  CHECK(false, "a device of no family");
 }
 
 }  // namespace shardc

@@ -1,6 +1,6 @@
-// How matmul cuts its work: blocks that are packed in cache, and slots that own scratch. Part of the plan's meaning
-// (the scratch buffers have these sizes, and bits depend on the cuts), so it is decided here, once for compiler and
-// kernels.
+// How matmul cuts its work on a device of the family Cpu: blocks that are packed in cache, and slots that own scratch.
+// Part of the plan's meaning (the scratch buffers have these sizes, and bits depend on the cuts), so it is decided
+// here, once for compiler and kernels. The sizes of blocks are those of the device (schemas/devices.def).
 //
 // A task is a part of c, some hundred columns wide. For each block of the inner sum it packs its part of the right
 // operand, and multiplies block after block of rows with it. Where c cannot hold the sums in between (it is bf16, or is
@@ -11,29 +11,14 @@
 #include <cstdint>
 
 #include "compiler/base/units.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
 
-/// Rows of c, and columns, of one block product. On Zen 4 and on Sapphire Rapids 128 was within 1 % of the best.
-constexpr int64_t GemmBlock = 128;
-/// Rows where operands are bf16: matrix units are so fast that the sums have to be near when they are rounded. On
-/// Sapphire Rapids 1024 x 256 x 256 ran at 800 GF/s, at 550 with blocks of 128.
-constexpr int64_t GemmPairedRows = 32;
-/// Terms of the inner sum in one block product, of operands of 4 bytes; twice as many of operands of 2 bytes.
-constexpr int64_t GemmDepth = 512;
-/// Panels of a task, each of GemmBlock columns at most; up to four times as many of less depth.
-constexpr int64_t GemmTaskPanels = 2;
-constexpr int64_t GemmTaskRows = 1024;
-
 /// Elements between packed rows of `terms`: a line more than these take, since at powers of two the rows would fall
 /// into the same few sets of the cache.
 constexpr auto GemmRowStride(int64_t terms) -> int64_t { return RoundUp(terms, 32) + 32; }
-
-/// Rows of c, or columns, that one call of a library that takes whole operands computes at least: each call packs the
-/// other operand again.
-constexpr int64_t LeastGemmRange = 256;
-constexpr int64_t MostGemmRanges = 8;
 
 /// c (m x n) = op(a) op(b), with op(a) m x k and op(b) k x n.
 struct GemmProblem {
@@ -45,6 +30,8 @@ struct GemmProblem {
   /// Of a and b.
   DType operands = DType::F32;
   DType out = DType::F32;
+  /// Of the plan's device.
+  CpuBlocks blocks;
 };
 
 /// Requires: the operands have dims.
@@ -53,7 +40,9 @@ auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem;
 /// The longer side of c is cut into ranges of rows or columns, by the sizes alone: a library's sums may differ in bits
 /// with the size of c. How many rows or columns a range has.
 constexpr auto GemmRangeSize(const GemmProblem& problem) -> int64_t {
-  return RoundUp(std::max(LeastGemmRange, CeilDiv(std::max(problem.m, problem.n), MostGemmRanges)), 16);
+  return RoundUp(std::max(problem.blocks.gemm_least_range,
+                          CeilDiv(std::max(problem.m, problem.n), problem.blocks.gemm_most_ranges)),
+                 16);
 }
 constexpr auto NumGemmRanges(const GemmProblem& problem) -> int64_t {
   return CeilDiv(std::max(problem.m, problem.n), GemmRangeSize(problem));

@@ -50,7 +50,7 @@ auto OfAttention(const Plan& plan, const Op& op) -> Parts {
 auto Formula(const Plan& plan, const op::Matmul& op) -> Parts {
   const GemmProblem problem = GemmProblemOf(op, plan);
   // Without block products of f32 the library multiplies, range by range.
-  const bool in_ranges = plan.device == Device::CpuPortable && problem.operands == DType::F32;
+  const bool in_ranges = FactsOf(plan.device).products_of_f32_by_library && problem.operands == DType::F32;
   return OfProducts(in_ranges ? NumGemmRanges(problem) : GemmSlots(problem, plan.run.threads));
 }
 auto Formula(const Plan& plan, const op::Attention& op) -> Parts { return OfAttention(plan, op); }

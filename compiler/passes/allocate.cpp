@@ -16,19 +16,18 @@
 #include <map>
 
 #include "compiler/passes/pass.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/red_zone.h"
 
 namespace shardc {
 
 namespace {
 
-/// Offsets are multiples of this many bytes: a cache line, and what vector loads and the copy engines like.
-constexpr int64_t OffsetAlignment = 256;
-static_assert(RedZoneBytes % OffsetAlignment == 0);
-
 struct Lifetime {
   BufferId buffer;
   int64_t bytes = 0;
+  /// `bytes`, rounded up to what offsets are multiples of.
+  int64_t taken = 0;
   size_t begin = 0;
   size_t end = 0;
 };
@@ -43,7 +42,7 @@ auto LifetimesOf(const Plan& plan, const Section& section) -> std::vector<Lifeti
       size_t& index = index_of[static_cast<size_t>(buffer.index)];
       if (!IsPersistent(plan.buffers[buffer].arena) && index == None) {
         index = lifetimes.size();
-        lifetimes.push_back({.buffer = buffer, .bytes = 0, .begin = i, .end = section.ops.size()});
+        lifetimes.push_back({.buffer = buffer, .bytes = 0, .taken = 0, .begin = i, .end = section.ops.size()});
       }
     }
     if (const BufferId released = ReleasedBufferOf(section.ops[i].body); released.valid()) {
@@ -60,14 +59,14 @@ class ListPacker {
   auto Place(const Lifetime& lifetime) -> int64_t {
     int64_t offset = 0;
     for (const Placed& other : placed_) {
-      if (other.offset >= offset + lifetime.bytes) {
+      if (other.offset >= offset + lifetime.taken) {
         break;
       }
-      if (other.begin <= lifetime.end && lifetime.begin <= other.end && other.offset + other.bytes > offset) {
-        offset = RoundUp(other.offset + other.bytes, OffsetAlignment);
+      if (other.begin <= lifetime.end && lifetime.begin <= other.end && other.offset + other.taken > offset) {
+        offset = other.offset + other.taken;
       }
     }
-    const Placed placed{offset, lifetime.bytes, lifetime.begin, lifetime.end};
+    const Placed placed{offset, lifetime.taken, lifetime.begin, lifetime.end};
     placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), placed,
                                     [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
                    placed);
@@ -77,7 +76,7 @@ class ListPacker {
  private:
   struct Placed {
     int64_t offset;
-    int64_t bytes;
+    int64_t taken;
     size_t begin;
     size_t end;
   };
@@ -133,7 +132,7 @@ class TreePacker {
     int64_t offset = 0;
     for (size_t settled = 0; settled < met_.size();) {
       for (const TakenRanges* ranges : met_) {
-        const int64_t fit = ranges->FirstFit(offset, lifetime.bytes);
+        const int64_t fit = ranges->FirstFit(offset, lifetime.taken);
         settled = fit == offset ? settled + 1 : 1;
         offset = fit;
         if (settled >= met_.size()) {
@@ -141,7 +140,7 @@ class TreePacker {
         }
       }
     }
-    Take(1, 0, num_leaves_, lifetime, {offset, RoundUp(offset + lifetime.bytes, OffsetAlignment)});
+    Take(1, 0, num_leaves_, lifetime, {offset, offset + lifetime.taken});
     return offset;
   }
 
@@ -308,10 +307,12 @@ auto BestPlacement(std::vector<Lifetime>& lifetimes) -> Offsets {
 
 auto Allocate(Plan plan, PassContext&) -> ErrorOr<Plan> {
   const int64_t red_zone = RedZoneOf(plan);
+  const int64_t alignment = FactsOf(plan.device).offset_alignment;
+  CHECK(red_zone % alignment == 0, "red zones of {} bytes, offsets in multiples of {}", red_zone, alignment);
   for (Buffer& buffer : plan.buffers) {
     if (IsPersistent(buffer.arena)) {
       int64_t& end = plan.arena_bytes[static_cast<size_t>(buffer.arena)];
-      buffer.offset = RoundUp(end, OffsetAlignment) + red_zone;
+      buffer.offset = RoundUp(end, alignment) + red_zone;
       end = buffer.offset + buffer.bytes.value + red_zone;
     }
   }
@@ -319,6 +320,7 @@ auto Allocate(Plan plan, PassContext&) -> ErrorOr<Plan> {
     std::array<std::vector<Lifetime>, NumArenas> by_arena;
     for (Lifetime& lifetime : LifetimesOf(plan, section)) {
       lifetime.bytes = plan.buffers[lifetime.buffer].bytes.value + 2 * red_zone;
+      lifetime.taken = RoundUp(lifetime.bytes, alignment);
       by_arena[static_cast<size_t>(plan.buffers[lifetime.buffer].arena)].push_back(lifetime);
     }
     for (size_t arena = 0; arena < NumArenas; ++arena) {

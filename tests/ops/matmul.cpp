@@ -110,11 +110,12 @@ TEST(Matmul, EqualsLoopsInF64) {
 
 // Several blocks of each size: rows, columns and terms, with odd rests.
 TEST(Matmul, EqualsLoopsInF64AcrossBlocks) {
+  constexpr CpuBlocks Blocks = FactsOf(Device::Cpu).blocks;
   for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{129, 513, 33},
                                 {513, 129, 33},
-                                {33, 17, GemmDepth * 2 + 3},
-                                {17, 300, GemmDepth + 1},
-                                {GemmTaskRows + 3, 17, GemmDepth * 2 + 1}}) {
+                                {33, 17, Blocks.gemm_depth * 2 + 3},
+                                {17, 300, Blocks.gemm_depth + 1},
+                                {Blocks.gemm_task_rows + 3, 17, Blocks.gemm_depth * 2 + 1}}) {
     ExpectCloseInAllForms(m, n, k);
   }
 }

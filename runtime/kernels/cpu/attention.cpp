@@ -69,15 +69,16 @@ class AttentionItem {
     std::fill_n(maxima_, group * sizes_.query_positions(), -std::numeric_limits<float>::infinity());
     std::fill_n(sums_, group * sizes_.query_positions(), 0.0F);
     const int64_t at_key = view_.KeyHead(batch_, kv_head_);
-    for (int64_t key = 0; key < end; key += AttentionKeyTile) {
-      const int64_t keys = std::min(AttentionKeyTile, end - key);
+    const CpuBlocks& blocks = sizes_.blocks;
+    for (int64_t key = 0; key < end; key += blocks.attention_key_tile) {
+      const int64_t keys = std::min(blocks.attention_key_tile, end - key);
       pack.PackRightTransposed(all_.k + at_key + key * view_.key_stride, view_.key_stride, sizes_.head_dim, keys, keys_,
                                sizes_.tile_stride());
       pack.PackRight(all_.v + at_key + key * view_.key_stride, view_.key_stride, keys, sizes_.head_dim, values_,
                      sizes_.head_stride());
       for (int64_t head = 0; head < group; ++head) {
-        for (int64_t query = first; query < end; query += AttentionQueryTile) {
-          const int64_t rows = std::min(AttentionQueryTile, end - query);
+        for (int64_t query = first; query < end; query += blocks.attention_query_tile) {
+          const int64_t rows = std::min(blocks.attention_query_tile, end - query);
           if (query + rows > key) {
             AddTile(RowOf(head, query - first), rows, key, std::min(keys, query + rows - key), query - key + 1);
           }

@@ -58,8 +58,9 @@ class AttentionBackwardItem {
       path_.loops->Of<T>().RowDots(all_.dy + at, all_.y + at, view_.query_stride, sizes_.sequence, sizes_.head_dim,
                                    delta_ + head * sizes_.sequence);
     }
-    for (int64_t key = 0; key < sizes_.sequence; key += AttentionKeyTile) {
-      RunKeys(key, std::min(AttentionKeyTile, sizes_.sequence - key));
+    const int64_t key_tile = sizes_.blocks.attention_key_tile;
+    for (int64_t key = 0; key < sizes_.sequence; key += key_tile) {
+      RunKeys(key, std::min(key_tile, sizes_.sequence - key));
     }
     for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
       path_.loops->Of<T>().StoreBlock(DqOf(head, 0), dq_stride(), sizes_.sequence, sizes_.head_dim, false,
@@ -82,13 +83,13 @@ class AttentionBackwardItem {
     pack.PackRightTransposed(all_.v + at_key, view_.key_stride, sizes_.head_dim, keys, value_columns_,
                              sizes_.tile_stride());
     pack.PackRight(all_.k + at_key, view_.key_stride, keys, sizes_.head_dim, key_rows_, sizes_.head_stride());
+    const int64_t query_tile = sizes_.blocks.attention_backward_query_tile;
     std::fill_n(dk_, sizes_.head_dim * sizes_.tile_stride(), 0.0F);
     std::fill_n(dv_, sizes_.head_dim * sizes_.tile_stride(), 0.0F);
     for (int64_t head = 0; head < sizes_.heads_per_kv(); ++head) {
       // Tiles of queries begin where tiles of keys do.
-      static_assert(AttentionKeyTile % AttentionBackwardQueryTile == 0);
-      for (int64_t query = key; query < sizes_.sequence; query += AttentionBackwardQueryTile) {
-        const int64_t rows = std::min(AttentionBackwardQueryTile, sizes_.sequence - query);
+      for (int64_t query = key; query < sizes_.sequence; query += query_tile) {
+        const int64_t rows = std::min(query_tile, sizes_.sequence - query);
         RunTile(head, query, rows, key, std::min(keys, query + rows - key));
       }
     }

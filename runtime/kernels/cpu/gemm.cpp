@@ -355,8 +355,8 @@ auto SgemmInRanges(const GemmShape& shape, const float* a, const float* b, float
 /// Makes MKL allocate the buffers of each thread that may compute a range.
 auto PrepareSgemm(const GemmShape& shape, const float* a, const float* b) -> void {
   GemmShape part = shape;
-  part.problem.m = std::min(LeastGemmRange, shape.problem.m);
-  part.problem.n = std::min(LeastGemmRange, shape.problem.n);
+  part.problem.m = std::min(shape.problem.blocks.gemm_least_range, shape.problem.m);
+  part.problem.n = std::min(shape.problem.blocks.gemm_least_range, shape.problem.n);
   part.stride_c = part.problem.n;
   part.adds = false;
   OnEachThread(NumGemmRanges(shape.problem), [&](int64_t, int64_t) {
