@@ -32,14 +32,14 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Field("run_id", run.run_id);
   visitor.Path("run_dir", run.run_dir);
   visitor.Path("checkpoint_dir", run.checkpoint_dir);
-  visitor.Field("checkpoint_keep", run.checkpoint_keep);
+  visitor.Default("checkpoint_keep", run.checkpoint_keep, RunSettings::DefaultCheckpointKeep);
   visitor.Field("steps", run.steps);
-  visitor.Field("log_every", run.log_every);
+  visitor.Default("log_every", run.log_every, RunSettings::DefaultLogEvery);
   visitor.Field("tokens_per_step", run.tokens_per_step);
   visitor.Field("micro_batch", run.micro_batch);
   visitor.Field("accumulate", run.accumulate);
   visitor.Field("eval_batches", run.eval_batches);
-  visitor.Field("threads", run.threads);
+  visitor.Default("threads", run.threads, int64_t{0});
   visitor.Field("comm", run.comm);
   visitor.Field("init_seed", run.init_seed);
   visitor.Default("compare_every", run.compare_every, RunSettings::DefaultCompareEvery);

@@ -253,16 +253,19 @@ struct Seed {
 
 /// What the run needs to know besides ops; nothing here changes what an op computes.
 struct RunSettings {
-  /// Left out of the text. At 100 steps, comparing takes below 0.1 % of the time (docs/performance.md).
+  /// Defaults of recipe keys, which the text of a plan leaves out. A test compares them with those of the recipe. At
+  /// 100 steps, comparing takes below 0.1 % of the time (docs/performance.md).
   static constexpr int64_t DefaultCompareEvery = 100;
+  static constexpr int64_t DefaultCheckpointKeep = 2;
+  static constexpr int64_t DefaultLogEvery = 10;
 
   std::string run_id;
   /// Where runs/<run_id> goes; resolved against the recipe's folder.
   std::string run_dir;
   std::string checkpoint_dir;
-  int64_t checkpoint_keep = 0;
+  int64_t checkpoint_keep = DefaultCheckpointKeep;
   int64_t steps = 0;
-  int64_t log_every = 1;
+  int64_t log_every = DefaultLogEvery;
   int64_t tokens_per_step = 0;
   int64_t micro_batch = 0;
   int64_t accumulate = 1;
