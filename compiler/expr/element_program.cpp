@@ -45,9 +45,10 @@ auto ElementProgram::NeededBy(int root) const -> std::vector<bool> {
 
 auto NoValueText(const ElementSource& parameter, int64_t element) -> std::string {
   const int64_t row_size = parameter.shape.back();
-  const std::string place = parameter.shape.size() == 1 ? fmt::format("{}", element)
-                                                        : fmt::format("{}, {}", element / row_size, element % row_size);
-  return fmt::format("`{}` has no value at element [{}]", parameter.rule.text(), place);
+  const std::string indices = parameter.shape.size() == 1
+                                  ? fmt::format("{}", element)
+                                  : fmt::format("{}, {}", element / row_size, element % row_size);
+  return fmt::format("`{}` has no value at element [{}]", parameter.rule.text(), indices);
 }
 
 namespace {
@@ -95,19 +96,19 @@ class Linker {
     program_.keys.push_back(parameter.key);
     around_.push_back(&parameter);
     const ExprTree& tree = ExprAccess::Tree(parameter.rule);
-    IdVector<ExprNodeId, int> places;
+    IdVector<ExprNodeId, int> instructions;
     int num_draws = 0;
     for (const ExprNode& node : tree.nodes) {
       std::vector<int> operands;
       for (const ExprNodeId operand : node.operands) {
-        operands.push_back(places[operand]);
+        operands.push_back(instructions[operand]);
       }
       const bool is_draw = node.kind == ExprNodeKind::Call && Function(node).kind == ExprFunctionKind::Distribution;
-      places.Add(AddNode(node, tree, std::move(operands), position, stream, num_draws));
+      instructions.Add(AddNode(node, tree, std::move(operands), position, stream, num_draws));
       num_draws += is_draw ? 1 : 0;
     }
     around_.pop_back();
-    return places[tree.root()];
+    return instructions[tree.root()];
   }
 
   static auto Function(const ExprNode& call) -> const ExprFunctionRow& {
@@ -236,10 +237,10 @@ class Linker {
     if (const std::string fault = IndexFault(name, source->shape, operands.size()); !fault.empty()) {
       return Fail(node, fault);
     }
-    const int place = AddPosition(source->shape, operands, position);
-    const int value = Add(*source, place);
+    const int element = AddPosition(source->shape, operands, position);
+    const int value = Add(*source, element);
     return Emit(
-        {.kind = ElementOpKind::Rounded, .operands = {value}, .position = place, .to_bfloat16 = source->is_bfloat16});
+        {.kind = ElementOpKind::Rounded, .operands = {value}, .position = element, .to_bfloat16 = source->is_bfloat16});
   }
 
   auto AddLoaded(const ExprNode& node, const std::vector<int>& operands, int position) -> int {
@@ -254,8 +255,8 @@ class Linker {
     if (const std::string fault = IndexFault(name, *shape, operands.size()); !fault.empty()) {
       return Fail(node, fault);
     }
-    const int place = AddPosition(*shape, operands, position);
-    if (place >= 0 && is_of_loaded_[static_cast<size_t>(place)]) {
+    const int element = AddPosition(*shape, operands, position);
+    if (element >= 0 && is_of_loaded_[static_cast<size_t>(element)]) {
       return Fail(node, fmt::format("an index of `{}` depends on what is loaded", name));
     }
     int64_t num_elements = 1;
@@ -263,7 +264,7 @@ class Linker {
       num_elements *= dim;
     }
     const auto slot = static_cast<int>(program_.loads.size());
-    const int loaded = Emit({.kind = ElementOpKind::Loaded, .slot = slot, .position = place});
+    const int loaded = Emit({.kind = ElementOpKind::Loaded, .slot = slot, .position = element});
     program_.loads.push_back({.tensor = name, .num_elements = num_elements, .op = loaded});
     return loaded;
   }
@@ -284,18 +285,18 @@ class Linker {
 
   /// The number of the element at these indices; without any, `position`.
   auto AddPosition(const std::vector<int64_t>& shape, const std::vector<int>& indices, int position) -> int {
-    int place = position;
+    int element = position;
     for (size_t d = 0; d < indices.size(); ++d) {
       const int index =
           Emit({.kind = ElementOpKind::Checked, .operands = {indices[d]}, .slot = Slot(double(shape[d]))});
-      place =
-          d == 0
-              ? index
-              : EmitOperation(
-                    ExprNodeKind::Add,
-                    {EmitOperation(ExprNodeKind::Multiply, {place, EmitNumber(static_cast<double>(shape[d]))}), index});
+      if (d == 0) {
+        element = index;
+        continue;
+      }
+      const int row = EmitOperation(ExprNodeKind::Multiply, {element, EmitNumber(static_cast<double>(shape[d]))});
+      element = EmitOperation(ExprNodeKind::Add, {row, index});
     }
-    return place;
+    return element;
   }
 
   const FindElementSource& find_;

@@ -86,7 +86,7 @@ class ElementEvaluation {
         const Value& index = Operand(op, 0);
         const Mask is_inside = Both(Both(index.number >= 0.0, index.number < target_.Literal(op.slot)),
                                     Floor(index.number) == index.number);
-        // Places outside are not looked at.
+        // Elements outside of the tensor are not looked at.
         return {.number = Select(is_inside, index.number, Like(index.number, 0)),
                 .fault = Either(index.fault, Not(is_inside))};
       }

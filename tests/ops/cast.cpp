@@ -15,7 +15,7 @@ static auto NearestBits(float x) -> uint16_t {
   const auto below = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
   const auto number = [](uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits << 16)); };
   const double low = std::abs(number(below));
-  // What would follow the greatest finite number if exponents went on decides where infinity begins.
+  // What would follow the greatest finite number if exponents continued decides where infinity begins.
   const double high = (below & 0x7FFF) == 0x7F7F ? 0x1p128 : std::abs(number(uint32_t{below} + 1));
   const double magnitude = std::abs(static_cast<double>(x));
   const double middle = low + (high - low) / 2;

@@ -207,9 +207,9 @@ struct IrTarget {
     llvm::Value* const of_load =
         builder.CreateMul(builder.getInt64(static_cast<uint64_t>(load) * static_cast<uint64_t>(num_lanes)), passes);
     llvm::Type* const number = builder.getFloatTy();
-    llvm::Value* const place = builder.CreateGEP(number, function->getArg(2), builder.CreateAdd(of_load, offset));
+    llvm::Value* const address = builder.CreateGEP(number, function->getArg(2), builder.CreateAdd(of_load, offset));
     auto* const lanes = llvm::FixedVectorType::get(number, static_cast<unsigned>(num_lanes));
-    return ToDouble(IrValue(builder, builder.CreateAlignedLoad(lanes, place, llvm::Align(alignof(float)))));
+    return ToDouble(IrValue(builder, builder.CreateAlignedLoad(lanes, address, llvm::Align(alignof(float)))));
   }
 
   auto Word(int stream, int draw, const IrValue* position) -> IrValue {
@@ -257,9 +257,9 @@ struct IrTarget {
 
  private:
   auto Load(unsigned argument, llvm::Type* type, int index) -> llvm::Value* {
-    llvm::Value* const place =
+    llvm::Value* const address =
         builder.CreateConstInBoundsGEP1_64(type, function->getArg(argument), static_cast<uint64_t>(index));
-    return builder.CreateLoad(type, place);
+    return builder.CreateLoad(type, address);
   }
 
   auto Key(int stream) -> const PhiloxKey<IrValue>& {
