@@ -13,6 +13,7 @@
 #include "compiler/recipe/key_rows.h"
 #include "tests/cli/program.h"
 #include "tests/support/process.h"
+#include "tests/support/sanitized.h"
 
 namespace shardc {
 namespace {
@@ -28,13 +29,8 @@ struct Ended {
   double seconds = 0;
 };
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool IsSanitized = true;
-#else
-constexpr bool IsSanitized = false;
-#endif
 /// Programs that the sanitizers watch take several times as long.
-constexpr double Slower = IsSanitized ? 30 : 1;
+constexpr int Slower = IsSanitized ? 30 : 1;
 
 /// `shardc COMMAND RECIPE --set ...` in an address space of so many MiB, and 60 s.
 auto RunWithin(int64_t mebibytes, const std::string& command, const std::string& recipe,
@@ -55,7 +51,7 @@ auto RunWithin(int64_t mebibytes, const std::string& command, const std::string&
   const Outcome outcome = RunProcess(arguments, {.before_exec = [mebibytes] {
                                        const auto bytes = static_cast<rlim_t>(mebibytes) << 20;
                                        const rlimit memory{bytes, bytes};
-                                       const rlimit processor{60, 60};
+                                       const rlimit processor{60 * Slower, 60 * Slower};
                                        // The sanitizers reserve terabytes of addresses.
                                        if (!IsSanitized) {
                                          setrlimit(RLIMIT_AS, &memory);

@@ -14,6 +14,7 @@
 
 #include "tests/cli/program.h"
 #include "tests/support/process.h"
+#include "tests/support/sanitized.h"
 
 namespace shardc {
 namespace {
@@ -103,7 +104,9 @@ auto Bounded(const std::vector<std::string>& command) -> Outcome {
   return RunProcess(command, {.before_exec = [] {
                       const rlimit memory{rlim_t{4} << 30, rlim_t{4} << 30};
                       const rlimit seconds{20, 20};
-                      setrlimit(RLIMIT_AS, &memory);
+                      if (!IsSanitized) {
+                        setrlimit(RLIMIT_AS, &memory);
+                      }
                       setrlimit(RLIMIT_CPU, &seconds);
                     }});
 }
