@@ -29,7 +29,12 @@ auto CheckFailed(const char* file, int line, const char* condition, const std::s
   if (check_log >= 0) {
     [[maybe_unused]] const ssize_t written = write(check_log, text.data(), text.size());
   }
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  // libFuzzer keeps the input of a program that aborts, and loses that of one that ends.
+  std::abort();
+#else
   std::_Exit(1);
+#endif
 }
 
 }  // namespace shardc

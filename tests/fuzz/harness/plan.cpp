@@ -1,5 +1,5 @@
 // A plan file of any bytes: it is refused, or is a plan that prints and reads back the same, that the verifier judges,
-// and that explain reports on where the verifier accepts it.
+// and that explain reports on if the verifier accepts it and all passes were run.
 #include <cstdint>
 
 #include "compiler/base/check.h"
@@ -16,7 +16,7 @@ extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int 
   }
   const auto again = ParsePlan(PrintPlan(*plan));
   CHECK(again.ok() && *again == *plan, "what is printed reads back to another plan");
-  if (VerifyPlan(*plan).empty()) {
+  if (VerifyRunnable(*plan).empty()) {
     const Report report = Explain(*plan);
     CHECK(!RenderReportText(report).empty() && !RenderReportJson(report).empty(), "no report");
   }
