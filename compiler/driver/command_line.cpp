@@ -29,8 +29,8 @@ static constexpr Subcommand Subcommands[] = {
      "  shardc help heads-not-divisible\n  shardc help optimizer.lr", DeclareHelp},
     {"schema", "print the JSON schema of recipes, for editors, or that of plans",
      "  shardc schema > recipe.schema.json\n  shardc schema --plan > plan.schema.json", DeclareSchema},
-    {"docs", "print a generated page of the documentation", "  shardc docs --errors\n  shardc docs --recipe",
-     DeclareDocs, true},
+    {"docs", "print a generated page of the documentation",
+     "  shardc docs --errors\n  shardc docs --recipe\n  shardc docs --machines", DeclareDocs, true},
 };
 
 auto CommandOptions::Positional(const std::string& name, std::string& value, const std::string& doc, bool is_required)

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "compiler/driver/error_reference.h"
+#include "compiler/explain/machines.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/recipe.h"
 #include "tests/support/temporary_folder.h"
@@ -24,6 +25,7 @@ TEST(Reference, GeneratedFilesAreCurrent) {
   const File files[] = {
       {"docs/errors.md", ErrorReference()},
       {"docs/recipe.md", RecipeReference()},
+      {"docs/machines.md", MachineReference()},
       {"schemas/recipe.schema.json", RecipeSchema()},
   };
   for (const File& file : files) {
@@ -120,4 +122,17 @@ TEST(Reference, DiagnosticsKeepTheHouseStyle) {
 }
 
 }  // namespace
+TEST(Machines, EachFigureIsANumberWithASource) {
+  std::set<std::string_view> names;
+  for (const MachineRow& row : MachineRows()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    for (const Figure& figure :
+         {row.memory, row.peak_bf16, row.memory_bandwidth, row.link_bandwidth, row.outside_arenas}) {
+      EXPECT_GT(figure.value, 0) << row.name;
+      EXPECT_FALSE(figure.source.empty()) << row.name << " " << figure.value;
+    }
+    EXPECT_LT(row.outside_arenas.value, row.memory.value) << row.name;
+  }
+}
+
 }  // namespace shardc

@@ -1,0 +1,40 @@
+#include "compiler/explain/machines.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace shardc {
+
+auto MachineRows() -> std::span<const MachineRow> {
+  constexpr double GiB = 1 << 30;
+  static constexpr std::array Rows{
+#define MACHINE(the_name, the_product, ...) MachineRow{.name = the_name, .product = the_product, __VA_ARGS__},
+#include "schemas/machines.def"
+  };
+  return Rows;
+}
+
+auto MachineReference() -> std::string {
+  constexpr double GiB = 1 << 30;
+  std::string text =
+      "# Machines\n\n"
+      "Made by `shardc docs --machines` from `schemas/machines.def`; a test checks that it is current.\n"
+      "Memory is what the driver reports to a program. Peaks are without sparsity. A link is one direction of what\n"
+      "connects a device to the others of its host. Bytes outside the arenas are what driver, collectives and\n"
+      "libraries take on one device beside the plan's arenas.\n";
+  for (const MachineRow& row : MachineRows()) {
+    text += fmt::format("\n## {}\n\n{}\n\n| figure | value | source |\n|---|---|---|\n", row.name, row.product);
+    const auto add = [&](std::string_view what, double value, std::string_view unit, const Figure& figure) {
+      text += fmt::format("| {} | {:.6g} {} | {} |\n", what, value, unit, figure.source);
+    };
+    add("memory", row.memory.value / GiB, "GiB", row.memory);
+    add("peak, bf16", row.peak_bf16.value / 1e12, "TFLOP/s", row.peak_bf16);
+    add("memory bandwidth", row.memory_bandwidth.value / 1e12, "TB/s", row.memory_bandwidth);
+    add("link", row.link_bandwidth.value / 1e9, "GB/s", row.link_bandwidth);
+    add("outside the arenas", row.outside_arenas.value / GiB, "GiB", row.outside_arenas);
+  }
+  return text;
+}
+
+}  // namespace shardc
