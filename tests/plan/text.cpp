@@ -162,8 +162,9 @@ TEST(PlanText, SettingsOfTheRunThatHoldTheirDefaultAreLeftOut) {
     return LineWith(text, {"run run_id="});
   };
   // What the recipe does not set: the defaults of its keys are those that plans leave out.
-  EXPECT_THAT(run_line({}), testing::MatchesRegex("run run_id=[^ ]+ run_dir=[^ ]+ steps=10 tokens_per_step=96 "
-                                                  "micro_batch=2 accumulate=3 eval_batches=[0-9]+ comm=shm init_seed=0"));
+  EXPECT_THAT(run_line({}),
+              testing::MatchesRegex("run run_id=[^ ]+ run_dir=[^ ]+ steps=10 tokens_per_step=96 "
+                                    "micro_batch=2 accumulate=3 eval_batches=[0-9]+ comm=shm init_seed=0"));
   EXPECT_THAT(run_line({"checkpoint.keep=1", "train.log_every=1", "run.threads=2", "run.compare_every=0"}),
               testing::AllOf(testing::HasSubstr(" checkpoint_keep=1 "), testing::HasSubstr(" log_every=1 "),
                              testing::HasSubstr(" threads=2 "), testing::HasSubstr(" compare_every=0")));
