@@ -12,6 +12,12 @@ constinit const OpFacts op::Adamw::Facts{
     .state = StateUse::Update,
     .update = UpdatePart::Apply,
     .may_be_left_out = true,
+    .dims = {.fields = {{{"gradient", "n"},
+                         {"factor", "1"},
+                         {"parameter", "n"},
+                         {"exp_avg", "n"},
+                         {"exp_avg_sq", "n"},
+                         {"copy", "n"}}}},
     .scalars = {{{"lr", ScalarEffect::Read, ScalarRole::Lr}, {"updates", ScalarEffect::Read, ScalarRole::Updates}}}};
 
 auto Shape(const op::Adamw&, const Plan&) -> std::vector<ValueType> { return {}; }

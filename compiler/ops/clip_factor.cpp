@@ -3,7 +3,9 @@
 
 namespace shardc {
 
-constinit const OpFacts op::ClipFactor::Facts{.sections = {SectionKind::Step}, .update = UpdatePart::Clip};
+constinit const OpFacts op::ClipFactor::Facts{.sections = {SectionKind::Step},
+                                              .update = UpdatePart::Clip,
+                                              .dims = {.fields = {{{"sum", "1"}, {"norm", "1"}, {"factor", "1"}}}}};
 
 auto Shape(const op::ClipFactor&, const Plan&) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::F64, {1}}};

@@ -50,8 +50,9 @@ auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vecto
   }
   constexpr std::ptrdiff_t MaxShown = 10;
   const auto end = findings.begin() + std::min(MaxShown, std::ssize(findings));
-  const Error refused = Fail(ExitCode::RecipeRejected, "{} does not verify, {} findings:\n  {}\n{}", path,
-                             findings.size(), fmt::join(findings.begin(), end, "\n  "), MakeItAgain);
+  const Error refused =
+      Fail(ExitCode::RecipeRejected, "{} does not verify, {} finding{}:\n  {}\n{}", path, findings.size(),
+           findings.size() == 1 ? "" : "s", fmt::join(findings.begin(), end, "\n  "), MakeItAgain);
   if (faults != nullptr) {
     *faults = std::move(findings);
   }

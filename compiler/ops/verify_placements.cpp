@@ -12,6 +12,24 @@ class PlacementVerifier {
  public:
   PlacementVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
+  /// The slices of a sub-vector are cut over its axes, and over no other.
+  auto Slices() -> void {
+    for (const SubVector& own : plan_.sub_vectors) {
+      for (const ValueId slice : {own.shard, own.compute_copy, own.gradient, own.exp_avg, own.exp_avg_sq}) {
+        for (size_t i = 0; slice.valid() && i < NumMeshAxes; ++i) {
+          const auto axis = static_cast<Axis>(i);
+          const Placement expected =
+              own.axes.Has(axis) && plan_.mesh.size(axis) > 1 ? Placement::Shard(0) : Placement{};
+          if (PlacementOf(slice, axis) != expected) {
+            findings_.Add("slice-placement"_rule, "{}, a slice of {}, is {} over {}; as a slice it is {}",
+                          findings_.Name(slice), NameOf(plan_, own), TextOf(PlacementOf(slice, axis)), ToText(axis),
+                          TextOf(expected));
+          }
+        }
+      }
+    }
+  }
+
   auto Check(SectionKind section, size_t index, const AccessList& accesses, const PlacementRule& rule, Axis axis)
       -> void {
     const DerivedPlacements by_rule = rule.Over(axis);
@@ -69,6 +87,9 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
     return;
   }
   PlacementVerifier verifier(plan, findings);
+  if (plan.Established(PassKind::Update)) {
+    verifier.Slices();
+  }
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
     const AccessList accesses = AccessesOf(op.body);
     const PlacementRule rule(op.body, accesses, plan);

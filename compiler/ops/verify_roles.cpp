@@ -2,6 +2,8 @@
 // ranks compute with; its gradient lies in its segment of a vector of gradients; slices and gathered vectors are as
 // long as their sub-vector has it, and the slices that a sub-vector names are its own.
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "compiler/ops/verify_internal.h"
@@ -27,19 +29,35 @@ class RoleVerifier {
     for (const ValueId id : plan.values.ids()) {
       if (const SubVectorId of = plan.values[id].role.sub_vector(); of.valid() && IsWholeGradient(id, of)) {
         wholes_[static_cast<size_t>(of.index)].push_back(id);
+        for (const Segment& segment : plan.sub_vectors[of].segments) {
+          gradients_[{plan.values[id].buffer, plan.values[id].offset.base + segment.begin * SizeOf(DType::F32)}] =
+              segment.parameter;
+        }
       }
     }
+    outside_backward_.resize(static_cast<size_t>(plan.values.size()));
+    ForEachOp(plan, [&](SectionKind, size_t, const Op& op) {
+      if (op.phase != Phase::Backward) {
+        for (const Access& access : AccessesOf(op.body)) {
+          outside_backward_[static_cast<size_t>(access.value.index)] =
+              outside_backward_[static_cast<size_t>(access.value.index)] || access.kind != AccessKind::Read;
+        }
+      }
+    });
   }
 
   auto Values() -> void {
     for (const ValueId id : plan_.values.ids()) {
       const ValueRole role = plan_.values[id].role;
       switch (role.kind()) {
-        case RoleKind::Other: break;
+        case RoleKind::Other: Other(id); break;
         case RoleKind::Parameter: Parameter(id, role.parameter()); break;
         case RoleKind::Gradient:
           if (role.gradient_of().valid()) {
             Gradient(id, role.gradient_of());
+          } else {
+            Other(id);
+            GradientOfNone(id);
           }
           break;
         case RoleKind::Vector: Vector(id, role.sub_vector()); break;
@@ -82,9 +100,34 @@ class RoleVerifier {
   }
 
   auto Parameter(ValueId id, ParameterId of) -> void {
+    if (plan_.buffers[plan_.values[id].buffer].category == Category::Gradients) {
+      findings_.Add("value-role"_rule, "{} lies among gradients, and says that it is the parameter {}", Name(id),
+                    plan_.parameters[of].name);
+      return;
+    }
     const SubVectorId home = HomeOf(of).sub_vector;
     ExpectType(id, of, "parameter",
                is_sharded_ ? std::optional(plan_.sub_vectors[home].compute) : std::optional<DType>());
+  }
+
+  /// What lies where the gradient of a parameter does, with its shape, is that gradient and says so.
+  auto Other(ValueId id) -> void {
+    const Value& value = plan_.values[id];
+    const auto found = gradients_.find({value.buffer, value.offset.base});
+    if (found != gradients_.end() && value.dtype == DType::F32 && value.offset.is_constant() &&
+        value.shape == LocalShape(plan_.parameters[found->second], plan_.mesh)) {
+      findings_.Add("value-role"_rule, "{} lies where the gradient of {} does, and does not say that it is that",
+                    Name(id), plan_.parameters[found->second].name);
+    }
+  }
+
+  /// Gradients of activations are what the backward makes.
+  auto GradientOfNone(ValueId id) -> void {
+    if (outside_backward_[static_cast<size_t>(id.index)] &&
+        plan_.buffers[plan_.values[id].buffer].category != Category::Gradients) {
+      findings_.Add("value-role"_rule,
+                    "{} says that it is a gradient, and an op writes it that is none of the backward", Name(id));
+    }
   }
 
   auto Gradient(ValueId id, ParameterId of) -> void {
@@ -118,6 +161,10 @@ class RoleVerifier {
   std::vector<Home> homes_;
   /// By sub-vector: the vectors of its whole gradients.
   std::vector<std::vector<ValueId>> wholes_;
+  /// By buffer and first byte: whose gradient has its segment there.
+  std::map<std::pair<BufferId, int64_t>, ParameterId> gradients_;
+  /// By value: does an op write it that is none of the backward?
+  std::vector<bool> outside_backward_;
 };
 
 }  // namespace

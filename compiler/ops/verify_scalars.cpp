@@ -24,6 +24,10 @@ auto CheckRoles(const Plan& plan, Findings& findings) -> void {
                    ToText(scalar.role));
     }
     if (scalar.role == ScalarRole::None) {
+      if (scalar.kind == ScalarKind::State) {
+        findings.Add("state-role"_rule,
+                     "state scalar {} has no role, and checkpoints know state scalars by their roles", scalar.name);
+      }
       continue;
     }
     if (scalar.kind != KindOf(scalar.role)) {

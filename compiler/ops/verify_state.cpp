@@ -141,7 +141,7 @@ auto StateVerifier::Segments() -> void {
   }
   for (const ParameterId id : plan_.parameters.ids()) {
     if (homes[static_cast<size_t>(id.index)] != 1) {
-      findings_.Add("parameter-home"_rule, "{} lies in {} segments", plan_.parameters[id].name,
+      findings_.Add("parameter-home"_rule, "{} lies in {} segments, expected 1", plan_.parameters[id].name,
                     homes[static_cast<size_t>(id.index)]);
     }
   }

@@ -28,8 +28,8 @@ static constexpr std::array<PassFunction, NumPasses> PassFunctions{
 /// The first findings of the verifier, as one internal fault.
 static auto Faults(PassKind pass, const std::vector<std::string>& findings) -> Error {
   constexpr size_t MostShown = 10;
-  std::string text =
-      fmt::format("the plan after pass `{}` does not verify ({} findings)", ToText(pass), findings.size());
+  std::string text = fmt::format("the plan after pass `{}` does not verify ({} finding{})", ToText(pass),
+                                 findings.size(), findings.size() == 1 ? "" : "s");
   for (size_t i = 0; i < std::min(MostShown, findings.size()); ++i) {
     text += "\n  " + findings[i];
   }

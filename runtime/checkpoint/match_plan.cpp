@@ -268,9 +268,10 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
     std::set<std::string> scalars;
     for (const Scalar& scalar : plan.scalars) {
       if (scalar.kind == ScalarKind::State) {
-        scalars.insert(scalar.name);
-        if (!manifest.state.contains(scalar.name)) {
-          missing.push_back(fmt::format("scalar {}", scalar.name));
+        const std::string name(ToText(scalar.role));
+        scalars.insert(name);
+        if (!manifest.state.contains(name)) {
+          missing.push_back("scalar " + name);
         }
       }
     }

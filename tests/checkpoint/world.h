@@ -125,7 +125,7 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
   plan.run.checkpoint_keep = 2;
   plan.run.tokens_per_step = 24;
   plan.scalars.Add({.name = "step", .kind = ScalarKind::State, .role = ScalarRole::Step});
-  plan.scalars.Add({.name = "updates", .kind = ScalarKind::State});
+  plan.scalars.Add({.name = "updates", .kind = ScalarKind::State, .role = ScalarRole::Updates});
   plan.scalars.Add({.name = "lr", .kind = ScalarKind::Schedule, .expression = "0.1"});
 
   struct Tensor {

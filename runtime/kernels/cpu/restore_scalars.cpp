@@ -1,4 +1,4 @@
-// restore_scalars: the state scalars out of the chosen checkpoint.
+// restore_scalars: the state scalars out of the chosen checkpoint, which knows them by their roles.
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/kernels/kernel.h"
 
@@ -9,7 +9,7 @@ auto Bind(const op::RestoreScalars&, Binder& binder) -> Kernel {
     const Plan& plan = binder.plan();
     for (const ScalarId id : plan.scalars.ids()) {
       if (plan.scalars[id].kind == ScalarKind::State) {
-        auto value = binder.reader().ReadScalar(plan.scalars[id].name);
+        auto value = binder.reader().ReadScalar(std::string(ToText(plan.scalars[id].role)));
         if (!value) {
           return value.error();
         }
