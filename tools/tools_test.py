@@ -103,6 +103,24 @@ class ToolsTest(unittest.TestCase):
             self.assertIn("compiler/base/ids.h:1", result.stdout)
             self.assertIn(message, result.stdout)
 
+    def test_device_bodies_are_known_to_few(self):
+        shutil.copytree(ROOT / "tools", self.folder / "tools")
+        self.write("runtime/device/cpu/cpu_device.h", "")
+        check = (sys.executable, ROOT / "tools" / "check_layers.py", self.folder)
+        for path, may in {
+            "runtime/device/cpu/a.cpp": True,
+            "runtime/kernels/cpu/a.cpp": True,
+            "tests/device/a.cpp": True,
+            "runtime/device/a.cpp": False,
+            "runtime/core/a.cpp": False,
+            "runtime/launch/a.cpp": False,
+            "tests/run/a.cpp": False,
+        }.items():
+            self.write(path, '#include "runtime/device/cpu/cpu_device.h"\n')
+            result = run(*check)
+            self.assertEqual("belongs to runtime/device/cpu" in result.stdout, not may, path)
+            (self.folder / path).unlink()
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")

@@ -59,12 +59,16 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual auto rank() const -> int64_t = 0;
   virtual auto mesh() const -> const Mesh& = 0;
-  /// Where this rank is in the plan, so that the peers' messages can tell. Called before each op; one relaxed store.
-  virtual auto SetPosition(int64_t step, SectionKind section, int64_t op_index) -> void {
+  /// Where a stream of this rank is in the plan, so that the peers' messages can tell. Called before each op; two
+  /// relaxed stores.
+  virtual auto SetPosition(Stream stream, int64_t step, SectionKind section, int64_t op_index) -> void {
+    static_cast<void>(stream);
     static_cast<void>(step);
     static_cast<void>(section);
     static_cast<void>(op_index);
   }
+  /// The op of the last SetPosition of this stream is over.
+  virtual auto LeavePosition(Stream stream) -> void { static_cast<void>(stream); }
 
   /// full = the group's shards in group order. Requires: shard lies in a shared arena; full.bytes = shard.bytes *
   /// group.

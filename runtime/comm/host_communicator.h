@@ -18,16 +18,17 @@ namespace shardc {
 
 class HostCommunicator final : public Communicator {
  public:
-  /// `peers[rank][arena]`: where this rank finds the arenas of the others (ArenaSet::peers).
+  /// `peers[rank][arena]`: where this rank finds the shared arenas of all ranks (SharedArenas::Peers).
   /// Requires: `group` outlives this; called by the rank itself, once.
   HostCommunicator(HostGroup& group, int64_t rank, std::vector<std::array<std::byte*, NumArenas>> peers,
                    WaitOptions options = {});
 
   auto rank() const -> int64_t override { return rank_; }
   auto mesh() const -> const Mesh& override { return group_->mesh(); }
-  auto SetPosition(int64_t step, SectionKind section, int64_t op_index) -> void override {
-    group_->SetPosition(rank_, step, section, op_index);
+  auto SetPosition(Stream stream, int64_t step, SectionKind section, int64_t op_index) -> void override {
+    group_->SetPosition(rank_, stream, step, section, op_index);
   }
+  auto LeavePosition(Stream stream) -> void override { group_->LeavePosition(rank_, stream); }
   auto AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status override;
   auto ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types, bool accumulate)
       -> Status override;

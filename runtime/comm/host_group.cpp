@@ -39,8 +39,10 @@ static constexpr auto LongestGap = std::chrono::seconds(1);
 
 // Each on cache lines of its own: a rank writes its words at every op.
 struct alignas(64) HostGroup::RankWords {
-  /// Step + 1, section and op, from the high bits: see PositionOf; 0 before the first op.
+  /// The op that began last: step + 1, section and op, from the high bits: see PositionOf; 0 before the first op.
   std::atomic<uint64_t> position;
+  /// By stream: the op that is under way there; 0: none is.
+  std::array<std::atomic<uint64_t>, NumStreams> under_way;
   /// (barrier + 1) * 2^32 + generation of the last arrival.
   std::atomic<uint64_t> arrival;
   std::atomic<uint64_t> start_ticks;
@@ -231,20 +233,38 @@ static auto PositionOf(int64_t step, SectionKind section, int64_t op_index) -> u
          static_cast<uint64_t>(op_index);
 }
 
-auto HostGroup::SetPosition(int64_t rank, int64_t step, SectionKind section, int64_t op_index) -> void {
-  ranks_[rank].position.store(PositionOf(step, section, op_index), std::memory_order_relaxed);
+auto HostGroup::SetPosition(int64_t rank, Stream stream, int64_t step, SectionKind section, int64_t op_index) -> void {
+  const uint64_t position = PositionOf(step, section, op_index);
+  ranks_[rank].position.store(position, std::memory_order_relaxed);
+  ranks_[rank].under_way[static_cast<size_t>(stream)].store(position, std::memory_order_relaxed);
+}
+
+auto HostGroup::LeavePosition(int64_t rank, Stream stream) -> void {
+  ranks_[rank].under_way[static_cast<size_t>(stream)].store(0, std::memory_order_relaxed);
+}
+
+/// "op 415 of step 12 (matmul of layer 3 in section step)".
+static auto OpTextOf(const Plan* plan, uint64_t position) -> std::string {
+  const auto op_index = static_cast<int64_t>(position & ((1U << OpBits) - 1));
+  const auto section = static_cast<SectionKind>((position >> OpBits) & ((1U << SectionBits) - 1));
+  const std::string place = plan == nullptr ? "" : OpPlaceText(*plan, section, op_index);
+  return fmt::format("op {} of step {}{}", op_index, (position >> (OpBits + SectionBits)) - 1,
+                     place.empty() ? "" : fmt::format(" ({})", place));
 }
 
 auto HostGroup::PositionText(int64_t rank) const -> std::string {
-  const uint64_t position = ranks_[rank].position.load(std::memory_order_relaxed);
-  if (position == 0) {
+  const uint64_t last = ranks_[rank].position.load(std::memory_order_relaxed);
+  if (last == 0) {
     return "not seen at any op yet";
   }
-  const auto op_index = static_cast<int64_t>(position & ((1U << OpBits) - 1));
-  const auto section = static_cast<SectionKind>((position >> OpBits) & ((1U << SectionBits) - 1));
-  const std::string place = plan_ == nullptr ? "" : OpPlaceText(*plan_, section, op_index);
-  return fmt::format("last seen at op {} of step {}{}", op_index, (position >> (OpBits + SectionBits)) - 1,
-                     place.empty() ? "" : fmt::format(" ({})", place));
+  std::string text = "last seen at " + OpTextOf(plan_, last);
+  for (size_t s = 0; s < NumStreams; ++s) {
+    const uint64_t beside = ranks_[rank].under_way[s].load(std::memory_order_relaxed);
+    if (beside != 0 && beside != last) {
+      text += fmt::format(", and on stream {} at {}", ToText(static_cast<Stream>(s)), OpTextOf(plan_, beside));
+    }
+  }
+  return text;
 }
 
 auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {

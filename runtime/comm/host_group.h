@@ -75,7 +75,9 @@ class HostGroup {
   /// told once.
   auto IsNews(const std::string& error) -> bool;
 
-  auto SetPosition(int64_t rank, int64_t step, SectionKind section, int64_t op_index) -> void;
+  /// The op that a stream of the rank begins, and that the stream's op is over.
+  auto SetPosition(int64_t rank, Stream stream, int64_t step, SectionKind section, int64_t op_index) -> void;
+  auto LeavePosition(int64_t rank, Stream stream) -> void;
   /// "last seen at op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12, model.ffn)", "not seen at
   /// any op yet"; without a plan, no more than the numbers.
   auto PositionText(int64_t rank) const -> std::string;

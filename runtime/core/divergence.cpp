@@ -7,7 +7,7 @@
 namespace shardc {
 
 auto Divergence::Number(ScalarRole scalar) const -> double {
-  return binder_.scalars()[binder_.plan().ScalarOf(scalar)];
+  return binder_.host_scalars()[binder_.plan().ScalarOf(scalar)];
 }
 
 auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std::string {

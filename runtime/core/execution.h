@@ -5,18 +5,16 @@
 #include <functional>
 #include <optional>
 
+#include "runtime/device/guard.h"
 #include "runtime/kernels/kernel.h"
-#include "runtime/memory/guard.h"
 
 namespace shardc {
 
 struct Execution {
   /// Told of every op and release.
   Guard* guard = nullptr;
-  /// Each section runs in a random order, among those that its streams (first in, first out) and events allow. The same
-  /// seed on all ranks gives them the same orders, so that their collectives pair. Looked at when a section begins; set
-  /// when it was bound, or events of ops that do nothing (releases) are lost.
-  std::optional<uint64_t> shuffle_seed;
+  /// SectionStart::order of each section. Looked at when a section begins.
+  std::optional<uint64_t> order;
   /// Put round the kernel of the op at an index of a section, when it is bound.
   std::function<Kernel(SectionKind, size_t, Kernel)> wrap;
 };

@@ -226,7 +226,7 @@ auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t 
   Watch watch(binder);
   Execution watched = execution;
   // Results are compared by the order in which ops run.
-  watched.shuffle_seed.reset();
+  watched.order.reset();
   watched.wrap = [&](SectionKind section, size_t index, Kernel kernel) -> Kernel {
     return watch.Wrap(index, execution.wrap ? execution.wrap(section, index, std::move(kernel)) : std::move(kernel));
   };

@@ -9,7 +9,7 @@ auto RankBinder::ViewOf(ValueId id) -> View {
   CHECK(value.offset.step == 0, "value {} moves with the step", value.name);
   const int64_t offset =
       buffer.offset + value.offset.Evaluate({.coordinates = plan_->mesh.CoordinatesOf(rank_), .repeat = 0, .step = 0});
-  return {.base = arenas_->Base(buffer.arena) + offset,
+  return {.base = device_->Base(buffer.arena) + offset,
           .bytes_per_repeat = value.offset.repeat,
           .dtype = value.dtype,
           .shape = value.shape,

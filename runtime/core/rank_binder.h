@@ -1,15 +1,15 @@
-// What the ops of one rank are bound against: views into its arenas, and its services.
+// What the ops of one rank are bound against: its device, views into its arenas, and its services.
 #pragma once
 
 #include "runtime/init/drawn.h"
 #include "runtime/kernels/kernel.h"
-#include "runtime/memory/arenas.h"
 
 namespace shardc {
 
 /// Services may be null where no section that is bound uses them.
 struct RankServices {
   Communicator* communicator = nullptr;
+  /// The host's.
   ScalarTable* scalars = nullptr;
   TokenReader* tokens = nullptr;
   CheckpointWriter* writer = nullptr;
@@ -25,14 +25,16 @@ struct RankServices {
 
 class RankBinder : public Binder {
  public:
-  RankBinder(const Plan* plan, int64_t rank, ArenaSet* arenas, const RankServices* services)
-      : plan_(plan), rank_(rank), arenas_(arenas), services_(services) {}
+  RankBinder(const Plan* plan, int64_t rank, RankDevice* device, const RankServices* services)
+      : plan_(plan), rank_(rank), device_(device), services_(services) {}
 
   auto plan() const -> const Plan& override { return *plan_; }
   auto rank() const -> int64_t override { return rank_; }
   auto ViewOf(ValueId value) -> View override;
   auto communicator() -> Communicator& override { return *Present(services_->communicator, "communicator"); }
-  auto scalars() -> ScalarTable& override { return *Present(services_->scalars, "scalar table"); }
+  auto device() -> RankDevice& override { return *device_; }
+  /// What sections take over when they begin and give back when they end.
+  auto host_scalars() -> ScalarTable& { return *Present(services_->scalars, "scalar table"); }
   auto tokens() -> TokenReader& override { return *Present(services_->tokens, "token reader"); }
   auto writer() -> CheckpointWriter& override { return *Present(services_->writer, "checkpoint writer"); }
   auto reader() -> CheckpointReader& override { return *Present(services_->reader, "checkpoint reader"); }
@@ -61,7 +63,7 @@ class RankBinder : public Binder {
 
   const Plan* plan_;
   int64_t rank_;
-  ArenaSet* arenas_;
+  RankDevice* device_;
   const RankServices* services_;
 };
 

@@ -11,7 +11,7 @@
 #include "runtime/checkpoint/lease.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/execution.h"
-#include "runtime/memory/arenas.h"
+#include "runtime/device/device.h"
 #include "runtime/record/attempt.h"
 #include "runtime/record/run_directory.h"
 
@@ -22,7 +22,7 @@ struct RankContext {
   int64_t rank = 0;
   /// Process that forked this rank; 0 where ranks are threads.
   int32_t launcher = 0;
-  ArenaSet* arenas = nullptr;
+  RankDevice* device = nullptr;
   Communicator* comm = nullptr;
   /// This launch's own.
   std::string run_dir;

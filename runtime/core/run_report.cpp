@@ -22,7 +22,7 @@ auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::strin
   return text;
 }
 
-auto MemoryText(int64_t rank, const ArenaSet& arenas, const Guard* guard) -> std::string {
+auto MemoryText(int64_t rank, const RankDevice& device, const Guard* guard) -> std::string {
   std::string text = fmt::format("memory of rank {}:\n", rank);
   if (guard != nullptr) {
     for (const PageUse& use : guard->MeasurePages()) {
@@ -33,7 +33,7 @@ auto MemoryText(int64_t rank, const ArenaSet& arenas, const Guard* guard) -> std
     }
     return text;
   }
-  for (const ArenaUse& use : arenas.MeasureUse()) {
+  for (const ArenaUse& use : device.MeasureUse()) {
     if (use.planned.value > 0) {
       text += fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
                           use.touched.value);
@@ -43,9 +43,9 @@ auto MemoryText(int64_t rank, const ArenaSet& arenas, const Guard* guard) -> std
                             MeasurePeakResident().value, MeasureProportional(getpid()).all.value);
 }
 
-auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::vector<RankMemory>> {
+auto GatherMemory(Communicator& comm, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>> {
   RankMemory mine{.pid = getpid()};
-  for (const ArenaUse& use : arenas.MeasureUse()) {
+  for (const ArenaUse& use : device.MeasureUse()) {
     (use.arena == Arena::Gathered ? mine.gathered : mine.arenas) += use.touched.value;
   }
   const ProportionalMemory proportional = MeasureProportional(getpid());

@@ -8,8 +8,8 @@
 #include "compiler/base/error_or.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/data/token_reader.h"
-#include "runtime/memory/arenas.h"
-#include "runtime/memory/guard.h"
+#include "runtime/device/device.h"
+#include "runtime/device/guard.h"
 
 namespace shardc {
 
@@ -28,7 +28,7 @@ struct RankMemory {
 };
 
 /// Of all ranks, in rank order, at a time when all of them live. Collective.
-auto GatherMemory(Communicator& comm, const ArenaSet& arenas) -> ErrorOr<std::vector<RankMemory>>;
+auto GatherMemory(Communicator& comm, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>>;
 
 /// The memory of the job: of its processes, their launcher among them, what lies in arenas and outside of them, and
 /// what was planned outside. Empty where the kernel does not tell. `launcher`: its process, 0 where ranks are threads.
@@ -36,6 +36,6 @@ auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes
 
 /// Bytes of each arena, planned and touched; in guard mode (`guard` is set) those of pages with buffers, and of pages
 /// that were written. `rank`: whose they are.
-auto MemoryText(int64_t rank, const ArenaSet& arenas, const Guard* guard) -> std::string;
+auto MemoryText(int64_t rank, const RankDevice& device, const Guard* guard) -> std::string;
 
 }  // namespace shardc

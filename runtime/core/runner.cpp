@@ -30,7 +30,7 @@ RankRunner::RankRunner(RankContext& context)
       plan_(*context.plan),
       execution_(context.execution),
       scalars_(static_cast<size_t>(context.plan->scalars.size())),
-      binder_(&plan_, context.rank, context.arenas, &services_),
+      binder_(&plan_, context.rank, context.device, &services_),
       checkpoint_dir_(CheckpointDirOf(*context.plan, context.run_dir)),
       divergence_(binder_, execution_),
       records_(&context, checkpoint_dir_) {
@@ -51,7 +51,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
 
   RETURN_IF_ERROR(AgreeOnPlan(*context.comm, plan));
   if (plan.run.guard) {
-    auto guard = Guard::Create(plan, *context.arenas);
+    auto guard = Guard::Create(plan, *context.device);
     if (!guard) {
       return guard.error();
     }
@@ -318,13 +318,13 @@ auto RankRunner::Report() -> Status {
   if (!sent) {
     return sent.error();
   }
-  const auto memory = GatherMemory(*context_.comm, *context_.arenas);
+  const auto memory = GatherMemory(*context_.comm, *context_.device);
   if (!memory) {
     return memory.error();
   }
   if (leads()) {
     progress_->Finish();
-    Say(MemoryText(context_.rank, *context_.arenas, guard_.get()));
+    Say(MemoryText(context_.rank, *context_.device, guard_.get()));
     Say(*sent);
     const Bytes outside = OutsideArenasOf(plan_, NumComputeThreads(plan_)).all();
     Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");

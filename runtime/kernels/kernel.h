@@ -1,5 +1,6 @@
 // How a kernel meets a plan: at load each op is bound once, to views into the arenas and to the services of its rank;
-// a step then calls the bound kernels in order. Declared from the rows of schemas/ops.def, one file an op and backend.
+// a step then enqueues the ops, and each queue calls the kernels of its ops in order. Declared from the rows of
+// schemas/ops.def, one file per op and backend.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "compiler/ops/ops.h"
 #include "compiler/plan/plan.h"
+#include "runtime/device/device.h"
 
 namespace shardc {
 
@@ -16,15 +18,7 @@ class Communicator;
 class TokenReader;
 class CheckpointWriter;
 class CheckpointReader;
-class ScalarTable;
 struct Drawn;
-
-/// When a bound kernel runs.
-struct Moment {
-  int64_t step = 0;
-  /// Index of the innermost repeat.
-  int64_t repeat = 0;
-};
 
 /// A value resolved to memory of this rank.
 struct View {
@@ -44,7 +38,9 @@ struct View {
   }
 };
 
-/// Runs one op once. Ops that can fail for the machine's sake (collectives, files) return an error.
+/// Does one op once, when its turn comes on the queue of its stream. A kernel of the CPU has done it on return, one of
+/// an accelerator has launched it on Binder::queue(). Ops that can fail for the machine's sake (collectives, files)
+/// return an error.
 using Kernel = std::function<Status(const Moment&)>;
 
 /// What an op may reach while it is bound. One per rank.
@@ -56,7 +52,12 @@ class Binder {
   /// The view of a value. Requires: its buffer has an offset.
   virtual auto ViewOf(ValueId value) -> View = 0;
   virtual auto communicator() -> Communicator& = 0;
-  virtual auto scalars() -> ScalarTable& = 0;
+  virtual auto device() -> RankDevice& = 0;
+  /// Of the op that is bound now.
+  auto queue() -> Queue& { return device().queue(stream_); }
+  auto set_stream(Stream stream) -> void { stream_ = stream; }
+  /// As ops read and write them.
+  auto scalars() -> ScalarTable& { return device().scalars(); }
   virtual auto tokens() -> TokenReader& = 0;
   virtual auto writer() -> CheckpointWriter& = 0;
   virtual auto reader() -> CheckpointReader& = 0;
@@ -69,21 +70,9 @@ class Binder {
     static_cast<void>(parameter);
     return nullptr;
   }
-};
-
-/// The host's numbers of one rank: index = ScalarId.
-class ScalarTable {
- public:
-  explicit ScalarTable(size_t size) : values_(size, 0.0) {}
-  auto operator[](ScalarId id) -> double& { return values_[static_cast<size_t>(id.index)]; }
-  auto operator[](ScalarId id) const -> double { return values_[static_cast<size_t>(id.index)]; }
-  /// Set before a step if the job's stop flag is up; `control` makes all ranks agree.
-  auto RequestStop() -> void { stop_requested_ = true; }
-  auto stop_requested() const -> bool { return stop_requested_; }
 
  private:
-  std::vector<double> values_;
-  bool stop_requested_ = false;
+  Stream stream_ = Stream::Compute;
 };
 
 #define OP(Type, mnemonic, differentiable, fields, doc) auto Bind(const op::Type& op, Binder& binder)->Kernel;

@@ -142,18 +142,18 @@ static auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode
   HostGroup& group = *job.group;
   group.Join(rank);
   const auto run = [&]() -> ErrorOr<ExitCode> {
-    auto arenas = ArenaSet::Create(job.arenas, rank);
-    if (!arenas) {
-      return arenas.error();
+    const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas, .rank = rank, .shuffles = options.shuffles});
+    if (!device) {
+      return device.error();
     }
     const WaitOptions waits{.timeout = options.timeout, .warn = [&job, rank](const std::string& text) {
                               job.Say(fmt::format("warning: rank {} {}", rank, text));
                             }};
-    HostCommunicator comm(group, rank, arenas->peers(), waits);
+    HostCommunicator comm(group, rank, job.arenas.Peers(), waits);
     RankContext context{.plan = job.plan,
                         .rank = rank,
                         .launcher = launcher,
-                        .arenas = &*arenas,
+                        .device = device->get(),
                         .comm = &comm,
                         .run_dir = options.run_dir,
                         .directory = job.directory ? &*job.directory : nullptr,

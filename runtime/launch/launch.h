@@ -29,6 +29,8 @@ struct LaunchOptions {
   std::string eval_checkpoint;
   bool dry = false;
   bool json = false;
+  /// DevicePlace::shuffles.
+  bool shuffles = false;
   /// How long a rank waits for its peers in a collective.
   Seconds timeout{600};
   /// How long the others have to end by themselves after the first failure.

@@ -107,25 +107,28 @@ auto SharedArenas::mapping(int64_t rank, Arena arena) const -> const Mapping& {
   return mappings_[OwnerOf(arena, static_cast<size_t>(rank))][static_cast<size_t>(arena)];
 }
 
+auto SharedArenas::Peers() const -> PeerTable {
+  PeerTable peers(mappings_.size());
+  for (size_t rank = 0; rank < peers.size(); ++rank) {
+    for (size_t i = 0; i < NumArenas; ++i) {
+      peers[rank][i] = mapping(static_cast<int64_t>(rank), static_cast<Arena>(i)).base();
+    }
+  }
+  return peers;
+}
+
 auto ArenaSet::Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet> {
   CHECK(rank >= 0 && rank < shared.num_ranks(), "rank {} of {}", rank, shared.num_ranks());
   ArenaSet set;
   set.rank_ = rank;
   set.shared_ = &shared;
-  set.peers_.resize(static_cast<size_t>(shared.num_ranks()));
   for (size_t i = 0; i < NumArenas; ++i) {
-    const auto arena = static_cast<Arena>(i);
-    if (!IsShared(arena)) {
+    if (!IsShared(static_cast<Arena>(i))) {
       auto mapping = Mapping::Create(shared.sizes()[i], Mapping::Kind::Private);
       if (!mapping) {
         return mapping.error();
       }
       set.own_[i] = *std::move(mapping);
-      set.peers_[static_cast<size_t>(rank)][i] = set.own_[i].base();
-      continue;
-    }
-    for (size_t peer = 0; peer < set.peers_.size(); ++peer) {
-      set.peers_[peer][i] = shared.mapping(static_cast<int64_t>(peer), arena).base();
     }
   }
   return set;
@@ -135,8 +138,7 @@ auto ArenaSet::MeasureUse() const -> std::vector<ArenaUse> {
   std::vector<ArenaUse> uses;
   for (size_t i = 0; i < NumArenas; ++i) {
     const auto arena = static_cast<Arena>(i);
-    const Mapping& mapping = IsShared(arena) ? shared_->mapping(rank_, arena) : own_[i];
-    uses.push_back({.arena = arena, .planned = planned(arena), .touched = mapping.Touched()});
+    uses.push_back({.arena = arena, .planned = planned(arena), .touched = MappingOf(arena).Touched()});
   }
   return uses;
 }

@@ -20,7 +20,7 @@ namespace shardc {
 /// Bytes of each arena of one rank, as Plan::arena_bytes.
 using ArenaSizes = std::array<int64_t, NumArenas>;
 
-/// Base of each arena of each rank; null where an arena is empty or out of reach.
+/// Base of each arena of each rank; null if an arena is empty, or of one rank alone.
 using PeerTable = std::vector<std::array<std::byte*, NumArenas>>;
 
 constexpr auto IsShared(Arena arena) -> bool {
@@ -65,6 +65,8 @@ class SharedArenas {
   auto mapping(int64_t rank, Arena arena) const -> const Mapping&;
   auto sizes() const -> const ArenaSizes& { return sizes_; }
   auto num_ranks() const -> int64_t { return static_cast<int64_t>(mappings_.size()); }
+  /// Where the ranks of this host find the shared arenas of each other.
+  auto Peers() const -> PeerTable;
 
  private:
   ArenaSizes sizes_{};
@@ -84,21 +86,20 @@ class ArenaSet {
   /// Requires: `shared` outlives the result; called by the rank itself (after the fork).
   static auto Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet>;
 
-  auto Base(Arena arena) const -> std::byte* { return PeerBase(rank_, arena); }
-  /// The same arena of another rank of this host. Null for the private arenas of others.
-  auto PeerBase(int64_t rank, Arena arena) const -> std::byte* {
-    return peers_[static_cast<size_t>(rank)][static_cast<size_t>(arena)];
-  }
-  auto peers() const -> const PeerTable& { return peers_; }
+  auto Base(Arena arena) const -> std::byte* { return MappingOf(arena).base(); }
   auto planned(Arena arena) const -> Bytes { return Bytes{shared_->sizes()[static_cast<size_t>(arena)]}; }
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   auto MeasureUse() const -> std::vector<ArenaUse>;
 
  private:
+  auto MappingOf(Arena arena) const -> const Mapping& {
+    return IsShared(arena) ? shared_->mapping(rank_, arena) : own_[static_cast<size_t>(arena)];
+  }
+
   int64_t rank_ = 0;
   const SharedArenas* shared_ = nullptr;
+  /// Those that are not shared.
   std::array<Mapping, NumArenas> own_;
-  PeerTable peers_;
 };
 
 }  // namespace shardc

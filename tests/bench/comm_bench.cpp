@@ -26,7 +26,7 @@ class Ranks {
     group_ = *HostGroup::Create(Mesh{{1, num_ranks, 1}}, HostGroup::Members::Threads);
     for (int64_t rank = 0; rank < num_ranks; ++rank) {
       arenas_.push_back(std::make_unique<ArenaSet>(*ArenaSet::Create(*shared_, rank)));
-      comms_.push_back(std::make_unique<HostCommunicator>(*group_, rank, arenas_.back()->peers()));
+      comms_.push_back(std::make_unique<HostCommunicator>(*group_, rank, shared_->Peers()));
     }
     for (size_t rank = 1; rank < comms_.size(); ++rank) {
       threads_.emplace_back([this, rank] {

@@ -30,11 +30,25 @@ auto BarrierUntilFailure(HostCommunicator& comm) -> std::string {
 }
 
 // The parent waits for rank 0 first here, so rank 1 stays a zombie: the ranks find out by themselves.
+TEST(CommFailures, EveryStreamThatIsAtAnOpIsNamed) {
+  World world(Mesh{{1, 2, 1}}, Threads);
+  HostGroup& group = world.group();
+  EXPECT_EQ(group.PositionText(1), "not seen at any op yet");
+  group.SetPosition(1, Stream::Dp, 12, SectionKind::Step, 400);
+  group.SetPosition(1, Stream::Compute, 12, SectionKind::Step, 415);
+  EXPECT_EQ(group.PositionText(1), "last seen at op 415 of step 12, and on stream dp at op 400 of step 12");
+  group.LeavePosition(1, Stream::Dp);
+  EXPECT_EQ(group.PositionText(1), "last seen at op 415 of step 12");
+  group.LeavePosition(1, Stream::Compute);
+  EXPECT_EQ(group.PositionText(1), "last seen at op 415 of step 12") << "between two ops";
+  EXPECT_EQ(group.PositionText(0), "not seen at any op yet");
+}
+
 TEST(CommFailures, RankKilledInComputeIsNamed) {
   World world(Mesh{{1, 3, 1}}, Processes);
   const auto begin = Clock::now();
   const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
-    comm.SetPosition(12, SectionKind::Step, 415);
+    comm.SetPosition(Stream::Compute, 12, SectionKind::Step, 415);
     if (const Status status = comm.Barrier(AxisSet::All()); !status) {
       return status.error().message;
     }
@@ -129,7 +143,7 @@ TEST(CommFailures, TimeoutNamesTheAbsentAndWhereTheyAre) {
     World world(Mesh{{1, 3, 1}}, members);
     const auto begin = Clock::now();
     const auto texts = world.Run({.timeout = Seconds{0.3}}, [](HostCommunicator& comm) -> std::string {
-      comm.SetPosition(3, SectionKind::Step, 40 + comm.rank());
+      comm.SetPosition(Stream::Compute, 3, SectionKind::Step, 40 + comm.rank());
       if (comm.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(900));
         return "";

@@ -348,7 +348,7 @@ TEST(NonfiniteCause, WhatDoesNotComeAgainIsTheMachines) {
       const Value& shard = plan.values[scatter->shard];
       const Buffer& buffer = plan.buffers[shard.buffer];
       auto* const first =
-          reinterpret_cast<float*>(context.arenas->Base(buffer.arena) + buffer.offset + shard.offset.base);
+          reinterpret_cast<float*>(context.device->Base(buffer.arena) + buffer.offset + shard.offset.base);
       return [=](const Moment& moment) -> Status {
         RETURN_IF_ERROR(kernel(moment));
         if ((*times)++ == 0) {

@@ -41,7 +41,7 @@ auto TurnOver(const Flip& flip, const Plan& plan, RankContext& context) -> bool 
       const Value& value = plan.values[StateOf(sub_vector, flip.role)];
       const Buffer& buffer = plan.buffers[value.buffer];
       const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, context.rank).begin;
-      std::byte* const last = context.arenas->Base(buffer.arena) + buffer.offset + value.offset.base +
+      std::byte* const last = context.device->Base(buffer.arena) + buffer.offset + value.offset.base +
                               (owned.end - slice_begin) * SizeOf(value.dtype) - SizeOf(value.dtype);
       *last ^= std::byte{1};
       return true;
@@ -253,7 +253,7 @@ TEST(Replicas, RotaryTablesAreCompared) {
           RETURN_IF_ERROR(kernel(moment));
           const Value& value = plan.values[table];
           const Buffer& buffer = plan.buffers[value.buffer];
-          context.arenas->Base(buffer.arena)[buffer.offset + value.offset.base] ^= std::byte{1};
+          context.device->Base(buffer.arena)[buffer.offset + value.offset.base] ^= std::byte{1};
           return Success{};
         };
       };

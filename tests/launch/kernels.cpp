@@ -32,13 +32,13 @@ class Bench {
 
 class BenchBinder final : public Binder {
  public:
-  explicit BenchBinder(RankContext& context) : context_(context), scalars_(8) {}
+  explicit BenchBinder(RankContext& context) : context_(context) { context.device->scalars() = ScalarTable(8); }
   auto plan() const -> const Plan& override { return *context_.plan; }
   auto rank() const -> int64_t override { return context_.rank; }
   auto ViewOf(ValueId id) -> View override {
     const Value& value = plan().values[id];
     const Buffer& buffer = plan().buffers[value.buffer];
-    return {.base = context_.arenas->Base(buffer.arena) + buffer.offset,
+    return {.base = context_.device->Base(buffer.arena) + buffer.offset,
             .bytes_per_repeat = value.offset.repeat,
             .dtype = value.dtype,
             .shape = value.shape,
@@ -46,7 +46,7 @@ class BenchBinder final : public Binder {
             .arena_offset = buffer.offset};
   }
   auto communicator() -> Communicator& override { return *context_.comm; }
-  auto scalars() -> ScalarTable& override { return scalars_; }
+  auto device() -> RankDevice& override { return *context_.device; }
   auto tokens() -> TokenReader& override { return None<TokenReader>(); }
   auto writer() -> CheckpointWriter& override { return None<CheckpointWriter>(); }
   auto reader() -> CheckpointReader& override { return None<CheckpointReader>(); }
@@ -59,7 +59,6 @@ class BenchBinder final : public Binder {
   }
 
   RankContext& context_;
-  ScalarTable scalars_;
 };
 
 /// Runs `rank_main` on three threads; a rank says what is wrong by an error.

@@ -40,7 +40,7 @@ auto PlanOf(const Mesh& mesh) -> Plan {
 /// Steps of a millisecond until the ranks agree to stop, as the executor's control op would.
 auto StepUntilStop(RankContext& context) -> ErrorOr<ExitCode> {
   for (int64_t step = 0;; ++step) {
-    context.comm->SetPosition(step, SectionKind::Step, 7);
+    context.comm->SetPosition(Stream::Compute, step, SectionKind::Step, 7);
     std::this_thread::sleep_for(milliseconds(1));
     double stop = context.stop_requested->load() ? 1 : 0;
     RETURN_IF_ERROR(
@@ -124,7 +124,7 @@ TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
   const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
     const bool right = context.comm->rank() == context.rank && context.plan->mesh.num_ranks() == 4 &&
                        context.eval_checkpoint == "step-3" && context.dry && context.json &&
-                       context.arenas->Base(Arena::SharedTransient) != nullptr && !context.stop_requested->load();
+                       context.device->Base(Arena::SharedTransient) != nullptr && !context.stop_requested->load();
     auto sum = static_cast<int64_t>(context.rank);
     RETURN_IF_ERROR(
         context.comm->AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&sum), 1, DType::I64, ReduceOp::Sum));
@@ -141,7 +141,7 @@ TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
 
 TEST(Launch, ErrorOfARankStandsFirstAndSetsTheCode) {
   const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
-    context.comm->SetPosition(2, SectionKind::Step, 30);
+    context.comm->SetPosition(Stream::Compute, 2, SectionKind::Step, 30);
     if (context.rank == 1) {
       std::this_thread::sleep_for(milliseconds(50));
       return Fail(ExitCode::Checkpoint, "the manifest is damaged");
@@ -178,7 +178,7 @@ TEST(Launch, KilledRankIsNamedByLauncherAndPeers) {
         [&](RankContext& context) -> ErrorOr<ExitCode> {
           words[context.rank].store(getpid());
           if (context.rank == 1 && !in_collective) {
-            context.comm->SetPosition(12, SectionKind::Step, 415);
+            context.comm->SetPosition(Stream::Compute, 12, SectionKind::Step, 415);
             while (true) {
               pause();
             }
@@ -226,7 +226,7 @@ TEST(Launch, OpOfAKilledRankIsNamedByLauncherAndPeers) {
     op.layer = layer;
     op.origin = origin;
     const Outcome outcome = Launch(plan, {}, [](RankContext& context) -> ErrorOr<ExitCode> {
-      context.comm->SetPosition(12, SectionKind::Save, 1);
+      context.comm->SetPosition(Stream::Compute, 12, SectionKind::Save, 1);
       if (context.rank == 1) {
         kill(getpid(), SIGKILL);
       }

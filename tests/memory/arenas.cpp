@@ -107,14 +107,16 @@ TEST(Arenas, PeersReachSharedArenasAcrossProcesses) {
     const ArenaSet set = Make(shared, 1);
     set.Base(Arena::SharedTransient)[123 + page] = std::byte{42};
     set.Base(Arena::Transient)[0] = std::byte{1};
-    _exit(set.PeerBase(0, Arena::Transient) == nullptr ? 0 : 1);
+    _exit(shared.Peers()[0][static_cast<size_t>(Arena::Transient)] == nullptr ? 0 : 1);
   }
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(status, 0);
   const ArenaSet set = Make(shared, 0);
-  EXPECT_EQ(set.PeerBase(1, Arena::SharedTransient)[123 + page], std::byte{42});
-  EXPECT_EQ(set.PeerBase(1, Arena::Transient), nullptr);
+  const PeerTable peers = shared.Peers();
+  EXPECT_EQ(peers[1][static_cast<size_t>(Arena::SharedTransient)][123 + page], std::byte{42});
+  EXPECT_EQ(peers[1][static_cast<size_t>(Arena::Transient)], nullptr);
+  EXPECT_EQ(peers[0][static_cast<size_t>(Arena::SharedTransient)], set.Base(Arena::SharedTransient));
   EXPECT_EQ(TouchedPages(set, Arena::SharedTransient), 0);
   // A page that only the peer touched counts as the peer's, seen from here too.
   EXPECT_EQ(shared.mapping(1, Arena::SharedTransient).Touched().value, page);

@@ -107,8 +107,8 @@ class Broken : public testing::Test {
       if (context.rank != BadRank) {
         return;
       }
-      const At at = [arenas = context.arenas, this](BufferId id) {
-        return arenas->Base(plan_.buffers[id].arena) + plan_.buffers[id].offset;
+      const At at = [device = context.device, this](BufferId id) {
+        return device->Base(plan_.buffers[id].arena) + plan_.buffers[id].offset;
       };
       context.execution.wrap = [=](SectionKind section, size_t i, Kernel kernel) -> Kernel {
         if (section != SectionKind::Step || i != index) {

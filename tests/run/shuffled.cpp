@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -47,7 +48,7 @@ class Shuffler {
       : plan_(*plan), num_seeds_(num_seeds), stop_at_first_(stop_at_first) {}
 
   auto Run() -> ShuffledRuns {
-    const auto code = LaunchThreads(plan_, {}, [this](RankContext& context) -> ErrorOr<ExitCode> {
+    const auto code = LaunchThreads(plan_, {.shuffles = true}, [this](RankContext& context) -> ErrorOr<ExitCode> {
       const Status status = RunRank(context);
       if (!status) {
         const std::lock_guard lock(mutex_);
@@ -68,7 +69,6 @@ class Shuffler {
 
   auto RunRank(RankContext& context) -> Status {
     uint64_t order = 0;
-    context.execution.shuffle_seed = 0;
     context.execution.wrap = [&order](SectionKind section, size_t index, Kernel kernel) -> Kernel {
       if (section != SectionKind::Step) {
         return kernel;
@@ -86,7 +86,7 @@ class Shuffler {
     const auto run = [&](std::optional<uint64_t> seed, Bits& bits) -> Status {
       order = 0;
       bits = {};
-      runner.execution().shuffle_seed = seed;
+      runner.execution().order = seed;
       return RunSteps(runner, context.rank, bits);
     };
     Bits expected;
@@ -226,6 +226,22 @@ auto Without(Plan plan, EventId event) -> Plan {
     }
   }
   return plan;
+}
+
+/// A plan that no verifier saw: an op waits for an event that nothing signals.
+TEST(Shuffled, AWaitWithoutItsSignalFailsWithTheOp) {
+  const Training training;
+  Plan plan = training.Compile({"mesh.dp=2"});
+  std::vector<Op>& ops = plan.sections[static_cast<size_t>(SectionKind::Step)].ops;
+  const auto waiter = std::ranges::find_if(ops, [](const Op& op) { return !op.waits.empty(); });
+  ASSERT_NE(waiter, ops.end());
+  const EventId event = waiter->waits.front();
+  std::ranges::find(ops, event, &Op::signals)->signals = {};
+  const std::string expected =
+      fmt::format("step 0 section step op {} {}: waits for event e{}, which nothing has signalled",
+                  waiter - ops.begin(), ToText(waiter->kind()), event.index);
+  EXPECT_THAT(RunInProcess(plan, 1).errors, Each(HasSubstr(expected)));
+  EXPECT_THAT(Shuffler(&plan, 1, true).Run().error, HasSubstr(expected));
 }
 
 // No event is idle: without any one of them some pair of ops is unordered, which the verifier finds. Most show in a few

@@ -29,6 +29,9 @@ auto Backends() -> const std::vector<Backend>& {
 KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank) {
   plan_.device = backend.device;
   plan_.kernels = backend.kernels;
+  arenas_ = *SharedArenas::Create({}, rank + 1);
+  device_ = *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
+  scalars() = ScalarTable(16);
 }
 
 auto KernelFixture::Add(DType dtype, Dims shape) -> ValueId {
@@ -111,7 +114,7 @@ auto KernelFixture::Over(ValueId value) -> ValueId {
 auto KernelFixture::AddScalar(ScalarKind kind, double number) -> ScalarId {
   const ScalarId scalar = plan_.scalars.Add({.name = "scalar", .kind = kind, .expression = ""});
   CHECK(scalar.index < 16, "more scalars than the fixture can have");
-  scalars_[scalar] = number;
+  scalars()[scalar] = number;
   return scalar;
 }
 

@@ -96,7 +96,7 @@ class KernelFixture : public Binder {
   auto plan() const -> const Plan& override { return plan_; }
   auto rank() const -> int64_t override { return rank_; }
   auto ViewOf(ValueId value) -> View override;
-  auto scalars() -> ScalarTable& override { return scalars_; }
+  auto device() -> RankDevice& override { return *device_; }
   auto communicator() -> Communicator& override;
   auto tokens() -> TokenReader& override;
   auto writer() -> CheckpointWriter& override;
@@ -117,8 +117,9 @@ class KernelFixture : public Binder {
   int64_t rank_ = 0;
   /// Index = BufferId.
   std::deque<Memory> memories_;
-  /// Kernels keep a reference, so its memory is there from the start.
-  ScalarTable scalars_{16};
+  SharedArenas arenas_;
+  /// Has no arenas. Its scalars are there from the start, since kernels keep a reference.
+  std::unique_ptr<RankDevice> device_;
 };
 
 /// The same numbers on every machine: roughly normal, of the given spread, each an exact f32.

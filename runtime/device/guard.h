@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "compiler/plan/plan.h"
-#include "runtime/memory/arenas.h"
+#include "runtime/device/device.h"
 
 namespace shardc {
 
@@ -47,7 +47,7 @@ class Guard {
  public:
   /// Paints all arenas. Called by the rank itself, before its first op.
   /// Errors: ExitCode::RecipeRejected if the plan has no bytes for red zones: it was not made with `[run] guard`.
-  static auto Create(const Plan& plan, const ArenaSet& arenas) -> ErrorOr<std::unique_ptr<Guard>>;
+  static auto Create(const Plan& plan, RankDevice& device) -> ErrorOr<std::unique_ptr<Guard>>;
 
   static auto TouchesOf(const Plan& plan, const Op& op, size_t index) -> OpTouches;
 
@@ -83,7 +83,7 @@ class Guard {
 
   explicit Guard(const Plan& plan) : plan_(plan) {}
 
-  auto Lay(const ArenaSet& arenas) -> Status;
+  auto Lay(RankDevice& device) -> Status;
   auto StateOf(Arena arena) -> ArenaState& { return arenas_[static_cast<size_t>(arena)]; }
   auto StateOf(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }
   /// From the first byte of the zone before a buffer to the end of the last granule of the zone after it.

@@ -1,4 +1,4 @@
-#include "runtime/memory/guard.h"
+#include "runtime/device/guard.h"
 
 #include <algorithm>
 #include <cstring>
@@ -60,13 +60,13 @@ static auto FindChange(const std::byte* begin, const std::byte* end, uint64_t pa
   return end;
 }
 
-auto Guard::Create(const Plan& plan, const ArenaSet& arenas) -> ErrorOr<std::unique_ptr<Guard>> {
+auto Guard::Create(const Plan& plan, RankDevice& device) -> ErrorOr<std::unique_ptr<Guard>> {
   std::unique_ptr<Guard> guard(new Guard(plan));
-  RETURN_IF_ERROR(guard->Lay(arenas));
+  RETURN_IF_ERROR(guard->Lay(device));
   return guard;
 }
 
-auto Guard::Lay(const ArenaSet& arenas) -> Status {
+auto Guard::Lay(RankDevice& device) -> Status {
   buffers_.resize(static_cast<size_t>(plan_.buffers.size()));
   for (const BufferId id : plan_.buffers.ids()) {
     // Until a value says otherwise.
@@ -77,7 +77,7 @@ auto Guard::Lay(const ArenaSet& arenas) -> Status {
   }
   for (size_t i = 0; i < NumArenas; ++i) {
     ArenaState& state = arenas_[i];
-    state.base = arenas.Base(static_cast<Arena>(i));
+    state.base = device.Base(static_cast<Arena>(i));
     state.bytes = plan_.arena_bytes[i];
     const auto granules = static_cast<size_t>(CeilDiv(state.bytes, GranuleBytes));
     state.tenants.resize(granules);

@@ -1,5 +1,5 @@
 // The guard by itself, on a plan of bare buffers: paint, pages counted by their canaries, what it finds.
-#include "runtime/memory/guard.h"
+#include "runtime/device/guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ class GuardTest : public testing::Test {
     auto shared = SharedArenas::Create(plan_.arena_bytes, 1);
     CHECK(shared.ok(), "arenas");
     shared_ = *std::move(shared);
-    auto arenas = ArenaSet::Create(shared_, 0);
-    CHECK(arenas.ok(), "arenas");
-    arenas_ = *std::move(arenas);
-    auto guard = Guard::Create(plan_, arenas_);
+    auto device = MakeDevice(plan_, {.arenas = &shared_, .rank = 0});
+    CHECK(device.ok(), "device");
+    device_ = *std::move(device);
+    auto guard = Guard::Create(plan_, *device_);
     CHECK(guard.ok(), "{}", guard.error().message);
     guard_ = *std::move(guard);
   }
@@ -43,7 +43,7 @@ class GuardTest : public testing::Test {
   }
   template <class T>
   auto At(BufferId id) -> T* {
-    return reinterpret_cast<T*>(arenas_.Base(plan_.buffers[id].arena) + plan_.buffers[id].offset);
+    return reinterpret_cast<T*>(device_->Base(plan_.buffers[id].arena) + plan_.buffers[id].offset);
   }
   static auto Writes(BufferId id) -> OpTouches { return {.touches = {{id, false}}, .name = "op 1 test"}; }
   static auto MessageOf(const Status& status) -> std::string { return status ? "" : status.error().message; }
@@ -55,7 +55,7 @@ class GuardTest : public testing::Test {
   BufferId second_;
   BufferId kept_;
   SharedArenas shared_;
-  ArenaSet arenas_;
+  std::unique_ptr<RankDevice> device_;
   std::unique_ptr<Guard> guard_;
 };
 

@@ -1,0 +1,107 @@
+// The memory and the queues of one rank.
+//
+// A program enqueues each op on the queue of the op's stream, between the events that the op waits for and the event
+// that the op signals. When the op's turn comes, the queue calls the program back, which calls the op's kernel. A CPU
+// kernel computes in that call; a kernel of an accelerator launches there, and the accelerator keeps the order.
+//
+// Only runtime/device/<x>, runtime/kernels/<x> and runtime/comm/<x> know which device this is. Nobody else touches
+// memory of an arena but by Read and Write: on the CPU they give the memory itself, on other devices a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/plan.h"
+#include "runtime/device/host_scratch.h"
+#include "runtime/device/moment.h"
+#include "runtime/device/scalar_table.h"
+#include "runtime/memory/arenas.h"
+
+namespace shardc {
+
+/// Who enqueues ops, and runs each when its turn comes.
+class Turns {
+ public:
+  /// Runs the op with this index at this moment. Called once for each Enqueue.
+  virtual auto RunTurn(size_t index, const Moment& moment) -> Status = 0;
+
+ protected:
+  ~Turns() = default;
+};
+
+/// First in, first out. Queues differ in how fast they are, and only events order one queue after another.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+
+  /// `turns` runs the op after everything that was enqueued here before. Requires: `turns` lives until the section
+  /// ends. Errors: those of the turn, here or from Device::EndSection, if the turn comes later.
+  virtual auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status = 0;
+  /// What is enqueued here from now on runs after what was enqueued before the event's last Signal.
+  /// Errors: InternalFault if the event was not signalled since the section began: such a wait would never end.
+  virtual auto Wait(EventId event) -> Status = 0;
+  virtual auto Signal(EventId event) -> Status = 0;
+
+  /// What lies in memory of the device after all that was enqueued here so far. The result is valid until that memory
+  /// is written, or `scratch` is used again. It is for reading alone: a change may reach the device or not.
+  virtual auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> = 0;
+  /// Memory of the host in which the caller puts what EndWrite writes to `to`. It may hold anything before that, so the
+  /// caller fills all of it.
+  virtual auto BeginWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> std::byte* = 0;
+  virtual auto EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status = 0;
+};
+
+/// One run of a section.
+struct SectionStart {
+  SectionKind section = SectionKind::Step;
+  int64_t step = 0;
+  /// In which of the legal orders a device that shuffles runs the section; without a number it runs the section in the
+  /// order of the list, as the other devices do. The same number on all ranks gives them the same order, so that their
+  /// collectives pair.
+  std::optional<uint64_t> order;
+};
+
+/// (A plan's `Device` is a kind of device; this is the one that a rank has.)
+class RankDevice {
+ public:
+  virtual ~RankDevice() = default;
+
+  /// First byte of an arena of this rank; null if the arena is empty.
+  virtual auto Base(Arena arena) const -> std::byte* = 0;
+  virtual auto queue(Stream stream) -> Queue& = 0;
+  /// The scalars as ops read and write them. The host reads its own table, which sections hand over.
+  virtual auto scalars() -> ScalarTable& = 0;
+
+  /// Takes over the host's scalars. Requires: the section before this one has ended, or has failed.
+  virtual auto BeginSection(const SectionStart& start, const ScalarTable& host) -> Status = 0;
+  /// Waits until all queues are empty, then gives the scalars to the host. Errors: those of turns that came only now.
+  virtual auto EndSection(ScalarTable& host) -> Status = 0;
+
+  /// Planned bytes against pages touched, one row for each arena, in enumerator order.
+  virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
+
+  /// Between sections, when all queues are empty and one is as good as another.
+  auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> {
+    return queue(Stream::Compute).Read(from, bytes, scratch);
+  }
+};
+
+/// What a rank needs to make its device.
+struct DevicePlace {
+  /// Outlives the device.
+  const SharedArenas* arenas = nullptr;
+  int64_t rank = 0;
+  /// For tests: a device that runs sections in random legal orders (SectionStart::order), and of which the host reads
+  /// and writes copies.
+  bool shuffles = false;
+};
+
+/// The one place that chooses a device; each program links one definition. Called by the rank itself (after the fork).
+/// Errors: DoesNotFit if an arena of this rank cannot be mapped.
+auto MakeDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
+
+}  // namespace shardc
