@@ -9,7 +9,7 @@
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/local_parameter.h"
 #include "runtime/comm/communicator.h"
-#include "runtime/core/finite.h"
+#include "runtime/kernels/host/finite.h"
 
 namespace shardc {
 

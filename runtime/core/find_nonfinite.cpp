@@ -11,8 +11,8 @@
 #include "compiler/plan/loops.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/core/check_state.h"
-#include "runtime/core/finite.h"
 #include "runtime/core/program.h"
+#include "runtime/kernels/host/finite.h"
 
 namespace shardc {
 

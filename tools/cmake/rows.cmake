@@ -1,7 +1,9 @@
-# shardc_require_files(TABLE MACRO FOLDERS...): each row `MACRO(Name, stem, ...` of schemas/TABLE needs FOLDER/stem.cpp in each of
-# FOLDERS. The sources themselves are found by folder; this is the check that none is missing.
+# shardc_require_files(TABLE MACRO FOLDERS... [ONCE FOLDER]): each row `MACRO(Name, stem, ...` of schemas/TABLE needs FOLDER/stem.cpp
+# in each of FOLDERS, or once in the folder ONCE and in none of the others. The sources themselves are found by folder; this is the
+# check that none is missing.
 
 function(shardc_require_files table macro)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "ONCE" "")
   set(path ${CMAKE_SOURCE_DIR}/schemas/${table})
   set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
   set(missing "")
@@ -13,9 +15,18 @@ function(shardc_require_files table macro)
     if(NOT row MATCHES "^${macro}\\( *([A-Za-z0-9]+) *, *([a-z0-9_]+) *[,)]")
       message(FATAL_ERROR "schemas/${table}: not of the form ${macro}(Name, file_stem, ...: ${row}")
     endif()
-    foreach(folder IN LISTS ARGN)
-      if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${folder}/${CMAKE_MATCH_2}.cpp)
-        list(APPEND missing ${folder}/${CMAKE_MATCH_2}.cpp)
+    set(stem ${CMAKE_MATCH_2})
+    set(is_once OFF)
+    if(arg_ONCE AND EXISTS ${CMAKE_SOURCE_DIR}/${arg_ONCE}/${stem}.cpp)
+      set(is_once ON)
+    endif()
+    foreach(folder IN LISTS arg_UNPARSED_ARGUMENTS)
+      if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/${stem}.cpp)
+        if(is_once)
+          message(FATAL_ERROR "schemas/${table}: ${stem} has a file in ${arg_ONCE} and one in ${folder}")
+        endif()
+      elseif(NOT is_once)
+        list(APPEND missing ${folder}/${stem}.cpp)
       endif()
     endforeach()
   endforeach()

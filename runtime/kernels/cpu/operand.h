@@ -5,30 +5,11 @@
 // type (loops/loops.def).
 #pragma once
 
-#include <type_traits>
-
 #include "compiler/ops/op_support.h"
 #include "runtime/kernels/cpu/device.h"
-#include "runtime/kernels/kernel.h"
+#include "runtime/kernels/view_checks.h"
 
 namespace shardc {
-
-template <class T>
-constexpr auto DTypeOf() -> DType {
-  using Plain = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Plain, float>) {
-    return DType::F32;
-  } else if constexpr (std::is_same_v<Plain, double>) {
-    return DType::F64;
-  } else if constexpr (std::is_same_v<Plain, BFloat16>) {
-    return DType::BF16;
-  } else if constexpr (std::is_same_v<Plain, int32_t>) {
-    return DType::I32;
-  } else {
-    static_assert(std::is_same_v<Plain, int64_t>);
-    return DType::I64;
-  }
-}
 
 /// Where a value's elements lie at a moment.
 template <class T>
@@ -47,18 +28,8 @@ class Operand {
 /// The operand of a value. Requires: T is the value's element type.
 template <class T>
 auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
-  const View view = binder.ViewOf(value);
-  CHECK(view.dtype == DTypeOf<T>(), "%{} is {}, the kernel takes {}", value.index, ToText(view.dtype),
-        ToText(DTypeOf<T>()));
+  const View view = CheckedView<T>(binder, value);
   return {view.base, view.bytes_per_repeat};
-}
-
-/// CHECKs that `result` lies on the bytes of `over`.
-inline auto CheckSameBytes(Binder& binder, ValueId result, ValueId over) -> void {
-  const View a = binder.ViewOf(result);
-  const View b = binder.ViewOf(over);
-  CHECK(a.base == b.base && a.bytes_per_repeat == b.bytes_per_repeat, "%{} does not lie on %{}", result.index,
-        over.index);
 }
 
 /// True where an ACC field adds to what is there.

@@ -4,7 +4,8 @@
 
 #include "compiler/plan/init_rule.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
-#include "runtime/kernels/cpu/owned_parameter.h"
+#include "runtime/kernels/host/host_memory.h"
+#include "runtime/kernels/host/owned_parameter.h"
 
 namespace shardc {
 
@@ -17,10 +18,15 @@ auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
     return [](const Moment&) -> Status { return Success{}; };
   }
   // (The seed is asked for only now: a restart binds this op too, and has none.)
-  return [shard, owned = *owned, &parameter, &binder](const Moment& moment) -> Status {
+  return [shard, owned = *owned, &parameter, &binder,
+          memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
     CHECK(binder.seed() != nullptr, "{} is loaded, and no seed is open", parameter.name);
-    return binder.seed()->ReadElements(*LoadedTensorOf(parameter), StateRole::Parameter, owned.elements, shard.dtype,
-                                       shard.At<std::byte>(moment) + owned.in_slice.begin * SizeOf(shard.dtype));
+    const int64_t element = SizeOf(shard.dtype);
+    return memory.Write(shard.At<std::byte>(moment) + owned.in_slice.begin * element, owned.in_slice.size() * element,
+                        [&](std::byte* to) {
+                          return binder.seed()->ReadElements(*LoadedTensorOf(parameter), StateRole::Parameter,
+                                                             owned.elements, shard.dtype, to);
+                        });
   };
 }
 

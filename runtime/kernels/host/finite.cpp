@@ -1,4 +1,4 @@
-#include "runtime/core/finite.h"
+#include "runtime/kernels/host/finite.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // carry: the value at the end of the body has the bytes of the one at its start, so nothing moves.
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/view_checks.h"
 
 namespace shardc {
 

@@ -9,7 +9,8 @@
 #include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/draw_in_blocks.h"
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_parameter.h"
+#include "runtime/kernels/host/host_memory.h"
+#include "runtime/kernels/host/owned_parameter.h"
 
 namespace shardc {
 
@@ -39,10 +40,9 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
     return [](const Moment&) -> Status { return Success{}; };
   }
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
-    return [shard = Resolve<T>(binder, op.shard), at = owned->in_slice.begin, elements = owned->elements, &plan,
-            &parameter, drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan),
-            &binder](const Moment& moment) -> Status {
-      T* const out = shard.At(moment) + at;
+    return [shard = CheckedView<T>(binder, op.shard), in_slice = owned->in_slice, elements = owned->elements, &plan,
+            &parameter, drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan), &binder,
+            memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
       // Here and not when the plan is bound: a restart draws nothing.
       InitialValues values(plan, parameter, [&](std::string_view tensor) -> ErrorOr<const LoadedTensor*> {
         CHECK(binder.seed() != nullptr, "{} reads {}, and no seed is open", parameter.name, tensor);
@@ -51,13 +51,17 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
       const auto distribution = InitDistribution(parameter);
       // What sums are taken beside.
       const double center = distribution ? MomentsOf(*distribution).mean : 0;
-      Status status = Success{};
-      ForEachMatrixInterval(elements, [&](int64_t begin, int64_t end, int64_t offset) {
-        if (status.ok()) {
-          status = DrawInBlocks(loops, {begin, end}, out + offset, center, drawn,
-                                [&](Interval block, T* to) { return Fill(values, block, to); });
-        }
-      });
+      const auto draw = [&](T* out) -> Status {
+        Status drawn_all = Success{};
+        ForEachMatrixInterval(elements, [&](int64_t begin, int64_t end, int64_t offset) {
+          if (drawn_all.ok()) {
+            drawn_all = DrawInBlocks(loops, {begin, end}, out + offset, center, drawn,
+                                     [&](Interval block, T* to) { return Fill(values, block, to); });
+          }
+        });
+        return drawn_all;
+      };
+      Status status = memory.Write(shard.template At<T>(moment) + in_slice.begin, in_slice.size(), draw);
       // Of a file that changed meanwhile, an element without a value is a consequence.
       if (binder.seed() != nullptr) {
         if (const Status read = binder.seed()->CheckMapped(); !read.ok()) {

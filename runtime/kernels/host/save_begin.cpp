@@ -6,7 +6,7 @@
 
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/comm/communicator.h"
-#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/host/host_memory.h"
 
 namespace shardc {
 
@@ -16,10 +16,14 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
   const ScalarTable& scalars = binder.scalars();
   Communicator& comm = binder.communicator();
   return
-      [&, bad = Resolve<const int64_t>(binder, op.bad),
+      [&, bad = CheckedView<int64_t>(binder, op.bad), memory = HostMemory(binder),
        all = std::vector<int64_t>(static_cast<size_t>(plan.mesh.num_ranks()))](const Moment& moment) mutable -> Status {
-        RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(bad.At(moment)),
-                                         sizeof(int64_t), reinterpret_cast<std::byte*>(all.data())));
+        const auto own_bad = memory.First<int64_t>(bad, moment);
+        if (!own_bad) {
+          return own_bad.error();
+        }
+        RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&*own_bad), sizeof(int64_t),
+                                         reinterpret_cast<std::byte*>(all.data())));
         const auto least = std::min_element(all.begin(), all.end());
         if (*least < StateIndex(ParameterId{plan.parameters.size()}, StateRole{})) {
           const auto [parameter, role] = StateAt(*least);

@@ -1,0 +1,18 @@
+// read_scalar: takes a number out of memory into the scalar table.
+#include "runtime/kernels/host/host_memory.h"
+
+namespace shardc {
+
+auto Bind(const op::ReadScalar& op, Binder& binder) -> Kernel {
+  return [value = CheckedView<double>(binder, op.value), &scalars = binder.scalars(), to = op.to,
+          memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
+    const auto number = memory.First<double>(value, moment);
+    if (!number) {
+      return number.error();
+    }
+    scalars[to] = *number;
+    return Success{};
+  };
+}
+
+}  // namespace shardc
