@@ -191,25 +191,29 @@ auto CheckpointWriter::Write(const void* data, int64_t bytes) -> Status {
   return Success{};
 }
 
-auto CheckpointWriter::AddShard(SubVectorId sub_vector, StateRole role, const void* shard) -> void {
+auto CheckpointWriter::AddShard(SubVectorId sub_vector, StateRole role, const SliceReader& read) -> void {
   CHECK(save_ != nullptr, "a shard outside a save");
   if (save_->failure) {
     return;
   }
-  if (const Status written = WritePieces(sub_vector, role, shard); !written) {
+  if (const Status written = WritePieces(sub_vector, role, read); !written) {
     save_->failure = written.error();
   }
 }
 
-auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const void* shard) -> Status {
+auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const SliceReader& read) -> Status {
   for (; save_->num_written < save_->pieces.size(); ++save_->num_written) {
     const StoredPiece& piece = save_->pieces[save_->num_written];
     if (piece.sub_vector != sub_vector || piece.role != role) {
       break;
     }
     const int64_t element = SizeOf(StateTypeOf(*options_.plan, options_.plan->sub_vectors[sub_vector], role));
-    RETURN_IF_ERROR(Write(static_cast<const std::byte*>(shard) + piece.slice_begin * element,
-                          piece.elements.elements.size() * element));
+    const int64_t bytes = piece.elements.elements.size() * element;
+    const auto elements = read(piece.slice_begin * element, bytes);
+    if (!elements) {
+      return elements.error();
+    }
+    RETURN_IF_ERROR(Write(*elements, bytes));
   }
   return Success{};
 }

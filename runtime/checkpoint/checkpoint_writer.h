@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,6 +42,9 @@ struct CheckpointWriterOptions {
   Fs* fs = &PosixFs();
 };
 
+/// Bytes [begin, begin + bytes) of a rank's slice, as memory of the host; valid until the next call.
+using SliceReader = std::function<ErrorOr<const std::byte*>(int64_t begin, int64_t bytes)>;
+
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(CheckpointWriterOptions options);
@@ -60,10 +64,10 @@ class CheckpointWriter {
   /// Errors: the same on all ranks.
   auto Begin(int64_t step, const std::map<std::string, double>& state) -> Status;
 
-  /// Writes the owned segments of one state vector. `shard` is the rank's slice. In the order of the save section.
+  /// Writes the owned segments of one state vector. `read` gives the rank's slice. In the order of the save section.
   /// A failure is kept for Commit, which tells all ranks, so that none is left waiting.
   /// Requires: between Begin and Commit.
-  auto AddShard(SubVectorId sub_vector, StateRole role, const void* shard) -> void;
+  auto AddShard(SubVectorId sub_vector, StateRole role, const SliceReader& read) -> void;
 
   /// Errors: the same on all ranks, naming the rank and what failed: the checkpoint does not exist, older ones stand.
   /// (With "durability unknown" it exists, but may vanish with a power loss.)
@@ -94,7 +98,7 @@ class CheckpointWriter {
   auto MakeTemporary() -> Status;
   auto CreateFile() -> Status;
   auto Write(const void* data, int64_t bytes) -> Status;
-  auto WritePieces(SubVectorId sub_vector, StateRole role, const void* shard) -> Status;
+  auto WritePieces(SubVectorId sub_vector, StateRole role, const SliceReader& read) -> Status;
   auto CloseFile() -> ErrorOr<Written>;
   auto MakeManifest(const std::vector<Written>& written) const -> Manifest;
   auto Publish(const std::vector<Written>& written) -> Status;

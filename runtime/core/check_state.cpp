@@ -36,7 +36,7 @@ class StateSearch {
   explicit StateSearch(Binder& binder) : binder_(binder) {}
 
   /// Looks at one vector. Its tensors come in the order from `first_order` on.
-  auto Look(const SubVector& sub_vector, ValueId vector, StateRole role, int64_t first_order) -> void {
+  auto Look(const SubVector& sub_vector, ValueId vector, StateRole role, int64_t first_order) -> Status {
     const Plan& plan = binder_.plan();
     const View view = binder_.ViewOf(vector);
     for (const Segment& segment : sub_vector.segments) {
@@ -45,18 +45,24 @@ class StateSearch {
       if (!owned || order >= found_.order) {
         continue;
       }
-      if (const auto bad =
-              FindNonFinite(plan, view.dtype, view.At<const std::byte>({}) + owned->in_slice.begin * SizeOf(view.dtype),
-                            owned->in_slice.size())) {
+      const int64_t element = SizeOf(view.dtype);
+      const auto elements = binder_.device().Read(view.At<const std::byte>({}) + owned->in_slice.begin * element,
+                                                  owned->in_slice.size() * element, scratch_);
+      if (!elements) {
+        return elements.error();
+      }
+      if (const auto bad = FindNonFinite(plan, view.dtype, *elements, owned->in_slice.size())) {
         found_ = {.order = order, .element = LogicalElement(owned->elements, bad->element), .value = bad->value};
       }
     }
+    return Success{};
   }
 
   auto found() const -> const Candidate& { return found_; }
 
  private:
   Binder& binder_;
+  HostScratch scratch_;
   Candidate found_;
 };
 
@@ -69,11 +75,11 @@ auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<s
   for (const SubVector& sub_vector : plan.sub_vectors) {
     for (const StateRole role : roles) {
       if (HasRole(sub_vector, role)) {
-        search.Look(sub_vector, StateOf(sub_vector, role), role, 0);
+        RETURN_IF_ERROR(search.Look(sub_vector, StateOf(sub_vector, role), role, 0));
       }
     }
     if (sub_vector.compute_copy.valid()) {
-      search.Look(sub_vector, sub_vector.compute_copy, StateRole::Parameter, first_copy);
+      RETURN_IF_ERROR(search.Look(sub_vector, sub_vector.compute_copy, StateRole::Parameter, first_copy));
     }
   }
   Communicator& comm = binder.communicator();

@@ -18,8 +18,9 @@ struct HeldSegment {
 };
 
 /// What a rank holds that the ranks of its group over `axes` hold too.
-auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> std::vector<HeldSegment> {
+auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::vector<HeldSegment>> {
   const Plan& plan = binder.plan();
+  HostScratch scratch;
   std::vector<HeldSegment> all_held;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     if (CopyAxes(sub_vector, plan.mesh) != axes) {
@@ -34,8 +35,13 @@ auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles
       const int64_t element = SizeOf(StateTypeOf(plan, sub_vector, role));
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedElementsOf(plan, sub_vector, segment, binder.rank());
+        const int64_t bytes = owned.size() * element;
+        const auto elements = binder.device().Read(slice + (owned.begin - slice_begin) * element, bytes, scratch);
+        if (!elements) {
+          return elements.error();
+        }
         Digest digest;
-        digest.Update(slice + (owned.begin - slice_begin) * element, owned.size() * element);
+        digest.Update(*elements, bytes);
         all_held.push_back({segment.parameter, role, digest.Halves()});
       }
     }
@@ -64,7 +70,11 @@ auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pa
 /// Among the ranks of one group, which all find the same. A failing collective is an error of its own.
 auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<Status> {
   Communicator& communicator = binder.communicator();
-  const std::vector<HeldSegment> all_held = SegmentsOver(axes, binder, roles);
+  const auto read = SegmentsOver(axes, binder, roles);
+  if (!read) {
+    return read.error();
+  }
+  const std::vector<HeldSegment>& all_held = *read;
   // One number per rank first: that is nearly always enough.
   Digest digest_of_all;
   for (const HeldSegment& held : all_held) {
@@ -122,11 +132,17 @@ auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status
 
 auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
   Digest digest;
+  HostScratch scratch;
   bool has_table = false;
   for (const Op& op : binder.plan().section(SectionKind::Constants).ops) {
     for (const Access& access : AccessesOf(op.body)) {
       const View table = binder.ViewOf(access.value);
-      digest.Update(table.At<const std::byte>({}), table.num_elements() * SizeOf(table.dtype));
+      const int64_t bytes = table.num_elements() * SizeOf(table.dtype);
+      const auto elements = binder.device().Read(table.At<const std::byte>({}), bytes, scratch);
+      if (!elements) {
+        return elements.error();
+      }
+      digest.Update(*elements, bytes);
       has_table = true;
     }
   }

@@ -78,14 +78,24 @@ class Watch {
     View view;
     bool may_be_minus_infinity = false;
   };
+  struct WatchedOp {
+    /// In the section.
+    size_t index = 0;
+    bool is_forward = false;
+    /// Where its results are read.
+    Queue* queue = nullptr;
+    std::vector<Result> results;
+  };
 
-  auto Look(size_t index, bool is_forward, const std::vector<Result>& results, const Moment& moment) -> void;
+  auto Look(const WatchedOp& op, const Moment& moment) -> Status;
   /// The first parameter with an element that is not finite, where the value is a vector of a unit's or of several
   /// units' gradients.
-  auto ParameterIn(const Result& result, const Moment& moment) const -> ParameterId;
+  /// `elements`: of the value.
+  auto ParameterIn(const Result& result, const std::byte* elements) const -> ParameterId;
 
   RankBinder& binder_;
   std::set<ValueId> may_be_minus_infinity_;
+  HostScratch scratch_;
   int64_t order_ = 0;
   BadResults bad_;
 };
@@ -104,43 +114,49 @@ auto Watch::Wrap(size_t index, Kernel kernel) -> Kernel {
       results.push_back({id, view, may_be_minus_infinity_.contains(id)});
     }
   }
-  return [this, index, results, is_forward = op.phase == Phase::Forward,
-          kernel = std::move(kernel)](const Moment& moment) -> Status {
+  WatchedOp watched{.index = index,
+                    .is_forward = op.phase == Phase::Forward,
+                    .queue = &binder_.queue(),
+                    .results = std::move(results)};
+  return [this, watched = std::move(watched), kernel = std::move(kernel)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(kernel(moment));
-    Look(index, is_forward, results, moment);
-    return Success{};
+    return Look(watched, moment);
   };
 }
 
-auto Watch::Look(size_t index, bool is_forward, const std::vector<Result>& results, const Moment& moment) -> void {
+auto Watch::Look(const WatchedOp& op, const Moment& moment) -> Status {
   ++order_;
-  BadResult& bad_result = bad_[is_forward ? 0 : 1];
+  BadResult& bad_result = bad_[op.is_forward ? 0 : 1];
   if (bad_result.op >= 0) {
-    return;
+    return Success{};
   }
-  for (const Result& result : results) {
-    const auto* data = result.view.At<const std::byte>(moment);
+  for (const Result& result : op.results) {
+    const DType dtype = result.view.dtype;
     const int64_t count = result.view.num_elements();
-    const auto bad = result.may_be_minus_infinity ? FindNonFiniteButMinusInfinity(result.view.dtype, data, count)
-                                                  : FindNonFinite(binder_.plan(), result.view.dtype, data, count);
+    const auto read = op.queue->Read(result.view.At<const std::byte>(moment), count * SizeOf(dtype), scratch_);
+    if (!read) {
+      return read.error();
+    }
+    const auto bad = result.may_be_minus_infinity ? FindNonFiniteButMinusInfinity(dtype, *read, count)
+                                                  : FindNonFinite(binder_.plan(), dtype, *read, count);
     if (bad) {
       bad_result = {.order = order_,
-                    .op = static_cast<int64_t>(index),
+                    .op = static_cast<int64_t>(op.index),
                     .repeat = moment.repeat,
                     .value = result.id.index,
-                    .parameter = ParameterIn(result, moment).index};
-      return;
+                    .parameter = ParameterIn(result, *read).index};
+      return Success{};
     }
   }
+  return Success{};
 }
 
-auto Watch::ParameterIn(const Result& result, const Moment& moment) const -> ParameterId {
+auto Watch::ParameterIn(const Result& result, const std::byte* elements) const -> ParameterId {
   const Plan& plan = binder_.plan();
   const Value& value = plan.values[result.id];
   const int64_t element = SizeOf(value.dtype);
   const auto is_bad = [&](int64_t begin, int64_t count) {
-    return count > 0 &&
-           FindNonFinite(plan, value.dtype, result.view.At<const std::byte>(moment) + begin * element, count);
+    return count > 0 && FindNonFinite(plan, value.dtype, elements + begin * element, count);
   };
   ParameterId first;
   const auto look = [&](ParameterId parameter, int64_t begin, int64_t count) {

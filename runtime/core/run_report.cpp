@@ -22,10 +22,14 @@ auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::strin
   return text;
 }
 
-auto MemoryText(int64_t rank, const RankDevice& device, const Guard* guard) -> std::string {
+auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr<std::string> {
   std::string text = fmt::format("memory of rank {}:\n", rank);
   if (guard != nullptr) {
-    for (const PageUse& use : guard->MeasurePages()) {
+    const auto uses = guard->MeasurePages();
+    if (!uses) {
+      return uses.error();
+    }
+    for (const PageUse& use : *uses) {
       if (use.with_buffers.value > 0) {
         text += fmt::format("  {:<18} {:>12} B in pages with buffers, {:>12} B in pages that were written\n",
                             ToText(use.arena), use.with_buffers.value, use.written.value);

@@ -36,6 +36,6 @@ auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes
 
 /// Bytes of each arena, planned and touched; in guard mode (`guard` is set) those of pages with buffers, and of pages
 /// that were written. `rank`: whose they are.
-auto MemoryText(int64_t rank, const RankDevice& device, const Guard* guard) -> std::string;
+auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr<std::string>;
 
 }  // namespace shardc

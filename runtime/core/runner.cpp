@@ -323,8 +323,12 @@ auto RankRunner::Report() -> Status {
     return memory.error();
   }
   if (leads()) {
+    const auto own = MemoryText(context_.rank, *context_.device, guard_.get());
+    if (!own) {
+      return own.error();
+    }
     progress_->Finish();
-    Say(MemoryText(context_.rank, *context_.device, guard_.get()));
+    Say(*own);
     Say(*sent);
     const Bytes outside = OutsideArenasOf(plan_, NumComputeThreads(plan_)).all();
     Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");

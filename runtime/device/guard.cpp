@@ -25,48 +25,57 @@ static auto DeadPaint(DType dtype) -> uint64_t {
   CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
 
-/// The byte that `paint` has at an address: paint lies on multiples of eight.
-static auto PaintByte(uint64_t paint, const std::byte* at) -> std::byte {
-  return static_cast<std::byte>(paint >> (8 * (reinterpret_cast<uintptr_t>(at) % 8)));
+/// The byte that `paint` has at an offset of an arena: paint lies on multiples of eight.
+static auto PaintByte(uint64_t paint, int64_t offset) -> std::byte {
+  return static_cast<std::byte>(paint >> (8 * (offset % 8)));
 }
 
-static auto IsAtWord(const std::byte* at) -> bool { return reinterpret_cast<uintptr_t>(at) % sizeof(uint64_t) == 0; }
-
-static auto Paint(std::byte* begin, std::byte* end, uint64_t paint) -> void {
-  std::byte* at = begin;
-  for (; at < end && !IsAtWord(at); ++at) {
-    *at = PaintByte(paint, at);
+auto Guard::Paint(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status {
+  if (where.size() == 0) {
+    return Success{};
   }
-  for (; end - at >= 8; at += 8) {
-    std::memcpy(at, &paint, sizeof(paint));
+  // All queues are alike: in guard mode an op is over when its turn is.
+  Queue& queue = device_.queue(Stream::Compute);
+  std::byte* const to = queue.BeginWrite(arena.base + where.begin, where.size(), scratch_);
+  int64_t at = where.begin;
+  for (; at < where.end && at % 8 != 0; ++at) {
+    to[at - where.begin] = PaintByte(paint, at);
   }
-  for (; at < end; ++at) {
-    *at = PaintByte(paint, at);
+  for (; where.end - at >= 8; at += 8) {
+    std::memcpy(to + (at - where.begin), &paint, sizeof(paint));
   }
+  for (; at < where.end; ++at) {
+    to[at - where.begin] = PaintByte(paint, at);
+  }
+  return queue.EndWrite(arena.base + where.begin, where.size(), scratch_);
 }
 
-/// The first byte of [begin, end) that is not as painted; `end` where all are.
-static auto FindChange(const std::byte* begin, const std::byte* end, uint64_t paint) -> const std::byte* {
-  const std::byte* at = begin;
-  while (at < end) {
-    if (IsAtWord(at) && end - at >= 8 && std::memcmp(at, &paint, sizeof(paint)) == 0) {
+auto Guard::FindChange(const ArenaState& arena, const Interval& where, uint64_t paint)
+    -> ErrorOr<std::optional<Change>> {
+  const auto read = device_.Read(arena.base + where.begin, where.size(), scratch_);
+  if (!read) {
+    return read.error();
+  }
+  for (int64_t at = where.begin; at < where.end;) {
+    const std::byte* const here = *read + (at - where.begin);
+    if (at % 8 == 0 && where.end - at >= 8 && std::memcmp(here, &paint, sizeof(paint)) == 0) {
       at += 8;
-    } else if (*at == PaintByte(paint, at)) {
+    } else if (*here == PaintByte(paint, at)) {
       ++at;
     } else {
-      return at;
+      return std::optional(Change{.offset = at, .holds = *here});
     }
   }
-  return end;
+  return std::optional<Change>();
 }
 
 auto Guard::Create(const Plan& plan, RankDevice& device) -> ErrorOr<std::unique_ptr<Guard>> {
-  std::unique_ptr<Guard> guard(new Guard(plan));
-  RETURN_IF_ERROR(guard->Lay(device));
+  std::unique_ptr<Guard> guard(new Guard(plan, device));
+  RETURN_IF_ERROR(guard->Lay());
   return guard;
 }
 
-auto Guard::Lay(RankDevice& device) -> Status {
+auto Guard::Lay() -> Status {
   buffers_.resize(static_cast<size_t>(plan_.buffers.size()));
   for (const BufferId id : plan_.buffers.ids()) {
     // Until a value says otherwise.
@@ -77,7 +86,7 @@ auto Guard::Lay(RankDevice& device) -> Status {
   }
   for (size_t i = 0; i < NumArenas; ++i) {
     ArenaState& state = arenas_[i];
-    state.base = device.Base(static_cast<Arena>(i));
+    state.base = device_.Base(static_cast<Arena>(i));
     state.bytes = plan_.arena_bytes[i];
     const auto granules = static_cast<size_t>(CeilDiv(state.bytes, GranuleBytes));
     state.tenants.resize(granules);
@@ -85,7 +94,7 @@ auto Guard::Lay(RankDevice& device) -> Status {
     const auto pages = static_cast<size_t>(CeilDiv(state.bytes, PageSize()));
     state.holds_buffers.resize(pages);
     state.written.resize(pages);
-    Paint(state.base, state.base + state.bytes, DeadPaint(DType::F32));
+    RETURN_IF_ERROR(Paint(state, {0, state.bytes}, DeadPaint(DType::F32)));
   }
   for (const BufferId id : plan_.buffers.ids()) {
     const Buffer& buffer = plan_.buffers[id];
@@ -152,10 +161,10 @@ auto Guard::Bear(BufferId id) -> Status {
     arena.alive[g] = true;
     arena.tenants[g] = id;
   }
-  std::byte* body = arena.base + buffer.offset;
-  Paint(arena.base + region.begin, body, ZonePaint);
-  Paint(body, body + buffer.bytes.value, StateOf(id).paint);
-  Paint(body + buffer.bytes.value, arena.base + region.end, ZonePaint);
+  const Interval body{buffer.offset, buffer.offset + buffer.bytes.value};
+  RETURN_IF_ERROR(Paint(arena, {region.begin, body.begin}, ZonePaint));
+  RETURN_IF_ERROR(Paint(arena, body, StateOf(id).paint));
+  RETURN_IF_ERROR(Paint(arena, {body.end, region.end}, ZonePaint));
   StateOf(id).alive = true;
   StateOf(id).toucher = nullptr;
   return Success{};
@@ -168,16 +177,18 @@ auto Guard::CheckDead(Arena arena_name, int64_t begin_granule, int64_t end_granu
     if (arena.alive[g]) {
       continue;
     }
-    const std::byte* begin = arena.base + granule * GranuleBytes;
-    const std::byte* end = arena.base + std::min(arena.bytes, (granule + 1) * GranuleBytes);
-    const std::byte* change = FindChange(begin, end, PaintOf(arena.tenants[g]));
-    if (change != end) {
+    const Interval where{granule * GranuleBytes, std::min(arena.bytes, (granule + 1) * GranuleBytes)};
+    const auto looked = FindChange(arena, where, PaintOf(arena.tenants[g]));
+    if (!looked) {
+      return looked.error();
+    }
+    if (const std::optional<Change>& change = *looked) {
       const BufferId last = arena.tenants[g];
       return Fail(ExitCode::InternalFault,
                   "guard: byte {} of the {} arena was written where no buffer lives: it holds 0x{:02x}{}",
-                  change - arena.base, ToText(arena_name), static_cast<int>(*change),
+                  change->offset, ToText(arena_name), static_cast<int>(change->holds),
                   last.valid() ? fmt::format("; the last there was {}, byte {}", Name(last),
-                                             change - arena.base - plan_.buffers[last].offset)
+                                             change->offset - plan_.buffers[last].offset)
                                : "");
     }
   }
@@ -190,30 +201,35 @@ auto Guard::CheckZones(BufferId id, std::string_view when) -> Status {
   const Interval region = RegionOf(id);
   const Interval body{buffer.offset, buffer.offset + buffer.bytes.value};
   for (const Interval& zone : {Interval{region.begin, body.begin}, Interval{body.end, region.end}}) {
-    const std::byte* end = arena.base + zone.end;
-    const std::byte* change = FindChange(arena.base + zone.begin, end, ZonePaint);
-    if (change != end) {
+    const auto looked = FindChange(arena, zone, ZonePaint);
+    if (!looked) {
+      return looked.error();
+    }
+    if (const std::optional<Change>& change = *looked) {
       const OpTouches* toucher = StateOf(id).toucher;
       return Fail(ExitCode::InternalFault,
                   "guard: byte {} of {} lies outside of it and was written {}: it holds 0x{:02x}{}",
-                  change - (arena.base + body.begin), Name(id), when, static_cast<int>(*change),
+                  change->offset - body.begin, Name(id), when, static_cast<int>(change->holds),
                   toucher != nullptr ? fmt::format("; {} touched the buffer last before", toucher->name) : "");
     }
   }
   return Success{};
 }
 
-auto Guard::MarkWrittenPages(BufferId id, std::vector<bool>& written) const -> void {
+auto Guard::MarkWrittenPages(BufferId id, std::vector<bool>& written) -> Status {
   const Buffer& buffer = plan_.buffers[id];
-  const std::byte* base = arenas_[static_cast<size_t>(buffer.arena)].base;
   const int64_t end = buffer.offset + buffer.bytes.value;
   for (int64_t page = buffer.offset / PageSize(); page * PageSize() < end; ++page) {
-    const std::byte* from = base + std::max(buffer.offset, page * PageSize());
-    const std::byte* to = base + std::min(end, (page + 1) * PageSize());
-    if (FindChange(from, to, PaintOf(id)) != to) {
+    const Interval where{std::max(buffer.offset, page * PageSize()), std::min(end, (page + 1) * PageSize())};
+    const auto change = FindChange(StateOf(buffer.arena), where, PaintOf(id));
+    if (!change) {
+      return change.error();
+    }
+    if (change->has_value()) {
       written[static_cast<size_t>(page)] = true;
     }
   }
+  return Success{};
 }
 
 auto Guard::BeforeOp(const OpTouches& op) -> Status {
@@ -246,9 +262,9 @@ auto Guard::Release(BufferId id) -> Status {
   RETURN_IF_ERROR(CheckZones(id, "before its release"));
   state.alive = false;
   ArenaState& arena = StateOf(plan_.buffers[id].arena);
-  MarkWrittenPages(id, arena.written);
+  RETURN_IF_ERROR(MarkWrittenPages(id, arena.written));
   const Interval region = RegionOf(id);
-  Paint(arena.base + region.begin, arena.base + region.end, state.paint);
+  RETURN_IF_ERROR(Paint(arena, region, state.paint));
   for (int64_t granule = region.begin / GranuleBytes; granule * GranuleBytes < region.end; ++granule) {
     arena.alive[static_cast<size_t>(granule)] = false;
   }
@@ -272,14 +288,14 @@ auto Guard::EndSection() -> Status {
   return Success{};
 }
 
-auto Guard::MeasurePages() const -> std::vector<PageUse> {
+auto Guard::MeasurePages() -> ErrorOr<std::vector<PageUse>> {
   std::vector<PageUse> uses;
   for (size_t i = 0; i < NumArenas; ++i) {
     const auto arena = static_cast<Arena>(i);
     std::vector<bool> written = arenas_[i].written;
     for (const BufferId id : plan_.buffers.ids()) {
       if (plan_.buffers[id].arena == arena && buffers_[static_cast<size_t>(id.index)].alive) {
-        MarkWrittenPages(id, written);
+        RETURN_IF_ERROR(MarkWrittenPages(id, written));
       }
     }
     const auto in_bytes = [](const std::vector<bool>& pages) {

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,8 +58,8 @@ class Guard {
   auto Release(BufferId buffer) -> Status;
   auto EndSection() -> Status;
 
-  /// One row for each arena, in enumerator order.
-  auto MeasurePages() const -> std::vector<PageUse>;
+  /// One row for each arena, in enumerator order. Errors: those of reading the device.
+  auto MeasurePages() -> ErrorOr<std::vector<PageUse>>;
 
  private:
   /// What lies in one granule of an arena, of which red zones and buffers begin at the first byte.
@@ -81,9 +82,19 @@ class Guard {
     const OpTouches* toucher = nullptr;
   };
 
-  explicit Guard(const Plan& plan) : plan_(plan) {}
+  /// The first byte that is not as it was painted.
+  struct Change {
+    /// In the arena.
+    int64_t offset = 0;
+    std::byte holds{};
+  };
 
-  auto Lay(RankDevice& device) -> Status;
+  Guard(const Plan& plan, RankDevice& device) : plan_(plan), device_(device) {}
+
+  auto Lay() -> Status;
+  /// An interval of an arena's bytes.
+  auto Paint(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status;
+  auto FindChange(const ArenaState& arena, const Interval& where, uint64_t paint) -> ErrorOr<std::optional<Change>>;
   auto StateOf(Arena arena) -> ArenaState& { return arenas_[static_cast<size_t>(arena)]; }
   auto StateOf(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }
   /// From the first byte of the zone before a buffer to the end of the last granule of the zone after it.
@@ -92,10 +103,12 @@ class Guard {
   auto Bear(BufferId id) -> Status;
   auto CheckZones(BufferId id, std::string_view when) -> Status;
   auto CheckDead(Arena arena, int64_t begin_granule, int64_t end_granule) -> Status;
-  auto MarkWrittenPages(BufferId id, std::vector<bool>& written) const -> void;
+  auto MarkWrittenPages(BufferId id, std::vector<bool>& written) -> Status;
   auto Name(BufferId id) const -> std::string;
 
   const Plan& plan_;
+  RankDevice& device_;
+  HostScratch scratch_;
   std::array<ArenaState, NumArenas> arenas_;
   std::vector<BufferState> buffers_;
 };

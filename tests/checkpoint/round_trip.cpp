@@ -261,7 +261,7 @@ TEST(Checkpoint, ShardsOutOfOrderAreNotCommitted) {
     CheckpointWriter writer({.plan = &plan, .communicator = &communicator});
     ASSERT_TRUE(writer.Begin(1, {{"step", 1}}).ok());
     writer.AddShard(SubVectorId{1}, StateRole::Parameter,
-                    SliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1).data());
+                    ReadSliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1));
     const Status status = writer.Commit();
     ASSERT_FALSE(status.ok());
     EXPECT_NE(status.error().message.find("pieces were given"), std::string::npos) << status.error().message;
@@ -343,7 +343,7 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
     ASSERT_TRUE(writer.Begin(20, {{"step", 20}, {"updates", 20}}).ok());
     for (const Op& op : plan.section(SectionKind::Save).ops) {
       if (const auto* save = op.As<op::SaveShard>()) {
-        writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, 0, 1).data());
+        writer.AddShard(save->sub_vector, save->role, ReadSliceOf(plan, save->sub_vector, save->role, 0, 1));
       }
     }
     const Status status = writer.Commit();

@@ -233,13 +233,20 @@ inline auto StepsIn(const std::string& dir) -> std::vector<std::string> {
 constexpr const char* SmallPlanHash = "0123456789abcdef0123456789abcdef";
 constexpr const char* SmallFingerprint = "1 file, 1000 tokens, xxh3-128 00112233445566778899aabbccddeeff";
 
+/// The slice of a rank, as a writer reads it.
+inline auto ReadSliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t rank, int64_t step) -> SliceReader {
+  return [slice = SliceOf(plan, id, role, rank, step)](int64_t begin, int64_t) -> ErrorOr<const std::byte*> {
+    return reinterpret_cast<const std::byte*>(slice.data()) + begin;
+  };
+}
+
 /// One rank's part in a save of the state after `step` steps.
 inline auto SaveWith(CheckpointWriter& writer, const Plan& plan, int64_t rank, int64_t step) -> Status {
   RETURN_IF_ERROR(writer.Begin(
       step, {{"step", static_cast<double>(step)}, {"updates", std::floor(static_cast<double>(step) / 2)}}));
   for (const Op& op : plan.section(SectionKind::Save).ops) {
     if (const auto* save = op.As<op::SaveShard>()) {
-      writer.AddShard(save->sub_vector, save->role, SliceOf(plan, save->sub_vector, save->role, rank, step).data());
+      writer.AddShard(save->sub_vector, save->role, ReadSliceOf(plan, save->sub_vector, save->role, rank, step));
     }
   }
   return writer.Commit();

@@ -47,7 +47,7 @@ class GuardTest : public testing::Test {
   }
   static auto Writes(BufferId id) -> OpTouches { return {.touches = {{id, false}}, .name = "op 1 test"}; }
   static auto MessageOf(const Status& status) -> std::string { return status ? "" : status.error().message; }
-  auto PagesOf(Arena arena) const -> PageUse { return guard_->MeasurePages()[static_cast<size_t>(arena)]; }
+  auto PagesOf(Arena arena) const -> PageUse { return (*guard_->MeasurePages())[static_cast<size_t>(arena)]; }
 
   const int64_t page_ = sysconf(_SC_PAGESIZE);
   Plan plan_;

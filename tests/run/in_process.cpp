@@ -11,13 +11,17 @@ namespace shardc {
 
 auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::vector<uint32_t> {
   std::vector<uint32_t> bits;
+  HostScratch scratch;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, rank).begin;
     for (const StateRole role : StateRoles) {
       if (!HasRole(sub_vector, role)) {
         continue;
       }
-      const auto* slice = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
+      const View view = runner.ViewOf(StateOf(sub_vector, role));
+      const auto read = runner.binder().device().Read(view.At<const std::byte>({}), view.num_elements() * 4, scratch);
+      CHECK(read.ok(), "{}", read.error().message);
+      const auto* slice = reinterpret_cast<const uint32_t*>(*read);
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
         bits.insert(bits.end(), slice + (owned.begin - slice_begin),
