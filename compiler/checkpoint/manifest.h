@@ -118,7 +118,7 @@ auto DigestInManifest(std::string_view text) -> std::string;
 auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints)
     -> ManifestData;
 
-/// "model.norm.weight", "model.norm.weight.exp_avg": the tensor's name in a rank's file.
+/// "model.norm.weight", "model.norm.weight.ROLE": the tensor's name in a rank's file.
 auto StoredName(std::string_view parameter, StateRole role) -> std::string;
 /// "rank-00003.safetensors".
 auto RankFileName(int64_t rank) -> std::string;

@@ -34,11 +34,6 @@ static auto Compact(IdVector<IdType, T>& table, const std::vector<bool>& used) -
   return numbers;
 }
 
-static auto StateValuesOf(SubVector& sub_vector) -> std::array<ValueId*, 5> {
-  return {&sub_vector.shard, &sub_vector.compute_copy, &sub_vector.gradient, &sub_vector.exp_avg,
-          &sub_vector.exp_avg_sq};
-}
-
 auto RemoveUnused(Plan& plan) -> void {
   std::vector<bool> value_used(static_cast<size_t>(plan.values.size()), false);
   std::vector<bool> buffer_used(static_cast<size_t>(plan.buffers.size()), false);
@@ -56,10 +51,8 @@ auto RemoveUnused(Plan& plan) -> void {
       }
     }
   }
-  for (SubVector& sub_vector : plan.sub_vectors) {
-    for (const ValueId* id : StateValuesOf(sub_vector)) {
-      use(*id);
-    }
+  for (const SubVector& sub_vector : plan.sub_vectors) {
+    ForEachSlice(sub_vector, use);
   }
 
   const std::vector<ValueId> values = Compact(plan.values, value_used);
@@ -81,9 +74,7 @@ auto RemoveUnused(Plan& plan) -> void {
     }
   }
   for (SubVector& sub_vector : plan.sub_vectors) {
-    for (ValueId* id : StateValuesOf(sub_vector)) {
-      renumber(*id);
-    }
+    ForEachSlice(sub_vector, renumber);
   }
 }
 

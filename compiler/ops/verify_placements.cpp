@@ -15,7 +15,7 @@ class PlacementVerifier {
   /// The slices of a sub-vector are cut over its axes, and over no other.
   auto Slices() -> void {
     for (const SubVector& own : plan_.sub_vectors) {
-      for (const ValueId slice : {own.shard, own.compute_copy, own.gradient, own.exp_avg, own.exp_avg_sq}) {
+      ForEachSlice(own, [&](ValueId slice) {
         for (size_t i = 0; slice.valid() && i < NumMeshAxes; ++i) {
           const auto axis = static_cast<Axis>(i);
           const Placement expected =
@@ -26,7 +26,7 @@ class PlacementVerifier {
                           TextOf(expected));
           }
         }
-      }
+      });
     }
   }
 

@@ -68,11 +68,11 @@ class RoleVerifier {
   auto Slices() -> void {
     for (const SubVectorId id : plan_.sub_vectors.ids()) {
       const SubVector& own = plan_.sub_vectors[id];
-      for (const ValueId slice : {own.shard, own.compute_copy, own.gradient, own.exp_avg, own.exp_avg_sq}) {
+      ForEachSlice(own, [&](ValueId slice) {
         if (slice.valid() && plan_.values[slice].role != ValueRole::Of(id)) {
           findings_.Add("slice-role"_rule, "{} names {}, whose role is another", NameOf(plan_, own), Name(slice));
         }
-      }
+      });
     }
   }
 

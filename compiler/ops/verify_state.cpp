@@ -120,7 +120,8 @@ auto StateVerifier::SliceValues(SubVectorId id) -> void {
   const int64_t slice = sub_vector.length / plan_.mesh.size(sub_vector.axes);
   for (const StateRole role : StateRoles) {
     const ValueId value = StateOf(sub_vector, role);
-    if (!HasRole(sub_vector, role)) {
+    const bool is_needed = role == StateRole::Parameter || (sub_vector.trainable && IsAlwaysKept(role));
+    if (!is_needed && !HasRole(sub_vector, role)) {
       continue;
     }
     if (!value.valid()) {
@@ -233,16 +234,19 @@ auto StateVerifier::Step() -> void {
     if (in_loop) {
       findings_.AddOp(SectionKind::Step, i, "update-twice"_rule, "updates in every pass of a loop");
     }
-    const auto expect = [&](std::string_view field, ValueId of) {
+    const auto expect = [&](std::string_view field, ValueId of, bool may_be_unset = false) {
       const ValueId own = ValueIn(op.body, field);
-      if (!of.valid() || !SameBytes(plan_, own, of)) {
-        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "{} is not what {} has", findings_.Name(own),
-                        NameOf(id));
+      if (may_be_unset && !own.valid() && !of.valid()) {
+        return;
+      }
+      if (!own.valid() || !of.valid() || !SameBytes(plan_, own, of)) {
+        findings_.AddOp(SectionKind::Step, i, "update-place"_rule, "{} is not what {} has",
+                        own.valid() ? findings_.Name(own) : std::string(field), NameOf(id));
       }
     };
     expect("gradient", sub_vector.gradient);
     for (const StateRole role : StateRoles) {
-      expect(ToText(role), StateOf(sub_vector, role));
+      expect(ToText(role), StateOf(sub_vector, role), !IsAlwaysKept(role));
     }
     const ValueId copy = ValueIn(op.body, "copy");
     if (copy.valid() != sub_vector.compute_copy.valid() ||

@@ -182,12 +182,11 @@ auto TableVerifier::SubVectors() -> void {
     const SubVector& sub_vector = plan_.sub_vectors[id];
     const auto owner = [&] { return fmt::format("sub-vector v{}", id.index); };
     ExpectId(owner, sub_vector.unit, plan_.units);
-    for (const ValueId value :
-         {sub_vector.shard, sub_vector.compute_copy, sub_vector.gradient, sub_vector.exp_avg, sub_vector.exp_avg_sq}) {
+    ForEachSlice(sub_vector, [&](ValueId value) {
       if (value != ValueId{}) {
         ExpectId(owner, value, plan_.values);
       }
-    }
+    });
     for (const Segment& segment : sub_vector.segments) {
       ExpectId(owner, segment.parameter, plan_.parameters);
     }

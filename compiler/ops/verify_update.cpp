@@ -1,4 +1,4 @@
-// The update as a whole: every adamw runs where control, on which all ranks agreed before, found all gradients finite,
+// The update as a whole: every update runs where control, on which all ranks agreed before, found all gradients finite,
 // and nowhere else, with the settings of the others; and the norm that clips is the one that is told, of all
 // parameters. What the norm and control are made of is the matter of verify_backward.cpp.
 #include "compiler/ops/verify_internal.h"

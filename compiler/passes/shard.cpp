@@ -23,6 +23,7 @@
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/gradient_slice.h"
 #include "compiler/passes/microbatch_loop.h"
+#include "compiler/passes/optimizers.h"
 #include "compiler/passes/shard_units.h"
 #include "compiler/passes/sum_over_replicas.h"
 #include "compiler/plan/local_parameter.h"
@@ -55,7 +56,8 @@ class Sharder {
         reduces_last_(plan->run.accumulate > 1 && ReducesLast(*context.recipe->batch.reduce)),
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         kept_origin_(OriginOf(context.recipe->shard.reshard_size, "shard.reshard_size")),
-        gathered_arena_(ArenaOf(*context.recipe->shard.gather_into)) {
+        gathered_arena_(ArenaOf(*context.recipe->shard.gather_into)),
+        kept_roles_(KeptRoles(context.recipe->optimizer)) {
     homes_ = MakeUnits(plan_, units);
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);
@@ -97,6 +99,7 @@ class Sharder {
   Origin units_origin_;
   Origin kept_origin_;
   Arena gathered_arena_;
+  std::vector<StateRole> kept_roles_;
   std::vector<DType> reduce_types_;
   std::vector<ParameterHome> homes_;
 };
@@ -120,8 +123,9 @@ auto Sharder::MakeState() -> void {
     if (!sub_vector.trainable) {
       continue;
     }
-    sub_vector.exp_avg = slice(DType::F32, Category::Moments, "exp_avg", Arena::Persistent);
-    sub_vector.exp_avg_sq = slice(DType::F32, Category::Moments, "exp_avg_sq", Arena::Persistent);
+    for (const StateRole role : kept_roles_) {
+      StateOf(sub_vector, role) = slice(DType::F32, Category::Moments, ToText(role), Arena::Persistent);
+    }
   }
 }
 

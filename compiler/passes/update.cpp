@@ -5,10 +5,11 @@
 //      that every rank along tp holds whole are added after the sum over tp, so each parameter counts once
 //   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed; either that
 //      halts the run, or updates that are left out one after another are counted, and too many halt it
-//   3. clip factor, then AdamW on every sub-vector unless something was not finite
+//   3. clip factor, then the optimizer on every sub-vector unless something was not finite
 //   4. count the step, and the update if it was made
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/term_axes.h"
+#include "compiler/passes/optimizers.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
@@ -98,24 +99,9 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   emitter.set_origin(OriginOf(optimizer.lr, "optimizer.lr"));
   const Predicate finite{.scalar = nonfinite, .negated = true};
   for (const SubVectorId id : plan.sub_vectors.ids()) {
-    const SubVector& sub_vector = plan.sub_vectors[id];
-    if (!sub_vector.trainable) {
-      continue;
+    if (plan.sub_vectors[id].trainable) {
+      emitter.Emit(AdamwUpdate(optimizer, plan, id, factor)).when = finite;
     }
-    emitter
-        .Emit(op::Adamw{.gradient = sub_vector.gradient,
-                        .factor = factor,
-                        .parameter = sub_vector.shard,
-                        .exp_avg = sub_vector.exp_avg,
-                        .exp_avg_sq = sub_vector.exp_avg_sq,
-                        .copy = sub_vector.compute_copy,
-                        .sub_vector = id,
-                        .lr = plan.ScalarOf(ScalarRole::Lr),
-                        .updates = plan.ScalarOf(ScalarRole::Updates),
-                        .beta1 = (*optimizer.betas)[0],
-                        .beta2 = (*optimizer.betas)[1],
-                        .eps = *optimizer.eps})
-        .when = finite;
   }
   emitter.set_origin({});
   emitter.Emit(op::Increment{.scalar = plan.ScalarOf(ScalarRole::Updates)}).when = finite;

@@ -100,8 +100,9 @@ auto VisitLine(const SlicesOf<T>& slices, Visitor&& visitor) -> void {
   visitor.Default("shard", slices.sub_vector.shard, ValueId{});
   visitor.Default("gradient", slices.sub_vector.gradient, ValueId{});
   visitor.Default("compute_copy", slices.sub_vector.compute_copy, ValueId{});
-  visitor.Default("exp_avg", slices.sub_vector.exp_avg, ValueId{});
-  visitor.Default("exp_avg_sq", slices.sub_vector.exp_avg_sq, ValueId{});
+  for (size_t i = 0; i < OptimizerRoles.size(); ++i) {
+    visitor.Default(ToText(OptimizerRoles[i]), slices.sub_vector.moments[i], ValueId{});
+  }
 }
 
 template <MaybeConst<Segment> T, class Visitor>

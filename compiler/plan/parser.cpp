@@ -283,10 +283,10 @@ auto Parser::ParseSlices() -> bool {
     return false;
   }
   SubVector& own = plan_.sub_vectors[id];
-  for (const ValueId slice : {own.shard, own.compute_copy, own.gradient, own.exp_avg, own.exp_avg_sq}) {
-    if (slice.valid()) {
-      return in_.Reject(at, "the slices of this sub-vector stand above already");
-    }
+  bool is_named = false;
+  ForEachSlice(own, [&](ValueId slice) { is_named = is_named || slice.valid(); });
+  if (is_named) {
+    return in_.Reject(at, "the slices of this sub-vector stand above already");
   }
   SlicesOf<SubVector> slices{own};
   return in_.TakeItem(slices);

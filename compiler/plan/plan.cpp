@@ -40,13 +40,26 @@ auto Seed::Find(std::string_view name) const -> const SeedTensor* {
   return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
+auto IsAlwaysKept(StateRole role) -> bool {
+#define ALWAYS true
+#define UNLESS_ZERO(key) false
+#define STATE(Name, Role, role, kept, doc) kept,
+  // By role.
+  constexpr std::array is_always_kept{
+      true,
+#include "schemas/optimizers.def"
+  };
+#undef ALWAYS
+#undef UNLESS_ZERO
+  return is_always_kept[static_cast<size_t>(role)];
+}
+
+auto StateOf(SubVector& sub_vector, StateRole role) -> ValueId& {
+  return role == StateRole::Parameter ? sub_vector.shard : sub_vector.moments[static_cast<size_t>(role) - 1];
+}
+
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId {
-  switch (role) {
-    case StateRole::Parameter: return sub_vector.shard;
-    case StateRole::ExpAvg: return sub_vector.exp_avg;
-    case StateRole::ExpAvgSq: return sub_vector.exp_avg_sq;
-  }
-  CHECK(false, "role {}", static_cast<int>(role));
+  return role == StateRole::Parameter ? sub_vector.shard : sub_vector.moments[static_cast<size_t>(role) - 1];
 }
 
 auto StateName(std::string_view parameter, StateRole role) -> std::string {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,8 +107,8 @@ struct SubVector {
   /// The owned slice in the compute type, which is what is gathered. Unset where that is the state's own type.
   ValueId compute_copy;
   ValueId gradient;
-  ValueId exp_avg;
-  ValueId exp_avg_sq;
+  /// What the optimizer keeps, in the order of OptimizerRoles. Unset where this optimizer keeps no such vector.
+  std::array<ValueId, CountOf<StateRole>() - 1> moments;
 
   friend auto operator==(const SubVector&, const SubVector&) -> bool = default;
 };
@@ -117,13 +118,35 @@ inline auto GatheredSlice(const SubVector& sub_vector) -> ValueId {
   return sub_vector.compute_copy.valid() ? sub_vector.compute_copy : sub_vector.shard;
 }
 
-inline constexpr std::array StateRoles{StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq};
+inline constexpr std::array StateRoles{
+    StateRole::Parameter,
+#define STATE(Name, Role, role, kept, doc) StateRole::Role,
+#include "schemas/optimizers.def"
+};
+/// The roles of all optimizers: all but that of the parameters.
+inline constexpr std::span OptimizerRoles = std::span(StateRoles).subspan<1>();
+
+/// Is there a vector of this role, whatever the settings of the optimizer?
+auto IsAlwaysKept(StateRole role) -> bool;
+
 /// The slice that has this role.
+auto StateOf(SubVector& sub_vector, StateRole role) -> ValueId&;
 auto StateOf(const SubVector& sub_vector, StateRole role) -> ValueId;
 
-/// The moments exist for what is trained.
+/// Is there a slice of this role? What an optimizer keeps exists for what is trained.
 inline auto HasRole(const SubVector& sub_vector, StateRole role) -> bool {
-  return role == StateRole::Parameter || sub_vector.trainable;
+  return role == StateRole::Parameter || (sub_vector.trainable && StateOf(sub_vector, role).valid());
+}
+
+/// Calls `function(slice)` for each slice that a sub-vector may name, set or not.
+template <class T, class Function>
+auto ForEachSlice(T& sub_vector, Function&& function) -> void {
+  for (auto* slice : {&sub_vector.shard, &sub_vector.compute_copy, &sub_vector.gradient}) {
+    function(*slice);
+  }
+  for (auto& slice : sub_vector.moments) {
+    function(slice);
+  }
 }
 
 /// A tensor of the state as one number, in the order of parameters and, of one, of roles.
@@ -135,7 +158,7 @@ inline auto StateAt(int64_t index) -> std::pair<ParameterId, StateRole> {
   constexpr auto Roles = static_cast<int64_t>(StateRoles.size());
   return {ParameterId{static_cast<int32_t>(index / Roles)}, static_cast<StateRole>(index % Roles)};
 }
-/// "exp_avg of model.norm.weight"; of a parameter itself, its name.
+/// "ROLE of model.norm.weight"; of a parameter itself, its name.
 auto StateName(std::string_view parameter, StateRole role) -> std::string;
 
 /// Parameters start at multiples of this many elements, slices too.
@@ -357,7 +380,8 @@ struct Plan {
 auto SamplesPerStep(const Plan& plan) -> int64_t;
 /// Targets run from 0 to this, exclusive: those of a head, or the next tokens where there is none.
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
-/// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for the moments.
+/// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for what the
+/// optimizer keeps.
 auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) -> DType;
 /// Has each of the ranks that share each matrix the whole of its parameters?
 auto IsWhole(const SubVector& sub_vector, const Mesh& mesh) -> bool;

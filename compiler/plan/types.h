@@ -250,10 +250,20 @@ struct EnumNames<Split> {
   static constexpr std::array<std::string_view, 2> names{"train", "eval"};
 };
 
-enum class StateRole : uint8_t { Parameter, ExpAvg, ExpAvgSq };
+/// What a vector of state is to its parameters: the parameters themselves, or what an optimizer keeps of them, which
+/// the rows of schemas/optimizers.def say.
+enum class StateRole : uint8_t {
+  Parameter,
+#define STATE(Name, Role, role, kept, doc) Role,
+#include "schemas/optimizers.def"
+};
 template <>
 struct EnumNames<StateRole> {
-  static constexpr std::array<std::string_view, 3> names{"parameter", "exp_avg", "exp_avg_sq"};
+  static constexpr auto names = std::to_array<std::string_view>({
+      "parameter",
+#define STATE(Name, Role, role, kept, doc) #role,
+#include "schemas/optimizers.def"
+  });
 };
 
 enum class PassKind : uint8_t {

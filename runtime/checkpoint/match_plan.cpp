@@ -82,12 +82,10 @@ auto RolesOf(const Plan& plan, ReadPurpose purpose) -> std::map<std::string, std
   for (const SubVector& sub_vector : plan.sub_vectors) {
     for (const Segment& segment : sub_vector.segments) {
       std::set<StateRole>& of_parameter = roles[plan.parameters[segment.parameter].name];
-      of_parameter.insert(StateRole::Parameter);
-      if (purpose == ReadPurpose::Resume && sub_vector.exp_avg.valid()) {
-        of_parameter.insert(StateRole::ExpAvg);
-      }
-      if (purpose == ReadPurpose::Resume && sub_vector.exp_avg_sq.valid()) {
-        of_parameter.insert(StateRole::ExpAvgSq);
+      for (const StateRole role : StateRoles) {
+        if (role == StateRole::Parameter || (purpose == ReadPurpose::Resume && StateOf(sub_vector, role).valid())) {
+          of_parameter.insert(role);
+        }
       }
     }
   }

@@ -29,7 +29,7 @@ struct BadState {
 /// Padding does not count. Cost: one pass over what is looked at.
 auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::optional<BadState>>;
 
-/// "exp_avg of model.norm.weight is not finite: element 3 is nan, on rank 1".
+/// "ROLE of model.norm.weight is not finite: element 3 is nan, on rank 1".
 auto ToText(const Plan& plan, const BadState& bad) -> std::string;
 
 /// Collective. Of the state that was read from the checkpoint at `path`.

@@ -295,9 +295,9 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
       {"new tensor", [](Plan& p) { p.parameters[ParameterId{1}].name = "renamed"; },
        "it lacks: renamed, renamed.exp_avg, renamed.exp_avg_sq; it holds, and the plan has no place for: "
        "model.layers.0.mlp.up_proj.weight"},
-      {"thawed", [](Plan& p) { p.sub_vectors[SubVectorId{2}].exp_avg = ValueId{0}; },
+      {"thawed", [](Plan& p) { StateOf(p.sub_vectors[SubVectorId{2}], StateRole::ExpAvg) = ValueId{0}; },
        "`optimizer.frozen` is another; trained here and frozen there: model.norm.weight"},
-      {"frozen", [](Plan& p) { p.sub_vectors[SubVectorId{0}].exp_avg = {}; },
+      {"frozen", [](Plan& p) { StateOf(p.sub_vectors[SubVectorId{0}], StateRole::ExpAvg) = {}; },
        "no place for: model.embed_tokens.weight.exp_avg"},
   };
   for (const DifferenceCase& row : cases) {

@@ -143,8 +143,8 @@ inline auto SmallPlan(const Mesh& mesh, const std::string& checkpoint_dir, bool 
       sub_vector.cut = is_whole ? AxisSet{} : sharing;
       sub_vector.shard = ValueId{0};
       if (trainable) {
-        sub_vector.exp_avg = ValueId{0};
-        sub_vector.exp_avg_sq = ValueId{0};
+        StateOf(sub_vector, StateRole::ExpAvg) = ValueId{0};
+        StateOf(sub_vector, StateRole::ExpAvgSq) = ValueId{0};
       }
       int64_t end = 0;
       for (const Tensor& tensor : tensors) {

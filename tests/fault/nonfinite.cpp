@@ -36,8 +36,11 @@ auto MakeTraining(const std::string& norm, const std::string& policy) -> std::un
 auto StateOf(const Plan& plan, RankRunner& runner) -> std::vector<uint32_t> {
   std::vector<uint32_t> bits;
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    for (const ValueId id : {sub_vector.shard, sub_vector.exp_avg, sub_vector.exp_avg_sq}) {
-      const View view = runner.ViewOf(id);
+    for (const StateRole role : StateRoles) {
+      if (!HasRole(sub_vector, role)) {
+        continue;
+      }
+      const View view = runner.ViewOf(StateOf(sub_vector, role));
       const auto* words = view.At<const uint32_t>(Moment{});
       bits.insert(bits.end(), words, words + view.num_elements());
     }

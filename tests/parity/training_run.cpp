@@ -1,6 +1,7 @@
 #include "tests/parity/training_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "compiler/base/bfloat16.h"
@@ -181,8 +182,9 @@ class Trainer {
     // The gradients' memory is free by now, but nothing has run since that would use it.
     Collect(runner, rank, &SubVector::gradient, run_.gradients);
     Collect(runner, rank, &SubVector::shard, run_.parameters);
-    Collect(runner, rank, &SubVector::exp_avg, run_.exp_avg);
-    Collect(runner, rank, &SubVector::exp_avg_sq, run_.exp_avg_sq);
+    const auto state_of = [](StateRole role) { return [role](const SubVector& own) { return StateOf(own, role); }; };
+    Collect(runner, rank, state_of(StateRole::ExpAvg), run_.exp_avg);
+    Collect(runner, rank, state_of(StateRole::ExpAvgSq), run_.exp_avg_sq);
     if (case_.evaluates) {
       RETURN_IF_ERROR(runner.RunSection(SectionKind::Eval));
       if (rank == 0) {
@@ -194,17 +196,19 @@ class Trainer {
 
  private:
   /// Of ranks that hold the same, the last one's: a sum that only some of them have shows.
-  auto Collect(RankRunner& runner, int64_t rank, ValueId SubVector::*member, NamedNumbers& tensors) const -> void {
+  template <class SliceOf>
+  auto Collect(RankRunner& runner, int64_t rank, SliceOf slice_of, NamedNumbers& tensors) const -> void {
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       const AxisSet copies = CopyAxes(sub_vector, plan_.mesh);
       if (plan_.mesh.IndexIn(copies, rank) != plan_.mesh.size(copies) - 1) {
         continue;
       }
       // Frozen parameters have no gradients and moments.
-      if (!(sub_vector.*member).valid()) {
+      const ValueId id = std::invoke(slice_of, sub_vector);
+      if (!id.valid()) {
         continue;
       }
-      const View slice = runner.ViewOf(sub_vector.*member);
+      const View slice = runner.ViewOf(id);
       ForEachOwnedInterval(
           plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
             const auto out = tensors.at(parameter.name).begin() + begin;

@@ -111,7 +111,7 @@ auto OddPlan() -> Plan {
         ValueRole::GradientOf({}), ValueRole::Of(ParameterId{1}), ValueRole::GradientOf(ParameterId{1})}) {
     plan.values[ValueId{next++}].role = role;
   }
-  plan.sub_vectors[SubVectorId{0}].exp_avg = ValueId{1};
+  StateOf(plan.sub_vectors[SubVectorId{0}], StateRole::ExpAvg) = ValueId{1};
   plan.triggers = {{SectionKind::Save, TriggerKind::EverySteps, 7}, {SectionKind::Save, TriggerKind::Stop, 0}};
   plan.halts = {{.scalar = ScalarId{1}, .code = ExitCode::Diverged},
                 {.scalar = ScalarId{2}, .above = 3, .code = ExitCode::Preempted}};
@@ -237,10 +237,7 @@ TEST(PlanText, WhatIsAddedChangesTheLinesThatNameIt) {
   }
   longer.values = values;
   for (SubVector& sub_vector : longer.sub_vectors) {
-    for (ValueId* id : {&sub_vector.shard, &sub_vector.compute_copy, &sub_vector.gradient, &sub_vector.exp_avg,
-                        &sub_vector.exp_avg_sq}) {
-      shift(*id);
-    }
+    ForEachSlice(sub_vector, shift);
   }
   for (Section& section : longer.sections) {
     for (Op& op : section.ops) {

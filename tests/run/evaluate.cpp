@@ -46,7 +46,8 @@ TEST(Evaluate, LeavesMomentsAlone) {
         return std::count_if(values, values + view.num_elements(), [](float value) { return value != 0; });
       };
       EXPECT_GT(nonzeros(sub_vector.shard), 0);
-      num_read[static_cast<size_t>(context.rank)] += nonzeros(sub_vector.exp_avg) + nonzeros(sub_vector.exp_avg_sq);
+      num_read[static_cast<size_t>(context.rank)] +=
+          nonzeros(StateOf(sub_vector, StateRole::ExpAvg)) + nonzeros(StateOf(sub_vector, StateRole::ExpAvgSq));
     }
     return ExitCode::Ok;
   });

@@ -121,9 +121,9 @@ auto PeaksAfterInit(const Plan& plan, const std::string& folder) -> std::vector<
 auto StateBytes(const Plan& plan) -> int64_t {
   int64_t bytes = 0;
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    for (const ValueId id : {sub_vector.shard, sub_vector.exp_avg, sub_vector.exp_avg_sq, sub_vector.compute_copy}) {
-      bytes += id.valid() ? plan.values[id].bytes().value : 0;
-    }
+    ForEachSlice(sub_vector, [&](ValueId id) {
+      bytes += id.valid() && id != sub_vector.gradient ? plan.values[id].bytes().value : 0;
+    });
   }
   return bytes;
 }
