@@ -289,7 +289,8 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
       {"batch", [](Plan& p) { p.run.tokens_per_step = 48; }, "`batch.global`: tokens per step is 24 there, 48 here"},
       {"shape", [](Plan& p) { p.parameters[ParameterId{0}].shape = {305}; },
        "model.embed_tokens.weight is [61, 5] there, [305] here"},
-      {"scalar", [](Plan& p) { p.scalars.Add({.name = "tokens"}); }, "the plan needs, and it lacks: scalar tokens"},
+      {"scalar", [](Plan& p) { p.scalars.Add({.name = "tokens", .role = ScalarRole::Lr}); },
+       "the plan needs, and it lacks: scalar lr"},
       {"no scalar", [](Plan& p) { p.scalars[ScalarId{1}].kind = ScalarKind::Flag; },
        "it holds, and the plan has no place for: scalar updates"},
       {"new tensor", [](Plan& p) { p.parameters[ParameterId{1}].name = "renamed"; },
@@ -306,6 +307,10 @@ TEST(Checkpoint, WhatDoesNotFitIsNamed) {
     const std::string text = LoadSmall(changed, folder / "step-00000001", 1);
     EXPECT_NE(text.find(row.says), std::string::npos) << row.what << ": " << text;
   }
+  // Names are for people: a checkpoint knows scalars by their roles.
+  Plan renamed = plan;
+  std::swap(renamed.scalars[ScalarId{0}].name, renamed.scalars[ScalarId{1}].name);
+  EXPECT_EQ(LoadSmall(renamed, folder / "step-00000001", 1), "");
   auto other_data =
       CheckpointReader::Open({.path = folder / "step-00000001", .plan = &plan, .data_fingerprint = "else"});
   ASSERT_FALSE(other_data.ok());
