@@ -3,7 +3,7 @@
 #include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/model/estimate.h"
 
 namespace shardc {
 
@@ -99,20 +99,18 @@ static auto CheckThree(CheckContext& context) -> bool {
   return context.IsSound(batch.global);
 }
 
-/// What the sizes of model, batch and run multiply to. Activations are bounded from above: everything that a block
-/// computes, kept for all blocks, and the logits.
+/// What the sizes of model, batch and run multiply to. Activations are bounded from above: everything that the forward
+/// computes, kept for all blocks, and its gradients.
 static auto CheckProducts(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const ModelSizes m = ResolveModel(recipe);
+  const ModelFamily& family = ModelFamilyOf(*recipe.model.family);
+  const ForwardEstimate forward = EstimateForward(family, m);
   const BatchSizes sizes = ResolveBatch(recipe);
   const auto seq = static_cast<double>(m.seq);
-  const double head_width = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
-  const double per_token = static_cast<double>(m.layers) * (6.0 * static_cast<double>(m.hidden) + 8 * head_width +
-                                                            4.0 * static_cast<double>(m.ffn)) +
-                           2.0 * (static_cast<double>(m.vocab) + FurtherVocab(m));
   const double micro_tokens = static_cast<double>(sizes.micro) * seq;
   const double rank_tokens = micro_tokens * static_cast<double>(sizes.accumulate);
-  const double flops_per_token = 8 * EstimateParameters(recipe) + 16 * static_cast<double>(m.layers) * seq * head_width;
+  const double flops_per_token = 8 * EstimateParameters(family, m) + 16 * seq * forward.attention_width;
   const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
   const double step_tokens = static_cast<double>(sizes.global) * seq;
   if (step_tokens > static_cast<double>(MostCount)) {
@@ -128,8 +126,8 @@ static auto CheckProducts(CheckContext& context) -> void {
       // As counted by SampleShares.
       (recipe.data.source.empty() || CheckFits(context, static_cast<double>(sizes.global), 0x1p30,
                                                "the number of sequences per step, of several sources,", "2^30")) &&
-      CheckFits(context, micro_tokens * per_token, MaxElements, "the activations of a microbatch, in elements,",
-                "2^56") &&
+      CheckFits(context, micro_tokens * 2 * forward.elements, MaxElements,
+                "the activations of a microbatch, in elements,", "2^56") &&
       CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the operations of a step on one rank", "2^62") &&
       CheckFits(context, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
 }
@@ -137,13 +135,11 @@ static auto CheckProducts(CheckContext& context) -> void {
 auto CheckBatch(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const BatchSection& batch = recipe.batch;
-  const ModelSection& model = recipe.model;
   if (!context.IsSound(batch.global, batch.micro, batch.accumulate, recipe.mesh.dp, recipe.mesh.replicate) ||
       !CheckThree(context)) {
     return;
   }
-  if (context.IsSound(model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim, model.ffn, model.vocab,
-                      model.seq, recipe.train.steps)) {
+  if (HasSoundModel(context) && context.IsSound(recipe.train.steps)) {
     CheckProducts(context);
   }
 }

@@ -63,8 +63,12 @@ auto CheckPlanSize(CheckContext& context) -> void;
 constexpr double MaxElements = 0x1p56;
 constexpr double MaxCount = 0x1p62;
 
-/// Parameters of the model, as an estimate that never overflows. Requires: sound sizes.
-auto EstimateParameters(const Recipe& recipe) -> double;
+/// Are the family and all sizes of [model] sound? Then there is a model whose parameters and ops can be looked at.
+auto HasSoundModel(const CheckContext& context) -> bool;
+
+/// Reports unknown-choice for `word` of a key, which stands at `at`, with the words that the key knows.
+auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
+                       const std::vector<std::string_view>& known) -> void;
 
 /// Reports faults of an expression at their places inside the value `at`; `when` ends each message (" at step 0").
 auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,

@@ -1,25 +1,25 @@
 // Rules of [mesh]: what tensor parallelism cuts divides evenly.
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
-#include "compiler/recipe/model_sizes.h"
+#include "compiler/model/estimate.h"
 
 namespace shardc {
 
 /// The divisors of all sizes next to `tp`, below and above: "4 or 8".
-static auto NearestDivisors(int64_t tp, std::initializer_list<int64_t> sizes) -> std::string {
+static auto NearestDivisors(int64_t tp, const std::vector<int64_t>& sizes) -> std::string {
   const auto divides_all = [&](int64_t candidate) {
     return std::all_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size % candidate == 0; });
   };
-  int64_t below = std::min(tp, std::min(sizes));
+  const int64_t least = *std::min_element(sizes.begin(), sizes.end());
+  int64_t below = std::min(tp, least);
   while (!divides_all(below)) {
     --below;
   }
-  for (int64_t above = tp + 1; above <= std::min(sizes); ++above) {
+  for (int64_t above = tp + 1; above <= least; ++above) {
     if (divides_all(above)) {
       return fmt::format("{} or {}", below, above);
     }
@@ -45,30 +45,62 @@ static auto CheckRanks(CheckContext& context) -> void {
   context.MarkFaulty(mesh.tp);
 }
 
+/// A size of [model] that tp cuts into equal parts.
+struct CutSize {
+  std::string_view name;
+  int64_t size;
+  SourceRange at;
+};
+
+static auto CutSizeOf(ModelKey key, const ModelSection& model, const ModelSizes& sizes) -> CutSize {
+  switch (key) {
+    case ModelKey::Hidden: return {"hidden", sizes.hidden, model.hidden.at};
+    case ModelKey::Heads: return {"heads", sizes.heads, model.heads.at};
+    case ModelKey::KvHeads:
+      return {"kv_heads", sizes.kv_heads, model.kv_heads.is_set ? model.kv_heads.at : model.heads.at};
+    case ModelKey::HeadDim:
+      return {"head_dim", sizes.head_dim, model.head_dim.is_set ? model.head_dim.at : model.hidden.at};
+    case ModelKey::Ffn: return {"ffn", sizes.ffn, model.ffn.at};
+    case ModelKey::Seq: return {"seq", sizes.seq, model.seq.at};
+    case ModelKey::NormEps:
+    case ModelKey::RopeFrequency: break;
+  }
+  CHECK(false, "no size is cut that has the key {}", static_cast<int>(key));
+}
+
+/// Those of which the ops of the model have a part each, and the sequence, of which norms have.
+static auto CutSizes(const Recipe& recipe) -> std::vector<CutSize> {
+  const ModelSizes sizes = ResolveModel(recipe);
+  std::vector<CutSize> cut;
+  for (const ModelKey key : EstimateForward(ModelFamilyOf(*recipe.model.family), sizes).cut) {
+    cut.push_back(CutSizeOf(key, recipe.model, sizes));
+  }
+  cut.push_back(CutSizeOf(ModelKey::Seq, recipe.model, sizes));
+  return cut;
+}
+
 auto CheckMesh(CheckContext& context) -> void {
   CheckRanks(context);
   const Recipe& recipe = context.recipe();
-  const ModelSection& model = recipe.model;
   const Located<int64_t>& tp = recipe.mesh.tp;
-  if (!context.IsSound(tp, model.heads, model.kv_heads, model.hidden, model.head_dim, model.ffn, model.seq)) {
+  if (!context.IsSound(tp) || !HasSoundModel(context)) {
     return;
   }
-  const ModelSizes sizes = ResolveModel(recipe);
-  const auto check = [&](std::string_view name, int64_t size, const SourceRange& at) {
-    if (size % *tp == 0) {
-      return;
+  const std::vector<CutSize> sizes = CutSizes(recipe);
+  std::vector<int64_t> numbers;
+  for (const CutSize& size : sizes) {
+    numbers.push_back(size.size);
+  }
+  for (const CutSize& size : sizes) {
+    if (size.size % *tp != 0) {
+      context.diags()
+          .Build(tp.at, DiagnosticKind::TpNotDivisor, size.name, size.size, *tp)
+          .Note(size.at, fmt::format("`{}` set here", size.name))
+          .Help(fmt::format("use tp = {}", NearestDivisors(*tp, numbers)))
+          .Emit();
+      context.MarkFaulty(tp);
     }
-    context.diags()
-        .Build(tp.at, DiagnosticKind::TpNotDivisor, name, size, *tp)
-        .Note(at, fmt::format("`{}` set here", name))
-        .Help(fmt::format("use tp = {}", NearestDivisors(*tp, {sizes.heads, sizes.kv_heads, sizes.ffn, sizes.seq})))
-        .Emit();
-    context.MarkFaulty(tp);
-  };
-  check("heads", sizes.heads, model.heads.at);
-  check("kv_heads", sizes.kv_heads, model.kv_heads.is_set ? model.kv_heads.at : model.heads.at);
-  check("ffn", sizes.ffn, model.ffn.at);
-  check("seq", sizes.seq, model.seq.at);
+  }
 }
 
 }  // namespace shardc

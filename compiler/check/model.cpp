@@ -1,6 +1,7 @@
 // Rules of [model]: heads and widths that divide, and products that fit.
 
 #include "compiler/check/check_context.h"
+#include "compiler/model/estimate.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/model_sizes.h"
 
@@ -23,16 +24,6 @@ static auto DivisorsText(int64_t n) -> std::string {
     text += fmt::format("{}{}", i == 0 ? "" : i + 1 == divisors.size() ? " or " : ", ", divisors[i]);
   }
   return text;
-}
-
-auto EstimateParameters(const Recipe& recipe) -> double {
-  const ModelSizes m = ResolveModel(recipe);
-  const auto hidden = static_cast<double>(m.hidden);
-  const double q_width = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
-  const double kv_width = static_cast<double>(m.kv_heads) * static_cast<double>(m.head_dim);
-  const double block = hidden * (2 * q_width + 2 * kv_width + 3 * static_cast<double>(m.ffn) + 2);
-  const double vocabularies = static_cast<double>(m.vocab) * (m.tied ? 1 : 2) + FurtherVocab(m);
-  return static_cast<double>(m.layers) * block + vocabularies * hidden + hidden;
 }
 
 static auto CheckHeads(CheckContext& context) -> void {
@@ -97,13 +88,18 @@ static auto CheckHeadDim(CheckContext& context) -> void {
   }
 }
 
+auto HasSoundModel(const CheckContext& context) -> bool {
+  const ModelSection& model = context.recipe().model;
+  return context.IsSound(model.family, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
+                         model.ffn, model.vocab, model.seq);
+}
+
 auto CheckModel(CheckContext& context) -> void {
   CheckHeads(context);
   CheckHeadDim(context);
   const ModelSection& model = context.recipe().model;
-  const bool is_sound = context.IsSound(model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
-                                        model.ffn, model.vocab, model.seq);
-  if (is_sound && EstimateParameters(context.recipe()) >= MaxElements) {
+  if (HasSoundModel(context) &&
+      EstimateParameters(ModelFamilyOf(*model.family), ResolveModel(context.recipe())) >= MaxElements) {
     context.diags().Build(model.at, DiagnosticKind::SizesTooLarge, "the number of parameters", "2^56").Emit();
     context.MarkFaulty(model.hidden);
   }

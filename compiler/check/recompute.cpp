@@ -6,10 +6,41 @@
 #include "compiler/check/check_context.h"
 #include "compiler/check/expression_place.h"
 #include "compiler/expr/layer_choice.h"
+#include "compiler/model/model_family.h"
 
 namespace shardc {
 
-static auto CheckSave(CheckContext& context) -> void {
+/// Each word of `save` against the projections that a block of the family has.
+static auto CheckWords(CheckContext& context, const ParameterSpecs& block) -> void {
+  const auto& save = context.recipe().recompute.save;
+  std::vector<std::string_view> known{SavedAttention};
+  for (const ParameterSpec& spec : block) {
+    if (!spec.projection.empty()) {
+      known.push_back(spec.projection);
+    }
+  }
+  for (const std::string& word : *save) {
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      ReportUnknownWord(context, PlaceInList(context.diags().sources(), save.at, word), "save", word, known);
+      context.MarkFaulty(save);
+    }
+  }
+}
+
+/// The last projection of a block ends in the residual stream, which the next block keeps.
+static auto WarnOfUnreadResults(CheckContext& context, const ParameterSpecs& block) -> void {
+  const auto& save = context.recipe().recompute.save;
+  for (const ParameterSpec& spec : block) {
+    if (spec.kind == ParameterKind::Down && std::find(save->begin(), save->end(), spec.projection) != save->end()) {
+      context.diags()
+          .Build(PlaceInList(context.diags().sources(), save.at, spec.projection), DiagnosticKind::KeyHasNoEffect,
+                 spec.projection, "nothing in backward reads its result, so it is not computed again")
+          .Emit();
+    }
+  }
+}
+
+static auto CheckSave(CheckContext& context, const ParameterSpecs& block) -> void {
   const RecomputeSection& recompute = context.recipe().recompute;
   const auto& save = recompute.save;
   if (*recompute.policy != RecomputePolicy::Selective) {
@@ -28,12 +59,7 @@ static auto CheckSave(CheckContext& context) -> void {
         .Help("use policy = \"full\", or name what is kept: save = [\"attention\"]")
         .Emit();
   }
-  if (std::find(save->begin(), save->end(), SavedResult::DownProj) != save->end()) {
-    context.diags()
-        .Build(PlaceInList(context.diags().sources(), save.at, "down_proj"), DiagnosticKind::KeyHasNoEffect,
-               "down_proj", "nothing in backward reads its result, so it is not computed again")
-        .Emit();
-  }
+  WarnOfUnreadResults(context, block);
 }
 
 auto CheckRecompute(CheckContext& context) -> void {
@@ -44,7 +70,13 @@ auto CheckRecompute(CheckContext& context) -> void {
   ReportExprErrors(
       context, recompute.layers.at,
       ChooseLayers(recompute.layers->text, has_sizes ? *recipe.model.layers : 0, *recipe.model.hidden).errors);
-  if (!context.IsSound(recompute.policy, recompute.save)) {
+  if (!context.IsSound(recompute.policy, recipe.model.family)) {
+    return;
+  }
+  // Names and kinds do not depend on sizes.
+  const ParameterSpecs block = ModelFamilyOf(*recipe.model.family).block(ModelSizes{});
+  CheckWords(context, block);
+  if (!context.IsSound(recompute.save)) {
     return;
   }
   if (*recompute.policy == RecomputePolicy::None && recompute.layers->text != "true") {
@@ -53,7 +85,7 @@ auto CheckRecompute(CheckContext& context) -> void {
                "`policy` is \"none\", so no block is computed again")
         .Emit();
   }
-  CheckSave(context);
+  CheckSave(context, block);
 }
 
 }  // namespace shardc

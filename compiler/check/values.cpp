@@ -1,7 +1,6 @@
 // Single values against the rows of recipe_values.def: numbers in their ranges, words among the known ones.
 
 #include "compiler/check/check_context.h"
-#include "compiler/check/expression_place.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/visit.h"
 
@@ -13,6 +12,15 @@ static auto Listed(const std::vector<std::string_view>& words) -> std::string {
     text += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
   }
   return text;
+}
+
+auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
+                       const std::vector<std::string_view>& known) -> void {
+  auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, Listed(known));
+  if (const std::string closest = ClosestWord(word, known); !closest.empty()) {
+    builder.Help(fmt::format("did you mean \"{}\"?", closest));
+  }
+  builder.Emit();
 }
 
 template <class T>
@@ -56,11 +64,7 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
   if (is_known) {
     context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, Listed(accepted)).Emit();
   } else {
-    auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key.name, word, Listed(accepted));
-    if (const std::string closest = ClosestWord(word, accepted); !closest.empty()) {
-      builder.Help(fmt::format("did you mean \"{}\"?", closest));
-    }
-    builder.Emit();
+    ReportUnknownWord(context, at, key.name, word, accepted);
   }
   return false;
 }
@@ -70,16 +74,6 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
     -> void {
   if (!CheckWord(context, key, path, leaf.at, *leaf)) {
     context.MarkFaulty(leaf);
-  }
-}
-
-template <class E>
-static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_view path,
-                      const Located<std::vector<OneOf<E>>>& leaf) -> void {
-  for (const OneOf<E>& word : *leaf) {
-    if (!CheckWord(context, key, path, PlaceInList(context.diags().sources(), leaf.at, word.text()), word)) {
-      context.MarkFaulty(leaf);
-    }
   }
 }
 

@@ -73,7 +73,11 @@ static auto AllTopics() -> std::vector<Topic> {
   for (const InitScheme& scheme : InitSchemes()) {
     std::string rules;
     for (const InitSchemeRule& rule : scheme.rules) {
-      rules += fmt::format("  {}: {}\n", fmt::join(rule.globs, ", "), rule.value);
+      std::vector<std::string_view> kinds;
+      for (const ParameterKind kind : rule.kinds) {
+        kinds.push_back(ToText(kind));
+      }
+      rules += fmt::format("  {}: {}\n", fmt::join(kinds, ", "), rule.value);
     }
     topics.push_back(
         {std::string(scheme.name), fmt::format("{} (scheme of init rules): {}\n{}", scheme.name, scheme.doc, rules)});

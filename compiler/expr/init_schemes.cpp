@@ -1,23 +1,16 @@
 #include "compiler/expr/init_schemes.h"
 
-#include <algorithm>
-
 namespace shardc {
 
-static auto SplitAtSpaces(std::string_view text) -> std::vector<std::string_view> {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    words.push_back(text.substr(0, text.find(' ')));
-    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
-  }
-  return words;
-}
-
 static auto MakeSchemes() -> std::vector<InitScheme> {
+  using enum ParameterKind;
   std::vector<InitScheme> schemes;
+#define KINDS(...) \
+  { __VA_ARGS__ }
 #define SCHEME(Name, name, doc) schemes.push_back({name, doc, {}});
-#define SCHEME_RULE(globs, value) schemes.back().rules.push_back({SplitAtSpaces(globs), value});
+#define SCHEME_RULE(kinds, value) schemes.back().rules.push_back({kinds, value});
 #include "schemas/init_schemes.def"
+#undef KINDS
   return schemes;
 }
 

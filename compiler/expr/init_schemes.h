@@ -4,13 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/parameter_kind.h"
 #include "compiler/base/recipe_words.h"
 
 namespace shardc {
 
 struct InitSchemeRule {
-  /// Over names of parameters.
-  std::vector<std::string_view> globs;
+  std::vector<ParameterKind> kinds;
   /// An expression of the kind Rule.
   std::string_view value;
 };

@@ -52,15 +52,18 @@ static auto FunctionsText(bool of_library) -> std::string {
 }
 
 static auto SchemesText() -> std::string {
-  std::string text;
+  std::string text = "\nA scheme has a rule for each kind of parameter:\n\n| kind | is |\n|---|---|\n";
+  for (size_t kind = 0; kind < CountOf<ParameterKind>(); ++kind) {
+    text += fmt::format("| {} | {} |\n", ToText(static_cast<ParameterKind>(kind)), ParameterKindDocs[kind]);
+  }
   for (const InitScheme& scheme : InitSchemes()) {
-    text += fmt::format("\n**`{}`**: {}.\n\n| parameters | rule |\n|---|---|\n", scheme.name, scheme.doc);
+    text += fmt::format("\n**`{}`**: {}.\n\n| kinds | rule |\n|---|---|\n", scheme.name, scheme.doc);
     for (const InitSchemeRule& rule : scheme.rules) {
-      std::string globs;
-      for (const std::string_view glob : rule.globs) {
-        globs += fmt::format("{}`{}`", globs.empty() ? "" : ", ", glob);
+      std::string kinds;
+      for (const ParameterKind kind : rule.kinds) {
+        kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", ToText(kind));
       }
-      text += fmt::format("| {} | `{}` |\n", globs, rule.value);
+      text += fmt::format("| {} | `{}` |\n", kinds, rule.value);
     }
   }
   return text;

@@ -112,11 +112,4 @@ auto ForwardBuilder::AddResidual(ValueId x, ValueId branch) -> ValueId {
   return body.y;
 }
 
-auto ModelFamilyOf(Family family) -> const ModelFamily& {
-  switch (family) {
-    case Family::Llama: return LlamaFamily;
-  }
-  CHECK(false, "family {}", static_cast<int>(family));
-}
-
 }  // namespace shardc

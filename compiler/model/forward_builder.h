@@ -67,31 +67,4 @@ class ForwardBuilder {
   std::unordered_map<ValueId, ValueId> casts_;
 };
 
-/// Where parameters outside the blocks are read.
-enum class Side { Before, After, Both };
-
-/// The parameters of a family in the order of their use, with logical shapes. `layer` is -1 outside the blocks.
-struct ParameterSpec {
-  std::string name;
-  Dims shape;
-  int64_t layer = -1;
-  /// The dim that is cut among the ranks that share each matrix, or -1: every rank has the whole. A matrix cut along
-  /// dim 0 takes whole inputs and gives a part of the outputs; along dim 1, the other way round.
-  int64_t cut_dim = -1;
-  Side side = Side::Before;
-  /// What `recompute.save` calls the product with it; empty where it has no name for that.
-  std::string_view projection = {};
-};
-
-struct ModelFamily {
-  auto(*parameters)(const ModelSizes&) -> std::vector<ParameterSpec>;
-  /// Of the builder's tokens.
-  auto(*forward)(ForwardBuilder&, const ModelSizes&) -> ModelOutput;
-};
-
-auto ModelFamilyOf(Family family) -> const ModelFamily&;
-
-/// Families are files of this folder; each defines its row.
-extern const ModelFamily LlamaFamily;
-
 }  // namespace shardc

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/expr/layer_choice.h"
-#include "compiler/model/forward_builder.h"
+#include "compiler/model/model_family.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/recipe/unit_preset.h"
@@ -42,7 +42,7 @@ namespace {
 /// For each parameter that lies outside the blocks: is it read before them, after, or both?
 auto SidesOf(const Recipe& recipe) -> std::vector<Side> {
   std::vector<Side> sides;
-  for (const ParameterSpec& spec : ModelFamilyOf(*recipe.model.family).parameters(ResolveModel(recipe))) {
+  for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(*recipe.model.family), ResolveModel(recipe))) {
     sides.push_back(spec.side);
   }
   return sides;

@@ -34,7 +34,7 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
     -> ErrorOr<std::unordered_map<std::string, ValueId>> {
   const Recipe& recipe = *context.recipe;
   Diagnostics& diags = *context.diags;
-  const std::vector<ParameterSpec> specs = family.parameters(sizes);
+  const ParameterSpecs specs = ParametersOf(family, sizes);
 
   std::vector<std::string_view> names;
   for (const ParameterSpec& spec : specs) {
@@ -62,11 +62,9 @@ auto DeclareParameters(Plan& plan, const ModelFamily& family, const ModelSizes& 
 
   for (size_t s = 0; s < specs.size(); ++s) {
     const ParameterSpec& spec = specs[s];
-    Placements placement;
-    if (spec.cut_dim >= 0) {
-      SetPlacement(Spread(plan.mesh, AxesSharing(Shared::Matrices)), Placement::Shard(static_cast<int>(spec.cut_dim)),
-                   placement);
-    }
+    // An axis of one rank cuts nothing.
+    Placements placement = spec.placement;
+    SetPlacement(AxisSet::All().Without(Spread(plan.mesh, AxisSet::All())), Placement{}, placement);
     plan.parameters.Add({.name = spec.name,
                          .shape = spec.shape,
                          .dtype = DType::F32,

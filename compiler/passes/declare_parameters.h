@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "compiler/model/forward_builder.h"
+#include "compiler/model/model_family.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {

@@ -19,7 +19,6 @@
 #include "compiler/expr/expr.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/passes/match_names.h"
-#include "compiler/recipe/glob.h"
 
 namespace shardc {
 
@@ -41,8 +40,8 @@ auto ParsedRule(std::string_view text) -> Expr {
 }
 
 /// Parameters without a rule, in one diagnostic: the first few names and how many there are.
-auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& loaded,
-                   const std::vector<ParameterSpec>& specs, const SourceRange& at, Diagnostics& diags) -> void {
+auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& loaded, const ParameterSpecs& specs,
+                   const SourceRange& at, Diagnostics& diags) -> void {
   constexpr size_t MostNamed = 3;
   std::vector<std::string> names;
   size_t missing = 0;
@@ -60,16 +59,13 @@ auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& l
 }
 
 /// Gives each parameter without a rule the scheme's; its rules go after those in `rules`.
-auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const std::vector<ParameterSpec>& specs,
-                 std::vector<size_t>& chosen, std::vector<Rule>& rules, Diagnostics& diags) -> void {
+auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const ParameterSpecs& specs, std::vector<size_t>& chosen,
+                 std::vector<Rule>& rules, Diagnostics& diags) -> void {
   bool is_used = false;
   for (const InitSchemeRule& row : InitSchemeNamed(*key).rules) {
-    const auto matches = [&](const ParameterSpec& spec) {
-      return std::any_of(row.globs.begin(), row.globs.end(),
-                         [&](std::string_view glob) { return GlobMatches(glob, spec.name); });
-    };
     for (size_t s = 0; s < specs.size(); ++s) {
-      if (chosen[s] == NoRule && matches(specs[s])) {
+      const bool is_of_row = std::find(row.kinds.begin(), row.kinds.end(), specs[s].kind) != row.kinds.end();
+      if (chosen[s] == NoRule && is_of_row) {
         chosen[s] = rules.size();
         is_used = true;
       }
@@ -95,7 +91,7 @@ auto ModelVariables(const ModelSizes& sizes, double init_std) -> ExprVariables {
           {"init_std", init_std}};
 }
 
-/// What they know of one parameter. Fans are those of a matrix [out, in]; a vector has its length for both.
+/// What they know of one parameter.
 auto SetParameterVariables(const ParameterSpec& spec, ExprVariables& variables) -> void {
   CHECK(spec.shape.size() == 1 || spec.shape.size() == 2, "{} has {} dims", spec.name, spec.shape.size());
   double numel = 1;
@@ -104,7 +100,7 @@ auto SetParameterVariables(const ParameterSpec& spec, ExprVariables& variables) 
   }
   variables["numel"] = numel;
   variables["num_dims"] = static_cast<double>(spec.shape.size());
-  variables["fan_in"] = static_cast<double>(spec.shape.back());
+  variables["fan_in"] = static_cast<double>(spec.fan_in);
   variables["fan_out"] = static_cast<double>(spec.shape.front());
   if (spec.layer >= 0) {
     variables["layer"] = static_cast<double>(spec.layer);
@@ -153,8 +149,8 @@ auto FloatFault(const Distribution& distribution) -> std::string {
 }
 
 /// An exact name is meant for that very parameter, and a rule of it that nothing reads is most likely a slip.
-auto WarnOfRulesOfLoaded(const InitSection& init, const std::vector<ParameterSpec>& specs,
-                         const std::vector<bool>& loaded, Diagnostics& diags) -> void {
+auto WarnOfRulesOfLoaded(const InitSection& init, const ParameterSpecs& specs, const std::vector<bool>& loaded,
+                         Diagnostics& diags) -> void {
   for (const InitRule& rule : init.rule) {
     for (size_t s = 0; s < specs.size(); ++s) {
       if (loaded[s] && specs[s].name == *rule.match) {
@@ -202,9 +198,9 @@ auto ShapesOf(const SeedCheckpoint* seed, std::map<std::string, std::vector<int6
 }
 
 /// The rules that are left to the elements, of all parameters: copies name others. Adds what they read of the seed.
-auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Expr>& reduced,
-                   const std::vector<size_t>& chosen, const std::vector<bool>& loaded, const SeedCheckpoint* seed,
-                   RuleFaults& faults, TensorUses& uses) -> void {
+auto CheckElements(const ParameterSpecs& specs, const std::vector<Expr>& reduced, const std::vector<size_t>& chosen,
+                   const std::vector<bool>& loaded, const SeedCheckpoint* seed, RuleFaults& faults, TensorUses& uses)
+    -> void {
   std::map<std::string, std::vector<int64_t>, std::less<>> shapes;
   const FindLoadedShape find_loaded = ShapesOf(seed, shapes);
   std::unordered_map<std::string_view, ElementSource> sources;
@@ -239,8 +235,7 @@ auto CheckElements(const std::vector<ParameterSpec>& specs, const std::vector<Ex
 
 }  // namespace
 
-auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes& sizes, PassContext& context)
-    -> InitValues {
+auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, PassContext& context) -> InitValues {
   const InitSection& init = context.recipe->init;
   const Located<FirstStart>& first = context.recipe->start.first;
   const SeedCheckpoint* const seed = context.seed;

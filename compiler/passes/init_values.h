@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/model/forward_builder.h"
+#include "compiler/model/model_family.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/seed.h"
 
@@ -27,7 +27,6 @@ struct InitValues {
 /// name beats a pattern; any rule of the recipe beats the scheme's. Errors: init-rule-missing, init-rule-duplicate,
 /// init-rule-unused, init-value-domain; those of ChooseLoaded and CheckLeftTensors. Warning: key-has-no-effect, for a
 /// scheme that is left no parameter, and for a rule with the exact name of a parameter that is loaded.
-auto ChooseInitValues(const std::vector<ParameterSpec>& specs, const ModelSizes& sizes, PassContext& context)
-    -> InitValues;
+auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, PassContext& context) -> InitValues;
 
 }  // namespace shardc

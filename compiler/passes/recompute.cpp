@@ -271,8 +271,8 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     }
   }
   const OpIndex index(plan, ops);
-  const std::vector<ParameterSpec> specs =
-      ModelFamilyOf(*context.recipe->model.family).parameters(ResolveModel(*context.recipe));
+  const ParameterSpecs specs =
+      ParametersOf(ModelFamilyOf(*context.recipe->model.family), ResolveModel(*context.recipe));
   for (auto& [layer, copies] : again) {
     std::vector<const Op*> block;
     for (const size_t i : index.forward.at(layer)) {

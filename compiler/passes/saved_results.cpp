@@ -8,25 +8,9 @@
 namespace shardc {
 
 /// "q_proj" of a product with the parameter that the family calls so.
-static auto ProjectionOf(ValueId matrix, const Plan& plan, const std::vector<ParameterSpec>& specs)
-    -> std::string_view {
+static auto ProjectionOf(ValueId matrix, const Plan& plan, const ParameterSpecs& specs) -> std::string_view {
   const ParameterId parameter = plan.values[matrix].role.parameter();
   return parameter.valid() ? specs[static_cast<size_t>(parameter.index)].projection : std::string_view{};
-}
-
-/// Does a word of `save` name the result of this projection?
-static auto Names(SavedResult word, std::string_view projection) -> bool {
-  switch (word) {
-    case SavedResult::QProj:
-    case SavedResult::KProj:
-    case SavedResult::VProj:
-    case SavedResult::OProj:
-    case SavedResult::GateProj:
-    case SavedResult::UpProj:
-    case SavedResult::DownProj: return projection == ToText(word);
-    case SavedResult::Attention: return false;
-  }
-  CHECK(false, "save {}", static_cast<int>(word));
 }
 
 /// Does the policy keep some results, of products and attention?
@@ -40,15 +24,12 @@ static auto KeepsResults(RecomputePolicy policy) -> bool {
   CHECK(false, "policy {}", static_cast<int>(policy));
 }
 
-auto SavedResults(const Plan& plan, const std::vector<ParameterSpec>& specs, const std::vector<const Op*>& block,
+auto SavedResults(const Plan& plan, const ParameterSpecs& specs, const std::vector<const Op*>& block,
                   const RecomputeSection& recompute) -> std::vector<ValueId> {
   const bool is_torchtitan = *recompute.policy == RecomputePolicy::TorchtitanSac;
-  const auto is_named = [&](std::string_view projection) {
-    return std::any_of(recompute.save->begin(), recompute.save->end(),
-                       [&](SavedResult word) { return Names(word, projection); });
+  const auto is_named = [&](std::string_view word) {
+    return std::find(recompute.save->begin(), recompute.save->end(), word) != recompute.save->end();
   };
-  const bool names_attention =
-      std::find(recompute.save->begin(), recompute.save->end(), SavedResult::Attention) != recompute.save->end();
   std::vector<ValueId> saved;
   if (!KeepsResults(*recompute.policy)) {
     return saved;
@@ -80,7 +61,7 @@ auto SavedResults(const Plan& plan, const std::vector<ParameterSpec>& specs, con
         break;
       }
       case Work::Attention:
-        if (is_torchtitan || names_attention) {
+        if (is_torchtitan || is_named(SavedAttention)) {
           saved.push_back(ValueIn(op->body, "y"));
           saved.push_back(ValueIn(op->body, "lse"));
         }

@@ -1,7 +1,7 @@
 // Which results of a block's forward a policy of [recompute] keeps, though it computes the rest of the block again.
 #pragma once
 
-#include "compiler/model/forward_builder.h"
+#include "compiler/model/model_family.h"
 #include "compiler/passes/pass.h"
 
 namespace shardc {
@@ -13,7 +13,7 @@ namespace shardc {
 /// `specs`: the parameters as the family declared them, in the order of the plan's. Requires: a checked recipe.
 /// Source: pytorch/torchtitan, torchtitan/distributed/activation_checkpoint.py, _custom_policy: of the products,
 ///   counted from 1, the even ones are computed again.
-auto SavedResults(const Plan& plan, const std::vector<ParameterSpec>& specs, const std::vector<const Op*>& block,
+auto SavedResults(const Plan& plan, const ParameterSpecs& specs, const std::vector<const Op*>& block,
                   const RecomputeSection& recompute) -> std::vector<ValueId>;
 
 }  // namespace shardc

@@ -105,8 +105,8 @@ static auto MatchedBy(const Located<std::vector<std::string>>& globs, const std:
   return matched;
 }
 
-auto ChooseLoaded(const std::vector<ParameterSpec>& specs, const SeedCheckpoint& seed, const Recipe& recipe,
-                  Diagnostics& diags) -> std::vector<bool> {
+auto ChooseLoaded(const ParameterSpecs& specs, const SeedCheckpoint& seed, const Recipe& recipe, Diagnostics& diags)
+    -> std::vector<bool> {
   const FirstStart& first = *recipe.start.first;
   std::vector<std::string_view> names;
   for (const ParameterSpec& spec : specs) {

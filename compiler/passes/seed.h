@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "compiler/checkpoint/manifest.h"
-#include "compiler/model/forward_builder.h"
+#include "compiler/model/model_family.h"
 #include "compiler/plan/plan.h"
 #include "compiler/recipe/recipe.h"
 
@@ -32,8 +32,8 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
 
 /// Which parameters are loaded.
 /// Errors: seed-missing-glob, seed-parameter-missing, seed-shape.
-auto ChooseLoaded(const std::vector<ParameterSpec>& specs, const SeedCheckpoint& seed, const Recipe& recipe,
-                  Diagnostics& diags) -> std::vector<bool>;
+auto ChooseLoaded(const ParameterSpecs& specs, const SeedCheckpoint& seed, const Recipe& recipe, Diagnostics& diags)
+    -> std::vector<bool>;
 
 /// Of each tensor that is used, what uses it: "loaded", "read by the rule of lm_head.weight".
 using TensorUses = std::map<std::string, std::string, std::less<>>;

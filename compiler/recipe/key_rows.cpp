@@ -95,10 +95,6 @@ template <class E>
 auto ChoicesOfType(const OneOf<E>&) -> std::vector<Choice> {
   return ChoicesOfSet<E>();
 }
-template <class E>
-auto ChoicesOfType(const std::vector<OneOf<E>>&) -> std::vector<Choice> {
-  return ChoicesOfSet<E>();
-}
 auto ChoicesOfType(const FirstStart& first) -> std::vector<Choice> { return ChoicesOfType(first.word); }
 
 }  // namespace
@@ -158,7 +154,7 @@ auto DescribeType(std::string_view type) -> std::string_view {
       {"Condition", "true, false, or a condition in quotes"},
       {"FirstStart", "\"scratch\", or a table, { seed = \"...\" }"},
   };
-  const std::string_view plain = IsOneOf(type) ? "Text" : IsSomeOf(type) ? "Texts" : type;
+  const std::string_view plain = IsOneOf(type) ? "Text" : type;
   for (const Row& row : rows) {
     if (row.type == plain) {
       return row.text;

@@ -55,9 +55,8 @@ auto ChoicesOf(std::string_view path) -> const std::vector<Choice>&;
 /// Every path that has a range or words.
 auto PathsWithValues() -> std::vector<std::string>;
 
-/// Is the type that of one word of a set, or of a list of them?
+/// Is the type that of a word of a set?
 inline auto IsOneOf(std::string_view type) -> bool { return type.starts_with("OneOf<"); }
-inline auto IsSomeOf(std::string_view type) -> bool { return type.starts_with("SomeOf<"); }
 /// "a whole number", "true or false": what a key of this type takes.
 auto DescribeType(std::string_view type) -> std::string_view;
 

@@ -4,14 +4,6 @@
 
 namespace shardc {
 
-auto FurtherVocab(const ModelSizes& sizes) -> double {
-  double vocab = 0;
-  for (const LossHeadSize& head : sizes.loss_heads) {
-    vocab += static_cast<double>(head.vocab);
-  }
-  return vocab;
-}
-
 auto ResolveModel(const Recipe& recipe) -> ModelSizes {
   const ModelSection& model = recipe.model;
   CHECK(*model.heads > 0, "heads {}", *model.heads);

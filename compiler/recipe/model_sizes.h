@@ -35,9 +35,6 @@ struct ModelSizes {
   std::vector<LossHeadSize> loss_heads;
 };
 
-/// The sum of the further heads' vocabularies, as an estimate that never overflows.
-auto FurtherVocab(const ModelSizes& sizes) -> double;
-
 /// kv_heads defaults to heads, head_dim to hidden / heads. Requires: heads > 0.
 auto ResolveModel(const Recipe& recipe) -> ModelSizes;
 

@@ -77,8 +77,6 @@ using Texts = std::vector<std::string>;
 using Reals = std::vector<double>;
 template <class E>
 using OneOf = shardc::OneOf<E>;
-template <class E>
-using SomeOf = std::vector<shardc::OneOf<E>>;
 using Formula = shardc::Formula;
 using Condition = shardc::Condition;
 using FirstStart = shardc::FirstStart;

@@ -24,7 +24,7 @@ static auto TypeSchema(std::string_view type) -> Json {
   if (type == "Text" || IsOneOf(type)) {
     return {{"type", "string"}};
   }
-  if (type == "Texts" || IsSomeOf(type)) {
+  if (type == "Texts") {
     return {{"type", "array"}, {"items", {{"type", "string"}}}};
   }
   if (type == "Reals") {
@@ -57,7 +57,7 @@ static auto KeySchema(const RecipeKeyRow& row) -> Json {
     schema["minimum"] = Json::parse(range->low_text);
     schema["maximum"] = Json::parse(range->high_text);
   }
-  Json& of_words = IsSomeOf(row.type) ? schema["items"] : row.type == "FirstStart" ? schema["anyOf"][0] : schema;
+  Json& of_words = row.type == "FirstStart" ? schema["anyOf"][0] : schema;
   for (const Choice& choice : ChoicesOf(row.path())) {
     if (choice.accepted) {
       of_words["enum"].push_back(choice.word);

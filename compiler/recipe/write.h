@@ -22,14 +22,6 @@ template <class E>
 auto WriteToml(const OneOf<E>& value) -> std::string {
   return WriteToml(value.text());
 }
-template <class E>
-auto WriteToml(const std::vector<OneOf<E>>& value) -> std::string {
-  std::vector<std::string> words;
-  for (const OneOf<E>& word : value) {
-    words.push_back(word.text());
-  }
-  return WriteToml(words);
-}
 
 /// The recipe with all defaults, each line with where its value comes from; reads back to the same recipe.
 auto PrintRecipe(const Recipe& recipe) -> std::string;

@@ -1,0 +1,54 @@
+// The parts that decoders share: a stack of pre-norm blocks between an embedding and heads, and what blocks are made
+// of. A family puts its blocks together from these and from parts of its own.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/model/model_family.h"
+
+namespace shardc {
+
+// Parameters.
+
+/// The factors of a norm, NAME.weight.
+auto NormSpec(std::string_view name, int64_t width) -> ParameterSpec;
+/// MODULE.PROJECTION.weight [outputs, inputs]: cut along its outputs, or along its inputs if the projection leads back
+/// into the residual stream.
+auto ProjectionSpec(std::string_view module, std::string_view projection, ParameterKind kind, int64_t outputs,
+                    int64_t inputs) -> ParameterSpec;
+/// The gate, up and down projections of a SwiGLU layer.
+auto SwigluSpecs(const ModelSizes& sizes) -> ParameterSpecs;
+/// The embedding, the last norm, the head of a model that is not tied, and further heads.
+auto DecoderSpecs(const ModelSizes& sizes) -> ParameterSpecs;
+
+// The forward.
+
+/// The ops of one block, whose parameters have names that begin with its prefix.
+class BlockBuilder {
+ public:
+  BlockBuilder(ForwardBuilder* builder, const ModelSizes* sizes, std::string prefix)
+      : f(*builder), m(*sizes), prefix_(std::move(prefix)) {}
+
+  ForwardBuilder& f;
+  const ModelSizes& m;
+
+  /// The parameter NAME.weight.
+  auto Weight(std::string_view name) const -> ValueId;
+  auto Norm(ValueId x, std::string_view name) const -> ValueId;
+  auto Linear(ValueId x, std::string_view name) const -> ValueId;
+  /// down(silu(gate(x)) * up(x)).
+  auto Swiglu(ValueId x) const -> ValueId;
+
+ private:
+  std::string prefix_;
+};
+
+/// x with attention, and with a SwiGLU layer, each of the norm of what it is added to. `attention` makes of x what
+/// self_attn.o_proj takes.
+using AttentionOfBlock = auto(*)(const BlockBuilder& block, ValueId x) -> ValueId;
+
+/// Embedding, blocks, the last norm and the heads.
+auto DecoderForward(ForwardBuilder& f, const ModelSizes& sizes, AttentionOfBlock attention) -> ModelOutput;
+
+}  // namespace shardc

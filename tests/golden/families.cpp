@@ -1,0 +1,151 @@
+// Model families against plans: what checks estimate of a model before there is a plan is what its plan has, or a bound
+// of it; and what a family says of each parameter agrees with the ops that read it.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/base/recipe_words.h"
+#include "compiler/explain/explain.h"
+#include "compiler/model/estimate.h"
+#include "compiler/recipe/model_sizes.h"
+#include "tests/golden/golden_case.h"
+
+namespace shardc {
+namespace {
+
+const std::string RecipePath = "tests/plan/one_rank.toml";
+
+auto PlanOf(Family family, std::vector<std::string> sets = {}) -> Plan {
+  sets.push_back(fmt::format("model.family={}", ToText(family)));
+  auto plan = CompileText(RecipePath, ReadRepositoryFile(RecipePath), sets);
+  CHECK(plan.ok(), "{}", plan.error().message);
+  return *std::move(plan);
+}
+
+auto Sizes(const Plan& plan) -> ModelSizes {
+  const auto at = [&](const char* key) { return std::stoll(plan.model.at(key)); };
+  return {.family = plan.model.at("family"),
+          .layers = at("layers"),
+          .hidden = at("hidden"),
+          .heads = at("heads"),
+          .kv_heads = at("kv_heads"),
+          .head_dim = at("head_dim"),
+          .ffn = at("ffn"),
+          .vocab = at("vocab"),
+          .seq = at("seq"),
+          .tied = plan.model.at("tied") == "true"};
+}
+
+auto AllFamilies() -> std::vector<Family> {
+  std::vector<Family> families;
+  for (size_t i = 0; i < CountOf<Family>(); ++i) {
+    families.push_back(static_cast<Family>(i));
+  }
+  return families;
+}
+
+TEST(Families, EstimateOfParametersIsTheirNumber) {
+  for (const Family family : AllFamilies()) {
+    for (const char* set : {"model.layers=0", "model.layers=1", "model.layers=3", "model.tied=true"}) {
+      const Plan plan = PlanOf(family, {set});
+      EXPECT_EQ(EstimateParameters(ModelFamilyOf(family), Sizes(plan)),
+                static_cast<double>(Explain(plan).parameters_total))
+          << ToText(family) << ", " << set;
+    }
+  }
+}
+
+// Of one microbatch: what checks take for the activations is no less than what the plan holds of them at any time.
+TEST(Families, EstimateOfActivationsBoundsThePlan) {
+  for (const Family family : AllFamilies()) {
+    for (const char* set : {"model.layers=0", "model.layers=1", "model.layers=3"}) {
+      const Plan plan = PlanOf(family, {set, "precision.compute=fp32"});
+      const ModelSizes sizes = Sizes(plan);
+      const double per_token = 2 * EstimateForward(ModelFamilyOf(family), sizes).elements;
+      const auto tokens = static_cast<double>(plan.run.micro_batch * sizes.seq);
+      const auto peak =
+          static_cast<double>(Explain(plan).peak.use.by_category[static_cast<size_t>(Category::Activations)].value) / 4;
+      EXPECT_GT(peak, 0) << ToText(family) << ", " << set;
+      EXPECT_GE(per_token * tokens, peak) << ToText(family) << ", " << set;
+    }
+  }
+}
+
+// A letter of an op that ranks along tp cut is a size that the check of mesh.tp asks for.
+TEST(Families, WhatTpCutsIsTold) {
+  for (const Family family : AllFamilies()) {
+    const ForwardEstimate forward = EstimateForward(ModelFamilyOf(family), Sizes(PlanOf(family)));
+    EXPECT_EQ(forward.cut, (std::vector<ModelKey>{ModelKey::Heads, ModelKey::KvHeads, ModelKey::Ffn}))
+        << ToText(family);
+    EXPECT_GT(forward.attention_width, 0) << ToText(family);
+  }
+}
+
+TEST(Families, NamesOfParametersAndProjectionsDiffer) {
+  for (const Family family : AllFamilies()) {
+    std::set<std::string> names;
+    const ParameterSpecs specs = ParametersOf(ModelFamilyOf(family), Sizes(PlanOf(family)));
+    for (const ParameterSpec& spec : specs) {
+      EXPECT_TRUE(names.insert(spec.name).second) << ToText(family) << ": " << spec.name;
+    }
+    std::set<std::string_view> projections{SavedAttention};
+    for (const ParameterSpec& spec : ModelFamilyOf(family).block(ModelSizes{})) {
+      if (!spec.projection.empty()) {
+        EXPECT_TRUE(projections.insert(spec.projection).second) << ToText(family) << ": " << spec.projection;
+      }
+    }
+  }
+}
+
+// Only a matrix [outputs, inputs] tells its inputs by its shape.
+TEST(Families, FansAreThoseOfMatrices) {
+  for (const Family family : AllFamilies()) {
+    for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(family), Sizes(PlanOf(family)))) {
+      if (spec.kind != ParameterKind::Bias) {
+        EXPECT_EQ(spec.fan_in, spec.shape.back()) << ToText(family) << ": " << spec.name;
+      }
+    }
+  }
+}
+
+struct PublishedSizes {
+  const char* name;
+  Family family;
+  ModelSizes sizes;
+  int64_t parameters;
+};
+
+auto SizesOf(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t ffn,
+             int64_t vocab, bool tied) -> ModelSizes {
+  return {.family = "",
+          .layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = head_dim,
+          .ffn = ffn,
+          .vocab = vocab,
+          .seq = 4096,
+          .tied = tied};
+}
+
+// Source: config.json of the models on Hugging Face, and the number of parameters that their pages state for the
+// safetensors files, without matrices that are stored twice.
+TEST(Families, PublishedSizesHaveTheirNumberOfParameters) {
+  constexpr bool Tied = true;
+  const PublishedSizes rows[] = {
+      {"Llama 3 8B", Family::Llama, SizesOf(32, 4096, 32, 8, 128, 14336, 128256, !Tied), 8'030'261'248},
+  };
+  for (const PublishedSizes& row : rows) {
+    int64_t parameters = 0;
+    for (const ParameterSpec& spec : ParametersOf(ModelFamilyOf(row.family), row.sizes)) {
+      parameters += NumElements(spec.shape);
+    }
+    EXPECT_EQ(parameters, row.parameters) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace shardc
