@@ -358,7 +358,7 @@ TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
             "warmup(n) (function of expressions): rises in equal parts from 1 / n at step 0 to 1 at step n - 1, and is "
             "1 from then on; n = 0 means no warm-up; takes n >= 0\n  = if step < n then (step + 1) / n else 1\n");
   EXPECT_THAT(RunShardc({"help", "olmo-mitchell"}).out,
-              HasSubstr("  *.o_proj.weight: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
+              HasSubstr("  attention_out: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
 }
 
 TEST(Cli, FullDiskIsAnError) {
