@@ -120,6 +120,8 @@ auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<s
 
 /// "model.norm.weight", "model.norm.weight.ROLE": the tensor's name in a rank's file.
 auto StoredName(std::string_view parameter, StateRole role) -> std::string;
+/// "step", "updates": the key of a state scalar in "state". Scalars are known by their roles, whatever they are called.
+inline auto StoredName(const Scalar& scalar) -> std::string { return std::string(ToText(scalar.role)); }
 /// "rank-00003.safetensors".
 auto RankFileName(int64_t rank) -> std::string;
 /// "step-00000123".

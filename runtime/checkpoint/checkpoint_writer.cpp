@@ -320,7 +320,7 @@ auto CheckpointWriter::CheckManifestSize() -> Status {
   Manifest manifest = MakeManifest(std::vector<Written>(static_cast<size_t>(plan.mesh.num_ranks())));
   for (const Scalar& scalar : plan.scalars) {
     if (scalar.kind == ScalarKind::State) {
-      manifest.state[std::string(ToText(scalar.role))] = 0;
+      manifest.state[StoredName(scalar)] = 0;
     }
   }
   // The step, values of scalars and sizes of files are not known yet, so each counts as the longest.

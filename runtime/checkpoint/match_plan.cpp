@@ -266,7 +266,7 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
     std::set<std::string> scalars;
     for (const Scalar& scalar : plan.scalars) {
       if (scalar.kind == ScalarKind::State) {
-        const std::string name(ToText(scalar.role));
+        const std::string name = StoredName(scalar);
         scalars.insert(name);
         if (!manifest.state.contains(name)) {
           missing.push_back("scalar " + name);

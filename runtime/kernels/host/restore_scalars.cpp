@@ -9,7 +9,7 @@ auto Bind(const op::RestoreScalars&, Binder& binder) -> Kernel {
     const Plan& plan = binder.plan();
     for (const ScalarId id : plan.scalars.ids()) {
       if (plan.scalars[id].kind == ScalarKind::State) {
-        auto value = binder.reader().ReadScalar(std::string(ToText(plan.scalars[id].role)));
+        auto value = binder.reader().ReadScalar(StoredName(plan.scalars[id]));
         if (!value) {
           return value.error();
         }

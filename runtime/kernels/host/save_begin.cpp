@@ -33,7 +33,7 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
         std::map<std::string, double> state;
         for (const ScalarId id : plan.scalars.ids()) {
           if (plan.scalars[id].kind == ScalarKind::State) {
-            state[std::string(ToText(plan.scalars[id].role))] = scalars[id];
+            state[StoredName(plan.scalars[id])] = scalars[id];
           }
         }
         return writer.Begin(static_cast<int64_t>(scalars[plan.ScalarOf(ScalarRole::Step)]), state);
