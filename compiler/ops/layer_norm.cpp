@@ -23,9 +23,7 @@ auto Verify(const op::LayerNorm& op, const Plan& plan, OpCheck& check) -> void {
   const DType compute = plan.values[op.weight].dtype;
   ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "layer_norm-c1"_rule);
   ExpectType(check, plan, op.bias, {compute, {x.shape.back()}}, "bias", "layer_norm-c1"_rule);
-  ExpectComputed(check, compute, "weight", "layer_norm-c2"_rule);
-  check.Expect(x.dtype == compute || x.dtype == DType::F32, "layer_norm-c2"_rule, "x is {}, weight {}", ToText(x.dtype),
-               ToText(compute));
+  ExpectNormTypes(check, x.dtype, compute, "layer_norm-c2"_rule);
   const auto types = Shape(op, plan);
   ExpectType(check, plan, op.y, types[0], "y", "layer_norm-c2"_rule);
   ExpectType(check, plan, op.mean, types[1], "mean", "layer_norm-c3"_rule);

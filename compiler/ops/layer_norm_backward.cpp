@@ -29,9 +29,7 @@ auto Verify(const op::LayerNormBackward& op, const Plan& plan, OpCheck& check) -
     return;
   }
   const DType compute = plan.values[op.weight].dtype;
-  ExpectComputed(check, compute, "weight", "layer_norm_backward-c1"_rule);
-  check.Expect(x.dtype == compute || x.dtype == DType::F32, "layer_norm_backward-c1"_rule, "x is {}, weight {}",
-               ToText(x.dtype), ToText(compute));
+  ExpectNormTypes(check, x.dtype, compute, "layer_norm_backward-c1"_rule);
   ExpectType(check, plan, op.dy, {compute, x.shape}, "dy", "layer_norm_backward-c1"_rule);
   ExpectType(check, plan, op.dx, x, "dx", "layer_norm_backward-c1"_rule);
   const Dims columns{x.shape.back()};

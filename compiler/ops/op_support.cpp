@@ -49,6 +49,11 @@ auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRul
                       ToText(dtype));
 }
 
+auto ExpectNormTypes(OpCheck& check, DType x, DType weight, PlanRule constraint) -> void {
+  ExpectComputed(check, weight, "weight", constraint);
+  check.Expect(x == weight || x == DType::F32, constraint, "x is {}, weight {}", ToText(x), ToText(weight));
+}
+
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool {
   double product = 2;
   for (const int64_t size : sizes) {

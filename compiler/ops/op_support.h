@@ -44,6 +44,8 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
 
 /// Kernels compute in f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
+/// What a norm is computed of: the types that kernels compute in for its weight, and for x that of the weight or f32.
+auto ExpectNormTypes(OpCheck& check, DType x, DType weight, PlanRule constraint) -> void;
 /// The product of these sizes, twice, fits what Flops and Bytes count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
 /// Peers find their own part of `value` at the offset that this rank has: it is one on all ranks of a group over

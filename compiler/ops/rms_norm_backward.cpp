@@ -22,16 +22,12 @@ auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> 
     return;
   }
   const DType compute = plan.values[op.weight].dtype;
-  ExpectComputed(check, compute, "weight", "rms_norm_backward-c1"_rule);
-  check.Expect(x.dtype == compute || x.dtype == DType::F32, "rms_norm_backward-c1"_rule, "x is {}, weight {}",
-               ToText(x.dtype), ToText(compute));
+  ExpectNormTypes(check, x.dtype, compute, "rms_norm_backward-c1"_rule);
   ExpectType(check, plan, op.dy, {compute, x.shape}, "dy", "rms_norm_backward-c1"_rule);
   ExpectType(check, plan, op.dx, x, "dx", "rms_norm_backward-c1"_rule);
   ExpectType(check, plan, op.weight, {compute, {x.shape.back()}}, "weight", "rms_norm_backward-c2"_rule);
   ExpectType(check, plan, op.dweight, {DType::F32, {x.shape.back()}}, "dweight", "rms_norm_backward-c2"_rule);
-  Dims rows = x.shape;
-  rows.pop_back();
-  ExpectType(check, plan, op.rstd, {DType::F32, rows}, "rstd", "rms_norm_backward-c3"_rule);
+  ExpectType(check, plan, op.rstd, {DType::F32, LeadingDims(plan, op.x)}, "rstd", "rms_norm_backward-c3"_rule);
   if (op.dx_onto.valid()) {
     ExpectSameBytes(check, plan, op.dx, op.dx_onto, "rms_norm_backward-c4"_rule);
   }
