@@ -18,11 +18,11 @@ struct MachineRow {
   std::string_view product;
   /// Bytes that the driver reports to a program.
   Figure memory;
-  /// Operations a second in bf16, without sparsity.
+  /// Operations per second in bf16, without sparsity.
   Figure peak_bf16;
-  /// Bytes a second, of the device's memory.
+  /// Bytes per second, of the device's memory.
   Figure memory_bandwidth;
-  /// Bytes a second in one direction, to the other devices of the host.
+  /// Bytes per second in one direction, to the other devices of the host.
   Figure link_bandwidth;
   /// Bytes that driver, collectives and libraries take beside the plan's arenas.
   Figure outside_arenas;

@@ -6,6 +6,7 @@
 
 namespace shardc {
 
+/// The letters of a value with so many dims.
 static auto LettersOf(const DimFact& fact, size_t dims) {
   InPlaceVector<char, Dims::max_size()> letters;
   for (const char letter : fact.letters) {

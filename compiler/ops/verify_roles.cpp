@@ -113,6 +113,9 @@ class RoleVerifier {
   /// What lies where the gradient of a parameter does, with its shape, is that gradient and says so.
   auto Other(ValueId id) -> void {
     const Value& value = plan_.values[id];
+    if (plan_.buffers[value.buffer].category != Category::Gradients) {
+      return;
+    }
     const auto found = gradients_.find({value.buffer, value.offset.base});
     if (found != gradients_.end() && value.dtype == DType::F32 && value.offset.is_constant() &&
         value.shape == LocalShape(plan_.parameters[found->second], plan_.mesh)) {
