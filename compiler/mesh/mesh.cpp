@@ -67,6 +67,29 @@ auto Mesh::GroupNumber(AxisSet axes, int64_t rank) const -> int64_t {
   return Grid().GroupNumber(axes.bits, rank);
 }
 
+auto Mesh::HostOf(int64_t rank) const -> int64_t {
+  CHECK(rank >= 0 && rank < num_ranks(), "rank {} of {}", rank, num_ranks());
+  return rank / ranks_per_host();
+}
+
+auto Mesh::RanksOfHost(int64_t host) const -> Interval {
+  CHECK(host >= 0 && host < hosts, "host {} of {}", host, hosts);
+  return {host * ranks_per_host(), (host + 1) * ranks_per_host()};
+}
+
+auto Mesh::IsWithinHosts(AxisSet axes) const -> bool {
+  if (hosts == 1 || size(axes) == 1) {
+    return true;
+  }
+  for (int64_t rank = 0; rank < num_ranks(); ++rank) {
+    // Groups are in rank order, and so are the hosts.
+    if (IndexIn(axes, rank) == 0 && HostOf(Group(axes, rank).back()) != HostOf(rank)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet { return {static_cast<uint8_t>(mesh.Grid().Spread(axes.bits))}; }
 
 auto Intersect(const Interval& a, const Interval& b) -> Interval {

@@ -99,6 +99,16 @@ constexpr auto AxesSharing(Shared what) -> AxisSet {
 /// its part, and the other way round.
 auto WithRelated(AxisSet axes) -> AxisSet;
 
+/// Consecutive elements of a vector, bytes, or ranks: from `begin` to before `end`.
+struct Interval {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  auto size() const -> int64_t { return end > begin ? end - begin : 0; }
+  auto empty() const -> bool { return end <= begin; }
+  friend auto operator==(const Interval&, const Interval&) -> bool = default;
+};
+
 /// The one along a part follows from that along its whole.
 using Coordinates = std::array<int64_t, NumAxes>;
 
@@ -112,6 +122,8 @@ struct Mesh {
 #define PART(...) 1,
 #include "schemas/axes.def"
   };
+  /// Hosts that the ranks lie on, in rank order, as many on each: hosts divides num_ranks().
+  int64_t hosts = 1;
 
   constexpr auto size(Axis axis) const -> int64_t {
     const auto i = static_cast<size_t>(axis);
@@ -133,6 +145,12 @@ struct Mesh {
   auto Group(AxisSet axes, int64_t rank) const -> std::vector<int64_t>;
   /// The number of that group among those over `axes`, in the order of their first ranks.
   auto GroupNumber(AxisSet axes, int64_t rank) const -> int64_t;
+  auto ranks_per_host() const -> int64_t { return num_ranks() / hosts; }
+  auto HostOf(int64_t rank) const -> int64_t;
+  /// From the first rank of the host to before the first of the next one.
+  auto RanksOfHost(int64_t host) const -> Interval;
+  /// Does each group over `axes` lie on one host?
+  auto IsWithinHosts(AxisSet axes) const -> bool;
   friend auto operator==(const Mesh&, const Mesh&) -> bool = default;
 
  private:
@@ -149,16 +167,6 @@ struct Mesh {
 /// Those of `axes` that have more than one rank, without a part of one that is there: an axis of one rank takes part in
 /// nothing, and all of dp has dp_inner in it.
 auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet;
-
-/// Consecutive elements of a vector, or bytes: from `begin` to before `end`.
-struct Interval {
-  int64_t begin = 0;
-  int64_t end = 0;
-
-  auto size() const -> int64_t { return end > begin ? end - begin : 0; }
-  auto empty() const -> bool { return end <= begin; }
-  friend auto operator==(const Interval&, const Interval&) -> bool = default;
-};
 
 auto Intersect(const Interval& a, const Interval& b) -> Interval;
 

@@ -18,7 +18,7 @@ auto OutsideArenasOf(const Plan& plan, int64_t threads) -> OutsideArenas {
     num_ops += std::ssize(section.ops);
   }
   const UsableThreads usable = UsableThreadsOf(plan, threads);
-  return {.num_ranks = plan.mesh.num_ranks(),
+  return {.num_ranks = plan.mesh.ranks_per_host(),
           .plan = Bytes{num_ops * OpBytes + int64_t{plan.values.size()} * ValueBytes +
                         int64_t{plan.buffers.size()} * BufferBytes},
           .calls = Bytes{num_ops * CallBytes},

@@ -104,6 +104,10 @@ auto StructureVerifier::Header() -> bool {
       return false;
     }
   }
+  if (plan_.mesh.hosts < 1 || ranks % plan_.mesh.hosts != 0) {
+    findings_.Add("mesh-size"_rule, "hosts is {}, which does not divide the {} ranks", plan_.mesh.hosts, ranks);
+    return false;
+  }
   size_t ops = 0;
   for (const Section& section : plan_.sections) {
     ops += section.ops.size();

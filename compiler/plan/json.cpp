@@ -67,6 +67,9 @@ class JsonPrinter {
         mesh[std::string(ToText(axis))] = plan_.mesh.size(axis);
       }
     }
+    if (plan_.mesh.hosts != 1) {
+      mesh["hosts"] = plan_.mesh.hosts;
+    }
     root["device"] = ToText(plan_.device);
     root["kernels"] = ToText(plan_.kernels);
     root["hash"] = PlanHash(plan_);

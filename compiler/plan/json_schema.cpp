@@ -134,6 +134,7 @@ auto Meshes() -> Json {
     const auto axis = static_cast<Axis>(i);
     object.Add(ToText(axis), Type("integer"), WholeOf(axis) == axis);
   }
+  object.Add("hosts", Type("integer"), false);
   return object.Make();
 }
 

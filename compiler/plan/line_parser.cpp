@@ -82,13 +82,18 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
     const std::string_view part = text.substr(0, text.find(','));
     const size_t colon = part.find(':');
     const auto axis = FromText<Axis>(part.substr(0, colon));
+    const bool is_hosts = part.substr(0, colon) == "hosts" && mesh.hosts == 1;
     int64_t size = 0;
-    if (!axis || colon == std::string_view::npos || seen.Has(*axis) ||
+    if ((!is_hosts && (!axis || seen.Has(*axis))) || colon == std::string_view::npos ||
         !fields_.Read(part.substr(colon + 1), size).empty() || size < 1) {
       return Reject(word.column, "`{}` stands where a mesh such as 1 or dp:2,tp:4 belongs", Shortened(word.value()));
     }
-    seen = seen | AxisSet::Of(*axis);
-    mesh.set_size(*axis, size);
+    if (is_hosts) {
+      mesh.hosts = size;
+    } else {
+      seen = seen | AxisSet::Of(*axis);
+      mesh.set_size(*axis, size);
+    }
     if (part.size() == text.size()) {
       return true;
     }

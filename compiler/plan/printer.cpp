@@ -146,6 +146,9 @@ class Printer {
         mesh += fmt::format("{}{}:{}", mesh.empty() ? "" : ",", ToText(static_cast<Axis>(i)), size);
       }
     }
+    if (plan_.mesh.hosts != 1) {
+      mesh += fmt::format("{}hosts:{}", mesh.empty() ? "" : ",", plan_.mesh.hosts);
+    }
     out_ += fmt::format("plan version={} mesh={} device={} kernels={}\n", Plan::Version, mesh.empty() ? "1" : mesh,
                         ToText(plan_.device), ToText(plan_.kernels));
   }

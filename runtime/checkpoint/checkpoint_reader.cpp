@@ -6,12 +6,12 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
-#include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/match_plan.h"
 #include "runtime/checkpoint/read_manifest.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/control/agree.h"
 
 namespace shardc {
 
@@ -36,17 +36,17 @@ CheckpointReader::~CheckpointReader() = default;
 
 auto CheckpointReader::Open(CheckpointReaderOptions options) -> ErrorOr<std::unique_ptr<CheckpointReader>> {
   std::unique_ptr<CheckpointReader> reader(new CheckpointReader(std::move(options)));
-  Communicator* communicator = reader->options_.communicator;
+  RankControl* control = reader->options_.control;
   Status loaded = reader->Load();
   if (loaded) {
     loaded = MatchPlan(reader->manifest_, reader->manifest_text_, reader->options_);
   }
   if (loaded) {
-    loaded = communicator == nullptr ? reader->CheckFiles(0, 1)
-                                     : reader->CheckFiles(communicator->rank(), communicator->mesh().num_ranks());
+    loaded = control == nullptr ? reader->CheckFiles(0, 1)
+                                : reader->CheckFiles(control->rank(), control->mesh().num_ranks());
   }
-  if (communicator != nullptr) {
-    loaded = AgreeOnStatus(*communicator, loaded);
+  if (control != nullptr) {
+    loaded = AgreeOnStatus(*control, loaded);
   }
   if (!loaded) {
     const Error error = loaded.error();

@@ -14,7 +14,7 @@
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/expr/loaded_tensor.h"
 #include "compiler/plan/plan.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 
 namespace shardc {
 
@@ -34,7 +34,7 @@ struct CheckpointReaderOptions {
   ReadPurpose purpose = ReadPurpose::Resume;
   /// With it Open is collective: the ranks share the work of checking digests, and agree on the outcome. Without it
   /// this process checks all files.
-  Communicator* communicator = nullptr;
+  RankControl* control = nullptr;
   Fs* fs = &PosixFs();
 };
 

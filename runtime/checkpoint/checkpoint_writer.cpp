@@ -10,11 +10,11 @@
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
-#include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/leftovers.h"
 #include "runtime/checkpoint/read_manifest.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/stored_pieces.h"
+#include "runtime/control/agree.h"
 
 namespace shardc {
 
@@ -39,7 +39,7 @@ struct CheckpointWriter::Save {
 };
 
 CheckpointWriter::CheckpointWriter(CheckpointWriterOptions options) : options_(std::move(options)) {
-  CHECK(options_.plan != nullptr && options_.communicator != nullptr && options_.fs != nullptr);
+  CHECK(options_.plan != nullptr && options_.control != nullptr && options_.fs != nullptr);
   if (options_.checkpoint_dir.empty()) {
     options_.checkpoint_dir = options_.plan->run.checkpoint_dir;
   }
@@ -64,10 +64,10 @@ auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& 
   if (lease_ != nullptr) {
     lease_->token().copy(tag.data(), TagBytes - 1);
   }
-  RETURN_IF_ERROR(options_.communicator->Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(tag.data()), TagBytes));
+  RETURN_IF_ERROR(options_.control->Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(tag.data()), TagBytes));
   save_->temporary_name = TemporaryName(save_->step, plan.run.run_id, tag.data());
   const Status agreed =
-      FollowRankZero(*options_.communicator, options_.communicator->rank() == 0 ? MakeTemporary() : Status(Success{}));
+      FollowRankZero(*options_.control, options_.control->rank() == 0 ? MakeTemporary() : Status(Success{}));
   if (!agreed) {
     const Error error = agreed.error();
     save_.reset();
@@ -134,7 +134,7 @@ auto CheckpointWriter::MakeTemporary() -> Status {
 
 auto CheckpointWriter::CreateFile() -> Status {
   const Plan& plan = *options_.plan;
-  const int64_t rank = options_.communicator->rank();
+  const int64_t rank = options_.control->rank();
   auto parent = OpenDirectory(*options_.fs, options_.checkpoint_dir);
   if (!parent) {
     return parent.error();
@@ -236,24 +236,24 @@ auto CheckpointWriter::CloseFile() -> ErrorOr<Written> {
 
 auto CheckpointWriter::Commit() -> Status {
   CHECK(save_ != nullptr, "a commit without a save");
-  Communicator& communicator = *options_.communicator;
+  RankControl& control = *options_.control;
   // (b), (c)
   const int64_t step = save_->step;
   const auto own = CloseFile();
-  const Status closed = AgreeOnStatus(communicator, own ? Status(Success{}) : Status(own.error()));
+  const Status closed = AgreeOnStatus(control, own ? Status(Success{}) : Status(own.error()));
   if (save_->file.is_open()) {
     static_cast<void>(save_->file.Close());
   }
   Status committed = closed;
   if (closed) {
     std::vector<Written> written(static_cast<size_t>(options_.plan->mesh.num_ranks()));
-    RETURN_IF_ERROR(communicator.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&*own), sizeof(Written),
-                                             reinterpret_cast<std::byte*>(written.data())));
+    RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(&*own), sizeof(Written),
+                                   reinterpret_cast<std::byte*>(written.data())));
     // (d) to (g)
-    committed = FollowRankZero(communicator, communicator.rank() == 0 ? Publish(written) : Status(Success{}));
+    committed = FollowRankZero(control, control.rank() == 0 ? Publish(written) : Status(Success{}));
   }
   if (!committed) {
-    if (communicator.rank() == 0 && save_->parent.is_open()) {
+    if (control.rank() == 0 && save_->parent.is_open()) {
       // Gives the disk space back. If that fails, the next save of this step or the next start does it.
       static_cast<void>(RemoveDirectoryAt(save_->parent, save_->temporary_name));
     }
@@ -263,7 +263,7 @@ auto CheckpointWriter::Commit() -> Status {
                 CauseInOwner(error.message));
   }
   last_path_ = options_.checkpoint_dir + "/" + save_->final_name;
-  if (communicator.rank() == 0) {
+  if (control.rank() == 0) {
     Retire();
   }
   save_.reset();

@@ -20,14 +20,14 @@
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/lease.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 
 namespace shardc {
 
 struct CheckpointWriterOptions {
   /// Both outlive the writer.
   const Plan* plan = nullptr;
-  Communicator* communicator = nullptr;
+  RankControl* control = nullptr;
   std::string plan_hash;
   /// Where checkpoints go; empty: the plan's run.checkpoint_dir.
   std::string checkpoint_dir;

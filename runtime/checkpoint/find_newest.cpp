@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/read_manifest.h"
+#include "runtime/control/agree.h"
 
 namespace shardc {
 
@@ -69,7 +69,7 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs) -> Er
   return newest;
 }
 
-auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs)
+auto ChooseNewest(const std::string& dir, const std::string& run_id, RankControl& control, Fs& fs)
     -> ErrorOr<std::optional<CheckpointInfo>> {
   struct Choice {
     int64_t found = 0;
@@ -78,7 +78,7 @@ auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicato
   Choice choice;
   std::optional<CheckpointInfo> newest;
   Status looked = Success{};
-  if (communicator.rank() == 0) {
+  if (control.rank() == 0) {
     auto found = FindNewest(dir, run_id, fs);
     if (!found) {
       looked = found.error();
@@ -90,9 +90,9 @@ auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicato
       choice.step = newest->step;
     }
   }
-  RETURN_IF_ERROR(FollowRankZero(communicator, looked));
-  RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&choice), sizeof(choice)));
-  if (communicator.rank() != 0 && choice.found != 0) {
+  RETURN_IF_ERROR(FollowRankZero(control, looked));
+  RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&choice), sizeof(choice)));
+  if (control.rank() != 0 && choice.found != 0) {
     newest = CheckpointInfo{.path = dir + "/" + CheckpointName(choice.step), .step = choice.step, .run_id = run_id};
   }
   return newest;

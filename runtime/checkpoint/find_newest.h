@@ -8,7 +8,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 
 namespace shardc {
 
@@ -28,7 +28,7 @@ auto FindNewest(const std::string& dir, const std::string& run_id, Fs& fs = Posi
     -> ErrorOr<std::optional<CheckpointInfo>>;
 
 /// Collective: rank 0 looks; all get its answer or its error. (`skipped`: rank 0 only.)
-auto ChooseNewest(const std::string& dir, const std::string& run_id, Communicator& communicator, Fs& fs = PosixFs())
+auto ChooseNewest(const std::string& dir, const std::string& run_id, RankControl& control, Fs& fs = PosixFs())
     -> ErrorOr<std::optional<CheckpointInfo>>;
 
 }  // namespace shardc

@@ -2,35 +2,35 @@
 
 #include <utility>
 
-#include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/leftovers.h"
+#include "runtime/control/agree.h"
 
 namespace shardc {
 
 /// Rank 0 says so with an error without a text, so that its peers do not take it for a rank that stands still.
 static auto MeansWaiting(const Status& status) -> bool { return !status.ok() && status.error().message.empty(); }
 
-auto OwnCheckpoints(const std::string& dir, const std::string& run_id, Communicator& communicator, LeaseOptions options)
+auto OwnCheckpoints(const std::string& dir, const std::string& run_id, RankControl& control, LeaseOptions options)
     -> ErrorOr<CheckpointOwner> {
-  if (communicator.rank() != 0) {
+  if (control.rank() != 0) {
     Status told = Success{};
     do {
-      told = FollowRankZero(communicator, Success{});
+      told = FollowRankZero(control, Success{});
     } while (MeansWaiting(told));
     return told ? ErrorOr<CheckpointOwner>(CheckpointOwner{}) : told.error();
   }
   options.what = "checkpoint directory";
   options.remedy = "set `checkpoint.dir` to another folder";
-  options.while_waiting = [&communicator, asked = std::move(options.while_waiting)]() -> Status {
+  options.while_waiting = [&control, asked = std::move(options.while_waiting)]() -> Status {
     if (asked) {
       RETURN_IF_ERROR(asked());
     }
-    const Status told = FollowRankZero(communicator, Error{ExitCode::Environment, ""});
+    const Status told = FollowRankZero(control, Error{ExitCode::Environment, ""});
     return MeansWaiting(told) ? Status(Success{}) : told;
   };
   Fs& fs = *options.fs;
   auto lease = Lease::Acquire(dir, run_id, std::move(options));
-  RETURN_IF_ERROR(FollowRankZero(communicator, lease ? Status(Success{}) : Status(lease.error())));
+  RETURN_IF_ERROR(FollowRankZero(control, lease ? Status(Success{}) : Status(lease.error())));
   return CheckpointOwner{.lease = *std::move(lease), .warnings = RemoveAbandoned(dir, run_id, fs)};
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/lease.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 
 namespace shardc {
 
@@ -20,7 +20,7 @@ struct CheckpointOwner {
 /// Collective. Rank 0 takes the lease and clears what saves of this run left; the others wait with it, however long
 /// that takes. `options`: what they say of messages is filled in here.
 /// Errors: the same on all ranks, those of Lease::Acquire.
-auto OwnCheckpoints(const std::string& dir, const std::string& run_id, Communicator& communicator,
-                    LeaseOptions options = {}) -> ErrorOr<CheckpointOwner>;
+auto OwnCheckpoints(const std::string& dir, const std::string& run_id, RankControl& control, LeaseOptions options = {})
+    -> ErrorOr<CheckpointOwner>;
 
 }  // namespace shardc

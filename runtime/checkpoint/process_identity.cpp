@@ -8,45 +8,19 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 #include "compiler/base/where_and_when.h"
+#include "runtime/control/process_stat.h"
 
 namespace shardc {
 
 namespace {
 
-/// What proc(5) says of a process.
-struct ProcStat {
-  char state = '?';
-  int64_t num_threads = 0;
-  uint64_t flags = 0;
-  int64_t start = 0;
-};
-
 auto ReadProc(const std::string& path) -> std::string {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-auto StatOf(int64_t pid) -> std::optional<ProcStat> {
-  const std::string text = ReadProc(fmt::format("/proc/{}/stat", pid));
-  // The second field is the name in brackets, which may hold anything.
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) {
-    return std::nullopt;
-  }
-  std::istringstream rest(text.substr(name_end + 1));
-  const std::vector<std::string> fields{std::istream_iterator<std::string>(rest), {}};
-  // Field n of the manual page, which begins to count at 1 with the number of the process.
-  const auto field = [&](size_t n) { return n - 3 < fields.size() ? fields[n - 3] : std::string("0"); };
-  return ProcStat{.state = field(3).front(),
-                  .num_threads = std::strtoll(field(20).c_str(), nullptr, 10),
-                  .flags = std::strtoull(field(9).c_str(), nullptr, 10),
-                  .start = std::strtoll(field(22).c_str(), nullptr, 10)};
 }
 
 /// A process that has been sent SIGKILL may wait for a disk, or for a processor, before it ends.
@@ -74,7 +48,7 @@ auto ThisProcess() -> ProcessIdentity {
   const ssize_t length = readlink("/proc/self/ns/pid", text.data(), text.size());
   process.pid_namespace.assign(text.data(), length > 0 ? static_cast<size_t>(length) : 0);
   process.pid = getpid();
-  const auto stat = StatOf(process.pid);
+  const auto stat = ReadProcessStat(process.pid);
   process.start = stat ? stat->start : 0;
   return process;
 }
@@ -88,7 +62,7 @@ auto StateOf(const ProcessIdentity& process) -> ProcessState {
   }
   // PF_EXITING of the kernel's linux/sched.h.
   constexpr uint64_t Exiting = 0x4;
-  const auto stat = StatOf(process.pid);
+  const auto stat = ReadProcessStat(process.pid);
   if (!stat) {
     // A process of another user may be hidden; the number is free only if kill says so.
     return kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH ? ProcessState::Gone : ProcessState::Unknown;

@@ -7,38 +7,26 @@
 
 namespace shardc {
 
-HostCommunicator::HostCommunicator(HostGroup& group, int64_t rank, std::vector<std::array<std::byte*, NumArenas>> peers,
-                                   WaitOptions options)
-    : group_(&group), rank_(rank), peers_(std::move(peers)), options_(std::move(options)) {
-  for (uint8_t bits = 0; bits < groups_.size(); ++bits) {
-    groups_[bits] = group.GroupOf(AxisSet{bits}, rank);
-  }
-  sources_.reserve(static_cast<size_t>(group.mesh().num_ranks()));
-  group.Join(rank);
+HostCommunicator::HostCommunicator(HostMember& member, PeerTable peers) : member_(&member), peers_(std::move(peers)) {
+  sources_.reserve(peers_.size());
 }
 
 auto HostCommunicator::PeerSpan(int64_t peer, const CommSpan& span) const -> std::byte* {
-  const auto at = [&](int64_t rank) {
-    return peers_[static_cast<size_t>(rank)][static_cast<size_t>(span.arena)] + span.offset;
+  const int64_t first = member_->block().ranks().begin;
+  const auto base_of = [&](int64_t rank) {
+    return peers_[static_cast<size_t>(rank - first)][static_cast<size_t>(span.arena)];
   };
-  CHECK(peers_[static_cast<size_t>(peer)][static_cast<size_t>(span.arena)] != nullptr && at(rank_) == span.data,
+  CHECK(base_of(peer) != nullptr && base_of(rank()) + span.offset == span.data,
         "a span at offset {} of arena {} that rank {} does not share", span.offset, ToText(span.arena), peer);
-  return at(peer);
+  return base_of(peer) + span.offset;
 }
 
-// The peers may still read the slot of the last small collective over these axes, but not the one before: they came to
-// the last one's barrier after reading it.
-auto HostCommunicator::NextTurn(const Group& group) -> int {
-  int& turn = turns_[group.axes_index];
-  turn = 1 - turn;
-  return turn;
-}
-
-auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status {
-  const Group& group = GroupOf(axes);
+auto HostCommunicator::AllGather(Queue& /*queue*/, AxisSet axes, const CommSpan& shard, const CommSpan& full)
+    -> Status {
+  const Group& group = member_->GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
   CHECK(full.bytes == shard.bytes * size, "all_gather of {} x {} bytes into {}", size, shard.bytes, full.bytes);
-  RETURN_IF_ERROR(Meet(group));
+  RETURN_IF_ERROR(member_->Meet(group));
   // Beginning with the next rank, so that not all read one rank's memory at a time, and ending with the own slice: all
   // that is left to do where the others write theirs into the same memory.
   const bool is_one_for_all = full.arena == Arena::Gathered;
@@ -53,8 +41,8 @@ auto HostCommunicator::AllGather(AxisSet axes, const CommSpan& shard, const Comm
       std::memcpy(to, from, static_cast<size_t>(shard.bytes));
     }
   }
-  Count(CollectiveKind::AllGather, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
-  return Meet(group);
+  Count(CollectiveKind::AllGather, axes, full.bytes, wire);
+  return member_->Meet(group);
 }
 
 /// shard (+)= sum of the slices in their order. In pieces that stay in the first cache.
@@ -113,21 +101,21 @@ static auto SumSlicesOfBFloat16(const std::vector<const std::byte*>& slices, con
   }
 }
 
-auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
-                                     bool accumulate) -> Status {
+auto HostCommunicator::ReduceScatter(Queue& /*queue*/, AxisSet axes, const CommSpan& full, const CommSpan& shard,
+                                     ReduceTypes types, bool accumulate) -> Status {
   const auto& [terms, sum] = types;
-  const Group& group = GroupOf(axes);
+  const Group& group = member_->GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
   const int64_t slice_bytes = shard.bytes / SizeOf(sum) * SizeOf(terms);
   CHECK(full.bytes == slice_bytes * size, "reduce_scatter of {} bytes into {} x {}", full.bytes, size, slice_bytes);
   sources_.clear();
   int64_t wire = 0;
   for (const int64_t peer : group.ranks) {
-    const std::byte* base = peer == rank_ ? full.data : PeerSpan(peer, full);
+    const std::byte* base = peer == rank() ? full.data : PeerSpan(peer, full);
     sources_.push_back(base + group.index * slice_bytes);
-    wire += peer == rank_ ? 0 : slice_bytes;
+    wire += peer == rank() ? 0 : slice_bytes;
   }
-  RETURN_IF_ERROR(Meet(group));
+  RETURN_IF_ERROR(member_->Meet(group));
   if (terms == DType::F32 && sum == DType::F32) {
     SumSlices<float>(sources_, shard, accumulate);
   } else if (terms == DType::F64 && sum == DType::F64) {
@@ -139,47 +127,17 @@ auto HostCommunicator::ReduceScatter(AxisSet axes, const CommSpan& full, const C
   } else {
     CHECK(false, "reduce_scatter of {} into {}", ToText(terms), ToText(sum));
   }
-  Count(CollectiveKind::ReduceScatter, axes, {.calls = 1, .payload = full.bytes, .wire = wire});
-  return Meet(group);
+  Count(CollectiveKind::ReduceScatter, axes, full.bytes, wire);
+  return member_->Meet(group);
 }
 
-template <class T>
-static auto Combine(T a, T b, ReduceOp op) -> T {
-  switch (op) {
-    case ReduceOp::Sum: return a + b;
-    case ReduceOp::Min: return std::min(a, b);
-    case ReduceOp::Max: return std::max(a, b);
-  }
-  CHECK(false, "reduction {}", static_cast<int>(op));
-  return a;
-}
-
-/// data = the slots combined, in order.
-template <class T>
-static auto CombineSlots(const std::vector<const std::byte*>& slots, std::byte* data, int64_t count, ReduceOp op)
-    -> void {
-  T* out = reinterpret_cast<T*>(data);
-  for (int64_t i = 0; i < count; ++i) {
-    T value = reinterpret_cast<const T*>(slots[0])[i];
-    for (size_t k = 1; k < slots.size(); ++k) {
-      value = Combine(value, reinterpret_cast<const T*>(slots[k])[i], op);
-    }
-    out[i] = value;
-  }
-}
-
-auto HostCommunicator::AllReduce(AxisSet axes, const CommSpan& span, DType dtype) -> Status {
+auto HostCommunicator::AllReduce(Queue& /*queue*/, AxisSet axes, const CommSpan& span, DType dtype) -> Status {
   if (IsReadByPeers(span.arena)) {
     return AllReduceBySlices(axes, span, dtype);
   }
-  const Traffic before = small_traffic();
-  const int64_t piece = MaxSmallBytes / SizeOf(dtype) * SizeOf(dtype);
-  for (int64_t begin = 0; begin < span.bytes; begin += piece) {
-    const int64_t bytes = std::min(piece, span.bytes - begin);
-    RETURN_IF_ERROR(AllReduce(axes, span.data + begin, bytes / SizeOf(dtype), dtype, ReduceOp::Sum));
-  }
-  CountAs(CollectiveKind::AllReduce, axes, span.bytes, before);
-  return Success{};
+  const Group& group = member_->GroupOf(axes);
+  Count(CollectiveKind::AllReduce, axes, span.bytes, span.bytes * (std::ssize(group.ranks) - 1));
+  return member_->Sum(group, span.data, span.bytes / SizeOf(dtype), dtype);
 }
 
 /// Cuts a vector into as many slices as there are ranks, at cache lines where it is long enough.
@@ -189,7 +147,7 @@ static auto SliceBegin(int64_t bytes, int64_t index, int64_t num_slices) -> int6
 }
 
 auto HostCommunicator::AllReduceBySlices(AxisSet axes, const CommSpan& span, DType dtype) -> Status {
-  const Group& group = GroupOf(axes);
+  const Group& group = member_->GroupOf(axes);
   const auto size = static_cast<int64_t>(group.ranks.size());
   const auto slice_of = [&](int64_t index) {
     const int64_t begin = SliceBegin(span.bytes, index, size);
@@ -202,10 +160,10 @@ auto HostCommunicator::AllReduceBySlices(AxisSet axes, const CommSpan& span, DTy
   sources_.clear();
   int64_t wire = 0;
   for (const int64_t peer : group.ranks) {
-    sources_.push_back(peer == rank_ ? own.data : PeerSpan(peer, own));
-    wire += peer == rank_ ? 0 : own.bytes;
+    sources_.push_back(peer == rank() ? own.data : PeerSpan(peer, own));
+    wire += peer == rank() ? 0 : own.bytes;
   }
-  RETURN_IF_ERROR(Meet(group));
+  RETURN_IF_ERROR(member_->Meet(group));
   // Nobody reads this rank's terms of its own slice but itself: the sum may take their place.
   switch (dtype) {
     case DType::F32: SumSlices<float>(sources_, own, false); break;
@@ -214,81 +172,22 @@ auto HostCommunicator::AllReduceBySlices(AxisSet axes, const CommSpan& span, DTy
     case DType::BF16:
     case DType::I32: CHECK(false, "all_reduce of {}", ToText(dtype));
   }
-  RETURN_IF_ERROR(Meet(group));
+  RETURN_IF_ERROR(member_->Meet(group));
   for (int64_t k = 1; k < size; ++k) {
     const int64_t index = (group.index + k) % size;
     const CommSpan slice = slice_of(index);
     std::memcpy(slice.data, PeerSpan(group.ranks[static_cast<size_t>(index)], slice), static_cast<size_t>(slice.bytes));
     wire += slice.bytes;
   }
-  Count(CollectiveKind::AllReduce, axes, {.calls = 1, .payload = span.bytes, .wire = wire});
-  return Meet(group);
+  Count(CollectiveKind::AllReduce, axes, span.bytes, wire);
+  return member_->Meet(group);
 }
 
-auto HostCommunicator::AllReduce(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype, ReduceOp op)
+auto HostCommunicator::Exchange(Queue& /*queue*/, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all)
     -> Status {
-  const Group& group = GroupOf(axes);
-  const int64_t bytes = num_elements * SizeOf(dtype);
-  CHECK(bytes <= MaxSmallBytes, "all_reduce of {} bytes", bytes);
-  CountSmall(bytes, bytes * (std::ssize(group.ranks) - 1));
-  if (group.ranks.size() == 1) {
-    return Meet(group);
-  }
-  const int turn = NextTurn(group);
-  std::memcpy(group_->Slot(group, rank_, turn), data, static_cast<size_t>(bytes));
-  RETURN_IF_ERROR(Meet(group));
-  sources_.clear();
-  for (const int64_t peer : group.ranks) {
-    sources_.push_back(group_->Slot(group, peer, turn));
-  }
-  switch (dtype) {
-    case DType::F32: CombineSlots<float>(sources_, data, num_elements, op); return Success{};
-    case DType::F64: CombineSlots<double>(sources_, data, num_elements, op); return Success{};
-    case DType::I64: CombineSlots<int64_t>(sources_, data, num_elements, op); return Success{};
-    case DType::BF16:
-    case DType::I32: break;
-  }
-  CHECK(false, "all_reduce of {}", ToText(dtype));
-  return Success{};
+  const Group& group = member_->GroupOf(axes);
+  Count(CollectiveKind::Agree, axes, bytes, bytes * (std::ssize(group.ranks) - 1));
+  return member_->Gather(group, mine, bytes, all);
 }
-
-auto HostCommunicator::Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> Status {
-  const Group& group = GroupOf(axes);
-  CHECK(bytes <= MaxSmallBytes, "broadcast of {} bytes", bytes);
-  CountSmall(bytes, group.index == 0 ? bytes * (std::ssize(group.ranks) - 1) : 0);
-  if (group.ranks.size() == 1) {
-    return Meet(group);
-  }
-  std::byte* slot = group_->Slot(group, group.ranks[0], NextTurn(group));
-  if (group.index == 0) {
-    std::memcpy(slot, data, static_cast<size_t>(bytes));
-  }
-  RETURN_IF_ERROR(Meet(group));
-  if (group.index != 0) {
-    std::memcpy(data, slot, static_cast<size_t>(bytes));
-  }
-  return Success{};
-}
-
-auto HostCommunicator::GatherSmall(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
-  const Group& group = GroupOf(axes);
-  const auto size = static_cast<int64_t>(group.ranks.size());
-  CHECK(bytes * size <= MaxSmallBytes, "gather of {} x {} bytes", size, bytes);
-  CountSmall(bytes, bytes * (size - 1));
-  if (size == 1) {
-    std::memcpy(all, mine, static_cast<size_t>(bytes));
-    return Meet(group);
-  }
-  const int turn = NextTurn(group);
-  std::memcpy(group_->Slot(group, rank_, turn), mine, static_cast<size_t>(bytes));
-  RETURN_IF_ERROR(Meet(group));
-  for (int64_t i = 0; i < size; ++i) {
-    std::memcpy(all + i * bytes, group_->Slot(group, group.ranks[static_cast<size_t>(i)], turn),
-                static_cast<size_t>(bytes));
-  }
-  return Success{};
-}
-
-auto HostCommunicator::Barrier(AxisSet axes) -> Status { return Meet(GroupOf(axes)); }
 
 }  // namespace shardc

@@ -4,9 +4,9 @@
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/plan/init_rule.h"
-#include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/find_newest.h"
 #include "runtime/checkpoint/own_checkpoints.h"
+#include "runtime/control/agree.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/initial_state.h"
@@ -23,7 +23,7 @@ auto RankRunner::OpenCheckpoint(const std::string& path, ReadPurpose purpose) ->
                                         .data_fingerprint = tokens_->Fingerprint(),
                                         .source_fingerprints = tokens_->SourceFingerprints(),
                                         .purpose = purpose,
-                                        .communicator = context_.comm});
+                                        .control = context_.control});
   if (!reader) {
     return reader.error();
   }
@@ -39,7 +39,7 @@ auto RankRunner::StartFirst() -> Status {
   std::unique_ptr<CheckpointReader> reader;
   if (seed.is_set()) {
     auto opened = CheckpointReader::Open(
-        {.path = seed.path, .plan = &plan_, .purpose = ReadPurpose::Seed, .communicator = context_.comm});
+        {.path = seed.path, .plan = &plan_, .purpose = ReadPurpose::Seed, .control = context_.control});
     if (!opened) {
       return Fail(opened.error().code, "the run begins from another's parameters: {}", opened.error().message);
     }
@@ -84,11 +84,11 @@ auto RankRunner::OwnCheckpointDirectory() -> Status {
   LeaseOptions options;
   options.note = [this](const std::string& text) { Say(fmt::format("run {}: {}\n", plan_.run.run_id, text)); };
   options.while_waiting = [this]() -> Status {
-    return context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)
+    return context_.control->StopIsRequested()
                ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", checkpoint_dir_))
                : Status(Success{});
   };
-  auto owner = OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.comm, std::move(options));
+  auto owner = OwnCheckpoints(checkpoint_dir_, plan_.run.run_id, *context_.control, std::move(options));
   if (!owner) {
     return owner.error();
   }
@@ -98,7 +98,7 @@ auto RankRunner::OwnCheckpointDirectory() -> Status {
   lease_ = std::move(owner->lease);
   writer_->UseLease(lease_.get());
   // Better now than at the first save.
-  return FollowRankZero(*context_.comm, leads() ? writer_->CheckManifestSize() : Status(Success{}));
+  return FollowRankZero(*context_.control, leads() ? writer_->CheckManifestSize() : Status(Success{}));
 }
 
 auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status {
@@ -114,14 +114,14 @@ auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -
       Say(*note + "\n");
     }
   }
-  return FollowRankZero(*context_.comm, compared);
+  return FollowRankZero(*context_.control, compared);
 }
 
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
   RETURN_IF_ERROR(OwnCheckpointDirectory());
   // What another launch made this one wait for is no part of it.
   const Stopwatch watch;
-  auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.comm);
+  auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.control);
   if (!newest) {
     return newest.error();
   }
@@ -148,7 +148,7 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
   } else {
     RETURN_IF_ERROR(StartFirst());
   }
-  const auto drawn = SumDrawn(*context_.comm, plan_, drawn_);
+  const auto drawn = SumDrawn(*context_.control, plan_, drawn_);
   if (!drawn) {
     return drawn.error();
   }

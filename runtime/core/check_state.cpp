@@ -8,7 +8,7 @@
 
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/local_parameter.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/kernels/host/finite.h"
 
 namespace shardc {
@@ -82,11 +82,11 @@ auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<s
       RETURN_IF_ERROR(search.Look(sub_vector, sub_vector.compute_copy, StateRole::Parameter, first_copy));
     }
   }
-  Communicator& comm = binder.communicator();
-  std::vector<Candidate> all(static_cast<size_t>(plan.mesh.num_ranks()));
-  RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&search.found()),
-                                   sizeof(Candidate), reinterpret_cast<std::byte*>(all.data())));
-  const auto first = std::ranges::min_element(all, {}, &Candidate::order);
+  const auto all = binder.control().GatherValues(AxisSet::All(), search.found());
+  if (!all) {
+    return all.error();
+  }
+  const auto first = std::ranges::min_element(*all, {}, &Candidate::order);
   if (first->order == Candidate{}.order) {
     return std::optional<BadState>();
   }
@@ -95,7 +95,7 @@ auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<s
   return std::optional(BadState{.parameter = parameter,
                                 .role = role,
                                 .is_copy = is_copy,
-                                .rank = first - all.begin(),
+                                .rank = first - all->begin(),
                                 .element = first->element,
                                 .value = first->value});
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/checkpoint/digest.h"
-#include "runtime/checkpoint/agree.h"
+#include "runtime/control/agree.h"
 
 namespace shardc {
 
@@ -49,16 +49,6 @@ auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles
   return all_held;
 }
 
-/// Every rank's `mine`, one after another.
-template <class T>
-auto Gather(Communicator& communicator, AxisSet axes, const T* mine, size_t count) -> ErrorOr<std::vector<T>> {
-  std::vector<T> all(count * static_cast<size_t>(communicator.mesh().size(axes)));
-  RETURN_IF_ERROR(communicator.GatherSmall(axes, reinterpret_cast<const std::byte*>(mine),
-                                           static_cast<int64_t>(count * sizeof(T)),
-                                           reinterpret_cast<std::byte*>(all.data())));
-  return all;
-}
-
 auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pair<uint64_t, uint64_t> digest,
                 int64_t other, std::pair<uint64_t, uint64_t> digest_there) -> Error {
   return Fail(ExitCode::InternalFault,
@@ -69,7 +59,7 @@ auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pa
 
 /// Among the ranks of one group, which all find the same. A failing collective is an error of its own.
 auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<Status> {
-  Communicator& communicator = binder.communicator();
+  RankControl& control = binder.control();
   const auto read = SegmentsOver(axes, binder, roles);
   if (!read) {
     return read.error();
@@ -81,7 +71,7 @@ auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles)
     digest_of_all.Update(&held.digest, sizeof(held.digest));
   }
   const auto mine = digest_of_all.Halves();
-  const auto summaries = Gather(communicator, axes, &mine, 1);
+  const auto summaries = control.GatherValues(axes, mine);
   if (!summaries) {
     return summaries.error();
   }
@@ -90,7 +80,7 @@ auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles)
   }
   const std::vector<int64_t> ranks = binder.plan().mesh.Group(axes, binder.rank());
   for (const HeldSegment& held : all_held) {
-    const auto digests = Gather(communicator, axes, &held.digest, 1);
+    const auto digests = control.GatherValues(axes, held.digest);
     if (!digests) {
       return digests.error();
     }
@@ -127,7 +117,7 @@ auto CompareReplicas(Binder& binder, std::span<const StateRole> roles) -> Status
       mine = *compared;
     }
   }
-  return AgreeOnStatus(binder.communicator(), mine);
+  return AgreeOnStatus(binder.control(), mine);
 }
 
 auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
@@ -150,7 +140,7 @@ auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
     return std::string();
   }
   const auto mine = digest.Halves();
-  const auto all = Gather(binder.communicator(), AxisSet::All(), &mine, 1);
+  const auto all = binder.control().GatherValues(AxisSet::All(), mine);
   if (!all) {
     return all.error();
   }

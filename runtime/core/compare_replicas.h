@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/kernels/kernel.h"
 
 namespace shardc {

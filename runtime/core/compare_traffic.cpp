@@ -35,22 +35,21 @@ static auto ForEachRow(const Function& function) -> void {
   }
 }
 
-auto CompareTraffic(Communicator& comm, const TrafficTable& planned) -> ErrorOr<std::string> {
-  const Traffic beside = comm.small_traffic();
+auto CompareTraffic(const Communicator& comm, RankControl& control, const TrafficTable& planned)
+    -> ErrorOr<std::string> {
+  const Traffic beside = control.traffic();
   TrafficTable counted = comm.traffic();
   TrafficTable expected = planned;
   std::vector<int64_t> wires;
   ForEachRow([&](CollectiveKind kind, AxisSet axes) { wires.push_back(counted.At(kind, axes).wire); });
-  RETURN_IF_ERROR(comm.AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(wires.data()), std::ssize(wires),
-                                 DType::I64, ReduceOp::Sum));
+  RETURN_IF_ERROR(
+      control.Sum(AxisSet::All(), reinterpret_cast<std::byte*>(wires.data()), std::ssize(wires), DType::I64));
   Traffic sum;
   std::string difference;
   size_t row = 0;
   ForEachRow([&](CollectiveKind kind, AxisSet axes) {
     Traffic& here = counted.At(kind, axes);
-    sum.calls += here.calls;
-    sum.payload += here.payload;
-    sum.wire += here.wire;
+    sum.Add(here);
     here.wire = wires[row++];
     if (const Traffic& there = expected.At(kind, axes); difference.empty() && here != there) {
       difference = fmt::format("{} over {}: the communicator counted {}; the plan has {}", ToText(kind), ToText(axes),
@@ -63,7 +62,7 @@ auto CompareTraffic(Communicator& comm, const TrafficTable& planned) -> ErrorOr<
   }
   return fmt::format(
       "sent by rank {} as planned: {} B in {} collectives of {} B; beside the plan {} B in {} small ones\n",
-      comm.rank(), sum.wire, sum.calls, sum.payload, beside.wire, beside.calls);
+      control.rank(), sum.wire, sum.calls, sum.payload, beside.wire, beside.calls);
 }
 
 }  // namespace shardc

@@ -8,6 +8,7 @@
 #include "compiler/base/error_or.h"
 #include "compiler/plan/plan.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 
 namespace shardc {
 
@@ -19,6 +20,7 @@ auto PlannedTraffic(const Plan& plan, const SectionRuns& runs) -> TrafficTable;
 
 /// Collective. A line that says what was sent; on ranks other than 0 too.
 /// Errors: InternalFault with the op and axes of the first difference, and both figures.
-auto CompareTraffic(Communicator& comm, const TrafficTable& planned) -> ErrorOr<std::string>;
+auto CompareTraffic(const Communicator& comm, RankControl& control, const TrafficTable& planned)
+    -> ErrorOr<std::string>;
 
 }  // namespace shardc

@@ -10,6 +10,7 @@
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/loops.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/program.h"
 #include "runtime/kernels/host/finite.h"
@@ -252,13 +253,14 @@ auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t 
   binder.communicator().ForgetTrafficSince(before);
   binder.ForgetRun(SectionKind::Step);
 
-  std::vector<BadResults> all(static_cast<size_t>(plan.mesh.num_ranks()));
-  RETURN_IF_ERROR(binder.communicator().GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&watch.bad()),
-                                                    sizeof(BadResults), reinterpret_cast<std::byte*>(all.data())));
+  const auto all = binder.control().GatherValues(AxisSet::All(), watch.bad());
+  if (!all) {
+    return all.error();
+  }
   for (const size_t part : {0, 1}) {
-    const auto first = std::ranges::min_element(all, {}, [&](const BadResults& bad) { return bad[part].order; });
+    const auto first = std::ranges::min_element(*all, {}, [&](const BadResults& bad) { return bad[part].order; });
     if ((*first)[part].op >= 0) {
-      return NonFiniteCause{.text = TextOf(plan, (*first)[part], part == 0, first - all.begin()), .is_state = false};
+      return NonFiniteCause{.text = TextOf(plan, (*first)[part], part == 0, first - all->begin()), .is_state = false};
     }
   }
   return NonFiniteCause{.text =

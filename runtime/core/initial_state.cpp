@@ -17,28 +17,26 @@ auto IsCopy(const Plan& plan, const SubVector& sub_vector, int64_t rank) -> bool
   return plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), rank) > 0;
 }
 
-/// In pieces that a small collective takes.
-auto SumOverRanks(Communicator& communicator, std::vector<double>& numbers) -> Status {
-  constexpr size_t Most = Communicator::MaxSmallBytes / sizeof(double);
+/// In pieces that the control takes.
+auto SumOverRanks(RankControl& control, std::vector<double>& numbers) -> Status {
+  constexpr size_t Most = RankControl::MaxBytes / sizeof(double);
   for (size_t begin = 0; begin < numbers.size(); begin += Most) {
-    RETURN_IF_ERROR(communicator.AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(numbers.data() + begin),
-                                           static_cast<int64_t>(std::min(Most, numbers.size() - begin)), DType::F64,
-                                           ReduceOp::Sum));
+    RETURN_IF_ERROR(control.Sum(AxisSet::All(), reinterpret_cast<std::byte*>(numbers.data() + begin),
+                                static_cast<int64_t>(std::min(Most, numbers.size() - begin)), DType::F64));
   }
   return Success{};
 }
 
 }  // namespace
 
-auto SumDrawn(Communicator& communicator, const Plan& plan, const IdVector<ParameterId, Drawn>& mine)
-    -> ErrorOr<DrawnByAll> {
+auto SumDrawn(RankControl& control, const Plan& plan, const IdVector<ParameterId, Drawn>& mine) -> ErrorOr<DrawnByAll> {
   // Counts stay far below 2^53.
   std::vector<double> numbers(static_cast<size_t>(plan.parameters.size()) * 3 + 1, 0.0);
   for (const Drawn& drawn : mine) {
     numbers.back() += static_cast<double>(drawn.count);
   }
   for (const SubVector& sub_vector : plan.sub_vectors) {
-    if (IsCopy(plan, sub_vector, communicator.rank())) {
+    if (IsCopy(plan, sub_vector, control.rank())) {
       continue;
     }
     for (const Segment& segment : sub_vector.segments) {
@@ -49,7 +47,7 @@ auto SumDrawn(Communicator& communicator, const Plan& plan, const IdVector<Param
       of_parameter[2] = drawn.squares;
     }
   }
-  RETURN_IF_ERROR(SumOverRanks(communicator, numbers));
+  RETURN_IF_ERROR(SumOverRanks(control, numbers));
   DrawnByAll all;
   for (size_t i = 0; i + 1 < numbers.size(); i += 3) {
     all.parameters.Add({.count = static_cast<int64_t>(numbers[i]), .sum = numbers[i + 1], .squares = numbers[i + 2]});

@@ -3,7 +3,7 @@
 
 #include "compiler/plan/init_record.h"
 #include "compiler/plan/plan.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/init/drawn.h"
 
 namespace shardc {
@@ -16,8 +16,7 @@ struct DrawnByAll {
 };
 
 /// Collective over all ranks. Sums in rank order: the same bits on all ranks, and again on the same mesh.
-auto SumDrawn(Communicator& communicator, const Plan& plan, const IdVector<ParameterId, Drawn>& mine)
-    -> ErrorOr<DrawnByAll>;
+auto SumDrawn(RankControl& control, const Plan& plan, const IdVector<ParameterId, Drawn>& mine) -> ErrorOr<DrawnByAll>;
 
 /// Mean and standard deviation of each parameter that was drawn, not loaded.
 /// Errors: InternalFault, naming the parameter, where its elements were not drawn once each, or where mean or deviation

@@ -4,7 +4,7 @@
 #include "compiler/plan/loops.h"
 #include "compiler/plan/op_place.h"
 #include "compiler/plan/text.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/core/exceptions.h"
 
 namespace shardc {
@@ -132,9 +132,10 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
     if (!when.always() && (binder_.scalars()[when.scalar] != 0) == when.negated) {
       return status;
     }
-    binder_.communicator().SetPosition(bound.op->stream, moment.step, section_, IndexOf(bound));
+    binder_.control().SetPosition(bound.op->stream,
+                                  {.step = moment.step, .section = section_, .op_index = IndexOf(bound)});
     status = CatchExceptions([&] { return execution_.guard == nullptr ? bound.call(moment) : Call(bound, moment); });
-    binder_.communicator().LeavePosition(bound.op->stream);
+    binder_.control().LeavePosition(bound.op->stream);
   }
   if (!status) {
     return Context(bound, moment.step, status.error());

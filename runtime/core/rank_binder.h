@@ -9,6 +9,7 @@ namespace shardc {
 /// Services may be null where no section that is bound uses them.
 struct RankServices {
   Communicator* communicator = nullptr;
+  RankControl* control = nullptr;
   /// The host's.
   ScalarTable* scalars = nullptr;
   TokenReader* tokens = nullptr;
@@ -32,6 +33,7 @@ class RankBinder : public Binder {
   auto rank() const -> int64_t override { return rank_; }
   auto ViewOf(ValueId value) -> View override;
   auto communicator() -> Communicator& override { return *Present(services_->communicator, "communicator"); }
+  auto control() -> RankControl& override { return *Present(services_->control, "control"); }
   auto device() -> RankDevice& override { return *device_; }
   /// What sections take over when they begin and give back when they end.
   auto host_scalars() -> ScalarTable& { return *Present(services_->scalars, "scalar table"); }

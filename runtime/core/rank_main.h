@@ -1,7 +1,6 @@
 // What a rank is given when it starts: the launcher makes it, the executor runs with it.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/lease.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/core/execution.h"
 #include "runtime/device/device.h"
 #include "runtime/record/attempt.h"
@@ -24,6 +24,7 @@ struct RankContext {
   int32_t launcher = 0;
   RankDevice* device = nullptr;
   Communicator* comm = nullptr;
+  RankControl* control = nullptr;
   /// This launch's own.
   std::string run_dir;
   /// The same, open; none where nothing is put on record.
@@ -39,11 +40,6 @@ struct RankContext {
   bool dry = false;
   /// Results as JSON.
   bool json = false;
-  /// A signal to any rank or to the launcher raises it for all. Looked at each step, handed to
-  /// ScalarTable::RequestStop; `control` makes the ranks agree.
-  const std::atomic<bool>* stop_requested = nullptr;
-  /// Where the launcher reads how far this launch came; null: nobody asks.
-  std::atomic<int64_t>* completed_steps = nullptr;
   /// A run that saves at its end alone warns once after so long.
   Seconds unsaved_warning{600};
   /// For tests. The guard is the executor's matter.

@@ -47,7 +47,7 @@ auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr
                             MeasurePeakResident().value, MeasureProportional(getpid()).all.value);
 }
 
-auto GatherMemory(Communicator& comm, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>> {
+auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>> {
   RankMemory mine{.pid = getpid()};
   for (const ArenaUse& use : device.MeasureUse()) {
     (use.arena == Arena::Gathered ? mine.gathered : mine.arenas) += use.touched.value;
@@ -56,10 +56,7 @@ auto GatherMemory(Communicator& comm, const RankDevice& device) -> ErrorOr<std::
   mine.proportional = proportional.all.value;
   mine.files = proportional.files.value;
   // Whoever comes out of this has been measured beside all others.
-  std::vector<RankMemory> all(static_cast<size_t>(comm.mesh().num_ranks()));
-  RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&mine), sizeof(mine),
-                                   reinterpret_cast<std::byte*>(all.data())));
-  return all;
+  return control.GatherValues(AxisSet::All(), mine);
 }
 
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/device/device.h"
 #include "runtime/device/guard.h"
@@ -28,7 +28,7 @@ struct RankMemory {
 };
 
 /// Of all ranks, in rank order, at a time when all of them live. Collective.
-auto GatherMemory(Communicator& comm, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>>;
+auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>>;
 
 /// The memory of the job: of its processes, their launcher among them, what lies in arenas and outside of them, and
 /// what was planned outside. Empty where the kernel does not tell. `launcher`: its process, 0 where ranks are threads.

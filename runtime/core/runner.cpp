@@ -9,8 +9,7 @@
 #include "compiler/ops/outside_arenas.h"
 #include "compiler/ops/usable_threads.h"
 #include "compiler/plan/text.h"
-#include "runtime/comm/communicator.h"
-#include "runtime/core/agree_on_plan.h"
+#include "runtime/control/agree_on_plan.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/compare_traffic.h"
@@ -35,6 +34,7 @@ RankRunner::RankRunner(RankContext& context)
       divergence_(binder_, execution_),
       records_(&context, checkpoint_dir_) {
   services_.communicator = context.comm;
+  services_.control = context.control;
   services_.scalars = &scalars_;
   for (int32_t i = 0; i < plan_.parameters.size(); ++i) {
     drawn_.Add({});
@@ -49,7 +49,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   const Plan& plan = *context.plan;
   SetComputeThreads(UsableThreadsOf(plan, NumComputeThreads(plan)).all);
 
-  RETURN_IF_ERROR(AgreeOnPlan(*context.comm, plan));
+  RETURN_IF_ERROR(AgreeOnPlan(*context.control, plan));
   if (plan.run.guard) {
     auto guard = Guard::Create(plan, *context.device);
     if (!guard) {
@@ -66,7 +66,7 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   runner->services_.tokens = runner->tokens_.get();
   runner->writer_ = std::make_unique<CheckpointWriter>(
       CheckpointWriterOptions{.plan = &plan,
-                              .communicator = context.comm,
+                              .control = context.control,
                               .plan_hash = PlanHash(plan),
                               .checkpoint_dir = runner->checkpoint_dir_,
                               .data_fingerprint = runner->tokens_->Fingerprint(),
@@ -180,7 +180,7 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
     }
     scalars_[id] = value.value;
   }
-  if (context_.stop_requested != nullptr && context_.stop_requested->load(std::memory_order_relaxed)) {
+  if (context_.control->StopIsRequested()) {
     scalars_.RequestStop();
   }
   // The step counter moves within: both sections belong to the step that begins here.
@@ -216,8 +216,8 @@ auto RankRunner::TermsOf(ScalarRole role) const -> std::vector<LossTerm> {
 }
 
 auto RankRunner::NoteProgress() -> void {
-  if (leads() && context_.completed_steps != nullptr) {
-    context_.completed_steps->store(CompletedSteps());
+  if (leads()) {
+    context_.control->SetCompletedSteps(CompletedSteps());
   }
 }
 
@@ -314,11 +314,11 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
 }
 
 auto RankRunner::Report() -> Status {
-  const auto sent = CompareTraffic(*context_.comm, PlannedTraffic(plan_, runs_));
+  const auto sent = CompareTraffic(*context_.comm, *context_.control, PlannedTraffic(plan_, runs_));
   if (!sent) {
     return sent.error();
   }
-  const auto memory = GatherMemory(*context_.comm, *context_.device);
+  const auto memory = GatherMemory(*context_.control, *context_.device);
   if (!memory) {
     return memory.error();
   }
@@ -334,7 +334,7 @@ auto RankRunner::Report() -> Status {
     Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");
   }
   // The launcher's memory and that of each rank are one sum as long as all of them live.
-  return context_.comm->Barrier(AxisSet::All());
+  return context_.control->Barrier(AxisSet::All());
 }
 
 auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {

@@ -15,6 +15,7 @@
 namespace shardc {
 
 class Communicator;
+class RankControl;
 class TokenReader;
 class CheckpointWriter;
 class CheckpointReader;
@@ -52,6 +53,7 @@ class Binder {
   /// The view of a value. Requires: its buffer has an offset.
   virtual auto ViewOf(ValueId value) -> View = 0;
   virtual auto communicator() -> Communicator& = 0;
+  virtual auto control() -> RankControl& = 0;
   virtual auto device() -> RankDevice& = 0;
   /// Of the op that is bound now.
   auto queue() -> Queue& { return device().queue(stream_); }

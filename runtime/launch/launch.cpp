@@ -18,7 +18,7 @@
 
 #include "runtime/checkpoint/lease.h"
 #include "runtime/comm/host_communicator.h"
-#include "runtime/comm/host_group.h"
+#include "runtime/control/host_control.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/needed_memory.h"
 #include "runtime/launch/stop_signals.h"
@@ -41,7 +41,7 @@ struct Job {
   std::optional<Attempt> attempt;
   RunLog only_stderr;
   SharedArenas arenas;
-  std::unique_ptr<HostGroup> group;
+  std::unique_ptr<ControlBlock> control;
 
   auto log() const -> const RunLog& { return attempt ? attempt->log() : only_stderr; }
   /// A line for people.
@@ -84,30 +84,25 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   return Success{};
 }
 
-/// What the plan's communicator keeps for all ranks.
-static auto MakeGroup(const Plan& plan, HostGroup::Members members) -> ErrorOr<std::unique_ptr<HostGroup>> {
-  switch (plan.run.comm) {
-    case Comm::Shm: return HostGroup::Create(plan.mesh, members, &plan);
-  }
-  CHECK(false, "comm {}", static_cast<int>(plan.run.comm));
-}
-
 /// `signals`: of a launcher that watches for them.
-static auto Prepare(const Plan& plan, HostGroup::Members members, const LaunchOptions& options,
+static auto Prepare(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
                     const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job> {
   Job job;
   job.plan = &plan;
   job.options = &options;
   job.rank_main = &rank_main;
-  auto group = MakeGroup(plan, members);
-  if (!group) {
-    return group.error();
+  if (plan.mesh.hosts != 1) {
+    return Fail(ExitCode::Environment, "the plan is for {} hosts, and this launch has one", plan.mesh.hosts);
   }
-  job.group = *std::move(group);
+  auto control = ControlBlock::Create({.mesh = plan.mesh, .members = members, .plan = &plan});
+  if (!control) {
+    return control.error();
+  }
+  job.control = *std::move(control);
   // Judging a plan takes several times the memory that it has, which each rank would inherit.
   GiveBackFreedMemory();
   RETURN_IF_ERROR(CheckPlanFits(plan, OutsideArenasOf(plan, NumComputeThreads(plan))));
-  auto arenas = SharedArenas::Create(plan.arena_bytes, plan.mesh.num_ranks());
+  auto arenas = SharedArenas::Create(plan.arena_bytes, job.control->ranks());
   if (!arenas) {
     return arenas.error();
   }
@@ -123,7 +118,7 @@ static auto PutEndOnRecord(const Job& job, int exit_code, const std::string& err
   if (!job.attempt) {
     return;
   }
-  const int64_t completed = job.group->completed_steps().load();
+  const int64_t completed = job.control->completed_steps().load();
   const Status recorded =
       job.attempt->RecordEnd(exit_code, error, completed < 0 ? std::nullopt : std::optional(completed));
   if (!recorded) {
@@ -136,11 +131,18 @@ static auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> v
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
+static auto MakeCommunicator(const Job& job, HostMember& member) -> std::unique_ptr<Communicator> {
+  switch (job.plan->run.comm) {
+    case Comm::Shm: return std::make_unique<HostCommunicator>(member, job.arenas.Peers());
+  }
+  CHECK(false, "comm {}", static_cast<int>(job.plan->run.comm));
+}
+
 /// Runs one rank in the calling process or thread, and reports how it went. `launcher`: of a forked rank.
 static auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
   const LaunchOptions& options = *job.options;
-  HostGroup& group = *job.group;
-  group.Join(rank);
+  ControlBlock& block = *job.control;
+  block.Join(rank);
   const auto run = [&]() -> ErrorOr<ExitCode> {
     const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas, .rank = rank, .shuffles = options.shuffles});
     if (!device) {
@@ -149,12 +151,15 @@ static auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode
     const WaitOptions waits{.timeout = options.timeout, .warn = [&job, rank](const std::string& text) {
                               job.Say(fmt::format("warning: rank {} {}", rank, text));
                             }};
-    HostCommunicator comm(group, rank, job.arenas.Peers(), waits);
+    HostMember member(block, rank, waits);
+    HostControl control(member);
+    const std::unique_ptr<Communicator> comm = MakeCommunicator(job, member);
     RankContext context{.plan = job.plan,
                         .rank = rank,
                         .launcher = launcher,
                         .device = device->get(),
-                        .comm = &comm,
+                        .comm = comm.get(),
+                        .control = &control,
                         .run_dir = options.run_dir,
                         .directory = job.directory ? &*job.directory : nullptr,
                         .lease = job.lease.get(),
@@ -163,21 +168,19 @@ static auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode
                         .eval_checkpoint = options.eval_checkpoint,
                         .dry = options.dry,
                         .json = options.json,
-                        .stop_requested = &group.stop_flag(),
-                        .completed_steps = &group.completed_steps(),
                         .execution = {}};
     return (*job.rank_main)(context);
   };
   const ErrorOr<ExitCode> result = run();
   if (result) {
-    group.Finish(rank);
+    block.Finish(rank);
     return *result;
   }
   // Printed before the others can know, so that the first error stands first.
-  if (group.IsNews(result.error().message)) {
+  if (block.IsNews(result.error().message)) {
     job.Say(fmt::format("error: rank {}: {}", rank, result.error().message));
   }
-  group.MarkFailed(rank, result.error().code);
+  block.MarkFailed(rank, result.error().code);
   return result.error().code;
 }
 
@@ -187,7 +190,7 @@ static auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode
   if (getppid() != launcher) {
     _exit(static_cast<int>(ExitCode::Environment));
   }
-  CatchStopSignals(job.group->stop_flag());
+  CatchStopSignals(job.control->stop_flag());
   const ExitCode code = RunOneRank(job, rank, launcher);
   // Without the exit handlers: they belong to the launcher, and those of libraries may wait for threads.
   std::cout.flush();
@@ -208,6 +211,7 @@ class Launcher {
 
  private:
   struct Child {
+    int64_t rank = 0;
     pid_t pid = 0;
     bool running = false;
     ExitCode code = ExitCode::Ok;
@@ -215,7 +219,7 @@ class Launcher {
 
   auto HandleSignal(int signal) -> void;
   auto Reap() -> void;
-  auto HandleExit(int64_t rank, int status) -> void;
+  auto HandleExit(Child& child, int status) -> void;
   auto EndTheRest() -> void;
   auto SignalAll(int signal) -> void;
 
@@ -231,13 +235,14 @@ class Launcher {
 }  // namespace
 
 auto Launcher::Start() -> Status {
-  // What is buffered would be written once a rank.
+  // What is buffered would be written once per rank.
   std::cout.flush();
   std::fflush(nullptr);
   // What the record of the attempt took.
   GiveBackFreedMemory();
   const pid_t launcher = getpid();
-  for (int64_t rank = 0; rank < job_.plan->mesh.num_ranks(); ++rank) {
+  const Interval ranks = job_.control->ranks();
+  for (int64_t rank = ranks.begin; rank < ranks.end; ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
       RunChild(job_, rank, launcher);
@@ -251,7 +256,7 @@ auto Launcher::Start() -> Status {
       return Fail(ExitCode::Environment, "cannot start rank {} of {}: {}", rank, job_.plan->mesh.num_ranks(),
                   std::strerror(error));
     }
-    children_.push_back({.pid = pid, .running = true});
+    children_.push_back({.rank = rank, .pid = pid, .running = true});
   }
   return Success{};
 }
@@ -270,7 +275,7 @@ auto Launcher::Watch() -> ExitCode {
     Reap();
     EndTheRest();
   }
-  if (const auto failure = job_.group->FirstFailure()) {
+  if (const auto failure = job_.control->FirstFailure()) {
     return failure->code;
   }
   for (const Child& child : children_) {
@@ -293,16 +298,16 @@ auto Launcher::HandleSignal(int signal) -> void {
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   }
   if (signals_.AsksForStop(signal)) {
-    job_.group->stop_flag().store(true);
+    job_.control->stop_flag().store(true);
   }
 }
 
 auto Launcher::Reap() -> void {
-  for (size_t rank = 0; rank < children_.size(); ++rank) {
+  for (Child& child : children_) {
     int status = 0;
-    if (children_[rank].running && waitpid(children_[rank].pid, &status, WNOHANG) == children_[rank].pid) {
-      children_[rank].running = false;
-      HandleExit(static_cast<int64_t>(rank), status);
+    if (child.running && waitpid(child.pid, &status, WNOHANG) == child.pid) {
+      child.running = false;
+      HandleExit(child, status);
     }
   }
 }
@@ -313,12 +318,12 @@ static auto KilledText() -> std::string {
   return fmt::format("; the kernel sends SIGKILL when memory runs out{}", limit.empty() ? "" : ": " + limit);
 }
 
-auto Launcher::HandleExit(int64_t rank, int status) -> void {
-  HostGroup& group = *job_.group;
-  Child& child = children_[static_cast<size_t>(rank)];
+auto Launcher::HandleExit(Child& child, int status) -> void {
+  ControlBlock& block = *job_.control;
+  const int64_t rank = child.rank;
   if (WIFEXITED(status)) {
     child.code = static_cast<ExitCode>(WEXITSTATUS(status));
-    if (group.StateOf(rank) == RankState::Finished) {
+    if (block.StateOf(rank) == RankState::Finished) {
       return;
     }
   }
@@ -331,16 +336,16 @@ auto Launcher::HandleExit(int64_t rank, int status) -> void {
   } else {
     failure.code = child.code;
   }
-  const bool reported = WIFEXITED(status) && group.StateOf(rank) == RankState::Failed;
+  const bool reported = WIFEXITED(status) && block.StateOf(rank) == RankState::Failed;
   if (!reported && sent_ == 0) {
-    job_.Say(fmt::format("error: {}{}", group.FailureText(failure), failure.signal == SIGKILL ? KilledText() : ""));
+    job_.Say(fmt::format("error: {}{}", block.FailureText(failure), failure.signal == SIGKILL ? KilledText() : ""));
   }
-  group.MarkFailed(rank, failure.code, failure.signal);
+  block.MarkFailed(rank, failure.code, failure.signal);
 }
 
 auto Launcher::EndTheRest() -> void {
   if (!failed_at_) {
-    if (!job_.group->FirstFailure()) {
+    if (!job_.control->FirstFailure()) {
       return;
     }
     failed_at_ = Clock::now();
@@ -348,10 +353,10 @@ auto Launcher::EndTheRest() -> void {
   const double since = std::chrono::duration<double>(Clock::now() - *failed_at_).count();
   const double grace = job_.options->grace.value;
   if (since >= grace && sent_ == 0) {
-    for (size_t rank = 0; rank < children_.size(); ++rank) {
-      if (children_[rank].running) {
-        job_.Say(fmt::format("warning: rank {} has not ended {:g} s after the failure and is ended, {}", rank, grace,
-                             job_.group->PositionText(static_cast<int64_t>(rank))));
+    for (const Child& child : children_) {
+      if (child.running) {
+        job_.Say(fmt::format("warning: rank {} has not ended {:g} s after the failure and is ended, {}", child.rank,
+                             grace, job_.control->WhereIs(child.rank)));
       }
     }
     sent_ = SIGTERM;
@@ -374,7 +379,7 @@ auto Launcher::SignalAll(int signal) -> void {
 auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
   // Before the run directory is taken: from here on a signal leaves no launch without an end on record.
   const SignalScope signals;
-  auto job = Prepare(plan, HostGroup::Members::Processes, options, rank_main, &signals);
+  auto job = Prepare(plan, ControlBlock::Members::Processes, options, rank_main, &signals);
   if (!job) {
     return job.error();
   }
@@ -386,15 +391,16 @@ auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain&
 }
 
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
-  auto prepared = Prepare(plan, HostGroup::Members::Threads, options, rank_main, nullptr);
+  auto prepared = Prepare(plan, ControlBlock::Members::Threads, options, rank_main, nullptr);
   if (!prepared) {
     return prepared.error();
   }
   const Job& job = *prepared;
-  std::vector<ExitCode> codes(static_cast<size_t>(plan.mesh.num_ranks()), ExitCode::Ok);
+  const Interval ranks = job.control->ranks();
+  std::vector<ExitCode> codes(static_cast<size_t>(ranks.size()), ExitCode::Ok);
   std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < codes.size(); ++rank) {
-    threads.emplace_back([&, rank] { codes[rank] = RunOneRank(job, static_cast<int64_t>(rank), 0); });
+  for (size_t i = 0; i < codes.size(); ++i) {
+    threads.emplace_back([&, i] { codes[i] = RunOneRank(job, ranks.begin + static_cast<int64_t>(i), 0); });
   }
   for (std::thread& thread : threads) {
     thread.join();
@@ -403,7 +409,7 @@ auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMai
   for (const ExitCode code : codes) {
     first = first == ExitCode::Ok ? code : first;
   }
-  const auto failure = job.group->FirstFailure();
+  const auto failure = job.control->FirstFailure();
   const ErrorOr<ExitCode> result = failure ? failure->code : first;
   PutEndOnRecord(job, result);
   return result;

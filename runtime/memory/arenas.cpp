@@ -81,22 +81,23 @@ auto Mapping::Touched() const -> Bytes {
   return Bytes{count * PageSize()};
 }
 
-/// The rank whose mapping of a shared arena a rank uses as its own.
-static auto OwnerOf(Arena arena, size_t rank) -> size_t { return arena == Arena::Gathered ? 0 : rank; }
+/// Whose mapping of a shared arena a rank uses as its own. Both are counted from the host's first rank.
+static auto OwnerOf(Arena arena, size_t local_rank) -> size_t { return arena == Arena::Gathered ? 0 : local_rank; }
 
-auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas> {
+auto SharedArenas::Create(const ArenaSizes& sizes, Interval ranks) -> ErrorOr<SharedArenas> {
   SharedArenas arenas;
   arenas.sizes_ = sizes;
-  arenas.mappings_.resize(static_cast<size_t>(num_ranks));
-  for (size_t rank = 0; rank < arenas.mappings_.size(); ++rank) {
+  arenas.ranks_ = ranks;
+  arenas.mappings_.resize(static_cast<size_t>(ranks.size()));
+  for (size_t local_rank = 0; local_rank < arenas.mappings_.size(); ++local_rank) {
     for (size_t i = 0; i < NumArenas; ++i) {
       const auto arena = static_cast<Arena>(i);
-      if (IsShared(arena) && OwnerOf(arena, rank) == rank) {
+      if (IsShared(arena) && OwnerOf(arena, local_rank) == local_rank) {
         auto mapping = Mapping::Create(sizes[i], Mapping::Kind::Shared);
         if (!mapping) {
           return mapping.error();
         }
-        arenas.mappings_[rank][i] = *std::move(mapping);
+        arenas.mappings_[local_rank][i] = *std::move(mapping);
       }
     }
   }
@@ -104,21 +105,23 @@ auto SharedArenas::Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr
 }
 
 auto SharedArenas::mapping(int64_t rank, Arena arena) const -> const Mapping& {
-  return mappings_[OwnerOf(arena, static_cast<size_t>(rank))][static_cast<size_t>(arena)];
+  CHECK(rank >= ranks_.begin && rank < ranks_.end, "rank {} of {} to {}", rank, ranks_.begin, ranks_.end);
+  return mappings_[OwnerOf(arena, static_cast<size_t>(rank - ranks_.begin))][static_cast<size_t>(arena)];
 }
 
 auto SharedArenas::Peers() const -> PeerTable {
   PeerTable peers(mappings_.size());
-  for (size_t rank = 0; rank < peers.size(); ++rank) {
+  for (int64_t rank = ranks_.begin; rank < ranks_.end; ++rank) {
     for (size_t i = 0; i < NumArenas; ++i) {
-      peers[rank][i] = mapping(static_cast<int64_t>(rank), static_cast<Arena>(i)).base();
+      peers[static_cast<size_t>(rank - ranks_.begin)][i] = mapping(rank, static_cast<Arena>(i)).base();
     }
   }
   return peers;
 }
 
 auto ArenaSet::Create(const SharedArenas& shared, int64_t rank) -> ErrorOr<ArenaSet> {
-  CHECK(rank >= 0 && rank < shared.num_ranks(), "rank {} of {}", rank, shared.num_ranks());
+  CHECK(rank >= shared.ranks().begin && rank < shared.ranks().end, "rank {} of {} to {}", rank, shared.ranks().begin,
+        shared.ranks().end);
   ArenaSet set;
   set.rank_ = rank;
   set.shared_ = &shared;

@@ -13,6 +13,7 @@
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
+#include "compiler/mesh/mesh.h"
 #include "compiler/plan/types.h"
 
 namespace shardc {
@@ -61,15 +62,18 @@ class Mapping {
 /// are forked or their threads started.
 class SharedArenas {
  public:
-  static auto Create(const ArenaSizes& sizes, int64_t num_ranks) -> ErrorOr<SharedArenas>;
+  /// `ranks`: those of this host.
+  static auto Create(const ArenaSizes& sizes, Interval ranks) -> ErrorOr<SharedArenas>;
   auto mapping(int64_t rank, Arena arena) const -> const Mapping&;
   auto sizes() const -> const ArenaSizes& { return sizes_; }
-  auto num_ranks() const -> int64_t { return static_cast<int64_t>(mappings_.size()); }
-  /// Where the ranks of this host find the shared arenas of each other.
+  auto ranks() const -> Interval { return ranks_; }
+  /// Where the ranks of this host find the shared arenas of each other, first rank first.
   auto Peers() const -> PeerTable;
 
  private:
   ArenaSizes sizes_{};
+  Interval ranks_;
+  /// First rank first.
   std::vector<std::array<Mapping, NumArenas>> mappings_;
 };
 

@@ -161,6 +161,45 @@ TEST(AxisSet, TextReadsBack) {
   }
 }
 
+TEST(Hosts, HaveAsManyNeighbouringRanksEach) {
+  const Mesh mesh{.sizes = {2, 4, 3}, .hosts = 6};
+  EXPECT_EQ(mesh.ranks_per_host(), 4);
+  EXPECT_EQ(mesh.RanksOfHost(0), (Interval{0, 4}));
+  EXPECT_EQ(mesh.RanksOfHost(5), (Interval{20, 24}));
+  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const Interval ranks = mesh.RanksOfHost(mesh.HostOf(rank));
+    EXPECT_TRUE(ranks.begin <= rank && rank < ranks.end) << rank;
+  }
+  EXPECT_EQ((Mesh{.sizes = {1, 8, 1}}.RanksOfHost(0)), (Interval{0, 8}));
+}
+
+struct WithinHostsCase {
+  Mesh mesh;
+  AxisSet axes;
+  bool is_within;
+};
+
+TEST(Hosts, GroupsLieWithinThemOrNot) {
+  constexpr AxisSet Dp = AxisSet::Of(Axis::Dp);
+  constexpr AxisSet Tp = AxisSet::Of(Axis::Tp);
+  constexpr AxisSet DpInner = AxisSet::Of(Axis::DpInner);
+  const WithinHostsCase cases[] = {
+      {{.sizes = {1, 4, 2}, .hosts = 2}, Tp, true},
+      {{.sizes = {1, 4, 2}, .hosts = 2}, Dp, false},
+      {{.sizes = {1, 4, 2}, .hosts = 1}, AxisSet::All(), true},
+      {{.sizes = {1, 4, 2}, .parts = {2}, .hosts = 2}, DpInner | Tp, true},
+      {{.sizes = {1, 4, 2}, .parts = {2}, .hosts = 4}, DpInner, false},
+      {{.sizes = {2, 4, 1}, .hosts = 2}, Dp, true},
+      {{.sizes = {2, 1, 4}, .hosts = 2}, Dp | Tp, true},
+      // Four ranks on each host, and groups of three: the first group lies within its host, the second does not.
+      {{.sizes = {1, 4, 3}, .hosts = 3}, Tp, false},
+      {{.sizes = {1, 4, 3}, .hosts = 3}, AxisSet{}, true},
+  };
+  for (const WithinHostsCase& row : cases) {
+    EXPECT_EQ(row.mesh.IsWithinHosts(row.axes), row.is_within) << ToText(row.axes) << " of " << row.mesh.hosts;
+  }
+}
+
 TEST(OwnedSlice, SlicesAreEqualAndCoverTheVectorInOrder) {
   EXPECT_EQ(OwnedSlice(12, 4, 0), (Interval{0, 3}));
   EXPECT_EQ(OwnedSlice(12, 4, 3), (Interval{9, 12}));

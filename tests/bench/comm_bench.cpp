@@ -8,27 +8,40 @@
 #include <vector>
 
 #include "runtime/comm/host_communicator.h"
+#include "runtime/control/host_control.h"
 #include "runtime/memory/arenas.h"
+#include "tests/support/no_queue.h"
 
 namespace shardc {
 namespace {
 
+/// What one rank has.
+struct Rank {
+  Rank(ControlBlock& block, const SharedArenas& shared, int64_t rank)
+      : arenas(*ArenaSet::Create(shared, rank)), member(block, rank), control(member), comm(member, shared.Peers()) {}
+
+  ArenaSet arenas;
+  HostMember member;
+  HostControl control;
+  HostCommunicator comm;
+  NoQueue queue;
+};
+
 /// Ranks that answer collectives for as long as rank 0, the benchmark's own thread, asks for them.
 class Ranks {
  public:
-  using Body = std::function<Status(HostCommunicator&, const ArenaSet&)>;
+  using Body = std::function<Status(Rank&)>;
 
   Ranks(int64_t num_ranks, int64_t bytes, Body body) : body_(std::move(body)) {
     ArenaSizes sizes{};
     sizes[static_cast<size_t>(Arena::SharedTransient)] = bytes;
     sizes[static_cast<size_t>(Arena::Transient)] = bytes;
-    shared_ = std::make_unique<SharedArenas>(*SharedArenas::Create(sizes, num_ranks));
-    group_ = *HostGroup::Create(Mesh{{1, num_ranks, 1}}, HostGroup::Members::Threads);
+    shared_ = std::make_unique<SharedArenas>(*SharedArenas::Create(sizes, {0, num_ranks}));
+    block_ = *ControlBlock::Create({.mesh = Mesh{{1, num_ranks, 1}}, .members = ControlBlock::Members::Threads});
     for (int64_t rank = 0; rank < num_ranks; ++rank) {
-      arenas_.push_back(std::make_unique<ArenaSet>(*ArenaSet::Create(*shared_, rank)));
-      comms_.push_back(std::make_unique<HostCommunicator>(*group_, rank, shared_->Peers()));
+      ranks_.push_back(std::make_unique<Rank>(*block_, *shared_, rank));
     }
-    for (size_t rank = 1; rank < comms_.size(); ++rank) {
+    for (size_t rank = 1; rank < ranks_.size(); ++rank) {
       threads_.emplace_back([this, rank] {
         while (Ask(rank)) {
           Run(rank);
@@ -54,20 +67,19 @@ class Ranks {
  private:
   /// Meets the others; false when it is over.
   auto Ask(size_t rank) -> bool {
-    CHECK(comms_[rank]->Barrier(AxisSet::All()).ok(), "barrier");
+    CHECK(ranks_[rank]->control.Barrier(AxisSet::All()).ok(), "barrier");
     return over_ == 0;
   }
   auto Run(size_t rank) -> void {
     for (int64_t i = 0; i < rounds_; ++i) {
-      CHECK(body_(*comms_[rank], *arenas_[rank]).ok(), "collective");
+      CHECK(body_(*ranks_[rank]).ok(), "collective");
     }
   }
 
   Body body_;
   std::unique_ptr<SharedArenas> shared_;
-  std::unique_ptr<HostGroup> group_;
-  std::vector<std::unique_ptr<ArenaSet>> arenas_;
-  std::vector<std::unique_ptr<HostCommunicator>> comms_;
+  std::unique_ptr<ControlBlock> block_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<std::thread> threads_;
   std::atomic<int> over_ = 0;
   std::atomic<int64_t> rounds_ = 0;
@@ -88,20 +100,19 @@ auto RunBatches(benchmark::State& state, Ranks& ranks, int64_t bytes_per_round) 
 }
 
 auto Barrier(benchmark::State& state) -> void {
-  Ranks ranks(state.range(0), 4096,
-              [](HostCommunicator& comm, const ArenaSet&) { return comm.Barrier(AxisSet::All()); });
+  Ranks ranks(state.range(0), 4096, [](Rank& rank) { return rank.control.Barrier(AxisSet::All()); });
   RunBatches(state, ranks, 0);
 }
 BENCHMARK(Barrier)->Name("comm/barrier")->Arg(2)->Arg(3)->Arg(4)->UseRealTime();
 
-auto AllReduceOne(benchmark::State& state) -> void {
-  Ranks ranks(state.range(0), 4096, [](HostCommunicator& comm, const ArenaSet&) {
+auto SumOne(benchmark::State& state) -> void {
+  Ranks ranks(state.range(0), 4096, [](Rank& rank) {
     double value = 1;
-    return comm.AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&value), 1, DType::F64, ReduceOp::Sum);
+    return rank.control.Sum(AxisSet::All(), reinterpret_cast<std::byte*>(&value), 1, DType::F64);
   });
   RunBatches(state, ranks, 0);
 }
-BENCHMARK(AllReduceOne)->Name("comm/all_reduce_f64")->Arg(2)->UseRealTime();
+BENCHMARK(SumOne)->Name("comm/sum_f64")->Arg(2)->UseRealTime();
 
 auto SpanOf(const ArenaSet& arenas, Arena arena, int64_t bytes) -> CommSpan {
   return {.data = arenas.Base(arena), .bytes = bytes, .arena = arena, .offset = 0};
@@ -109,9 +120,9 @@ auto SpanOf(const ArenaSet& arenas, Arena arena, int64_t bytes) -> CommSpan {
 
 auto AllGather(benchmark::State& state) -> void {
   const int64_t full = state.range(0);
-  Ranks ranks(2, full, [full](HostCommunicator& comm, const ArenaSet& arenas) {
-    return comm.AllGather(AxisSet::All(), SpanOf(arenas, Arena::SharedTransient, full / 2),
-                          SpanOf(arenas, Arena::Transient, full));
+  Ranks ranks(2, full, [full](Rank& rank) {
+    return rank.comm.AllGather(rank.queue, AxisSet::All(), SpanOf(rank.arenas, Arena::SharedTransient, full / 2),
+                               SpanOf(rank.arenas, Arena::Transient, full));
   });
   RunBatches(state, ranks, full);
 }
@@ -119,9 +130,9 @@ BENCHMARK(AllGather)->Name("comm/all_gather_2_ranks")->Arg(64 << 10)->Arg(1 << 2
 
 auto ReduceScatter(benchmark::State& state) -> void {
   const int64_t full = state.range(0);
-  Ranks ranks(2, full, [full](HostCommunicator& comm, const ArenaSet& arenas) {
-    return comm.ReduceScatter(AxisSet::All(), SpanOf(arenas, Arena::SharedTransient, full),
-                              SpanOf(arenas, Arena::Transient, full / 2), {DType::F32, DType::F32}, false);
+  Ranks ranks(2, full, [full](Rank& rank) {
+    return rank.comm.ReduceScatter(rank.queue, AxisSet::All(), SpanOf(rank.arenas, Arena::SharedTransient, full),
+                                   SpanOf(rank.arenas, Arena::Transient, full / 2), {DType::F32, DType::F32}, false);
   });
   RunBatches(state, ranks, full);
 }

@@ -39,10 +39,10 @@ class WithStepOne {
   auto Restart() const -> int64_t {
     int64_t step = -1;
     EXPECT_TRUE(RemoveAbandoned(dir(), plan_.run.run_id).empty());
-    OnRanks(plan_, [&](Communicator& communicator) {
-      const auto newest = ChooseNewest(dir(), plan_.run.run_id, communicator);
+    OnRanks(plan_, [&](RankControl& control) {
+      const auto newest = ChooseNewest(dir(), plan_.run.run_id, control);
       EXPECT_TRUE(newest.ok() && newest->has_value());
-      if (communicator.rank() == 0 && newest.ok() && newest->has_value()) {
+      if (control.rank() == 0 && newest.ok() && newest->has_value()) {
         step = (*newest)->step;
       }
     });

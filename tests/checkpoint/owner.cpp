@@ -34,15 +34,15 @@ auto ShortTimes() -> LeaseOptions {
 /// A save of all ranks under a lease; rank 0's calls go through `fs`.
 auto SaveOwned(const Plan& plan, int64_t step, const Lease* lease, Fs& fs = PosixFs()) -> Status {
   Status result = Success{};
-  OnRanks(plan, [&](Communicator& communicator) {
-    const bool leads = communicator.rank() == 0;
+  OnRanks(plan, [&](RankControl& control) {
+    const bool leads = control.rank() == 0;
     CheckpointWriter writer({.plan = &plan,
-                             .communicator = &communicator,
+                             .control = &control,
                              .plan_hash = SmallPlanHash,
                              .data_fingerprint = SmallFingerprint,
                              .fs = leads ? &fs : &PosixFs()});
     writer.UseLease(leads ? lease : nullptr);
-    const Status saved = SaveWith(writer, plan, communicator.rank(), step);
+    const Status saved = SaveWith(writer, plan, control.rank(), step);
     if (leads) {
       result = saved;
     }
@@ -66,9 +66,9 @@ TEST(Owner, NamesUnderWayAreItsOwn) {
   const Plan plan = SmallPlan(2, folder.path());
   const auto lease = Lease::Acquire(folder.path(), "small", ShortTimes());
   ASSERT_TRUE(lease.ok());
-  OnRanks(plan, [&](Communicator& communicator) {
-    CheckpointWriter writer({.plan = &plan, .communicator = &communicator, .plan_hash = SmallPlanHash});
-    writer.UseLease(communicator.rank() == 0 ? lease->get() : nullptr);
+  OnRanks(plan, [&](RankControl& control) {
+    CheckpointWriter writer({.plan = &plan, .control = &control, .plan_hash = SmallPlanHash});
+    writer.UseLease(control.rank() == 0 ? lease->get() : nullptr);
     ASSERT_TRUE(writer.Begin(3, {{"step", 3}}).ok());
     EXPECT_TRUE(std::filesystem::exists(folder / ("step-00000003.tmp-small~" + (*lease)->token().substr(0, 8))));
     EXPECT_FALSE(writer.Commit().ok());
@@ -168,17 +168,17 @@ TEST(Owner, AllRanksWaitAndHearTheSame) {
   std::filesystem::create_directory(folder / "step-00000006.tmp-small~01234567");
   std::filesystem::create_directory(folder / "step-00000006.tmp-other~01234567");
   std::unique_ptr<Lease> held;
-  OnRanks(plan, [&](Communicator& communicator) {
-    auto owner = OwnCheckpoints(folder.path(), "small", communicator, ShortTimes());
+  OnRanks(plan, [&](RankControl& control) {
+    auto owner = OwnCheckpoints(folder.path(), "small", control, ShortTimes());
     ASSERT_TRUE(owner.ok()) << owner.error().message;
-    EXPECT_EQ(owner->lease != nullptr, communicator.rank() == 0);
+    EXPECT_EQ(owner->lease != nullptr, control.rank() == 0);
     if (owner->lease) {
       held = std::move(owner->lease);
     }
   });
   EXPECT_EQ(StepsIn(folder.path()), (std::vector<std::string>{"lease.json", "step-00000006.tmp-other~01234567"}));
-  OnRanks(plan, [&](Communicator& communicator) {
-    const auto second = OwnCheckpoints(folder.path(), "another", communicator, ShortTimes());
+  OnRanks(plan, [&](RankControl& control) {
+    const auto second = OwnCheckpoints(folder.path(), "another", control, ShortTimes());
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().code, ExitCode::Environment);
     EXPECT_THAT(second.error().message,

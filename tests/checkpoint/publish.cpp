@@ -28,10 +28,10 @@ TEST(Checkpoint, WhatIsToldAsSavedIsWhatWasSaved) {
   EXPECT_EQ(StepsIn(folder.path()), (std::vector<std::string>{"step-00000004", "step-00000004.replaced-1"}));
   EXPECT_EQ(LoadSmall(plan, folder / "step-00000004", 4), "");
   EXPECT_EQ(ReadText(folder / "step-00000004.replaced-1/manifest.json"), before);
-  OnRanks(plan, [&](Communicator& communicator) {
-    CheckpointWriter writer({.plan = &plan, .communicator = &communicator, .plan_hash = SmallPlanHash});
-    ASSERT_TRUE(SaveWith(writer, plan, communicator.rank(), 4).ok());
-    if (communicator.rank() == 0) {
+  OnRanks(plan, [&](RankControl& control) {
+    CheckpointWriter writer({.plan = &plan, .control = &control, .plan_hash = SmallPlanHash});
+    ASSERT_TRUE(SaveWith(writer, plan, control.rank(), 4).ok());
+    if (control.rank() == 0) {
       EXPECT_EQ(writer.warnings(),
                 std::vector<std::string>{fmt::format("{} was there already; it was moved to step-00000004.replaced-2",
                                                      folder / "step-00000004")});
@@ -51,15 +51,15 @@ TEST(Checkpoint, AManifestThatCouldNotBeReadIsNotCommitted) {
   ASSERT_TRUE(SaveSmall(plan, 1).ok());
   const auto bytes = static_cast<int64_t>(ReadText(folder / "step-00000001/manifest.json").size());
   for (const int64_t limit : {bytes - 1, bytes + 1000}) {
-    OnRanks(plan, [&](Communicator& communicator) {
+    OnRanks(plan, [&](RankControl& control) {
       CheckpointWriter writer({.plan = &plan,
-                               .communicator = &communicator,
+                               .control = &control,
                                .plan_hash = SmallPlanHash,
                                .data_fingerprint = SmallFingerprint,
                                .max_manifest_bytes = limit});
       // Known before the first save, and before anything is written.
       EXPECT_EQ(writer.CheckManifestSize().ok(), limit > bytes);
-      const Status saved = SaveWith(writer, plan, communicator.rank(), 2);
+      const Status saved = SaveWith(writer, plan, control.rank(), 2);
       EXPECT_EQ(saved.ok(), limit > bytes);
       if (!saved.ok()) {
         EXPECT_NE(saved.error().message.find("checkpoint of step 2 not written: the manifest has "), std::string::npos)
@@ -124,11 +124,11 @@ TEST(Checkpoint, StrayEntriesAreInNobodysWay) {
       if (at_start) {
         warnings = RemoveAbandoned(folder.path(), "small");
       } else {
-        OnRanks(plan, [&](Communicator& communicator) {
-          CheckpointWriter writer({.plan = &plan, .communicator = &communicator, .plan_hash = SmallPlanHash});
-          const Status saved = SaveWith(writer, plan, communicator.rank(), 4);
+        OnRanks(plan, [&](RankControl& control) {
+          CheckpointWriter writer({.plan = &plan, .control = &control, .plan_hash = SmallPlanHash});
+          const Status saved = SaveWith(writer, plan, control.rank(), 4);
           EXPECT_TRUE(saved.ok()) << saved.error().message;
-          if (communicator.rank() == 0) {
+          if (control.rank() == 0) {
             warnings = writer.warnings();
           }
         });

@@ -232,13 +232,13 @@ TEST(Checkpoint, AllRanksChooseTheSame) {
   const TemporaryFolder folder;
   const Plan plan = SmallPlan(3, folder.path());
   ASSERT_TRUE(SaveSmall(plan, 5).ok());
-  OnRanks(plan, [&](Communicator& communicator) {
-    const auto newest = ChooseNewest(folder.path(), "small", communicator);
+  OnRanks(plan, [&](RankControl& control) {
+    const auto newest = ChooseNewest(folder.path(), "small", control);
     ASSERT_TRUE(newest.ok() && newest->has_value());
     EXPECT_EQ((*newest)->path, folder / "step-00000005");
-    const auto none = ChooseNewest(folder / "absent", "small", communicator);
+    const auto none = ChooseNewest(folder / "absent", "small", control);
     EXPECT_TRUE(none.ok() && !none->has_value());
-    EXPECT_FALSE(ChooseNewest(folder.path(), "other", communicator).ok());
+    EXPECT_FALSE(ChooseNewest(folder.path(), "other", control).ok());
   });
 }
 
@@ -257,8 +257,8 @@ TEST(Checkpoint, KeepsTheNewestOnly) {
 TEST(Checkpoint, ShardsOutOfOrderAreNotCommitted) {
   const TemporaryFolder folder;
   const Plan plan = SmallPlan(1, folder.path());
-  OnRanks(plan, [&](Communicator& communicator) {
-    CheckpointWriter writer({.plan = &plan, .communicator = &communicator});
+  OnRanks(plan, [&](RankControl& control) {
+    CheckpointWriter writer({.plan = &plan, .control = &control});
     ASSERT_TRUE(writer.Begin(1, {{"step", 1}}).ok());
     writer.AddShard(SubVectorId{1}, StateRole::Parameter,
                     ReadSliceOf(plan, SubVectorId{1}, StateRole::Parameter, 0, 1));
@@ -339,9 +339,9 @@ TEST(Checkpoint, SourcesOfAMixtureAreComparedOneByOne) {
   const TemporaryFolder folder;
   const Plan plan = MixedPlan(folder.path());
   const std::vector<std::string> fingerprints{"1 file, aa", "2 files, bb"};
-  OnRanks(plan, [&](Communicator& communicator) {
+  OnRanks(plan, [&](RankControl& control) {
     CheckpointWriter writer({.plan = &plan,
-                             .communicator = &communicator,
+                             .control = &control,
                              .plan_hash = SmallPlanHash,
                              .data_fingerprint = "all",
                              .source_fingerprints = fingerprints});

@@ -20,12 +20,12 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/stored_pieces.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "tests/support/owned_intervals.h"
 
 namespace shardc {
 
-/// The small collectives of n threads: each rank lays down its bytes, all wait, each takes what it needs, all wait.
+/// The agreements of n threads: each rank lays down its bytes, all wait, each takes what it needs, all wait.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int64_t num_ranks) : mine_(static_cast<size_t>(num_ranks)) {}
@@ -52,18 +52,12 @@ class ThreadGroup {
   std::vector<const std::byte*> mine_;
 };
 
-class ThreadCommunicator final : public Communicator {
+class ThreadControl final : public RankControl {
  public:
-  ThreadCommunicator(ThreadGroup& group, const Mesh& mesh, int64_t rank) : group_(group), mesh_(mesh), rank_(rank) {}
+  ThreadControl(ThreadGroup& group, const Mesh& mesh, int64_t rank) : group_(group), mesh_(mesh), rank_(rank) {}
 
   auto rank() const -> int64_t override { return rank_; }
   auto mesh() const -> const Mesh& override { return mesh_; }
-  auto AllGather(AxisSet, const CommSpan&, const CommSpan&) -> Status override { return Unused(); }
-  auto ReduceScatter(AxisSet, const CommSpan&, const CommSpan&, ReduceTypes, bool) -> Status override {
-    return Unused();
-  }
-  auto AllReduce(AxisSet, const CommSpan&, DType) -> Status override { return Unused(); }
-  auto AllReduce(AxisSet, std::byte*, int64_t, DType, ReduceOp) -> Status override { return Unused(); }
   auto Broadcast(AxisSet, std::byte* data, int64_t bytes) -> Status override {
     group_.mine(rank_) = data;
     group_.Meet();
@@ -73,8 +67,8 @@ class ThreadCommunicator final : public Communicator {
     group_.Meet();
     return Success{};
   }
-  auto GatherSmall(AxisSet, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override {
-    CHECK(bytes * group_.size() <= MaxSmallBytes);
+  auto Gather(AxisSet, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override {
+    CHECK(bytes * group_.size() <= MaxBytes);
     group_.mine(rank_) = mine;
     group_.Meet();
     for (int64_t other = 0; other < group_.size(); ++other) {
@@ -87,23 +81,28 @@ class ThreadCommunicator final : public Communicator {
     group_.Meet();
     return Success{};
   }
+  auto Sum(AxisSet, std::byte*, int64_t, DType) -> Status override {
+    return Fail(ExitCode::InternalFault, "not for checkpoints");
+  }
+  auto SetPosition(Stream, const Position&) -> void override {}
+  auto LeavePosition(Stream) -> void override {}
+  auto StopIsRequested() const -> bool override { return false; }
+  auto SetCompletedSteps(int64_t) -> void override {}
 
  private:
-  static auto Unused() -> Status { return Fail(ExitCode::InternalFault, "not for checkpoints"); }
-
   ThreadGroup& group_;
   const Mesh& mesh_;
   int64_t rank_;
 };
 
-/// Calls `body` once a rank, on a thread each.
-inline auto OnRanks(const Plan& plan, const std::function<void(Communicator&)>& body) -> void {
+/// Calls `body` once per rank, on a thread each.
+inline auto OnRanks(const Plan& plan, const std::function<void(RankControl&)>& body) -> void {
   ThreadGroup group(plan.mesh.num_ranks());
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
     threads.emplace_back([&, rank] {
-      ThreadCommunicator communicator(group, plan.mesh, rank);
-      body(communicator);
+      ThreadControl control(group, plan.mesh, rank);
+      body(control);
     });
   }
   for (std::thread& thread : threads) {
@@ -255,10 +254,10 @@ inline auto SaveWith(CheckpointWriter& writer, const Plan& plan, int64_t rank, i
 /// Saves on all ranks. One status per rank; `fs` gives each rank its file system.
 inline auto SaveSmall(const Plan& plan, int64_t step, const std::function<Fs&(int64_t)>& fs) -> std::vector<Status> {
   std::vector<Status> statuses(static_cast<size_t>(plan.mesh.num_ranks()), Status(Success{}));
-  OnRanks(plan, [&](Communicator& communicator) {
-    const int64_t rank = communicator.rank();
+  OnRanks(plan, [&](RankControl& control) {
+    const int64_t rank = control.rank();
     CheckpointWriter writer({.plan = &plan,
-                             .communicator = &communicator,
+                             .control = &control,
                              .plan_hash = SmallPlanHash,
                              .data_fingerprint = SmallFingerprint,
                              .fs = &fs(rank)});
@@ -278,13 +277,10 @@ inline auto SaveSmall(const Plan& plan, int64_t step) -> Status {
 inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
                       ReadPurpose purpose = ReadPurpose::Resume) -> std::string {
   std::vector<std::string> texts(static_cast<size_t>(plan.mesh.num_ranks()));
-  OnRanks(plan, [&](Communicator& communicator) {
-    std::string& text = texts[static_cast<size_t>(communicator.rank())];
-    auto reader = CheckpointReader::Open({.path = path,
-                                          .plan = &plan,
-                                          .data_fingerprint = SmallFingerprint,
-                                          .purpose = purpose,
-                                          .communicator = &communicator});
+  OnRanks(plan, [&](RankControl& control) {
+    std::string& text = texts[static_cast<size_t>(control.rank())];
+    auto reader = CheckpointReader::Open(
+        {.path = path, .plan = &plan, .data_fingerprint = SmallFingerprint, .purpose = purpose, .control = &control});
     if (!reader) {
       text = reader.error().message;
       return;
@@ -292,7 +288,7 @@ inline auto LoadSmall(const Plan& plan, const std::string& path, int64_t step,
     if ((*reader)->step() != step || *(*reader)->ReadScalar("updates") != std::floor(static_cast<double>(step) / 2)) {
       text = fmt::format("scalars of step {}", (*reader)->step());
     }
-    for (const StoredPiece& piece : StoredPieces(plan, communicator.rank())) {
+    for (const StoredPiece& piece : StoredPieces(plan, control.rank())) {
       if (purpose == ReadPurpose::Parameters && piece.role != StateRole::Parameter) {
         continue;
       }

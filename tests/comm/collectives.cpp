@@ -6,12 +6,42 @@
 #include <random>
 
 #include "compiler/base/bfloat16.h"
-#include "tests/comm/world.h"
+#include "runtime/comm/host_communicator.h"
+#include "tests/control/world.h"
+#include "tests/support/no_queue.h"
 
 namespace shardc {
 namespace {
 
 using Floats = std::vector<float>;
+
+constexpr Arena SharedArena = Arena::SharedTransient;
+
+/// What one rank of a World has.
+struct Rank {
+  Rank(const World& world, HostMember& member)
+      : world(world), member(member), control(member), comm(member, PeersIn(world)) {}
+  /// As SharedArenas::Peers.
+  static auto PeersIn(const World& world) -> PeerTable {
+    PeerTable peers(static_cast<size_t>(world.num_ranks()));
+    for (size_t i = 0; i < peers.size(); ++i) {
+      peers[i][static_cast<size_t>(SharedArena)] = world.buffer(world.ranks().begin + static_cast<int64_t>(i));
+    }
+    return peers;
+  }
+
+  auto number() const -> int64_t { return member.rank(); }
+  auto mesh() const -> const Mesh& { return control.mesh(); }
+  auto SpanOf(int64_t offset, int64_t bytes) const -> CommSpan {
+    return {.data = world.buffer(number()) + offset, .bytes = bytes, .arena = SharedArena, .offset = offset};
+  }
+
+  const World& world;
+  HostMember& member;
+  HostControl control;
+  HostCommunicator comm;
+  NoQueue queue;
+};
 
 /// What `rank` contributes in a round; known to all, so that each rank can work out what it must get.
 template <class T>
@@ -28,15 +58,14 @@ auto Contribution(int64_t rank, uint64_t round, int64_t count) -> std::vector<T>
   return values;
 }
 
+/// The sum of what the ranks contribute, in their order.
 template <class T>
-auto Combined(const std::vector<int64_t>& ranks, uint64_t round, int64_t count, ReduceOp op) -> std::vector<T> {
+auto SumOf(const std::vector<int64_t>& ranks, uint64_t round, int64_t count) -> std::vector<T> {
   std::vector<T> all = Contribution<T>(ranks[0], round, count);
   for (size_t k = 1; k < ranks.size(); ++k) {
     const std::vector<T> next = Contribution<T>(ranks[k], round, count);
     for (size_t i = 0; i < all.size(); ++i) {
-      all[i] = op == ReduceOp::Sum   ? all[i] + next[i]
-               : op == ReduceOp::Min ? std::min(all[i], next[i])
-                                     : std::max(all[i], next[i]);
+      all[i] += next[i];
     }
   }
   return all;
@@ -63,21 +92,20 @@ auto Difference(const char* what, AxisSet axes, const T* got, const std::vector<
     return status_.error().message;              \
   }
 
-auto TryAllGather(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
-                  bool in_place) -> std::string {
-  const int64_t rank = comm.rank();
-  const auto ranks = comm.mesh().Group(axes, rank);
+auto TryAllGather(Rank& own, AxisSet axes, uint64_t round, int64_t count, bool in_place) -> std::string {
+  const int64_t rank = own.number();
+  const auto ranks = own.mesh().Group(axes, rank);
   const int64_t bytes = count * 4;
   const int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
   const auto size = static_cast<int64_t>(ranks.size());
   // Peers read the shard at the offset that they have it at themselves (all_gather-c5). In place, which no plan may ask
   // for, the full vectors lie at different offsets, such that every shard is at 256 KiB.
   const int64_t shard_at = 256 << 10;
-  const CommSpan shard = world.SpanOf(rank, shard_at, bytes);
-  CommSpan full = world.SpanOf(rank, in_place ? shard_at - index * bytes : shard_at * 2, bytes * size);
+  const CommSpan shard = own.SpanOf(shard_at, bytes);
+  CommSpan full = own.SpanOf(in_place ? shard_at - index * bytes : shard_at * 2, bytes * size);
   const Floats mine = Contribution<float>(rank, round, count);
   std::memcpy(shard.data, mine.data(), static_cast<size_t>(bytes));
-  RETURN_IF_FAILED(comm.AllGather(axes, shard, full));
+  RETURN_IF_FAILED(own.comm.AllGather(own.queue, axes, shard, full));
   // The peers are through: what they read may change at once.
   if (!in_place) {
     std::memset(shard.data, 0xff, static_cast<size_t>(bytes));
@@ -91,23 +119,23 @@ auto TryAllGather(const World& world, HostCommunicator& comm, AxisSet axes, uint
 }
 
 template <class T>
-auto TryReduceScatter(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
-                      bool accumulate, bool in_place, DType dtype) -> std::string {
-  const int64_t rank = comm.rank();
-  const auto ranks = comm.mesh().Group(axes, rank);
+auto TryReduceScatter(Rank& own, AxisSet axes, uint64_t round, int64_t count, bool accumulate, bool in_place,
+                      DType dtype) -> std::string {
+  const int64_t rank = own.number();
+  const auto ranks = own.mesh().Group(axes, rank);
   const auto size = static_cast<int64_t>(ranks.size());
   const int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
   const auto bytes = count * static_cast<int64_t>(sizeof(T));
-  const CommSpan full = world.SpanOf(rank, 0, bytes * size);
-  const CommSpan shard = world.SpanOf(rank, in_place ? index * bytes : 512 << 10, bytes);
+  const CommSpan full = own.SpanOf(0, bytes * size);
+  const CommSpan shard = own.SpanOf(in_place ? index * bytes : 512 << 10, bytes);
   const auto mine = Contribution<T>(rank, round, count * size);
   std::memcpy(full.data, mine.data(), static_cast<size_t>(full.bytes));
   const auto before = Contribution<T>(rank, round + 77, count);
   if (!in_place) {
     std::memcpy(shard.data, before.data(), static_cast<size_t>(bytes));
   }
-  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, {dtype, dtype}, accumulate));
-  const auto sum = Combined<T>(ranks, round, count * size, ReduceOp::Sum);
+  RETURN_IF_FAILED(own.comm.ReduceScatter(own.queue, axes, full, shard, {dtype, dtype}, accumulate));
+  const auto sum = SumOf<T>(ranks, round, count * size);
   std::vector<T> want(sum.begin() + index * count, sum.begin() + (index + 1) * count);
   for (size_t i = 0; accumulate && i < want.size(); ++i) {
     want[i] = before[i] + want[i];
@@ -131,16 +159,16 @@ auto ContributionInBFloat16(int64_t rank, uint64_t round, int64_t count) -> Floa
 
 /// bf16 is summed in f32, what it adds to included, and rounded once, if the sum is bf16 too.
 template <class Sum>
-auto TryReduceScatterOfBFloat16(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
-                                bool accumulate, bool in_place) -> std::string {
-  const int64_t rank = comm.rank();
-  const auto ranks = comm.mesh().Group(axes, rank);
+auto TryReduceScatterOfBFloat16(Rank& own, AxisSet axes, uint64_t round, int64_t count, bool accumulate, bool in_place)
+    -> std::string {
+  const int64_t rank = own.number();
+  const auto ranks = own.mesh().Group(axes, rank);
   const auto size = static_cast<int64_t>(ranks.size());
   const int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
   const auto slice_bytes = count * static_cast<int64_t>(sizeof(BFloat16));
-  const CommSpan full = world.SpanOf(rank, 0, slice_bytes * size);
+  const CommSpan full = own.SpanOf(0, slice_bytes * size);
   const CommSpan shard =
-      world.SpanOf(rank, in_place ? index * slice_bytes : 512 << 10, count * static_cast<int64_t>(sizeof(Sum)));
+      own.SpanOf(in_place ? index * slice_bytes : 512 << 10, count * static_cast<int64_t>(sizeof(Sum)));
   const auto before = ContributionInBFloat16(rank, round + 77, count);
   for (size_t i = 0; !in_place && i < before.size(); ++i) {
     Store(reinterpret_cast<Sum*>(shard.data)[i], before[i]);
@@ -150,7 +178,7 @@ auto TryReduceScatterOfBFloat16(const World& world, HostCommunicator& comm, Axis
     Store(reinterpret_cast<BFloat16*>(full.data)[i], mine[i]);
   }
   constexpr DType SumType = std::is_same_v<Sum, float> ? DType::F32 : DType::BF16;
-  RETURN_IF_FAILED(comm.ReduceScatter(axes, full, shard, {DType::BF16, SumType}, accumulate));
+  RETURN_IF_FAILED(own.comm.ReduceScatter(own.queue, axes, full, shard, {DType::BF16, SumType}, accumulate));
   Floats sum(static_cast<size_t>(count), 0.0F);
   for (const int64_t peer : ranks) {
     const auto theirs = ContributionInBFloat16(peer, round, count * size);
@@ -172,12 +200,10 @@ auto TryReduceScatterOfBFloat16(const World& world, HostCommunicator& comm, Axis
 }
 
 template <class T>
-auto TryAllReduce(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count, DType dtype, ReduceOp op)
-    -> std::string {
-  auto data = Contribution<T>(comm.rank(), round, count);
-  RETURN_IF_FAILED(comm.AllReduce(axes, reinterpret_cast<std::byte*>(data.data()), count, dtype, op));
-  return Difference("all_reduce", axes, data.data(),
-                    Combined<T>(comm.mesh().Group(axes, comm.rank()), round, count, op));
+auto TrySum(Rank& own, AxisSet axes, uint64_t round, int64_t count, DType dtype) -> std::string {
+  auto data = Contribution<T>(own.number(), round, count);
+  RETURN_IF_FAILED(own.control.Sum(axes, reinterpret_cast<std::byte*>(data.data()), count, dtype));
+  return Difference("sum", axes, data.data(), SumOf<T>(own.mesh().Group(axes, own.number()), round, count));
 }
 
 /// What the plan's ops sent over `axes` by the counts.
@@ -188,33 +214,32 @@ auto TrafficOver(const HostCommunicator& comm, CollectiveKind kind, AxisSet axes
 
 /// By slices, in a shared arena, and as it is, elsewhere: the same bits, and counts by the formula.
 template <class T>
-auto TryAllReduceOfPlan(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count,
-                        DType dtype) -> std::string {
-  const auto ranks = comm.mesh().Group(axes, comm.rank());
+auto TryAllReduceOfPlan(Rank& own, AxisSet axes, uint64_t round, int64_t count, DType dtype) -> std::string {
+  const auto ranks = own.mesh().Group(axes, own.number());
   const auto size = static_cast<int64_t>(ranks.size());
   const auto bytes = count * static_cast<int64_t>(sizeof(T));
-  const auto want = Combined<T>(ranks, round, count, ReduceOp::Sum);
+  const auto want = SumOf<T>(ranks, round, count);
   for (const bool by_slices : {true, false}) {
-    auto mine = Contribution<T>(comm.rank(), round, count);
-    CommSpan span = world.SpanOf(comm.rank(), 64 << 10, bytes);
+    auto mine = Contribution<T>(own.number(), round, count);
+    CommSpan span = own.SpanOf(64 << 10, bytes);
     if (by_slices) {
       std::memcpy(span.data, mine.data(), static_cast<size_t>(bytes));
     } else {
       span = {.data = reinterpret_cast<std::byte*>(mine.data()), .bytes = bytes};
     }
-    const Traffic before = TrafficOver(comm, CollectiveKind::AllReduce, axes);
-    const Traffic small = comm.small_traffic();
-    RETURN_IF_FAILED(comm.AllReduce(axes, span, dtype));
+    const Traffic before = TrafficOver(own.comm, CollectiveKind::AllReduce, axes);
+    const Traffic beside = own.control.traffic();
+    RETURN_IF_FAILED(own.comm.AllReduce(own.queue, axes, span, dtype));
     RETURN_IF_TEXT(Difference(by_slices ? "all_reduce by slices" : "all_reduce as it is", axes,
                               reinterpret_cast<T*>(span.data), want));
     // The peers are through: this must reach nobody.
     std::memset(span.data, 0xff, static_cast<size_t>(bytes));
-    const Traffic after = TrafficOver(comm, CollectiveKind::AllReduce, axes);
+    const Traffic after = TrafficOver(own.comm, CollectiveKind::AllReduce, axes);
     int64_t wire = after.wire - before.wire;
-    RETURN_IF_FAILED(comm.AllReduce(axes, reinterpret_cast<std::byte*>(&wire), 1, DType::I64, ReduceOp::Sum));
+    RETURN_IF_FAILED(own.control.Sum(axes, reinterpret_cast<std::byte*>(&wire), 1, DType::I64));
     const int64_t planned = bytes * (size - 1) * (by_slices ? 2 : size);
     if (after.calls != before.calls + 1 || after.payload != before.payload + bytes || wire != planned ||
-        comm.small_traffic().calls != small.calls + 1) {
+        own.control.traffic().calls != beside.calls + 1) {
       return fmt::format("all_reduce of {} B over {}, {}: {} calls more, {} B more, {} B on the wire, not {}", bytes,
                          ToText(axes), by_slices, after.calls - before.calls, after.payload - before.payload, wire,
                          planned);
@@ -223,79 +248,96 @@ auto TryAllReduceOfPlan(const World& world, HostCommunicator& comm, AxisSet axes
   return "";
 }
 
-auto TryBroadcast(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count) -> std::string {
-  auto data = Contribution<double>(comm.rank(), round, count);
-  RETURN_IF_FAILED(comm.Broadcast(axes, reinterpret_cast<std::byte*>(data.data()), count * 8));
+auto TryBroadcast(Rank& own, AxisSet axes, uint64_t round, int64_t count) -> std::string {
+  auto data = Contribution<double>(own.number(), round, count);
+  RETURN_IF_FAILED(own.control.Broadcast(axes, reinterpret_cast<std::byte*>(data.data()), count * 8));
   return Difference("broadcast", axes, data.data(),
-                    Contribution<double>(comm.mesh().Group(axes, comm.rank())[0], round, count));
+                    Contribution<double>(own.mesh().Group(axes, own.number())[0], round, count));
 }
 
-auto TryGatherSmall(HostCommunicator& comm, AxisSet axes, uint64_t round, int64_t count) -> std::string {
-  const auto ranks = comm.mesh().Group(axes, comm.rank());
-  const auto mine = Contribution<double>(comm.rank(), round, count);
+/// As an agreement, or as the plan's op `control` gathers.
+auto TryGather(Rank& own, AxisSet axes, uint64_t round, int64_t count, bool of_plan) -> std::string {
+  const auto ranks = own.mesh().Group(axes, own.number());
+  const auto mine = Contribution<double>(own.number(), round, count);
   std::vector<double> all(ranks.size() * static_cast<size_t>(count));
-  RETURN_IF_FAILED(comm.GatherSmall(axes, reinterpret_cast<const std::byte*>(mine.data()), count * 8,
-                                    reinterpret_cast<std::byte*>(all.data())));
+  const auto* from = reinterpret_cast<const std::byte*>(mine.data());
+  auto* to = reinterpret_cast<std::byte*>(all.data());
+  const Traffic before = TrafficOver(own.comm, CollectiveKind::Agree, axes);
+  const Traffic beside = own.control.traffic();
+  RETURN_IF_FAILED(of_plan ? own.comm.Exchange(own.queue, axes, from, count * 8, to)
+                           : own.control.Gather(axes, from, count * 8, to));
+  Traffic expected = of_plan ? before : beside;
+  expected.Add({.calls = 1, .payload = count * 8, .wire = count * 8 * (std::ssize(ranks) - 1)});
+  const Traffic counted = of_plan ? TrafficOver(own.comm, CollectiveKind::Agree, axes) : own.control.traffic();
+  if (counted != expected || (of_plan && own.control.traffic() != beside)) {
+    return fmt::format("gather over {}: {} B on the wire, not {}", ToText(axes), counted.wire, expected.wire);
+  }
   std::vector<double> want;
   for (const int64_t peer : ranks) {
     const auto piece = Contribution<double>(peer, round, count);
     want.insert(want.end(), piece.begin(), piece.end());
   }
-  return Difference("gather_small", axes, all.data(), want);
+  return Difference("gather", axes, all.data(), want);
 }
 
-constexpr uint64_t NumKinds = 22;
+constexpr uint64_t NumKinds = 20;
 
 /// One of the collectives, chosen by `kind`; all ranks choose alike.
-auto TryOne(const World& world, HostCommunicator& comm, AxisSet axes, uint64_t kind, uint64_t round, int64_t count)
-    -> std::string {
+auto TryOne(Rank& own, AxisSet axes, uint64_t kind, uint64_t round, int64_t count) -> std::string {
   switch (kind % NumKinds) {
-    case 0: return TryAllGather(world, comm, axes, round, count, false);
-    case 1: return TryAllGather(world, comm, axes, round, count, true);
-    case 2: return TryReduceScatter<float>(world, comm, axes, round, count, false, false, DType::F32);
-    case 3: return TryReduceScatter<float>(world, comm, axes, round, count, true, false, DType::F32);
-    case 4: return TryReduceScatter<float>(world, comm, axes, round, count, false, true, DType::F32);
-    case 5: return TryReduceScatter<double>(world, comm, axes, round, count, true, false, DType::F64);
-    case 6: return TryAllReduce<float>(comm, axes, round, count, DType::F32, ReduceOp::Sum);
-    case 7: return TryAllReduce<double>(comm, axes, round, count, DType::F64, ReduceOp::Sum);
-    case 8: return TryAllReduce<int64_t>(comm, axes, round, count, DType::I64, ReduceOp::Sum);
-    case 9: return TryAllReduce<float>(comm, axes, round, count, DType::F32, ReduceOp::Max);
-    case 10: return TryAllReduce<int64_t>(comm, axes, round, count, DType::I64, ReduceOp::Min);
-    case 11: return TryBroadcast(comm, axes, round, count);
-    case 12: return TryGatherSmall(comm, axes, round, count);
-    case 13: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, false, false);
-    case 14: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, true, false);
-    case 15: return TryReduceScatterOfBFloat16<BFloat16>(world, comm, axes, round, count, false, true);
-    case 16: return TryReduceScatterOfBFloat16<float>(world, comm, axes, round, count, false, false);
-    case 17: return TryReduceScatterOfBFloat16<float>(world, comm, axes, round, count, true, false);
-    case 18: return TryAllReduceOfPlan<float>(world, comm, axes, round, count, DType::F32);
-    case 19: return TryAllReduceOfPlan<double>(world, comm, axes, round, count, DType::F64);
-    case 20: return TryAllReduceOfPlan<int64_t>(world, comm, axes, round, count, DType::I64);
-    default: {
-      RETURN_IF_FAILED(comm.Barrier(axes));
-      return "";
-    }
+    case 0: return TryAllGather(own, axes, round, count, false);
+    case 1: return TryAllGather(own, axes, round, count, true);
+    case 2: return TryReduceScatter<float>(own, axes, round, count, false, false, DType::F32);
+    case 3: return TryReduceScatter<float>(own, axes, round, count, true, false, DType::F32);
+    case 4: return TryReduceScatter<float>(own, axes, round, count, false, true, DType::F32);
+    case 5: return TryReduceScatter<double>(own, axes, round, count, true, false, DType::F64);
+    case 6: return TrySum<float>(own, axes, round, count, DType::F32);
+    case 7: return TrySum<double>(own, axes, round, count, DType::F64);
+    case 8: return TrySum<int64_t>(own, axes, round, count, DType::I64);
+    case 9: return TryBroadcast(own, axes, round, count);
+    case 10: return TryGather(own, axes, round, count, false);
+    case 11: return TryGather(own, axes, round, count, true);
+    case 12: return TryReduceScatterOfBFloat16<BFloat16>(own, axes, round, count, false, false);
+    case 13: return TryReduceScatterOfBFloat16<BFloat16>(own, axes, round, count, true, false);
+    case 14: return TryReduceScatterOfBFloat16<BFloat16>(own, axes, round, count, false, true);
+    case 15: return TryReduceScatterOfBFloat16<float>(own, axes, round, count, false, false);
+    case 16: return TryReduceScatterOfBFloat16<float>(own, axes, round, count, true, false);
+    case 17: return TryAllReduceOfPlan<float>(own, axes, round, count, DType::F32);
+    case 18: return TryAllReduceOfPlan<double>(own, axes, round, count, DType::F64);
+    case 19: return TryAllReduceOfPlan<int64_t>(own, axes, round, count, DType::I64);
+    default: return "no such collective";
   }
 }
 
 struct Case {
-  HostGroup::Members members;
+  ControlBlock::Members members;
   Mesh mesh;
+  int64_t host = 0;
 };
 
-/// Where dp is not cut, the sets with dp_inner are those without again.
-auto NumSets(const Mesh& mesh) -> uint8_t { return mesh.size(Axis::DpInner) > 1 ? NumAxisSets : 1U << NumMeshAxes; }
+/// The sets whose groups lie within hosts. Where dp is not cut, those with dp_inner are those without again.
+auto SetsOf(const Mesh& mesh) -> std::vector<AxisSet> {
+  const size_t num_sets = mesh.size(Axis::DpInner) > 1 ? NumAxisSets : size_t{1} << NumMeshAxes;
+  std::vector<AxisSet> sets;
+  for (size_t bits = 0; bits < num_sets; ++bits) {
+    if (const AxisSet axes{static_cast<uint8_t>(bits)}; mesh.IsWithinHosts(axes)) {
+      sets.push_back(axes);
+    }
+  }
+  return sets;
+}
 
 class Collectives : public testing::TestWithParam<Case> {};
 
 TEST_P(Collectives, EqualSerialSumsInRankOrder) {
-  World world(GetParam().mesh, GetParam().members);
-  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
+  World world(GetParam().mesh, GetParam().members, GetParam().host);
+  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+    Rank own(world, member);
     uint64_t round = 0;
     for (const int64_t count : {1, 1024, 1500}) {
-      for (uint8_t bits = 0; bits < NumSets(comm.mesh()); ++bits) {
+      for (const AxisSet axes : SetsOf(own.mesh())) {
         for (uint64_t kind = 0; kind < NumKinds; ++kind) {
-          RETURN_IF_TEXT(TryOne(world, comm, AxisSet{bits}, kind, ++round, count));
+          RETURN_IF_TEXT(TryOne(own, axes, kind, ++round, count));
         }
       }
     }
@@ -307,18 +349,20 @@ TEST_P(Collectives, EqualSerialSumsInRankOrder) {
 }
 
 TEST_P(Collectives, RandomOrderAndUnequalArrival) {
-  World world(GetParam().mesh, GetParam().members);
-  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
+  World world(GetParam().mesh, GetParam().members, GetParam().host);
+  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+    Rank own(world, member);
     std::mt19937_64 same(5);
-    std::mt19937_64 own(static_cast<uint64_t>(comm.rank()));
+    std::mt19937_64 delays(static_cast<uint64_t>(own.number()));
+    const std::vector<AxisSet> sets = SetsOf(own.mesh());
     for (uint64_t round = 1; round <= 200; ++round) {
-      const AxisSet axes{static_cast<uint8_t>(same() % NumSets(comm.mesh()))};
+      const AxisSet axes = sets[same() % sets.size()];
       const uint64_t kind = same();
       const auto count = static_cast<int64_t>(1 + same() % 64);
-      if (own() % 20 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(own() % 4000));
+      if (delays() % 20 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(delays() % 4000));
       }
-      RETURN_IF_TEXT(TryOne(world, comm, axes, kind, round, count));
+      RETURN_IF_TEXT(TryOne(own, axes, kind, round, count));
     }
     return "";
   });
@@ -328,17 +372,20 @@ TEST_P(Collectives, RandomOrderAndUnequalArrival) {
 }
 
 TEST_P(Collectives, BarrierKeepsRanksTogether) {
-  World world(GetParam().mesh, GetParam().members);
+  World world(GetParam().mesh, GetParam().members, GetParam().host);
   // Where each rank has a core; beyond that each round costs task switches.
   const int64_t rounds = world.num_ranks() <= 2 ? 100'000 : 5'000;
-  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
+  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+    Rank own(world, member);
     const auto counter = [&](int64_t rank) -> std::atomic<int64_t>& {
       return *reinterpret_cast<std::atomic<int64_t>*>(world.buffer(rank));
     };
+    // Of all ranks of the host.
+    const AxisSet axes = SetsOf(own.mesh()).back();
     for (int64_t round = 1; round <= rounds; ++round) {
-      counter(comm.rank()).store(round, std::memory_order_relaxed);
-      RETURN_IF_FAILED(comm.Barrier(AxisSet::All()));
-      for (int64_t peer = 0; peer < world.num_ranks(); ++peer) {
+      counter(own.number()).store(round, std::memory_order_relaxed);
+      RETURN_IF_FAILED(own.control.Barrier(axes));
+      for (int64_t peer = world.ranks().begin; peer < world.ranks().end; ++peer) {
         const int64_t seen = counter(peer).load(std::memory_order_relaxed);
         if (seen != round && seen != round + 1) {
           return fmt::format("in round {} rank {} is in {}", round, peer, seen);
@@ -352,19 +399,30 @@ TEST_P(Collectives, BarrierKeepsRanksTogether) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Meshes, Collectives,
-    testing::Values(Case{Threads, {{1, 1, 1}}}, Case{Threads, {{1, 2, 1}}}, Case{Threads, {{1, 3, 1}}},
-                    Case{Threads, {{1, 4, 1}}}, Case{Threads, {{1, 2, 2}}}, Case{Threads, {{2, 2, 2}}},
-                    Case{Threads, {{1, 4, 2}, 2}}, Case{Threads, {{2, 4, 2}, 2}}, Case{Processes, {{1, 1, 1}}},
-                    Case{Processes, {{1, 2, 1}}}, Case{Processes, {{1, 3, 1}}}, Case{Processes, {{1, 4, 1}}},
-                    Case{Processes, {{2, 2, 1}}}, Case{Processes, {{1, 2, 2}}}, Case{Processes, {{2, 1, 3}}},
-                    Case{Processes, {{1, 4, 1}, 2}}),
-    [](const testing::TestParamInfo<Case>& info) {
-      const Mesh& mesh = info.param.mesh;
-      return fmt::format("{}_{}x{}x{}{}", ToText(info.param.members), mesh.sizes[0], mesh.sizes[1], mesh.sizes[2],
-                         mesh.size(Axis::DpInner) == 1 ? "" : fmt::format("_of_{}", mesh.size(Axis::DpInner)));
-    });
+/// Case by case, as "processes_2x4x2_of_2_host_1_of_2".
+auto NameOf(const testing::TestParamInfo<Case>& info) -> std::string {
+  const Mesh& mesh = info.param.mesh;
+  return fmt::format("{}_{}x{}x{}{}{}", ToText(info.param.members), mesh.sizes[0], mesh.sizes[1], mesh.sizes[2],
+                     mesh.size(Axis::DpInner) == 1 ? "" : fmt::format("_of_{}", mesh.size(Axis::DpInner)),
+                     mesh.hosts == 1 ? "" : fmt::format("_host_{}_of_{}", info.param.host, mesh.hosts));
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, Collectives,
+                         testing::Values(Case{Threads, {{1, 1, 1}}}, Case{Threads, {{1, 2, 1}}},
+                                         Case{Threads, {{1, 3, 1}}}, Case{Threads, {{1, 4, 1}}},
+                                         Case{Threads, {{1, 2, 2}}}, Case{Threads, {{2, 2, 2}}},
+                                         Case{Threads, {{1, 4, 2}, 2}}, Case{Threads, {{2, 4, 2}, 2}},
+                                         Case{Processes, {{1, 1, 1}}}, Case{Processes, {{1, 2, 1}}},
+                                         Case{Processes, {{1, 3, 1}}}, Case{Processes, {{1, 4, 1}}},
+                                         Case{Processes, {{2, 2, 1}}}, Case{Processes, {{1, 2, 2}}},
+                                         Case{Processes, {{2, 1, 3}}}, Case{Processes, {{1, 4, 1}, 2}}),
+                         NameOf);
+
+// The ranks of one host among themselves: theirs are not the first numbers, and some groups have ranks elsewhere.
+INSTANTIATE_TEST_SUITE_P(Hosts, Collectives,
+                         testing::Values(Case{Threads, {{2, 2, 2}, 1, 2}, 1}, Case{Threads, {{1, 4, 2}, 2, 2}, 1},
+                                         Case{Processes, {{2, 2, 1}, 1, 2}, 0}, Case{Processes, {{3, 1, 2}, 1, 3}, 2}),
+                         NameOf);
 
 }  // namespace
 }  // namespace shardc

@@ -50,7 +50,7 @@ class DeviceTest : public testing::TestWithParam<bool> {
     plan_.num_events = 2;
     plan_.scalars.Add({.name = "counted"});
     plan_.arena_bytes[static_cast<size_t>(Arena::Transient)] = 4096;
-    auto arenas = SharedArenas::Create(plan_.arena_bytes, 1);
+    auto arenas = SharedArenas::Create(plan_.arena_bytes, {0, 1});
     CHECK(arenas.ok(), "arenas");
     arenas_ = *std::move(arenas);
     auto device = MakeDevice(plan_, {.arenas = &arenas_, .rank = 0, .shuffles = shuffles()});

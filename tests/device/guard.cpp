@@ -23,7 +23,7 @@ class GuardTest : public testing::Test {
     second_ = Add(Arena::Transient, DType::I32, 100);
     plan_.buffers[second_].offset = RedZoneBytes;
     kept_ = Add(Arena::Persistent, DType::F32, 5 * page_ / 4);
-    auto shared = SharedArenas::Create(plan_.arena_bytes, 1);
+    auto shared = SharedArenas::Create(plan_.arena_bytes, {0, 1});
     CHECK(shared.ok(), "arenas");
     shared_ = *std::move(shared);
     auto device = MakeDevice(plan_, {.arenas = &shared_, .rank = 0});

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/core/agree_on_plan.h"
+#include "runtime/control/agree_on_plan.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/training.h"

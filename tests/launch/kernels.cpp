@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "runtime/control/control_block.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/launch/launch.h"
 
@@ -46,6 +47,7 @@ class BenchBinder final : public Binder {
             .arena_offset = buffer.offset};
   }
   auto communicator() -> Communicator& override { return *context_.comm; }
+  auto control() -> RankControl& override { return *context_.control; }
   auto device() -> RankDevice& override { return *context_.device; }
   auto tokens() -> TokenReader& override { return None<TokenReader>(); }
   auto writer() -> CheckpointWriter& override { return None<CheckpointWriter>(); }
@@ -131,7 +133,7 @@ class AllReduceKernel : public testing::TestWithParam<Arena> {};
 INSTANTIATE_TEST_SUITE_P(CollectiveKernels, AllReduceKernel, testing::Values(Arena::Transient, Arena::SharedTransient));
 
 TEST_P(AllReduceKernel, GoesBeyondTheStagingRoom) {
-  constexpr int64_t Many = Communicator::MaxSmallBytes / 8 * 2 + 5;
+  constexpr int64_t Many = ControlBlock::SlotBytes / 8 * 2 + 5;
   Bench bench;
   const ValueId x = bench.Add(GetParam(), DType::F64, Many);
   RunRanks(bench.plan, [&](RankContext& context) -> ErrorOr<ExitCode> {

@@ -40,12 +40,13 @@ auto PlanOf(const Mesh& mesh) -> Plan {
 /// Steps of a millisecond until the ranks agree to stop, as the executor's control op would.
 auto StepUntilStop(RankContext& context) -> ErrorOr<ExitCode> {
   for (int64_t step = 0;; ++step) {
-    context.comm->SetPosition(Stream::Compute, step, SectionKind::Step, 7);
+    context.control->SetPosition(Stream::Compute, {step, SectionKind::Step, 7});
     std::this_thread::sleep_for(milliseconds(1));
-    double stop = context.stop_requested->load() ? 1 : 0;
-    RETURN_IF_ERROR(
-        context.comm->AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&stop), 1, DType::F64, ReduceOp::Max));
-    if (stop != 0) {
+    const auto stops = context.control->GatherValues(AxisSet::All(), context.control->StopIsRequested() ? 1 : 0);
+    if (!stops) {
+      return stops.error();
+    }
+    if (std::ranges::find(*stops, 1) != stops->end()) {
       return ExitCode::Preempted;
     }
   }
@@ -122,12 +123,11 @@ auto Exists(pid_t pid) -> bool {
 
 TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
   const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
-    const bool right = context.comm->rank() == context.rank && context.plan->mesh.num_ranks() == 4 &&
+    const bool right = context.control->rank() == context.rank && context.plan->mesh.num_ranks() == 4 &&
                        context.eval_checkpoint == "step-3" && context.dry && context.json &&
-                       context.device->Base(Arena::SharedTransient) != nullptr && !context.stop_requested->load();
+                       context.device->Base(Arena::SharedTransient) != nullptr && !context.control->StopIsRequested();
     auto sum = static_cast<int64_t>(context.rank);
-    RETURN_IF_ERROR(
-        context.comm->AllReduce(AxisSet::All(), reinterpret_cast<std::byte*>(&sum), 1, DType::I64, ReduceOp::Sum));
+    RETURN_IF_ERROR(context.control->Sum(AxisSet::All(), reinterpret_cast<std::byte*>(&sum), 1, DType::I64));
     return right && sum == 6 ? ExitCode::Preempted : ExitCode::InternalFault;
   };
   const LaunchOptions options{.eval_checkpoint = "step-3", .dry = true, .json = true};
@@ -141,7 +141,7 @@ TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {
 
 TEST(Launch, ErrorOfARankStandsFirstAndSetsTheCode) {
   const RankMain rank_main = [](RankContext& context) -> ErrorOr<ExitCode> {
-    context.comm->SetPosition(Stream::Compute, 2, SectionKind::Step, 30);
+    context.control->SetPosition(Stream::Compute, {2, SectionKind::Step, 30});
     if (context.rank == 1) {
       std::this_thread::sleep_for(milliseconds(50));
       return Fail(ExitCode::Checkpoint, "the manifest is damaged");
@@ -161,7 +161,7 @@ TEST(Launch, ErrorOfARankStandsFirstAndSetsTheCode) {
 
 TEST(Launch, ErrorThatAllRanksAgreeOnIsToldOnce) {
   const Outcome outcome = Launch(PlanOf(Mesh{{1, 3, 1}}), {}, [](RankContext& context) -> ErrorOr<ExitCode> {
-    RETURN_IF_ERROR(context.comm->Barrier(AxisSet::All()));
+    RETURN_IF_ERROR(context.control->Barrier(AxisSet::All()));
     return Fail(ExitCode::Checkpoint, "rank 2: the manifest is damaged");
   });
   EXPECT_EQ(outcome.status, 5);
@@ -178,7 +178,7 @@ TEST(Launch, KilledRankIsNamedByLauncherAndPeers) {
         [&](RankContext& context) -> ErrorOr<ExitCode> {
           words[context.rank].store(getpid());
           if (context.rank == 1 && !in_collective) {
-            context.comm->SetPosition(Stream::Compute, 12, SectionKind::Step, 415);
+            context.control->SetPosition(Stream::Compute, {12, SectionKind::Step, 415});
             while (true) {
               pause();
             }
@@ -226,11 +226,11 @@ TEST(Launch, OpOfAKilledRankIsNamedByLauncherAndPeers) {
     op.layer = layer;
     op.origin = origin;
     const Outcome outcome = Launch(plan, {}, [](RankContext& context) -> ErrorOr<ExitCode> {
-      context.comm->SetPosition(Stream::Compute, 12, SectionKind::Save, 1);
+      context.control->SetPosition(Stream::Compute, {12, SectionKind::Save, 1});
       if (context.rank == 1) {
         kill(getpid(), SIGKILL);
       }
-      RETURN_IF_ERROR(context.comm->Barrier(AxisSet::All()));
+      RETURN_IF_ERROR(context.control->Barrier(AxisSet::All()));
       return ExitCode::Ok;
     });
     EXPECT_EQ(outcome.status, 6);
@@ -369,6 +369,15 @@ TEST(Launch, MeshForAClusterIsRefused) {
       LaunchLocal(PlanOf(Mesh{{1, 16384, 1}}), {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ExitCode::Environment);
+}
+
+TEST(Launch, PlanForTwoHostsIsRefused) {
+  Mesh mesh{{1, 4, 1}};
+  mesh.hosts = 2;
+  const auto result = LaunchThreads(PlanOf(mesh), {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ExitCode::Environment);
+  EXPECT_EQ(result.error().message, "the plan is for 2 hosts, and this launch has one");
 }
 
 TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {

@@ -22,7 +22,7 @@ constexpr int64_t MiB = 1 << 20;
 constexpr ArenaSizes Sizes{5 * MiB + 17, 3 * MiB, 2 * MiB + 1, 7 * MiB, 0, 1 * MiB};
 
 auto Make(const ArenaSizes& sizes, int64_t num_ranks) -> SharedArenas {
-  auto shared = SharedArenas::Create(sizes, num_ranks);
+  auto shared = SharedArenas::Create(sizes, {0, num_ranks});
   CHECK(shared.ok(), "{}", shared.error().message);
   return *std::move(shared);
 }

@@ -114,7 +114,8 @@ TEST(Traffic, ACommunicatorThatSendsMoreIsFound) {
         runner.after_data = [&context] {
           double value = 1;
           const CommSpan span{.data = reinterpret_cast<std::byte*>(&value), .bytes = sizeof(value)};
-          CHECK(context.comm->AllReduce(AxisSet::Of(Axis::Dp), span, DType::F64).ok());
+          CHECK(
+              context.comm->AllReduce(context.device->queue(Stream::Dp), AxisSet::Of(Axis::Dp), span, DType::F64).ok());
         };
       },
       [](RankContext&) -> Status { return Success{}; });
@@ -140,7 +141,7 @@ TEST(Traffic, APlanThatSaysLessIsFound) {
   const auto errors = Train(
       plan, training / "run", [](RankContext&, RankRunner&) {},
       [&](RankContext& context) -> Status {
-        const auto compared = CompareTraffic(*context.comm, PlannedTraffic(plan, fewer));
+        const auto compared = CompareTraffic(*context.comm, *context.control, PlannedTraffic(plan, fewer));
         return compared ? Status(Success{}) : Status(compared.error());
       });
   for (const std::string& error : errors) {

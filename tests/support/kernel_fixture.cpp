@@ -29,7 +29,7 @@ auto Backends() -> const std::vector<Backend>& {
 KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank) {
   plan_.device = backend.device;
   plan_.kernels = backend.kernels;
-  arenas_ = *SharedArenas::Create({}, rank + 1);
+  arenas_ = *SharedArenas::Create({}, {0, rank + 1});
   device_ = *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
   scalars() = ScalarTable(16);
 }
@@ -181,6 +181,7 @@ auto KernelFixture::GuardsHold() const -> bool {
 }
 
 auto KernelFixture::communicator() -> Communicator& { CHECK(false, "a kernel test has no communicator"); }
+auto KernelFixture::control() -> RankControl& { CHECK(false, "a kernel test has no control"); }
 auto KernelFixture::tokens() -> TokenReader& { CHECK(false, "a kernel test has no token reader"); }
 auto KernelFixture::writer() -> CheckpointWriter& { CHECK(false, "a kernel test has no checkpoint writer"); }
 auto KernelFixture::reader() -> CheckpointReader& { CHECK(false, "a kernel test has no checkpoint reader"); }

@@ -98,6 +98,7 @@ class KernelFixture : public Binder {
   auto ViewOf(ValueId value) -> View override;
   auto device() -> RankDevice& override { return *device_; }
   auto communicator() -> Communicator& override;
+  auto control() -> RankControl& override;
   auto tokens() -> TokenReader& override;
   auto writer() -> CheckpointWriter& override;
   auto reader() -> CheckpointReader& override;

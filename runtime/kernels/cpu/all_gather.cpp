@@ -4,9 +4,9 @@
 namespace shardc {
 
 auto Bind(const op::AllGather& op, Binder& binder) -> Kernel {
-  return [&comm = binder.communicator(), shard = binder.ViewOf(op.shard), full = binder.ViewOf(op.full),
-          axes = op.axes](const Moment& moment) -> Status {
-    return comm.AllGather(axes, CommSpanOf(shard, moment), CommSpanOf(full, moment));
+  return [&comm = binder.communicator(), &queue = binder.queue(), shard = binder.ViewOf(op.shard),
+          full = binder.ViewOf(op.full), axes = op.axes](const Moment& moment) -> Status {
+    return comm.AllGather(queue, axes, CommSpanOf(shard, moment), CommSpanOf(full, moment));
   };
 }
 

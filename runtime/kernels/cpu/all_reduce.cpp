@@ -4,9 +4,8 @@
 namespace shardc {
 
 auto Bind(const op::AllReduce& op, Binder& binder) -> Kernel {
-  return [&comm = binder.communicator(), y = binder.ViewOf(op.y), axes = op.axes](const Moment& moment) -> Status {
-    return comm.AllReduce(axes, CommSpanOf(y, moment), y.dtype);
-  };
+  return [&comm = binder.communicator(), &queue = binder.queue(), y = binder.ViewOf(op.y), axes = op.axes](
+             const Moment& moment) -> Status { return comm.AllReduce(queue, axes, CommSpanOf(y, moment), y.dtype); };
 }
 
 }  // namespace shardc

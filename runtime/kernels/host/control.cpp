@@ -20,15 +20,15 @@ struct Word {
 auto Bind(const op::Control& op, Binder& binder) -> Kernel {
   Communicator& comm = binder.communicator();
   const int64_t num_parameters = binder.plan().parameters.size();
-  std::vector<Word> all(static_cast<size_t>(comm.mesh().size(op.axes)));
-  return [&comm, &scalars = binder.scalars(), bad = CheckedView<int64_t>(binder, op.bad), op, num_parameters, all,
-          memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
+  std::vector<Word> all(static_cast<size_t>(binder.plan().mesh.size(op.axes)));
+  return [&comm, &queue = binder.queue(), &scalars = binder.scalars(), bad = CheckedView<int64_t>(binder, op.bad), op,
+          num_parameters, all, memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
     const auto own_bad = memory.First<int64_t>(bad, moment);
     if (!own_bad) {
       return own_bad.error();
     }
     const Word mine{.stop = scalars.stop_requested() ? 1 : 0, .bad = *own_bad};
-    RETURN_IF_ERROR(comm.Exchange(op.axes, reinterpret_cast<const std::byte*>(&mine), sizeof(Word),
+    RETURN_IF_ERROR(comm.Exchange(queue, op.axes, reinterpret_cast<const std::byte*>(&mine), sizeof(Word),
                                   reinterpret_cast<std::byte*>(all.data())));
     Word agreed{.stop = 0, .bad = num_parameters};
     for (const Word& word : all) {

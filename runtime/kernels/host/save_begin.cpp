@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint_writer.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/kernels/host/host_memory.h"
 
 namespace shardc {
@@ -14,30 +14,31 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
   CheckpointWriter& writer = binder.writer();
   const ScalarTable& scalars = binder.scalars();
-  Communicator& comm = binder.communicator();
-  return
-      [&, bad = CheckedView<int64_t>(binder, op.bad), memory = HostMemory(binder),
-       all = std::vector<int64_t>(static_cast<size_t>(plan.mesh.num_ranks()))](const Moment& moment) mutable -> Status {
-        const auto own_bad = memory.First<int64_t>(bad, moment);
-        if (!own_bad) {
-          return own_bad.error();
-        }
-        RETURN_IF_ERROR(comm.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&*own_bad), sizeof(int64_t),
-                                         reinterpret_cast<std::byte*>(all.data())));
-        const auto least = std::min_element(all.begin(), all.end());
-        if (*least < StateIndex(ParameterId{plan.parameters.size()}, StateRole{})) {
-          const auto [parameter, role] = StateAt(*least);
-          return Fail(ExitCode::Diverged, "{} is not finite on rank {}; nothing was written, older checkpoints stand",
-                      StateName(plan.parameters[parameter].name, role), least - all.begin());
-        }
-        std::map<std::string, double> state;
-        for (const ScalarId id : plan.scalars.ids()) {
-          if (plan.scalars[id].kind == ScalarKind::State) {
-            state[StoredName(plan.scalars[id])] = scalars[id];
-          }
-        }
-        return writer.Begin(static_cast<int64_t>(scalars[plan.ScalarOf(ScalarRole::Step)]), state);
-      };
+  RankControl& control = binder.control();
+  return [&, bad = CheckedView<int64_t>(binder, op.bad),
+          memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
+    const auto own_bad = memory.First<int64_t>(bad, moment);
+    if (!own_bad) {
+      return own_bad.error();
+    }
+    const auto all = control.GatherValues(AxisSet::All(), *own_bad);
+    if (!all) {
+      return all.error();
+    }
+    const auto least = std::ranges::min_element(*all);
+    if (*least < StateIndex(ParameterId{plan.parameters.size()}, StateRole{})) {
+      const auto [parameter, role] = StateAt(*least);
+      return Fail(ExitCode::Diverged, "{} is not finite on rank {}; nothing was written, older checkpoints stand",
+                  StateName(plan.parameters[parameter].name, role), least - all->begin());
+    }
+    std::map<std::string, double> state;
+    for (const ScalarId id : plan.scalars.ids()) {
+      if (plan.scalars[id].kind == ScalarKind::State) {
+        state[StoredName(plan.scalars[id])] = scalars[id];
+      }
+    }
+    return writer.Begin(static_cast<int64_t>(scalars[plan.ScalarOf(ScalarRole::Step)]), state);
+  };
 }
 
 }  // namespace shardc

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/agree.h"
+#include "runtime/control/agree.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,29 +24,29 @@ auto CodeOf(const Status& status) -> int64_t {
 
 }  // namespace
 
-auto AgreeOnStatus(Communicator& communicator, const Status& mine) -> Status {
-  const int64_t num_ranks = communicator.mesh().num_ranks();
-  const int64_t code = CodeOf(mine);
-  std::vector<int64_t> codes(static_cast<size_t>(num_ranks));
-  RETURN_IF_ERROR(communicator.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(&code), sizeof(code),
-                                           reinterpret_cast<std::byte*>(codes.data())));
-  const auto first = std::find_if(codes.begin(), codes.end(), [](int64_t other) { return other != 0; });
-  if (first == codes.end()) {
+auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
+  const int64_t num_ranks = control.mesh().num_ranks();
+  const auto codes = control.GatherValues(AxisSet::All(), CodeOf(mine));
+  if (!codes) {
+    return codes.error();
+  }
+  const auto first = std::ranges::find_if(*codes, [](int64_t other) { return other != 0; });
+  if (first == codes->end()) {
     return Success{};
   }
 
-  const int64_t text_bytes = std::min(MaxTextBytes, Communicator::MaxSmallBytes / num_ranks);
+  const int64_t text_bytes = std::min(MaxTextBytes, RankControl::MaxBytes / num_ranks);
   const std::string text = TextOf(mine, text_bytes);
   std::string texts(static_cast<size_t>(text_bytes * num_ranks), '\0');
-  RETURN_IF_ERROR(communicator.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(text.data()), text_bytes,
-                                           reinterpret_cast<std::byte*>(texts.data())));
+  RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(text.data()), text_bytes,
+                                 reinterpret_cast<std::byte*>(texts.data())));
   // Each different text once, with the first rank that has it.
   constexpr size_t MaxShown = 4;
   std::vector<std::string> shown;
   std::string message;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
     std::string other = texts.c_str() + rank * text_bytes;
-    if (codes[static_cast<size_t>(rank)] == 0 || shown.size() == MaxShown ||
+    if ((*codes)[static_cast<size_t>(rank)] == 0 || shown.size() == MaxShown ||
         std::find(shown.begin(), shown.end(), other) != shown.end()) {
       continue;
     }
@@ -56,14 +56,14 @@ auto AgreeOnStatus(Communicator& communicator, const Status& mine) -> Status {
   return Error{static_cast<ExitCode>(*first), message};
 }
 
-auto FollowRankZero(Communicator& communicator, const Status& mine) -> Status {
+auto FollowRankZero(RankControl& control, const Status& mine) -> Status {
   std::vector<char> message(sizeof(int64_t) + MaxTextBytes);
   const int64_t own_code = CodeOf(mine);
   std::memcpy(message.data(), &own_code, sizeof(own_code));
   const std::string text = TextOf(mine, MaxTextBytes);
   std::copy(text.begin(), text.end(), message.begin() + sizeof(int64_t));
-  RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(message.data()),
-                                         static_cast<int64_t>(message.size())));
+  RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(message.data()),
+                                    static_cast<int64_t>(message.size())));
   int64_t code = 0;
   std::memcpy(&code, message.data(), sizeof(code));
   if (code == 0) {

@@ -1,6 +1,6 @@
-// The ranks of one host: a control block in shared memory with barriers, small staging slots and a word on how each
-// rank is. Ranks are processes forked by one launcher, or threads of one process (tests); the block is the same for
-// both.
+// How the ranks of one host are, in shared memory: a word on each rank, the first failure, the wish to stop, barriers,
+// and slots for small messages. Ranks are processes forked by one launcher, or threads of one process (tests); the
+// block is the same for both.
 //
 // Barriers count arrivals and then raise a generation number, on which the others wait: a short spin where each rank
 // has a core, then a futex. A wait wakes every 50 ms to see that the missing ranks live and that its time is not over,
@@ -21,6 +21,7 @@
 #include "compiler/base/units.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/plan.h"
+#include "runtime/control/position.h"
 
 namespace shardc {
 
@@ -43,23 +44,35 @@ struct WaitOptions {
   std::function<void(const std::string&)> warn;
 };
 
-class HostGroup {
+class ControlBlock {
  public:
   enum class Members : uint8_t { Processes, Threads };
 
   /// More ranks than this on one host are refused: a plan for a cluster was started on one machine by mistake.
   static constexpr int64_t MaxRanks = 1024;
+  /// The most that a rank leaves in a slot.
+  static constexpr int64_t SlotBytes = int64_t{1} << 20;
 
-  /// Makes the control block; before the ranks are forked or their threads started. `plan`, which outlives the group,
-  /// says what an op is that messages name by its number.
-  /// Errors: ExitCode::Environment for more than MaxRanks ranks, ExitCode::DoesNotFit.
-  static auto Create(const Mesh& mesh, Members members, const Plan* plan = nullptr)
-      -> ErrorOr<std::unique_ptr<HostGroup>>;
-  HostGroup(const HostGroup&) = delete;
-  auto operator=(const HostGroup&) -> HostGroup& = delete;
-  ~HostGroup();
+  /// Which ranks share the block.
+  struct Place {
+    Mesh mesh;
+    /// The ranks of this host.
+    int64_t host = 0;
+    Members members = Members::Processes;
+    /// Says what an op is that messages name by its number. Null, or outlives the block.
+    const Plan* plan = nullptr;
+  };
 
-  auto mesh() const -> const Mesh& { return mesh_; }
+  /// Made before the ranks are forked or their threads started.
+  /// Errors: ExitCode::Environment for more than MaxRanks ranks on the host, ExitCode::DoesNotFit.
+  static auto Create(const Place& place) -> ErrorOr<std::unique_ptr<ControlBlock>>;
+  ControlBlock(const ControlBlock&) = delete;
+  auto operator=(const ControlBlock&) -> ControlBlock& = delete;
+  ~ControlBlock();
+
+  auto mesh() const -> const Mesh& { return place_.mesh; }
+  /// Those of this host, whom all functions with a `rank` are about.
+  auto ranks() const -> Interval { return local_; }
 
   /// Publishes the calling process as `rank`. Called by the rank itself, before its first barrier.
   auto Join(int64_t rank) -> void;
@@ -76,11 +89,11 @@ class HostGroup {
   auto IsNews(const std::string& error) -> bool;
 
   /// The op that a stream of the rank begins, and that the stream's op is over.
-  auto SetPosition(int64_t rank, Stream stream, int64_t step, SectionKind section, int64_t op_index) -> void;
+  auto SetPosition(int64_t rank, Stream stream, const Position& position) -> void;
   auto LeavePosition(int64_t rank, Stream stream) -> void;
   /// "last seen at op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12, model.ffn)", "not seen at
-  /// any op yet"; without a plan, no more than the numbers.
-  auto PositionText(int64_t rank) const -> std::string;
+  /// any op yet".
+  auto WhereIs(int64_t rank) const -> std::string;
   /// "rank 1 was killed by signal 9 (SIGKILL), last seen at op 415 of step 12".
   auto FailureText(const RankFailure& failure) const -> std::string;
 
@@ -89,9 +102,10 @@ class HostGroup {
   /// Rank 0 keeps it: what the launcher puts on record in the end. -1: none is known.
   auto completed_steps() -> std::atomic<int64_t>&;
 
-  /// One barrier for each group of each set of axes. Sets that differ in axes of size 1 only are the same.
+  /// One barrier for each group of each set of axes whose groups lie within hosts. Sets that differ in axes of size 1
+  /// only are the same.
   struct Group {
-    /// In group order; size 1 needs no barrier.
+    /// In group order; size 1 needs no barrier. Empty: the group has ranks of several hosts, and no barrier here.
     std::vector<int64_t> ranks;
     /// Of the asking rank, in `ranks`.
     int64_t index = 0;
@@ -103,11 +117,12 @@ class HostGroup {
   };
   auto GroupOf(AxisSet axes, int64_t rank) const -> Group;
 
-  /// Errors: ExitCode::Environment when a rank failed, is gone, or did not come in time.
+  /// Requires: a group of ranks of this host. Errors: ExitCode::Environment if a rank failed, is gone, or did not come
+  /// in time.
   auto Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status;
 
-  /// Memory of Communicator::MaxSmallBytes in which a rank leaves what its peers read. There are two slots for each set
-  /// of axes: as they are used in turn, one barrier per collective is enough.
+  /// SlotBytes of memory in which a rank leaves what its peers read. There are two slots for each set of axes: as they
+  /// are used in turn, one barrier per collective is enough.
   auto Slot(const Group& group, int64_t rank, int turn) -> std::byte*;
 
  private:
@@ -116,7 +131,7 @@ class HostGroup {
   struct BarrierWords;
   struct Patience;
 
-  HostGroup(const Mesh& mesh, Members members, const Plan* plan);
+  explicit ControlBlock(const Place& place);
   auto Layout() -> Status;
   auto Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status;
   auto IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool;
@@ -125,12 +140,13 @@ class HostGroup {
   auto MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
       -> std::string;
   auto IsGone(int64_t rank) const -> bool;
+  auto WordsOf(int64_t rank) const -> RankWords&;
 
-  Mesh mesh_;
-  Members members_;
-  const Plan* plan_;
+  Place place_;
+  Interval local_;
   bool spin_ = false;
-  /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1.
+  /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1 or have groups of
+  /// several hosts.
   ByAxisSet<int64_t> first_barrier_{};
   ByAxisSet<int64_t> axes_index_{};
   size_t num_barriers_ = 0;

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "compiler/base/error_or.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/rank_control.h"
 
 namespace shardc {
 
 /// Collective. Success where every rank's `mine` is; else, on all ranks the same error, with the failing ranks' texts.
-auto AgreeOnStatus(Communicator& communicator, const Status& mine) -> Status;
+auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status;
 
 /// Collective. What rank 0 has to say, on all ranks; the others' `mine` does not count.
-auto FollowRankZero(Communicator& communicator, const Status& mine) -> Status;
+auto FollowRankZero(RankControl& control, const Status& mine) -> Status;
 
 }  // namespace shardc

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <mutex>
 
-#include "tests/comm/world.h"
+#include "tests/control/world.h"
 
 namespace shardc {
 namespace {
@@ -20,9 +20,9 @@ auto SecondsSince(Clock::time_point begin) -> double {
 }
 
 /// Barriers until one fails; gives its text.
-auto BarrierUntilFailure(HostCommunicator& comm) -> std::string {
+auto BarrierUntilFailure(HostMember& member) -> std::string {
   while (true) {
-    if (const Status status = comm.Barrier(AxisSet::All()); !status) {
+    if (const Status status = member.Meet(member.GroupOf(AxisSet::All())); !status) {
       EXPECT_EQ(status.error().code, ExitCode::Environment);
       return status.error().message;
     }
@@ -30,33 +30,33 @@ auto BarrierUntilFailure(HostCommunicator& comm) -> std::string {
 }
 
 // The parent waits for rank 0 first here, so rank 1 stays a zombie: the ranks find out by themselves.
-TEST(CommFailures, EveryStreamThatIsAtAnOpIsNamed) {
+TEST(Failures, EveryStreamThatIsAtAnOpIsNamed) {
   World world(Mesh{{1, 2, 1}}, Threads);
-  HostGroup& group = world.group();
-  EXPECT_EQ(group.PositionText(1), "not seen at any op yet");
-  group.SetPosition(1, Stream::Dp, 12, SectionKind::Step, 400);
-  group.SetPosition(1, Stream::Compute, 12, SectionKind::Step, 415);
-  EXPECT_EQ(group.PositionText(1), "last seen at op 415 of step 12, and on stream dp at op 400 of step 12");
-  group.LeavePosition(1, Stream::Dp);
-  EXPECT_EQ(group.PositionText(1), "last seen at op 415 of step 12");
-  group.LeavePosition(1, Stream::Compute);
-  EXPECT_EQ(group.PositionText(1), "last seen at op 415 of step 12") << "between two ops";
-  EXPECT_EQ(group.PositionText(0), "not seen at any op yet");
+  ControlBlock& block = world.block();
+  EXPECT_EQ(block.WhereIs(1), "not seen at any op yet");
+  block.SetPosition(1, Stream::Dp, {12, SectionKind::Step, 400});
+  block.SetPosition(1, Stream::Compute, {12, SectionKind::Step, 415});
+  EXPECT_EQ(block.WhereIs(1), "last seen at op 415 of step 12, and on stream dp at op 400 of step 12");
+  block.LeavePosition(1, Stream::Dp);
+  EXPECT_EQ(block.WhereIs(1), "last seen at op 415 of step 12");
+  block.LeavePosition(1, Stream::Compute);
+  EXPECT_EQ(block.WhereIs(1), "last seen at op 415 of step 12") << "between two ops";
+  EXPECT_EQ(block.WhereIs(0), "not seen at any op yet");
 }
 
-TEST(CommFailures, RankKilledInComputeIsNamed) {
+TEST(Failures, RankKilledInComputeIsNamed) {
   World world(Mesh{{1, 3, 1}}, Processes);
   const auto begin = Clock::now();
-  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
-    comm.SetPosition(Stream::Compute, 12, SectionKind::Step, 415);
-    if (const Status status = comm.Barrier(AxisSet::All()); !status) {
+  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+    HostControl(member).SetPosition(Stream::Compute, {12, SectionKind::Step, 415});
+    if (const Status status = member.Meet(member.GroupOf(AxisSet::All())); !status) {
       return status.error().message;
     }
-    if (comm.rank() == 1) {
+    if (member.rank() == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       kill(getpid(), SIGKILL);
     }
-    return BarrierUntilFailure(comm);
+    return BarrierUntilFailure(member);
   });
   EXPECT_LT(SecondsSince(begin), 2.0);
   EXPECT_THAT(texts[0], AllOf(HasSubstr("rank 1"), HasSubstr("last seen at op 415 of step 12")));
@@ -64,22 +64,22 @@ TEST(CommFailures, RankKilledInComputeIsNamed) {
   EXPECT_THAT(texts[2], HasSubstr("rank 1"));
 }
 
-TEST(CommFailures, RankKilledInACollectiveIsNamed) {
+TEST(Failures, RankKilledInACollectiveIsNamed) {
   World world(Mesh{{1, 3, 1}}, Processes);
   const auto begin = Clock::now();
   // Rank 1 waits in the barrier when it is killed by rank 0, which comes later.
   auto* victim = reinterpret_cast<std::atomic<pid_t>*>(world.buffer(0));
-  const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
-    if (comm.rank() == 1) {
+  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+    if (member.rank() == 1) {
       victim->store(getpid());
-    } else if (comm.rank() == 0) {
+    } else if (member.rank() == 0) {
       while (victim->load() == 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       kill(victim->load(), SIGKILL);
     }
-    return BarrierUntilFailure(comm);
+    return BarrierUntilFailure(member);
   });
   EXPECT_LT(SecondsSince(begin), 2.0);
   EXPECT_THAT(texts[0], HasSubstr("rank 1"));
@@ -87,68 +87,68 @@ TEST(CommFailures, RankKilledInACollectiveIsNamed) {
   EXPECT_THAT(texts[2], HasSubstr("rank 1"));
 }
 
-TEST(CommFailures, FailureReportedByTheLauncherWakesAllWaits) {
+TEST(Failures, FailureReportedByTheLauncherWakesAllWaits) {
   for (const auto members : {Threads, Processes}) {
     World world(Mesh{{1, 2, 1}}, members);
     const auto begin = Clock::now();
-    const auto texts = world.Run({}, [&](HostCommunicator& comm) -> std::string {
-      if (comm.rank() == 1) {
+    const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+      if (member.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        world.group().MarkFailed(1, ExitCode::Environment, SIGSEGV);
+        world.block().MarkFailed(1, ExitCode::Environment, SIGSEGV);
         return "";
       }
-      return BarrierUntilFailure(comm);
+      return BarrierUntilFailure(member);
     });
     EXPECT_LT(SecondsSince(begin), 1.0);
     EXPECT_THAT(texts[0], HasSubstr("rank 1 was killed by signal 11 (SIGSEGV), not seen at any op yet"));
-    const auto failure = world.group().FirstFailure();
+    const auto failure = world.block().FirstFailure();
     ASSERT_TRUE(failure.has_value());
     EXPECT_EQ(failure->rank, 1);
   }
 }
 
-TEST(CommFailures, FirstFailureWins) {
+TEST(Failures, FirstFailureWins) {
   World world(Mesh{{1, 3, 1}}, Threads);
-  world.group().MarkFailed(2, ExitCode::Checkpoint);
-  world.group().MarkFailed(0, ExitCode::Environment, SIGKILL);
-  const auto failure = world.group().FirstFailure();
+  world.block().MarkFailed(2, ExitCode::Checkpoint);
+  world.block().MarkFailed(0, ExitCode::Environment, SIGKILL);
+  const auto failure = world.block().FirstFailure();
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->rank, 2);
   EXPECT_EQ(failure->code, ExitCode::Checkpoint);
   EXPECT_EQ(failure->signal, 0);
 }
 
-TEST(CommFailures, ReasonReplacesNone) {
+TEST(Failures, ReasonReplacesNone) {
   World world(Mesh{{1, 2, 1}}, Threads);
-  world.group().MarkFailed(1, ExitCode::Environment, -1);
-  world.group().MarkFailed(1, ExitCode::Environment, SIGKILL);
-  EXPECT_EQ(world.group().FirstFailure()->signal, SIGKILL);
-  world.group().MarkFailed(1, ExitCode::Environment, SIGTERM);
-  EXPECT_EQ(world.group().FirstFailure()->signal, SIGKILL);
+  world.block().MarkFailed(1, ExitCode::Environment, -1);
+  world.block().MarkFailed(1, ExitCode::Environment, SIGKILL);
+  EXPECT_EQ(world.block().FirstFailure()->signal, SIGKILL);
+  world.block().MarkFailed(1, ExitCode::Environment, SIGTERM);
+  EXPECT_EQ(world.block().FirstFailure()->signal, SIGKILL);
 }
 
-TEST(CommFailures, RankThatEndedIsNotWaitedFor) {
+TEST(Failures, RankThatEndedIsNotWaitedFor) {
   for (const auto members : {Threads, Processes}) {
     World world(Mesh{{1, 2, 1}}, members);
     const auto begin = Clock::now();
     const auto texts = world.Run(
-        {}, [](HostCommunicator& comm) { return comm.rank() == 1 ? std::string() : BarrierUntilFailure(comm); });
+        {}, [](HostMember& member) { return member.rank() == 1 ? std::string() : BarrierUntilFailure(member); });
     EXPECT_LT(SecondsSince(begin), 2.0);
     EXPECT_THAT(texts[0], HasSubstr("rank 1 has ended before this op (axis dp)"));
   }
 }
 
-TEST(CommFailures, TimeoutNamesTheAbsentAndWhereTheyAre) {
+TEST(Failures, TimeoutNamesTheAbsentAndWhereTheyAre) {
   for (const auto members : {Threads, Processes}) {
     World world(Mesh{{1, 3, 1}}, members);
     const auto begin = Clock::now();
-    const auto texts = world.Run({.timeout = Seconds{0.3}}, [](HostCommunicator& comm) -> std::string {
-      comm.SetPosition(Stream::Compute, 3, SectionKind::Step, 40 + comm.rank());
-      if (comm.rank() == 1) {
+    const auto texts = world.Run({.timeout = Seconds{0.3}}, [](HostMember& member) -> std::string {
+      HostControl(member).SetPosition(Stream::Compute, {3, SectionKind::Step, 40 + member.rank()});
+      if (member.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(900));
         return "";
       }
-      return BarrierUntilFailure(comm);
+      return BarrierUntilFailure(member);
     });
     EXPECT_LT(SecondsSince(begin), 2.0);
     for (const size_t rank : {0U, 2U}) {
@@ -159,15 +159,15 @@ TEST(CommFailures, TimeoutNamesTheAbsentAndWhereTheyAre) {
 }
 
 // Not after the 50 ms at which a sleeper looks around by itself.
-TEST(CommFailures, ArrivalOfTheLastWakesSleepers) {
+TEST(Failures, ArrivalOfTheLastWakesSleepers) {
   World world(Mesh{{1, 2, 1}}, Processes);
   const auto begin = Clock::now();
-  const auto texts = world.Run({}, [](HostCommunicator& comm) -> std::string {
+  const auto texts = world.Run({}, [](HostMember& member) -> std::string {
     for (int round = 0; round < 40; ++round) {
-      if (comm.rank() == 1) {
+      if (member.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      if (const Status status = comm.Barrier(AxisSet::All()); !status) {
+      if (const Status status = member.Meet(member.GroupOf(AxisSet::All())); !status) {
         return status.error().message;
       }
     }
@@ -177,7 +177,7 @@ TEST(CommFailures, ArrivalOfTheLastWakesSleepers) {
   EXPECT_LT(SecondsSince(begin), 1.0);
 }
 
-TEST(CommFailures, SlowRankIsNamedOnceAndWaitedFor) {
+TEST(Failures, SlowRankIsNamedOnceAndWaitedFor) {
   World world(Mesh{{1, 2, 1}}, Threads);
   std::mutex mutex;
   std::vector<std::string> warnings;
@@ -185,11 +185,11 @@ TEST(CommFailures, SlowRankIsNamedOnceAndWaitedFor) {
                               const std::lock_guard lock(mutex);
                               warnings.push_back(text);
                             }};
-  const auto texts = world.Run(options, [](HostCommunicator& comm) -> std::string {
-    if (comm.rank() == 1) {
+  const auto texts = world.Run(options, [](HostMember& member) -> std::string {
+    if (member.rank() == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
-    const Status status = comm.Barrier(AxisSet::All());
+    const Status status = member.Meet(member.GroupOf(AxisSet::All()));
     return status ? "" : status.error().message;
   });
   EXPECT_EQ(texts, (std::vector<std::string>{"", ""}));
@@ -197,21 +197,21 @@ TEST(CommFailures, SlowRankIsNamedOnceAndWaitedFor) {
   EXPECT_THAT(warnings[0], HasSubstr("(axis dp) for rank 1, not seen at any op yet"));
 }
 
-TEST(CommFailures, GroupOfOneNoticesTheFailureOfOthers) {
+TEST(Failures, GroupOfOneNoticesTheFailureOfOthers) {
   World world(Mesh{{1, 2, 1}}, Threads);
-  world.group().MarkFailed(1, ExitCode::Environment, SIGKILL);
-  const auto texts = world.Run({}, [](HostCommunicator& comm) -> std::string {
-    const Status status = comm.Barrier(AxisSet::Of(Axis::Tp));
+  world.block().MarkFailed(1, ExitCode::Environment, SIGKILL);
+  const auto texts = world.Run({}, [](HostMember& member) -> std::string {
+    const Status status = member.Meet(member.GroupOf(AxisSet::Of(Axis::Tp)));
     return status ? "" : status.error().message;
   });
   EXPECT_THAT(texts[0], HasSubstr("rank 1 was killed by signal 9 (SIGKILL)"));
 }
 
-TEST(CommFailures, TooManyRanksForOneHost) {
-  const auto group = HostGroup::Create(Mesh{{1, 16384, 1}}, Processes);
-  ASSERT_FALSE(group.ok());
-  EXPECT_EQ(group.error().code, ExitCode::Environment);
-  EXPECT_EQ(group.error().message, "the plan's mesh has 16384 ranks; one host runs at most 1024");
+TEST(Failures, TooManyRanksForOneHost) {
+  const auto block = ControlBlock::Create({.mesh = Mesh{{1, 16384, 1}}});
+  ASSERT_FALSE(block.ok());
+  EXPECT_EQ(block.error().code, ExitCode::Environment);
+  EXPECT_EQ(block.error().message, "the plan's mesh has 16384 ranks on each of its hosts; one host runs at most 1024");
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-#include "runtime/core/agree_on_plan.h"
+#include "runtime/control/agree_on_plan.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "compiler/plan/text.h"
-#include "runtime/checkpoint/agree.h"
+#include "runtime/control/agree.h"
 
 namespace shardc {
 
@@ -58,24 +58,23 @@ auto DifferencesOf(std::string_view of_rank_zero, std::string_view here) -> std:
 }
 
 /// What rank 0 holds, on all ranks. Collective.
-static auto TextOfRankZero(Communicator& communicator, const std::string& mine) -> ErrorOr<std::string> {
+static auto TextOfRankZero(RankControl& control, const std::string& mine) -> ErrorOr<std::string> {
   auto size = static_cast<int64_t>(mine.size());
-  RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&size), sizeof(size)));
+  RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&size), sizeof(size)));
   std::string text = mine;
   text.resize(static_cast<size_t>(size));
-  for (int64_t begin = 0; begin < size; begin += Communicator::MaxSmallBytes) {
-    RETURN_IF_ERROR(communicator.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(text.data() + begin),
-                                           std::min(Communicator::MaxSmallBytes, size - begin)));
+  for (int64_t begin = 0; begin < size; begin += RankControl::MaxBytes) {
+    RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(text.data() + begin),
+                                      std::min(RankControl::MaxBytes, size - begin)));
   }
   return text;
 }
 
-auto AgreeOnPlan(Communicator& communicator, const Plan& plan) -> Status {
+auto AgreeOnPlan(RankControl& control, const Plan& plan) -> Status {
   const std::string hash = PlanHash(plan);
-  std::string hashes(hash.size() * static_cast<size_t>(communicator.mesh().num_ranks()), '\0');
-  RETURN_IF_ERROR(communicator.GatherSmall(AxisSet::All(), reinterpret_cast<const std::byte*>(hash.data()),
-                                           static_cast<int64_t>(hash.size()),
-                                           reinterpret_cast<std::byte*>(hashes.data())));
+  std::string hashes(hash.size() * static_cast<size_t>(control.mesh().num_ranks()), '\0');
+  RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(hash.data()),
+                                 static_cast<int64_t>(hash.size()), reinterpret_cast<std::byte*>(hashes.data())));
   bool all_same = true;
   for (size_t begin = 0; begin < hashes.size(); begin += hash.size()) {
     all_same = all_same && hashes.compare(begin, hash.size(), hashes, 0, hash.size()) == 0;
@@ -84,7 +83,7 @@ auto AgreeOnPlan(Communicator& communicator, const Plan& plan) -> Status {
     return Success{};
   }
   const std::string text = PrintPlan(plan, {.origins = false, .paths = false});
-  const auto expected = TextOfRankZero(communicator, text);
+  const auto expected = TextOfRankZero(control, text);
   if (!expected) {
     return expected.error();
   }
@@ -92,7 +91,7 @@ auto AgreeOnPlan(Communicator& communicator, const Plan& plan) -> Status {
   const Status mine =
       differs ? Status(Fail(ExitCode::Environment, "has another plan than rank 0: {}", DifferencesOf(*expected, text)))
               : Status(Success{});
-  return AgreeOnStatus(communicator, mine);
+  return AgreeOnStatus(control, mine);
 }
 
 }  // namespace shardc

@@ -1,4 +1,4 @@
-#include "runtime/comm/host_group.h"
+#include "runtime/control/control_block.h"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -11,15 +11,10 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <new>
-#include <sstream>
 
-#include "compiler/base/plan_limits.h"
 #include "compiler/base/processor.h"
-#include "compiler/plan/op_place.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/control/process_stat.h"
 
 namespace shardc {
 
@@ -38,25 +33,26 @@ static constexpr auto AskProcAfter = std::chrono::milliseconds(250);
 static constexpr auto LongestGap = std::chrono::seconds(1);
 
 // Each on cache lines of its own: a rank writes its words at every op.
-struct alignas(64) HostGroup::RankWords {
-  /// The op that began last: step + 1, section and op, from the high bits: see PositionOf; 0 before the first op.
+struct alignas(64) ControlBlock::RankWords {
+  /// The op that began last, by PackPosition; 0 before the first op.
   std::atomic<uint64_t> position;
   /// By stream: the op that is under way there; 0: none is.
   std::array<std::atomic<uint64_t>, NumStreams> under_way;
   /// (barrier + 1) * 2^32 + generation of the last arrival.
   std::atomic<uint64_t> arrival;
-  std::atomic<uint64_t> start_ticks;
+  /// ProcessStat::start.
+  std::atomic<int64_t> start;
   std::atomic<int32_t> pid;
   std::atomic<uint32_t> state;
 };
 
-struct HostGroup::BarrierWords {
+struct ControlBlock::BarrierWords {
   alignas(64) std::atomic<uint32_t> arrived;
   alignas(64) std::atomic<uint32_t> generation;
   std::atomic<uint32_t> sleepers;
 };
 
-struct HostGroup::Block {
+struct ControlBlock::Block {
   /// 0, or (rank + 1) * 2^32 + code * 2^16 + (signal + 1).
   alignas(64) std::atomic<uint64_t> failure;
   alignas(64) std::atomic<bool> stop;
@@ -66,7 +62,7 @@ struct HostGroup::Block {
 };
 
 /// What one wait has seen so far.
-struct HostGroup::Patience {
+struct ControlBlock::Patience {
   Clock::time_point began = Clock::now();
   Clock::time_point asked_proc = began;
   Clock::time_point looked = began;
@@ -87,65 +83,36 @@ static auto FutexWakeAll(std::atomic<uint32_t>& word) -> void {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-namespace {
-
-struct ProcessStat {
-  char state = 'X';
-  uint64_t start_ticks = 0;
-};
-
-}  // namespace
-
-/// State and start time of a process; none where there is none. Source: proc(5), /proc/pid/stat fields 3 and 22.
-static auto ReadProcessStat(int32_t pid) -> std::optional<ProcessStat> {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  // The name in field 2 may hold anything; the last ")" ends it.
-  const size_t close = text.rfind(')');
-  if (close == std::string::npos) {
-    return std::nullopt;
+auto ControlBlock::Create(const Place& place) -> ErrorOr<std::unique_ptr<ControlBlock>> {
+  if (place.mesh.ranks_per_host() > MaxRanks) {
+    return Fail(ExitCode::Environment, "the plan's mesh has {} ranks on each of its hosts; one host runs at most {}",
+                place.mesh.ranks_per_host(), MaxRanks);
   }
-  std::istringstream fields(text.substr(close + 1));
-  ProcessStat stat;
-  fields >> stat.state;
-  std::string skipped;
-  for (int field = 4; field < 22; ++field) {
-    fields >> skipped;
-  }
-  fields >> stat.start_ticks;
-  return stat;
+  std::unique_ptr<ControlBlock> block(new ControlBlock(place));
+  RETURN_IF_ERROR(block->Layout());
+  return block;
 }
 
-auto HostGroup::Create(const Mesh& mesh, Members members, const Plan* plan) -> ErrorOr<std::unique_ptr<HostGroup>> {
-  if (mesh.num_ranks() > MaxRanks) {
-    return Fail(ExitCode::Environment, "the plan's mesh has {} ranks; one host runs at most {}", mesh.num_ranks(),
-                MaxRanks);
-  }
-  std::unique_ptr<HostGroup> group(new HostGroup(mesh, members, plan));
-  RETURN_IF_ERROR(group->Layout());
-  return group;
-}
-
-HostGroup::HostGroup(const Mesh& mesh, Members members, const Plan* plan)
-    : mesh_(mesh), members_(members), plan_(plan) {
-  spin_ = NumCores() >= mesh.num_ranks();
+ControlBlock::ControlBlock(const Place& place) : place_(place), local_(place.mesh.RanksOfHost(place.host)) {
+  const Mesh& mesh = place.mesh;
+  spin_ = NumCores() >= local_.size();
   first_barrier_.fill(-1);
   axes_index_.fill(-1);
   for (uint8_t bits = 1; bits < first_barrier_.size(); ++bits) {
-    if (Spread(mesh, AxisSet{bits}) == AxisSet{bits}) {
+    if (const AxisSet axes{bits}; Spread(mesh, axes) == axes && mesh.IsWithinHosts(axes)) {
       first_barrier_[bits] = static_cast<int64_t>(num_barriers_);
       axes_index_[bits] = static_cast<int64_t>(num_axes_sets_++);
-      num_barriers_ += static_cast<size_t>(mesh.num_ranks() / mesh.size(AxisSet{bits}));
+      num_barriers_ += static_cast<size_t>(local_.size() / mesh.size(axes));
     }
   }
 }
 
-auto HostGroup::Layout() -> Status {
-  const auto num_ranks = static_cast<size_t>(mesh_.num_ranks());
+auto ControlBlock::Layout() -> Status {
+  const auto num_ranks = static_cast<size_t>(local_.size());
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t words = sizeof(Block) + num_ranks * sizeof(RankWords) + num_barriers_ * sizeof(BarrierWords);
   const size_t slots_at = (words + page - 1) / page * page;
-  memory_bytes_ = slots_at + num_axes_sets_ * num_ranks * 2 * static_cast<size_t>(Communicator::MaxSmallBytes);
+  memory_bytes_ = slots_at + num_axes_sets_ * num_ranks * 2 * static_cast<size_t>(SlotBytes);
   void* memory =
       mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -164,29 +131,34 @@ auto HostGroup::Layout() -> Status {
   return Success{};
 }
 
-HostGroup::~HostGroup() {
+ControlBlock::~ControlBlock() {
   if (memory_ != nullptr) {
     munmap(memory_, memory_bytes_);
   }
 }
 
-auto HostGroup::Join(int64_t rank) -> void {
-  RankWords& words = ranks_[rank];
+auto ControlBlock::WordsOf(int64_t rank) const -> RankWords& {
+  CHECK(rank >= local_.begin && rank < local_.end, "rank {} is not of host {}", rank, place_.host);
+  return ranks_[rank - local_.begin];
+}
+
+auto ControlBlock::Join(int64_t rank) -> void {
+  RankWords& words = WordsOf(rank);
   const int32_t pid = getpid();
   words.pid.store(pid, std::memory_order_relaxed);
-  words.start_ticks.store(ReadProcessStat(pid).value_or(ProcessStat{}).start_ticks, std::memory_order_relaxed);
+  words.start.store(ReadProcessStat(pid).value_or(ProcessStat{}).start, std::memory_order_relaxed);
   words.state.store(static_cast<uint32_t>(RankState::Running), std::memory_order_release);
 }
 
-auto HostGroup::Finish(int64_t rank) -> void {
-  ranks_[rank].state.store(static_cast<uint32_t>(RankState::Finished), std::memory_order_release);
+auto ControlBlock::Finish(int64_t rank) -> void {
+  WordsOf(rank).state.store(static_cast<uint32_t>(RankState::Finished), std::memory_order_release);
 }
 
-auto HostGroup::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
+auto ControlBlock::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
   if (StateOf(rank) != RankState::Failed) {
-    const bool by_itself = signal == 0 && ranks_[rank].pid.load(std::memory_order_relaxed) == getpid();
-    ranks_[rank].state.store(static_cast<uint32_t>(by_itself ? RankState::Failed : RankState::Dead),
-                             std::memory_order_release);
+    const bool by_itself = signal == 0 && WordsOf(rank).pid.load(std::memory_order_relaxed) == getpid();
+    WordsOf(rank).state.store(static_cast<uint32_t>(by_itself ? RankState::Failed : RankState::Dead),
+                              std::memory_order_release);
   }
   const auto pack = [rank](ExitCode code, int signal) {
     return (static_cast<uint64_t>(rank + 1) << 32) | (static_cast<uint64_t>(code) << 16) |
@@ -203,7 +175,7 @@ auto HostGroup::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
   }
 }
 
-auto HostGroup::FirstFailure() const -> std::optional<RankFailure> {
+auto ControlBlock::FirstFailure() const -> std::optional<RankFailure> {
   const uint64_t failure = block_->failure.load(std::memory_order_acquire);
   if (failure == 0) {
     return std::nullopt;
@@ -213,61 +185,45 @@ auto HostGroup::FirstFailure() const -> std::optional<RankFailure> {
                      .signal = static_cast<int>(failure & 0xffffU) - 1};
 }
 
-auto HostGroup::StateOf(int64_t rank) const -> RankState {
-  return static_cast<RankState>(ranks_[rank].state.load(std::memory_order_acquire));
+auto ControlBlock::StateOf(int64_t rank) const -> RankState {
+  return static_cast<RankState>(WordsOf(rank).state.load(std::memory_order_acquire));
 }
 
-auto HostGroup::IsNews(const std::string& error) -> bool {
+auto ControlBlock::IsNews(const std::string& error) -> bool {
   const uint64_t hash = std::hash<std::string>()(error) | 1U;
   uint64_t before = 0;
   return block_->first_error.compare_exchange_strong(before, hash, std::memory_order_seq_cst) || before != hash;
 }
 
-static constexpr int OpBits = 20;
-static constexpr int SectionBits = 3;
-static_assert(MostOps <= (int64_t{1} << OpBits) && NumSections <= (1 << SectionBits));
-static_assert(MostCount < (int64_t{1} << (64 - OpBits - SectionBits)));
-
-static auto PositionOf(int64_t step, SectionKind section, int64_t op_index) -> uint64_t {
-  return (static_cast<uint64_t>(step + 1) << (OpBits + SectionBits)) | (static_cast<uint64_t>(section) << OpBits) |
-         static_cast<uint64_t>(op_index);
+auto ControlBlock::SetPosition(int64_t rank, Stream stream, const Position& position) -> void {
+  const uint64_t word = PackPosition(position);
+  RankWords& words = WordsOf(rank);
+  words.position.store(word, std::memory_order_relaxed);
+  words.under_way[static_cast<size_t>(stream)].store(word, std::memory_order_relaxed);
 }
 
-auto HostGroup::SetPosition(int64_t rank, Stream stream, int64_t step, SectionKind section, int64_t op_index) -> void {
-  const uint64_t position = PositionOf(step, section, op_index);
-  ranks_[rank].position.store(position, std::memory_order_relaxed);
-  ranks_[rank].under_way[static_cast<size_t>(stream)].store(position, std::memory_order_relaxed);
+auto ControlBlock::LeavePosition(int64_t rank, Stream stream) -> void {
+  WordsOf(rank).under_way[static_cast<size_t>(stream)].store(0, std::memory_order_relaxed);
 }
 
-auto HostGroup::LeavePosition(int64_t rank, Stream stream) -> void {
-  ranks_[rank].under_way[static_cast<size_t>(stream)].store(0, std::memory_order_relaxed);
-}
-
-/// "op 415 of step 12 (matmul of layer 3 in section step)".
-static auto OpTextOf(const Plan* plan, uint64_t position) -> std::string {
-  const auto op_index = static_cast<int64_t>(position & ((1U << OpBits) - 1));
-  const auto section = static_cast<SectionKind>((position >> OpBits) & ((1U << SectionBits) - 1));
-  const std::string place = plan == nullptr ? "" : OpPlaceText(*plan, section, op_index);
-  return fmt::format("op {} of step {}{}", op_index, (position >> (OpBits + SectionBits)) - 1,
-                     place.empty() ? "" : fmt::format(" ({})", place));
-}
-
-auto HostGroup::PositionText(int64_t rank) const -> std::string {
-  const uint64_t last = ranks_[rank].position.load(std::memory_order_relaxed);
+auto ControlBlock::WhereIs(int64_t rank) const -> std::string {
+  const RankWords& words = WordsOf(rank);
+  const uint64_t last = words.position.load(std::memory_order_relaxed);
   if (last == 0) {
     return "not seen at any op yet";
   }
-  std::string text = "last seen at " + OpTextOf(plan_, last);
+  std::string text = "last seen at " + PositionText(place_.plan, UnpackPosition(last));
   for (size_t s = 0; s < NumStreams; ++s) {
-    const uint64_t beside = ranks_[rank].under_way[s].load(std::memory_order_relaxed);
+    const uint64_t beside = words.under_way[s].load(std::memory_order_relaxed);
     if (beside != 0 && beside != last) {
-      text += fmt::format(", and on stream {} at {}", ToText(static_cast<Stream>(s)), OpTextOf(plan_, beside));
+      text += fmt::format(", and on stream {} at {}", ToText(static_cast<Stream>(s)),
+                          PositionText(place_.plan, UnpackPosition(beside)));
     }
   }
   return text;
 }
 
-auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {
+auto ControlBlock::FailureText(const RankFailure& failure) const -> std::string {
   std::string how;
   if (failure.signal > 0) {
     const char* name = sigabbrev_np(failure.signal);
@@ -277,43 +233,51 @@ auto HostGroup::FailureText(const RankFailure& failure) const -> std::string {
   } else {
     how = fmt::format("failed with exit code {}", static_cast<int>(failure.code));
   }
-  return fmt::format("rank {} {}, {}", failure.rank, how, PositionText(failure.rank));
+  return fmt::format("rank {} {}, {}", failure.rank, how, WhereIs(failure.rank));
 }
 
-auto HostGroup::stop_flag() -> std::atomic<bool>& { return block_->stop; }
+auto ControlBlock::stop_flag() -> std::atomic<bool>& { return block_->stop; }
 
-auto HostGroup::completed_steps() -> std::atomic<int64_t>& { return block_->completed_steps; }
+auto ControlBlock::completed_steps() -> std::atomic<int64_t>& { return block_->completed_steps; }
 
-auto HostGroup::GroupOf(AxisSet axes, int64_t rank) const -> Group {
-  const AxisSet plain = Spread(mesh_, axes);
+auto ControlBlock::GroupOf(AxisSet axes, int64_t rank) const -> Group {
+  const Mesh& mesh = place_.mesh;
+  const AxisSet plain = Spread(mesh, axes);
   Group group;
-  group.ranks = mesh_.Group(axes, rank);
-  group.index = mesh_.IndexIn(axes, rank);
   group.name = ToText(plain);
   if (plain.bits == 0) {
+    group.ranks = {rank};
     return group;
   }
-  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + mesh_.GroupNumber(plain, rank));
+  if (first_barrier_[plain.bits] < 0) {
+    return group;
+  }
+  group.ranks = mesh.Group(axes, rank);
+  group.index = mesh.IndexIn(axes, rank);
+  // Groups are numbered by their first ranks, so those of the hosts before come first.
+  const int64_t number = mesh.GroupNumber(plain, rank) - local_.begin / std::ssize(group.ranks);
+  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + number);
   group.axes_index = static_cast<size_t>(axes_index_[plain.bits]);
   return group;
 }
 
-auto HostGroup::Slot(const Group& group, int64_t rank, int turn) -> std::byte* {
-  const auto of_rank = group.axes_index * static_cast<size_t>(mesh_.num_ranks()) + static_cast<size_t>(rank);
-  return slots_ + (of_rank * 2 + static_cast<size_t>(turn)) * static_cast<size_t>(Communicator::MaxSmallBytes);
+auto ControlBlock::Slot(const Group& group, int64_t rank, int turn) -> std::byte* {
+  const auto of_rank = group.axes_index * static_cast<size_t>(local_.size()) + static_cast<size_t>(rank - local_.begin);
+  return slots_ + (of_rank * 2 + static_cast<size_t>(turn)) * static_cast<size_t>(SlotBytes);
 }
 
-auto HostGroup::Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status {
+auto ControlBlock::Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status {
   if (const auto failure = FirstFailure()) {
     return Fail(ExitCode::Environment, "{}", FailureText(*failure));
   }
+  CHECK(!group.ranks.empty(), "a barrier over {}, whose ranks lie on several hosts", group.name);
   if (group.ranks.size() == 1) {
     return Success{};
   }
   BarrierWords& barrier = barriers_[group.barrier];
   // Cannot change before this rank has arrived.
   const uint32_t generation = barrier.generation.load(std::memory_order_acquire);
-  ranks_[rank].arrival.store((static_cast<uint64_t>(group.barrier + 1) << 32) | generation, std::memory_order_relaxed);
+  WordsOf(rank).arrival.store((static_cast<uint64_t>(group.barrier + 1) << 32) | generation, std::memory_order_relaxed);
   if (barrier.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == group.ranks.size()) {
     barrier.arrived.store(0, std::memory_order_relaxed);
     barrier.generation.store(generation + 1, std::memory_order_seq_cst);
@@ -325,7 +289,7 @@ auto HostGroup::Barrier(const Group& group, int64_t rank, const WaitOptions& opt
   return Wait(group, rank, generation, options);
 }
 
-auto HostGroup::Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status {
+auto ControlBlock::Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status {
   BarrierWords& barrier = barriers_[group.barrier];
   const auto is_open = [&] { return barrier.generation.load(std::memory_order_acquire) != generation; };
   if (spin_) {
@@ -361,14 +325,14 @@ auto HostGroup::Wait(const Group& group, int64_t rank, uint32_t generation, cons
   return Success{};
 }
 
-auto HostGroup::IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool {
+auto ControlBlock::IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool {
   const uint64_t here = (static_cast<uint64_t>(group.barrier + 1) << 32) | generation;
-  return ranks_[rank].arrival.load(std::memory_order_relaxed) != here;
+  return WordsOf(rank).arrival.load(std::memory_order_relaxed) != here;
 }
 
 /// Called by a waiting rank now and then: is there still something to wait for?
-auto HostGroup::Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options,
-                        Patience& patience) -> Status {
+auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options,
+                           Patience& patience) -> Status {
   if (const auto failure = FirstFailure()) {
     return Fail(ExitCode::Environment, "{} (axis {})", FailureText(*failure), group.name);
   }
@@ -377,13 +341,13 @@ auto HostGroup::Inspect(const Group& group, int64_t rank, uint32_t generation, c
     patience.positions.assign(group.ranks.size(), 0);
     patience.since.assign(group.ranks.size(), patience.began);
   }
-  const bool ask_proc = members_ == Members::Processes && now - patience.asked_proc >= AskProcAfter;
+  const bool ask_proc = place_.members == Members::Processes && now - patience.asked_proc >= AskProcAfter;
   if (ask_proc) {
     patience.asked_proc = now;
   }
   for (size_t i = 0; i < group.ranks.size(); ++i) {
     const int64_t peer = group.ranks[i];
-    const uint64_t position = ranks_[peer].position.load(std::memory_order_relaxed);
+    const uint64_t position = WordsOf(peer).position.load(std::memory_order_relaxed);
     if (position != patience.positions[i]) {
       patience.positions[i] = position;
       patience.since[i] = now;
@@ -394,7 +358,7 @@ auto HostGroup::Inspect(const Group& group, int64_t rank, uint32_t generation, c
     const bool gone = ask_proc && IsGone(peer);
     if (StateOf(peer) == RankState::Finished) {
       return Fail(ExitCode::Environment, "rank {} has ended before this op (axis {}), {}", peer, group.name,
-                  PositionText(peer));
+                  WhereIs(peer));
     }
     if (gone) {
       MarkFailed(peer, ExitCode::Environment, -1);
@@ -416,7 +380,7 @@ auto HostGroup::Inspect(const Group& group, int64_t rank, uint32_t generation, c
   return Success{};
 }
 
-auto HostGroup::MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
+auto ControlBlock::MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
     -> std::string {
   constexpr size_t Most = 4;
   std::vector<std::string> texts;
@@ -431,20 +395,20 @@ auto HostGroup::MissingText(const Group& group, int64_t rank, uint32_t generatio
       continue;
     }
     const double still = std::chrono::duration<double>(Clock::now() - patience.since[i]).count();
-    texts.push_back(fmt::format("rank {}, {}, there for {:.0f} s", peer, PositionText(peer), still));
+    texts.push_back(fmt::format("rank {}, {}, there for {:.0f} s", peer, WhereIs(peer), still));
   }
   return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
 }
 
 /// Has the process of a rank ended? Its number may have gone to another since.
-auto HostGroup::IsGone(int64_t rank) const -> bool {
-  const RankWords& words = ranks_[rank];
+auto ControlBlock::IsGone(int64_t rank) const -> bool {
+  const RankWords& words = WordsOf(rank);
   if (StateOf(rank) == RankState::Starting) {
     return false;
   }
   const auto stat = ReadProcessStat(words.pid.load(std::memory_order_relaxed));
   return !stat || stat->state == 'Z' || stat->state == 'X' ||
-         stat->start_ticks != words.start_ticks.load(std::memory_order_relaxed);
+         stat->start != words.start.load(std::memory_order_relaxed);
 }
 
 }  // namespace shardc

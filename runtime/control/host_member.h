@@ -1,0 +1,52 @@
+// A rank among the ranks of its host: how it meets them, and the small collectives by which they exchange what fits
+// into a slot of the control block. Agreements (host_control.h) and the collectives of the plan
+// (runtime/comm/host_communicator.h) are made of these.
+//
+//   small collective    copy into the own slot, barrier, read the peers' slots
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/plan/types.h"
+#include "runtime/control/control_block.h"
+
+namespace shardc {
+
+class HostMember {
+ public:
+  using Group = ControlBlock::Group;
+
+  /// Requires: `block` outlives this; called by the rank itself, once.
+  HostMember(ControlBlock& block, int64_t rank, WaitOptions options = {});
+
+  auto rank() const -> int64_t { return rank_; }
+  auto block() const -> ControlBlock& { return *block_; }
+  auto GroupOf(AxisSet axes) const -> const Group& { return groups_[axes.bits]; }
+
+  auto Meet(const Group& group) -> Status { return block_->Barrier(group, rank_, options_); }
+  /// Every member's `bytes` of `mine`, in the order of the group, into `all`. Requires: bytes <= SlotBytes.
+  auto Gather(const Group& group, const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
+  /// `data` of the group's first member goes to all. Requires: bytes <= SlotBytes.
+  auto Broadcast(const Group& group, std::byte* data, int64_t bytes) -> Status;
+  /// data = the sum of the members' data, in the order of the group. Dtypes F32, F64, I64. In pieces of SlotBytes.
+  auto Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status;
+
+ private:
+  auto NextTurn(const Group& group) -> int;
+  auto SumPiece(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status;
+
+  ControlBlock* block_;
+  int64_t rank_;
+  WaitOptions options_;
+  /// By AxisSet::bits.
+  ByAxisSet<Group> groups_;
+  /// By Group::axes_index: which of the two slots comes next.
+  ByAxisSet<int> turns_{};
+  /// The slots of a group; as long as there are ranks from the start, so that a step allocates nothing.
+  std::vector<const std::byte*> slots_;
+};
+
+}  // namespace shardc

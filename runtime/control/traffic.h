@@ -1,0 +1,24 @@
+// What one rank counts of what it sends.
+#pragma once
+
+#include <cstdint>
+
+namespace shardc {
+
+/// Collectives of one kind over one set of axes, as this rank did them.
+struct Traffic {
+  int64_t calls = 0;
+  /// Bytes of the full vectors.
+  int64_t payload = 0;
+  /// Bytes that went from peers to this rank, and as many in turn from this rank to peers.
+  int64_t wire = 0;
+
+  auto Add(const Traffic& more) -> void {
+    calls += more.calls;
+    payload += more.payload;
+    wire += more.wire;
+  }
+  friend auto operator==(const Traffic&, const Traffic&) -> bool = default;
+};
+
+}  // namespace shardc
