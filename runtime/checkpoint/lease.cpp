@@ -68,7 +68,9 @@ auto Lease::Acquire(const std::string& directory, const std::string& run_id, Lea
     if (file->is_open()) {
       lease->file_ = *std::move(file);
       lease->ClearRemains(*opened);
-      RETURN_IF_ERROR(lease->StartBeating());
+      if (chosen.beats_at_once) {
+        RETURN_IF_ERROR(lease->StartBeating());
+      }
       return lease;
     }
     const auto seen = LookAtLease(*opened, chosen.file_name);
@@ -206,7 +208,6 @@ auto Lease::StartBeating() -> Status {
     });
   } catch (const std::system_error& error) {
     beater_.reset();
-    Release();
     started =
         Fail(ExitCode::Environment, "cannot start the thread that keeps {} {}: {}", options_.what, path_, error.what());
   }
@@ -277,7 +278,7 @@ auto Lease::Release() -> void {
 }
 
 Lease::~Lease() {
-  if (beater_ == nullptr) {
+  if (!file_.is_open()) {
     return;
   }
   if (getpid() != record_.process.pid) {
@@ -285,12 +286,14 @@ Lease::~Lease() {
     static_cast<void>(beater_.release());
     return;
   }
-  {
-    const std::lock_guard lock(beater_->mutex);
-    beater_->has_ended = true;
+  if (beater_ != nullptr) {
+    {
+      const std::lock_guard lock(beater_->mutex);
+      beater_->has_ended = true;
+    }
+    beater_->ended.notify_all();
+    beater_->thread.join();
   }
-  beater_->ended.notify_all();
-  beater_->thread.join();
   Release();
 }
 

@@ -33,6 +33,9 @@ struct LeaseOptions {
   std::string remedy;
   std::string file_name = "lease.json";
   Seconds beat{5};
+  /// False: the owner calls StartBeating itself, within stale_after. For an owner that forks first: a thread may hold a
+  /// lock at that moment, which would stay locked in the forked process for ever.
+  bool beats_at_once = true;
   Seconds stale_after{30};
   Seconds poll{0.1};
   /// Called between looks while the directory may be another's. An error ends Acquire.
@@ -53,6 +56,9 @@ class Lease {
   /// Gives the directory back, if it is still this owner's. In a process forked from the owner: nothing.
   ~Lease();
 
+  /// Starts the thread that rewrites the count. Once, unless the lease beats at once. Errors: ExitCode::Environment.
+  auto StartBeating() -> Status;
+
   /// Success where the directory is still this owner's. A file that is missing is looked for a few times more: a taker
   /// may be about to put it back.
   /// Errors: ExitCode::Environment, naming the new owner.
@@ -70,7 +76,6 @@ class Lease {
   auto TakeAway(const Descriptor& directory, const LeaseSighting& stale, LeaseWatch& claims) const -> Status;
   auto ClaimName(const LeaseSighting& stale) const -> std::string;
   auto Pause() const -> Status;
-  auto StartBeating() -> Status;
   auto Beat() -> void;
   /// Removes what takers that were killed left of leases and claims whose owners are gone.
   auto ClearRemains(const Descriptor& directory) const -> void;

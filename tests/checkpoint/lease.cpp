@@ -344,6 +344,30 @@ TEST(Lease, OneThatIsRemovedIsNoticed) {
   std::filesystem::create_directory(folder.path());
 }
 
+TEST(Lease, OneThatDoesNotBeatYetIsHeldAndGivenBack) {
+  const TemporaryFolder folder;
+  LeaseOptions options = Quick();
+  options.beats_at_once = false;
+  {
+    const auto lease = Lease::Acquire(folder.path(), "run", options);
+    ASSERT_TRUE(lease.ok());
+    const std::string first = ReadText(folder / "lease.json");
+    std::this_thread::sleep_for(Milliseconds(50));
+    EXPECT_EQ(ReadText(folder / "lease.json"), first);
+    EXPECT_FALSE(Lease::Acquire(folder.path(), "other", Quick()).ok());
+    ASSERT_TRUE((*lease)->StartBeating().ok());
+    while (ReadText(folder / "lease.json") == first) {
+      std::this_thread::sleep_for(Milliseconds(5));
+    }
+  }
+  EXPECT_THAT(NamesIn(folder.path()), IsEmpty());
+  {
+    const auto lease = Lease::Acquire(folder.path(), "run", options);
+    ASSERT_TRUE(lease.ok());
+  }
+  EXPECT_THAT(NamesIn(folder.path()), IsEmpty()) << "it never beat";
+}
+
 TEST(Lease, AForkedCopyGivesNothingBack) {
   const TemporaryFolder folder;
   auto lease = Lease::Acquire(folder.path(), "run", Quick());

@@ -1,0 +1,55 @@
+// One launch of a plan's ranks on this host: what its ranks share, how each of them runs, and what is put on record.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "compiler/base/error_or.h"
+#include "runtime/checkpoint/lease.h"
+#include "runtime/control/control_block.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/stop_signals.h"
+#include "runtime/memory/arenas.h"
+#include "runtime/record/attempt.h"
+#include "runtime/record/run_directory.h"
+
+namespace shardc {
+
+/// What all ranks of a launch share.
+struct Job {
+  const Plan* plan = nullptr;
+  const LaunchOptions* options = nullptr;
+  const RankMain* rank_main = nullptr;
+  std::unique_ptr<Lease> lease;
+  std::optional<RunDirectory> directory;
+  std::optional<Attempt> attempt;
+  RunLog only_stderr;
+  SharedArenas arenas;
+  std::unique_ptr<ControlBlock> control;
+
+  auto log() const -> const RunLog& { return attempt ? attempt->log() : only_stderr; }
+  /// A line for people.
+  auto Say(const std::string& text) const -> void { log().Print(text + "\n"); }
+};
+
+/// Makes what the ranks share, and takes the run directory. The job does not outlive the plan, the options or
+/// `rank_main`. `signals`: of a launcher that watches for them, or null.
+/// Errors: what keeps the job from starting, as LaunchLocal has it.
+auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
+                const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job>;
+
+/// Starts the thread that keeps the lease of the run directory, if there is one: called when no rank is to be forked
+/// any more.
+auto KeepLease(const Job& job) -> Status;
+
+/// Runs one rank in the calling process or thread, and reports how it went. `launcher`: of a forked rank.
+auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode;
+
+/// What came of the launch. If it cannot be recorded, a warning says so.
+auto PutEndOnRecord(const Job& job, int exit_code, const std::string& error) -> void;
+auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void;
+
+}  // namespace shardc
