@@ -146,7 +146,7 @@ auto Process::Await(const std::function<bool()>& condition) -> bool {
         holds = condition();
         return holds || !running;
       },
-      Seconds{60});
+      Patience);
   return holds;
 }
 

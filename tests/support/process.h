@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/base/units.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -50,14 +51,17 @@ class Process {
   auto Children() const -> std::vector<pid_t>;
   /// Returns once there are so many; fewer if the process ends before.
   auto AwaitChildren(size_t count) -> std::vector<pid_t>;
-  /// Returns true once the condition holds, false once the process has ended without it, or after a minute.
+  /// Returns true once the condition holds, false once the process has ended without it, or after Patience.
   auto Await(const std::function<bool()>& condition) -> bool;
   auto is_running() -> bool;
   /// What was written so far.
   auto out() const -> std::string { return ReadText(streams_ / "out"); }
   auto err() const -> std::string { return ReadText(streams_ / "err"); }
 
-  auto Wait(Seconds deadline = Seconds{60}) -> Outcome;
+  /// How long anything may take that is not measured.
+  static constexpr Seconds Patience{IsSanitized ? 600.0 : 60.0};
+
+  auto Wait(Seconds deadline = Patience) -> Outcome;
 
  private:
   TemporaryFolder streams_;
