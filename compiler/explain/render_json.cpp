@@ -37,6 +37,9 @@ auto RenderReportJson(const Report& report) -> std::string {
       json["mesh"][std::string(ToText(axis))] = plan.mesh.size(axis);
     }
   }
+  if (plan.mesh.hosts != 1) {
+    json["mesh"]["hosts"] = plan.mesh.hosts;
+  }
   json["parameters"] = {{"total", report.parameters_total},
                         {"trainable", report.parameters_trainable},
                         {"per_rank", report.parameters_per_rank}};

@@ -24,7 +24,8 @@ auto MeshText(const Mesh& mesh) -> std::string {
       }
     }
   }
-  return text.empty() ? "1 rank" : fmt::format("{} ({} ranks)", text, mesh.num_ranks());
+  const std::string hosts = mesh.hosts == 1 ? "" : fmt::format(" on {} hosts", mesh.hosts);
+  return text.empty() ? "1 rank" : fmt::format("{} ({} ranks{})", text, mesh.num_ranks(), hosts);
 }
 
 /// 852992 as "852,992".
@@ -57,9 +58,11 @@ auto OutsideText(const Plan& plan) -> std::string {
                                                         : "";
   return fmt::format(
       "  outside the arenas, about: {} per host for the program, its libraries and the plan, {} per rank{}; {} where "
-      "one host has {}\n",
+      "{}\n",
       FormatMemory(outside.host()), FormatMemory(outside.rank()), threads, FormatMemory(outside.all()),
-      outside.num_ranks == 1 ? "the one rank" : fmt::format("all {}", Counted(outside.num_ranks, "rank")));
+      plan.mesh.hosts > 1      ? fmt::format("each host has {}", Counted(outside.num_ranks, "rank"))
+      : outside.num_ranks == 1 ? "one host has the one rank"
+                               : fmt::format("one host has all {}", Counted(outside.num_ranks, "rank")));
 }
 
 auto MemoryText(const Report& report) -> std::string {

@@ -77,19 +77,6 @@ auto Mesh::RanksOfHost(int64_t host) const -> Interval {
   return {host * ranks_per_host(), (host + 1) * ranks_per_host()};
 }
 
-auto Mesh::IsWithinHosts(AxisSet axes) const -> bool {
-  if (hosts == 1 || size(axes) == 1) {
-    return true;
-  }
-  for (int64_t rank = 0; rank < num_ranks(); ++rank) {
-    // Groups are in rank order, and so are the hosts.
-    if (IndexIn(axes, rank) == 0 && HostOf(Group(axes, rank).back()) != HostOf(rank)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet { return {static_cast<uint8_t>(mesh.Grid().Spread(axes.bits))}; }
 
 auto Intersect(const Interval& a, const Interval& b) -> Interval {

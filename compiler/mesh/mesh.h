@@ -150,7 +150,7 @@ struct Mesh {
   /// From the first rank of the host to before the first of the next one.
   auto RanksOfHost(int64_t host) const -> Interval;
   /// Does each group over `axes` lie on one host?
-  auto IsWithinHosts(AxisSet axes) const -> bool;
+  auto IsWithinHosts(AxisSet axes) const -> bool { return ranks_per_host() % Grid().BlockSize(axes.bits) == 0; }
   friend auto operator==(const Mesh&, const Mesh&) -> bool = default;
 
  private:

@@ -15,7 +15,7 @@
 namespace shardc {
 
 /// Peers read the operand of a collective where it lies, and so it lies in an arena that they can read. IfGradients:
-/// only where it is a slice of gradients; what is small goes through the communicator's own memory.
+/// only where it is a slice of gradients; what is small goes through memory that is no arena.
 enum class PeerReads : uint8_t { None, Operand, IfGradients };
 
 /// Which stream an op runs on. Axes: the stream of the axes of its group, where peers read its operand, else Compute.

@@ -24,6 +24,7 @@ struct OutsideArenas {
   /// Each further thread: stack, and what the allocator keeps for it.
   static constexpr Bytes PlainThread{int64_t{48} << 10};
 
+  /// Of one host.
   int64_t num_ranks = 1;
   /// Once, shared by the ranks: the lists of the plan.
   Bytes plan;
@@ -38,7 +39,7 @@ struct OutsideArenas {
   auto all() const -> Bytes { return host() + rank() * num_ranks; }
 };
 
-/// With all ranks of the plan on one host, of which each may compute with so many threads.
+/// On one host, whose ranks may compute with so many threads each.
 auto OutsideArenasOf(const Plan& plan, int64_t threads) -> OutsideArenas;
 /// The same; threads that the plan leaves to the machine count as one.
 inline auto OutsideArenasOf(const Plan& plan) -> OutsideArenas {

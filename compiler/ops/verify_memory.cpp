@@ -5,13 +5,12 @@
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/ops/verify_internal.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/red_zone.h"
 
 namespace shardc {
 
 namespace {
-
-constexpr int64_t BufferAlignment = 64;
 
 /// Bytes of `shape`; none where a dim is under 1 or the product over MostBytes.
 auto CheckedBytes(const Dims& shape, DType dtype) -> std::optional<int64_t> {
@@ -87,6 +86,7 @@ auto MemoryVerifier::Buffers() -> void {
       findings_.Add("buffer-size"_rule, "an arena of {} bytes", bytes);
     }
   }
+  const int64_t alignment = FactsOf(plan_.device).offset_alignment;
   for (const BufferId id : plan_.buffers.ids()) {
     const Buffer& buffer = plan_.buffers[id];
     if (buffer.bytes.value < 1 || buffer.bytes.value > MostBytes) {
@@ -97,9 +97,9 @@ auto MemoryVerifier::Buffers() -> void {
       continue;
     }
     const int64_t arena = plan_.arena_bytes[static_cast<size_t>(buffer.arena)];
-    if (buffer.offset < 0 || buffer.offset % BufferAlignment != 0) {
+    if (buffer.offset < 0 || buffer.offset % alignment != 0) {
       findings_.Add("buffer-alignment"_rule, "buffer {} lies at {}, no multiple of {}", findings_.Name(id),
-                    buffer.offset, BufferAlignment);
+                    buffer.offset, alignment);
     } else if (buffer.offset > arena || buffer.bytes.value > arena - buffer.offset) {
       findings_.Add("outside-arena"_rule, "buffer {} has {} bytes at {}; the {} arena has {}", findings_.Name(id),
                     buffer.bytes.value, buffer.offset, ToText(buffer.arena), arena);

@@ -78,17 +78,19 @@ auto LineParser::ReadMesh(const Word& word, Mesh& mesh) -> bool {
     return true;
   }
   AxisSet seen;
+  bool has_hosts = false;
   while (true) {
     const std::string_view part = text.substr(0, text.find(','));
     const size_t colon = part.find(':');
     const auto axis = FromText<Axis>(part.substr(0, colon));
-    const bool is_hosts = part.substr(0, colon) == "hosts" && mesh.hosts == 1;
+    const bool is_hosts = part.substr(0, colon) == "hosts";
     int64_t size = 0;
-    if ((!is_hosts && (!axis || seen.Has(*axis))) || colon == std::string_view::npos ||
+    if ((is_hosts ? has_hosts : !axis || seen.Has(*axis)) || colon == std::string_view::npos ||
         !fields_.Read(part.substr(colon + 1), size).empty() || size < 1) {
       return Reject(word.column, "`{}` stands where a mesh such as 1 or dp:2,tp:4 belongs", Shortened(word.value()));
     }
     if (is_hosts) {
+      has_hosts = true;
       mesh.hosts = size;
     } else {
       seen = seen | AxisSet::Of(*axis);

@@ -246,11 +246,12 @@ auto CheckpointWriter::Commit() -> Status {
   }
   Status committed = closed;
   if (closed) {
-    std::vector<Written> written(static_cast<size_t>(options_.plan->mesh.num_ranks()));
-    RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(&*own), sizeof(Written),
-                                   reinterpret_cast<std::byte*>(written.data())));
+    const auto written = control.GatherValues(AxisSet::All(), *own);
+    if (!written) {
+      return written.error();
+    }
     // (d) to (g)
-    committed = FollowRankZero(control, control.rank() == 0 ? Publish(written) : Status(Success{}));
+    committed = FollowRankZero(control, control.rank() == 0 ? Publish(*written) : Status(Success{}));
   }
   if (!committed) {
     if (control.rank() == 0 && save_->parent.is_open()) {

@@ -7,7 +7,8 @@
 
 namespace shardc {
 
-HostCommunicator::HostCommunicator(HostMember& member, PeerTable peers) : member_(&member), peers_(std::move(peers)) {
+HostCommunicator::HostCommunicator(std::shared_ptr<HostMember> member, PeerTable peers)
+    : member_(std::move(member)), peers_(std::move(peers)) {
   sources_.reserve(peers_.size());
 }
 

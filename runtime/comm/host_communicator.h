@@ -8,6 +8,7 @@
 //   exchange         a small collective of the control block, as are sums in private arenas
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "runtime/comm/communicator.h"
@@ -19,8 +20,7 @@ namespace shardc {
 class HostCommunicator final : public Communicator {
  public:
   /// `peers`: where this rank finds the shared arenas of the ranks of its host (SharedArenas::Peers), first rank first.
-  /// Requires: `member` outlives this.
-  HostCommunicator(HostMember& member, PeerTable peers);
+  HostCommunicator(std::shared_ptr<HostMember> member, PeerTable peers);
 
   auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status override;
   auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
@@ -36,7 +36,7 @@ class HostCommunicator final : public Communicator {
   auto PeerSpan(int64_t peer, const CommSpan& span) const -> std::byte*;
   auto AllReduceBySlices(AxisSet axes, const CommSpan& span, DType dtype) -> Status;
 
-  HostMember* member_;
+  std::shared_ptr<HostMember> member_;
   PeerTable peers_;
   /// Where the group's operands of the collective under way lie; as long as there are ranks from the start, so that a
   /// step allocates nothing.

@@ -1,6 +1,6 @@
-// How the ranks of one host are, in shared memory: a word on each rank, the first failure, the wish to stop, barriers,
-// and slots for small messages. Ranks are processes forked by one launcher, or threads of one process (tests); the
-// block is the same for both.
+// The state of the ranks of one host, in shared memory: a word on each rank, the first failure, the wish to stop,
+// barriers, and slots for small messages. Ranks are processes forked by one launcher, or threads of one process
+// (tests); the block is the same for both.
 //
 // Barriers count arrivals and then raise a generation number, on which the others wait: a short spin where each rank
 // has a core, then a futex. A wait wakes every 50 ms to see that the missing ranks live and that its time is not over,

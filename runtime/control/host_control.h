@@ -1,6 +1,10 @@
 // The control among the ranks of one host: all of it goes through their control block.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "runtime/control/host_member.h"
 #include "runtime/control/rank_control.h"
 
@@ -8,8 +12,7 @@ namespace shardc {
 
 class HostControl final : public RankControl {
  public:
-  /// Requires: `member` outlives this.
-  explicit HostControl(HostMember& member) : member_(&member) {}
+  explicit HostControl(std::shared_ptr<HostMember> member) : member_(std::move(member)) {}
 
   auto rank() const -> int64_t override { return member_->rank(); }
   auto mesh() const -> const Mesh& override { return block().mesh(); }
@@ -23,11 +26,14 @@ class HostControl final : public RankControl {
   auto LeavePosition(Stream stream) -> void override { block().LeavePosition(rank(), stream); }
   auto StopIsRequested() const -> bool override { return block().stop_flag().load(std::memory_order_relaxed); }
   auto SetCompletedSteps(int64_t steps) -> void override { block().completed_steps().store(steps); }
+  auto Finish() -> void override { block().Finish(rank()); }
+  auto IsNews(const std::string& error) -> bool override { return block().IsNews(error); }
+  auto MarkFailed(ExitCode code) -> void override { block().MarkFailed(rank(), code); }
 
  private:
   auto block() const -> ControlBlock& { return member_->block(); }
 
-  HostMember* member_;
+  std::shared_ptr<HostMember> member_;
 };
 
 }  // namespace shardc

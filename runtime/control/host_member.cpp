@@ -11,7 +11,6 @@ HostMember::HostMember(ControlBlock& block, int64_t rank, WaitOptions options)
     groups_[bits] = block.GroupOf(AxisSet{bits}, rank);
   }
   slots_.reserve(static_cast<size_t>(block.ranks().size()));
-  block.Join(rank);
 }
 
 // The peers may still read the slot of the last small collective over these axes, but not the one before: they came to

@@ -1,5 +1,5 @@
-// A rank among the ranks of its host: how it meets them, and the small collectives by which they exchange what fits
-// into a slot of the control block. Agreements (host_control.h) and the collectives of the plan
+// How a rank meets the ranks of its host, and the small collectives by which they exchange what fits into a slot of the
+// control block. Agreements (host_control.h) and the collectives of the plan
 // (runtime/comm/host_communicator.h) are made of these.
 //
 //   small collective    copy into the own slot, barrier, read the peers' slots
@@ -19,7 +19,7 @@ class HostMember {
  public:
   using Group = ControlBlock::Group;
 
-  /// Requires: `block` outlives this; called by the rank itself, once.
+  /// Requires: `block` outlives this, and the rank has joined it.
   HostMember(ControlBlock& block, int64_t rank, WaitOptions options = {});
 
   auto rank() const -> int64_t { return rank_; }

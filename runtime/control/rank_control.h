@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -26,7 +27,7 @@ class RankControl {
   virtual auto rank() const -> int64_t = 0;
   virtual auto mesh() const -> const Mesh& = 0;
 
-  /// The most that all ranks together bring to one agreement.
+  /// The most that one call brings to a rank.
   static constexpr int64_t MaxBytes = int64_t{1} << 20;
 
   /// Every rank's `bytes` of `mine`, in rank order, into `all`. Requires: together at most MaxBytes.
@@ -57,6 +58,14 @@ class RankControl {
   virtual auto StopIsRequested() const -> bool = 0;
   /// For the launcher's record of the job. Rank 0 tells.
   virtual auto SetCompletedSteps(int64_t steps) -> void = 0;
+
+  /// The rank has ended well. Peers that still wait for it fail.
+  virtual auto Finish() -> void = 0;
+  /// False if the first rank that had an error to tell told this very text: an error that all ranks agreed on is told
+  /// once.
+  virtual auto IsNews(const std::string& error) -> bool = 0;
+  /// The rank has failed, and the job with it: each wait of each rank ends with an error that names the first one.
+  virtual auto MarkFailed(ExitCode code) -> void = 0;
 
   /// What agreements sent so far.
   auto traffic() const -> const Traffic& { return traffic_; }

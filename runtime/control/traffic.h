@@ -10,7 +10,7 @@ struct Traffic {
   int64_t calls = 0;
   /// Bytes of the full vectors.
   int64_t payload = 0;
-  /// Bytes that went from peers to this rank, and as many in turn from this rank to peers.
+  /// Bytes that this rank gave to its peers or took from them, such that the sum over the ranks has each byte once.
   int64_t wire = 0;
 
   auto Add(const Traffic& more) -> void {

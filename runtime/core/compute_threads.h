@@ -9,8 +9,8 @@
 
 namespace shardc {
 
-/// As the plan says; where it leaves that open, this rank's part of the cores that the job may run on: all ranks run on
-/// this host.
+/// As the plan says. If the plan leaves it open, each rank of a host has an equal part of the cores that the job may
+/// run on there.
 inline auto NumComputeThreads(const Plan& plan) -> int64_t {
   return plan.run.threads > 0 ? plan.run.threads : std::max<int64_t>(1, NumCores() / plan.mesh.ranks_per_host());
 }

@@ -56,7 +56,12 @@ auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std
   mine.proportional = proportional.all.value;
   mine.files = proportional.files.value;
   // Whoever comes out of this has been measured beside all others.
-  return control.GatherValues(AxisSet::All(), mine);
+  const auto all = control.GatherValues(AxisSet::All(), mine);
+  if (!all) {
+    return all.error();
+  }
+  const Interval local = control.mesh().RanksOfHost(control.mesh().HostOf(control.rank()));
+  return std::vector<RankMemory>(all->begin() + local.begin, all->begin() + local.end);
 }
 
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string {

@@ -27,11 +27,12 @@ struct RankMemory {
   int64_t gathered = 0;
 };
 
-/// Of all ranks, in rank order, at a time when all of them live. Collective.
+/// Of all ranks of this rank's host, in rank order, at a time when all of them live. Collective over all ranks.
 auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>>;
 
-/// The memory of the job: of its processes, their launcher among them, what lies in arenas and outside of them, and
-/// what was planned outside. Empty where the kernel does not tell. `launcher`: its process, 0 where ranks are threads.
+/// The memory of the job on this host: of its processes, their launcher among them, what lies in arenas and outside of
+/// them, and what was planned outside. Empty where the kernel does not tell. `launcher`: its process, 0 where ranks are
+/// threads.
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
 
 /// Bytes of each arena, planned and touched; in guard mode (`guard` is set) those of pages with buffers, and of pages

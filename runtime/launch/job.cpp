@@ -1,7 +1,6 @@
 #include "runtime/launch/job.h"
 
-#include "runtime/comm/host_communicator.h"
-#include "runtime/control/host_control.h"
+#include "runtime/comm/links.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/needed_memory.h"
 #include "runtime/memory/available_memory.h"
@@ -92,33 +91,23 @@ auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void {
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
-static auto MakeCommunicator(const Job& job, HostMember& member) -> std::unique_ptr<Communicator> {
-  switch (job.plan->run.comm) {
-    case Comm::Shm: return std::make_unique<HostCommunicator>(member, job.arenas.Peers());
-  }
-  CHECK(false, "comm {}", static_cast<int>(job.plan->run.comm));
-}
-
 auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
   const LaunchOptions& options = *job.options;
-  ControlBlock& block = *job.control;
-  block.Join(rank);
+  const WaitOptions waits{.timeout = options.timeout, .warn = [&job, rank](const std::string& text) {
+                            job.Say(fmt::format("warning: rank {} {}", rank, text));
+                          }};
+  const Links links = MakeLinks(*job.plan, rank, *job.control, job.arenas, waits);
+  RankControl& control = *links.control;
   const auto run = [&]() -> ErrorOr<ExitCode> {
     const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas, .rank = rank, .shuffles = options.shuffles});
     if (!device) {
       return device.error();
     }
-    const WaitOptions waits{.timeout = options.timeout, .warn = [&job, rank](const std::string& text) {
-                              job.Say(fmt::format("warning: rank {} {}", rank, text));
-                            }};
-    HostMember member(block, rank, waits);
-    HostControl control(member);
-    const std::unique_ptr<Communicator> comm = MakeCommunicator(job, member);
     RankContext context{.plan = job.plan,
                         .rank = rank,
                         .launcher = launcher,
                         .device = device->get(),
-                        .comm = comm.get(),
+                        .comm = links.communicator.get(),
                         .control = &control,
                         .run_dir = options.run_dir,
                         .directory = job.directory ? &*job.directory : nullptr,
@@ -133,14 +122,14 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
   };
   const ErrorOr<ExitCode> result = run();
   if (result) {
-    block.Finish(rank);
+    control.Finish();
     return *result;
   }
   // Printed before the others can know, so that the first error stands first.
-  if (block.IsNews(result.error().message)) {
+  if (control.IsNews(result.error().message)) {
     job.Say(fmt::format("error: rank {}: {}", rank, result.error().message));
   }
-  block.MarkFailed(rank, result.error().code);
+  control.MarkFailed(result.error().code);
   return result.error().code;
 }
 

@@ -35,8 +35,8 @@ struct Job {
   auto Say(const std::string& text) const -> void { log().Print(text + "\n"); }
 };
 
-/// Makes what the ranks share, and takes the run directory. The job does not outlive the plan, the options or
-/// `rank_main`. `signals`: of a launcher that watches for them, or null.
+/// Makes what the ranks share, and takes the run directory. `signals`: of a launcher that watches for them, or null.
+/// Requires: plan, options and `rank_main` outlive the job.
 /// Errors: what keeps the job from starting, as LaunchLocal has it.
 auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
                 const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job>;

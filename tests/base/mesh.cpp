@@ -200,6 +200,34 @@ TEST(Hosts, GroupsLieWithinThemOrNot) {
   }
 }
 
+TEST(Hosts, GroupsLieWithinThemAsCountedRankByRank) {
+  int64_t num_within = 0;
+  int64_t num_apart = 0;
+  for (const Mesh& mesh : {Mesh{.sizes = {2, 6, 3}, .parts = {3}}, Mesh{.sizes = {3, 4, 4}, .parts = {2}},
+                           Mesh{.sizes = {1, 5, 1}}, Mesh{.sizes = {4, 1, 6}}}) {
+    for (int64_t hosts = 1; hosts <= mesh.num_ranks(); ++hosts) {
+      if (mesh.num_ranks() % hosts != 0) {
+        continue;
+      }
+      Mesh on_hosts = mesh;
+      on_hosts.hosts = hosts;
+      for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
+        const AxisSet axes{bits};
+        bool is_within = true;
+        for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+          const auto group = mesh.Group(axes, rank);
+          is_within = is_within && on_hosts.HostOf(group.front()) == on_hosts.HostOf(group.back());
+        }
+        EXPECT_EQ(on_hosts.IsWithinHosts(axes), is_within)
+            << fmt::format("{} of {} ranks on {} hosts", ToText(axes), mesh.num_ranks(), hosts);
+        ++(is_within ? num_within : num_apart);
+      }
+    }
+  }
+  EXPECT_GT(num_within, 100);
+  EXPECT_GT(num_apart, 100);
+}
+
 TEST(OwnedSlice, SlicesAreEqualAndCoverTheVectorInOrder) {
   EXPECT_EQ(OwnedSlice(12, 4, 0), (Interval{0, 3}));
   EXPECT_EQ(OwnedSlice(12, 4, 3), (Interval{9, 12}));

@@ -18,10 +18,13 @@ namespace {
 /// What one rank has.
 struct Rank {
   Rank(ControlBlock& block, const SharedArenas& shared, int64_t rank)
-      : arenas(*ArenaSet::Create(shared, rank)), member(block, rank), control(member), comm(member, shared.Peers()) {}
+      : arenas(*ArenaSet::Create(shared, rank)),
+        member(std::make_shared<HostMember>(block, rank)),
+        control(member),
+        comm(member, shared.Peers()) {}
 
   ArenaSet arenas;
-  HostMember member;
+  std::shared_ptr<HostMember> member;
   HostControl control;
   HostCommunicator comm;
   NoQueue queue;
@@ -39,6 +42,7 @@ class Ranks {
     shared_ = std::make_unique<SharedArenas>(*SharedArenas::Create(sizes, {0, num_ranks}));
     block_ = *ControlBlock::Create({.mesh = Mesh{{1, num_ranks, 1}}, .members = ControlBlock::Members::Threads});
     for (int64_t rank = 0; rank < num_ranks; ++rank) {
+      block_->Join(rank);
       ranks_.push_back(std::make_unique<Rank>(*block_, *shared_, rank));
     }
     for (size_t rank = 1; rank < ranks_.size(); ++rank) {

@@ -19,8 +19,8 @@ constexpr Arena SharedArena = Arena::SharedTransient;
 
 /// What one rank of a World has.
 struct Rank {
-  Rank(const World& world, HostMember& member)
-      : world(world), member(member), control(member), comm(member, PeersIn(world)) {}
+  Rank(const World& world, const std::shared_ptr<HostMember>& member)
+      : world(world), member(*member), control(member), comm(member, PeersIn(world)) {}
   /// As SharedArenas::Peers.
   static auto PeersIn(const World& world) -> PeerTable {
     PeerTable peers(static_cast<size_t>(world.num_ranks()));
@@ -331,7 +331,7 @@ class Collectives : public testing::TestWithParam<Case> {};
 
 TEST_P(Collectives, EqualSerialSumsInRankOrder) {
   World world(GetParam().mesh, GetParam().members, GetParam().host);
-  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+  const auto texts = world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
     Rank own(world, member);
     uint64_t round = 0;
     for (const int64_t count : {1, 1024, 1500}) {
@@ -350,7 +350,7 @@ TEST_P(Collectives, EqualSerialSumsInRankOrder) {
 
 TEST_P(Collectives, RandomOrderAndUnequalArrival) {
   World world(GetParam().mesh, GetParam().members, GetParam().host);
-  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+  const auto texts = world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
     Rank own(world, member);
     std::mt19937_64 same(5);
     std::mt19937_64 delays(static_cast<uint64_t>(own.number()));
@@ -375,7 +375,7 @@ TEST_P(Collectives, BarrierKeepsRanksTogether) {
   World world(GetParam().mesh, GetParam().members, GetParam().host);
   // Where each rank has a core; beyond that each round costs task switches.
   const int64_t rounds = world.num_ranks() <= 2 ? 100'000 : 5'000;
-  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+  const auto texts = world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
     Rank own(world, member);
     const auto counter = [&](int64_t rank) -> std::atomic<int64_t>& {
       return *reinterpret_cast<std::atomic<int64_t>*>(world.buffer(rank));

@@ -20,16 +20,15 @@ auto SecondsSince(Clock::time_point begin) -> double {
 }
 
 /// Barriers until one fails; gives its text.
-auto BarrierUntilFailure(HostMember& member) -> std::string {
+auto BarrierUntilFailure(const std::shared_ptr<HostMember>& member) -> std::string {
   while (true) {
-    if (const Status status = member.Meet(member.GroupOf(AxisSet::All())); !status) {
+    if (const Status status = member->Meet(member->GroupOf(AxisSet::All())); !status) {
       EXPECT_EQ(status.error().code, ExitCode::Environment);
       return status.error().message;
     }
   }
 }
 
-// The parent waits for rank 0 first here, so rank 1 stays a zombie: the ranks find out by themselves.
 TEST(Failures, EveryStreamThatIsAtAnOpIsNamed) {
   World world(Mesh{{1, 2, 1}}, Threads);
   ControlBlock& block = world.block();
@@ -44,15 +43,16 @@ TEST(Failures, EveryStreamThatIsAtAnOpIsNamed) {
   EXPECT_EQ(block.WhereIs(0), "not seen at any op yet");
 }
 
+// The parent waits for rank 0 first here, so rank 1 stays a zombie: the ranks find out by themselves.
 TEST(Failures, RankKilledInComputeIsNamed) {
   World world(Mesh{{1, 3, 1}}, Processes);
   const auto begin = Clock::now();
-  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
+  const auto texts = world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
     HostControl(member).SetPosition(Stream::Compute, {12, SectionKind::Step, 415});
-    if (const Status status = member.Meet(member.GroupOf(AxisSet::All())); !status) {
+    if (const Status status = member->Meet(member->GroupOf(AxisSet::All())); !status) {
       return status.error().message;
     }
-    if (member.rank() == 1) {
+    if (member->rank() == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       kill(getpid(), SIGKILL);
     }
@@ -69,10 +69,10 @@ TEST(Failures, RankKilledInACollectiveIsNamed) {
   const auto begin = Clock::now();
   // Rank 1 waits in the barrier when it is killed by rank 0, which comes later.
   auto* victim = reinterpret_cast<std::atomic<pid_t>*>(world.buffer(0));
-  const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
-    if (member.rank() == 1) {
+  const auto texts = world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
+    if (member->rank() == 1) {
       victim->store(getpid());
-    } else if (member.rank() == 0) {
+    } else if (member->rank() == 0) {
       while (victim->load() == 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
@@ -91,8 +91,8 @@ TEST(Failures, FailureReportedByTheLauncherWakesAllWaits) {
   for (const auto members : {Threads, Processes}) {
     World world(Mesh{{1, 2, 1}}, members);
     const auto begin = Clock::now();
-    const auto texts = world.Run({}, [&](HostMember& member) -> std::string {
-      if (member.rank() == 1) {
+    const auto texts = world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
+      if (member->rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(200));
         world.block().MarkFailed(1, ExitCode::Environment, SIGSEGV);
         return "";
@@ -131,8 +131,9 @@ TEST(Failures, RankThatEndedIsNotWaitedFor) {
   for (const auto members : {Threads, Processes}) {
     World world(Mesh{{1, 2, 1}}, members);
     const auto begin = Clock::now();
-    const auto texts = world.Run(
-        {}, [](HostMember& member) { return member.rank() == 1 ? std::string() : BarrierUntilFailure(member); });
+    const auto texts = world.Run({}, [](const std::shared_ptr<HostMember>& member) {
+      return member->rank() == 1 ? std::string() : BarrierUntilFailure(member);
+    });
     EXPECT_LT(SecondsSince(begin), 2.0);
     EXPECT_THAT(texts[0], HasSubstr("rank 1 has ended before this op (axis dp)"));
   }
@@ -142,14 +143,15 @@ TEST(Failures, TimeoutNamesTheAbsentAndWhereTheyAre) {
   for (const auto members : {Threads, Processes}) {
     World world(Mesh{{1, 3, 1}}, members);
     const auto begin = Clock::now();
-    const auto texts = world.Run({.timeout = Seconds{0.3}}, [](HostMember& member) -> std::string {
-      HostControl(member).SetPosition(Stream::Compute, {3, SectionKind::Step, 40 + member.rank()});
-      if (member.rank() == 1) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(900));
-        return "";
-      }
-      return BarrierUntilFailure(member);
-    });
+    const auto texts =
+        world.Run({.timeout = Seconds{0.3}}, [](const std::shared_ptr<HostMember>& member) -> std::string {
+          HostControl(member).SetPosition(Stream::Compute, {3, SectionKind::Step, 40 + member->rank()});
+          if (member->rank() == 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(900));
+            return "";
+          }
+          return BarrierUntilFailure(member);
+        });
     EXPECT_LT(SecondsSince(begin), 2.0);
     for (const size_t rank : {0U, 2U}) {
       EXPECT_THAT(texts[rank],
@@ -162,12 +164,12 @@ TEST(Failures, TimeoutNamesTheAbsentAndWhereTheyAre) {
 TEST(Failures, ArrivalOfTheLastWakesSleepers) {
   World world(Mesh{{1, 2, 1}}, Processes);
   const auto begin = Clock::now();
-  const auto texts = world.Run({}, [](HostMember& member) -> std::string {
+  const auto texts = world.Run({}, [](const std::shared_ptr<HostMember>& member) -> std::string {
     for (int round = 0; round < 40; ++round) {
-      if (member.rank() == 1) {
+      if (member->rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      if (const Status status = member.Meet(member.GroupOf(AxisSet::All())); !status) {
+      if (const Status status = member->Meet(member->GroupOf(AxisSet::All())); !status) {
         return status.error().message;
       }
     }
@@ -185,11 +187,11 @@ TEST(Failures, SlowRankIsNamedOnceAndWaitedFor) {
                               const std::lock_guard lock(mutex);
                               warnings.push_back(text);
                             }};
-  const auto texts = world.Run(options, [](HostMember& member) -> std::string {
-    if (member.rank() == 1) {
+  const auto texts = world.Run(options, [](const std::shared_ptr<HostMember>& member) -> std::string {
+    if (member->rank() == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
-    const Status status = member.Meet(member.GroupOf(AxisSet::All()));
+    const Status status = member->Meet(member->GroupOf(AxisSet::All()));
     return status ? "" : status.error().message;
   });
   EXPECT_EQ(texts, (std::vector<std::string>{"", ""}));
@@ -200,11 +202,17 @@ TEST(Failures, SlowRankIsNamedOnceAndWaitedFor) {
 TEST(Failures, GroupOfOneNoticesTheFailureOfOthers) {
   World world(Mesh{{1, 2, 1}}, Threads);
   world.block().MarkFailed(1, ExitCode::Environment, SIGKILL);
-  const auto texts = world.Run({}, [](HostMember& member) -> std::string {
-    const Status status = member.Meet(member.GroupOf(AxisSet::Of(Axis::Tp)));
+  const auto texts = world.Run({}, [](const std::shared_ptr<HostMember>& member) -> std::string {
+    const Status status = member->Meet(member->GroupOf(AxisSet::Of(Axis::Tp)));
     return status ? "" : status.error().message;
   });
   EXPECT_THAT(texts[0], HasSubstr("rank 1 was killed by signal 9 (SIGKILL)"));
+}
+
+TEST(Failures, RanksOfAllHostsMayBeMoreThanOneHostRuns) {
+  Mesh mesh{{1, 2048, 1}};
+  mesh.hosts = 4;
+  EXPECT_TRUE(ControlBlock::Create({.mesh = mesh, .host = 3}).ok());
 }
 
 TEST(Failures, TooManyRanksForOneHost) {

@@ -42,12 +42,12 @@ class World {
   auto num_ranks() const -> int64_t { return ranks().size(); }
   auto buffer(int64_t rank) const -> std::byte* { return memory_ + (rank - ranks().begin) * BufferBytes; }
   /// Returns one text per rank: empty, or what the rank says went wrong; "signal N" for a killed process.
-  auto Run(const WaitOptions& options, const std::function<std::string(HostMember&)>& body)
+  auto Run(const WaitOptions& options, const std::function<std::string(std::shared_ptr<HostMember>)>& body)
       -> std::vector<std::string> {
     std::vector<std::string> texts(static_cast<size_t>(num_ranks()));
     const auto run_one = [&](int64_t rank) {
-      HostMember member(*block_, rank, options);
-      std::string text = body(member);
+      block_->Join(rank);
+      std::string text = body(std::make_shared<HostMember>(*block_, rank, options));
       block_->Finish(rank);
       return text;
     };

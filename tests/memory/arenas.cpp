@@ -122,6 +122,25 @@ TEST(Arenas, PeersReachSharedArenasAcrossProcesses) {
   EXPECT_EQ(shared.mapping(1, Arena::SharedTransient).Touched().value, page);
 }
 
+// Those of the second of two hosts.
+TEST(Arenas, OfRanksThatDoNotBeginAtZero) {
+  const SharedArenas shared = *SharedArenas::Create(Sizes, {4, 7});
+  const PeerTable peers = shared.Peers();
+  ASSERT_EQ(peers.size(), 3U);
+  std::set<std::byte*> bases;
+  for (int64_t rank = 4; rank < 7; ++rank) {
+    const ArenaSet set = Make(shared, rank);
+    const auto& own = peers[static_cast<size_t>(rank - 4)];
+    EXPECT_EQ(own[static_cast<size_t>(Arena::SharedTransient)], set.Base(Arena::SharedTransient));
+    EXPECT_EQ(own[static_cast<size_t>(Arena::Gathered)], set.Base(Arena::Gathered));
+    EXPECT_EQ(set.Base(Arena::Gathered), shared.mapping(4, Arena::Gathered).base());
+    bases.insert(set.Base(Arena::SharedTransient));
+  }
+  EXPECT_NE(shared.mapping(4, Arena::Gathered).base(), nullptr);
+  EXPECT_EQ(bases.size(), 3U);
+  EXPECT_DEATH(shared.mapping(3, Arena::Gathered), "rank 3 of 4 to 7");
+}
+
 TEST(Arenas, RefusedMappingIsAnError) {
   const pid_t pid = fork();
   ASSERT_GE(pid, 0);

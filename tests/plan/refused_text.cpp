@@ -24,6 +24,8 @@ const Refused RefusedTexts[] = {
     {"plan version=2 mesh=dp:0 device=cpu kernels=fused\n", "plan.shardc:1:16: `dp:0` stands where a mesh"},
     {"plan version=2 mesh=dp:4,hosts:2,hosts:2 device=cpu kernels=fused\n",
      "plan.shardc:1:16: `dp:4,hosts:2,hosts:2` stands where a mesh"},
+    {"plan version=2 mesh=dp:4,hosts:1,hosts:2 device=cpu kernels=fused\n",
+     "plan.shardc:1:16: `dp:4,hosts:1,hosts:2` stands where a mesh"},
     {"plan version=2 mesh=dp:2,hosts:0 device=cpu kernels=fused\n",
      "plan.shardc:1:16: `dp:2,hosts:0` stands where a mesh"},
     {"plan version=2 mesh=1 device=cpu kernels=fused extra=1\n", "plan.shardc:1:48: field `extra` is unknown"},

@@ -343,6 +343,20 @@ TEST(PlanText, SourcesReadBack) {
   EXPECT_FALSE(ParsePlan(Edited(PrintPlan(plan), {{"weight=", "wait="}})).ok());
 }
 
+TEST(PlanText, HostsAreOfTheMesh) {
+  Plan plan = CompileSample();
+  ASSERT_EQ(plan.mesh.num_ranks(), 2);
+  const std::string hash_of_one = PlanHash(plan);
+  EXPECT_THAT(PrintPlan(plan), testing::Not(testing::HasSubstr("hosts")));
+  plan.mesh.hosts = 2;
+  EXPECT_NE(PlanHash(plan), hash_of_one);
+  EXPECT_THAT(PrintPlan(plan), testing::HasSubstr(" mesh=dp:2,hosts:2 "));
+  const auto parsed = ParsePlan(PrintPlan(plan));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_TRUE(*parsed == plan);
+  EXPECT_EQ(nlohmann::json::parse(PlanJson(plan))["mesh"]["hosts"], 2);
+}
+
 TEST(PlanText, HashLeavesOutOriginsAndPaths) {
   const Plan plan = CompileSample();
   const std::string hash = PlanHash(plan);
