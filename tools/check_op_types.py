@@ -3,9 +3,10 @@
 
     check_op_types.py [SOURCE_DIRECTORY]
 
-A place is a line of compiler/ or runtime/ that names the type or the kind of a concrete op in a question: As<op::,
-get_if<op::, holds_alternative<op::, is_same_v<..., op:: and OpKind::. The files of an op, compiler/ops/<mnemonic>.* and
-runtime/kernels/**/<mnemonic>.*, may. Exit code 1 where a file has more or fewer places than the list says.
+A place of compiler/ or runtime/ names the type or the kind of a concrete op in a question, As<op::, get_if<op::,
+holds_alternative<op::, is_same_v<..., op:: and OpKind::, or in an overload, whose parameter is `const op::Matmul&` or
+the like. The files of an op, compiler/ops/<mnemonic>.* and runtime/kernels/**/<mnemonic>.*, may, and so may Bind in
+runtime/kernels, which makes the kernel of its op. Exit code 1 if a file has more or fewer places than the list says.
 """
 
 import collections
@@ -14,6 +15,9 @@ import re
 import sys
 
 QUESTION = re.compile(r"(As<op::|get<op::|get_if<op::|holds_alternative<op::|is_same_v<[^>]*\bop::|same_as<[^>]*\bop::|\bOpKind::)")
+# `op::Type` is the parameter of the macros that go over all rows of ops.def.
+OVERLOAD = re.compile(r"\bop::(?!Type\b)[A-Z]\w*\s*(?:const\s*)?[&*]")
+KERNEL = re.compile(r"\bBind\(const op::\w+&")
 MOST = 30
 
 
@@ -35,6 +39,13 @@ def allowed(path):
     return places
 
 
+def places_in(line, is_kernel_file):
+    code = line.split("//")[0]
+    if is_kernel_file:
+        code = KERNEL.sub("", code)
+    return len(QUESTION.findall(code)) + len(OVERLOAD.findall(code))
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     mnemonics = own_files(root)
@@ -43,8 +54,9 @@ def main():
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".cpp", ".h") or path.stem in mnemonics:
                 continue
+            file = str(path.relative_to(root))
             for line in path.read_text().splitlines():
-                found[str(path.relative_to(root))] += len(QUESTION.findall(line.split("//")[0]))
+                found[file] += places_in(line, file.startswith("runtime/kernels/"))
     found = +found
     places = allowed(root / "tools" / "op_types.txt")
     faults = []

@@ -121,6 +121,37 @@ class ToolsTest(unittest.TestCase):
             self.assertEqual("belongs to runtime/device/cpu" in result.stdout, not may, path)
             (self.folder / path).unlink()
 
+    def test_op_types(self):
+        self.write("schemas/ops.def", 'OP(Matmul, matmul, Differentiable, READ(a), "")\nOP(Add, add, NotDifferentiable, READ(a), "")\n')
+        places = {}
+        for file, line, count in (
+            ("compiler/passes/as.cpp", "const auto* sum = op.As<op::Add>();", 1),
+            ("compiler/passes/kind.cpp", "return kind == OpKind::Add;", 1),
+            ("compiler/passes/overload.cpp", "auto RowsOf(const op::Add& op) -> int64_t;", 1),
+            ("compiler/passes/overloads.cpp", "[](op::Add& op, op::Matmul const* product) {}", 2),
+            ("compiler/passes/made.cpp", "emitter.Emit(op::Add{.a = x});  // const op::Add&", 0),
+            ("compiler/ops/ops.h", "auto Cost(const op::Type& op, const Plan& plan)->OpCost;", 0),
+            ("compiler/ops/add.cpp", "auto RowsOf(const op::Add& op) -> int64_t;", 0),
+            ("runtime/kernels/cpu/add.cpp", "auto RowsOf(const op::Add& op) -> int64_t;", 0),
+            ("runtime/kernels/cpu/loops.h", "auto RowsOf(const op::Add& op) -> int64_t;", 1),
+            ("runtime/kernels/reference/a.h", "auto Bind(const op::Add& op, Binder& binder) -> Kernel;", 0),
+            ("runtime/core/a.h", "auto Bind(const op::Add& op, Binder& binder) -> Kernel;", 1),
+        ):
+            self.write(file, line + "\n")
+            places[file] = count
+        check = (sys.executable, ROOT / "tools" / "check_op_types.py", self.folder)
+        rows = {file: f"{file}: {count}  a reason" for file, count in places.items()}
+        self.write("tools/op_types.txt", "\n".join(rows.values()))
+        self.assertEqual(run(*check).stdout, f"{sum(places.values())} places ask which op they have, of 30 at most\n")
+        self.write("tools/op_types.txt", "")
+        wanted = {f"{file}: {count} places ask" for file, count in places.items() if count > 0}
+        self.assertEqual({line.split(" which")[0] for line in run(*check).stdout.splitlines()}, wanted)
+        self.write("tools/op_types.txt", "\n".join((rows | {"a.h": "a.h: 31  a reason"}).values()))
+        result = run(*check)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("a.h: 0 places ask which op they have, tools/op_types.txt allows 31", result.stdout)
+        self.assertIn("places, more than 30", result.stdout)
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")

@@ -1,13 +1,22 @@
 // attention. C1: q is f32 or bf16 [S, B, A*D] with D = head_dim; y is of q's type. C2: k and v are [S, B, K*D] of q's
 // dtype. C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: scratch has the bytes that ScratchBytes tells. C6: its
 // FLOPs can be counted.
+#include "compiler/ops/attention_scratch.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
+static auto SizesOf(const op::Attention& op, const Plan& plan) -> AttentionSizes {
+  return AttentionSizesOf(plan, op.q, op.k, op.head_dim);
+}
+
+static auto PartsOfAttention(const OpBody& body, const Plan& plan) -> WorkParts {
+  return PartsOf(SizesOf(std::get<op::Attention>(body), plan), plan);
+}
+
 constinit const OpFacts op::Attention::Facts{
     .work = Work::Attention,
-    .threads = {WorkCut::Formula},
+    .threads = {.cut = WorkCut::Formula, .formula = PartsOfAttention},
     .dims = {.fields = {{{"q", "SBA"}, {"k", "SBA"}, {"v", "SBA"}, {"y", "SBA"}, {"lse", "BAS"}}}, .whole = "S"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"},
                {.key = ModelKey::Heads, .field = "q", .dim = 2, .unit = "head_dim", .is_cut = true},
@@ -17,6 +26,14 @@ constinit const OpFacts op::Attention::Facts{
 auto Shape(const op::Attention& op, const Plan& plan) -> std::vector<ValueType> {
   const ValueType q = TypeOf(plan, op.q);
   return {q, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}};
+}
+
+auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
+  const AttentionSizes sizes = SizesOf(op, plan);
+  switch (FactsOf(plan.device).family) {
+    case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionParts(sizes).total);
+  }
+  CHECK(false, "a device of no family");
 }
 
 auto Verify(const op::Attention& op, const Plan& plan, OpCheck& check) -> void {

@@ -1,11 +1,20 @@
 // attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: sizes and types as for attention. C3:
 // lse is f32 [B, A, S]. C4: scratch has the bytes that ScratchBytes tells. C5: its FLOPs can be counted.
+#include "compiler/ops/attention_scratch.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
 
+static auto SizesOf(const op::AttentionBackward& op, const Plan& plan) -> AttentionSizes {
+  return AttentionSizesOf(plan, op.q, op.k, op.head_dim);
+}
+
+static auto PartsOfBackward(const OpBody& body, const Plan& plan) -> WorkParts {
+  return PartsOf(SizesOf(std::get<op::AttentionBackward>(body), plan), plan);
+}
+
 constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step},
-                                                     .threads = {WorkCut::Formula},
+                                                     .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
                                                      .dims = {.fields = {{{"dy", "SBA"},
                                                                           {"q", "SBA"},
                                                                           {"k", "SBA"},
@@ -19,6 +28,14 @@ constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::S
 
 auto Shape(const op::AttentionBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.q), TypeOf(plan, op.k), TypeOf(plan, op.v)};
+}
+
+auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
+  const AttentionSizes sizes = SizesOf(op, plan);
+  switch (FactsOf(plan.device).family) {
+    case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionBackwardParts(sizes).total);
+  }
+  CHECK(false, "a device of no family");
 }
 
 auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -> void {

@@ -1,4 +1,4 @@
-// Scratch of attention and attention_backward, as attention_scratch.h cuts it.
+// The sizes of attention and attention_backward, and what both of them make of these.
 #include "compiler/ops/attention_scratch.h"
 
 #include "compiler/ops/op_support.h"
@@ -15,25 +15,13 @@ auto AttentionSizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) 
           .blocks = FactsOf(plan.device).blocks};
 }
 
-/// `floats`: of one slot.
-static auto BytesOfSlots(const AttentionSizes& sizes, const Plan& plan, int64_t floats) -> Bytes {
+auto BytesOfSlots(const AttentionSizes& sizes, const Plan& plan, int64_t floats) -> Bytes {
   return Bytes{SizeOf(DType::F32) * sizes.slots(plan.run.threads) * floats};
 }
 
-auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
-  const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
-  switch (FactsOf(plan.device).family) {
-    case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionParts(sizes).total);
-  }
-  CHECK(false, "a device of no family");
-}
-
-auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
-  const AttentionSizes sizes = AttentionSizesOf(plan, op.q, op.k, op.head_dim);
-  switch (FactsOf(plan.device).family) {
-    case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionBackwardParts(sizes).total);
-  }
-  CHECK(false, "a device of no family");
+auto PartsOf(const AttentionSizes& sizes, const Plan& plan) -> WorkParts {
+  const int64_t parts = sizes.slots(plan.run.threads);
+  return {.all = parts, .products = parts};
 }
 
 }  // namespace shardc

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/ops/op_facts.h"
 #include "compiler/ops/scratch_slots.h"
 #include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
@@ -46,6 +47,10 @@ struct AttentionSizes {
 
 /// Requires: q is [S, B, A*D], k is [S, B, K*D].
 auto AttentionSizesOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> AttentionSizes;
+/// The scratch of an op whose slots have `floats` each.
+auto BytesOfSlots(const AttentionSizes& sizes, const Plan& plan, int64_t floats) -> Bytes;
+/// How many threads have work: as many as have a slot.
+auto PartsOf(const AttentionSizes& sizes, const Plan& plan) -> WorkParts;
 
 /// Where the parts of a forward slot begin, in floats.
 struct AttentionParts {

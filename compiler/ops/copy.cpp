@@ -1,10 +1,17 @@
 // copy. C1: y is of the type and shape of x.
 #include "compiler/ops/op_support.h"
+#include "compiler/ops/usable_threads.h"
 
 namespace shardc {
 
-constinit const OpFacts op::Copy::Facts{
-    .meaning = Meaning::Copied, .threads = {WorkCut::Formula}, .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
+/// Elements of any type are cut by their bytes, as so many floats.
+static auto PartsOfBytes(const OpBody& body, const Plan& plan) -> WorkParts {
+  return {.all = BytesOf(plan, std::get<op::Copy>(body).y).value / SizeOf(DType::F32) / ElementsPerThread};
+}
+
+constinit const OpFacts op::Copy::Facts{.meaning = Meaning::Copied,
+                                        .threads = {.cut = WorkCut::Formula, .formula = PartsOfBytes},
+                                        .dims = {.fields = {{{"x", "*"}, {"y", "*"}}}}};
 
 auto Shape(const op::Copy& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

@@ -5,19 +5,6 @@
 
 namespace shardc {
 
-auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem {
-  const Matrix a = AsMatrix(plan, op.a);
-  const Matrix b = AsMatrix(plan, op.b);
-  return {.m = op.transpose_a ? a.columns : a.rows,
-          .n = op.transpose_b ? b.rows : b.columns,
-          .k = op.transpose_a ? a.rows : a.columns,
-          .transpose_a = op.transpose_a,
-          .transpose_b = op.transpose_b,
-          .operands = plan.values[op.a].dtype,
-          .out = plan.values[op.out.valid() ? op.out : op.a].dtype,
-          .blocks = FactsOf(plan.device).blocks};
-}
-
 /// Packing an element costs about as much as storing one transposed.
 static auto IsBetterTransposed(const GemmProblem& problem) -> bool {
   return problem.transpose_b && !problem.transpose_a && problem.m * (problem.k + problem.n) < problem.n * problem.k;
@@ -71,15 +58,6 @@ auto GemmSlotFloats(const GemmProblem& problem) -> int64_t {
   // More threads cut rows shorter.
   const int64_t floats = CutGemm(problem, DType::F32, 1).slot_floats();
   return problem.operands == DType::F32 ? floats : std::max(floats, CutGemm(problem, DType::BF16, 1).slot_floats());
-}
-
-auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes {
-  const GemmProblem problem = GemmProblemOf(op, plan);
-  switch (FactsOf(plan.device).family) {
-    case DeviceFamily::Cpu:
-      return Bytes{SizeOf(DType::F32) * GemmSlots(problem, plan.run.threads) * GemmSlotFloats(problem)};
-  }
-  CHECK(false, "a device of no family");
 }
 
 }  // namespace shardc

@@ -16,8 +16,38 @@ static auto DimsOfProduct(const OpBody& body, const Plan&) -> const DimRule& {
   return op.transpose_a ? (op.transpose_b ? both : a) : (op.transpose_b ? b : plain);
 }
 
+/// Without block products of f32 the library multiplies, range by range.
+static auto PartsOfProduct(const OpBody& body, const Plan& plan) -> WorkParts {
+  const GemmProblem problem = GemmProblemOf(std::get<op::Matmul>(body), plan);
+  const bool in_ranges = FactsOf(plan.device).products_of_f32_by_library && problem.operands == DType::F32;
+  const int64_t parts = in_ranges ? NumGemmRanges(problem) : GemmSlots(problem, plan.run.threads);
+  return {.all = parts, .products = parts};
+}
+
 constinit const OpFacts op::Matmul::Facts{
-    .work = Work::Product, .threads = {WorkCut::Formula}, .dims_of = DimsOfProduct};
+    .work = Work::Product, .threads = {.cut = WorkCut::Formula, .formula = PartsOfProduct}, .dims_of = DimsOfProduct};
+
+auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem {
+  const Matrix a = AsMatrix(plan, op.a);
+  const Matrix b = AsMatrix(plan, op.b);
+  return {.m = op.transpose_a ? a.columns : a.rows,
+          .n = op.transpose_b ? b.rows : b.columns,
+          .k = op.transpose_a ? a.rows : a.columns,
+          .transpose_a = op.transpose_a,
+          .transpose_b = op.transpose_b,
+          .operands = plan.values[op.a].dtype,
+          .out = plan.values[op.out.valid() ? op.out : op.a].dtype,
+          .blocks = FactsOf(plan.device).blocks};
+}
+
+auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes {
+  const GemmProblem problem = GemmProblemOf(op, plan);
+  switch (FactsOf(plan.device).family) {
+    case DeviceFamily::Cpu:
+      return Bytes{SizeOf(DType::F32) * GemmSlots(problem, plan.run.threads) * GemmSlotFloats(problem)};
+  }
+  CHECK(false, "a device of no family");
+}
 
 /// Where a is not transposed its leading dims live on: x [S, B, K] by W [N, K] transposed gives [S, B, N].
 auto Shape(const op::Matmul& op, const Plan& plan) -> std::vector<ValueType> {

@@ -54,12 +54,20 @@ enum class WorkCut : uint8_t {
   RowsThenColumns,
   /// What the rank owns of each parameter of the op's `sub_vector`.
   OwnedSegments,
-  /// By a formula of the op's own in usable_threads.cpp.
+  /// By the `formula` of the fact, which stands with the op.
   Formula,
+};
+/// How many threads can have work.
+struct WorkParts {
+  int64_t all = 1;
+  /// Of these, those that multiply matrices.
+  int64_t products = 1;
 };
 struct ThreadFact {
   WorkCut cut = WorkCut::None;
   std::string_view field;
+  /// Set with WorkCut::Formula, and only then.
+  auto(*formula)(const OpBody& body, const Plan& plan) -> WorkParts = nullptr;
 };
 
 /// What an op does to the state of a sub-vector (its `sub_vector`), or to the checkpoint that holds the state.

@@ -1,11 +1,19 @@
 // rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim
 // of x. C3: y is of x's type, f32 or bf16, and the same bytes.
 #include "compiler/ops/op_support.h"
+#include "compiler/ops/usable_threads.h"
 
 namespace shardc {
 
+/// The rows of a position, of all sequences, are one piece.
+static auto PartsOfPositions(const OpBody& body, const Plan& plan) -> WorkParts {
+  const auto& op = std::get<op::Rope>(body);
+  const int64_t positions = ShapeOf(plan, op.x)[0];
+  return {.all = positions / RowsPerThread(ElementsOf(plan, op.x) / std::max<int64_t>(positions, 1))};
+}
+
 constinit const OpFacts op::Rope::Facts{
-    .threads = {WorkCut::Formula},
+    .threads = {.cut = WorkCut::Formula, .formula = PartsOfPositions},
     .dims = {.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"}}}};
 

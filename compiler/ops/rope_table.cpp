@@ -2,13 +2,19 @@
 // to look up. C3: every pair has a frequency, and every position an angle with a sine.
 #include "compiler/expr/rotary.h"
 #include "compiler/ops/op_support.h"
+#include "compiler/ops/usable_threads.h"
 
 namespace shardc {
+
+static auto PartsOfSines(const OpBody& body, const Plan& plan) -> WorkParts {
+  const Dims& shape = ShapeOf(plan, std::get<op::RopeTable>(body).table);
+  return {.all = shape[0] / SinesPerThread(shape[2])};
+}
 
 constinit const OpFacts op::RopeTable::Facts{
     .sections = {SectionKind::Constants},
     .lasting = {SectionKind::Constants},
-    .threads = {WorkCut::Formula},
+    .threads = {.cut = WorkCut::Formula, .formula = PartsOfSines},
     .model = {{{.key = ModelKey::Seq, .field = "table", .dim = 0},
                {.key = ModelKey::HeadDim, .field = "table", .dim = 2, .times = 2},
                {.key = ModelKey::RopeFrequency, .field = "frequency"}}}};

@@ -86,4 +86,12 @@ TEST(Coverage, EveryOpWhoseKernelSharesItsWorkSaysHow) {
   }
 }
 
+TEST(Coverage, AnOpHasAFormulaOfItsThreadsIfItsFactsSaySo) {
+  for (int i = 0; i < NumOpKinds; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    const ThreadFact& threads = FactsOf(kind).threads;
+    EXPECT_EQ(threads.formula != nullptr, threads.cut == WorkCut::Formula) << ToText(kind);
+  }
+}
+
 }  // namespace shardc
