@@ -26,7 +26,7 @@ static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<
   }
   auto plan = ParsePlan(text);
   if (!plan) {
-    return Fail(plan.error().code, "{}: {}\n{}", path, plan.error().message, MakeItAgain);
+    return Fail(plan.error().code, "{}:{}\n{}", path, plan.error().message, MakeItAgain);
   }
   if (!plan->disabled.empty()) {
     return Fail(ExitCode::RecipeRejected, "{} was made with the pass {} disabled; it is for reading, not for running",

@@ -57,7 +57,7 @@ class LineParser {
   template <class... Args>
   auto Reject(int column, fmt::format_string<Args...> format, Args&&... args) -> bool {
     if (!error_) {
-      error_ = Fail(ExitCode::RecipeRejected, "plan.shardc:{}:{}: {}", line_number_, column,
+      error_ = Fail(ExitCode::RecipeRejected, "{}:{}: {}", line_number_, column,
                     fmt::format(format, std::forward<Args>(args)...));
     }
     return false;

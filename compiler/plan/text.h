@@ -36,7 +36,8 @@ inline auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std:
 constexpr size_t MaxPlanBytes = size_t{96} << 20;
 
 /// Reads the text form. The result names what stands in it and has bounded counts, nothing more: VerifyPlan judges it.
-/// Errors: the first fault, as `plan.shardc:LINE:COLUMN: fact` (ExitCode::RecipeRejected).
+/// Errors: the first fault, as `LINE:COLUMN: fact` (ExitCode::RecipeRejected). A caller that knows the file puts its
+/// name before.
 auto ParsePlan(std::string_view text) -> ErrorOr<Plan>;
 
 /// 32 hex digits: XXH3-128 of the text without origins and paths. Equal hashes run the same program.

@@ -174,13 +174,13 @@ TEST_F(PlanFiles, WhatIsNeitherIsToldSo) {
 TEST_F(PlanFiles, APlanInAnotherEncodingIsToldSo) {
   const std::string text = ReadText(plan_);
   EXPECT_THAT(Ask({"check", WriteIn(folder_, "mark.plan", "\xef\xbb\xbf" + text)}).err,
-              HasSubstr("mark.plan: plan.shardc:1:1: the text begins with a byte order mark"));
+              HasSubstr("mark.plan:1:1: the text begins with a byte order mark"));
   std::string windows;
   for (const char c : text) {
     windows += c == '\n' ? "\r\n" : std::string(1, c);
   }
   EXPECT_THAT(Ask({"check", WriteIn(folder_, "windows.plan", windows)}).err,
-              HasSubstr("windows.plan: plan.shardc:1:1: the line ends in CRLF"));
+              HasSubstr("windows.plan:1:1: the line ends in CRLF"));
 }
 
 TEST_F(PlanFiles, FilesThatCannotBeReadEndWithAReason) {

@@ -200,7 +200,7 @@ TEST_F(BadInput, Plans) {
       {Edited(plan, {{"plan version=2 ", "plan version=1 "}}),
        {"1:1: the plan has format version 1, this program reads version 2"}},
       // Within a word, as of a file that was cut short.
-      {plan.substr(0, plan.find(" release ", plan.size() / 2) + 4), {"plan.shardc:"}},
+      {plan.substr(0, plan.find(" release ", plan.size() / 2) + 4), {".plan:", ": `rel` is not an op"}},
       {Edited(plan, {{"section step {", "section step {\n  compute frobnicate value=x"}}), {"frobnicate"}},
   };
   for (size_t i = 0; i < cases.size(); ++i) {
