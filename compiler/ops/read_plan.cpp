@@ -5,17 +5,38 @@
 #include <algorithm>
 
 #include "compiler/ops/verify_plan.h"
+#include "compiler/plan/line_reader.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
 
 static constexpr const char* MakeItAgain = "make the plan again from its recipe: shardc plan RECIPE -o FILE";
 
+/// `plan`, and `version=` among its fields.
+static auto IsPlanLine(LineReader& words) -> bool {
+  auto word = words.TakeWord();
+  if (!word || word->text != "plan") {
+    return false;
+  }
+  while (word && word->key() != "version") {
+    word = words.AtEnd() ? std::nullopt : words.TakeWord();
+  }
+  return word.has_value();
+}
+
 auto IsPlanText(std::string_view text) -> bool {
   // The parser says what is wrong with the mark.
   constexpr std::string_view ByteOrderMark = "\xef\xbb\xbf";
   text.remove_prefix(text.starts_with(ByteOrderMark) ? ByteOrderMark.size() : 0);
-  return text.starts_with("plan version=");
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    LineReader words(line);
+    if (!words.AtEnd()) {
+      return IsPlanLine(words);
+    }
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return false;
 }
 
 /// Everything but the verifier: the first fault ends the reading.

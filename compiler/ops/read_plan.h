@@ -11,7 +11,7 @@
 
 namespace shardc {
 
-/// True if the text begins as a plan does.
+/// True if the text begins as a plan does: its first line, after empty lines and comments, is `plan version=...`.
 auto IsPlanText(std::string_view text) -> bool;
 
 /// `path` is for messages. Where `faults` is given, it gets each fault, one line each and no more than the verifier

@@ -1,6 +1,7 @@
 // Text to plan, line by line. Every line is bounded, every count comes from lines that are there, and a line names only
 // what lines above it declare. The first fault ends the reading. The lines of sections are op_parser.cpp's.
 #include <algorithm>
+#include <utility>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/line_parser.h"
@@ -25,7 +26,8 @@ class Parser {
 
  private:
   auto ParseLine() -> bool;
-  auto ParseFirstLine() -> bool;
+  auto ExpectCharacters(std::string_view line) -> bool;
+  auto ParsePlanLine() -> bool;
   auto ParseHeaderLine(std::string_view word) -> bool;
   auto ParseTableLine(std::string_view word) -> bool;
   auto ParseModel() -> bool;
@@ -48,9 +50,11 @@ class Parser {
   LineParser in_;
   std::vector<std::string> seen_;
   OpParser ops_{&in_};
+  /// The line `plan` was read.
+  bool has_begun_ = false;
 };
 
-auto Parser::ParseFirstLine() -> bool {
+auto Parser::ParsePlanLine() -> bool {
   LineParser::LineFields fields{in_};
   if (!in_.TakeLiteral("plan") || !in_.TakeFields(fields, false)) {
     return false;
@@ -305,6 +309,9 @@ auto Parser::ParseLine() -> bool {
   if (in_.AtEnd()) {
     return true;
   }
+  if (!std::exchange(has_begun_, true)) {
+    return ParsePlanLine();
+  }
   const auto word = in_.TakeWord("word");
   if (!word) {
     return false;
@@ -313,6 +320,20 @@ auto Parser::ParseLine() -> bool {
     return ops_.ParseLine(*word);
   }
   return word->text == "section" ? ParseSection() : ParseHeaderLine(word->text);
+}
+
+/// Plans are printable ASCII, so that a plan looks the same in every editor and no two plans look alike.
+auto Parser::ExpectCharacters(std::string_view line) -> bool {
+  const auto other = std::ranges::find_if(line, [](char c) { return c < ' ' || c > '~'; });
+  if (other == line.end()) {
+    return true;
+  }
+  const int column = static_cast<int>(other - line.begin()) + 1;
+  if (*other == '\r' && other + 1 == line.end()) {
+    return in_.Reject(column, "the line ends in CRLF; lines of a plan end in LF alone");
+  }
+  return in_.Reject(column, "a byte {:#04x} stands where printable ASCII belongs; in quotes it is written \\x{:02x}",
+                    static_cast<unsigned char>(*other), static_cast<unsigned char>(*other));
 }
 
 auto Parser::Parse() -> ErrorOr<Plan> {
@@ -327,17 +348,15 @@ auto Parser::Parse() -> ErrorOr<Plan> {
       in_.Reject(1, "the line has {} bytes; lines have {} at most", line.size(), MaxLineBytes);
     } else if (line_number == 1 && line.starts_with("\xef\xbb\xbf")) {
       in_.Reject(1, "the text begins with a byte order mark; a plan begins with `plan version=`");
-    } else if (line.ends_with('\r')) {
-      in_.Reject(1, "the line ends in CRLF; lines of a plan end in LF alone");
-    } else if (line_number == 1) {
-      ParseFirstLine();
-    } else {
+    } else if (ExpectCharacters(line)) {
       ParseLine();
     }
   }
   if (line_number == 0) {
     in_.Begin(1, {});
     in_.Reject(1, "the text has {} bytes; plans have 1 to {}", text_.size(), MaxPlanBytes);
+  } else if (!has_begun_) {
+    in_.Reject(1, "the text ends before the line `plan version=...`");
   } else if (ops_.is_open()) {
     in_.Reject(1, "the text ends inside a section");
   }

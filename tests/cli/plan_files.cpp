@@ -6,12 +6,14 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/program.h"
 
 namespace shardc {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -149,7 +151,9 @@ TEST_F(PlanFiles, WhatIsNeitherIsToldSo) {
       {WriteIn(folder_, "manifest.json", "{\n \"format\": \"shardc checkpoint\"\n}\n"), "it is JSON"},
       {WriteIn(folder_, "log.txt", "run quickstart: started from scratch\nstep 1 loss 5.5\n"),
        "it is not TOML with a section such as [model], and does not begin with `plan version=`"},
-      {WriteIn(folder_, "late.plan", "// after build\n" + ReadText(plan_)),
+      {WriteIn(folder_, "late.plan", "group g\n" + ReadText(plan_)),
+       "it is not TOML with a section such as [model], and does not begin with `plan version=`"},
+      {WriteIn(folder_, "memo.txt", "plan the next week\nplan version=2\n"),
        "it is not TOML with a section such as [model], and does not begin with `plan version=`"},
   };
   for (const Case& c : cases) {
@@ -171,6 +175,21 @@ TEST_F(PlanFiles, WhatIsNeitherIsToldSo) {
   EXPECT_THAT(Ask({"check", "/dev/null", "--set", "model.layers=2"}).err, HasSubstr("missing-section"));
 }
 
+TEST_F(PlanFiles, APlanMayBeginWithCommentsAndHaveItsFirstFieldsInAnyOrder) {
+  const std::string text = ReadText(plan_);
+  const size_t end = text.find('\n');
+  std::istringstream words(text.substr(0, end));
+  std::string line;
+  for (std::string word; words >> word;) {
+    line = word == "plan" ? "" : " " + word + line;
+  }
+  const std::string path =
+      WriteIn(folder_, "late.plan", "\n  // after schedule\n plan" + line + "  // kernels first" + text.substr(end));
+  const Finished checked = Ask({"check", path});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_EQ(Ask({"plan", path}).out, text);
+}
+
 TEST_F(PlanFiles, APlanInAnotherEncodingIsToldSo) {
   const std::string text = ReadText(plan_);
   EXPECT_THAT(Ask({"check", WriteIn(folder_, "mark.plan", "\xef\xbb\xbf" + text)}).err,
@@ -180,7 +199,7 @@ TEST_F(PlanFiles, APlanInAnotherEncodingIsToldSo) {
     windows += c == '\n' ? "\r\n" : std::string(1, c);
   }
   EXPECT_THAT(Ask({"check", WriteIn(folder_, "windows.plan", windows)}).err,
-              HasSubstr("windows.plan:1:1: the line ends in CRLF"));
+              AllOf(HasSubstr("windows.plan:1:"), HasSubstr(": the line ends in CRLF")));
 }
 
 TEST_F(PlanFiles, FilesThatCannotBeReadEndWithAReason) {
