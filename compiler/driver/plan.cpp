@@ -204,7 +204,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
       "--run-dir", values->run_dir, "DIR",
       "with --print-init: also print the mean and deviation that the run in this directory began with; default: the "
       "recipe's run directory");
-  options.Choice("--section", values->section, NamesOf<SectionKind>(), "print this section of the plan only");
+  options.Choice("--section", values->section, NamesOf<SectionKind>(),
+                 "print this section of the plan only, to read; not with -o");
   options.Choice("--stop-after", values->stop_after, passes, "stop after this pass");
   for (const std::string& pass : passes) {
     CHECK(pass != "all", "pass {}", pass);
@@ -223,6 +224,11 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     }
     if (values->print_init && !values->emit.empty()) {
       return ReportError(Fail(ExitCode::Usage, "--print-init and --emit={} both say what to print", values->emit));
+    }
+    if (!values->section.empty() && !values->output.empty()) {
+      return ReportError(Fail(ExitCode::Usage,
+                              "--section prints a section to read, and -o writes a plan that reads back whole: leave "
+                              "one of them out"));
     }
     if (!values->print_init && !values->run_dir.empty()) {
       return ReportError(

@@ -190,6 +190,21 @@ TEST_F(PlanFiles, APlanMayBeginWithCommentsAndHaveItsFirstFieldsInAnyOrder) {
   EXPECT_EQ(Ask({"plan", path}).out, text);
 }
 
+TEST_F(PlanFiles, ASectionIsPrintedAndNotWritten) {
+  for (const std::string& path : {recipe_, plan_}) {
+    const Finished printed = Ask({"plan", path, "--section=step"});
+    EXPECT_EQ(printed.exit_code, 0) << printed.err;
+    EXPECT_THAT(printed.out, HasSubstr("section step {"));
+    const Finished written = Ask({"plan", path, "--section=step", "-o", folder_ / "step.plan"});
+    EXPECT_EQ(written.exit_code, 2);
+    EXPECT_EQ(written.out, "");
+    EXPECT_EQ(written.err,
+              "error: --section prints a section to read, and -o writes a plan that reads back whole: leave one of "
+              "them out\n");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "step.plan"));
+  }
+}
+
 TEST_F(PlanFiles, APlanInAnotherEncodingIsToldSo) {
   const std::string text = ReadText(plan_);
   EXPECT_THAT(Ask({"check", WriteIn(folder_, "mark.plan", "\xef\xbb\xbf" + text)}).err,
