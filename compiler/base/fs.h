@@ -101,7 +101,7 @@ auto CreateFileAt(const Descriptor& directory, const std::string& name) -> Error
 auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor>;
 /// Of an open file or directory.
 auto StatusOf(const Descriptor& file) -> ErrorOr<FileStatus>;
-/// Of a name, without following a link. EntryKind::Missing where there is none.
+/// Of a name, without following a link. EntryKind::Missing if nothing has the name.
 auto StatusAt(const Descriptor& directory, const std::string& name) -> ErrorOr<FileStatus>;
 /// Errors: not a regular file.
 auto FileBytes(const Descriptor& file) -> ErrorOr<int64_t>;

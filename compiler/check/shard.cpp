@@ -57,7 +57,7 @@ static auto CheckRing(CheckContext& context) -> void {
   }
 }
 
-/// Numbers above 1 and below `dp` that divide it, next to `size`: "2 or 4"; empty where there are none.
+/// Numbers above 1 and below `dp` that divide it, next to `size`: "2 or 4"; empty if no number does.
 static auto NearestGroupSizes(int64_t size, int64_t dp) -> std::string {
   const auto is_one = [dp](int64_t candidate) { return candidate > 1 && candidate < dp && dp % candidate == 0; };
   int64_t below = std::min(size, dp);

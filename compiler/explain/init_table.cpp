@@ -41,7 +41,7 @@ static auto RealisedOf(const Plan& plan, const InitRecord& record) -> std::vecto
   return realised;
 }
 
-/// Null where there is none to show.
+/// Null if nothing is to be shown.
 static auto RecordOf(const std::optional<RealisedInit>& realised) -> const InitRecord* {
   return realised && realised->record ? &*realised->record : nullptr;
 }

@@ -82,7 +82,8 @@ using ByAxisSet = std::array<T, NumAxisSets>;
 auto ToText(AxisSet axes) -> std::string;
 auto AxisSetFromText(std::string_view text) -> ErrorOr<AxisSet>;
 
-/// What ranks along an axis share, so that each has a part of its own: the samples of a step, the state, each matrix.
+/// What ranks along an axis share, each with others of it: the samples of a step, the elements of the state, the rows
+/// or columns of each matrix.
 enum class Shared : uint8_t { Samples, State, Matrices };
 /// The axes whose ranks share it.
 constexpr auto AxesSharing(Shared what) -> AxisSet {
@@ -172,7 +173,7 @@ auto Intersect(const Interval& a, const Interval& b) -> Interval;
 
 /// The elements of a vector that member `index` of `degree` owns: equal contiguous slices.
 /// Requires: length is a multiple of degree (sub-vectors are padded to it), 0 <= index < degree.
-/// Source: equal contiguous parts, as ncclReduceScatter takes them.
+/// Source: equal contiguous intervals, as ncclReduceScatter takes them.
 auto OwnedSlice(int64_t length, int64_t degree, int64_t index) -> Interval;
 
 }  // namespace shardc

@@ -57,7 +57,7 @@ struct GemmCut {
   int64_t terms = 0;
   bool transpose_a = false;
   bool transpose_b = false;
-  /// Element type of block products: bf16 is widened where there are none of its own.
+  /// Element type of block products: bf16 is widened if the device has no products of bf16.
   DType product = DType::F32;
   bool packs_a = false;
   bool sums_in_c = false;

@@ -88,7 +88,7 @@ constexpr auto WritesCheckpoint(StateUse use) -> bool {
   return use == StateUse::BeginSave || use == StateUse::Save || use == StateUse::CommitSave;
 }
 
-/// The part of an op in the update: the squares of gradients, the factor that clips by their sum, the update itself.
+/// What an op does in the update: the squares of gradients, the factor that clips by their sum, the update itself.
 enum class UpdatePart : uint8_t { None, Squares, Clip, Apply };
 
 /// What an op does with a scalar. SetByRank: each rank to a number of its own. SetByAll: all ranks to the same.
@@ -109,7 +109,7 @@ enum class NonFiniteResult : uint8_t { Fault, MinusInfinity, NaN };
 struct VocabularyFact {
   std::string_view matrix;
   bool by_rows = false;
-  /// The field that holds the ids; empty where there is none.
+  /// The field that holds the ids; empty if the op has none.
   std::string_view ids;
   /// The ids are tokens, each an address. Targets may be -1, which says that there is none.
   bool as_tokens = false;
@@ -127,7 +127,7 @@ struct ModelFact {
   std::optional<int> dim;
   int64_t times = 1;
   std::string_view unit;
-  /// The rank has its part of it over tp.
+  /// Cut over tp: the rank shows the equal range of it that it has.
   bool is_cut = false;
 };
 
@@ -152,7 +152,7 @@ struct DimRule {
   std::string_view summed;
   /// Letters that a rank needs whole.
   std::string_view whole;
-  /// A letter that no operand has, and over which axes the ranks each make their part of it.
+  /// A letter that no operand has, and over which axes the ranks each make their range of it.
   char made = ' ';
   MadeOver made_over = MadeOver::None;
 

@@ -48,7 +48,7 @@ auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRul
 auto ExpectNormTypes(OpCheck& check, DType x, DType weight, PlanRule constraint) -> void;
 /// The product of these sizes, twice, fits what Flops and Bytes count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
-/// Peers find their own part of `value` at the offset that this rank has: it is one on all ranks of a group over
+/// Peers find their own interval of `value` at the offset that this rank has: it is one on all ranks of a group over
 /// `axes`.
 auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                      PlanRule constraint) -> bool;

@@ -80,7 +80,7 @@ class PlacementDerivation {
     return axes != nullptr && axes->Has(axis_);
   }
 
-  /// What the collective takes over its axes: parts to gather, or terms to sum.
+  /// What the collective takes over its axes: shards to gather, or terms to sum.
   auto ReadMoved(const Field& field) -> bool {
     const bool gathers = facts_.collective == CollectiveKind::AllGather;
     // Stacked, each rank's is one of a dim that the result has more.
@@ -89,7 +89,7 @@ class PlacementDerivation {
     if (PlacementOf(field) != expected) {
       Refuse(Kind::WholeSummed,
              fmt::format("{} {} over {}, along which the ranks have no {} of it", gathers ? "gathers" : "sums",
-                         field.fact->field, ToText(axis_), gathers ? "parts" : "terms"));
+                         field.fact->field, ToText(axis_), gathers ? "shards" : "terms"));
     }
     return !derived_.refusal.is_set();
   }
@@ -185,7 +185,7 @@ class PlacementDerivation {
   const OpFacts& facts_;
   const DimRule& rule_;
   Axis axis_;
-  /// The ranks along the axis move parts of this op's operand to one another.
+  /// The ranks along the axis move shards or terms of this op's operand to one another.
   bool is_moved_;
   /// The letter that is cut in the operands, and the operand that said so.
   char cut_ = ' ';

@@ -11,13 +11,13 @@
 
 namespace shardc {
 
-/// Why no rank can compute its part of an op from what it has of the operands.
+/// Why no rank can compute its share of the results from what it has of the operands.
 struct PlacementRefusal {
   enum class Kind : uint8_t {
     None,
     /// It reads what is one rank's term of a sum as if it were the sum.
     PartialRead,
-    /// A collective sums what is no term, or gathers what is no part.
+    /// A collective sums what is no term, or gathers what is no shard.
     WholeSummed,
     /// An operand is cut where each rank needs the whole, or where another operand is not.
     Cut,

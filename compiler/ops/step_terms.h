@@ -92,7 +92,7 @@ class StepTerms {
   auto CheckAttached(size_t index) -> void;
   /// The whole of a unit's parameters, in the type that is computed in: its parts are known as parameters from here on.
   auto KnowVector(SubVectorId id, TermId vector) -> void;
-  /// Makes the backward from the forward; false where there is none.
+  /// Makes the backward from the forward; false if it has none.
   auto Derive(const MicrobatchLoop& loop) -> bool;
   /// The forward op with each parameter under one name, wherever it is read.
   auto ForwardOf(const Op& op) -> Op;

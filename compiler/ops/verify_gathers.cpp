@@ -1,7 +1,7 @@
 // Gathers of parameters: each puts together slices of one vector, over the axes that the vector is cut along. A slice
-// is what a rank owns, or what a copy kept of the gathered vector: this rank's part of it among those of dp_inner.
-// Ops read parameters where they lie in the vector that was gathered last, or in the slice that is the whole, and as
-// they are cut over tp.
+// is what a rank owns, or what a copy kept of the gathered vector: the equal interval that this rank has along
+// dp_inner. Ops read parameters where they lie in the vector that was gathered last, or in the slice that is the whole,
+// and as they are cut over tp.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -90,21 +90,21 @@ class GatherVerifier {
   }
 
   auto Keep(SectionKind section, size_t index, const Movement& copy) -> void {
-    const Value& part = plan_.values[copy.from];
+    const Value& kept = plan_.values[copy.from];
     kept_.erase(plan_.values[copy.to].buffer);
-    const auto whole = whole_.find(part.buffer);
+    const auto whole = whole_.find(kept.buffer);
     if (whole == whole_.end()) {
-      findings_.AddOp(section, index, "kept-slice"_rule, "keeps a part of {}, which holds no gathered vector here",
-                      findings_.Name(part.buffer));
+      findings_.AddOp(section, index, "kept-slice"_rule, "keeps elements of {}, which holds no gathered vector here",
+                      findings_.Name(kept.buffer));
       return;
     }
     const SubVector& sub_vector = plan_.sub_vectors[whole->second];
     RankExpr expected;
-    expected.axis[static_cast<size_t>(Axis::DpInner)] = part.bytes().value;
-    if (part.offset != expected || part.num_elements() * plan_.mesh.size(Axis::DpInner) != sub_vector.length) {
+    expected.axis[static_cast<size_t>(Axis::DpInner)] = kept.bytes().value;
+    if (kept.offset != expected || kept.num_elements() * plan_.mesh.size(Axis::DpInner) != sub_vector.length) {
       findings_.AddOp(section, index, "kept-slice"_rule,
                       "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
-                      part.num_elements(), ToText(part.offset), NameOf(whole->second), sub_vector.length,
+                      kept.num_elements(), ToText(kept.offset), NameOf(whole->second), sub_vector.length,
                       plan_.mesh.size(Axis::DpInner));
       return;
     }

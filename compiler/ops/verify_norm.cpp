@@ -1,5 +1,5 @@
 // What an update takes besides its gradient: the norm has the squares of every vector that is trained once, summed over
-// all ranks that have parts of it; and each of these vectors is looked through for what is not finite.
+// all ranks that have owned segments of it; and each of these vectors is looked through for what is not finite.
 #include "compiler/ops/step_terms.h"
 #include "compiler/ops/term_axes.h"
 

@@ -1,6 +1,6 @@
 // Placements follow from operands: what an op writes lies where the rule of its dims puts it (placement_rule.h). No op
-// takes a part of what each rank needs whole, or one rank's term of a sum for the sum, and no collective sums what its
-// ranks have whole.
+// takes a value as cut that each rank needs whole, or one rank's term of a sum for the sum, and no collective sums or
+// gathers what its ranks have whole.
 #include "compiler/ops/placement_rule.h"
 #include "compiler/ops/verify_internal.h"
 

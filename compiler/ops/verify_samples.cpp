@@ -158,7 +158,7 @@ class SampleVerifier {
   auto Train(const Loads& loads, const Loads::Load& load, int64_t samples) -> void {
     if (samples != SamplesPerStep(plan_) || plan_.run.tokens_per_step % plan_.data.seq != 0) {
       findings_.AddOp(SectionKind::Data, load.index, "sample-count"_rule,
-                      "the ranks read {} samples of {} tokens a step, and a step has {} tokens", samples,
+                      "the ranks read {} samples of {} tokens per step, and a step has {} tokens", samples,
                       plan_.data.seq, plan_.run.tokens_per_step);
     } else if (load.samples.sample->step != samples) {
       findings_.AddOp(SectionKind::Data, load.index, "sample-step"_rule,

@@ -25,7 +25,7 @@ static auto VerifyMixture(const Plan& plan, Findings& findings) -> void {
   }
   const int64_t samples = data.seq < 1 ? 0 : SamplesPerStep(plan);
   if (samples < 1 || samples > MostMixedSamples) {
-    findings.Add("source-samples"_rule, "{} samples a step from {} sources, expected 1 to {}", samples,
+    findings.Add("source-samples"_rule, "{} samples per step from {} sources, expected 1 to {}", samples,
                  data.sources.size(), MostMixedSamples);
   }
 }

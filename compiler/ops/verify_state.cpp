@@ -1,6 +1,6 @@
 // State: what a parameter is promised over a run. Segments tile their vectors; every parameter lies in one of them, is
 // initialised by one op (drawn or loaded, as its rule says), and if it is trainable its gradient is reduced and it is
-// updated once a step; every vector of state is cleared once.
+// updated once per step; every vector of state is cleared once.
 #include <array>
 #include <map>
 #include <optional>
@@ -265,8 +265,8 @@ auto StateVerifier::Step() -> void {
       continue;
     }
     if (updates[index] != 1) {
-      findings_.Add(updates[index] == 0 ? "update-missing"_rule : "update-twice"_rule, "{} is updated {} times a step",
-                    NameOf(id), updates[index]);
+      findings_.Add(updates[index] == 0 ? "update-missing"_rule : "update-twice"_rule,
+                    "{} is updated {} times per step", NameOf(id), updates[index]);
     }
     std::optional<size_t> complete;
     if (sub_vector.gradient.valid()) {

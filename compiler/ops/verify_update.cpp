@@ -57,7 +57,7 @@ class UpdateVerifier {
   auto Agreement(size_t i, bool in_loop) -> void {
     const AxisSet axes = *AttributeOf<AxisSet>(ops_[i].body, "axes");
     if (in_loop || agreement_ != nullptr || Spread(plan_.mesh, axes) != Spread(plan_.mesh, AxisSet::All())) {
-      Report(i, "control-once"_rule, "the ranks agree over {}; all of them do, once a step", ToText(axes));
+      Report(i, "control-once"_rule, "the ranks agree over {}; all of them do, once per step", ToText(axes));
     }
     agreement_ = &ops_[i];
   }

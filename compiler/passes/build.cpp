@@ -67,7 +67,7 @@ class PlanBuilder {
   }
   /// One rank's tokens of a microbatch, or targets.
   auto TokenType() const -> ValueType { return {DType::I32, {sizes_.seq, batch_.micro}}; }
-  /// Number of the first sample of a rank and repeat, for `per_step` samples a step.
+  /// Number of the first sample of a rank and repeat, with `per_step` samples per step.
   auto SampleExpr(int64_t per_step) const -> RankExpr;
   auto Forward(Emitter& emitter, ValueId tokens) -> ModelOutput;
   /// Views of each term's targets of a step, at `offset` of their host memory.

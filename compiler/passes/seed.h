@@ -25,7 +25,7 @@ struct SeedCheckpoint {
   Manifest manifest;
 };
 
-/// Reads the manifest of what start.first names: that in the directory, or, where there is none any more, the one that
+/// Reads the manifest of what start.first names: that in the directory, or, if it is gone, the one that
 /// the run put on record in `run_dir` when it began. Nothing where the recipe starts from scratch, or with an error.
 /// Errors: seed-unreadable.
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint>;

@@ -27,7 +27,7 @@ class InitSources {
   /// Requires: the plan outlives it; its rules read.
   explicit InitSources(const Plan& plan) : plan_(plan) {}
 
-  /// Null where there is none.
+  /// Null if no parameter has that name.
   auto Find(std::string_view name) -> const ElementSource*;
   /// Of the tensors of the plan's seed; empty where it has none. Holds as long as this does.
   auto FindLoaded() -> FindLoadedShape;

@@ -31,9 +31,9 @@ class LineReader {
   auto column() const -> int { return static_cast<int>(at_) + 1; }
   /// The next character, or 0 at the end.
   auto Peek() -> char;
-  /// Takes the next word. None where it is malformed: a quote without its end, an unknown escape.
+  /// Takes the next word. Nothing if it is malformed: a quote without its end, an unknown escape.
   auto TakeWord() -> std::optional<Word>;
-  /// Takes what stands up to and including the next `last`. None where there is none.
+  /// Takes what stands up to and including the next `last`. Nothing if no `last` follows.
   auto TakeThrough(char last) -> std::optional<std::string_view>;
   /// What follows `//`, spaces left out. Requires: AtEnd.
   auto Comment() const -> std::string_view;

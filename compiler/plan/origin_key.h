@@ -26,7 +26,7 @@ class OriginKey {
   }
 
   constexpr auto empty() const -> bool { return index_ == 0; }
-  /// "" where there is none.
+  /// "" if there is no key.
   constexpr auto text() const -> std::string_view { return Names[index_]; }
   friend constexpr auto operator==(const OriginKey&, const OriginKey&) -> bool = default;
 

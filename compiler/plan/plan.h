@@ -269,7 +269,7 @@ struct Seed {
   std::vector<SeedTensor> tensors;
 
   auto is_set() const -> bool { return !manifest.empty(); }
-  /// Null where there is none of that name.
+  /// Null if nothing has that name.
   auto Find(std::string_view name) const -> const SeedTensor*;
   friend auto operator==(const Seed&, const Seed&) -> bool = default;
 };
@@ -369,7 +369,7 @@ struct Plan {
   auto section(SectionKind kind) -> Section& { return sections[static_cast<size_t>(kind)]; }
   auto section(SectionKind kind) const -> const Section& { return sections[static_cast<size_t>(kind)]; }
   auto Established(PassKind pass) const -> bool;
-  /// The first scalar of that role; unset where there is none.
+  /// The first scalar of that role; unset if no scalar has it.
   auto FindScalar(ScalarRole role) const -> ScalarId;
   /// The scalar of that role. Requires: there is one.
   auto ScalarOf(ScalarRole role) const -> ScalarId;
@@ -378,7 +378,7 @@ struct Plan {
 
 /// Sequences per step, over all ranks and microbatches. Requires: data.seq is set.
 auto SamplesPerStep(const Plan& plan) -> int64_t;
-/// Targets run from 0 to this, exclusive: those of a head, or the next tokens where there is none.
+/// Targets run from 0 to this, exclusive: those of a head, or the next tokens if the id is unset.
 auto VocabOf(const Plan& plan, HeadId head) -> int64_t;
 /// The element type that it is kept in: the parameters' own, which is one for all of a sub-vector; f32 for what the
 /// optimizer keeps.

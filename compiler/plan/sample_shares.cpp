@@ -10,7 +10,7 @@ namespace shardc {
 
 auto SampleShares::Create(const DataSource& data, int64_t samples_per_step, int64_t steps) -> ErrorOr<SampleShares> {
   CHECK(data.is_mixture() && 1 <= samples_per_step && samples_per_step <= MostMixedSamples && steps >= 0,
-        "{} sources, {} samples a step, {} steps", data.sources.size(), samples_per_step, steps);
+        "{} sources, {} samples per step, {} steps", data.sources.size(), samples_per_step, steps);
   SampleShares shares;
   shares.samples_per_step_ = samples_per_step;
   for (const TokenSource& source : data.sources) {

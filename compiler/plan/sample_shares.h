@@ -18,7 +18,7 @@ namespace shardc {
 /// Shares are counted in 2^-32 of a sample.
 constexpr int SampleUnitBits = 32;
 constexpr int64_t SampleUnit = int64_t{1} << SampleUnitBits;
-/// The most samples a step whose units fit 64 bits.
+/// The most samples per step whose units fit 64 bits.
 constexpr int64_t MostMixedSamples = int64_t{1} << 30;
 
 class SampleShares {

@@ -17,7 +17,7 @@ class Divergence {
   /// Collective, after each step. The lines to tell, where there are any: at the first of steps one after another that
   /// were not finite, which is looked into at the cost of a step; at the end of them; and where one ends the run. So
   /// that a long run does not flood its log, no more than MostTold of these are told.
-  /// `newest`: of this run's checkpoints; empty where there is none.
+  /// `newest`: of this run's checkpoints; empty if the run has none.
   auto AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<std::string>;
 
   /// The error of a save, with what to do about it where the state is not finite.

@@ -20,7 +20,8 @@ class RunRecords {
   RunRecords(const RankContext* context, std::string checkpoint_dir);
 
   /// Compares the checkpoint that was found with the last save on record, before anything is changed. What is to be
-  /// told of it; empty where nothing is. Errors: ExitCode::Checkpoint where there is none, though a save is on record.
+  /// told of it; empty where nothing is. Errors: ExitCode::Checkpoint if there is no checkpoint, though a save is on
+  /// record.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string>;
 
   /// What this launch begins from, with the values that were drawn and the manifest of the seed, where there are such;

@@ -82,7 +82,7 @@ class RankRunner {
   /// Whole lines for people.
   auto Say(std::string_view lines) const -> void;
   auto CompletedSteps() const -> int64_t;
-  /// Of this run; empty where there is none.
+  /// Of this run; empty if the run has none.
   auto NewestCheckpoint() const -> const std::string&;
   auto leads() const -> bool { return context_.rank == 0; }
 

@@ -38,7 +38,7 @@ class IdStream {
   /// "2 files, 123456 tokens, xxh3-128 <32 hex digits>": sizes and sampled contents; names and folders do not count.
   auto Fingerprint() const -> const std::string& { return fingerprint_; }
 
-  /// Ids [begin, begin + count) of the stream; -1 where there is none.
+  /// Ids [begin, begin + count) of the stream; -1 where the stream has no id.
   /// Requires: they lie in it.
   /// Errors: an id outside the vocabulary (file, offset, value); a file that changed or cannot be read.
   auto Read(int64_t begin, int64_t count, int32_t* ids) -> Status;

@@ -36,7 +36,7 @@ class TokenReader {
 
   /// Opens all files and checks everything that can be known before the first step: each source holds at least one
   /// sample, and as many targets as tokens.
-  /// Requires: a mixture has no heads, and 1 to MostMixedSamples samples a step.
+  /// Requires: a mixture has no heads, and 1 to MostMixedSamples samples per step.
   /// Errors: ExitCode::RecipeRejected, naming the file or the source, what was found and the remedy; weights without a
   ///   share at step 0.
   static auto Open(const DataSource& data, const Heads& heads = {}, RunSize run = {})

@@ -22,7 +22,7 @@ class RunLog {
   /// In the log alone.
   auto Keep(std::string_view lines) const -> void;
 
-  /// -1 where there is none.
+  /// -1 if it prints on stderr alone.
   auto descriptor() const -> int { return file_.get(); }
 
  private:

@@ -68,7 +68,7 @@ TEST_F(PlanFiles, AllCommandsRefuseAPlanInTheSameWords) {
     }
   }
   EXPECT_THAT(Ask({"check", broken_}).err,
-              HasSubstr(" does not verify, 1 finding:\n  sub-vector v0 of unit embed is updated 0 times a step "
+              HasSubstr(" does not verify, 1 finding:\n  sub-vector v0 of unit embed is updated 0 times per step "
                         "[update-missing]\n"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }

@@ -123,7 +123,7 @@ TEST(SampleQuotas, KeepWhatTheyPromise) {
     for (const TokenSource& source : data.sources) {
       weights += source.weight + "; ";
     }
-    SCOPED_TRACE(fmt::format("case {}: {} samples a step, {} steps, {}", i, samples_per_step, steps, weights));
+    SCOPED_TRACE(fmt::format("case {}: {} samples per step, {} steps, {}", i, samples_per_step, steps, weights));
     const Counts counts = CountsOf(data, samples_per_step, steps);
     ASSERT_EQ(counts.size(), static_cast<size_t>(steps));
     const Counts targets = TargetsOf(data, samples_per_step, steps);

@@ -157,7 +157,7 @@ TEST(Signals, BeforeTheRanksStart) {
 }
 
 TEST(Signals, DuringAnEvaluation) {
-  // About a hundred times a step.
+  // About a hundred times per step.
   const Training training({"train.steps=40", "train.eval_every=10", "data.eval_tokens=36000"});
   ASSERT_EQ(training.Run("whole").status, 0);
   Process process(training.RunCommand());

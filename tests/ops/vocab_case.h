@@ -18,7 +18,7 @@ struct VocabCase {
   auto Has(int64_t rank, int64_t id) const -> bool {
     return id >= rank * capacity() && id < std::min(vocabulary, (rank + 1) * capacity());
   }
-  /// A rank's columns of a matrix of `vocabulary` columns; `padding` where there are none.
+  /// A rank's columns of a matrix of `vocabulary` columns; `padding` past the last.
   auto Columns(const std::vector<double>& matrix, int64_t rank, double padding) const -> std::vector<double> {
     std::vector<double> columns;
     for (size_t row = 0; row < matrix.size(); row += static_cast<size_t>(vocabulary)) {

@@ -36,7 +36,7 @@ TEST(Train, MetricsHaveALineAStep) {
     EXPECT_GT(line.grad_norm, 0);
     EXPECT_DOUBLE_EQ(line.lr, i < 10 ? 1e-3 * static_cast<double>(i + 1) : 1e-2);
     EXPECT_GT(line.step_ms, 0);
-    // 12 sequences of 32 tokens a step.
+    // 12 sequences of 32 tokens per step.
     EXPECT_NEAR(line.tokens_per_s, 12 * 32 / (line.step_ms / 1e3), line.tokens_per_s * 1e-9);
     first_losses += i < 5 ? line.loss / 5 : 0;
     last_losses += i >= 35 ? line.loss / 5 : 0;

@@ -83,7 +83,7 @@ auto CheckpointNameOf(int64_t step) -> std::string;
 /// Every file under a folder with what it holds.
 auto ContentsOf(const std::string& folder) -> std::map<std::string, std::string>;
 
-/// The files of the newest committed checkpoint with what they hold; empty where there is none.
+/// The files of the newest committed checkpoint with what they hold; empty if no checkpoint is committed.
 auto NewestCheckpointOf(const std::string& run_dir) -> std::map<std::string, std::string>;
 
 /// Expects the same number of steps, and the same losses, norms and learning rates in each, bit for bit.
