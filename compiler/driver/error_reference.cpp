@@ -1,9 +1,11 @@
-// Rows of diagnostics.def as text. In a row's format, {0} and its like stand for values.
+// Rows of diagnostics.def as text, and those of plan_rules.def and op_constraints.def. In a row's format, {0} and its
+// like stand for values.
 
 #include "compiler/driver/error_reference.h"
 
 #include "compiler/base/check.h"
 #include "compiler/diag/diagnostics.h"
+#include "compiler/ops/plan_rule_rows.h"
 
 namespace shardc {
 
@@ -30,6 +32,26 @@ static auto SeverityText(Severity severity) -> std::string_view {
   CHECK(false, "severity {}", static_cast<int>(severity));
 }
 
+/// What the verifier asks of plans, a line for each label.
+static auto PlanRuleReference() -> std::string {
+  std::string text =
+      "\n# Findings about a plan\n\n"
+      "A finding of the verifier ends with a label in brackets, which names a rule of the verifier or a constraint of "
+      "an\n"
+      "op. A plan that `shardc plan` made from a recipe keeps all of them. The rules are made from\n"
+      "`schemas/plan_rules.def`, the constraints from `schemas/op_constraints.def`.\n\n"
+      "## Rules of the verifier\n\n";
+  bool of_ops = false;
+  for (const PlanRuleRow& row : PlanRuleRows()) {
+    if (!of_ops && !row.mnemonic.empty()) {
+      of_ops = true;
+      text += "\n## Constraints of the ops\n\n";
+    }
+    text += fmt::format("- `{}`: {}\n", row.label, row.help);
+  }
+  return text;
+}
+
 auto ErrorReference() -> std::string {
   std::string text =
       "# Errors and warnings\n\n"
@@ -52,7 +74,7 @@ auto ErrorReference() -> std::string {
       text += fmt::format("{}{}\n", line, breaks ? "\\" : "");
     }
   }
-  return text;
+  return text + PlanRuleReference();
 }
 
 auto DescribeDiagnostic(std::string_view name) -> std::string {

@@ -1,6 +1,8 @@
-// shardc help NAME: the row that has a name, be it a diagnostic, a recipe key, an op, a pass, a function or variable of
-// the expression language, or a scheme of init rules. One name may be several of these; all are printed.
+// shardc help NAME: the row that has a name, be it a diagnostic, a recipe key, an op, a pass, a rule that the verifier
+// holds plans to, a function or variable of the expression language, or a scheme of init rules. One name may be several
+// of these; all are printed.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -9,6 +11,7 @@
 #include "compiler/driver/output.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/expr/names.h"
+#include "compiler/ops/plan_rule_rows.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/reference.h"
@@ -34,6 +37,26 @@ constexpr auto OpRows = std::to_array<OpRow>({
 
 }  // namespace
 
+/// The op, and under it its constraints.
+static auto DescribeOp(const OpRow& op) -> std::string {
+  std::string text = fmt::format("{} (op): {}\n", op.mnemonic, op.doc);
+  for (const PlanRuleRow& row : PlanRuleRows()) {
+    if (row.mnemonic == op.mnemonic) {
+      text += fmt::format("  {}: {}\n", row.label, row.help);
+    }
+  }
+  return text;
+}
+
+static auto DescribePlanRule(const PlanRuleRow& row) -> std::string {
+  if (row.mnemonic.empty()) {
+    return fmt::format("{} (rule of the verifier)\n  {}\n", row.label, row.help);
+  }
+  const auto* op = std::ranges::find(OpRows, row.mnemonic, &OpRow::mnemonic);
+  CHECK(op != OpRows.end(), "a constraint of {}", row.mnemonic);
+  return fmt::format("{} (constraint of the op {})\n  {}\n\n{}", row.label, row.mnemonic, row.help, DescribeOp(*op));
+}
+
 static auto AllTopics() -> std::vector<Topic> {
   std::vector<Topic> topics;
   for (const DiagnosticRow& row : DiagnosticRows()) {
@@ -54,7 +77,10 @@ static auto AllTopics() -> std::vector<Topic> {
     topics.push_back({row.name, DescribeKey(row.path())});
   }
   for (const OpRow& row : OpRows) {
-    topics.push_back({std::string(row.mnemonic), fmt::format("{} (op): {}\n", row.mnemonic, row.doc)});
+    topics.push_back({std::string(row.mnemonic), DescribeOp(row)});
+  }
+  for (const PlanRuleRow& row : PlanRuleRows()) {
+    topics.push_back({std::string(row.label), DescribePlanRule(row)});
   }
   for (const PassRow& row : PassRows()) {
     topics.push_back({std::string(row.name), fmt::format("{} (pass): establishes {}\n", row.name, row.doc)});
@@ -100,15 +126,18 @@ static auto RunHelp(const std::string& name) -> ExitCode {
   }
   const std::string closest = ClosestWord(name, names);
   return ReportError(
-      Fail(ExitCode::Usage, "`{}` is no diagnostic, recipe key, op, pass, function, variable or scheme\n{}", name,
+      Fail(ExitCode::Usage,
+           "`{}` is no diagnostic, recipe key, op, pass, rule of plans, function, variable or scheme\n{}", name,
            closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
                            : fmt::format("did you mean `{}`?", closest)));
 }
 
 auto DeclareHelp(CommandOptions& options) -> Action {
   const auto name = std::make_shared<std::string>();
-  options.Positional("NAME", *name,
-                     "a diagnostic, a recipe key (model.layers or layers), an op, a pass, a function or a scheme");
+  options.Positional(
+      "NAME", *name,
+      "a diagnostic, the label of a finding, a recipe key (model.layers or layers), an op, a pass, a function "
+      "or a scheme");
   return [name] { return RunHelp(*name); };
 }
 

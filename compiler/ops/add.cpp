@@ -1,4 +1,4 @@
-// add. C1: a, b and y are of one type, of f32 or bf16. C2: y is the bytes of b.
+// add. C1: a, b and y are of one type, f32 or bf16. C2: y is the bytes of b.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

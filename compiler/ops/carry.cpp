@@ -1,4 +1,4 @@
-// carry. C1: last and first are the same bytes. C2: they are of one type.
+// carry. C1: last and first are the same bytes. C2: last and first are of one type.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -1,5 +1,5 @@
 // cross_entropy. C1: logits are f32 or bf16, targets i32 of their leading dims. C2: loss is f64[1]. C3: lse is f32 of
-// those dims. C4: loss_onto is the same bytes as loss.
+// the leading dims of logits. C4: loss_onto is the same bytes as loss.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

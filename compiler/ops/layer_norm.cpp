@@ -1,5 +1,6 @@
-// layer_norm. C1: weight and bias are [H], with H the last dim of x, and of one element type. C2: that is f32 or bf16;
-// y is of it, and x is of it or f32. C3: mean and rstd are f32 of x's leading dims. C4: eps is not negative.
+// layer_norm. C1: weight and bias are [H], with H the last dim of x, and of one element type. C2: weight and bias are
+// f32 or bf16; y is of their element type, and x is of it or f32. C3: mean and rstd are f32 of x's leading dims. C4:
+// eps is not negative.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

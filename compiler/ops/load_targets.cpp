@@ -1,5 +1,5 @@
-// load_targets. C1: targets are i32 [S, B] with S the sequence length of the data. C2: they lie in memory that the host
-// can write. C3: they are of a head.
+// load_targets. C1: targets are i32 [S, B] with S the sequence length of the data. C2: targets lie in memory that the
+// host can write. C3: targets are of a head.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -1,5 +1,5 @@
-// load_tokens. C1: tokens and targets are i32 [S, B] with S the sequence length of the data. C2: both lie in memory
-// that the host can write.
+// load_tokens. C1: tokens and targets are i32 [S, B] with S the sequence length of the data. C2: tokens and targets lie
+// in memory that the host can write.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

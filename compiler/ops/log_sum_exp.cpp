@@ -1,4 +1,4 @@
-// log_sum_exp. C1: logits are f32 or bf16 and have dims. C2: lse is f32 of their leading dims.
+// log_sum_exp. C1: logits are f32 or bf16 and have dims. C2: lse is f32 of the leading dims of logits.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

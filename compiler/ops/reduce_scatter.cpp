@@ -1,7 +1,7 @@
-// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: both are of one type, f32 or bf16; or
-// full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the same
-// bytes as shard. C5: full lies at one offset on all ranks of a group: each reads its peers' at its own.
-// C6: what a group sends can be counted.
+// reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: full and shard are of one type, f32 or
+// bf16; or full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the
+// same bytes as shard. C5: full lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what
+// a group sends can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

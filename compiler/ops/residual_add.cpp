@@ -1,5 +1,5 @@
-// residual_add. C1: x and y are of one type. C2: branch has the shape of x. C3: it is f32 or bf16:
-// of x's element type, or bf16 where x is f32.
+// residual_add. C1: x and y are of one type. C2: branch has the shape of x. C3: branch is f32 or bf16: of x's element
+// type, or bf16 where x is f32.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -1,6 +1,6 @@
-// sharded_cross_entropy. C1: logits are f32 or bf16, targets i32 of their leading dims. C2: parts are f32, these dims
-// for each rank of vocab_axes. C3: loss is f64[1]. C4: lse is f32 of the leading dims. C5: loss_onto is the same bytes
-// as loss.
+// sharded_cross_entropy. C1: logits are f32 or bf16, targets i32 of their leading dims. C2: parts are f32, of the
+// leading dims of logits for each rank of vocab_axes. C3: loss is f64[1]. C4: lse is f32 of the leading dims of logits.
+// C5: loss_onto is the same bytes as loss.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-// swiglu. C1: gate, up and y are of one type, of f32 or bf16.
+// swiglu. C1: gate, up and y are of one type, f32 or bf16.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

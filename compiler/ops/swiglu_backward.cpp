@@ -1,4 +1,5 @@
-// swiglu_backward. C1: all five are of one type, of f32 or bf16. C2: dgate is the bytes of gate, dup those of up.
+// swiglu_backward. C1: all five operands and results are of one type, f32 or bf16. C2: dgate is the bytes of gate, dup
+// those of up.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

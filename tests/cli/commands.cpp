@@ -361,6 +361,18 @@ TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
               HasSubstr("  attention_out: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
 }
 
+TEST(Cli, HelpKnowsWhatAFindingHasInBrackets) {
+  EXPECT_EQ(RunShardc({"help", "update-frozen"}).out,
+            "update-frozen (rule of the verifier)\n  A frozen sub-vector is not updated.\n");
+  const std::string of_op = RunShardc({"help", "carry"}).out;
+  EXPECT_THAT(of_op, testing::EndsWith(".\n  carry-c1: last and first are the same bytes.\n  carry-c2: last and first "
+                                       "are of one type.\n"))
+      << of_op;
+  EXPECT_EQ(RunShardc({"help", "carry-c2"}).out,
+            "carry-c2 (constraint of the op carry)\n  last and first are of one type.\n\n" + of_op);
+  EXPECT_THAT(RunShardc({"help", "read-undefned"}).err, HasSubstr("did you mean `read-undefined`?"));
+}
+
 TEST(Cli, FullDiskIsAnError) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());

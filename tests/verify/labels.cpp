@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "compiler/ops/plan_rule_rows.h"
 #include "tests/verify/broken_plan.h"
 #include "tests/verify/coded_cases.h"
 
@@ -82,6 +83,15 @@ TEST(BrokenPlans, EachHasItsLabelAloneAndEachLabelAPlan) {
   std::vector<std::string> left;
   std::set_difference(labels.begin(), labels.end(), produced.begin(), produced.end(), std::back_inserter(left));
   EXPECT_TRUE(left.empty()) << "labels that no case produces: " << fmt::format("{}", fmt::join(left, " "));
+}
+
+TEST(PlanRules, EachLabelHasHelpAndEachHelpALabel) {
+  std::set<std::string> with_help;
+  for (const PlanRuleRow& row : PlanRuleRows()) {
+    EXPECT_TRUE(with_help.insert(std::string(row.label)).second) << row.label << " has two rows";
+    EXPECT_TRUE(row.help.size() >= 10 && row.help.ends_with('.')) << row.label << ": " << row.help;
+  }
+  EXPECT_EQ(with_help, LabelsOfSources());
 }
 
 auto ErrorOf(std::vector<std::string> changes) -> std::string {
