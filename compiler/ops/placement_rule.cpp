@@ -28,12 +28,12 @@ PlacementRule::PlacementRule(const OpBody& body, const AccessList& accesses, con
       facts_(FactsOf(body)),
       rule_(facts_.dims_of == nullptr ? facts_.dims : facts_.dims_of(body, plan)) {
   // Facts stand in the order of the fields, as a rule: each is looked for after the last one first.
-  const DimFact* last = rule_.fields.begin();
+  const DimFact* next = rule_.fields.begin();
   for (const Access& access : accesses) {
-    const DimFact* fact = std::ranges::find(last, rule_.fields.end(), access.field, &DimFact::field);
+    const DimFact* fact = std::ranges::find(next, rule_.fields.end(), access.field, &DimFact::field);
     fact = fact == rule_.fields.end() ? std::ranges::find(rule_.fields, access.field, &DimFact::field) : fact;
     if (fact != rule_.fields.end()) {
-      last = fact;
+      next = fact + 1;
       fields_.push_back({&access, fact, LettersOf(*fact, plan.values[access.value].shape.size())});
     }
   }

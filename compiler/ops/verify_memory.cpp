@@ -1,7 +1,6 @@
 // Memory as a table: sizes without overflow, views inside their buffers, buffers inside their arenas, and buffers that
 // live as long as the plan apart from each other. When buffers live is the matter of verify_lives.cpp.
 #include <algorithm>
-#include <numeric>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/ops/verify_internal.h"
@@ -154,14 +153,15 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
                   findings_.Name(id), value.bytes().value, ToText(value.offset), bounds->second,
                   findings_.Name(value.buffer), buffer.bytes.value);
   }
-  int64_t steps = std::gcd(value.offset.base, value.offset.repeat);
+  // Sizes of elements are powers of two: all of these are multiples of one if their bits together are.
+  int64_t bits = value.offset.base | value.offset.repeat;
   for (const int64_t factor : value.offset.axis) {
-    steps = std::gcd(steps, factor);
+    bits |= factor;
   }
   if (value.offset.clamp) {
-    steps = std::gcd(steps, std::gcd(value.offset.clamp->begin, value.offset.clamp->end));
+    bits |= value.offset.clamp->begin | value.offset.clamp->end;
   }
-  if (steps % SizeOf(value.dtype) != 0) {
+  if (bits % SizeOf(value.dtype) != 0) {
     findings_.Add("value-alignment"_rule, "value {} lies at {}, no multiple of its element size {}", findings_.Name(id),
                   ToText(value.offset), SizeOf(value.dtype));
   }

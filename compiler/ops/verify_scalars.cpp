@@ -83,17 +83,29 @@ auto SectionOf(ScalarRole role) -> std::optional<SectionKind> {
   CHECK(false, "role {}", static_cast<int>(role));
 }
 
-auto CheckMetric(const Plan& plan, Findings& findings, SectionKind section, ScalarId scalar) -> void {
-  int times = 0;
-  ForEachOp(plan, [&](SectionKind other, size_t, const Op& op) {
+/// Each metric that is told by its role is read in the section that tells it, once, and nowhere else.
+auto CheckMetrics(const Plan& plan, Findings& findings) -> void {
+  // By scalar: the ops that read it in that section, and in others.
+  struct Times {
+    int here = 0;
+    int elsewhere = 0;
+  };
+  std::vector<Times> times(static_cast<size_t>(plan.scalars.size()));
+  ForEachOp(plan, [&](SectionKind section, size_t, const Op& op) {
     for (const ScalarUse& use : ScalarsOf(op)) {
-      times += use.effect == ScalarEffect::SetByRank && use.scalar == scalar ? (other == section ? 1 : 2) : 0;
+      if (use.effect == ScalarEffect::SetByRank) {
+        Times& own = times[static_cast<size_t>(use.scalar.index)];
+        ++(SectionOf(plan.scalars[use.scalar].role) == section ? own.here : own.elsewhere);
+      }
     }
   });
-  const int expected = plan.section(section).ops.empty() ? 0 : 1;
-  if (times != expected) {
-    findings.Add("scalar-unwritten"_rule, "section {} does not read {} once, and no other section does",
-                 ToText(section), plan.scalars[scalar].name);
+  for (const ScalarId id : plan.scalars.ids()) {
+    const auto section = SectionOf(plan.scalars[id].role);
+    const Times& own = times[static_cast<size_t>(id.index)];
+    if (section && (own.here != (plan.section(*section).ops.empty() ? 0 : 1) || own.elsewhere > 0)) {
+      findings.Add("scalar-unwritten"_rule, "section {} does not read {} once, and no other section does",
+                   ToText(*section), plan.scalars[id].name);
+    }
   }
 }
 
@@ -108,11 +120,7 @@ auto VerifyScalars(const Plan& plan, Findings& findings) -> void {
     return;
   }
   CheckOps(plan, findings);
-  for (const ScalarId id : plan.scalars.ids()) {
-    if (const auto section = SectionOf(plan.scalars[id].role)) {
-      CheckMetric(plan, findings, *section, id);
-    }
-  }
+  CheckMetrics(plan, findings);
 }
 
 }  // namespace shardc

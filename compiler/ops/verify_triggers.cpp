@@ -70,20 +70,37 @@ auto CheckRows(const Plan& plan, Findings& findings) -> void {
   }
 }
 
-/// The step counter goes up by 1 a step whatever happens, an optimizer's counter with its updates, after the
+/// An op that adds to a scalar.
+struct Addition {
+  size_t index;
+  ScalarId scalar;
+  bool in_loop;
+};
+auto AdditionsIn(const std::vector<Op>& ops) -> std::vector<Addition> {
+  std::vector<Addition> additions;
+  LoopTracker loops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    loops.Enter(ops[i]);
+    for (const ScalarUse& use : ScalarsOf(ops[i])) {
+      if (use.effect == ScalarEffect::Add) {
+        additions.push_back({i, use.scalar, loops.in_loop()});
+      }
+    }
+  }
+  return additions;
+}
+
+/// The step counter goes up by 1 per step whatever happens, an optimizer's counter with its updates, after the
 /// last of them.
 auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+  const std::vector<Addition> additions = AdditionsIn(ops);
   const auto increments = [&](ScalarId scalar, const Predicate& when) {
     int count = 0;
-    LoopTracker loops;
-    for (const Op& op : ops) {
-      loops.Enter(op);
-      for (const ScalarUse& use : ScalarsOf(op)) {
-        if (use.effect == ScalarEffect::Add && use.scalar == scalar) {
-          // One in a loop, or under another predicate, counts as too many.
-          count += !loops.in_loop() && op.when == when ? 1 : 2;
-        }
+    for (const Addition& addition : additions) {
+      if (addition.scalar == scalar) {
+        // One in a loop, or under another predicate, counts as too many.
+        count += !addition.in_loop && ops[addition.index].when == when ? 1 : 2;
       }
     }
     return count;
@@ -94,11 +111,10 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   }
   ScalarId checked;
   std::vector<bool> counted(static_cast<size_t>(plan.scalars.size()), false);
+  auto next = additions.begin();
   for (size_t i = 0; i < ops.size(); ++i) {
-    for (const ScalarUse& use : ScalarsOf(ops[i])) {
-      if (use.effect == ScalarEffect::Add) {
-        counted[static_cast<size_t>(use.scalar.index)] = true;
-      }
+    for (; next != additions.end() && next->index <= i; ++next) {
+      counted[static_cast<size_t>(next->scalar.index)] = true;
     }
     if (FactsOf(ops[i]).update != UpdatePart::Apply) {
       continue;
