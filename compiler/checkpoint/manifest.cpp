@@ -154,6 +154,9 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
       return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
     }
   }
+  if (body.Has("optimizer")) {
+    READ(manifest.optimizer, body.Enum<Optimizer>("optimizer"));
+  }
   READ(object, body.Object("state"));
   for (const auto& [name, value] : object.object().items()) {
     if (!value.is_number()) {
@@ -272,6 +275,9 @@ auto ToText(const Manifest& manifest) -> std::string {
   }
   if (!manifest.seed.digest.empty()) {
     body["seed"] = {{"run_id", manifest.seed.run_id}, {"step", manifest.seed.step}, {"digest", manifest.seed.digest}};
+  }
+  if (manifest.optimizer != Optimizer::Adamw) {
+    body["optimizer"] = std::string(ToText(manifest.optimizer));
   }
   body["state"] = manifest.state;
   body["data"] = {{"fingerprint", manifest.data.fingerprint},

@@ -92,6 +92,8 @@ struct Manifest {
   /// Key and value of the recipe with every default, in TOML; empty where none was recorded.
   std::map<std::string, std::string> recipe;
   ManifestSeed seed;
+  /// Whose state it holds.
+  Optimizer optimizer = Optimizer::Adamw;
   /// Every scalar of kind State.
   std::map<std::string, double> state;
   ManifestData data;

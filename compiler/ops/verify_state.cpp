@@ -120,8 +120,14 @@ auto StateVerifier::SliceValues(SubVectorId id) -> void {
   const int64_t slice = sub_vector.length / plan_.mesh.size(sub_vector.axes);
   for (const StateRole role : StateRoles) {
     const ValueId value = StateOf(sub_vector, role);
-    const bool is_needed = role == StateRole::Parameter || (sub_vector.trainable && IsAlwaysKept(role));
-    if (!is_needed && !HasRole(sub_vector, role)) {
+    const bool is_needed =
+        role == StateRole::Parameter || (sub_vector.trainable && KeepsAlways(plan_.run.optimizer, role));
+    if (!is_needed && value.valid() && !(sub_vector.trainable && MayKeep(plan_.run.optimizer, role))) {
+      findings_.Add("state-foreign"_rule, "{} has a {}, which {} does not keep of what is {}", NameOf(id), ToText(role),
+                    ToText(plan_.run.optimizer), sub_vector.trainable ? "trained" : "frozen");
+      continue;
+    }
+    if (!is_needed && !value.valid()) {
       continue;
     }
     if (!value.valid()) {
@@ -246,7 +252,8 @@ auto StateVerifier::Step() -> void {
     };
     expect("gradient", sub_vector.gradient);
     for (const StateRole role : StateRoles) {
-      expect(ToText(role), StateOf(sub_vector, role), !IsAlwaysKept(role));
+      expect(ToText(role), StateOf(sub_vector, role),
+             role != StateRole::Parameter && !KeepsAlways(plan_.run.optimizer, role));
     }
     const ValueId copy = ValueIn(op.body, "copy");
     if (copy.valid() != sub_vector.compute_copy.valid() ||

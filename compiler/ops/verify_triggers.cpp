@@ -90,8 +90,7 @@ auto AdditionsIn(const std::vector<Op>& ops) -> std::vector<Addition> {
   return additions;
 }
 
-/// The step counter goes up by 1 per step whatever happens, an optimizer's counter with its updates, after the
-/// last of them.
+/// The step counter goes up by 1 per step whatever happens, the count of updates with them, after the last of them.
 auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   const std::vector<Addition> additions = AdditionsIn(ops);
@@ -109,26 +108,29 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   if (!step.valid() || increments(step, {}) != 1) {
     findings.Add("step-count"_rule, "section step does not add 1 to the scalar of the role step, once and always");
   }
-  ScalarId checked;
-  std::vector<bool> counted(static_cast<size_t>(plan.scalars.size()), false);
+  // Of any optimizer: checkpoints hold the count.
+  const ScalarId updates = plan.FindScalar(ScalarRole::Updates);
+  bool is_first = true;
+  bool is_counted = false;
   auto next = additions.begin();
   for (size_t i = 0; i < ops.size(); ++i) {
     for (; next != additions.end() && next->index <= i; ++next) {
-      counted[static_cast<size_t>(next->scalar.index)] = true;
+      is_counted = is_counted || next->scalar == updates;
     }
     if (FactsOf(ops[i]).update != UpdatePart::Apply) {
       continue;
     }
-    const ScalarId updates = *AttributeOf<ScalarId>(ops[i].body, "updates");
-    if (updates != checked && increments(updates, ops[i].when) != 1) {
-      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not counted up once where this op runs",
-                     plan.scalars[updates].name);
+    if (is_first && (!updates.valid() || increments(updates, ops[i].when) != 1)) {
+      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "no op counts the updates once where this op runs");
     }
-    if (counted[static_cast<size_t>(updates.index)]) {
-      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is counted up before this op, which goes by it",
-                     plan.scalars[updates].name);
+    if (is_counted) {
+      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "the updates are counted before this one");
     }
-    checked = updates;
+    if (const auto own = AttributeOf<ScalarId>(ops[i].body, "updates"); own && *own != updates) {
+      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not the count of the updates",
+                     plan.scalars[*own].name);
+    }
+    is_first = false;
   }
 }
 

@@ -100,6 +100,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.compare_every = *recipe.run.compare_every;
   run.guard = *recipe.run.guard;
   run.comm = *recipe.run.comm;
+  run.optimizer = *recipe.optimizer.name;
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }
 

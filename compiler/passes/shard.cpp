@@ -57,7 +57,7 @@ class Sharder {
         units_origin_(OriginOf(context.recipe->shard.units, "shard.units")),
         kept_origin_(OriginOf(context.recipe->shard.reshard_size, "shard.reshard_size")),
         gathered_arena_(ArenaOf(*context.recipe->shard.gather_into)),
-        kept_roles_(KeptRoles(context.recipe->optimizer)) {
+        kept_roles_(KeptRoles(context.recipe->optimizer, *plan)) {
     homes_ = MakeUnits(plan_, units);
     for (const SubVector& sub_vector : plan_.sub_vectors) {
       reduce_types_.push_back(units[static_cast<size_t>(sub_vector.unit.index)].reduce);

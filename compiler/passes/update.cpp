@@ -100,7 +100,7 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   const Predicate finite{.scalar = nonfinite, .negated = true};
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     if (plan.sub_vectors[id].trainable) {
-      emitter.Emit(AdamwUpdate(optimizer, plan, id, factor)).when = finite;
+      emitter.Emit(UpdateOp(optimizer, plan, id, factor)).when = finite;
     }
   }
   emitter.set_origin({});

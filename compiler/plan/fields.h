@@ -42,6 +42,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("threads", run.threads, int64_t{0});
   visitor.Field("comm", run.comm);
   visitor.Field("init_seed", run.init_seed);
+  visitor.Default("optimizer", run.optimizer, Optimizer::Adamw);
   visitor.Default("compare_every", run.compare_every, RunSettings::DefaultCompareEvery);
   visitor.Default("guard", run.guard, false);
 }

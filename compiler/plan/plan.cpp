@@ -40,18 +40,34 @@ auto Seed::Find(std::string_view name) const -> const SeedTensor* {
   return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
-auto IsAlwaysKept(StateRole role) -> bool {
+namespace {
+
+/// A row of optimizers that say what they keep.
+struct StateRow {
+  Optimizer optimizer;
+  StateRole role;
+  bool is_always_kept;
+};
 #define ALWAYS true
 #define UNLESS_ZERO(key) false
-#define STATE(Name, Role, role, kept, doc) kept,
-  // By role.
-  constexpr std::array is_always_kept{
-      true,
+#define STATE(Name, Role, role, kept, doc) StateRow{Optimizer::Name, StateRole::Role, kept},
+constexpr std::array StateRows{
 #include "schemas/optimizers.def"
-  };
+};
 #undef ALWAYS
 #undef UNLESS_ZERO
-  return is_always_kept[static_cast<size_t>(role)];
+
+}  // namespace
+
+auto KeepsAlways(Optimizer optimizer, StateRole role) -> bool {
+  return std::ranges::any_of(StateRows, [&](const StateRow& row) {
+    return row.optimizer == optimizer && row.role == role && row.is_always_kept;
+  });
+}
+
+auto MayKeep(Optimizer optimizer, StateRole role) -> bool {
+  return std::ranges::any_of(StateRows,
+                             [&](const StateRow& row) { return row.optimizer == optimizer && row.role == role; });
 }
 
 auto StateOf(SubVector& sub_vector, StateRole role) -> ValueId& {

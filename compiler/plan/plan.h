@@ -126,8 +126,10 @@ inline constexpr std::array StateRoles{
 /// The roles of all optimizers: all but that of the parameters.
 inline constexpr std::span OptimizerRoles = std::span(StateRoles).subspan<1>();
 
-/// Is there a vector of this role, whatever the settings of the optimizer?
-auto IsAlwaysKept(StateRole role) -> bool;
+/// Does this optimizer keep a vector of this role, whatever its settings?
+auto KeepsAlways(Optimizer optimizer, StateRole role) -> bool;
+/// Does this optimizer keep a vector of this role with some settings?
+auto MayKeep(Optimizer optimizer, StateRole role) -> bool;
 
 /// The slice that has this role.
 auto StateOf(SubVector& sub_vector, StateRole role) -> ValueId&;
@@ -296,6 +298,8 @@ struct RunSettings {
   /// 0: cores / local ranks.
   int64_t threads = 0;
   Comm comm = Comm::Shm;
+  /// Whose ops update, and whose state is kept.
+  Optimizer optimizer = Optimizer::Adamw;
   /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
   int64_t compare_every = DefaultCompareEvery;
   uint64_t init_seed = 0;

@@ -1,5 +1,6 @@
 #include "compiler/recipe/resolved.h"
 
+#include "compiler/recipe/optimizer_keys.h"
 #include "compiler/recipe/visit.h"
 #include "compiler/recipe/write.h"
 
@@ -21,7 +22,7 @@ auto ResolvedKeys(const Recipe& recipe) -> std::vector<ResolvedKey> {
   std::vector<ResolvedKey> keys;
   ForEachSection(recipe, [&](std::string_view section_name, std::string_view, const auto& section) {
     ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
-      if (leaf.is_set || key.has_default()) {
+      if (leaf.is_set || (key.has_default() && !IsLacked(recipe, section_name, key.name))) {
         keys.push_back({.path = fmt::format("{}.{}", section_name, key.name), .value = WriteToml(leaf.value)});
       }
     });

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "compiler/base/printable.h"
+#include "compiler/recipe/optimizer_keys.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/visit.h"
 
@@ -93,7 +94,7 @@ class RecipePrinter {
   template <class Table>
   auto PrintKeys(const Table& table) -> void {
     ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
-      if (leaf.is_set || key.has_default()) {
+      if (leaf.is_set || (key.has_default() && !IsLacked(recipe_, key.section, key.name))) {
         text_ += fmt::format("{} = {}  # {}\n", key.name, WriteToml(leaf.value), From(leaf.at, leaf.is_set));
       } else {
         text_ += fmt::format("# {}: unset; {}\n", key.name, key.doc);

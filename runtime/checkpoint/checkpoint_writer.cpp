@@ -282,6 +282,7 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
     manifest.recipe[entry.key] = entry.value;
   }
   manifest.seed = options_.seed;
+  manifest.optimizer = plan.run.optimizer;
   manifest.data = DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints);
   for (const Parameter& parameter : plan.parameters) {
     manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype, .pieces = {}};

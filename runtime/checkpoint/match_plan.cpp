@@ -187,6 +187,31 @@ auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
                            : fmt::format("step {} of run {} (digest {})", there.step, there.run_id, there.digest));
 }
 
+/// A restart goes on with the state of the optimizer that kept it.
+auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
+  constexpr std::string_view Remedy =
+      "put it back, or begin a new run from this one's parameters with `start.first = { seed = ... }` and another "
+      "`start.run_id`";
+  if (manifest.optimizer != plan.run.optimizer) {
+    return Fail(ExitCode::Checkpoint,
+                "checkpoint of a run with another optimizer: `optimizer.name` is {} there, {} here; {}",
+                ToText(manifest.optimizer), ToText(plan.run.optimizer), Remedy);
+  }
+  for (const StateRole role : OptimizerRoles) {
+    const bool is_there = std::ranges::any_of(manifest.tensors, [&](const auto& tensor) {
+      return std::ranges::find(tensor.second.pieces, role, &Piece::role) != tensor.second.pieces.end();
+    });
+    const bool is_here = std::ranges::any_of(plan.sub_vectors.begin(), plan.sub_vectors.end(),
+                                             [&](const SubVector& own) { return StateOf(own, role).valid(); });
+    if (is_there != is_here && MayKeep(plan.run.optimizer, role) && !KeepsAlways(plan.run.optimizer, role)) {
+      return Fail(ExitCode::Checkpoint,
+                  "checkpoint of a run with other settings of {}: there it keeps {} {}, here {}; {}",
+                  ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none", Remedy);
+    }
+  }
+  return Success{};
+}
+
 auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) -> Status {
   const Plan& plan = *options.plan;
   const bool resume = options.purpose == ReadPurpose::Resume;
@@ -218,6 +243,7 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
           "`checkpoint.dir`",
           data.Text());
     }
+    RETURN_IF_ERROR(MatchOptimizer(manifest, plan));
     RETURN_IF_ERROR(MatchSteps(manifest, plan));
     RETURN_IF_ERROR(MatchRunsSeed(manifest, plan.seed));
   }

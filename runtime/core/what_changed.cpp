@@ -12,10 +12,10 @@ namespace shardc {
 
 using Recipe = std::map<std::string, std::string>;
 
-/// Those of the model must be the same, and so must the samples of a step: other ones are errors, and other spellings
-/// say nothing. A restart is one of the same run.
+/// Those of the model must be the same, and so must the optimizer and the samples of a step: other ones are errors, and
+/// other spellings say nothing. A restart is one of the same run.
 static auto IsTheSameByNow(const std::string& key) -> bool {
-  return key.starts_with("model.") || key == "batch.global" || key == "start.run_id";
+  return key.starts_with("model.") || key == "optimizer.name" || key == "batch.global" || key == "start.run_id";
 }
 
 /// What a run begins with, and never looks at again.

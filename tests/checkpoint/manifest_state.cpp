@@ -85,6 +85,23 @@ TEST_F(ManifestState, PlanHashesHaveTheirForm) {
   }
 }
 
+// Of AdamW where it is absent, as in each manifest before there was another one.
+TEST_F(ManifestState, NamesTheOptimizer) {
+  EXPECT_FALSE(good_.contains("optimizer"));
+  EXPECT_EQ(Read(good_)->optimizer, Optimizer::Adamw);
+  json of_sgd = good_;
+  of_sgd["optimizer"] = "sgd";
+  const auto manifest = Read(of_sgd);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(manifest->optimizer, Optimizer::Sgd);
+  const auto again = ManifestFromText(ToText(*manifest));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(*again, *manifest);
+  for (const json& value : {json("adam"), json(""), json(nullptr), json(1)}) {
+    EXPECT_NE(Says("", "optimizer", value), "") << value;
+  }
+}
+
 TEST_F(ManifestState, AMixtureEndsWhereItsWeightsEnd) {
   json mixture = good_;
   mixture["data"]["sources"] = json::array({{{"name", "web"}, {"weight", "1"}, {"fingerprint", "x"}}});

@@ -85,6 +85,8 @@ TEST(NonfiniteState, OfOneRankStopsTheSaveOfAll) {
       {{"precision.compute=bf16"}, StateRole::ExpAvgSq},
       {{"mesh.tp=2"}, StateRole::ExpAvg},
       {{"mesh.tp=2", "precision.compute=bf16"}, StateRole::Parameter},
+      {{"optimizer.name=sgd", "optimizer.momentum=0.9"}, StateRole::MomentumBuffer},
+      {{"optimizer.name=sgd"}, StateRole::Parameter},
   };
   for (const Case& test : cases) {
     SCOPED_TRACE(fmt::format("{} {}", fmt::join(test.sets, " "), ToText(test.role)));

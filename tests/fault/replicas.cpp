@@ -123,16 +123,27 @@ TEST(Replicas, WhatEachRankOfTpHasWholeIsCompared) {
               Each(Names(Matrix, 1, 3)));
 }
 
+/// Runs with either optimizer, and all that they keep of a parameter.
+struct KeptState {
+  Sets sets;
+  std::vector<StateRole> roles;
+};
+const std::vector<KeptState> KeptStates{
+    {{}, {StateRole::Parameter, StateRole::ExpAvg, StateRole::ExpAvgSq}},
+    {{"optimizer.name=sgd", "optimizer.momentum=0.9"}, {StateRole::Parameter, StateRole::MomentumBuffer}},
+};
+
 TEST(Replicas, DifferencesAreFoundWhenARunComesBack) {
-  const Training training({"mesh.dp=1", "mesh.replicate=2", "train.steps=2", "train.eval_every=0"});
-  ASSERT_EQ(training.Run().status, 0);
-  const Plan plan = training.Compile();
-  EXPECT_THAT(ErrorsOf(plan, training / "run", {}), Each(""));
-  for (const StateRole role : StateRoles) {
-    const std::string what = (role == StateRole::Parameter ? "" : std::string(ToText(role)) + " of ") + Matrix;
-    EXPECT_THAT(ErrorsOf(plan, training / "run",
-                         Flip{.rank = 1, .parameter = Matrix, .role = role, .section = SectionKind::Restore}),
-                Each(Names(what, 0, 1)));
+  for (const auto& [sets, roles] : KeptStates) {
+    const Training training({"mesh.dp=1", "mesh.replicate=2", "train.steps=2", "train.eval_every=0"});
+    ASSERT_EQ(training.Run("run", sets).status, 0);
+    const Plan plan = training.Compile(sets);
+    EXPECT_THAT(ErrorsOf(plan, training / "run", {}), Each(""));
+    for (const StateRole role : roles) {
+      EXPECT_THAT(ErrorsOf(plan, training / "run",
+                           Flip{.rank = 1, .parameter = Matrix, .role = role, .section = SectionKind::Restore}),
+                  Each(Names(StateName(Matrix, role), 0, 1)));
+    }
   }
 }
 
@@ -201,15 +212,19 @@ auto RunWithFlip(const Training& training, const Flip& flip, const std::string& 
 
 TEST(Replicas, ABitThatTurnsInTrainingIsFoundAtTheNextComparison) {
   const Training training({"mesh.dp=1", "mesh.replicate=2", "train.steps=8", "train.eval_every=0"});
-  for (const StateRole role : StateRoles) {
-    const Flip flip{.rank = 1, .parameter = Matrix, .role = role};
-    const std::string what = (role == StateRole::Parameter ? "" : std::string(ToText(role)) + " of ") + Matrix;
-    const std::string run = fmt::format("every{}", static_cast<int>(role));
-    const Found found = RunWithFlip(training, flip, run, {"run.compare_every=5", "checkpoint.every=2"});
-    // (A save of step 4 comes before the comparison of step 5, and is preceded by one of its own.)
-    EXPECT_THAT(found.err, AllOf(Names(what, 0, 1), HasSubstr("after step 4: "), Not(HasSubstr("was killed"))));
-    EXPECT_THAT(found.err, HasSubstr("the run continues from " + (training / (run + "/checkpoints/step-00000002"))));
-    EXPECT_THAT(found.checkpoints, testing::ElementsAre("step-00000002"));
+  for (const auto& [sets, roles] : KeptStates) {
+    Sets all = sets;
+    all.insert(all.end(), {"run.compare_every=5", "checkpoint.every=2"});
+    for (const StateRole role : roles) {
+      const Flip flip{.rank = 1, .parameter = Matrix, .role = role};
+      const std::string run = fmt::format("{}{}", sets.empty() ? "adamw" : "sgd", static_cast<int>(role));
+      const Found found = RunWithFlip(training, flip, run, all);
+      // (A save of step 4 comes before the comparison of step 5, and is preceded by one of its own.)
+      EXPECT_THAT(found.err, AllOf(Names(StateName(Matrix, role), 0, 1), HasSubstr("after step 4: "),
+                                   Not(HasSubstr("was killed"))));
+      EXPECT_THAT(found.err, HasSubstr("the run continues from " + (training / (run + "/checkpoints/step-00000002"))));
+      EXPECT_THAT(found.checkpoints, testing::ElementsAre("step-00000002"));
+    }
   }
   const Flip flip{.rank = 1, .parameter = Matrix};
   const Found every = RunWithFlip(training, flip, "alone", {"run.compare_every=5", "checkpoint.every=0"});

@@ -210,6 +210,20 @@ TEST(ClosedForms, Memory) {
   }
 }
 
+/// Of SGD: one buffer as long as the parameters with momentum, and nothing without.
+TEST(ClosedForms, MemoryOfSgd) {
+  for (const Sizes& m : {Small, Llama8B}) {
+    const int64_t state = 4 * Lengths(m).total(m) / m.R;
+    for (const auto& [momentum, kept] : {std::pair{0.0, int64_t{0}}, std::pair{0.9, state}}) {
+      SCOPED_TRACE(fmt::format("{} blocks, momentum {}", m.L, momentum));
+      const Plan plan = PlanOf(m, {"optimizer.name=sgd", fmt::format("optimizer.momentum={}", momentum)});
+      const AliveBytes alive = SweepMemory(plan, SectionKind::Step).front();
+      EXPECT_EQ(alive.at(Category::Parameters), state);
+      EXPECT_EQ(alive.at(Category::Moments), kept);
+    }
+  }
+}
+
 /// Not a limit, as machines differ: printed for whoever looks.
 TEST(ClosedForms, PlanTimeIsPrinted) {
   const std::string text = RecipeOf(Llama405B);

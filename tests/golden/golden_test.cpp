@@ -84,8 +84,9 @@ TEST(GoldenFiles, AreAllUsed) {
 /// What kernels choose, of a few recipes whose ops are of all kinds and sizes: one file for all.
 TEST(GoldenFiles, ScratchIsAsRecorded) {
   std::set<std::string> lines;
-  for (const char* recipe : {"recipes/quickstart.toml", "recipes/published/llama3_8b.toml", "tests/plan/bf16.toml",
-                             "tests/plan/tp_dp_tied.toml", "tests/plan/three_ranks_odd_sizes.toml"}) {
+  for (const char* recipe :
+       {"recipes/quickstart.toml", "recipes/quickstart_sgd.toml", "recipes/published/llama3_8b.toml",
+        "tests/plan/bf16.toml", "tests/plan/tp_dp_tied.toml", "tests/plan/three_ranks_odd_sizes.toml"}) {
     const auto plan = CompileText(recipe, ReadRepositoryFile(recipe));
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     for (std::string& line : ScratchLines(*plan)) {

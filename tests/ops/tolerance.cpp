@@ -33,6 +33,7 @@ static constexpr Tolerance Tolerances[] = {
     {OpKind::SumSquares, DType::F64, 0, 1e-14, "squares and sums in f64"},
     {OpKind::ClipFactor, DType::F64, 0, 1e-15, "f64"},
     {OpKind::Adamw, DType::F32, 1e-6, 1e-6, "a root, two quotients; ten steps of roundings"},
+    {OpKind::Sgd, DType::F32, 1e-6, 1e-6, "sums of products; a buffer over ten steps of roundings, which may cancel"},
     // bf16 operands are exact in f32, and sums are kept there: what is allowed beyond the row of f32 is the rounding of
     // the result, 2^-8 = 0.00391 of the value, taken upwards by what may lie across a tie.
     {OpKind::RmsNorm, DType::BF16, 1e-7, 0.00392, "rounded once"},

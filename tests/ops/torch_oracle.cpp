@@ -4,6 +4,7 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 namespace shardc {
 
@@ -105,6 +106,29 @@ auto TorchAdamw(const AdamwSettings& settings, const Numbers& parameter, const s
   result.parameter = ToNumbers(tensor);
   result.exp_avg = ToNumbers(state.exp_avg());
   result.exp_avg_sq = ToNumbers(state.exp_avg_sq());
+  return result;
+}
+
+auto TorchSgd(const SgdSettings& settings, const Numbers& parameter, const std::vector<Numbers>& gradients)
+    -> SgdResult {
+  const auto size = static_cast<int64_t>(parameter.size());
+  at::Tensor tensor = ToTensor(parameter, {size}).requires_grad_();
+  torch::optim::SGD optimizer({tensor}, torch::optim::SGDOptions(settings.lr)
+                                            .momentum(settings.momentum)
+                                            .nesterov(settings.nesterov)
+                                            .weight_decay(settings.weight_decay));
+  for (const Numbers& gradient : gradients) {
+    tensor.mutable_grad() = ToTensor(gradient, {size});
+    if (settings.max_norm > 0) {
+      torch::nn::utils::clip_grad_norm_({tensor}, settings.max_norm);
+    }
+    optimizer.step();
+  }
+  SgdResult result{.parameter = ToNumbers(tensor), .momentum_buffer = {}};
+  if (settings.momentum != 0) {
+    const auto& state = static_cast<const torch::optim::SGDParamState&>(*optimizer.state().begin()->second);
+    result.momentum_buffer = ToNumbers(state.momentum_buffer());
+  }
   return result;
 }
 

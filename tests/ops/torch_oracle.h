@@ -79,4 +79,21 @@ struct AdamwResult {
 auto TorchAdamw(const AdamwSettings& settings, const Numbers& parameter, const std::vector<Numbers>& gradients)
     -> AdamwResult;
 
+struct SgdSettings {
+  double lr = 0;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  /// 0: no clipping.
+  double max_norm = 0;
+};
+struct SgdResult {
+  Numbers parameter;
+  /// Empty without momentum.
+  Numbers momentum_buffer;
+};
+/// torch::optim::SGD with dampening 0 after clip_grad_norm_, one step per gradient.
+auto TorchSgd(const SgdSettings& settings, const Numbers& parameter, const std::vector<Numbers>& gradients)
+    -> SgdResult;
+
 }  // namespace shardc

@@ -1,5 +1,5 @@
 // Every mesh gives the same numbers: gradients and their norm of one step against LibTorch's autograd, over replicas,
-// data and tensor parallelism, with whatever else changes the plan.
+// data and tensor parallelism, with whatever else changes the plan; losses of SGD against those of one rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -125,6 +125,44 @@ TEST(Meshes, OthersEqualAutograd) {
       ExpectNorm(name, run, 1e-9);
     }
   }
+}
+
+/// A case's sizes and kernels on one rank, with as many microbatches as the mesh has in all.
+static auto OnOneRank(const TrainingCase& on_mesh) -> TrainingCase {
+  const Plan plan = CompileTraining(on_mesh);
+  TrainingCase alone = on_mesh;
+  alone.sets.insert(alone.sets.end(),
+                    {"mesh.dp=1", "mesh.tp=1", "mesh.replicate=1",
+                     fmt::format("batch.accumulate={}", SamplesPerStep(plan) / plan.run.micro_batch)});
+  return alone;
+}
+
+// Sums over ranks come in another order; what SGD keeps between the steps is cut like the parameters.
+TEST(Meshes, SgdGivesTheLossesOfOneRank) {
+  constexpr size_t NumSteps = 4;
+  std::vector<MeshCase> meshes = MeshCases;
+  meshes.insert(meshes.end(), OtherMeshes.begin(), OtherMeshes.end());
+  double greatest = 0;
+  for (const MeshCase& mesh : meshes) {
+    for (const Sets& sgd : {Sets{"optimizer.momentum=0.9", "optimizer.nesterov=true"}, Sets{"optimizer.momentum=0"}}) {
+      const TrainingCase on_mesh{
+          .name = fmt::format("{}, {}", mesh.name, sgd[0]),
+          .sets = With(With(With(Divisible, mesh.sets), {"optimizer.name=sgd", "optimizer.lr=0.5"}), sgd),
+          .steps = NumSteps};
+      const TrainingRun many = RunTraining(on_mesh);
+      const TrainingRun one = RunTraining(OnOneRank(on_mesh));
+      for (size_t step = 0; step < NumSteps; ++step) {
+        const double difference = std::abs(many.losses[step] / one.losses[step] - 1);
+        EXPECT_LE(difference, LossTolerance) << on_mesh.name << ", step " << step;
+        greatest = std::max(greatest, difference);
+      }
+      EXPECT_GT(std::abs(one.losses[NumSteps - 1] / one.losses[0] - 1), 1e-3) << on_mesh.name << ": nothing moved";
+      ExpectClose(on_mesh.name, many.parameters, one.parameters, one.parameters, one.parameters,
+                  {.floor = 1e-5, .times = 0});
+    }
+  }
+  fmt::print("losses on {} meshes differ from those of one rank by {:.2g} of themselves at most\n", meshes.size(),
+             greatest);
 }
 
 TEST(Meshes, MaskedTargetsCountOverAllReplicas) {

@@ -6,6 +6,7 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 #include <cmath>
 #include <limits>
@@ -168,26 +169,41 @@ auto TorchGradients(Precision precision, const LlamaShape& shape, const NamedNum
   return result;
 }
 
+static auto OptionsOf(const TorchTrainingSettings& settings, double weight_decay)
+    -> std::unique_ptr<torch::optim::OptimizerOptions> {
+  if (settings.sgd) {
+    auto options = std::make_unique<torch::optim::SGDOptions>(0);
+    options->momentum(settings.sgd->momentum).nesterov(settings.sgd->nesterov).weight_decay(weight_decay);
+    return options;
+  }
+  auto options = std::make_unique<torch::optim::AdamWOptions>();
+  options->betas({settings.beta1, settings.beta2}).eps(settings.eps).weight_decay(weight_decay);
+  return options;
+}
+
 auto TorchTrain(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
                 const std::vector<TokenBatch>& batches, const TorchTrainingSettings& settings) -> TorchTraining {
-  using Options = torch::optim::AdamWOptions;
   TorchLlama model(precision, shape, parameters);
   std::vector<at::Tensor> all;
   std::vector<torch::optim::OptimizerParamGroup> param_groups;
   std::vector<double> lr_scales;
   for (const auto& [name, tensor] : model.tensors()) {
     const TorchGroup& group = settings.groups.at(name);
-    auto options = std::make_unique<Options>();
-    options->betas({settings.beta1, settings.beta2}).eps(settings.eps).weight_decay(group.weight_decay);
-    param_groups.emplace_back(std::vector<at::Tensor>{tensor}, std::move(options));
+    param_groups.emplace_back(std::vector<at::Tensor>{tensor}, OptionsOf(settings, group.weight_decay));
     lr_scales.push_back(group.lr_scale);
     all.push_back(tensor);
   }
-  torch::optim::AdamW optimizer(std::move(param_groups), Options());
+  std::unique_ptr<torch::optim::Optimizer> made;
+  if (settings.sgd) {
+    made = std::make_unique<torch::optim::SGD>(std::move(param_groups), torch::optim::SGDOptions(0));
+  } else {
+    made = std::make_unique<torch::optim::AdamW>(std::move(param_groups), torch::optim::AdamWOptions());
+  }
+  torch::optim::Optimizer& optimizer = *made;
   TorchTraining result;
   for (size_t step = 0; step < batches.size(); ++step) {
     for (size_t i = 0; i < lr_scales.size(); ++i) {
-      static_cast<Options&>(optimizer.param_groups()[i].options()).lr(settings.lrs[step] * lr_scales[i]);
+      optimizer.param_groups()[i].options().set_lr(settings.lrs[step] * lr_scales[i]);
     }
     optimizer.zero_grad();
     const at::Tensor loss = model.Loss(batches[step]);

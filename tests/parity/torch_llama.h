@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,12 @@ struct TorchGroup {
   double lr_scale = 1;
 };
 struct TorchTrainingSettings {
+  /// SGD with momentum, and with no use of betas and eps.
+  struct Sgd {
+    double momentum = 0;
+    bool nesterov = false;
+  };
+  std::optional<Sgd> sgd = {};
   double beta1 = 0;
   double beta2 = 0;
   double eps = 0;
@@ -86,7 +93,7 @@ struct TorchTraining {
   Numbers grad_norms;
   NamedNumbers parameters;
 };
-/// A step a batch: gradients, torch::nn::utils::clip_grad_norm_, torch::optim::AdamW.
+/// A step a batch: gradients, torch::nn::utils::clip_grad_norm_, torch::optim::AdamW, or SGD.
 auto TorchTrain(Precision precision, const LlamaShape& shape, const NamedNumbers& parameters,
                 const std::vector<TokenBatch>& batches, const TorchTrainingSettings& settings) -> TorchTraining;
 

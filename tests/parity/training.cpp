@@ -1,4 +1,4 @@
-// Twenty steps against LibTorch's AdamW after clip_grad_norm_, with a schedule and groups; and the eval loss.
+// Twenty steps against LibTorch's AdamW, and SGD, after clip_grad_norm_, with a schedule and groups; and the eval loss.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +119,64 @@ TEST(Training, EqualsLibTorchAdamw) {
     const TorchTraining f64 = TorchTrain(Precision::F64, run.shape, run.initial, run.batches, settings);
     const TorchTraining f32 = TorchTrain(Precision::F32, run.shape, run.initial, run.batches, settings);
     EXPECT_LT(f64.losses.back(), f64.losses.front() - 1) << row.name << ": nothing was learned";
+    ExpectCurve(fmt::format("{}: losses", row.name), run.losses, f64.losses, f32.losses, LossFloor);
+    ExpectCurve(fmt::format("{}: gradient norms", row.name), run.grad_norms, f64.grad_norms, f32.grad_norms, NormFloor);
+    ExpectClose(fmt::format("{}: parameters", row.name), run.parameters, f64.parameters, f32.parameters,
+                Minus(f64.parameters, run.initial), ParameterTolerance);
+  }
+}
+
+struct SgdRow {
+  TrainingRow training;
+  double momentum;
+  bool nesterov;
+};
+static const std::vector<SgdRow> SgdRows{
+    {{"SGD, dp 1, Nesterov", false, {}}, 0.9, true},
+    {{"SGD, dp 2, accumulate 2, tied", true, {"mesh.dp=2", "batch.accumulate=2"}}, 0.9, false},
+    {{"SGD, dp 3, recompute, no momentum", false, {"mesh.dp=3", "recompute.policy=full"}}, 0, false},
+    {{"SGD, replicate 2 x dp 2 x tp 2, Nesterov",
+      false,
+      {"mesh.replicate=2", "mesh.dp=2", "mesh.tp=2", "model.ffn=102", "model.seq=34"}},
+     0.9,
+     true},
+};
+
+TEST(Training, EqualsLibTorchSgd) {
+  // Clipped gradients move parameters less than AdamW's quotients do.
+  constexpr double LrScale = 50;
+  for (const auto& [row, momentum, nesterov] : SgdRows) {
+    TrainingCase training_case{.name = row.name,
+                               .tied = row.tied,
+                               .sets = row.sets,
+                               .tables = std::string(Groups),
+                               .steps = NumSteps,
+                               .num_tokens = 700};
+    for (const char* set :
+         {"optimizer.name=sgd", "optimizer.lr=\"0.5 * min((step + 1) / 5, 0.1 + 0.45 * (1 + cos(pi * step / steps)))\"",
+          "optimizer.weight_decay=0.2"}) {
+      training_case.sets.emplace_back(set);
+    }
+    training_case.sets.push_back(fmt::format("optimizer.momentum={}", momentum));
+    training_case.sets.push_back(fmt::format("optimizer.nesterov={}", nesterov));
+    training_case.sets.push_back(fmt::format("optimizer.clip_norm={}", ClipNorm));
+    training_case.sets.push_back(fmt::format("train.steps={}", NumSteps));
+    const TrainingRun run = RunTraining(training_case);
+
+    TorchTrainingSettings settings{.sgd = TorchTrainingSettings::Sgd{.momentum = momentum, .nesterov = nesterov},
+                                   .clip_norm = ClipNorm,
+                                   .lrs = {},
+                                   .groups = {}};
+    for (int64_t step = 0; step < NumSteps; ++step) {
+      settings.lrs.push_back(LrScale * LrAt(step));
+      EXPECT_GT(run.grad_norms[static_cast<size_t>(step)], ClipNorm) << row.name << " step " << step << ": no clipping";
+    }
+    for (const auto& [name, numbers] : run.initial) {
+      settings.groups[name] = GroupOf(name);
+    }
+    const TorchTraining f64 = TorchTrain(Precision::F64, run.shape, run.initial, run.batches, settings);
+    const TorchTraining f32 = TorchTrain(Precision::F32, run.shape, run.initial, run.batches, settings);
+    EXPECT_LT(f64.losses.back(), f64.losses.front()) << row.name << ": nothing was learned";
     ExpectCurve(fmt::format("{}: losses", row.name), run.losses, f64.losses, f32.losses, LossFloor);
     ExpectCurve(fmt::format("{}: gradient norms", row.name), run.grad_norms, f64.grad_norms, f32.grad_norms, NormFloor);
     ExpectClose(fmt::format("{}: parameters", row.name), run.parameters, f64.parameters, f32.parameters,

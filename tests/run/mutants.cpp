@@ -1,4 +1,4 @@
-// An oracle for the verifier. Random changes of the meaning of five plans: each is refused, or it trains, saves and
+// An oracle for the verifier. Random changes of the meaning of six plans: each is refused, or it trains, saves and
 // comes back with the bits of the plan as it was compiled, in a random legal order and under the guard, or it is of a
 // kind that a person is free to choose.
 //
@@ -35,6 +35,9 @@ const std::vector<MutatedPlan> Origins{
     {"dp 4 in groups of 2",
      {"mesh.dp=4", "shard.reshard_size=2", "shard.reshard_after_forward=true", "shard.prefetch_backward=1"}},
     {"dp 2, recomputed, accumulate 2", {"mesh.dp=2", "recompute.policy=full", "batch.accumulate=2"}},
+    {"dp 2, SGD",
+     {"mesh.dp=2", "optimizer.name=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true",
+      "precision.compute=bf16"}},
 };
 
 /// What two launches of a plan come to: one from the start to the end, and one from the save before the end.

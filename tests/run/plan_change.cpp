@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "compiler/ops/op_facts.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -131,10 +132,11 @@ auto ChangeOp(Plan& plan, ChangeKind kind, Random& random) -> std::optional<Plan
     if (PrintOp(op, plan) == before) {
       return std::nullopt;
     }
-    const bool is_adamw = op.As<op::Adamw>() != nullptr || op.As<op::ClipFactor>() != nullptr;
+    const UpdatePart update = FactsOf(op).update;
+    const bool is_setting = update == UpdatePart::Apply || update == UpdatePart::Clip;
     return PlanChange{.kind = kind,
                       .what = fmt::format("{} op {} `{}`: {}", ToText(place.section), place.index, before, what),
-                      .free = kind == ChangeKind::Constant && is_adamw};
+                      .free = (kind == ChangeKind::Constant || kind == ChangeKind::Flag) && is_setting};
   }
   return std::nullopt;
 }
@@ -302,7 +304,7 @@ auto ChangeHeader(Plan& plan, Random& random) -> std::optional<PlanChange> {
     change.what = fmt::format("{} is now {}", name, value);
     change.free = free;
   };
-  switch (Below(random, 16)) {
+  switch (Below(random, 17)) {
     case 0: number("steps", plan.run.steps, true); break;
     case 1: number("tokens_per_step", plan.run.tokens_per_step, false); break;
     case 2: number("micro_batch", plan.run.micro_batch, false); break;
@@ -360,6 +362,12 @@ auto ChangeHeader(Plan& plan, Random& random) -> std::optional<PlanChange> {
       }
       change = {
           .kind = ChangeKind::Header, .what = fmt::format("scalar {} is another", scalar.name), .free = scheduled};
+      break;
+    }
+    case 15: {
+      const auto other = static_cast<size_t>(plan.run.optimizer) + 1;
+      plan.run.optimizer = static_cast<Optimizer>(other % CountOf<Optimizer>());
+      change.what = fmt::format("the optimizer is now {}", ToText(plan.run.optimizer));
       break;
     }
     default:

@@ -42,6 +42,7 @@ auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel;
 // update.cpp
 auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel;
 auto Bind(const op::Adamw& op, Binder& binder) -> Kernel;
+auto Bind(const op::Sgd& op, Binder& binder) -> Kernel;
 
 /// Qualified, so that the kernels of the cpu backend are not found.
 template <class Body>

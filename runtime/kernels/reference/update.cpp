@@ -76,4 +76,40 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   });
 }
 
+/// Source: torch/optim/sgd.py of PyTorch 2.11 (_single_tensor_sgd), dampening 0.
+auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
+  const Plan& plan = binder.plan();
+  std::vector<std::pair<OwnedSegment, OptimizerGroup>> shares;
+  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
+    shares.emplace_back(segment, plan.groups[plan.parameters[segment.parameter].group]);
+  }
+  std::optional<Elements> momentum_buffer;
+  if (op.momentum_buffer.valid()) {
+    momentum_buffer = Elements(binder, op.momentum_buffer);
+  }
+  std::optional<Elements> copy;
+  if (op.copy.valid()) {
+    copy = Elements(binder, op.copy);
+  }
+  return MakeKernel([gradient = Elements(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
+                     parameter = Elements(binder, op.parameter), momentum_buffer, copy, shares,
+                     &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
+    const at::Tensor gradient_N = gradient.Read(moment) * *factor.At(moment);
+    const at::Tensor parameter_N = parameter.Read(moment);
+    for (const auto& [segment, group] : shares) {
+      at::Tensor g = Part(gradient_N, segment) + Part(parameter_N, segment) * group.weight_decay;
+      if (momentum_buffer) {
+        const at::Tensor b = Part(momentum_buffer->Read(moment), segment) * op.momentum + g;
+        Part(momentum_buffer->InPlace(moment), segment).copy_(b);
+        g = op.nesterov ? g + b * op.momentum : b;
+      }
+      const at::Tensor updated = Part(parameter.InPlace(moment), segment);
+      updated.copy_(Part(parameter_N, segment) - g * (scalars[op.lr] * group.lr_scale));
+      if (copy) {
+        Part(copy->InPlace(moment), segment).copy_(updated);
+      }
+    }
+  });
+}
+
 }  // namespace shardc::reference

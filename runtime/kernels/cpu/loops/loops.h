@@ -24,6 +24,13 @@ struct AdamwFactors {
   float eps = 0;
 };
 
+struct SgdFactors {
+  float gradient = 1;
+  float decay = 0;
+  float momentum = 0;
+  float lr = 0;
+};
+
 /// Of the two element types.
 template <class T>
 using OtherElement = std::conditional_t<std::is_same_v<T, float>, BFloat16, float>;
