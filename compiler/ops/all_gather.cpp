@@ -1,8 +1,8 @@
 // all_gather. C1: elements(full) = elements(shard) * ranks of the group. C2: full and shard are of one type. C3: shard
 // lies in a shared arena, where the peers read it. C4: into the gathered arena, which the ranks of one host share, all
 // ranks of that host gather, at one offset: as they meet when the op begins, no one reads any more what lay there
-// before. C5: shard lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what a group sends
-// can be counted.
+// before. C5: shard lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what a group
+// sends can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
