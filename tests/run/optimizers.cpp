@@ -41,7 +41,8 @@ auto StoredNames(const std::string& run_dir) -> std::set<std::string> {
     const std::string bytes = ReadText(run_dir + "/checkpoints/step-00000004/" + file);
     uint64_t header_bytes = 0;
     std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
-    for (const auto& [name, tensor] : nlohmann::json::parse(bytes.substr(sizeof(header_bytes), header_bytes)).items()) {
+    const auto header = nlohmann::json::parse(bytes.substr(sizeof(header_bytes), header_bytes));
+    for (const auto& [name, tensor] : header.items()) {
       names.insert(name);
     }
   }
