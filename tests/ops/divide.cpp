@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-static auto Quotient(double a, double b) -> double {
+static auto QuotientByTheOp(double a, double b) -> double {
   KernelFixture fixture;
   const ValueId y = fixture.Add(DType::F64, {1});
   fixture.Run(op::Divide{.a = fixture.F64({a}), .b = fixture.F64({b}), .y = y, .y_onto = {}});
@@ -14,9 +14,9 @@ static auto Quotient(double a, double b) -> double {
 }
 
 TEST(Divide, IsTheQuotient) {
-  EXPECT_EQ(Quotient(1, 3), 1.0 / 3.0);
-  EXPECT_EQ(Quotient(-6, 2), -3);
-  EXPECT_TRUE(std::isnan(Quotient(0, 0)));
+  EXPECT_EQ(QuotientByTheOp(1, 3), 1.0 / 3.0);
+  EXPECT_EQ(QuotientByTheOp(-6, 2), -3);
+  EXPECT_TRUE(std::isnan(QuotientByTheOp(0, 0)));
 }
 
 // The mean of nothing is no term of a sum; a division by zero that means a fault still shows.

@@ -1,42 +1,55 @@
-// Gradients of ops that no family uses yet: the backward ops that EmitBackward makes of a small forward, run and
-// compared with differences of its loss.
+// Gradients of ops, whether a family uses them or not: the backward ops that EmitBackward makes of a small forward, run
+// and compared with differences of its loss.
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "compiler/ops/backward.h"
+#include "compiler/ops/op_facts.h"
 #include "tests/support/kernel_fixture.h"
 
 namespace shardc {
 namespace {
 
 constexpr int64_t Rows = 3;
-constexpr int64_t Hidden = 5;
+constexpr int64_t Hidden = 6;
 
-/// loss = mean cross-entropy of x + norm(norm(x)), both norms with one weight and one bias: each gradient is a sum of
-/// contributions.
-class TwoNorms {
+/// What a forward has two of, one after the other, with the same weight and bias.
+enum class Layer : uint8_t { LayerNorm, BiasAdd };
+
+struct LayerRow {
+  Layer layer;
+  const char* name;
+};
+constexpr LayerRow Layers[] = {
+    {Layer::LayerNorm, "layer norm"},
+    {Layer::BiasAdd, "bias after a norm"},
+};
+
+/// loss = mean cross-entropy of x + layer(layer(x)): each gradient is a sum of contributions.
+class TwoLayers {
  public:
-  TwoNorms(const Backend& backend, const std::vector<bool>& trainable) : fixture_(backend) {
-    // A layer norm's weight of 1 and bias of 0 would hide exchanged operands.
-    operands_ = {fixture_.F32({Rows, Hidden}, RandomNumbers(Rows * Hidden, 1)),
-                 fixture_.F32({Hidden}, RandomNumbers(Hidden, 2)), fixture_.F32({Hidden}, RandomNumbers(Hidden, 3))};
+  TwoLayers(const Backend& backend, const LayerRow& row, const std::vector<bool>& trainable)
+      : layer_(row.layer), fixture_(backend) {
+    // A norm's weight of 1 and a bias of 0 would hide exchanged operands.
+    operands_ = {fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 1)), fixture_.F32({Hidden}, RandomNumbers(Hidden, 2)),
+                 fixture_.F32({Hidden}, RandomNumbers(Hidden, 3))};
     Plan& plan = fixture_.mutable_plan();
     for (size_t i = 0; i < operands_.size(); ++i) {
       const ParameterId id =
           plan.parameters.Add({.name = Names[i], .shape = plan.values[operands_[i]].shape, .trainable = trainable[i]});
       plan.values[operands_[i]].role = ValueRole::Of(id);
     }
-    const ValueId once = AddNorm(operands_[0]);
-    const ValueId twice = AddNorm(once);
+    const ValueId once = AddLayer(operands_[0]);
+    const ValueId twice = AddLayer(once);
     const ValueId sum = fixture_.Over(twice);
     Add(op::Add{.a = operands_[0], .b = twice, .y = sum});
     loss_ = fixture_.Add(DType::F64, {1});
     Add(op::CrossEntropy{.logits = sum,
-                         .targets = fixture_.I32({Rows}, {0, 3, 1}),
+                         .targets = fixture_.I32({Rows, 1}, {0, 3, 1}),
                          .loss = loss_,
                          .loss_onto = {},
-                         .lse = fixture_.Add(DType::F32, {Rows}),
+                         .lse = fixture_.Add(DType::F32, {Rows, 1}),
                          .head = {}});
     mean_ = fixture_.Add(DType::F64, {1});
     Add(op::Divide{.a = loss_, .b = fixture_.F64({static_cast<double>(Rows)}), .y = mean_, .y_onto = {}}, Phase::None);
@@ -49,20 +62,23 @@ class TwoNorms {
     return fixture_.At<double>(mean_)[0];
   }
 
-  /// By x, weight and bias; left out what is not trainable.
+  /// By x, weight and bias. That of what is not trainable is nothing of use.
   auto Gradients() -> std::vector<std::vector<double>> {
     std::vector<Op> ops;
     const auto refusal = EmitBackward(&fixture_.mutable_plan(), forward_, &ops);
     EXPECT_FALSE(refusal.has_value()) << *refusal;
     fixture_.AllocateNewBuffers();
-    op::LayerNormBackward last;
+    // What the last op with such a result wrote.
+    std::vector<std::vector<double>> gradients(std::size(Names));
     for (const Op& op : ops) {
       fixture_.Run(op.body);
-      if (const auto* body = op.As<op::LayerNormBackward>()) {
-        last = *body;
+      for (size_t i = 0; i < std::size(Names); ++i) {
+        if (const ValueId gradient = ValueIn(op.body, fmt::format("d{}", Names[i])); gradient.valid()) {
+          gradients[i] = fixture_.Numbers(gradient);
+        }
       }
     }
-    return {fixture_.Numbers(last.dx), fixture_.Numbers(last.dweight), fixture_.Numbers(last.dbias)};
+    return gradients;
   }
 
   /// Of the loss by each element of an operand. Source: Abramowitz, Stegun 1964, 25.3.6, whose error is of h^4.
@@ -83,24 +99,35 @@ class TwoNorms {
 
  private:
   static constexpr const char* Names[] = {"x", "weight", "bias"};
+  static inline const Dims Shape{Rows, 1, Hidden};
 
   auto Add(OpBody body, Phase phase = Phase::Forward) -> void {
     forward_.emplace_back();
     forward_.back().body = std::move(body);
     forward_.back().phase = phase;
   }
-  auto AddNorm(ValueId x) -> ValueId {
-    const ValueId y = fixture_.Add(DType::F32, {Rows, Hidden});
-    Add(op::LayerNorm{.x = x,
-                      .weight = operands_[1],
-                      .bias = operands_[2],
-                      .y = y,
-                      .mean = fixture_.Add(DType::F32, {Rows}),
-                      .rstd = fixture_.Add(DType::F32, {Rows}),
-                      .eps = 0.1});
-    return y;
+  auto AddLayer(ValueId x) -> ValueId {
+    const ValueId y = fixture_.Add(DType::F32, Shape);
+    if (layer_ == Layer::LayerNorm) {
+      Add(op::LayerNorm{.x = x,
+                        .weight = operands_[1],
+                        .bias = operands_[2],
+                        .y = y,
+                        .mean = fixture_.Add(DType::F32, {Rows, 1}),
+                        .rstd = fixture_.Add(DType::F32, {Rows, 1}),
+                        .eps = Eps});
+      return y;
+    }
+    const ValueId rstd = fixture_.Add(DType::F32, {Rows, 1});
+    Add(op::RmsNorm{.x = x, .weight = operands_[1], .y = y, .rstd = rstd, .eps = Eps});
+    const ValueId biased = fixture_.Over(y);
+    Add(op::BiasAdd{.x = y, .bias = operands_[2], .y = biased});
+    return biased;
   }
 
+  static constexpr double Eps = 0.1;
+
+  Layer layer_;
   KernelFixture fixture_;
   std::vector<ValueId> operands_;
   std::vector<Op> forward_;
@@ -115,18 +142,20 @@ auto ExpectNear(const std::vector<double>& actual, const std::vector<double>& ex
   }
 }
 
-TEST(Gradients, OfLayerNormsAreDifferencesOfTheLoss) {
+TEST(Gradients, AreDifferencesOfTheLoss) {
   ForBackends([](const Backend& backend) {
-    for (const auto& trainable : std::vector<std::vector<bool>>{
-             {true, true, true}, {true, false, true}, {true, true, false}, {false, true, true}}) {
-      SCOPED_TRACE(fmt::format("x {}, weight {}, bias {}", trainable[0], trainable[1], trainable[2]));
-      TwoNorms norms(backend, trainable);
-      const std::vector<std::vector<double>> gradients = norms.Gradients();
-      for (size_t i = 0; i < gradients.size(); ++i) {
-        if (trainable[i]) {
-          SCOPED_TRACE(fmt::format("operand {}", i));
-          // f32 results make a loss uncertain by 3e-7, and H^4 is 1e-6.
-          ExpectNear(gradients[i], norms.Differences(i), 1e-4);
+    for (const LayerRow& row : Layers) {
+      for (const auto& trainable : std::vector<std::vector<bool>>{
+               {true, true, true}, {true, false, true}, {true, true, false}, {false, true, true}}) {
+        SCOPED_TRACE(fmt::format("{}: x {}, weight {}, bias {}", row.name, trainable[0], trainable[1], trainable[2]));
+        TwoLayers layers(backend, row, trainable);
+        const std::vector<std::vector<double>> gradients = layers.Gradients();
+        for (size_t i = 0; i < gradients.size(); ++i) {
+          if (trainable[i]) {
+            SCOPED_TRACE(fmt::format("operand {}", i));
+            // f32 results make a loss uncertain by 3e-7, and H^4 is 1e-6.
+            ExpectNear(gradients[i], layers.Differences(i), 1e-4);
+          }
         }
       }
     }

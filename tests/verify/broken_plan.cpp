@@ -28,16 +28,20 @@ auto PlanOfOp(const std::string& words) -> ErrorOr<Plan> {
   std::string values;
   std::string op = "  compute";
   std::string releases;
-  std::vector<std::string> operands;
+  std::map<std::string, std::string> types;
   for (const std::string& word : PlanLines::SplitWords(words)) {
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const bool is_operand = equals != std::string::npos && word.ends_with(']');
+    const std::string is = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const auto lower = types.find(is);
+    const bool is_operand = is.ends_with(']') || lower != types.end();
     op += fmt::format(" {}", is_operand ? fmt::format("{0}={0}", name) : word);
-    if (is_operand) {
-      operands.push_back(name);
+    if (lower != types.end()) {
+      values += fmt::format("value {} = ${}[0] {}\n", name, is, lower->second);
+    } else if (is_operand) {
+      types[name] = is;
       tables += fmt::format("buffer ${} transient bytes=4096 category=activations\n", name);
-      values += fmt::format("value {0} = ${0}[0] {1}\n", name, word.substr(equals + 1));
+      values += fmt::format("value {0} = ${0}[0] {1}\n", name, is);
       releases += fmt::format("  compute release buffer=${}\n", name);
     }
   }

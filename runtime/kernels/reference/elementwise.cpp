@@ -47,4 +47,18 @@ auto Bind(const op::Cast& op, Binder& binder) -> Kernel {
   });
 }
 
+auto Bind(const op::BiasAdd& op, Binder& binder) -> Kernel {
+  CheckSameBytes(binder, op.y, op.x);
+  return MakeKernel([bias = Elements(binder, op.bias), y = Elements(binder, op.y)](const Moment& moment) {
+    y.Write(moment, y.ReadRows(moment) + bias.Read(moment));
+  });
+}
+
+auto Bind(const op::BiasAddBackward& op, Binder& binder) -> Kernel {
+  return MakeKernel([dy = Elements(binder, op.dy), dbias = Elements(binder, op.dbias),
+                     adds = AddsOnto(binder, op.dbias, op.dbias_onto)](const Moment& moment) {
+    dbias.Write(moment, dy.ReadRows(moment).sum(0), adds);
+  });
+}
+
 }  // namespace shardc::reference

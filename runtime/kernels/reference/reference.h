@@ -16,6 +16,8 @@ auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::Add& op, Binder& binder) -> Kernel;
 auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel;
 auto Bind(const op::Cast& op, Binder& binder) -> Kernel;
+auto Bind(const op::BiasAdd& op, Binder& binder) -> Kernel;
+auto Bind(const op::BiasAddBackward& op, Binder& binder) -> Kernel;
 
 // normalize_and_rotate.cpp
 auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel;

@@ -1,0 +1,28 @@
+// bias_add_backward: dbias = the sum over the rows of dy, column by column: threads share the columns, never the rows,
+// so that the order of the sums is one. dy_NH: N rows, H columns; dbias_H.
+#include <algorithm>
+
+#include "runtime/kernels/cpu/operand.h"
+#include "runtime/kernels/cpu/parallel.h"
+
+namespace shardc {
+
+template <class T>
+static auto BindBiasAddBackward(const op::BiasAddBackward& op, Binder& binder) -> Kernel {
+  const Matrix size = AsMatrix(binder.plan(), op.dy);
+  return [dy = Resolve<const T>(binder, op.dy), dbias = Resolve<float>(binder, op.dbias), rows = size.rows,
+          width = size.columns, adds = AddsOnto(binder, op.dbias, op.dbias_onto),
+          sum_rows = LoopsOf(binder.plan()).Of<T>().SumRows](const Moment& moment) -> Status {
+    const T* const dy_NH = dy.At(moment);
+    float* const dbias_H = dbias.At(moment);
+    ParallelRanges(width, std::max(LeastColumns, RowsPerThread(rows)),
+                   [&](int64_t begin, int64_t end) { sum_rows(dy_NH, rows, width, begin, end, adds, dbias_H); });
+    return Success{};
+  };
+}
+
+auto Bind(const op::BiasAddBackward& op, Binder& binder) -> Kernel {
+  return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindBiasAddBackward<T>(op, binder); });
+}
+
+}  // namespace shardc
