@@ -33,6 +33,14 @@ auto ProjectionSpec(std::string_view module, std::string_view projection, Parame
           .projection = projection};
 }
 
+auto BiasSpec(std::string_view module, std::string_view projection, int64_t outputs, int64_t inputs) -> ParameterSpec {
+  return {.name = fmt::format("{}.{}.bias", module, projection),
+          .kind = ParameterKind::Bias,
+          .shape = {outputs},
+          .fan_in = inputs,
+          .placement = CutAlong(0)};
+}
+
 auto SwigluSpecs(const ModelSizes& sizes) -> ParameterSpecs {
   using enum ParameterKind;
   return {ProjectionSpec("mlp", "gate_proj", Gate, sizes.ffn, sizes.hidden),
@@ -65,6 +73,10 @@ auto BlockBuilder::Norm(ValueId x, std::string_view name) const -> ValueId {
 
 auto BlockBuilder::Linear(ValueId x, std::string_view name) const -> ValueId {
   return f.Linear(x, Weight(name), std::string(name));
+}
+
+auto BlockBuilder::LinearWithBias(ValueId x, std::string_view name) const -> ValueId {
+  return f.BiasAdd(Linear(x, name), f.Parameter(fmt::format("{}{}.bias", prefix_, name)));
 }
 
 auto BlockBuilder::Swiglu(ValueId x) const -> ValueId {

@@ -17,6 +17,9 @@ auto NormSpec(std::string_view name, int64_t width) -> ParameterSpec;
 /// into the residual stream.
 auto ProjectionSpec(std::string_view module, std::string_view projection, ParameterKind kind, int64_t outputs,
                     int64_t inputs) -> ParameterSpec;
+/// MODULE.PROJECTION.bias [outputs], cut as the results that it is added to, which are those of a projection that is
+/// cut along its outputs. `inputs`: those of the projection.
+auto BiasSpec(std::string_view module, std::string_view projection, int64_t outputs, int64_t inputs) -> ParameterSpec;
 /// The gate, up and down projections of a SwiGLU layer.
 auto SwigluSpecs(const ModelSizes& sizes) -> ParameterSpecs;
 /// The embedding, the last norm, the head of a model that is not tied, and further heads.
@@ -37,6 +40,8 @@ class BlockBuilder {
   auto Weight(std::string_view name) const -> ValueId;
   auto Norm(ValueId x, std::string_view name) const -> ValueId;
   auto Linear(ValueId x, std::string_view name) const -> ValueId;
+  /// The projection NAME.weight and NAME.bias.
+  auto LinearWithBias(ValueId x, std::string_view name) const -> ValueId;
   /// down(silu(gate(x)) * up(x)).
   auto Swiglu(ValueId x) const -> ValueId;
 

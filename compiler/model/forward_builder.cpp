@@ -69,6 +69,13 @@ auto ForwardBuilder::Linear(ValueId x, ValueId weight, const std::string& name) 
   return body.out;
 }
 
+auto ForwardBuilder::BiasAdd(ValueId x, ValueId bias) -> ValueId {
+  op::BiasAdd body{.x = InType(x, TypeOf(bias)), .bias = bias, .y = {}};
+  body.y = emitter_->Alias(body.x, Shape(body, emitter_->plan())[0], emitter_->plan().values[x].name + ".biased");
+  emitter_->Emit(body);
+  return body.y;
+}
+
 auto ForwardBuilder::Rope(ValueId x, int64_t head_dim) -> ValueId {
   op::Rope body{.x = x, .table = rope_table_, .y = {}, .head_dim = head_dim, .inverse = false};
   body.y = emitter_->Alias(x, Shape(body, emitter_->plan())[0], emitter_->plan().values[x].name + ".rope");

@@ -131,12 +131,20 @@ auto SizesOf(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads, in
           .tied = tied};
 }
 
-// Source: config.json of the models on Hugging Face, and the number of parameters that their pages state for the
-// safetensors files, without matrices that are stored twice.
+// Source: config.json of the models on Hugging Face; those of Qwen/Qwen2.5-* as torchtune's builders have them
+// (pytorch/torchtune, models/qwen2_5/_model_builders.py). The numbers are those of the parameters that transformers 5.23
+// makes for such a config.
 TEST(Families, PublishedSizesHaveTheirNumberOfParameters) {
   constexpr bool Tied = true;
   const PublishedSizes rows[] = {
       {"Llama 3 8B", Family::Llama, SizesOf(32, 4096, 32, 8, 128, 14336, 128256, !Tied), 8'030'261'248},
+      {"Qwen2.5 0.5B", Family::Qwen2, SizesOf(24, 896, 14, 2, 64, 4864, 151936, Tied), 494'032'768},
+      {"Qwen2.5 1.5B", Family::Qwen2, SizesOf(28, 1536, 12, 2, 128, 8960, 151936, Tied), 1'543'714'304},
+      {"Qwen2.5 3B", Family::Qwen2, SizesOf(36, 2048, 16, 2, 128, 11008, 151936, Tied), 3'085'938'688},
+      {"Qwen2.5 7B", Family::Qwen2, SizesOf(28, 3584, 28, 4, 128, 18944, 152064, !Tied), 7'615'616'512},
+      {"Qwen2.5 14B", Family::Qwen2, SizesOf(48, 5120, 40, 8, 128, 13824, 152064, !Tied), 14'770'033'664},
+      {"Qwen2.5 32B", Family::Qwen2, SizesOf(64, 5120, 40, 8, 128, 27648, 152064, !Tied), 32'763'876'352},
+      {"Qwen2.5 72B", Family::Qwen2, SizesOf(80, 8192, 64, 8, 128, 29568, 152064, !Tied), 72'706'203'648},
   };
   for (const PublishedSizes& row : rows) {
     int64_t parameters = 0;

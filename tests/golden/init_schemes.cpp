@@ -17,14 +17,14 @@ namespace shardc {
 namespace {
 
 /// The distribution of each parameter, by name.
-auto Initialised(std::string_view scheme, const ModelSizes& sizes, double init_std, Recipe recipe = {})
-    -> std::map<std::string, Distribution> {
+auto Initialised(std::string_view scheme, const ModelSizes& sizes, double init_std, Recipe recipe = {},
+                 const ModelFamily& family = LlamaFamily) -> std::map<std::string, Distribution> {
   recipe.init.scheme = {OneOf<InitSchemeName>(std::string(scheme)), {}, true};
   recipe.init.std = {init_std, {}, true};
   SourceSet sources;
   Diagnostics diags(&sources);
   PassContext context{&recipe, &diags};
-  const ParameterSpecs specs = ParametersOf(LlamaFamily, sizes);
+  const ParameterSpecs specs = ParametersOf(family, sizes);
   const std::vector<InitValue> values = ChooseInitValues(specs, sizes, context).of_parameters;
   CHECK(!diags.has_errors(), "{}", RenderText(diags, {}));
   std::map<std::string, Distribution> result;
@@ -208,6 +208,23 @@ TEST(InitSchemes, NormsAreOne) {
         EXPECT_EQ(value, (Distribution{DistributionKind::Constant, {1}})) << scheme.name << ": " << name;
       }
     }
+  }
+}
+
+// As torch.nn.Linear has it, the bound of a bias is that of its matrix.
+TEST(InitSchemes, BiasesAreNothingOrAsLinearLayersHaveThem) {
+  for (const InitScheme& scheme : InitSchemes()) {
+    int num_biases = 0;
+    for (const auto& [name, value] : Initialised(scheme.name, Llama(2, 64, 160, 500), S, {}, Qwen2Family)) {
+      if (name.ends_with(".bias")) {
+        ++num_biases;
+        const Distribution expected = scheme.name == "torch-default"
+                                          ? Distribution{DistributionKind::Uniform, {-Width, Width}}
+                                          : Distribution{DistributionKind::Constant, {0}};
+        EXPECT_EQ(value, expected) << scheme.name << ": " << name;
+      }
+    }
+    EXPECT_EQ(num_biases, 6) << scheme.name;
   }
 }
 

@@ -109,14 +109,17 @@ class TorchLlama {
     const int64_t batch = x_BSH.size(0);
     const int64_t seq = x_BSH.size(1);
     const auto heads = [&](const std::string& name, int64_t count) {
-      return Linear(x_BSH, prefix + name, count * shape_.head_dim)
-          .view({batch, seq, count, shape_.head_dim})
-          .transpose(1, 2);
+      const int64_t width = count * shape_.head_dim;
+      at::Tensor projected = Linear(x_BSH, prefix + name + "_proj", width);
+      if (shape_.attention_bias) {
+        projected = projected + Weight(prefix + name + "_proj.bias", {width});
+      }
+      return projected.view({batch, seq, count, shape_.head_dim}).transpose(1, 2);
     };
     const int64_t repeats = shape_.heads / shape_.kv_heads;
-    const at::Tensor q_BASD = Rope(heads("q_proj", shape_.heads));
-    const at::Tensor k_BASD = Rope(heads("k_proj", shape_.kv_heads)).repeat_interleave(repeats, 1);
-    const at::Tensor v_BASD = heads("v_proj", shape_.kv_heads).repeat_interleave(repeats, 1);
+    const at::Tensor q_BASD = Rope(heads("q", shape_.heads));
+    const at::Tensor k_BASD = Rope(heads("k", shape_.kv_heads)).repeat_interleave(repeats, 1);
+    const at::Tensor v_BASD = heads("v", shape_.kv_heads).repeat_interleave(repeats, 1);
     const at::Tensor future_SS = at::ones({seq, seq}, at::kBool).triu(1);
     const at::Tensor scores =
         at::matmul(q_BASD, k_BASD.transpose(2, 3)) / std::sqrt(static_cast<double>(shape_.head_dim));

@@ -1,8 +1,10 @@
-// The oracle of the parity tests: a Llama of plain LibTorch ops with autograd, clip_grad_norm_ and AdamW, in f64,
-// f32 or bf16, with plain vectors as its interface. Its source file is the only one here that pays for LibTorch's
-// headers.
+// The oracle of the parity tests: a Llama or a Qwen2 of plain LibTorch ops with autograd, clip_grad_norm_ and
+// AdamW, in f64, f32 or bf16, with plain vectors as its interface. Its source file is the only one here that pays for
+// LibTorch's headers.
 //
-// Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions.
+// Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions;
+// models/qwen2/modeling_qwen2.py: Qwen2Attention, whose q_proj, k_proj and v_proj have biases and whose o_proj has
+// none.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +39,8 @@ struct LlamaShape {
   Numbers rope_frequencies;
   double norm_eps = 0;
   bool tied = false;
+  /// As in Qwen2: a bias after the projections to queries, keys and values.
+  bool attention_bias = false;
   std::vector<HeadShape> loss_heads;
 };
 

@@ -93,6 +93,7 @@ static auto ShapeOf(const Plan& plan) -> LlamaShape {
           .rope_frequencies = {},
           .norm_eps = std::stod(plan.model.at("norm_eps")),
           .tied = plan.model.at("tied") == "true",
+          .attention_bias = plan.model.at("family") == "qwen2",
           .loss_heads = {}};
 }
 

@@ -1,0 +1,223 @@
+"""Trains each model family beside the model that huggingface/transformers has for it, from the same weights, on five meshes.
+
+    tools/dev parity-transformers [--only NAME]
+
+Installs PyTorch's full wheel (about 3 GB) and transformers into .deps/bench-venv on first use. shardc computes in fp32. The other side
+is transformers' own model class with its weights in f64 (its norms and its rotary angles stay in f32), torch.optim.AdamW and
+clip_grad_norm_. The initial weights are those that shardc saves after a step with a learning rate of 0. Prints a row per family and
+mesh: the largest relative difference of the losses of 20 steps, that of the norms of the gradients, and the largest difference of a
+trained parameter relative to how far any element of its tensor moved. Fails if a loss differs by more than 1e-5.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SCRATCH = ROOT / ".deps" / "parity-transformers"
+VENV = ROOT / ".deps" / "bench-venv"
+PACKAGES = ["torch==2.11.0", "transformers==5.23.0"]
+
+STEPS = 20
+GLOBAL = 8
+LOSS_TOLERANCE = 1e-5
+SIZES = dict(layers=2, hidden=48, heads=4, kv_heads=2, head_dim=16, ffn=102, vocab=101, seq=34)
+OPTIMIZER = dict(lr=3e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, clip_norm=0.5)
+ROPE_THETA = 1e6
+NORM_EPS = 1e-6
+
+FAMILIES = {"llama": "LlamaConfig", "qwen2": "Qwen2Config"}
+MESHES = {
+    "one rank": dict(),
+    "dp 2": dict(dp=2),
+    "tp 2": dict(tp=2),
+    "dp 2 x tp 2": dict(dp=2, tp=2),
+    "replicate 2 x dp 2": dict(replicate=2, dp=2),
+}
+
+RECIPE = """[model]
+family = "{family}"
+layers = {layers}
+hidden = {hidden}
+heads = {heads}
+kv_heads = {kv_heads}
+head_dim = {head_dim}
+ffn = {ffn}
+vocab = {vocab}
+seq = {seq}
+rope_theta = {rope_theta}
+norm_eps = {norm_eps}
+tied = {tied}
+
+[mesh]
+{mesh}
+
+[init]
+seed = 3
+
+# No factor of 1 and no bias of 0, which would hide that one is missing.
+[[init.rule]]
+match = "*norm.weight"
+value = "normal(1, 0.2)"
+
+[[init.rule]]
+match = "*_proj.weight"
+value = "normal(0, 1 / sqrt(fan_in))"
+
+[[init.rule]]
+match = "model.embed_tokens.weight"
+value = "normal(0, 0.5)"
+{more_rules}
+[optimizer]
+lr = {lr}
+betas = [{beta1}, {beta2}]
+eps = {eps}
+weight_decay = {weight_decay}
+clip_norm = {clip_norm}
+
+[data]
+tokens = ["tokens.bin"]
+format = "u16"
+order = "sequential"
+
+[batch]
+global = {batch}
+micro = 1
+
+[train]
+steps = {steps}
+log_every = 1000
+
+[run]
+threads = 1
+"""
+RULE = """
+[[init.rule]]
+match = "{match}"
+value = "{value}"
+"""
+
+
+def install():
+    """Into an environment of its own; what bench-fsdp2 installed there stays."""
+    stamp = VENV / "installed-transformers"
+    if not stamp.exists():
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True)
+        stamp.write_text(" ".join(PACKAGES))
+    if pathlib.Path(sys.prefix) != VENV:
+        sys.exit(subprocess.run([VENV / "bin" / "python", *sys.argv]).returncode)
+
+
+def train(family, tied, mesh, **changes):
+    """Runs shardc; gives the lines of its metrics and the parameters that it saved last."""
+    rules = RULE.format(match="*.bias", value="normal(0, 0.5)") if family == "qwen2" else ""
+    rules += "" if tied else RULE.format(match="lm_head.weight", value="normal(0, 1 / sqrt(fan_in))")
+    settings = dict(SIZES, **OPTIMIZER, family=family, tied=str(tied).lower(), rope_theta=ROPE_THETA, norm_eps=NORM_EPS, batch=GLOBAL,
+                    steps=STEPS, more_rules=rules, mesh="\n".join(f"{axis} = {size}" for axis, size in mesh.items()))
+    recipe, run_dir = SCRATCH / "run.toml", SCRATCH / "run"
+    recipe.write_text(RECIPE.format(**dict(settings, **changes)))
+    shutil.rmtree(run_dir, ignore_errors=True)
+    done = subprocess.run([ROOT / "build" / "shardc", "run", recipe, "--run-dir", run_dir], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"shardc ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in lines if "grad_norm" in line], saved_parameters(max((run_dir / "checkpoints").glob("step-*")))
+
+
+def saved_parameters(checkpoint):
+    """The whole tensors of a checkpoint, in f64: docs/checkpoint_format.md."""
+    import torch
+    from safetensors.torch import load_file
+
+    manifest = json.loads((checkpoint / "manifest.json").read_text())
+    files = {name: load_file(checkpoint / name) for name in {piece["file"] for t in manifest["tensors"].values() for piece in t["pieces"]}}
+    tensors = {}
+    for name, tensor in manifest["tensors"].items():
+        whole = torch.full(tensor["shape"], float("nan"), dtype=torch.float64)
+        for piece in tensor["pieces"]:
+            if piece["role"] != "parameter":
+                continue
+            columns = slice(*piece["columns"]) if "columns" in piece else slice(None)
+            part = whole[..., columns].contiguous().view(-1)
+            part[piece["begin"]:piece["end"]] = files[piece["file"]][name].double().view(-1)
+            whole[..., columns] = part.view(whole[..., columns].shape)
+        tensors[name] = whole
+    return tensors
+
+
+def train_transformers(family, tied, initial, tokens):
+    """The same 20 steps by transformers' model: losses, norms, parameters."""
+    import torch
+    import transformers
+
+    config = getattr(transformers, FAMILIES[family])(
+        num_hidden_layers=SIZES["layers"], hidden_size=SIZES["hidden"], num_attention_heads=SIZES["heads"],
+        num_key_value_heads=SIZES["kv_heads"], head_dim=SIZES["head_dim"], intermediate_size=SIZES["ffn"], vocab_size=SIZES["vocab"],
+        max_position_embeddings=SIZES["seq"], rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA}, rms_norm_eps=NORM_EPS,
+        tie_word_embeddings=tied, attention_dropout=0.0)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float64).train()
+    missing, unexpected = model.load_state_dict(initial, strict=False)
+    if unexpected or set(missing) - ({"lm_head.weight"} if tied else set()):
+        sys.exit(f"{family}: the parameters differ: transformers lacks {unexpected}, shardc lacks {missing}")
+    c = OPTIMIZER
+    optimizer = torch.optim.AdamW(model.parameters(), lr=c["lr"], betas=(c["beta1"], c["beta2"]), eps=c["eps"], weight_decay=c["weight_decay"])
+    losses, norms = [], []
+    seq = SIZES["seq"]
+    for step in range(STEPS):
+        begin = step * GLOBAL * seq
+        rows = torch.tensor([tokens[begin + i * seq:begin + (i + 1) * seq + 1] for i in range(GLOBAL)])
+        logits = model(input_ids=rows[:, :-1]).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), c["clip_norm"]).item())
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms, {name: tensor.detach() for name, tensor in model.state_dict().items()}
+
+
+def largest_difference(own, theirs):
+    return max(abs(a / b - 1) for a, b in zip(own, theirs, strict=True))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="part of a family's name")
+    options = parser.parse_args()
+    install()
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    # A chain in which the next token follows from the last two, so that there is something to learn.
+    generator = random.Random(1)
+    tokens = [3, 5]
+    while len(tokens) < STEPS * GLOBAL * SIZES["seq"] + 1:
+        follows = (7 * tokens[-1] + 3 * tokens[-2]) % SIZES["vocab"]
+        tokens.append(follows if generator.random() < 0.8 else generator.randrange(SIZES["vocab"]))
+    (SCRATCH / "tokens.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
+
+    print("| family | mesh | loss, first and last | losses differ by | norms by | parameters by |")
+    print("|---|---|---|---|---|---|")
+    worst = 0
+    for family in FAMILIES:
+        for i, (mesh_name, mesh) in enumerate(MESHES.items()):
+            if options.only not in family:
+                continue
+            tied = i % 2 == 1
+            _, initial = train(family, tied, mesh, steps=1, lr=0)
+            lines, trained = train(family, tied, mesh)
+            losses, norms, theirs = train_transformers(family, tied, initial, tokens)
+            loss = largest_difference([line["loss"] for line in lines], losses)
+            norm = largest_difference([line["grad_norm"] for line in lines], norms)
+            moved = max(((trained[n] - theirs[n]).abs().max() / (theirs[n] - initial[n]).abs().max()).item() for n in trained)
+            print(f"| {family}{', tied' if tied else ''} | {mesh_name} | {losses[0]:.3f}, {losses[-1]:.3f} | {loss:.1e} | {norm:.1e} | {moved:.1e} |", flush=True)
+            worst = max(worst, loss)
+    if not worst <= LOSS_TOLERANCE:
+        sys.exit(f"a loss differs by {worst:.1e}, more than {LOSS_TOLERANCE:.0e}")
+
+
+main()
