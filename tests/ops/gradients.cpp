@@ -13,17 +13,20 @@ namespace {
 
 constexpr int64_t Rows = 3;
 constexpr int64_t Hidden = 6;
+constexpr int64_t HeadDim = 3;
 
 /// What a forward has two of, one after the other, with the same weight and bias.
-enum class Layer : uint8_t { LayerNorm, BiasAdd };
+enum class Layer : uint8_t { LayerNorm, BiasAdd, HeadNorm };
 
 struct LayerRow {
   Layer layer;
   const char* name;
+  int64_t weights = Hidden;
 };
 constexpr LayerRow Layers[] = {
     {Layer::LayerNorm, "layer norm"},
     {Layer::BiasAdd, "bias after a norm"},
+    {Layer::HeadNorm, "bias after a norm of heads", HeadDim},
 };
 
 /// loss = mean cross-entropy of x + layer(layer(x)): each gradient is a sum of contributions.
@@ -32,7 +35,8 @@ class TwoLayers {
   TwoLayers(const Backend& backend, const LayerRow& row, const std::vector<bool>& trainable)
       : layer_(row.layer), fixture_(backend) {
     // A norm's weight of 1 and a bias of 0 would hide exchanged operands.
-    operands_ = {fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 1)), fixture_.F32({Hidden}, RandomNumbers(Hidden, 2)),
+    operands_ = {fixture_.F32(Shape, RandomNumbers(Rows * Hidden, 1)),
+                 fixture_.F32({row.weights}, RandomNumbers(row.weights, 2)),
                  fixture_.F32({Hidden}, RandomNumbers(Hidden, 3))};
     Plan& plan = fixture_.mutable_plan();
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -118,8 +122,13 @@ class TwoLayers {
                         .eps = Eps});
       return y;
     }
-    const ValueId rstd = fixture_.Add(DType::F32, {Rows, 1});
-    Add(op::RmsNorm{.x = x, .weight = operands_[1], .y = y, .rstd = rstd, .eps = Eps});
+    if (layer_ == Layer::HeadNorm) {
+      const ValueId rstd = fixture_.Add(DType::F32, {Rows, 1, Hidden / HeadDim});
+      Add(op::HeadNorm{.x = x, .weight = operands_[1], .y = y, .rstd = rstd, .eps = Eps});
+    } else {
+      const ValueId rstd = fixture_.Add(DType::F32, {Rows, 1});
+      Add(op::RmsNorm{.x = x, .weight = operands_[1], .y = y, .rstd = rstd, .eps = Eps});
+    }
     const ValueId biased = fixture_.Over(y);
     Add(op::BiasAdd{.x = y, .bias = operands_[2], .y = biased});
     return biased;

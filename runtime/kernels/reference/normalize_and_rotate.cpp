@@ -61,6 +61,38 @@ auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel {
   });
 }
 
+/// The matrix of all heads of all positions by their width.
+static auto HeadsOf(const at::Tensor& x, const at::Tensor& weight_D) -> at::Tensor {
+  return x.reshape({-1, weight_D.size(0)});
+}
+
+auto Bind(const op::HeadNorm& op, Binder& binder) -> Kernel {
+  return MakeKernel([x = Elements(binder, op.x), weight = Elements(binder, op.weight), y = Elements(binder, op.y),
+                     rstd = Elements(binder, op.rstd), eps = op.eps](const Moment& moment) {
+    const at::Tensor weight_D = weight.Read(moment);
+    const at::Tensor x_ND = HeadsOf(x.Read(moment), weight_D);
+    const at::Tensor rstd_N1 = (x_ND.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+    rstd.Write(moment, rstd_N1);
+    y.Write(moment, x_ND * rstd_N1 * weight_D);
+  });
+}
+
+auto Bind(const op::HeadNormBackward& op, Binder& binder) -> Kernel {
+  return MakeKernel([dy = Elements(binder, op.dy), x = Elements(binder, op.x), weight = Elements(binder, op.weight),
+                     rstd = Elements(binder, op.rstd), dx = Elements(binder, op.dx),
+                     dweight = Elements(binder, op.dweight), adds_dx = AddsOnto(binder, op.dx, op.dx_onto),
+                     adds_dweight = AddsOnto(binder, op.dweight, op.dweight_onto)](const Moment& moment) {
+    const at::Tensor weight_D = weight.Read(moment);
+    const at::Tensor dy_ND = HeadsOf(dy.Read(moment), weight_D);
+    const at::Tensor rstd_N1 = rstd.Read(moment).reshape({-1, 1});
+    const at::Tensor normal_ND = HeadsOf(x.Read(moment), weight_D) * rstd_N1;
+    const at::Tensor g_ND = dy_ND * weight_D;
+    const at::Tensor mean_N1 = (g_ND * normal_ND).mean(-1, /*keepdim=*/true);
+    dx.Write(moment, rstd_N1 * (g_ND - normal_ND * mean_N1), adds_dx);
+    dweight.Write(moment, (dy_ND * normal_ND).sum(0), adds_dweight);
+  });
+}
+
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel {
   const auto frequency = ReadReducedFrequency(op.frequency);
   CHECK(frequency.has_value(), "the frequency `{}`", op.frequency);

@@ -24,6 +24,8 @@ auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel;
 auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::LayerNorm& op, Binder& binder) -> Kernel;
 auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::HeadNorm& op, Binder& binder) -> Kernel;
+auto Bind(const op::HeadNormBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel;
 auto Bind(const op::Rope& op, Binder& binder) -> Kernel;
 
