@@ -79,6 +79,10 @@ auto BlockBuilder::LinearWithBias(ValueId x, std::string_view name) const -> Val
   return f.BiasAdd(Linear(x, name), f.Parameter(fmt::format("{}{}.bias", prefix_, name)));
 }
 
+auto BlockBuilder::HeadNorm(ValueId x, std::string_view name) const -> ValueId {
+  return f.HeadNorm(x, Weight(name), m.norm_eps, std::string(name));
+}
+
 auto BlockBuilder::Swiglu(ValueId x) const -> ValueId {
   const ValueId gate = Linear(x, "mlp.gate_proj");
   const ValueId up = Linear(x, "mlp.up_proj");

@@ -42,6 +42,8 @@ class BlockBuilder {
   auto Linear(ValueId x, std::string_view name) const -> ValueId;
   /// The projection NAME.weight and NAME.bias.
   auto LinearWithBias(ValueId x, std::string_view name) const -> ValueId;
+  /// Each head of x by itself.
+  auto HeadNorm(ValueId x, std::string_view name) const -> ValueId;
   /// down(silu(gate(x)) * up(x)).
   auto Swiglu(ValueId x) const -> ValueId;
 

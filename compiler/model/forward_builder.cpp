@@ -76,6 +76,15 @@ auto ForwardBuilder::BiasAdd(ValueId x, ValueId bias) -> ValueId {
   return body.y;
 }
 
+auto ForwardBuilder::HeadNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId {
+  op::HeadNorm body{.x = InType(x, TypeOf(weight)), .weight = weight, .y = {}, .rstd = {}, .eps = eps};
+  const auto types = Shape(body, emitter_->plan());
+  body.y = NewActivation(types[0], name);
+  body.rstd = NewActivation(types[1], name + ".rstd");
+  emitter_->Emit(body);
+  return body.y;
+}
+
 auto ForwardBuilder::Rope(ValueId x, int64_t head_dim) -> ValueId {
   op::Rope body{.x = x, .table = rope_table_, .y = {}, .head_dim = head_dim, .inverse = false};
   body.y = emitter_->Alias(x, Shape(body, emitter_->plan())[0], emitter_->plan().values[x].name + ".rope");

@@ -45,6 +45,8 @@ class ForwardBuilder {
   auto Linear(ValueId x, ValueId weight, const std::string& name) -> ValueId;
   /// x [S, B, N] with `bias` [N] added to each row, over the bytes of x, if it is of bias's type.
   auto BiasAdd(ValueId x, ValueId bias) -> ValueId;
+  /// Each head of x [S, B, A*D] by itself, with `weight` [D].
+  auto HeadNorm(ValueId x, ValueId weight, double eps, const std::string& name) -> ValueId;
   auto Rope(ValueId x, int64_t head_dim) -> ValueId;
   auto Attention(ValueId q, ValueId k, ValueId v, int64_t head_dim) -> ValueId;
   auto Swiglu(ValueId gate, ValueId up) -> ValueId;

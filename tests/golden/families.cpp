@@ -131,9 +131,9 @@ auto SizesOf(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads, in
           .tied = tied};
 }
 
-// Source: config.json of the models on Hugging Face; those of Qwen/Qwen2.5-* as torchtune's builders have them
-// (pytorch/torchtune, models/qwen2_5/_model_builders.py). The numbers are those of the parameters that transformers 5.23
-// makes for such a config.
+// Source: config.json of the models on Hugging Face; those of Qwen/Qwen2.5-* and Qwen/Qwen3-* as torchtune's builders have
+// them (pytorch/torchtune, models/qwen2_5 and models/qwen3, _model_builders.py). The numbers are those of the parameters
+// that transformers 5.23 makes for such a config.
 TEST(Families, PublishedSizesHaveTheirNumberOfParameters) {
   constexpr bool Tied = true;
   const PublishedSizes rows[] = {
@@ -145,6 +145,12 @@ TEST(Families, PublishedSizesHaveTheirNumberOfParameters) {
       {"Qwen2.5 14B", Family::Qwen2, SizesOf(48, 5120, 40, 8, 128, 13824, 152064, !Tied), 14'770'033'664},
       {"Qwen2.5 32B", Family::Qwen2, SizesOf(64, 5120, 40, 8, 128, 27648, 152064, !Tied), 32'763'876'352},
       {"Qwen2.5 72B", Family::Qwen2, SizesOf(80, 8192, 64, 8, 128, 29568, 152064, !Tied), 72'706'203'648},
+      {"Qwen3 0.6B", Family::Qwen3, SizesOf(28, 1024, 16, 8, 128, 3072, 151936, Tied), 596'049'920},
+      {"Qwen3 1.7B", Family::Qwen3, SizesOf(28, 2048, 16, 8, 128, 6144, 151936, Tied), 1'720'574'976},
+      {"Qwen3 4B", Family::Qwen3, SizesOf(36, 2560, 32, 8, 128, 9728, 151936, Tied), 4'022'468'096},
+      {"Qwen3 8B", Family::Qwen3, SizesOf(36, 4096, 32, 8, 128, 12288, 151936, !Tied), 8'190'735'360},
+      {"Qwen3 14B", Family::Qwen3, SizesOf(40, 5120, 40, 8, 128, 17408, 151936, !Tied), 14'768'307'200},
+      {"Qwen3 32B", Family::Qwen3, SizesOf(64, 5120, 64, 8, 128, 25600, 151936, !Tied), 32'762'123'264},
   };
   for (const PublishedSizes& row : rows) {
     int64_t parameters = 0;

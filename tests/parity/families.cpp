@@ -27,6 +27,7 @@ struct FamilyRow {
 };
 static const FamilyRow Families[] = {
     {"qwen2", "[[init.rule]]\nmatch = \"*.bias\"\nvalue = \"normal(0, 0.5)\"\n"},
+    {"qwen3", ""},
 };
 
 struct FamilyMesh {
@@ -93,11 +94,16 @@ TEST(Families, GradientsInBf16AreAsCloseAsLibTorchs) {
   }
 }
 
-// Biases that are kept, computed and trained otherwise than the projections beside them.
+// Biases, and norms over heads, that are kept, computed and trained otherwise than the projections beside them.
 TEST(Families, GradientsEqualAutogradOfUnitsOfTheirOwn) {
-  const TrainingCase training_case = FamilyCase(
-      Families[0], FamilyMeshes[3], {"shard.unit=[{match = [\"*.bias\"], name = \"apart\"}]", "batch.accumulate=2"});
-  ExpectAutograd(training_case.name, RunTraining(training_case));
+  const FamilyRow& qwen2 = Families[0];
+  const FamilyRow& qwen3 = Families[1];
+  for (const auto& [family, glob] : {std::pair(&qwen2, "*.bias"), std::pair(&qwen3, "*_norm.weight")}) {
+    const TrainingCase training_case =
+        FamilyCase(*family, FamilyMeshes[3],
+                   {fmt::format("shard.unit=[{{match = [\"{}\"], name = \"apart\"}}]", glob), "batch.accumulate=2"});
+    ExpectAutograd(training_case.name, RunTraining(training_case));
+  }
 }
 
 TEST(Families, EqualLibTorchAdamwOverTwentySteps) {

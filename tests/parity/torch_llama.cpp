@@ -90,7 +90,7 @@ class TorchLlama {
   }
   auto Norm(const at::Tensor& x, const std::string& name) const -> at::Tensor {
     const at::Tensor rstd = at::rsqrt(x.square().mean(-1, true) + shape_.norm_eps);
-    return x * rstd * Weight(name + ".weight", {shape_.hidden});
+    return x * rstd * Weight(name + ".weight", {x.size(-1)});
   }
 
   /// Angles in f64 for both types: the f32 model's own error is what f32 arithmetic makes of the same numbers.
@@ -114,7 +114,11 @@ class TorchLlama {
       if (shape_.attention_bias) {
         projected = projected + Weight(prefix + name + "_proj.bias", {width});
       }
-      return projected.view({batch, seq, count, shape_.head_dim}).transpose(1, 2);
+      at::Tensor of_heads = projected.view({batch, seq, count, shape_.head_dim});
+      if (shape_.head_norms && name != "v") {
+        of_heads = Norm(of_heads, prefix + name + "_norm");
+      }
+      return of_heads.transpose(1, 2);
     };
     const int64_t repeats = shape_.heads / shape_.kv_heads;
     const at::Tensor q_BASD = Rope(heads("q", shape_.heads));

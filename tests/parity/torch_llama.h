@@ -1,10 +1,10 @@
-// The oracle of the parity tests: a Llama or a Qwen2 of plain LibTorch ops with autograd, clip_grad_norm_ and
+// The oracle of the parity tests: a Llama, a Qwen2 or a Qwen3 of plain LibTorch ops with autograd, clip_grad_norm_ and
 // AdamW, in f64, f32 or bf16, with plain vectors as its interface. Its source file is the only one here that pays for
 // LibTorch's headers.
 //
 // Source: huggingface/transformers models/llama/modeling_llama.py: names, layouts, half-split rotary positions;
 // models/qwen2/modeling_qwen2.py: Qwen2Attention, whose q_proj, k_proj and v_proj have biases and whose o_proj has
-// none.
+// none; models/qwen3/modeling_qwen3.py: Qwen3Attention, with q_norm and k_norm over head_dim before the rotation.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,8 @@ struct LlamaShape {
   bool tied = false;
   /// As in Qwen2: a bias after the projections to queries, keys and values.
   bool attention_bias = false;
+  /// As in Qwen3: a norm over each head of queries and keys before their rotation.
+  bool head_norms = false;
   std::vector<HeadShape> loss_heads;
 };
 

@@ -94,6 +94,7 @@ static auto ShapeOf(const Plan& plan) -> LlamaShape {
           .norm_eps = std::stod(plan.model.at("norm_eps")),
           .tied = plan.model.at("tied") == "true",
           .attention_bias = plan.model.at("family") == "qwen2",
+          .head_norms = plan.model.at("family") == "qwen3",
           .loss_heads = {}};
 }
 

@@ -31,7 +31,7 @@ OPTIMIZER = dict(lr=3e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, cli
 ROPE_THETA = 1e6
 NORM_EPS = 1e-6
 
-FAMILIES = {"llama": "LlamaConfig", "qwen2": "Qwen2Config"}
+FAMILIES = {"llama": "LlamaConfig", "qwen2": "Qwen2Config", "qwen3": "Qwen3Config"}
 MESHES = {
     "one rank": dict(),
     "dp 2": dict(dp=2),
