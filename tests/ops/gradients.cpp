@@ -16,7 +16,7 @@ constexpr int64_t Hidden = 6;
 constexpr int64_t HeadDim = 3;
 
 /// What a forward has two of, one after the other, with the same weight and bias.
-enum class Layer : uint8_t { LayerNorm, BiasAdd, HeadNorm };
+enum class Layer : uint8_t { LayerNorm, BiasAdd, HeadNorm, Gelu, GeluInTanhForm };
 
 struct LayerRow {
   Layer layer;
@@ -27,6 +27,8 @@ constexpr LayerRow Layers[] = {
     {Layer::LayerNorm, "layer norm"},
     {Layer::BiasAdd, "bias after a norm"},
     {Layer::HeadNorm, "bias after a norm of heads", HeadDim},
+    {Layer::Gelu, "gelu of a bias after a norm"},
+    {Layer::GeluInTanhForm, "gelu in its tanh form"},
 };
 
 /// loss = mean cross-entropy of x + layer(layer(x)): each gradient is a sum of contributions.
@@ -131,7 +133,12 @@ class TwoLayers {
     }
     const ValueId biased = fixture_.Over(y);
     Add(op::BiasAdd{.x = y, .bias = operands_[2], .y = biased});
-    return biased;
+    if (layer_ == Layer::BiasAdd || layer_ == Layer::HeadNorm) {
+      return biased;
+    }
+    const ValueId result = fixture_.Add(DType::F32, Shape);
+    Add(op::Gelu{.x = biased, .y = result, .tanh_form = layer_ == Layer::GeluInTanhForm});
+    return result;
   }
 
   static constexpr double Eps = 0.1;

@@ -68,6 +68,14 @@ auto TorchLayerNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, 
           .dbias = ToNumbers(bias_H.grad())};
 }
 
+auto TorchGelu(bool tanh_form, const Numbers& x, const Numbers& dy) -> GeluResult {
+  const auto size = static_cast<int64_t>(x.size());
+  const at::Tensor x_N = ToTensor(x, {size}).requires_grad_();
+  const at::Tensor y = at::gelu(x_N, tanh_form ? "tanh" : "none");
+  y.backward(ToTensor(dy, {size}));
+  return {.y = ToNumbers(y), .dx = ToNumbers(x_N.grad())};
+}
+
 auto TorchCrossEntropy(int64_t rows, int64_t vocabulary, double count, const Numbers& logits,
                        const std::vector<int32_t>& targets) -> CrossEntropyResult {
   const at::Tensor logits_NV = ToTensor(logits, {rows, vocabulary}).requires_grad_();

@@ -47,6 +47,12 @@ struct LayerNormResult {
 auto TorchLayerNorm(int64_t rows, int64_t hidden, double eps, const Numbers& x, const Numbers& weight,
                     const Numbers& bias, const Numbers& dy) -> LayerNormResult;
 
+struct GeluResult {
+  Numbers y;
+  Numbers dx;
+};
+auto TorchGelu(bool tanh_form, const Numbers& x, const Numbers& dy) -> GeluResult;
+
 struct CrossEntropyResult {
   double loss = 0;
   Numbers lse;

@@ -29,6 +29,22 @@ auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel {
   });
 }
 
+/// What LibTorch calls the forms of gelu.
+static auto FormOfGelu(bool tanh_form) -> std::string_view { return tanh_form ? "tanh" : "none"; }
+
+auto Bind(const op::Gelu& op, Binder& binder) -> Kernel {
+  return MakeKernel([x = Elements(binder, op.x), y = Elements(binder, op.y), form = FormOfGelu(op.tanh_form)](
+                        const Moment& moment) { y.Write(moment, at::gelu(x.Read(moment), form)); });
+}
+
+auto Bind(const op::GeluBackward& op, Binder& binder) -> Kernel {
+  CheckSameBytes(binder, op.dx, op.x);
+  return MakeKernel([dy = Elements(binder, op.dy), dx = Elements(binder, op.dx),
+                     form = FormOfGelu(op.tanh_form)](const Moment& moment) {
+    dx.Write(moment, at::gelu_backward(dy.Read(moment), dx.Read(moment), form));
+  });
+}
+
 auto Bind(const op::Add& op, Binder& binder) -> Kernel {
   CheckSameBytes(binder, op.y, op.b);
   return MakeKernel([a = Elements(binder, op.a), y = Elements(binder, op.y)](const Moment& moment) {

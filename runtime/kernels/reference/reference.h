@@ -13,6 +13,8 @@ namespace shardc::reference {
 auto Bind(const op::Fill& op, Binder& binder) -> Kernel;
 auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel;
 auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::Gelu& op, Binder& binder) -> Kernel;
+auto Bind(const op::GeluBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::Add& op, Binder& binder) -> Kernel;
 auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel;
 auto Bind(const op::Cast& op, Binder& binder) -> Kernel;

@@ -1,0 +1,26 @@
+// gelu_backward. C1: dy, x and dx are of one type, of f32 or bf16. C2: dx is the bytes of x.
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+constinit const OpFacts op::GeluBackward::Facts{.sections = {SectionKind::Step},
+                                                .threads = {WorkCut::Elements, "dy"},
+                                                .dims = {.fields = {{{"dy", "*"}, {"x", "*"}, {"dx", "*"}}}}};
+
+auto Shape(const op::GeluBackward& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
+
+auto Verify(const op::GeluBackward& op, const Plan& plan, OpCheck& check) -> void {
+  const ValueType type = TypeOf(plan, op.dy);
+  ExpectComputed(check, type.dtype, "dy", "gelu_backward-c1"_rule);
+  ExpectType(check, plan, op.x, type, "x", "gelu_backward-c1"_rule);
+  ExpectType(check, plan, op.dx, type, "dx", "gelu_backward-c1"_rule);
+  ExpectSameBytes(check, plan, op.dx, op.x, "gelu_backward-c2"_rule);
+}
+
+// Per element: 4 for the distribution, 4 for the density, 3 for both by dy. With tanh: 6 for it, 2 for its derivative,
+// 3 for that of its operand, 7 for both terms by dy.
+auto Cost(const op::GeluBackward& op, const Plan& plan) -> OpCost {
+  return ElementwiseCost(op, plan, op.x, op.tanh_form ? 18 : 11);
+}
+
+}  // namespace shardc
