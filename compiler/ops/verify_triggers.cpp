@@ -126,10 +126,6 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
     if (is_counted) {
       findings.AddOp(SectionKind::Step, i, "update-count"_rule, "the updates are counted before this one");
     }
-    if (const auto own = AttributeOf<ScalarId>(ops[i].body, "updates"); own && *own != updates) {
-      findings.AddOp(SectionKind::Step, i, "update-count"_rule, "{} is not the count of the updates",
-                     plan.scalars[*own].name);
-    }
     is_first = false;
   }
 }
