@@ -190,8 +190,8 @@ TEST_F(BadInput, Plans) {
     std::vector<std::string> parts;
   };
   const std::vector<Case> cases{
-      {moved({"buffer ", ".swiglu transient "}, 1), {"no multiple of 64 [buffer-alignment]", "layers.0.swiglu"}},
-      {moved({"buffer $head.exp_avg_sq persistent "}, -64), {"overlap in the persistent arena [buffer-overlap]"}},
+      {moved({"buffer ", ".swiglu transient "}, 1), {"no multiple of 256 [buffer-alignment]", "layers.0.swiglu"}},
+      {moved({"buffer $head.exp_avg_sq persistent "}, -256), {"overlap in the persistent arena [buffer-overlap]"}},
       {moved({"buffer $head.exp_avg_sq persistent "}, int64_t{1} << 30),
        {"the persistent arena has", "[outside-arena]"}},
       {Edited(plan, {{"mesh=dp:2", "mesh=dp:3"}}),

@@ -43,7 +43,8 @@ auto TurnOver(const Flip& flip, const Plan& plan, RankContext& context) -> bool 
       const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, context.rank).begin;
       std::byte* const last = context.device->Base(buffer.arena) + buffer.offset + value.offset.base +
                               (owned.end - slice_begin) * SizeOf(value.dtype) - SizeOf(value.dtype);
-      *last ^= std::byte{1};
+      // Not the last bit of a float: an update may round it away.
+      last[SizeOf(value.dtype) / 4] ^= std::byte{1};
       return true;
     }
   }
