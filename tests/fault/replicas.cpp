@@ -17,6 +17,7 @@ namespace shardc {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ContainsRegex;
 using testing::Each;
 using testing::HasSubstr;
@@ -43,8 +44,8 @@ auto TurnOver(const Flip& flip, const Plan& plan, RankContext& context) -> bool 
       const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, context.rank).begin;
       std::byte* const last = context.device->Base(buffer.arena) + buffer.offset + value.offset.base +
                               (owned.end - slice_begin) * SizeOf(value.dtype) - SizeOf(value.dtype);
-      // Not the last bit of a float: an update may round it away.
-      last[SizeOf(value.dtype) / 4] ^= std::byte{1};
+      // Not the last bit: an update may round it away.
+      *last ^= std::byte{4};
       return true;
     }
   }
@@ -221,8 +222,9 @@ TEST(Replicas, ABitThatTurnsInTrainingIsFoundAtTheNextComparison) {
       const std::string run = fmt::format("{}{}", sets.empty() ? "adamw" : "sgd", static_cast<int>(role));
       const Found found = RunWithFlip(training, flip, run, all);
       // (A save of step 4 comes before the comparison of step 5, and is preceded by one of its own.)
-      EXPECT_THAT(found.err, AllOf(Names(StateName(Matrix, role), 0, 1), HasSubstr("after step 4: "),
-                                   Not(HasSubstr("was killed"))));
+      // The update of step 4 may have taken what differs in the state to the parameter, which is compared first.
+      EXPECT_THAT(found.err, AllOf(AnyOf(Names(StateName(Matrix, role), 0, 1), Names(Matrix, 0, 1)),
+                                   HasSubstr("after step 4: "), Not(HasSubstr("was killed"))));
       EXPECT_THAT(found.err, HasSubstr("the run continues from " + (training / (run + "/checkpoints/step-00000002"))));
       EXPECT_THAT(found.checkpoints, testing::ElementsAre("step-00000002"));
     }

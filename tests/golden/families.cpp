@@ -131,9 +131,9 @@ auto SizesOf(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads, in
           .tied = tied};
 }
 
-// Source: config.json of the models on Hugging Face; those of Qwen/Qwen2.5-* and Qwen/Qwen3-* as torchtune's builders have
-// them (pytorch/torchtune, models/qwen2_5 and models/qwen3, _model_builders.py). The numbers are those of the parameters
-// that transformers 5.23 makes for such a config.
+// Source: config.json of the models on Hugging Face; those of Qwen/Qwen2.5-* and Qwen/Qwen3-* as torchtune's builders
+// have them (pytorch/torchtune, models/qwen2_5 and models/qwen3, _model_builders.py). The numbers are those of the
+// parameters that transformers 5.23 makes for such a config.
 TEST(Families, PublishedSizesHaveTheirNumberOfParameters) {
   constexpr bool Tied = true;
   const PublishedSizes rows[] = {

@@ -6,8 +6,8 @@
 //                                         keys of the recipe; left out, what such a line above the cases of the file
 //                                         says, or the sample as it is
 //   op: fill out=f32[8] value=0           instead: a plan of this op alone, on one rank, whose operands hold zeros. For
-//                                         each operand the type of a value, which gets the field's name. `y=x` puts y on
-//                                         the bytes of x, in its type. Such a line above cases holds for all cases
+//                                         each operand the type of a value, which gets the field's name. `y=x` puts y
+//                                         on the bytes of x, in its type. Such a line above cases holds for all cases
 //                                         after it
 //   after: schedule                       that plan as this pass leaves it; left out, the whole plan
 //   change: drop step all_gather          one change, in the words of tests/support/plan_lines.h; more lines where one
