@@ -173,8 +173,15 @@ auto PrecisionText(const Report& report) -> std::string {
   for (const Parameter& parameter : report.plan->parameters) {
     masters.insert(ToText(parameter.dtype));
   }
-  return fmt::format("{} compute; parameters{} moments and sums of gradients in f32{}", fmt::join(computes, ", "),
+  bool keeps_moments = false;
+  for (const SubVector& sub_vector : report.plan->sub_vectors) {
+    for (const StateRole role : StateRoles) {
+      keeps_moments = keeps_moments || (role != StateRole::Parameter && HasRole(sub_vector, role));
+    }
+  }
+  return fmt::format("{} compute; parameters{} {}sums of gradients in f32{}", fmt::join(computes, ", "),
                      masters.contains("bf16") ? fmt::format(" in {},", fmt::join(masters, " and ")) : ",",
+                     keeps_moments ? "moments and " : "",
                      terms.contains("bf16") ? fmt::format(", gradients sent in {}", fmt::join(terms, " and ")) : "");
 }
 

@@ -36,11 +36,11 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
   check.Expect(arena == Arena::SharedPersistent || arena == Arena::SharedTransient, "all_gather-c3"_rule,
                "shard lies in the {} arena", ToText(arena));
   if (plan.buffers[plan.values[op.full].buffer].arena == Arena::Gathered) {
-    check.Expect(ranks == plan.mesh.ranks_per_host(), "all_gather-c4"_rule,
-                 "{} ranks gather into the arena that the {} ranks of a host share", ranks, plan.mesh.ranks_per_host());
-    check.Expect(plan.mesh.IsWithinHosts(op.axes), "all_gather-c4"_rule,
-                 "ranks of several hosts gather over {} into an arena that the ranks of one host share",
-                 ToText(op.axes));
+    const int64_t per_host = plan.mesh.ranks_per_host();
+    check.Expect(ranks == per_host, "all_gather-c4"_rule,
+                 "{} ranks gather into the arena of a host, whose number of ranks is {}", ranks, per_host);
+    check.Expect(ranks != per_host || plan.mesh.IsWithinHosts(op.axes), "all_gather-c4"_rule,
+                 "ranks of several hosts gather over {} into the arena of a host", ToText(op.axes));
     ExpectOneOffset(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
   }
   ExpectOneOffset(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);

@@ -31,8 +31,10 @@ auto Verify(const op::Sgd& op, const Plan& plan, OpCheck& check) -> void {
   ExpectType(check, plan, op.factor, {DType::F64, {1}}, "factor", "sgd-c2"_rule);
   check.Expect(plan.scalars[op.lr].kind == ScalarKind::Schedule, "sgd-c3"_rule, "{} is no schedule",
                plan.scalars[op.lr].name);
-  const bool is_sound = op.momentum >= 0 && op.momentum <= 1 && (op.momentum > 0 || !op.nesterov);
-  check.Expect(is_sound, "sgd-c4"_rule, "momentum is {}, {} Nesterov's", op.momentum, op.nesterov ? "and" : "not");
+  const bool is_in_range = op.momentum >= 0 && op.momentum <= 1;
+  check.Expect(is_in_range, "sgd-c4"_rule, "momentum is {}", op.momentum);
+  const bool is_sound = is_in_range && (op.momentum > 0 || !op.nesterov);
+  check.Expect(is_sound || !is_in_range, "sgd-c4"_rule, "nesterov asks for momentum, which is 0");
   if (op.copy.valid()) {
     const DType other = master == DType::F32 ? DType::BF16 : DType::F32;
     ExpectType(check, plan, op.copy, {other, slice.shape}, "copy", "sgd-c5"_rule);

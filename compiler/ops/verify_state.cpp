@@ -123,8 +123,8 @@ auto StateVerifier::SliceValues(SubVectorId id) -> void {
     const bool is_needed =
         role == StateRole::Parameter || (sub_vector.trainable && KeepsAlways(plan_.run.optimizer, role));
     if (!is_needed && value.valid() && !(sub_vector.trainable && MayKeep(plan_.run.optimizer, role))) {
-      findings_.Add("state-foreign"_rule, "{} has a {}, which {} does not keep of what is {}", NameOf(id), ToText(role),
-                    ToText(plan_.run.optimizer), sub_vector.trainable ? "trained" : "frozen");
+      findings_.Add("state-foreign"_rule, "{} has the vector {}, which {} does not keep of what is {}", NameOf(id),
+                    ToText(role), ToText(plan_.run.optimizer), sub_vector.trainable ? "trained" : "frozen");
       continue;
     }
     if (!is_needed && !value.valid()) {

@@ -2,7 +2,7 @@
 //
 // Needs: forward and backward ops over whole parameters. Gives: state as owned slices; parameters as views of gathered
 // units; gradients as views of reduce-scatter inputs.
-//   1. make the units, and the slices of parameters and moments that each rank owns
+//   1. make the units, and the slices of parameters and optimizer state that each rank owns
 //   2. in `step` and `eval`, gather a unit before its first use; in `step` gather it again before its first use in
 //      backward, if it is resharded after forward: from all of dp, or from the ranks of dp_inner, if there are groups
 //      of these. Then each rank keeps its part of the group's, by a copy after the last use in forward. With one rank

@@ -189,13 +189,12 @@ auto MatchRunsSeed(const Manifest& manifest, const Seed& seed) -> Status {
 
 /// A restart goes on with the state of the optimizer that kept it.
 auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
-  constexpr std::string_view Remedy =
-      "put it back, or begin a new run from this one's parameters with `start.first = { seed = ... }` and another "
-      "`start.run_id`";
+  constexpr std::string_view OrElse =
+      "or begin a new run from this one's parameters with `start.first = { seed = ... }` and another `start.run_id`";
   if (manifest.optimizer != plan.run.optimizer) {
     return Fail(ExitCode::Checkpoint,
-                "checkpoint of a run with another optimizer: `optimizer.name` is {} there, {} here; {}",
-                ToText(manifest.optimizer), ToText(plan.run.optimizer), Remedy);
+                "checkpoint of a run with another optimizer: `optimizer.name` is {} there, {} here; put it back, {}",
+                ToText(manifest.optimizer), ToText(plan.run.optimizer), OrElse);
   }
   for (const StateRole role : OptimizerRoles) {
     const bool is_there = std::ranges::any_of(manifest.tensors, [&](const auto& tensor) {
@@ -205,8 +204,9 @@ auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
                                              [&](const SubVector& own) { return StateOf(own, role).valid(); });
     if (is_there != is_here && MayKeep(plan.run.optimizer, role) && !KeepsAlways(plan.run.optimizer, role)) {
       return Fail(ExitCode::Checkpoint,
-                  "checkpoint of a run with other settings of {}: there it keeps {} {}, here {}; {}",
-                  ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none", Remedy);
+                  "checkpoint of a run with other settings of {}: the run keeps {} {}, and these settings keep {}; put "
+                  "the keys of [optimizer] back, {}",
+                  ToText(plan.run.optimizer), is_there ? "a" : "no", ToText(role), is_here ? "one" : "none", OrElse);
     }
   }
   return Success{};

@@ -224,7 +224,8 @@ auto TextOf(const Plan& plan, const BadResult& bad, bool is_forward, int64_t ran
   const std::string block = op.layer >= 0 ? fmt::format(" of block {}", op.layer) : "";
   const std::string microbatch = IsInLoop(ops, bad.op) ? fmt::format(", microbatch {}", bad.repeat) : "";
   return fmt::format(
-      "{} is not finite: {}{} made it first (op {} of the step, in {}{}, rank {}); parameters and moments are finite{}",
+      "{} is not finite: {}{} made it first (op {} of the step, in {}{}, rank {}); parameters and optimizer state are "
+      "finite{}",
       NameOfResult(plan, bad), ToText(op.kind()), block, bad.op, is_forward ? "forward" : "backward", microbatch, rank,
       is_forward ? "" : ", and so is the forward");
 }

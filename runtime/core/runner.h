@@ -60,8 +60,8 @@ class RankRunner {
   auto Report() -> Status;
   auto Fire(TriggerKind kind) -> Status;
   auto FireEvery() -> Status;
-  /// Once for a number of completed steps: do ranks that hold the same parameters and moments hold the same bits?
-  /// Errors: as CompareReplicas, with the step and what the run can continue from.
+  /// Once for a number of completed steps: do ranks that hold the same parameters and optimizer state hold the same
+  /// bits? Errors: as CompareReplicas, with the step and what the run can continue from.
   auto CompareCopies() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;

@@ -74,6 +74,17 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   return LaunchLocal(*plan, options, RunRank);
 }
 
+/// What is wrong with a number of seconds; empty if nothing is.
+static auto IsTimeout(const std::string& text) -> std::string {
+  constexpr double Longest = 1e9;
+  double seconds = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, seconds);
+  // A comparison with a NaN is false.
+  return is_number && seconds > 0 && seconds <= Longest
+             ? ""
+             : fmt::format("`{}` stands where seconds belong, more than 0 and at most {:g}", text, Longest);
+}
+
 }  // namespace shardc
 
 auto main(int argc, char** argv) -> int {
@@ -97,7 +108,7 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
   app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
-      ->check(CLI::PositiveNumber);
+      ->check(IsTimeout);
   app.add_flag("--dry", options.dry, "Bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";

@@ -33,7 +33,7 @@ auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string {
       Part{of_ranks(transient) + static_cast<double>(arena(Arena::Gathered)),
            "a smaller batch.micro (with more batch.accumulate) and recompute.policy = \"full\" take less"},
       Part{of_ranks(arena(Arena::Persistent) + arena(Arena::SharedPersistent)),
-           "parameters and moments are most of it: fewer model.layers, or a smaller model.hidden, take less"},
+           "parameters and optimizer state are most of it: fewer model.layers, or a smaller model.hidden, take less"},
       Part{of_ranks(slots + outside.threads.value),
            "threads and their memory are most of it: a smaller run.threads takes less"},
       Part{static_cast<double>(outside.plan.value) + of_ranks(outside.calls.value),

@@ -32,7 +32,7 @@ auto MakeTraining(const std::string& norm, const std::string& policy) -> std::un
   return training;
 }
 
-/// Bits of the parameters and moments that a rank owns.
+/// Bits of the parameters and the optimizer state that a rank owns.
 auto StateOf(const Plan& plan, RankRunner& runner) -> std::vector<uint32_t> {
   std::vector<uint32_t> bits;
   for (const SubVector& sub_vector : plan.sub_vectors) {

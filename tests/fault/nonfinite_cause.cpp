@@ -200,7 +200,7 @@ TEST(NonfiniteCause, IsTheOpOfTheForwardWhoseResultIsNotFinite) {
         texts,
         Each(AllOf(StartsWith("model.layers.1.mlp.up_proj is not finite: matmul of block 1 made it first"),
                    HasSubstr(plan.run.accumulate > 1 ? "in forward, microbatch 0, rank 0); " : "in forward, rank 0); "),
-                   HasSubstr("parameters and moments are finite"))));
+                   HasSubstr("parameters and optimizer state are finite"))));
   }
 }
 

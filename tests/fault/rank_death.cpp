@@ -137,6 +137,15 @@ TEST(RankDeath, SlowRankIsWaitedFor) {
   ExpectSameRun(training / "run", training / "whole");
 }
 
+TEST(RankDeath, ATimeoutIsMoreThanNothingAndEnds) {
+  for (const char* seconds : {"nan", "inf", "0", "-1", "1e10", "1e308", "soon"}) {
+    const Outcome outcome = RunProcess({SHARDC_BINARY_DIR "/shardc-run", "any.plan", "--timeout", seconds});
+    EXPECT_EQ(outcome.status, 2) << seconds;
+    EXPECT_THAT(outcome.err, HasSubstr(seconds));
+    EXPECT_LT(outcome.err.size(), 300U) << seconds;
+  }
+}
+
 TEST(RankDeath, StoppedRankIsNamedAndNotWaitedForForEver) {
   const Training training({"train.steps=100000", "data.eval_tokens=0", "train.eval_every=0", "checkpoint.every=0"});
   ASSERT_EQ(RunProcess(training.Command("plan", {"-o", training / "tiny.plan"})).status, 0);

@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// Bits of the parameters and moments that a rank owns, padding left out.
+/// Bits of the parameters and the optimizer state that a rank owns, padding left out.
 auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::vector<uint32_t>;
 
 struct InProcessRun {

@@ -84,7 +84,8 @@ TEST(Sgd, ARunKeepsItsOptimizer) {
   const Outcome without = training.Run("sgd", {"train.steps=8", "optimizer.name=sgd"});
   EXPECT_EQ(without.status, 5);
   EXPECT_THAT(without.err,
-              HasSubstr("other settings of sgd: there it keeps a momentum_buffer, here none; put it back"));
+              HasSubstr("other settings of sgd: the run keeps a momentum_buffer, and these settings keep none; put the "
+                        "keys of [optimizer] back, or begin"));
 }
 
 TEST(Sgd, BeginsFromParametersThatAdamwTrained) {

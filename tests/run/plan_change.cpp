@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "compiler/ops/op_facts.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -200,7 +201,8 @@ auto ChangeTable(Plan& plan, ChangeKind kind, Random& random) -> std::optional<P
   };
   if (kind == ChangeKind::BufferOffset) {
     const BufferId id = pick(plan.buffers);
-    const int64_t by = PickOne<int64_t>(random, {-128, -64, 64, 128});
+    // Others are refused for their alignment alone.
+    const int64_t by = FactsOf(plan.device).offset_alignment * PickOne<int64_t>(random, {-2, -1, 1, 2});
     plan.buffers[id].offset += by;
     return PlanChange{.kind = kind, .what = fmt::format("buffer {} lies {} bytes off", NameOf(plan, id), by)};
   }
