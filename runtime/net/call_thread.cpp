@@ -1,0 +1,62 @@
+// The thread is detached, and shares with its owner what both look at. Nobody can join a thread that never returns.
+#include "runtime/net/call_thread.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "compiler/base/check.h"
+#include "runtime/net/blocked_signals.h"
+
+namespace shardc {
+
+struct CallThread::Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::function<void()> call;
+  bool ends = false;
+  bool has_ended = false;
+};
+
+auto CallThread::Work(const std::shared_ptr<Shared>& shared) -> void {
+  std::unique_lock lock(shared->mutex);
+  while (true) {
+    shared->changed.wait(lock, [&] { return shared->ends || shared->call; });
+    if (!shared->call) {
+      break;
+    }
+    lock.unlock();
+    shared->call();
+    lock.lock();
+    shared->call = nullptr;
+    shared->changed.notify_all();
+  }
+  shared->has_ended = true;
+  shared->changed.notify_all();
+}
+
+CallThread::CallThread() : shared_(std::make_shared<Shared>()) {
+  const BlockedSignals blocked;
+  std::thread([shared = shared_] { Work(shared); }).detach();
+}
+
+CallThread::~CallThread() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->ends = true;
+  shared_->changed.notify_all();
+  if (!is_stuck_) {
+    shared_->changed.wait(lock, [&] { return shared_->has_ended; });
+  }
+}
+
+auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline) -> bool {
+  CHECK(!is_stuck_, "a call after one that was given up");
+  std::unique_lock lock(shared_->mutex);
+  shared_->call = std::move(call);
+  shared_->changed.notify_all();
+  is_stuck_ = !shared_->changed.wait_until(lock, deadline, [&] { return !shared_->call; });
+  return !is_stuck_;
+}
+
+}  // namespace shardc

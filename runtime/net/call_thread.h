@@ -1,0 +1,33 @@
+// Calls that may never return, with a bound on how long the caller waits for them. c10d's client waits without one for
+// most answers of the store, so a host that is silent would hang its callers for ever.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace shardc {
+
+/// Makes calls one after another on a thread of its own.
+class CallThread {
+ public:
+  CallThread();
+  CallThread(const CallThread&) = delete;
+  /// A thread that is in a call stays there, and ends after it.
+  ~CallThread();
+
+  /// True: the call is over. False: it was not at `deadline`, and goes on; there are no further ones then. Requires:
+  /// `call` owns what it uses, and throws nothing.
+  auto Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline) -> bool;
+  /// A call was given up.
+  auto is_stuck() const -> bool { return is_stuck_; }
+
+ private:
+  struct Shared;
+  static auto Work(const std::shared_ptr<Shared>& shared) -> void;
+
+  std::shared_ptr<Shared> shared_;
+  bool is_stuck_ = false;
+};
+
+}  // namespace shardc

@@ -1,0 +1,351 @@
+// The one file that calls c10d::ProcessGroupGloo.
+//
+// Collectives are sends and receives of Gloo with each peer, all posted before the first wait. (c10d's own all-gather
+// receives into memory that it allocates, and copies. Its errors do not say which peer they are about.) To a peer go,
+// in this order,
+//
+//   the data
+//   end       of no bytes. Messages of a pair keep their order, so the data are there when it is.
+//   ack       of no bytes, sent when the peer's end has come. The peer may reuse its memory, and ends the call.
+//
+// Waits are for end and ack alone. If a connection breaks, Gloo ends the waits for messages that have not begun; the
+// wait for one that is half sent or received goes on until its timeout. Messages of no bytes are never half there.
+//
+// How members find each other: Gloo asks a store for the address of each peer, key by key. It is given an AddressBook
+// instead, which the members fill together by one Gather. The device is a lazy one: a pair is connected at its first
+// use, after the book is full, and what a member publishes does not grow with the group.
+
+// First, since c10 defines a macro of our name.
+#define USE_C10D_GLOO
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#undef CHECK
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "compiler/base/check.h"
+#include "runtime/net/address.h"
+#include "runtime/net/blocked_signals.h"
+#include "runtime/net/peer_group.h"
+#include "runtime/net/torch_error.h"
+
+namespace shardc {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// Tags of one call.
+enum Tag : int { DataTag, EndTag, AckTag, NumTags };
+/// Calls until their tags come again. A peer is never more than one call away.
+constexpr int NumCalls = 1 << 28;
+/// How long the destructor waits until the last acks have left.
+constexpr milliseconds LeaveTime{1000};
+
+/// The store that Gloo asks for addresses. Its keys end in the index of a member.
+class AddressBook : public c10d::Store {
+ public:
+  explicit AddressBook(size_t size) : entries_(size) {}
+
+  auto own() const -> const std::string& { return own_; }
+  auto Fill(const std::vector<std::string>& entries) -> void {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      entries_[i] = {entries[i].begin(), entries[i].end()};
+    }
+  }
+
+  auto set(const std::string&, const std::vector<uint8_t>& value) -> void override {
+    own_ = {value.begin(), value.end()};
+  }
+  auto get(const std::string& key) -> std::vector<uint8_t> override { return entries_.at(IndexOf(key)); }
+  auto multiGet(const std::vector<std::string>& keys) -> std::vector<std::vector<uint8_t>> override {
+    std::vector<std::vector<uint8_t>> values;
+    for (const std::string& key : keys) {
+      values.push_back(get(key));
+    }
+    return values;
+  }
+  auto wait(const std::vector<std::string>&) -> void override {}
+  auto wait(const std::vector<std::string>&, const milliseconds&) -> void override {}
+  auto check(const std::vector<std::string>&) -> bool override { return true; }
+
+  auto clone() -> c10::intrusive_ptr<c10d::Store> override { return Unused<c10::intrusive_ptr<c10d::Store>>(); }
+  auto add(const std::string&, int64_t) -> int64_t override { return Unused<int64_t>(); }
+  auto deleteKey(const std::string&) -> bool override { return Unused<bool>(); }
+  auto getNumKeys() -> int64_t override { return Unused<int64_t>(); }
+
+ private:
+  template <class Result>
+  auto Unused() -> Result {
+    C10_THROW_ERROR(NotImplementedError, "an address book has addresses only");
+  }
+
+  auto IndexOf(const std::string& key) const -> size_t {
+    size_t index = 0;
+    const char* end = key.data() + key.size();
+    const char* begin = end;
+    while (begin != key.data() && begin[-1] >= '0' && begin[-1] <= '9') {
+      --begin;
+    }
+    const auto parsed = std::from_chars(begin, end, index);
+    TORCH_CHECK(parsed.ec == std::errc() && index < entries_.size(), "no member has the key ", key);
+    return index;
+  }
+
+  std::string own_;
+  std::vector<std::vector<uint8_t>> entries_;
+};
+
+}  // namespace
+
+/// To one peer and from one, at the same time.
+struct PeerGroup::Transfer {
+  int64_t to = 0;
+  const std::byte* sent = nullptr;
+  int64_t from = 0;
+  std::byte* received = nullptr;
+  int64_t bytes = 0;
+};
+
+static auto Wrap(const std::byte* data, int64_t bytes) -> std::vector<at::Tensor> {
+  return {at::from_blob(const_cast<std::byte*>(data), {bytes}, at::TensorOptions(at::kByte))};
+}
+
+struct PeerGroup::Body {
+  using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
+  c10::intrusive_ptr<AddressBook> book;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
+  int call = 0;
+  /// Of the call under way.
+  std::vector<Transfer> transfers;
+  Works ends;
+  Works acks;
+  /// Gloo stops sending to a peer if a message to it is gone before it was sent. The peer's ack tells of data and end.
+  /// Of an ack the peer's next end does, so acks are kept for one more call.
+  Works messages;
+  Works sent_acks;
+  Works sent_acks_before;
+
+  auto Send(int64_t to, const std::byte* data, int64_t bytes, Tag tag) -> c10::intrusive_ptr<c10d::Work> {
+    auto memory = Wrap(data, bytes);
+    return group->send(memory, static_cast<int>(to), call * NumTags + tag);
+  }
+  auto Receive(int64_t from, std::byte* data, int64_t bytes, Tag tag) -> c10::intrusive_ptr<c10d::Work> {
+    auto memory = Wrap(data, bytes);
+    return group->recv(memory, static_cast<int>(from), call * NumTags + tag);
+  }
+  /// Closes all connections. Gloo does so if a wait takes longer than it may. Destroying the group is not enough:
+  /// Gloo's thread would go on for ever trying to finish a message that is half there, once the message itself is gone.
+  auto Disconnect() -> void {
+    for (const Works* works : {&ends, &acks}) {
+      for (const auto& work : *works) {
+        try {
+          work->wait(milliseconds(1));
+        } catch (const std::exception&) {
+          // Either its connection was closed before, or all are now.
+        }
+      }
+    }
+  }
+  auto BeginCall() -> void {
+    call = (call + 1) % NumCalls;
+    ends.clear();
+    acks.clear();
+    messages.clear();
+    sent_acks_before = std::exchange(sent_acks, {});
+  }
+};
+
+PeerGroup::PeerGroup(Options options) : options_(std::move(options)) {}
+
+static auto ToMilliseconds(Seconds seconds) -> milliseconds {
+  return std::max(std::chrono::ceil<milliseconds>(std::chrono::duration<double>(seconds.value)), milliseconds(1));
+}
+
+/// Until then, and not nothing, which would be Gloo's word for no bound.
+static auto Until(Clock::time_point deadline) -> milliseconds {
+  return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
+}
+
+/// Of an address or the name of an interface.
+static auto ListenAddress(const std::string& own_address) -> ErrorOr<std::string> {
+  return Resolve({own_address, 0}) ? ErrorOr<std::string>(own_address) : AddressOfInterface(own_address);
+}
+
+PeerGroup::~PeerGroup() {
+  if (body_ == nullptr) {
+    return;
+  }
+  // The peers wait for the acks.
+  const auto deadline = Clock::now() + LeaveTime;
+  try {
+    for (const auto& ack : body_->sent_acks) {
+      ack->wait(Until(deadline));
+    }
+  } catch (const std::exception&) {
+    // A peer is gone, and needs no ack.
+  }
+}
+
+auto PeerGroup::Create(Store& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>> {
+  CHECK(options.size >= 1 && options.index >= 0 && options.index < options.size, "member {} of {}", options.index,
+        options.size);
+  std::unique_ptr<PeerGroup> group(new PeerGroup(options));
+  if (options.size == 1) {
+    return group;
+  }
+  const auto address = ListenAddress(options.own_address);
+  if (!address) {
+    return address.error();
+  }
+  RETURN_IF_ERROR(group->Connect(store, *address));
+  return group;
+}
+
+/// Gloo writes to connections that may be closed, and takes the error for an answer; by default a signal ends the
+/// process instead.
+static auto IgnoreBrokenPipes() -> void {
+  struct sigaction action {};
+  if (sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
+auto PeerGroup::Connect(Store& store, const std::string& own_address) -> Status {
+  const auto size = static_cast<size_t>(options_.size);
+  SilenceTorchLog();
+  body_ = std::make_unique<Body>();
+  body_->book = c10::make_intrusive<AddressBook>(size);
+  IgnoreBrokenPipes();
+  try {
+    const BlockedSignals blocked;
+    auto gloo = c10d::ProcessGroupGloo::Options::create(ToMilliseconds(options_.timeout));
+    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address, /*lazyInit=*/true));
+    gloo->group_name = options_.name;
+    // They would work on c10d's collectives.
+    gloo->threads = 1;
+    body_->group = c10::make_intrusive<c10d::ProcessGroupGloo>(body_->book, static_cast<int>(options_.index),
+                                                               static_cast<int>(options_.size), gloo);
+  } catch (const std::exception& exception) {
+    return Fail(ExitCode::Environment, "the group {} cannot listen on {}: it {}", options_.name, own_address,
+                ClauseOf(TextOf(exception)));
+  }
+  // A line with the address, for messages, and what Gloo published.
+  const auto entries = store.Gather("group/" + options_.name, options_.index, options_.size,
+                                    own_address + "\n" + body_->book->own(), options_.timeout);
+  if (!entries) {
+    return entries.error();
+  }
+  std::vector<std::string> published;
+  for (const std::string& entry : *entries) {
+    const size_t end = std::min(entry.find('\n'), entry.size());
+    hosts_.push_back(entry.substr(0, end));
+    published.push_back(entry.substr(std::min(end + 1, entry.size())));
+  }
+  body_->book->Fill(published);
+  // Connects each pair.
+  const std::vector<std::byte> nothing(size);
+  std::vector<std::byte> from_each(size);
+  return AllToAll(nothing.data(), from_each.data(), 1);
+}
+
+auto PeerGroup::Break(int64_t peer, const std::string& text) -> Error {
+  broken_ = std::make_unique<Error>(Fail(ExitCode::Environment, "member {} of the group {} ({}) {}", peer,
+                                         options_.name, hosts_[static_cast<size_t>(peer)],
+                                         ClauseOf(text) == "did not answer in time"
+                                             ? fmt::format("did not come within {} s", options_.timeout.value)
+                                             : ClauseOf(text)));
+  body_->Disconnect();
+  body_.reset();
+  return *broken_;
+}
+
+auto PeerGroup::Exchange() -> Status {
+  Body& body = *body_;
+  const auto deadline = Clock::now() + ToMilliseconds(options_.timeout);
+  body.BeginCall();
+  int64_t peer = options_.index;
+  try {
+    for (const Transfer& transfer : body.transfers) {
+      peer = transfer.from;
+      if (transfer.bytes > 0) {
+        body.messages.push_back(body.Receive(peer, transfer.received, transfer.bytes, DataTag));
+      }
+      body.ends.push_back(body.Receive(peer, nullptr, 0, EndTag));
+      peer = transfer.to;
+      body.acks.push_back(body.Receive(peer, nullptr, 0, AckTag));
+      if (transfer.bytes > 0) {
+        body.messages.push_back(body.Send(peer, transfer.sent, transfer.bytes, DataTag));
+      }
+      body.messages.push_back(body.Send(peer, nullptr, 0, EndTag));
+    }
+    for (size_t i = 0; i < body.transfers.size(); ++i) {
+      peer = body.transfers[i].from;
+      body.ends[i]->wait(Until(deadline));
+      body.sent_acks.push_back(body.Send(peer, nullptr, 0, AckTag));
+    }
+    for (size_t i = 0; i < body.transfers.size(); ++i) {
+      peer = body.transfers[i].to;
+      body.acks[i]->wait(Until(deadline));
+    }
+  } catch (const std::exception& exception) {
+    return Break(peer, TextOf(exception));
+  }
+  return Success{};
+}
+
+template <class Sent>
+auto PeerGroup::ExchangeWithEach(const Sent& sent, std::byte* from_each, int64_t bytes) -> Status {
+  if (broken_ != nullptr) {
+    return *broken_;
+  }
+  if (options_.size == 1 || bytes == 0) {
+    return Success{};
+  }
+  body_->transfers.clear();
+  for (int64_t distance = 1; distance < options_.size; ++distance) {
+    const int64_t to = (options_.index + distance) % options_.size;
+    const int64_t from = (options_.index + options_.size - distance) % options_.size;
+    body_->transfers.push_back(
+        {.to = to, .sent = sent(to), .from = from, .received = from_each + from * bytes, .bytes = bytes});
+  }
+  return Exchange();
+}
+
+auto PeerGroup::AllGather(const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
+  std::byte* own = all + options_.index * bytes;
+  if (mine != own && bytes > 0) {
+    std::memmove(own, mine, static_cast<size_t>(bytes));
+  }
+  return ExchangeWithEach([&](int64_t) { return own; }, all, bytes);
+}
+
+auto PeerGroup::AllToAll(const std::byte* to_each, std::byte* from_each, int64_t bytes_per_peer) -> Status {
+  if (bytes_per_peer > 0) {
+    const int64_t own = options_.index * bytes_per_peer;
+    std::memcpy(from_each + own, to_each + own, static_cast<size_t>(bytes_per_peer));
+  }
+  return ExchangeWithEach([&](int64_t peer) { return to_each + peer * bytes_per_peer; }, from_each, bytes_per_peer);
+}
+
+auto PeerGroup::Barrier() -> Status {
+  if (broken_ != nullptr) {
+    return *broken_;
+  }
+  // After each round a member has heard of twice as many as before.
+  for (int64_t distance = 1; distance < options_.size; distance *= 2) {
+    body_->transfers.assign(1, {.to = (options_.index + distance) % options_.size,
+                                .from = (options_.index + options_.size - distance) % options_.size});
+    RETURN_IF_ERROR(Exchange());
+  }
+  return Success{};
+}
+
+}  // namespace shardc

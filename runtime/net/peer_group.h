@@ -1,0 +1,69 @@
+// A group of processes on several hosts, each connected with each, that exchange memory: Gloo, by way of c10d.
+//
+// Every member makes the same calls in the same order. A group has an error once: the connections are closed then, so
+// that the peers learn of it too, and every further call has that error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "runtime/net/store.h"
+
+namespace shardc {
+
+/// One thread at a time. Errors: ExitCode::Environment with the peer, if its connection was closed or reset, or if it
+/// did not come to the call within the timeout.
+class PeerGroup {
+ public:
+  struct Options {
+    /// Of the group, once per prefix of the store; messages name it.
+    std::string name;
+    int64_t index = 0;
+    int64_t size = 1;
+    /// The address to listen on, by which the peers reach this member, or the name of an interface.
+    std::string own_address;
+    /// Bounds Create, and each call.
+    Seconds timeout{600};
+  };
+
+  /// Every member is connected with every other on return. From now on the process ignores SIGPIPE, unless it has a
+  /// handler for it. Cost: a constant number of calls to the store.
+  static auto Create(Store& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>>;
+  ~PeerGroup();
+
+  auto index() const -> int64_t { return options_.index; }
+  auto size() const -> int64_t { return options_.size; }
+
+  /// all = every member's `bytes` of `mine`, in the order of the group. `mine` may be the own slice of `all`. Cost:
+  /// each member sends `mine` to each peer, out of the memory itself.
+  auto AllGather(const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
+  /// from_each = for each member, what it has for this one in its to_each. Requires: the two are apart.
+  auto AllToAll(const std::byte* to_each, std::byte* from_each, int64_t bytes_per_peer) -> Status;
+  auto Barrier() -> Status;
+
+ private:
+  explicit PeerGroup(Options options);
+  struct Body;
+
+  auto Connect(Store& store, const std::string& own_address) -> Status;
+  /// Member + `distance` gets what `sent` gives for it, and this member gets in its place in `from_each` what member -
+  /// `distance` sends; for the distances from 1 to size - 1.
+  template <class Sent>
+  auto ExchangeWithEach(const Sent& sent, std::byte* from_each, int64_t bytes) -> Status;
+  struct Transfer;
+  /// Those of body_, all at once.
+  auto Exchange() -> Status;
+  auto Break(int64_t peer, const std::string& text) -> Error;
+
+  Options options_;
+  std::vector<std::string> hosts_;
+  std::unique_ptr<Body> body_;
+  std::unique_ptr<Error> broken_;
+};
+
+}  // namespace shardc

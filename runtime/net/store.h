@@ -1,0 +1,92 @@
+// The store of a job: keys and values that its members on all hosts see. A client of it; the server is a StoreServer.
+//
+// Every call ends in time. A server that is silent (its host is gone, or it is stopped) is told apart from a key that
+// nobody has set. After an error other than a time that was over, every further call has that error.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "runtime/net/address.h"
+#include "runtime/net/call_thread.h"
+
+namespace shardc {
+
+class TcpStore;
+
+/// One thread at a time. Keys are at most a thousand bytes; values may have any length. Errors: ExitCode::Environment
+/// with the address of the store and what was asked.
+class Store {
+ public:
+  /// Tries until `timeout`: the server may come later than its clients, and a name of a host later still. Two prefixes
+  /// do not see each other's keys. `timeout` also bounds the calls that have none of their own.
+  static auto Connect(const Endpoint& server, std::string prefix, Seconds timeout) -> ErrorOr<std::unique_ptr<Store>>;
+  ~Store();
+
+  /// Returns when the store has the value.
+  auto Set(const std::string& key, std::string_view value) -> Status;
+  /// Waits for the key.
+  auto Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string>;
+  /// False: nobody has set the key within `timeout`. For those who look at something else meanwhile.
+  auto Wait(const std::string& key, Seconds timeout) -> ErrorOr<bool>;
+  auto TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>>;
+  /// Puts `bytes` at the end of the value. Requires: at most MaxAppend of them.
+  auto Append(const std::string& key, std::string_view bytes) -> Status;
+  /// Adds to a count that begins at 0, and gives the sum.
+  auto Add(const std::string& key, int64_t value) -> ErrorOr<int64_t>;
+
+  /// Every member's bytes in the order of their indices, for all `count` members. Each makes the same number of calls
+  /// to the store, however many there are. Once per key. Errors: those who did not come, if the time is over.
+  auto Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
+      -> ErrorOr<std::vector<std::string>>;
+
+  /// Calls to the store so far.
+  auto num_operations() const -> int64_t { return num_operations_; }
+  auto address() const -> const std::string& { return address_; }
+
+  static constexpr size_t MaxAppend = size_t{4} << 20;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Store(const Endpoint& server, std::string prefix, Seconds timeout);
+
+  /// `call` of c10d's client, on the thread, until `deadline`. `asked` says what for, in an error.
+  template <class Result>
+  auto Call(const std::string& asked, Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call)
+      -> ErrorOr<Result>;
+  auto Open() -> Status;
+  auto DeadlineIn(Seconds timeout) const -> Clock::time_point;
+  auto FullKey(const std::string& key) const -> std::string { return prefix_ + key; }
+  auto Wait(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool>;
+  /// The value of a key that is there.
+  auto Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<std::string>;
+  auto Append(const std::string& key, std::string_view bytes, Clock::time_point deadline) -> Status;
+  auto Add(const std::string& key, int64_t value, Clock::time_point deadline) -> ErrorOr<int64_t>;
+  auto AppendRecord(const std::string& key, int64_t index, std::string_view bytes, Clock::time_point deadline)
+      -> Status;
+  auto Missing(const std::string& key, int64_t count, Seconds timeout) -> Error;
+
+  std::string address_;
+  Endpoint server_;
+  std::string prefix_;
+  Seconds timeout_;
+  std::shared_ptr<TcpStore> client_;
+  CallThread thread_;
+  /// The first error after which the connection is of no use.
+  std::optional<Error> broken_;
+  int64_t num_operations_ = 0;
+  /// Makes the keys of the pieces of long values differ.
+  std::string own_name_;
+  int64_t num_long_values_ = 0;
+};
+
+}  // namespace shardc

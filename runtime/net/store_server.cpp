@@ -1,0 +1,221 @@
+// The parent binds and listens, so that its error says what is wrong with the address, and clients may connect as soon
+// as Start returns. The child takes the socket over, builds c10d's server on it, says so, and waits for its end:
+//
+//   Stop                  the parent kills it. It has nothing to lose: what it knows is of this job.
+//   LetGo                 a byte in a pipe.
+//   the parent is gone    the child has another parent. (The end of the pipe does not say so: forks of the parent hold
+//                         it open too.)
+#include "runtime/net/store_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "runtime/net/tcp_store.h"
+
+namespace shardc {
+
+namespace {
+
+/// How often the child looks for its parent.
+constexpr int LookMs = 200;
+/// How long the child may take until it serves.
+constexpr int ReadyMs = 60000;
+/// Ranks connect all at once. The kernel takes the least of this and net.core.somaxconn.
+constexpr int Backlog = 16384;
+/// What the child says when it serves; anything else is an error's text.
+constexpr std::string_view Serves = "serves";
+
+struct Pipe {
+  OwnedDescriptor read;
+  OwnedDescriptor write;
+};
+
+struct Listening {
+  OwnedDescriptor socket;
+  SocketAddress own;
+};
+
+}  // namespace
+
+static auto MakePipe() -> ErrorOr<Pipe> {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return Fail(ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
+  }
+  return Pipe{OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1])};
+}
+
+static auto ListenOn(const SocketAddress& address) -> ErrorOr<Listening> {
+  Listening listening{OwnedDescriptor(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)),
+                      {.bytes = {}, .size = sizeof(sockaddr_storage)}};
+  const int number = listening.socket.number();
+  const int on = 1;
+  // A server that ended a moment ago leaves connections that the kernel still keeps.
+  setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (number < 0 || bind(number, address.data(), address.size) != 0 || listen(number, Backlog) != 0 ||
+      getsockname(number, listening.own.data(), &listening.own.size) != 0) {
+    return Fail(ExitCode::Environment, "{}",
+                errno == EADDRINUSE      ? "it is in use"
+                : errno == EADDRNOTAVAIL ? "it is no address of this host"
+                                         : std::strerror(errno));
+  }
+  return listening;
+}
+
+static auto ListenOn(const Endpoint& endpoint) -> ErrorOr<Listening> {
+  const auto addresses = Resolve(endpoint);
+  if (!addresses) {
+    return addresses.error();
+  }
+  std::string reason;
+  for (const SocketAddress& address : *addresses) {
+    auto listening = ListenOn(address);
+    if (listening) {
+      return listening;
+    }
+    reason = listening.error().message;
+  }
+  return Fail(ExitCode::Environment, "the store cannot listen on {}: {}", endpoint.Text(), reason);
+}
+
+/// Closes every descriptor but standard streams, which lead nowhere, and `kept`.
+static auto KeepOnly(std::array<int, 3> kept) -> void {
+  const int nowhere = open("/dev/null", O_RDWR);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    dup2(nowhere, stream);
+  }
+  std::sort(kept.begin(), kept.end());
+  unsigned first = STDERR_FILENO + 1;
+  for (const int number : kept) {
+    const auto next = static_cast<unsigned>(number);
+    if (next > first) {
+      close_range(first, next - 1, 0);
+    }
+    first = next + 1;
+  }
+  close_range(first, ~0U, 0);
+}
+
+static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
+  while (write(pipe.number(), text.data(), text.size()) < 0 && errno == EINTR) {
+  }
+}
+
+[[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent, Seconds linger)
+    -> void {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    // Faults of its own and SIGKILL end it; the signals of job control stop it with the others.
+    const bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+                          signal == SIGABRT || signal == SIGTRAP || signal == SIGSYS;
+    const bool is_job_control = signal == SIGTSTP || signal == SIGCONT || signal == SIGTTIN || signal == SIGTTOU;
+    std::signal(signal, is_fault || is_job_control ? SIG_DFL : SIG_IGN);
+  }
+  prctl(PR_SET_NAME, "shardc-store");
+  KeepOnly({listening.socket.number(), let_go.read.number(), said.write.number()});
+  const auto store = TcpStore::Serve(listening.socket.number(), listening.own);
+  if (!store) {
+    Say(said.write, store.error().message);
+    _exit(static_cast<int>(ExitCode::Environment));
+  }
+  Say(said.write, Serves);
+  said.write.Close();
+  pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
+  while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(linger.value));
+  _exit(static_cast<int>(ExitCode::Ok));
+}
+
+/// What the child says until it closes the pipe, or the time is over.
+static auto ReadAll(const OwnedDescriptor& pipe) -> std::string {
+  std::string text;
+  pollfd watched{.fd = pipe.number(), .events = POLLIN, .revents = 0};
+  while (poll(&watched, 1, ReadyMs) > 0) {
+    char bytes[256];
+    const ssize_t count = read(pipe.number(), bytes, sizeof bytes);
+    if (count <= 0) {
+      break;
+    }
+    text.append(bytes, static_cast<size_t>(count));
+  }
+  return text;
+}
+
+auto StoreServer::Start(const Address& address, Seconds linger) -> ErrorOr<StoreServer> {
+  auto listening = ListenOn(address);
+  if (!listening) {
+    return listening.error();
+  }
+  auto let_go = MakePipe();
+  auto said = MakePipe();
+  if (!let_go || !said) {
+    return let_go ? said.error() : let_go.error();
+  }
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    RunServer(*listening, *let_go, *said, parent, linger);
+  }
+  if (child < 0) {
+    return Fail(ExitCode::Environment, "cannot start the server of the store: {}", std::strerror(errno));
+  }
+  StoreServer server;
+  server.owner_ = parent;
+  server.pid_ = child;
+  server.port_ = listening->own.Port();
+  server.let_go_ = std::move(let_go->write);
+  said->write.Close();
+  const std::string text = ReadAll(said->read);
+  if (text != Serves) {
+    return Fail(ExitCode::Environment, "the store on {} cannot serve: {}", address.Text(),
+                text.empty() ? "its process ended" : text);
+  }
+  return server;
+}
+
+StoreServer::StoreServer(StoreServer&& other) noexcept
+    : owner_(other.owner_), pid_(std::exchange(other.pid_, 0)), port_(other.port_), let_go_(std::move(other.let_go_)) {}
+
+auto StoreServer::operator=(StoreServer&& other) noexcept -> StoreServer& {
+  if (this != &other) {
+    Stop();
+    owner_ = other.owner_;
+    pid_ = std::exchange(other.pid_, 0);
+    port_ = other.port_;
+    let_go_ = std::move(other.let_go_);
+  }
+  return *this;
+}
+
+auto StoreServer::Stop() -> void {
+  const pid_t pid = std::exchange(pid_, 0);
+  if (pid == 0 || owner_ != getpid()) {
+    return;
+  }
+  // 0: it runs. Otherwise its number may be that of another process by now.
+  if (waitpid(pid, nullptr, WNOHANG) == 0) {
+    kill(pid, SIGKILL);
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+auto StoreServer::LetGo() -> void {
+  if (std::exchange(pid_, 0) != 0 && owner_ == getpid()) {
+    Say(let_go_, "1");
+    let_go_.Close();
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,135 @@
+// The server of the store: where it listens, and when its process ends.
+#include "runtime/net/store_server.h"
+
+#include "tests/net/members.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+auto CanConnect(uint16_t port) -> bool { return Store::Connect({"127.0.0.1", port}, "probe", {0.5}).ok(); }
+
+/// A zombie has ended.
+auto IsRunning(pid_t pid) -> bool {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number;
+  std::string name;
+  std::string state;
+  return stat >> number >> name >> state && state != "Z";
+}
+
+TEST(StoreServer, AddressInUseIsNamed) {
+  const StoreServer server = StartServer();
+  const auto second = StoreServer::Start({"127.0.0.1", server.port()}, {1});
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, ExitCode::Environment);
+  EXPECT_EQ(second.error().message,
+            fmt::format("the store cannot listen on 127.0.0.1:{}: it is in use", server.port()));
+}
+
+TEST(StoreServer, AddressOfAnotherHostAndUnknownNameAreErrors) {
+  const auto elsewhere = StoreServer::Start({"192.0.2.1", 0}, {1});
+  ASSERT_FALSE(elsewhere.ok());
+  EXPECT_EQ(elsewhere.error().message, "the store cannot listen on 192.0.2.1:0: it is no address of this host");
+  const auto unknown = StoreServer::Start({"no-such-host.invalid", 0}, {1});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message, HasSubstr("no-such-host.invalid"));
+}
+
+TEST(StoreServer, ListensOnTheNamedAddressOnly) {
+  const StoreServer server = StartServer("127.0.0.1");
+  EXPECT_TRUE(CanConnect(server.port()));
+  for (const std::string other : {"127.0.0.2", "::1"}) {
+    const auto store = Store::Connect({other, server.port()}, "job", {0.3});
+    ASSERT_FALSE(store.ok()) << other;
+    EXPECT_THAT(store.error().message, HasSubstr("nobody listens there"));
+  }
+}
+
+TEST(StoreServer, StopEndsItAtOnceAndThePortIsFree) {
+  StoreServer server = StartServer("127.0.0.1", {60});
+  const pid_t pid = server.pid();
+  const uint16_t port = server.port();
+  const auto store = ConnectTo(server);
+  server.Stop();
+  EXPECT_EQ(kill(pid, 0), -1) << "not even a zombie is left";
+  const Status set = store->Set("key", "value");
+  const auto get = store->Get("key", {5});
+  ASSERT_FALSE(get.ok());
+  EXPECT_THAT(get.error().message, AllOf(HasSubstr(std::to_string(port)), HasSubstr("the connection")));
+  EXPECT_TRUE(StoreServer::Start({"127.0.0.1", port}, {1}).ok());
+}
+
+TEST(StoreServer, OutlivesItsParentForTheLinger) {
+  // The parent says its port and the server's process, and is killed.
+  const Members parent(1, [](int64_t) -> std::string {
+    auto server = StartServer("127.0.0.1", {1.5});
+    const auto store = ConnectTo(server);
+    EXPECT_TRUE(store->Set("who", "rank 3").ok());
+    const std::string said = fmt::format("{} {}", server.port(), server.pid());
+    EXPECT_EQ(write(STDOUT_FILENO, "", 0), 0);
+    EXPECT_TRUE(store->Get("who", {5}).ok());
+    new StoreServer(std::move(server));
+    return said;
+  });
+  // The text ends at once: the server holds no pipe of its parent's.
+  const auto begin = Clock::now();
+  std::istringstream said(parent.Text(0));
+  EXPECT_LT(SecondsSince(begin), 1.4);
+  uint16_t port = 0;
+  pid_t server = 0;
+  said >> port >> server;
+  ASSERT_GT(server, 0);
+  EXPECT_TRUE(IsRunning(server));
+  const auto store = Store::Connect({"127.0.0.1", port}, "job", {5});
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  EXPECT_EQ((*store)->Get("who", {5}).value(), "rank 3");
+  EXPECT_TRUE(AwaitTrue([&] { return !IsRunning(server); }, {10}));
+  EXPECT_GT(SecondsSince(begin), 1.0);
+  EXPECT_FALSE(CanConnect(port));
+}
+
+TEST(StoreServer, LetGoEndsItAfterTheLingerWhileItsParentLives) {
+  StoreServer server = StartServer("127.0.0.1", {0.5});
+  const pid_t pid = server.pid();
+  const uint16_t port = server.port();
+  server.LetGo();
+  EXPECT_TRUE(CanConnect(port));
+  EXPECT_TRUE(AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {10}));
+}
+
+TEST(StoreServer, SignalsToTheProcessGroupDoNotEndIt) {
+  const StoreServer server = StartServer();
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM}) {
+    kill(server.pid(), signal);
+  }
+  Sleep(100);
+  EXPECT_TRUE(CanConnect(server.port()));
+}
+
+TEST(StoreServer, BelongsToTheProcessThatStartedIt) {
+  StoreServer server = StartServer();
+  EXPECT_THAT(Members(1,
+                      [&](int64_t) -> std::string {
+                        server.Stop();
+                        return "stopped";
+                      })
+                  .Texts(),
+              testing::ElementsAre("stopped"));
+  EXPECT_TRUE(CanConnect(server.port()));
+}
+
+TEST(StoreServer, HoldsNoDescriptorOfItsParent) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const StoreServer server = StartServer();
+  close(ends[1]);
+  pollfd watched{.fd = ends[0], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&watched, 1, 2000), 1) << "the end of the pipe does not come while the server holds it";
+  close(ends[0]);
+}
+
+}  // namespace
+}  // namespace shardc
