@@ -1,0 +1,58 @@
+// The launchers that are known: which variables each sets, and how one recognises it. Adding a launcher is a row here,
+// and a case in IsVisible.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/cluster/variables.h"
+
+namespace shardc {
+
+enum class LauncherKind { Torchrun, ByHand, Kubernetes, OpenMpi, Hydra, Slurm };
+
+/// One row of the table: the names of its variables.
+struct LauncherRow {
+  LauncherKind kind;
+  const char* name;
+  /// Set in all of its processes, and by nothing else; a launcher is visible by it.
+  const char* marker;
+  /// As messages name whoever sets the variables.
+  const char* subject;
+  const char* process;
+  const char* num_processes;
+  /// Null: one process per host, or (Slurm) read from the list of tasks per host.
+  const char* local_process = nullptr;
+  const char* local_num_processes = nullptr;
+  /// Number of the host, and how many there are; null if the launcher does not say.
+  const char* host = nullptr;
+  const char* num_hosts = nullptr;
+  /// A name of the launch, the same in all of its processes, and what stands in for it where it is not set.
+  const char* job = nullptr;
+  const char* other_job = nullptr;
+  const char* restart = nullptr;
+  /// What puts equally many consecutive processes on each host.
+  const char* placement;
+  /// How MASTER_ADDR and MASTER_PORT get to all processes.
+  const char* master;
+};
+
+/// What one launcher says of this process, before it is known whether that launcher started it.
+struct FoundLauncher {
+  const LauncherRow* launcher;
+  int64_t process;
+  int64_t num_processes;
+};
+
+/// Errors: one of the variables `names` is not set, though the launcher is visible. Names that are null are passed
+/// over.
+auto RequireAll(const EnvironmentVariables& variables, const LauncherRow& launcher,
+                std::initializer_list<const char*> names) -> Status;
+
+/// The launchers that are visible; a launcher stands before those that may have started it.
+/// Errors: variables of a launcher are missing or no numbers, or WORLD_SIZE is set without any launcher.
+auto FindLaunchers(const EnvironmentVariables& variables) -> ErrorOr<std::vector<FoundLauncher>>;
+
+}  // namespace shardc

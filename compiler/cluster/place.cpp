@@ -1,0 +1,326 @@
+// 1. Which launchers are visible (launchers.h).
+// 2. Which of them started this program: the others may only have started its launcher, once per host, or say the same.
+// 3. The place that it says, which has to be one of equally many consecutive processes per host.
+// 4. Where process 0 is, what the launch is called, and when it ends.
+
+#include "compiler/cluster/place.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "compiler/cluster/host_list.h"
+#include "compiler/cluster/launchers.h"
+#include "compiler/cluster/variables.h"
+
+namespace shardc {
+
+namespace {
+
+constexpr size_t MaxTextLength = 255;
+constexpr const char* TasksPerHost = "SLURM_STEP_TASKS_PER_NODE";
+
+auto Unequal(const LauncherRow& launcher, std::string_view shown) -> Error {
+  return Fail(ExitCode::Environment,
+              "{} put unequal numbers of processes on hosts ({}), and every host has to have equally many: {}",
+              launcher.subject, shown, launcher.placement);
+}
+
+/// `2(x3)` is 2 tasks on each of three hosts; `2(x3),1` is one host more, with 1.
+auto ReadTasksPerHost(const EnvironmentVariables& variables, const LauncherRow& launcher) -> ErrorOr<int64_t> {
+  RETURN_IF_ERROR(RequireAll(variables, launcher, {TasksPerHost}));
+  std::string_view rest = variables.Text(TasksPerHost);
+  std::optional<int64_t> tasks;
+  bool equal = true;
+  while (true) {
+    const std::string_view entry = rest.substr(0, rest.find(','));
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
+    const std::string_view times = entry.substr(static_cast<size_t>(end - entry.data()));
+    const bool well_formed = times.empty() || (times.size() > 3 && times.starts_with("(x") && times.back() == ')' &&
+                                               times.find_first_not_of("0123456789", 2) == times.size() - 1);
+    if (error != std::errc() || number < 1 || !well_formed) {
+      return Fail(ExitCode::Environment, "{}: tasks per host are expected, such as 2(x3); do not set it by hand",
+                  variables.Shown(TasksPerHost));
+    }
+    equal = equal && tasks.value_or(number) == number;
+    tasks = number;
+    if (entry.size() == rest.size()) {
+      break;
+    }
+    rest.remove_prefix(entry.size() + 1);
+  }
+  return equal ? ErrorOr<int64_t>(*tasks) : Unequal(launcher, variables.Shown(TasksPerHost));
+}
+
+/// The variable that says how many processes are on this host.
+auto CountOfHost(const LauncherRow& launcher) -> const char* {
+  return launcher.kind == LauncherKind::Slurm ? TasksPerHost : launcher.local_num_processes;
+}
+
+struct Local {
+  int64_t process = 0;
+  int64_t num_processes = 1;
+};
+
+auto ReadLocal(const EnvironmentVariables& variables, const LauncherRow& launcher) -> ErrorOr<Local> {
+  if (launcher.local_process == nullptr) {
+    return Local{};
+  }
+  RETURN_IF_ERROR(RequireAll(variables, launcher, {launcher.local_process, launcher.local_num_processes}));
+  const ErrorOr<int64_t> process = variables.Number(launcher.local_process);
+  if (!process) {
+    return process.error();
+  }
+  const bool listed = launcher.local_num_processes == nullptr;
+  const ErrorOr<int64_t> num =
+      listed ? ReadTasksPerHost(variables, launcher) : variables.Number(launcher.local_num_processes);
+  if (!num) {
+    return num.error();
+  }
+  if (*process >= *num) {
+    return Fail(ExitCode::Environment,
+                "{} and {}: the processes of a host are numbered from 0 to {}; correct one of the two",
+                variables.Shown(launcher.local_process), variables.Shown(CountOfHost(launcher)), *num - 1);
+  }
+  return Local{*process, *num};
+}
+
+/// Did the launcher ask for another order than host by host? Each process sees it, those in the right place too.
+auto AskedForInterleaving(const EnvironmentVariables& variables, LauncherKind kind, int64_t per_host) -> const char* {
+  if (kind == LauncherKind::Slurm) {
+    const std::string_view order = variables.Text("SLURM_DISTRIBUTION");
+    if (order.starts_with("cyclic")) {
+      return "SLURM_DISTRIBUTION";
+    }
+    if (order.starts_with("plane") && variables.Text("SLURM_DIST_PLANESIZE") != std::to_string(per_host)) {
+      return "SLURM_DIST_PLANESIZE";
+    }
+  }
+  if (kind == LauncherKind::OpenMpi && variables.Text("OMPI_MCA_rmaps_base_mapping_policy").starts_with("node")) {
+    return "OMPI_MCA_rmaps_base_mapping_policy";
+  }
+  return nullptr;
+}
+
+/// Errors: hosts with unequal numbers of processes, or processes of a host without consecutive numbers, as far as this
+/// process can see.
+auto CheckPlacement(const EnvironmentVariables& variables, const FoundLauncher& found, const Local& local) -> Status {
+  const LauncherRow& launcher = *found.launcher;
+  if (launcher.local_process == nullptr) {
+    return Success{};
+  }
+  const std::string counted =
+      fmt::format("{}, {}", variables.Shown(CountOfHost(launcher)), variables.Shown(launcher.num_processes));
+  if (found.num_processes % local.num_processes != 0) {
+    return Unequal(launcher, counted);
+  }
+  const int64_t num_hosts = found.num_processes / local.num_processes;
+  if (launcher.num_hosts != nullptr && variables.Has(launcher.num_hosts)) {
+    const ErrorOr<int64_t> said = variables.Number(launcher.num_hosts);
+    if (!said) {
+      return said.error();
+    }
+    if (*said != num_hosts) {
+      return Unequal(launcher, fmt::format("{}, {}", variables.Shown(launcher.num_hosts), counted));
+    }
+  }
+  std::string seen =
+      fmt::format("process {} is number {} of {} on its host", found.process, local.process, local.num_processes);
+  int64_t host = found.process / local.num_processes;
+  if (launcher.host != nullptr && variables.Has(launcher.host)) {
+    const ErrorOr<int64_t> said = variables.Number(launcher.host);
+    if (!said) {
+      return said.error();
+    }
+    host = *said;
+    seen += fmt::format(", {}", variables.Shown(launcher.host));
+  }
+  const char* const asked = num_hosts > 1 && local.num_processes > 1
+                                ? AskedForInterleaving(variables, launcher.kind, local.num_processes)
+                                : nullptr;
+  if (asked != nullptr || found.process != host * local.num_processes + local.process) {
+    return Fail(ExitCode::Environment, "{} did not number the processes host by host ({}): {}", launcher.subject,
+                asked != nullptr ? variables.Shown(asked) : seen, launcher.placement);
+  }
+  return Success{};
+}
+
+/// Did `outer` start the launcher `inner` once per host, or does it say the same?
+auto Agree(const EnvironmentVariables& variables, const FoundLauncher& inner, const Local& local,
+           const FoundLauncher& outer) -> bool {
+  if (outer.process == inner.process && outer.num_processes == inner.num_processes) {
+    return true;
+  }
+  const bool is_mpi = inner.launcher->kind == LauncherKind::OpenMpi || inner.launcher->kind == LauncherKind::Hydra;
+  if (is_mpi && outer.launcher->kind == LauncherKind::Slurm) {
+    // In a job of Slurm, mpirun starts its daemons by a step of its own, one task per host; its own host may have none.
+    return variables.Text("SLURM_STEP_NUM_NODES") == variables.Text("SLURM_STEP_NUM_TASKS");
+  }
+  return outer.num_processes * local.num_processes == inner.num_processes;
+}
+
+auto Conflict(const EnvironmentVariables& variables, const FoundLauncher& first, const FoundLauncher& second) -> Error {
+  const auto say = [&](const FoundLauncher& found) {
+    return fmt::format("{} says process {} of {} ({}, {})", found.launcher->subject, found.process, found.num_processes,
+                       variables.Shown(found.launcher->process), variables.Shown(found.launcher->num_processes));
+  };
+  return Fail(ExitCode::Environment,
+              "two launchers started this program: {}, and {}. Start it by one of them; to start {} by {}, start it "
+              "once per host",
+              say(first), say(second), first.launcher->subject, second.launcher->subject);
+}
+
+auto ReadPort(const EnvironmentVariables& variables, const LauncherRow& launcher) -> ErrorOr<uint16_t> {
+  // The store of torchrun itself is on MASTER_PORT.
+  const int64_t above = launcher.kind == LauncherKind::Torchrun ? 1 : 0;
+  const ErrorOr<int64_t> port = variables.Number("MASTER_PORT");
+  if (!port) {
+    return port.error();
+  }
+  if (*port < 1 || *port > std::numeric_limits<uint16_t>::max() - above) {
+    return Fail(ExitCode::Environment, "{}: a port from 1 to {} is expected{}", variables.Shown("MASTER_PORT"),
+                std::numeric_limits<uint16_t>::max() - above,
+                above > 0 ? ", because torchrun uses that port and this program the one above it" : "");
+  }
+  return static_cast<uint16_t>(*port + above);
+}
+
+/// Tasks of a step know a host and a port that no variable names: the first host of the step, on which task 0 is, and
+/// one made from the numbers of job and step. Not SLURM_LAUNCH_NODE_IPADDR: srun may run on a host where no task is.
+auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, Place& place) -> Status {
+  RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_JOB_ID"}));
+  const ErrorOr<int64_t> job = variables.Number("SLURM_JOB_ID", std::numeric_limits<uint32_t>::max());
+  if (!job) {
+    return job.error();
+  }
+  const ErrorOr<int64_t> step = variables.Number("SLURM_STEP_ID", std::numeric_limits<uint32_t>::max());
+  if (!step) {
+    return step.error();
+  }
+  place.job = fmt::format("{}.{}", *job, *step);
+  if (!variables.Has("MASTER_ADDR")) {
+    RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_STEP_NODELIST"}));
+    const ErrorOr<std::vector<std::string>> hosts = ExpandHostList(variables.Text("SLURM_STEP_NODELIST"));
+    if (!hosts) {
+      return Fail(ExitCode::Environment, "SLURM_STEP_NODELIST: {}; {}", hosts.error().message, launcher.master);
+    }
+    place.master_host = hosts->front();
+  }
+  if (!variables.Has("MASTER_PORT")) {
+    // Steps of a job may run side by side; a prime keeps them apart from the next jobs.
+    constexpr int64_t FirstPort = 20000;
+    constexpr int64_t NumPorts = 20000;
+    constexpr int64_t PortsPerStep = 1009;
+    place.master_port = static_cast<uint16_t>(FirstPort + (*job + *step * PortsPerStep) % NumPorts);
+  }
+  return Success{};
+}
+
+auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, Place& place) -> Status {
+  if (launcher.kind == LauncherKind::Slurm) {
+    RETURN_IF_ERROR(ReadSlurmMaster(variables, launcher, place));
+  }
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) {
+    if (!variables.Has(name) && launcher.kind != LauncherKind::Slurm) {
+      return Fail(ExitCode::Environment,
+                  "{} started process {} of {}, and {} is not set: MASTER_ADDR has to name the host of process 0, and "
+                  "MASTER_PORT a port that is free there; {}",
+                  launcher.subject, place.process, place.num_processes, name, launcher.master);
+    }
+  }
+  if (variables.Has("MASTER_ADDR")) {
+    const std::string_view host = variables.Text("MASTER_ADDR");
+    const auto is_of_a_name = [](char c) { return c > ' ' && c <= '~'; };
+    if (host.size() > MaxTextLength || !std::all_of(host.begin(), host.end(), is_of_a_name)) {
+      return Fail(ExitCode::Environment, "{}: the name or the address of one host is expected",
+                  variables.Shown("MASTER_ADDR"));
+    }
+    place.master_host = host;
+  }
+  if (variables.Has("MASTER_PORT")) {
+    const ErrorOr<uint16_t> port = ReadPort(variables, launcher);
+    if (!port) {
+      return port.error();
+    }
+    place.master_port = *port;
+  }
+  return Success{};
+}
+
+auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launcher, Place& place) -> Status {
+  const char* const name = variables.Has(launcher.job) ? launcher.job : launcher.other_job;
+  const std::string_view job = variables.Text(name);
+  if (job.size() > MaxTextLength) {
+    return Fail(ExitCode::Environment, "{}: at most {} characters are expected", variables.Shown(name), MaxTextLength);
+  }
+  // Slurm's was put together from two; `none` is what torchrun calls a run that was given no --rdzv-id.
+  if (!job.empty() && job != "none") {
+    place.job = job;
+  }
+  if (variables.Has(launcher.restart)) {
+    const ErrorOr<int64_t> restart = variables.Number(launcher.restart);
+    if (!restart) {
+      return restart.error();
+    }
+    place.restart = *restart;
+  }
+  return Success{};
+}
+
+}  // namespace
+
+auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<Place>> {
+  const EnvironmentVariables variables(look_up);
+  const ErrorOr<std::vector<FoundLauncher>> launchers = FindLaunchers(variables);
+  if (!launchers) {
+    return launchers.error();
+  }
+  if (launchers->empty()) {
+    return std::optional<Place>();
+  }
+  const FoundLauncher& found = launchers->front();
+  const bool alone = found.num_processes == 1;
+  const ErrorOr<Local> local = alone ? Local{} : ReadLocal(variables, *found.launcher);
+  if (!local) {
+    return local.error();
+  }
+  for (const FoundLauncher& other : *launchers) {
+    if (other.num_processes > 1 && !Agree(variables, found, *local, other)) {
+      return Conflict(variables, found, other);
+    }
+  }
+  if (alone) {
+    return std::optional<Place>();
+  }
+  RETURN_IF_ERROR(CheckPlacement(variables, found, *local));
+  Place place{.launcher = found.launcher->name,
+              .process = found.process,
+              .num_processes = found.num_processes,
+              .local_process = local->process,
+              .local_num_processes = local->num_processes};
+  RETURN_IF_ERROR(ReadLaunch(variables, *found.launcher, place));
+  RETURN_IF_ERROR(ReadMaster(variables, *found.launcher, place));
+  const ErrorOr<std::optional<int64_t>> end_time = FindEndTime(look_up);
+  if (!end_time) {
+    return end_time.error();
+  }
+  place.end_time = *end_time;
+  return std::optional<Place>(std::move(place));
+}
+
+auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>> {
+  const EnvironmentVariables variables(look_up);
+  if (!variables.Has("SLURM_JOB_END_TIME")) {
+    return std::optional<int64_t>();
+  }
+  const ErrorOr<int64_t> end_time = variables.Number("SLURM_JOB_END_TIME", std::numeric_limits<int64_t>::max());
+  if (!end_time) {
+    return end_time.error();
+  }
+  return *end_time == 0 ? std::optional<int64_t>() : std::optional<int64_t>(*end_time);
+}
+
+}  // namespace shardc

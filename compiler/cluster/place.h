@@ -1,0 +1,53 @@
+// Where a launcher has put this process: its number among all processes of the launch, its number on its host, and
+// where process 0 can be met. Read from environment variables alone; launchers are rows of a table in the .cpp file.
+// Whether the world fits the recipe's mesh, and whether the other processes see the same, is judged by those who start
+// the run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "compiler/base/error_or.h"
+
+namespace shardc {
+
+/// Looks up an environment variable; null if it is not set.
+using LookUp = std::function<const char*(const char* name)>;
+
+struct Place {
+  /// As messages name it: "torchrun", "Slurm", "Open MPI", "Hydra", "Kubernetes", "RANK and WORLD_SIZE".
+  std::string launcher;
+  /// Number of this process among all that were started. Processes of one host have consecutive numbers.
+  int64_t process = 0;
+  int64_t num_processes = 1;
+  /// Among the processes of this host, of which every host has equally many.
+  int64_t local_process = 0;
+  int64_t local_num_processes = 1;
+  /// Where process 0 opens the store of the launch: a name or an address of its host, and a port that is free there.
+  std::string master_host;
+  uint16_t master_port = 0;
+  /// What the launcher calls this launch, alike in all of its processes; empty if it has no name for it.
+  std::string job;
+  /// How often the launcher has started this launch before.
+  int64_t restart = 0;
+  /// When the launcher will end the job, in seconds since the epoch, where it says so.
+  std::optional<int64_t> end_time;
+
+  auto num_hosts() const -> int64_t { return num_processes / local_num_processes; }
+  auto host() const -> int64_t { return process / local_num_processes; }
+
+  friend auto operator==(const Place&, const Place&) -> bool = default;
+};
+
+/// None if no launcher started several processes: then this program is on its host alone, and starts all ranks there. A
+/// launcher that started one process is none (a batch script, an interactive shell of Slurm, `mpirun -n 1`).
+/// Errors: ExitCode::Environment. The message says which variables were found, what they lack, and what to set.
+auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<Place>>;
+
+/// When Slurm will end the job that this process is part of, with or without a launcher: SLURM_JOB_END_TIME, seconds
+/// since the epoch, which Slurm sets since 23.02. None if it is not set, or the job has no end.
+auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>>;
+
+}  // namespace shardc

@@ -1,0 +1,34 @@
+// A variable that is no number is named with what it holds; long values are cut, and what a terminal would act on is
+// escaped.
+
+#include "compiler/cluster/variables.h"
+
+#include <charconv>
+
+#include "compiler/base/printable.h"
+
+namespace shardc {
+
+auto EnvironmentVariables::Text(const char* name) const -> std::string_view {
+  const char* const value = name == nullptr ? nullptr : look_up_(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+auto EnvironmentVariables::Shown(const char* name) const -> std::string {
+  constexpr size_t MaxShown = 80;
+  const std::string_view text = Text(name);
+  return fmt::format("{}={}{}", name, Escaped(text.substr(0, MaxShown)), text.size() > MaxShown ? "..." : "");
+}
+
+auto EnvironmentVariables::Number(const char* name, int64_t max) const -> ErrorOr<int64_t> {
+  const std::string_view text = Text(name);
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || number < 0 || number > max) {
+    return Fail(ExitCode::Environment, "{}: a whole number from 0 to {} is expected; set {} to one, or unset it",
+                Shown(name), max, name);
+  }
+  return number;
+}
+
+}  // namespace shardc

@@ -1,0 +1,413 @@
+// FindPlace on environments as launchers make them, and on what goes wrong with them.
+
+#include "compiler/cluster/place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/cluster/environments.h"
+
+namespace shardc {
+
+/// For the messages of GoogleTest.
+static auto PrintTo(const Place& place, std::ostream* out) -> void {
+  *out << fmt::format("{}: {} of {}, here {} of {}, {}:{}, job {}, restart {}, end {}", place.launcher, place.process,
+                      place.num_processes, place.local_process, place.local_num_processes, place.master_host,
+                      place.master_port, place.job, place.restart, place.end_time.value_or(-1));
+}
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// The launcher is that of `environment`, and the place is process 3 of two hosts with two processes each.
+auto Third(const char* launcher, const char* master_host, uint16_t master_port) -> Place {
+  return Place{.launcher = launcher,
+               .process = 3,
+               .num_processes = 4,
+               .local_process = 1,
+               .local_num_processes = 2,
+               .master_host = master_host,
+               .master_port = master_port};
+}
+
+auto Expect(const Environment& environment, const std::optional<Place>& expected) -> void {
+  const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(environment));
+  ASSERT_TRUE(place.ok()) << place.error().message;
+  EXPECT_EQ(*place, expected);
+}
+
+TEST(Place, OfEachLauncher) {
+  Place torchrun = Third("torchrun", "node0", 29501);
+  torchrun.job = "night";
+  torchrun.restart = 2;
+  Expect(Torchrun, torchrun);
+  EXPECT_EQ(torchrun.host(), 1);
+  EXPECT_EQ(torchrun.num_hosts(), 2);
+
+  Expect(ByHand, Third("RANK and WORLD_SIZE", "fd77::1", 29500));
+
+  Expect(Kubernetes, Place{.launcher = "Kubernetes",
+                           .process = 1,
+                           .num_processes = 2,
+                           .master_host = "train-0.train",
+                           .master_port = 29500});
+
+  Place slurm = Third("Slurm", "node0", 20000 + 40007 % 20000);
+  slurm.job = "40007.0";
+  Expect(SlurmStep, slurm);
+
+  Place open_mpi = Third("Open MPI", "node0", 29500);
+  open_mpi.job = "8353332235ef660b-1602ce5ad058105e";
+  Expect(OpenMpi, open_mpi);
+  open_mpi.job = "1562640385";
+  Expect(With(OpenMpi, {{"OMPI_MCA_orte_precondition_transports", ""}}), open_mpi);
+
+  Expect(Hydra, Third("Hydra", "node0", 29500));
+}
+
+TEST(Place, ALauncherOfOneProcessIsNone) {
+  Expect({}, std::nullopt);
+  Expect(BatchScript, std::nullopt);
+  Expect(InteractiveStep, std::nullopt);
+  // Scripts for several processes export these for all of them.
+  Expect(With(InteractiveStep, {{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}}), std::nullopt);
+  Expect({{"RANK", "0"}, {"WORLD_SIZE", "1"}}, std::nullopt);
+  Expect({{"WORLD_SIZE", "1"}}, std::nullopt);
+  Expect({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"MPI_LOCALRANKID", "0"}}, std::nullopt);
+  Expect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}, std::nullopt);
+  // `torchrun --standalone --nproc-per-node=1` in a batch script.
+  Expect(With(With(BatchScript, Torchrun), {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}}), std::nullopt);
+  // An indexed job of programs that do not know of each other.
+  Expect({{"JOB_COMPLETION_INDEX", "3"}}, std::nullopt);
+  // A variable that is set to nothing is not set.
+  Expect({{"RANK", ""}, {"PMI_SIZE", ""}, {"SLURM_STEP_ID", ""}}, std::nullopt);
+}
+
+TEST(Place, SlurmsJobsAndSteps) {
+  Place place = Third("Slurm", "node0", 20007);
+  place.job = "40007.0";
+  // Only a job that was requeued has a count, and only Slurm 23.02 and later say when the job ends.
+  place.restart = 3;
+  place.end_time = 1795456800;
+  Expect(With(SlurmStep, {{"SLURM_RESTART_COUNT", "3"}, {"SLURM_JOB_END_TIME", "1795456800"}}), place);
+  place.end_time = std::nullopt;
+  Expect(With(SlurmStep, {{"SLURM_RESTART_COUNT", "3"}, {"SLURM_JOB_END_TIME", "0"}}), place);
+  place.restart = 0;
+  // Two steps of a job may run side by side.
+  place.job = "40007.2";
+  place.master_port = 20000 + 7 + 2 * 1009;
+  Expect(With(SlurmStep, {{"SLURM_STEP_ID", "2"}}), place);
+  // What the user sets comes first: hosts have several names.
+  place.master_host = "10.0.0.1";
+  place.master_port = 7777;
+  Expect(With(SlurmStep, {{"SLURM_STEP_ID", "2"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "7777"}}), place);
+  // The first host of the step, not of the job, and not where srun ran.
+  place.job = "40007.0";
+  place.master_port = 20007;
+  place.master_host = "m5";
+  Expect(With(SlurmStep, {{"SLURM_STEP_NODELIST", "m5,node[07-10]"}}), place);
+  // `srun --mpi=pmi2` sets these too.
+  Expect(With(SlurmStep, {{"SLURM_STEP_NODELIST", "m5,n1"}, {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_FD", "13"}}),
+         place);
+  // The largest numbers that Slurm gives.
+  const ErrorOr<std::optional<Place>> large =
+      FindPlace(LookUpIn(With(SlurmStep, {{"SLURM_JOB_ID", "4294967295"}, {"SLURM_STEP_ID", "4294967295"}})));
+  ASSERT_TRUE(large.ok()) << large.error().message;
+  EXPECT_GE((*large)->master_port, 20000);
+  EXPECT_LT((*large)->master_port, 40000);
+}
+
+TEST(Place, TasksPerHostOfSlurm) {
+  const auto with = [](const char* per_host, const char* nodes, const char* tasks) {
+    return With(
+        SlurmStep,
+        {{"SLURM_STEP_TASKS_PER_NODE", per_host}, {"SLURM_STEP_NUM_NODES", nodes}, {"SLURM_STEP_NUM_TASKS", tasks}});
+  };
+  for (const Environment& environment : {with("2(x3)", "3", "6"), with("2,2,2", "3", "6"), with("2(x2),2", "3", "6"),
+                                         with("2(x16384)", "16384", "32768")}) {
+    const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(environment));
+    ASSERT_TRUE(place.ok()) << place.error().message;
+    EXPECT_EQ((*place)->local_num_processes, 2);
+    EXPECT_EQ((*place)->num_hosts() * 2, (*place)->num_processes);
+  }
+}
+
+/// The end of the job concerns a program that no launcher started, too.
+TEST(Place, EndOfTheJob) {
+  const ErrorOr<std::optional<int64_t>> end = FindEndTime(LookUpIn({{"SLURM_JOB_END_TIME", "1795456800"}}));
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(*end, 1795456800);
+  EXPECT_EQ(*FindEndTime(LookUpIn({})), std::nullopt);
+  EXPECT_FALSE(FindEndTime(LookUpIn({{"SLURM_JOB_END_TIME", "noon"}})).ok());
+}
+
+TEST(Place, ALauncherThatAnotherStartedOncePerHost) {
+  Place torchrun = Third("torchrun", "node0", 29501);
+  torchrun.job = "night";
+  torchrun.restart = 2;
+  // `srun --ntasks-per-node=1 torchrun --nnodes=2 --nproc-per-node=2`. The groups of torchrun may be in another order.
+  const Environment agents = With(SlurmStep, {{"SLURM_STEP_NUM_TASKS", "2"},
+                                              {"SLURM_NTASKS", "2"},
+                                              {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                                              {"SLURM_PROCID", "0"},
+                                              {"SLURM_LOCALID", "0"},
+                                              {"SLURM_NODEID", "0"}});
+  Expect(With(agents, Torchrun), torchrun);
+  Expect(With(With(agents, Torchrun), {{"SLURM_PROCID", "1"}, {"SLURM_NODEID", "1"}}), torchrun);
+  // `torchrun` in the script itself, on one host.
+  Expect(With(BatchScript,
+              With(Torchrun,
+                   {{"GROUP_WORLD_SIZE", "1"}, {"GROUP_RANK", "0"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "4"}})),
+         Place{.launcher = "torchrun",
+               .process = 3,
+               .num_processes = 4,
+               .local_process = 3,
+               .local_num_processes = 4,
+               .master_host = "node0",
+               .master_port = 29501,
+               .job = "night",
+               .restart = 2});
+  // `mpirun --npernode 1 torchrun --nnodes=2`.
+  Expect(With(With(OpenMpi, {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}), Torchrun), torchrun);
+  // In a job of Slurm, mpirun starts its daemons by a step: Hydra's on all hosts, Open MPI's on all but its own.
+  Place open_mpi = Third("Open MPI", "node0", 29500);
+  open_mpi.job = "8353332235ef660b-1602ce5ad058105e";
+  Expect(With(With(agents, {{"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_STEP_NUM_NODES", "3"}}), OpenMpi), open_mpi);
+  Expect(With(BatchScript, OpenMpi), open_mpi);
+  Expect(With(agents, Hydra), Third("Hydra", "node0", 29500));
+  // A script that srun starts, and that says the same in other words.
+  Expect(With(SlurmStep, ByHand), Third("RANK and WORLD_SIZE", "fd77::1", 29500));
+  // Scripts for srun export these for what they start.
+  Place slurm = Third("Slurm", "node0", 29500);
+  slurm.job = "40007.0";
+  Expect(With(SlurmStep, {{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}}), slurm);
+}
+
+struct Fault {
+  const char* name;
+  Environment environment;
+  std::vector<const char*> said;
+};
+
+auto PrintTo(const Fault& fault, std::ostream* out) -> void { *out << fault.name; }
+
+auto Faults() -> std::vector<Fault> {
+  return {
+      {"TwoLaunchers",
+       With(SlurmStep, With(Torchrun, {{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"GROUP_RANK", "0"}})),
+       {"two launchers started this program: torchrun says process 1 of 4 (RANK=1, WORLD_SIZE=4), and Slurm says "
+        "process "
+        "3 of 4 (SLURM_PROCID=3, SLURM_STEP_NUM_TASKS=4)",
+        "start torchrun by Slurm, start it once per host"}},
+      {"TorchrunOfOneHostInEachTask",
+       With(SlurmStep, With(Torchrun, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})),
+       {"torchrun says process 0 of 1", "Slurm says process 3 of 4"}},
+      {"MpirunInEachTask",
+       With(SlurmStep, With(OpenMpi, {{"OMPI_COMM_WORLD_RANK", "1"}})),
+       {"Open MPI says process 1 of 4 (OMPI_COMM_WORLD_RANK=1", "Slurm says process 3 of 4"}},
+      {"TwoMpis",
+       With(OpenMpi, With(Hydra, {{"PMI_SIZE", "6"}})),
+       {"Open MPI says process 3 of 4", "Hydra says process 3 of 6 (PMI_RANK=3, PMI_SIZE=6)"}},
+      {"RankWithoutWorldSize", {{"RANK", "0"}}, {"RANK=0 is set, but WORLD_SIZE is not: set it, or unset RANK"}},
+      {"WorldSizeWithoutRank",
+       {{"WORLD_SIZE", "4"}},
+       {"WORLD_SIZE=4 is set, but RANK is not: set RANK, LOCAL_RANK and LOCAL_WORLD_SIZE for each process, or unset "
+        "WORLD_SIZE"}},
+      {"WorldSizeInABatchScript", With(BatchScript, {{"WORLD_SIZE", "4"}}), {"WORLD_SIZE=4 is set, but RANK is not"}},
+      {"NoLocalRank",
+       With(ByHand, {{"LOCAL_RANK", ""}, {"LOCAL_WORLD_SIZE", ""}}),
+       {"RANK=3 is set, but LOCAL_RANK and LOCAL_WORLD_SIZE are not: set them, or unset RANK; one process per host has "
+        "LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1"}},
+      {"TorchrunWithoutRank",
+       With(Torchrun, {{"RANK", ""}}),
+       {"TORCHELASTIC_RUN_ID=night is set, as by torchrun, but RANK is not"}},
+      {"TorchrunWithoutLocalSize",
+       With(Torchrun, {{"LOCAL_WORLD_SIZE", ""}}),
+       {"as by torchrun, but LOCAL_WORLD_SIZE is not"}},
+      {"OpenMpiWithoutRank",
+       {{"OMPI_COMM_WORLD_SIZE", "4"}},
+       {"OMPI_COMM_WORLD_SIZE=4 is set, as by Open MPI, but OMPI_COMM_WORLD_RANK is not: set it, or unset "
+        "OMPI_COMM_WORLD_SIZE"}},
+      {"OpenMpiWithoutLocal",
+       With(OpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", ""}}),
+       {"as by Open MPI, but OMPI_COMM_WORLD_LOCAL_SIZE is not"}},
+      {"HydraWithoutSize", With(Hydra, {{"PMI_SIZE", ""}}), {"PMI_RANK=3 is set, as by Hydra, but PMI_SIZE is not"}},
+      {"HydraWithoutLocal", With(Hydra, {{"MPI_LOCALRANKID", ""}}), {"as by Hydra, but MPI_LOCALRANKID is not"}},
+      {"SlurmWithoutProcid",
+       With(SlurmStep, {{"SLURM_PROCID", ""}}),
+       {"SLURM_STEP_ID=0 is set, as by Slurm, but SLURM_PROCID is not"}},
+      {"SlurmWithoutTasksPerNode",
+       With(SlurmStep, {{"SLURM_STEP_TASKS_PER_NODE", ""}}),
+       {"as by Slurm, but SLURM_STEP_TASKS_PER_NODE is not"}},
+      {"SlurmWithoutJob", With(SlurmStep, {{"SLURM_JOB_ID", ""}}), {"as by Slurm, but SLURM_JOB_ID is not"}},
+      {"SlurmWithoutNodes",
+       With(SlurmStep, {{"SLURM_STEP_NODELIST", ""}}),
+       {"as by Slurm, but SLURM_STEP_NODELIST is not"}},
+      {"SlurmWithBadNodes",
+       With(SlurmStep, {{"SLURM_STEP_NODELIST", "node[3-1]"}}),
+       {"SLURM_STEP_NODELIST: `node[3-1]` is no list of hosts", "export MASTER_ADDR"}},
+      {"KubernetesWithoutSize",
+       With(Kubernetes, {{"WORLD_SIZE", ""}}),
+       {"JOB_COMPLETION_INDEX=1 is set, as by Kubernetes, but WORLD_SIZE is not"}},
+      {"NoMasterOfKubernetes",
+       With(Kubernetes, {{"MASTER_ADDR", ""}}),
+       {"Kubernetes started process 1 of 2, and MASTER_ADDR is not set", "JOB-0.SERVICE"}},
+      {"NoMasterOfOpenMpi",
+       With(OpenMpi, {{"MASTER_ADDR", ""}}),
+       {"Open MPI started process 3 of 4, and MASTER_ADDR is not set: MASTER_ADDR has to name the host of process 0",
+        "mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500"}},
+      {"NoPortOfHydra",
+       With(Hydra, {{"MASTER_PORT", ""}}),
+       {"Hydra started process 3 of 4, and MASTER_PORT is not set", "mpiexec.hydra -genv MASTER_ADDR HOST"}},
+      {"NoMasterByHand",
+       With(ByHand, {{"MASTER_ADDR", ""}}),
+       {"the script that sets RANK started process 3 of 4, and MASTER_ADDR"}},
+      {"NoNumber", With(ByHand, {{"RANK", "third"}}), {"RANK=third: a whole number from 0 to 2147483647 is expected"}},
+      {"Negative", With(ByHand, {{"RANK", "-1"}}), {"RANK=-1: a whole number"}},
+      {"Spaces", With(ByHand, {{"WORLD_SIZE", " 4"}}), {"WORLD_SIZE= 4: a whole number"}},
+      {"TooLarge",
+       With(ByHand, {{"WORLD_SIZE", "99999999999999999999"}}),
+       {"WORLD_SIZE=99999999999999999999: a whole"}},
+      {"NotPrintable", With(ByHand, {{"RANK", "\x1b[2J"}}), {"RANK=\\u001b[2J: a whole number"}},
+      {"NoRestartCount",
+       With(Torchrun, {{"TORCHELASTIC_RESTART_COUNT", "x"}}),
+       {"TORCHELASTIC_RESTART_COUNT=x: a whole"}},
+      {"NoEndTime",
+       With(SlurmStep, {{"SLURM_JOB_END_TIME", "2026-11-23"}}),
+       {"SLURM_JOB_END_TIME=2026-11-23: a whole"}},
+      {"NoTasks",
+       With(SlurmStep, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}}),
+       {"SLURM_STEP_TASKS_PER_NODE=2(x: tasks per host"}},
+      {"NoTasks2", With(SlurmStep, {{"SLURM_STEP_TASKS_PER_NODE", "2,,2"}}), {"tasks per host are expected"}},
+      {"RankTooLarge",
+       With(ByHand, {{"RANK", "4"}}),
+       {"RANK=4 and WORLD_SIZE=4: processes are numbered from 0 to WORLD_SIZE - 1"}},
+      {"NoProcess",
+       With(ByHand, {{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
+       {"RANK=0 and WORLD_SIZE=0: processes are numbered"}},
+      {"LocalRankTooLarge",
+       With(ByHand, {{"LOCAL_RANK", "2"}}),
+       {"LOCAL_RANK=2 and LOCAL_WORLD_SIZE=2: the processes of a host are numbered from 0 to 1"}},
+      {"LocalIdTooLarge",
+       With(SlurmStep, {{"SLURM_LOCALID", "2"}}),
+       {"SLURM_LOCALID=2 and SLURM_STEP_TASKS_PER_NODE=2(x2): the processes of a host"}},
+      {"NoPort", With(ByHand, {{"MASTER_PORT", "0"}}), {"MASTER_PORT=0: a port from 1 to 65535 is expected"}},
+      {"PortTooLarge", With(ByHand, {{"MASTER_PORT", "65536"}}), {"MASTER_PORT=65536: a port"}},
+      {"NoPortAbove",
+       With(Torchrun, {{"MASTER_PORT", "65535"}}),
+       {"MASTER_PORT=65535: a port from 1 to 65534 is expected, because torchrun uses that port"}},
+      {"NoHost",
+       With(ByHand, {{"MASTER_ADDR", "two hosts"}}),
+       {"MASTER_ADDR=two hosts: the name or the address of one host"}},
+      {"NoHostOfAMegabyte",
+       With(ByHand, {{"MASTER_ADDR", std::string(1 << 20, 'x')}}),
+       {"...: the name or the address"}},
+      {"NoJobOfAMegabyte",
+       With(Torchrun, {{"TORCHELASTIC_RUN_ID", std::string(1 << 20, 'x')}}),
+       {"...: at most 255 characters"}},
+      {"Unequal",
+       With(ByHand, {{"WORLD_SIZE", "5"}}),
+       {"the script that sets RANK put unequal numbers of processes on hosts (LOCAL_WORLD_SIZE=2, WORLD_SIZE=5), and "
+        "every host has "
+        "to "
+        "have equally many: count RANK host by host"}},
+      {"UnequalTasks",
+       With(SlurmStep, {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}, {"SLURM_LOCALID", "0"}}),
+       {"Slurm put unequal numbers of processes on hosts (SLURM_STEP_TASKS_PER_NODE=3,1)", "srun --ntasks-per-node=N"}},
+      {"UnequalGroups",
+       With(Torchrun, {{"GROUP_WORLD_SIZE", "3"}}),
+       {"torchrun put unequal numbers of processes on hosts (GROUP_WORLD_SIZE=3, LOCAL_WORLD_SIZE=2, WORLD_SIZE=4)",
+        "--nproc-per-node"}},
+      {"UnequalOfOpenMpi",
+       With(OpenMpi, {{"OMPI_COMM_WORLD_SIZE", "5"}}),
+       {"Open MPI put unequal numbers of processes on hosts", "mpirun --map-by ppr:N:node"}},
+      {"Cyclic",
+       With(SlurmStep, {{"SLURM_DISTRIBUTION", "cyclic:block"}}),
+       {"Slurm did not number the processes host by host (SLURM_DISTRIBUTION=cyclic:block)", "--distribution=block"}},
+      {"Planes",
+       With(SlurmStep, {{"SLURM_DISTRIBUTION", "plane"}, {"SLURM_DIST_PLANESIZE", "1"}}),
+       {"(SLURM_DIST_PLANESIZE=1)"}},
+      // `srun --distribution=arbitrary`: task 2 is the second one of host 0.
+      {"OtherHost",
+       With(SlurmStep, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"SLURM_NODEID", "0"}}),
+       {"Slurm did not number the processes host by host (process 3 is number 1 of 2 on its host, SLURM_NODEID=0)"}},
+      // `mpirun --map-by node`: process 1 is the first one of host 1.
+      {"ByNode",
+       With(OpenMpi, {{"OMPI_COMM_WORLD_RANK", "1"},
+                      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                      {"OMPI_MCA_rmaps_base_mapping_policy", ""}}),
+       {"Open MPI did not number the processes host by host (process 1 is number 0 of 2 on its host): use `mpirun "
+        "--map-by ppr:N:node`"}},
+      // Process 3 is where it should be, and sees by the policy that others are not.
+      {"ByNodeSeenByAll",
+       With(OpenMpi, {{"OMPI_MCA_rmaps_base_mapping_policy", "node"}}),
+       {"(OMPI_MCA_rmaps_base_mapping_policy=node)"}},
+      {"VirtualLocalRank",
+       With(Torchrun, {{"LOCAL_RANK", "0"}}),
+       {"torchrun did not number the processes host by host", "--virtual-local-rank"}},
+  };
+}
+
+class PlaceFault : public testing::TestWithParam<Fault> {};
+
+TEST_P(PlaceFault, IsNamedWithItsRemedy) {
+  const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(GetParam().environment));
+  ASSERT_FALSE(place.ok());
+  EXPECT_EQ(place.error().code, ExitCode::Environment);
+  for (const char* text : GetParam().said) {
+    EXPECT_THAT(place.error().message, HasSubstr(text));
+  }
+  EXPECT_LT(place.error().message.size(), 500U);
+  EXPECT_TRUE(std::all_of(place.error().message.begin(), place.error().message.end(),
+                          [](char c) { return c >= ' ' && c <= '~'; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, PlaceFault, testing::ValuesIn(Faults()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// One process per host cannot be interleaved, whatever the policy says.
+TEST(Place, OneProcessPerHostMayBeCyclic) {
+  Place slurm{.launcher = "Slurm",
+              .process = 1,
+              .num_processes = 2,
+              .master_host = "node0",
+              .master_port = 20007,
+              .job = "40007.0"};
+  Expect(With(SlurmStep, {{"SLURM_DISTRIBUTION", "cyclic"},
+                          {"SLURM_STEP_NUM_TASKS", "2"},
+                          {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                          {"SLURM_PROCID", "1"},
+                          {"SLURM_LOCALID", "0"}}),
+         slurm);
+}
+
+/// A variable taken out or spoilt ends in a place or in a message, never in anything else; what is named is what was
+/// changed.
+TEST(Place, AnyVariableMissingOrSpoilt) {
+  for (const Environment& whole : {Torchrun, ByHand, Kubernetes, SlurmStep, OpenMpi, Hydra}) {
+    for (const auto& [name, value] : whole) {
+      for (const char* spoilt : {"", "-1", "x", "4294967296", "2(x99999999999999999999)", "[[", ","}) {
+        const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(With(whole, {{name, spoilt}})));
+        if (!place) {
+          EXPECT_EQ(place.error().code, ExitCode::Environment);
+          // Without an index, a pod's WORLD_SIZE is all that is left.
+          const bool gone = name == "JOB_COMPLETION_INDEX" && *spoilt == '\0';
+          EXPECT_THAT(place.error().message, HasSubstr(gone ? "WORLD_SIZE" : name)) << spoilt;
+        } else if (*place) {
+          EXPECT_LT((*place)->process, (*place)->num_processes);
+          EXPECT_LT((*place)->local_process, (*place)->local_num_processes);
+          EXPECT_NE((*place)->master_host, "");
+          EXPECT_NE((*place)->master_port, 0);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardc
