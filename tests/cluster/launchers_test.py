@@ -121,7 +121,7 @@ class HostsTest(unittest.TestCase):
             self.assertEqual(hosts[0].run(["sh", "-c", "exit 9"]).returncode, 9)
             self.assertEqual(subprocess.run([hosts.agent, "-x", "node1", "hostname; exit 8"], capture_output=True).stdout, b"node1\n")
 
-    SEND = ("import socket, sys\ns = socket.create_connection((sys.argv[1], 7000), timeout=5)\ns.sendall(bytes(1000000))\n"
+    SEND = ("import socket, sys\ns = socket.create_connection((sys.argv[1], 7000), timeout=2)\ns.sendall(bytes(1000000))\n"
             "s.shutdown(socket.SHUT_WR)\nassert s.recv(1) == b'x'\n")
     RECEIVE = ("import socket\nd = socket.create_server(('::', 7000), family=socket.AF_INET6, dualstack_ipv6=True)\n"
                "print(flush=True)\nwhile True:\n  c = d.accept()[0]\n  while c.recv(65536): pass\n  c.sendall(b'x')\n")
@@ -145,7 +145,7 @@ class HostsTest(unittest.TestCase):
             # What node0 sends to node1 is lost; node1 is not told, and waits until its time is over.
             hosts[0].lose(hosts[1].address)
             self.assertEqual(send(hosts[0].address), 1)
-            self.assertGreater(time.monotonic() - begin, 4)
+            self.assertGreater(time.monotonic() - begin, 1.9)
             hosts[0].link_up()
             self.assertEqual(send(hosts[0].address), 0)
             hosts[0].link_down()
@@ -234,8 +234,7 @@ class SlurmTest(unittest.TestCase):
 
     def job_of(self, script: str, *options: str) -> str:
         """The output of a batch script."""
-        done = self.on_login("sbatch", "--wait", "--output=job.out", *options, "--wrap", script)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.cluster.wait(self.cluster.submit("--output=job.out", *options, "--wrap", script))
         return (self.cluster.folder / "job.out").read_text()
 
     def places(self, port: str) -> list[str]:
@@ -288,11 +287,11 @@ case ${{SLURM_RESTART_COUNT:-0}} in
 esac
 """)
         stand_in.chmod(0o755)
-        done = self.on_login("sbatch", "--wait", "--output=train.log", "--time=5", "--cpus-per-task=2",
-                             str(LAUNCH / "slurm.sbatch"), "r.toml", "--set", "a=1",
-                             env=self.cluster.environment() | {"SHARDC": str(stand_in)})
+        job = self.cluster.submit("--output=train.log", "--time=5", "--cpus-per-task=2", str(LAUNCH / "slurm.sbatch"), "r.toml",
+                                  "--set", "a=1", env=self.cluster.environment() | {"SHARDC": str(stand_in)})
+        ended = self.cluster.wait(job)
         log = (self.cluster.folder / "train.log").read_text()
-        self.assertEqual(done.returncode, 0, log)
+        self.assertEqual(ended, ("COMPLETED", 0), log)
         for restart in range(3):
             for i in range(4):
                 self.assertIn(f"Slurm {i}/4 {i % 2}/2 node0:PORT restart {restart}\n", log)

@@ -9,7 +9,7 @@ the cluster ends, however it ends: the hosts die with the program that made them
                                      runs COMMAND on `login`, where srun, sbatch, scontrol find the cluster; its exit code
     slurm_cluster.py hold [...]      starts the cluster, prints one JSON object (folder, and pid, address, `enter` of each host), and
                                      takes the cluster down when its standard input ends
-    slurm_cluster.py smoke           starts a cluster and runs `srun -N2 -n4`; exit 0 if four tasks ran on two nodes
+    slurm_cluster.py smoke           starts a cluster and runs `srun -N2 --ntasks-per-node=2`; exit 0 if four tasks ran on two nodes
 
 `--set` adds a line to slurm.conf, such as LaunchParameters=use_interactive_step.
 """
@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
@@ -69,7 +70,8 @@ START_S = 30
 
 
 class SlurmCluster:
-    """`with SlurmCluster() as cluster:`, then cluster.run(["srun", "-N2", "env"]). cluster.hosts are login, node0, node1, ..."""
+    """`with SlurmCluster() as cluster:`, then cluster.run(["srun", "-N2", "env"]), .wait(cluster.submit("job.sh")). cluster.hosts are login,
+    node0, node1, ..."""
 
     def __init__(self, nodes: int = 2, cpus: int = 4, lines: list[str] | None = None):
         self.num_nodes, self.cpus, self.lines = nodes, cpus, lines or []
@@ -145,6 +147,25 @@ class SlurmCluster:
         options.setdefault("env", self.environment())
         return self.hosts[host].run(command, **options)
 
+    def submit(self, *words: str, **options) -> str:
+        """The number of a job that sbatch was given, in the cluster's folder."""
+        options.setdefault("cwd", self.folder)
+        done = self.run(["sbatch", "--parsable", *words], capture_output=True, text=True, **options)
+        if done.returncode:
+            raise RuntimeError(f"sbatch: {done.stderr}")
+        return done.stdout.strip()
+
+    def wait(self, job: str, timeout_s: float = 120) -> tuple[str, int]:
+        """State and exit code of the job at its end; requeued jobs are waited for. (sbatch --wait looks every 10 s.)"""
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            told = self.run(["scontrol", "show", "job", job], capture_output=True, text=True).stdout
+            state, code = re.search(r"JobState=(\w+)", told)[1], re.search(r"ExitCode=(\d+):(\d+)", told)
+            if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED"):
+                return state, 128 + int(code[2]) if int(code[2]) else int(code[1])
+            time.sleep(0.1)
+        raise TimeoutError(f"job {job} has not ended\n{told}")
+
     def __exit__(self, *_) -> None:
         # The kernel ends all that runs on a host.
         self.hosts.__exit__()
@@ -157,7 +178,7 @@ def smoke() -> int:
     begin = time.monotonic()
     with SlurmCluster() as cluster:
         up = time.monotonic()
-        done = cluster.run(["srun", "-N2", "-n4", "sh", "-c", "echo $SLURM_PROCID of $SLURM_STEP_NUM_TASKS on $(hostname)"],
+        done = cluster.run(["srun", "-N2", "--ntasks-per-node=2", "sh", "-c", "echo $SLURM_PROCID of $SLURM_STEP_NUM_TASKS on $(hostname)"],
                            capture_output=True, text=True, timeout=60)
         ran = time.monotonic()
     lines = sorted(done.stdout.split("\n")[:-1])
