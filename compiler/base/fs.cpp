@@ -202,13 +202,21 @@ auto CreateFileAt(const Descriptor& directory, const std::string& name) -> Error
 
 auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> ErrorOr<Descriptor> {
   const std::string path = directory.path() + "/" + name;
-  const auto there = StatusAt(directory, name);
+  auto there = StatusAt(directory, name);
+  if (there && there->kind == EntryKind::Missing) {
+    auto made =
+        OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, "create", path);
+    if (made) {
+      return made;
+    }
+    // Another process may have made it in between.
+    there = StatusAt(directory, name);
+    if (there && there->kind == EntryKind::Missing) {
+      return made;
+    }
+  }
   if (!there) {
     return there.error();
-  }
-  if (there->kind == EntryKind::Missing) {
-    return OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, "create",
-                  path);
   }
   if (there->kind != EntryKind::File) {
     return NotRegular(path);

@@ -79,8 +79,37 @@ static auto CutSizes(const Recipe& recipe) -> std::vector<CutSize> {
   return cut;
 }
 
+static auto CheckHosts(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const MeshSection& section = recipe.mesh;
+  const Located<int64_t>& hosts = section.hosts;
+  if (!context.IsSound(section.replicate, section.dp, section.tp, hosts) || *hosts == 1) {
+    return;
+  }
+  Mesh mesh{.sizes = {*section.replicate, *section.dp, *section.tp}};
+  if (mesh.num_ranks() % *hosts != 0) {
+    context.diags().Build(hosts.at, DiagnosticKind::HostsNotDivisor, *hosts, mesh.num_ranks()).Emit();
+    context.MarkFaulty(hosts);
+    return;
+  }
+  mesh.hosts = *hosts;
+  const Located<int64_t>& group = recipe.shard.reshard_size;
+  if (group.is_set && context.IsSound(group) && *group > 1 && *section.dp % *group == 0) {
+    mesh.set_size(Axis::DpInner, *group);
+  }
+  if (!mesh.HostsAreBoxes()) {
+    context.diags().Build(hosts.at, DiagnosticKind::HostsCutUnevenly, *hosts, mesh.ranks_per_host()).Emit();
+    context.MarkFaulty(hosts);
+    return;
+  }
+  if (const int64_t apart = mesh.HostsOf(AxisSet::Of(Axis::Tp)); apart > 1) {
+    context.diags().Build(hosts.at, DiagnosticKind::TpAcrossHosts, apart).Emit();
+  }
+}
+
 auto CheckMesh(CheckContext& context) -> void {
   CheckRanks(context);
+  CheckHosts(context);
   const Recipe& recipe = context.recipe();
   const Located<int64_t>& tp = recipe.mesh.tp;
   if (!context.IsSound(tp) || !HasSoundModel(context)) {

@@ -138,6 +138,12 @@ auto CheckShard(CheckContext& context) -> void {
         .Note(recipe.run.guard.at, fmt::format("`{}` set here", "guard"))
         .Emit();
   }
+  if (GathersIntoHost(context) && context.IsSound(recipe.run.comm) && *recipe.run.comm == Comm::GlooFlat) {
+    context.diags()
+        .Build(recipe.shard.gather_into.at, DiagnosticKind::HostGatherFlat)
+        .Note(recipe.run.comm.at, fmt::format("`{}` set here", "comm"))
+        .Emit();
+  }
   for (const auto& [name, axis] : {std::pair("replicate", &recipe.mesh.replicate), std::pair("tp", &recipe.mesh.tp)}) {
     if (GathersIntoHost(context) && context.IsSound(*axis) && **axis > 1) {
       context.diags()

@@ -190,7 +190,7 @@ auto ReadPort(const EnvironmentVariables& variables, const LauncherRow& launcher
 
 /// Tasks of a step know a host and a port that no variable names: the first host of the step, on which task 0 is, and
 /// one made from the numbers of job and step. Not SLURM_LAUNCH_NODE_IPADDR: srun may run on a host where no task is.
-auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, Place& place) -> Status {
+auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_JOB_ID"}));
   const ErrorOr<int64_t> job = variables.Number("SLURM_JOB_ID", std::numeric_limits<uint32_t>::max());
   if (!job) {
@@ -219,7 +219,7 @@ auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& l
   return Success{};
 }
 
-auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, Place& place) -> Status {
+auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   if (launcher.kind == LauncherKind::Slurm) {
     RETURN_IF_ERROR(ReadSlurmMaster(variables, launcher, place));
   }
@@ -250,7 +250,7 @@ auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launch
   return Success{};
 }
 
-auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launcher, Place& place) -> Status {
+auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   const char* const name = variables.Has(launcher.job) ? launcher.job : launcher.other_job;
   const std::string_view job = variables.Text(name);
   if (job.size() > MaxTextLength) {
@@ -272,14 +272,14 @@ auto ReadLaunch(const EnvironmentVariables& variables, const LauncherRow& launch
 
 }  // namespace
 
-auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<Place>> {
+auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>> {
   const EnvironmentVariables variables(look_up);
   const ErrorOr<std::vector<FoundLauncher>> launchers = FindLaunchers(variables);
   if (!launchers) {
     return launchers.error();
   }
   if (launchers->empty()) {
-    return std::optional<Place>();
+    return std::optional<LaunchPlace>();
   }
   const FoundLauncher& found = launchers->front();
   const bool alone = found.num_processes == 1;
@@ -293,14 +293,14 @@ auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<Place>> {
     }
   }
   if (alone) {
-    return std::optional<Place>();
+    return std::optional<LaunchPlace>();
   }
   RETURN_IF_ERROR(CheckPlacement(variables, found, *local));
-  Place place{.launcher = found.launcher->name,
-              .process = found.process,
-              .num_processes = found.num_processes,
-              .local_process = local->process,
-              .local_num_processes = local->num_processes};
+  LaunchPlace place{.launcher = found.launcher->name,
+                    .process = found.process,
+                    .num_processes = found.num_processes,
+                    .local_process = local->process,
+                    .local_num_processes = local->num_processes};
   RETURN_IF_ERROR(ReadLaunch(variables, *found.launcher, place));
   RETURN_IF_ERROR(ReadMaster(variables, *found.launcher, place));
   const ErrorOr<std::optional<int64_t>> end_time = FindEndTime(look_up);
@@ -308,7 +308,7 @@ auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<Place>> {
     return end_time.error();
   }
   place.end_time = *end_time;
-  return std::optional<Place>(std::move(place));
+  return std::optional<LaunchPlace>(std::move(place));
 }
 
 auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>> {

@@ -16,7 +16,7 @@ namespace shardc {
 /// Looks up an environment variable; null if it is not set.
 using LookUp = std::function<const char*(const char* name)>;
 
-struct Place {
+struct LaunchPlace {
   /// As messages name it: "torchrun", "Slurm", "Open MPI", "Hydra", "Kubernetes", "RANK and WORLD_SIZE".
   std::string launcher;
   /// Number of this process among all that were started. Processes of one host have consecutive numbers.
@@ -38,13 +38,13 @@ struct Place {
   auto num_hosts() const -> int64_t { return num_processes / local_num_processes; }
   auto host() const -> int64_t { return process / local_num_processes; }
 
-  friend auto operator==(const Place&, const Place&) -> bool = default;
+  friend auto operator==(const LaunchPlace&, const LaunchPlace&) -> bool = default;
 };
 
 /// None if no launcher started several processes: then this program is on its host alone, and starts all ranks there. A
 /// launcher that started one process is none (a batch script, an interactive shell of Slurm, `mpirun -n 1`).
 /// Errors: ExitCode::Environment. The message says which variables were found, what they lack, and what to set.
-auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<Place>>;
+auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>>;
 
 /// When Slurm will end the job that this process is part of, with or without a launcher: SLURM_JOB_END_TIME, seconds
 /// since the epoch, which Slurm sets since 23.02. None if it is not set, or the job has no end.

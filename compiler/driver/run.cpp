@@ -1,9 +1,11 @@
 // shardc run RECIPE|PLAN: makes the plan where a recipe is given, and becomes shardc-run, which lies beside shardc.
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "compiler/cluster/place.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -40,6 +42,42 @@ static auto MakePathsAbsolute(Plan& plan) -> void {
   make_absolute(plan.run.checkpoint_dir);
 }
 
+/// The hosts of the launch, as if by --set. Errors: the recipe is for another number of hosts.
+static auto SetHosts(RecipeOptions& options, const Recipe& recipe, const LaunchPlace& place) -> Status {
+  const Located<int64_t>& hosts = recipe.mesh.hosts;
+  if (hosts.is_set && *hosts != place.num_hosts()) {
+    return Fail(ExitCode::Environment,
+                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {} hosts",
+                *hosts, place.launcher, place.num_hosts(), *hosts);
+  }
+  if (!hosts.is_set && place.num_hosts() > 1) {
+    options.sets.push_back(fmt::format("mesh.hosts={}", place.num_hosts()));
+  }
+  return Success{};
+}
+
+/// The plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0 alone.
+static auto CompileRecipe(const RunOptions& asked, const std::optional<std::string>& text,
+                          const std::optional<LaunchPlace>& place) -> ErrorOr<Plan> {
+  RunOptions options = asked;
+  const bool prints = !place || place->process == 0;
+  if (place) {
+    RecipeSource source(options.recipe, text);
+    const auto recipe = source.Load();
+    if (!recipe && prints) {
+      source.PrintDiagnostics();
+    }
+    const Status set = recipe ? SetHosts(options.recipe, *recipe, *place) : Status(recipe.error());
+    RETURN_IF_ERROR(set);
+  }
+  RecipeSource source(options.recipe, text);
+  auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
+  if (prints) {
+    source.PrintDiagnostics();
+  }
+  return plan;
+}
+
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
@@ -58,9 +96,20 @@ static auto Run(const RunOptions& options) -> Status {
     return BecomeRuntime(arguments);
   }
 
-  RecipeSource source(options.recipe, text);
-  auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
-  source.PrintDiagnostics();
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return place.error();
+  }
+  auto plan = CompileRecipe(options, text, *place);
+  if (!plan && *place && (*place)->num_processes > 1) {
+    // The other processes wait for this one: they learn that it will not start.
+    std::vector<std::string> arguments{"-", fmt::format("--refused={}", static_cast<int>(plan.error().code)),
+                                       "--asked=" + options.recipe.path};
+    if (!plan.error().message.empty()) {
+      arguments.push_back("--refused-why=" + plan.error().message);
+    }
+    return BecomeRuntime(arguments);
+  }
   if (!plan) {
     return plan.error();
   }

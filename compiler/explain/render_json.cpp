@@ -81,6 +81,9 @@ auto RenderReportJson(const Report& report) -> std::string {
                                      {"count", row.count},
                                      {"payload_bytes", row.payload.value},
                                      {"wire_bytes", row.wire(plan.mesh).value}});
+    if (plan.mesh.hosts > 1) {
+      json["communication"].back()["between_hosts_bytes"] = row.between_hosts(plan.mesh).value;
+    }
   }
   json["flops_per_step"] = OnAllRanks(report.model_flops, plan.mesh);
   json["flops_per_step_per_rank"] = report.model_flops.value;

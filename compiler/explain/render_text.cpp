@@ -104,17 +104,41 @@ auto MemoryText(const Report& report) -> std::string {
   return out + OutsideText(plan);
 }
 
+/// What one host sends to the others, which its network has to carry. Hosts are alike: each has as many ranks of every
+/// group that lies on it.
+auto BetweenHostsText(const Report& report) -> std::string {
+  const Mesh& mesh = report.plan->mesh;
+  if (mesh.hosts == 1) {
+    return "";
+  }
+  Bytes sent;
+  for (const Communication& row : report.step_communication) {
+    sent += row.group.between_hosts * (mesh.num_ranks() / mesh.size(row.axes)) / mesh.hosts;
+  }
+  return fmt::format("  each of {} hosts sends {} to the others per step, and receives as much\n", mesh.hosts,
+                     BytesCell(sent));
+}
+
 auto CommunicationText(const Report& report) -> std::string {
   if (report.step_communication.empty()) {
     return "communication: none\n";
   }
   Table table("  ");
-  table.Row({"op", "axes", "dtype", "count", "payload", "on the wire"});
-  for (const Communication& row : report.step_communication) {
-    table.Row({std::string(ToText(row.op)), ToText(row.axes), std::string(ToText(row.dtype)), Grouped(row.count),
-               BytesCell(row.payload), BytesCell(row.wire(report.plan->mesh))});
+  const Mesh& mesh = report.plan->mesh;
+  std::vector<std::string> head{"op", "axes", "dtype", "count", "payload", "on the wire"};
+  if (mesh.hosts > 1) {
+    head.emplace_back("between hosts");
   }
-  return "communication per step and rank\n" + table.Text();
+  table.Row(head);
+  for (const Communication& row : report.step_communication) {
+    std::vector<std::string> cells{std::string(ToText(row.op)), ToText(row.axes),       std::string(ToText(row.dtype)),
+                                   Grouped(row.count),          BytesCell(row.payload), BytesCell(row.wire(mesh))};
+    if (mesh.hosts > 1) {
+      cells.push_back(BytesCell(row.between_hosts(mesh)));
+    }
+    table.Row(cells);
+  }
+  return "communication per step and rank\n" + table.Text() + BetweenHostsText(report);
 }
 
 auto UnitText(const UnitUse& unit) -> std::string {

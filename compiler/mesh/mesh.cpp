@@ -77,6 +77,15 @@ auto Mesh::RanksOfHost(int64_t host) const -> Interval {
   return {host * ranks_per_host(), (host + 1) * ranks_per_host()};
 }
 
+auto Mesh::OfOneHost() const -> Mesh {
+  const auto grid = Grid().OfBlock(ranks_per_host());
+  Mesh mesh;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    mesh.set_size(static_cast<Axis>(i), grid.sizes[i]);
+  }
+  return mesh;
+}
+
 auto Spread(const Mesh& mesh, AxisSet axes) -> AxisSet { return {static_cast<uint8_t>(mesh.Grid().Spread(axes.bits))}; }
 
 auto Intersect(const Interval& a, const Interval& b) -> Interval {

@@ -150,6 +150,14 @@ struct Mesh {
   auto HostOf(int64_t rank) const -> int64_t;
   /// From the first rank of the host to before the first of the next one.
   auto RanksOfHost(int64_t host) const -> Interval;
+  /// Does each group, over whatever axes, have as many ranks on each of its hosts?
+  auto HostsAreBoxes() const -> bool { return Grid().BlocksAreBoxes(ranks_per_host()); }
+  /// The mesh of the ranks of one host: the n-th rank of each host is its rank n. Requires: HostsAreBoxes().
+  auto OfOneHost() const -> Mesh;
+  /// Ranks of a group over `axes` that lie on one host. Requires: HostsAreBoxes().
+  auto LocalSize(AxisSet axes) const -> int64_t { return Grid().OfBlock(ranks_per_host()).GroupSize(axes.bits); }
+  /// Hosts that a group over `axes` lies on. Requires: HostsAreBoxes().
+  auto HostsOf(AxisSet axes) const -> int64_t { return size(axes) / LocalSize(axes); }
   /// Does each group over `axes` lie on one host?
   auto IsWithinHosts(AxisSet axes) const -> bool { return ranks_per_host() % Grid().BlockSize(axes.bits) == 0; }
   friend auto operator==(const Mesh&, const Mesh&) -> bool = default;

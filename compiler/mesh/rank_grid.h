@@ -5,6 +5,7 @@
 // the ranks that differ in the axes of the set only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -122,6 +123,44 @@ struct RankGrid {
       }
     }
     return number;
+  }
+
+  /// The grid of the ranks in one block of `block` neighbouring ranks, if blocks follow one another from rank 0: the
+  /// n-th rank of a block is rank n of it. Requires: BlocksAreBoxes(block).
+  constexpr auto OfBlock(int64_t block) const -> RankGrid {
+    RankGrid grid = *this;
+    int64_t stride = NumRanks();
+    for (size_t i = 0; i < N; ++i) {
+      if (!IsPart(i)) {
+        stride /= sizes[i];
+        grid.sizes[i] = std::min(sizes[i], std::max<int64_t>(1, block / stride));
+      }
+    }
+    for (size_t i = 0; i < N; ++i) {
+      grid.sizes[i] = std::min(grid.sizes[i], grid.sizes[wholes[i]]);
+    }
+    return grid;
+  }
+
+  /// Do blocks of `block` neighbouring ranks cut the grid along one axis at most, and no group of a part unevenly? Then
+  /// each group, over whatever axes, has as many ranks in each block that it meets.
+  constexpr auto BlocksAreBoxes(int64_t block) const -> bool {
+    const auto divides = [](int64_t a, int64_t b) { return a % b == 0 || b % a == 0; };
+    int64_t stride = NumRanks();
+    for (size_t i = 0; i < N; ++i) {
+      if (!IsPart(i)) {
+        if (!divides(block, stride)) {
+          return false;
+        }
+        stride /= sizes[i];
+        for (size_t part = 0; part < N; ++part) {
+          if (IsPart(part) && wholes[part] == i && !divides(block, stride * sizes[part])) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
   }
 
   /// The least block of neighbouring ranks that whole groups fill. Blocks follow one another from rank 0. Two

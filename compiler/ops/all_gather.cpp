@@ -2,7 +2,9 @@
 // lies in a shared arena, where the peers read it. C4: into the gathered arena, which the ranks of one host share, all
 // ranks of that host gather, at one offset: as they meet when the op begins, no one reads any more what lay there
 // before. C5: shard lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what a group
-// sends can be counted.
+// sends can be counted. C7: it has scratch where the group lies on several hosts with several of its ranks on each, and
+// only there, of the size that pieces of the exchange need. C8: scratch lies in the shared-transient arena, at one
+// offset on all ranks: peers read what came from other hosts there.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -17,11 +19,16 @@ static auto DimsOfGather(const OpBody& body, const Plan& plan) -> const DimRule&
 
 constinit const OpFacts op::AllGather::Facts{.collective = CollectiveKind::AllGather,
                                              .peer_reads = PeerReads::Operand,
+                                             .peers_read_scratch = true,
                                              .stream = StreamClass::Axes,
                                              .dims_of = DimsOfGather};
 
 auto Shape(const op::AllGather& op, const Plan& plan) -> std::vector<ValueType> {
   return {{plan.values[op.shard].dtype, {ElementsOf(plan, op.shard) * plan.mesh.size(op.axes)}}};
+}
+
+auto ScratchBytes(const op::AllGather& op, const Plan& plan) -> Bytes {
+  return GatherScratch(ExchangeOf(plan, op.axes), ElementsOf(plan, op.shard), plan.values[op.shard].dtype);
 }
 
 auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
@@ -37,22 +44,30 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
                "shard lies in the {} arena", ToText(arena));
   if (plan.buffers[plan.values[op.full].buffer].arena == Arena::Gathered) {
     const int64_t per_host = plan.mesh.ranks_per_host();
-    check.Expect(ranks == per_host, "all_gather-c4"_rule,
-                 "{} ranks gather into the arena of a host, whose number of ranks is {}", ranks, per_host);
-    check.Expect(ranks != per_host || plan.mesh.IsWithinHosts(op.axes), "all_gather-c4"_rule,
-                 "ranks of several hosts gather over {} into the arena of a host", ToText(op.axes));
+    const int64_t gathering = plan.mesh.LocalSize(op.axes);
+    check.Expect(gathering == per_host, "all_gather-c4"_rule,
+                 "{} ranks of a host gather over {} into its arena, and the host has {}", gathering, ToText(op.axes),
+                 per_host);
+    check.Expect(plan.run.comm != Comm::GlooFlat, "all_gather-c4"_rule,
+                 "the ranks of a host gather into its arena, but comm is gloo-flat");
     ExpectOneOffset(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
   }
   ExpectOneOffset(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);
   ExpectCountable(check, {BytesOf(plan, op.full).value, ranks}, "all_gather-c6"_rule);
+  ExpectExchangeScratch(check, plan, op, "all_gather-c7"_rule);
+  if (op.scratch.valid()) {
+    check.Expect(plan.buffers[plan.values[op.scratch].buffer].arena == Arena::SharedTransient, "all_gather-c8"_rule,
+                 "scratch lies in the {} arena", ToText(plan.buffers[plan.values[op.scratch].buffer].arena));
+    ExpectOneOffset(check, plan, op.scratch, op.axes, "scratch", "all_gather-c8"_rule);
+  }
 }
 
 /// A ring sends every slice but one's own. Source: Thakur et al. 2005, sec. 4.1.
 auto Cost(const op::AllGather& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
-  const int64_t ranks = plan.mesh.size(op.axes);
   const Bytes payload = BytesOf(plan, op.full);
-  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1)});
+  cost.wires.push_back(
+      {op.axes, plan.values[op.full].dtype, payload, GatherTraffic(ExchangeOf(plan, op.axes), payload)});
   return cost;
 }
 

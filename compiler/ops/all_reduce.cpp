@@ -1,6 +1,9 @@
 // all_reduce. C1: y is of the type and the bytes of x. C2: the element type can be summed: f32, f64 or i64.
 // C3: its FLOPs, and what a group sends, can be counted. C4: where peers read x, it lies at one offset on all ranks of
-// a group: each reads its peers' at its own.
+// a group: each reads its peers' at its own. C5: it has scratch where the group lies on several hosts, and only there,
+// of the size that pieces of the exchange need.
+#include <algorithm>
+
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -12,9 +15,13 @@ constinit const OpFacts op::AllReduce::Facts{.collective = CollectiveKind::AllRe
 
 auto Shape(const op::AllReduce& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 
-/// How often a byte of the payload goes to each of the other ranks.
-static auto SendsOf(const op::AllReduce& op, const Plan& plan) -> int64_t {
-  return IsReadByPeers(plan.buffers[plan.values[op.x].buffer].arena) ? 2 : plan.mesh.size(op.axes);
+static auto IsBySlices(const op::AllReduce& op, const Plan& plan) -> bool {
+  return IsReadByPeers(plan.buffers[plan.values[op.x].buffer].arena);
+}
+
+auto ScratchBytes(const op::AllReduce& op, const Plan& plan) -> Bytes {
+  return AllReduceScratch(ExchangeOf(plan, op.axes), ElementsOf(plan, op.x), plan.values[op.x].dtype,
+                          IsBySlices(op, plan));
 }
 
 auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
@@ -23,20 +30,23 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   const DType dtype = plan.values[op.x].dtype;
   check.Expect(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "all_reduce-c2"_rule, "x is {}",
                ToText(dtype));
-  ExpectCountable(check, {BytesOf(plan, op.x).value, plan.mesh.size(op.axes), SendsOf(op, plan)}, "all_reduce-c3"_rule);
-  if (IsReadByPeers(plan.buffers[plan.values[op.x].buffer].arena)) {
+  const int64_t ranks = plan.mesh.size(op.axes);
+  ExpectCountable(check, {BytesOf(plan, op.x).value, ranks, std::max<int64_t>(2, ranks)}, "all_reduce-c3"_rule);
+  if (IsBySlices(op, plan)) {
     ExpectOneOffset(check, plan, op.x, op.axes, "x", "all_reduce-c4"_rule);
   }
+  ExpectExchangeScratch(check, plan, op, "all_reduce-c5"_rule);
 }
 
 /// Where peers read the operand, a reduce-scatter and an all-gather of slices: 2 (R - 1) / R of it a rank. Source:
 /// Thakur et al. 2005, sec. 4.4. A small one elsewhere goes to every other rank as it is.
 auto Cost(const op::AllReduce& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
-  const int64_t ranks = plan.mesh.size(op.axes);
-  const Bytes payload = BytesOf(plan, op.x);
-  cost.other_flops = Flops{ElementsOf(plan, op.x) * (ranks - 1)};
-  cost.wires.push_back({op.axes, plan.values[op.x].dtype, payload, payload * ((ranks - 1) * SendsOf(op, plan))});
+  const int64_t elements = ElementsOf(plan, op.x);
+  const DType dtype = plan.values[op.x].dtype;
+  cost.other_flops = Flops{elements * (plan.mesh.size(op.axes) - 1)};
+  cost.wires.push_back({op.axes, dtype, BytesOf(plan, op.x),
+                        AllReduceTraffic(ExchangeOf(plan, op.axes), elements, dtype, IsBySlices(op, plan))});
   return cost;
 }
 

@@ -25,7 +25,8 @@ auto CommunicationOf(const Plan& plan, SectionKind section) -> std::vector<Commu
       Communication& sum = communication[row->second];
       sum.count += loops.count();
       sum.payload += wire.payload * loops.count();
-      sum.group_wire += wire.group_wire * loops.count();
+      sum.group.all += wire.group.all * loops.count();
+      sum.group.between_hosts += wire.group.between_hosts * loops.count();
     }
   }
   return communication;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "compiler/plan/exchange.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -16,10 +17,12 @@ struct Communication {
   int64_t count = 0;
   /// Sums over `count`: of the full vectors, on one rank; and of what the ranks of one group send together.
   Bytes payload;
-  Bytes group_wire;
+  GroupTraffic group;
 
   /// What one rank sends; the mean over its group, where slices are not equal.
-  auto wire(const Mesh& mesh) const -> Bytes { return group_wire / mesh.size(axes); }
+  auto wire(const Mesh& mesh) const -> Bytes { return group.all / mesh.size(axes); }
+  /// Of that, what it sends to other hosts.
+  auto between_hosts(const Mesh& mesh) const -> Bytes { return group.between_hosts / mesh.size(axes); }
 };
 
 /// In the order of the first op of each kind; repeats counted.

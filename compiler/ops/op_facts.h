@@ -185,6 +185,8 @@ struct OpFacts {
   /// the group.
   CollectiveKind collective = CollectiveKind::None;
   PeerReads peer_reads = PeerReads::None;
+  /// Peers on the host read its scratch, where it has some.
+  bool peers_read_scratch = false;
   StreamClass stream = StreamClass::Compute;
   Meaning meaning = Meaning::Computed;
   Work work = Work::Other;

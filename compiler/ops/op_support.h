@@ -67,4 +67,18 @@ auto ExpectScratch(OpCheck& check, const Plan& plan, const Body& op, PlanRule co
                BytesOf(plan, op.scratch).value, needed.value);
 }
 
+/// The same of a collective, which has scratch if ScratchBytes tells of any, and only then.
+template <class Body>
+auto ExpectExchangeScratch(OpCheck& check, const Plan& plan, const Body& op, PlanRule constraint) -> void {
+  if (!check.failures().empty()) {
+    return;
+  }
+  const bool needs_some = ScratchBytes(op, plan) > Bytes{};
+  if (plan.Established(PassKind::Schedule)) {
+    check.Expect(op.scratch.valid() == needs_some, constraint, "{}",
+                 needs_some ? "there is no scratch for what comes from other hosts" : "scratch that nothing needs");
+  }
+  ExpectScratch(check, plan, op, constraint);
+}
+
 }  // namespace shardc

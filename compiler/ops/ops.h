@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/ops/plan_rule.h"
+#include "compiler/plan/exchange.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -28,10 +29,10 @@ struct WireCost {
   DType dtype = DType::F32;
   /// Bytes of the full vector.
   Bytes payload;
-  /// Bytes that the R ranks of a group send together: R - 1 times the payload for gathers and scatters, twice that for
-  /// an all-reduce by slices. Of one rank it need not be a whole number. Source: Thakur, Rabenseifner, Gropp 2005,
+  /// What the R ranks of a group send together: R - 1 times the payload for gathers and scatters, twice that for an
+  /// all-reduce by slices. Of one rank it need not be a whole number. Source: Thakur, Rabenseifner, Gropp 2005,
   /// "Optimization of Collective Communication Operations in MPICH", sec. 4.
-  Bytes group_wire;
+  GroupTraffic group;
 };
 
 struct OpCost {
@@ -110,6 +111,9 @@ class VjpContext {
 auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes;
 auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes;
 auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes;
+auto ScratchBytes(const op::AllGather& op, const Plan& plan) -> Bytes;
+auto ScratchBytes(const op::ReduceScatter& op, const Plan& plan) -> Bytes;
+auto ScratchBytes(const op::AllReduce& op, const Plan& plan) -> Bytes;
 
 template <class T>
 concept HasScratch = requires(const T& op) {

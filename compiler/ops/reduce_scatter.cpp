@@ -1,7 +1,8 @@
 // reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: full and shard are of one type, f32 or
 // bf16; or full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the
 // same bytes as shard. C5: full lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what
-// a group sends can be counted.
+// a group sends can be counted. C7: it has scratch where the group lies on several hosts, and only there, of the size
+// that pieces of the exchange need.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -13,6 +14,10 @@ constinit const OpFacts op::ReduceScatter::Facts{.collective = CollectiveKind::R
 
 auto Shape(const op::ReduceScatter& op, const Plan& plan) -> std::vector<ValueType> {
   return {{plan.values[op.full].dtype, {ElementsOf(plan, op.full) / plan.mesh.size(op.axes)}}};
+}
+
+auto ScratchBytes(const op::ReduceScatter& op, const Plan& plan) -> Bytes {
+  return ReduceScatterScratch(ExchangeOf(plan, op.axes), ElementsOf(plan, op.shard), plan.values[op.full].dtype);
 }
 
 auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> void {
@@ -34,16 +39,18 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
     ExpectSameBytes(check, plan, op.shard, op.shard_onto, "reduce_scatter-c4"_rule);
   }
   ExpectOneOffset(check, plan, op.full, op.axes, "full", "reduce_scatter-c5"_rule);
-  ExpectCountable(check, {BytesOf(plan, op.full).value, plan.mesh.size(op.axes)}, "reduce_scatter-c6"_rule);
+  ExpectCountable(check, {BytesOf(plan, op.full).value, 2, plan.mesh.size(op.axes)}, "reduce_scatter-c6"_rule);
+  ExpectExchangeScratch(check, plan, op, "reduce_scatter-c7"_rule);
 }
 
 /// A ring sends every slice but one. Source: Thakur et al. 2005, sec. 4.2.
 auto Cost(const op::ReduceScatter& op, const Plan& plan) -> OpCost {
   OpCost cost = TrafficOf(op, plan);
-  const int64_t ranks = plan.mesh.size(op.axes);
-  const Bytes payload = BytesOf(plan, op.full);
-  cost.other_flops = Flops{ElementsOf(plan, op.full)};
-  cost.wires.push_back({op.axes, plan.values[op.full].dtype, payload, payload * (ranks - 1)});
+  const int64_t elements = ElementsOf(plan, op.full);
+  const DType terms = plan.values[op.full].dtype;
+  cost.other_flops = Flops{elements};
+  cost.wires.push_back(
+      {op.axes, terms, BytesOf(plan, op.full), ReduceScatterTraffic(ExchangeOf(plan, op.axes), elements, terms)});
   return cost;
 }
 

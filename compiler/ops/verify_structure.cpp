@@ -21,7 +21,8 @@ struct FieldChecker {
   Findings& findings;
   SectionKind section;
   size_t index;
-  bool scheduled;
+  /// A collective has scratch only if its group lies on several hosts, as its own constraint says.
+  bool needs_scratch;
 
   template <class IdType, class T>
   auto Expect(std::string_view name, IdType id, const IdVector<IdType, T>& table) -> void {
@@ -41,7 +42,7 @@ struct FieldChecker {
   }
   auto InOut(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
   auto Scratch(std::string_view name, ValueId id) -> void {
-    if (id != ValueId{} || scheduled) {
+    if (id != ValueId{} || needs_scratch) {
       Expect(name, id, plan.values);
     }
   }
@@ -108,6 +109,15 @@ auto StructureVerifier::Header() -> bool {
     findings_.Add("mesh-size"_rule, "hosts is {}, which does not divide the {} ranks", plan_.mesh.hosts, ranks);
     return false;
   }
+  if (!plan_.mesh.HostsAreBoxes()) {
+    findings_.Add("mesh-hosts"_rule, "{} hosts have {} ranks each, so that groups of ranks are cut unevenly",
+                  plan_.mesh.hosts, plan_.mesh.ranks_per_host());
+    return false;
+  }
+  if (plan_.run.comm == Comm::Auto) {
+    findings_.Add("comm-chosen"_rule, "comm is auto");
+    return false;
+  }
   size_t ops = 0;
   for (const Section& section : plan_.sections) {
     ops += section.ops.size();
@@ -161,7 +171,8 @@ auto StructureVerifier::Ops() -> void {
       findings_.Add("op-empty"_rule, "{} op {} has no body", ToText(section), index);
       return;
     }
-    FieldChecker checker{plan_, findings_, section, index, scheduled};
+    const bool needs_scratch = scheduled && FactsOf(op).collective == CollectiveKind::None;
+    FieldChecker checker{plan_, findings_, section, index, needs_scratch};
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, checker); });
     if (op.layer < -1 || op.layer >= num_layers) {
       findings_.AddOp(section, index, "layer-range"_rule, "layer {} of {}", op.layer, num_layers);

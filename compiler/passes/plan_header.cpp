@@ -19,6 +19,10 @@ static auto Resolved(const Recipe& recipe, const std::string& path) -> std::stri
 
 auto RunDirOf(const Recipe& recipe) -> std::string { return Resolved(recipe, "runs/" + RunIdOf(recipe)); }
 
+static auto ResolveComm(const Recipe& recipe) -> Comm {
+  return *recipe.run.comm != Comm::Auto ? *recipe.run.comm : *recipe.mesh.hosts == 1 ? Comm::Shm : Comm::Gloo;
+}
+
 auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
@@ -26,6 +30,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
 #define AXIS(Name, name, ...) *recipe.mesh.name,
 #include "schemas/axes.def"
   };
+  plan.mesh.hosts = *recipe.mesh.hosts;
   plan.mesh.set_size(Axis::DpInner, recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1);
   plan.device = *recipe.run.device;
   plan.kernels = *recipe.run.kernels;
@@ -99,7 +104,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.threads = *recipe.run.threads;
   run.compare_every = *recipe.run.compare_every;
   run.guard = *recipe.run.guard;
-  run.comm = *recipe.run.comm;
+  run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }

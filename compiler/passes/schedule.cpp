@@ -103,8 +103,15 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
     VisitBody(op.body, [&](auto& body) {
       using Body = std::remove_cvref_t<decltype(body)>;
       if constexpr (HasScratch<Body>) {
-        const int64_t elements = CeilDiv(ScratchBytes(body, plan).value, SizeOf(DType::F32));
+        const Bytes bytes = ScratchBytes(body, plan);
+        if (FactsOf(op).collective != CollectiveKind::None && bytes == Bytes{}) {
+          return;
+        }
+        const int64_t elements = CeilDiv(bytes.value, SizeOf(DType::F32));
         body.scratch = emitter.New({DType::F32, {elements}}, Category::Workspace, ResultName(op, plan) + ".scratch");
+        if (FactsOf(op).peers_read_scratch) {
+          plan.buffers[plan.values[body.scratch].buffer].arena = Arena::SharedTransient;
+        }
       }
     });
   }

@@ -1,6 +1,6 @@
 // The collectives of a plan, as one rank takes part in them. What else ranks tell each other is their control's
-// (runtime/control). Bodies: shared memory (processes of one host) and threads (ranks in one process, for tests). Sums
-// are taken in fp32 (f64 for f64) in rank order, so a result does not depend on timing.
+// (runtime/control). Bodies: the memory that the ranks of one host share, and that together with Gloo between hosts.
+// Sums are taken by Fold, so a result depends on neither timing nor body.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/op.h"
 #include "compiler/plan/types.h"
+#include "runtime/control/fold.h"
 #include "runtime/control/traffic.h"
 
 namespace shardc {
@@ -33,12 +34,6 @@ struct TrafficTable {
   auto At(CollectiveKind kind, AxisSet axes) -> Traffic& { return rows[static_cast<size_t>(kind)][axes.bits]; }
 };
 
-/// Of what is summed, and of the sum.
-struct ReduceTypes {
-  DType terms = DType::F32;
-  DType sum = DType::F32;
-};
-
 /// Every call is collective over the group of `axes`: the ranks that share the other coordinates. It is enqueued on
 /// `queue`, in whose turn it is made: a communicator of the CPU has done it on return. After it, this rank may reuse
 /// its operands, and no peer reads or writes them any more. Errors: ExitCode::Environment with the peer's rank, if a
@@ -49,15 +44,17 @@ class Communicator {
 
   /// full = the group's shards in group order. Requires: shard lies in a shared arena; full.bytes = shard.bytes *
   /// group.
-  virtual auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status = 0;
+  virtual auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full,
+                         const CommSpan& scratch) -> Status = 0;
   /// shard (+)= own slice of the sum of the group's full vectors; with `accumulate`, shard + that sum. `shard` is the
   /// own slice of `full` or apart from it. Requires: full lies in a shared arena; both are F32, F64 or BF16 (summed in
   /// f32, rounded once), or full is BF16 and shard F32.
-  virtual auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
-                             bool accumulate) -> Status = 0;
+  virtual auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard,
+                             const CommSpan& scratch, ReduceTypes types, bool accumulate) -> Status = 0;
   /// The sum, in place. By slices where the vector lies in a shared arena: each rank sums one and copies the others.
   /// Dtypes F32, F64, I64.
-  virtual auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, DType dtype) -> Status = 0;
+  virtual auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, const CommSpan& scratch, DType dtype)
+      -> Status = 0;
   /// Each rank's `bytes` of `mine`, in group order, into `all`: what the plan's op `control` exchanges. Both are memory
   /// of the host, which is ready on return.
   virtual auto Exchange(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status = 0;
@@ -69,8 +66,8 @@ class Communicator {
 
  protected:
   /// One more call.
-  auto Count(CollectiveKind kind, AxisSet axes, int64_t payload, int64_t wire) -> void {
-    traffic_.At(kind, axes).Add({.calls = 1, .payload = payload, .wire = wire});
+  auto Count(CollectiveKind kind, AxisSet axes, int64_t payload, int64_t wire, int64_t between_hosts = 0) -> void {
+    traffic_.At(kind, axes).Add({.calls = 1, .payload = payload, .wire = wire, .between_hosts = between_hosts});
   }
 
  private:

@@ -2,13 +2,25 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "runtime/comm/communicator.h"
 #include "runtime/control/control_block.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/memory/arenas.h"
+#include "runtime/net/address.h"
 
 namespace shardc {
+
+/// How this process reaches those of other hosts.
+struct Network {
+  /// Of the job.
+  Endpoint store;
+  /// Of its keys.
+  std::string prefix;
+  /// Address or interface by which the other hosts reach this one.
+  std::string own_address;
+};
 
 struct Links {
   std::unique_ptr<RankControl> control;
@@ -16,8 +28,9 @@ struct Links {
 };
 
 /// The one place that chooses by `plan.run.comm`. Called by the rank itself (after the fork), which joins its peers by
-/// it. Requires: `block` and `arenas` outlive the links.
-auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const SharedArenas& arenas, WaitOptions waits)
-    -> Links;
+/// it. `timeout`: for what goes to other hosts, by `network`, which is null where all ranks share memory. Requires:
+/// `block` and `arenas` outlive the links. Errors: those of the store, and of connections to other hosts.
+auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const SharedArenas& arenas,
+               const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links>;
 
 }  // namespace shardc

@@ -44,6 +44,8 @@ struct alignas(64) ControlBlock::RankWords {
   std::atomic<int64_t> start;
   std::atomic<int32_t> pid;
   std::atomic<uint32_t> state;
+  /// 0, or (rank + 1) * 2^32 + count of the ranks of other hosts that the rank waits for.
+  std::atomic<uint64_t> waits_for;
 };
 
 struct ControlBlock::BarrierWords {
@@ -53,12 +55,16 @@ struct ControlBlock::BarrierWords {
 };
 
 struct ControlBlock::Block {
-  /// 0, or (rank + 1) * 2^32 + code * 2^16 + (signal + 1).
+  /// 0, or that of Pack.
   alignas(64) std::atomic<uint64_t> failure;
   alignas(64) std::atomic<bool> stop;
   std::atomic<int64_t> completed_steps = -1;
   /// Hash of the first error that was told; 0: none was.
   std::atomic<uint64_t> first_error;
+  /// What the first failure was told with, by a rank of this host or by another host: whether someone writes the text,
+  /// and the text, which is there before the failure is.
+  std::atomic<bool> has_text;
+  std::array<char, 2048> text;
 };
 
 /// What one wait has seen so far.
@@ -72,6 +78,12 @@ struct ControlBlock::Patience {
   std::vector<uint64_t> positions;
   std::vector<Clock::time_point> since;
 };
+
+/// A word that is not 0.
+static auto Pack(const RankFailure& failure) -> uint64_t {
+  return (static_cast<uint64_t>(failure.rank + 1) << 32) | (static_cast<uint64_t>(failure.code) << 16) |
+         static_cast<uint64_t>(failure.signal + 1);
+}
 
 static auto FutexWait(std::atomic<uint32_t>& word, uint32_t expected, std::chrono::nanoseconds longest) -> void {
   const timespec time{.tv_sec = static_cast<time_t>(longest.count() / 1'000'000'000),
@@ -93,38 +105,63 @@ auto ControlBlock::Create(const Place& place) -> ErrorOr<std::unique_ptr<Control
   return block;
 }
 
-ControlBlock::ControlBlock(const Place& place) : place_(place), local_(place.mesh.RanksOfHost(place.host)) {
-  const Mesh& mesh = place.mesh;
+ControlBlock::ControlBlock(const Place& place)
+    : place_(place), local_(place.mesh.RanksOfHost(place.host)), local_mesh_(place.mesh.OfOneHost()) {
   spin_ = NumCores() >= local_.size();
   first_barrier_.fill(-1);
   axes_index_.fill(-1);
   for (uint8_t bits = 1; bits < first_barrier_.size(); ++bits) {
-    if (const AxisSet axes{bits}; Spread(mesh, axes) == axes && mesh.IsWithinHosts(axes)) {
+    if (const AxisSet axes{bits}; Spread(local_mesh_, axes) == axes) {
       first_barrier_[bits] = static_cast<int64_t>(num_barriers_);
       axes_index_[bits] = static_cast<int64_t>(num_axes_sets_++);
-      num_barriers_ += static_cast<size_t>(local_.size() / mesh.size(axes));
+      num_barriers_ += static_cast<size_t>(local_.size() / local_mesh_.size(axes));
     }
   }
 }
 
-auto ControlBlock::Layout() -> Status {
+/// Where the parts of a block begin.
+struct ControlBlock::Parts {
+  size_t barriers = 0;
+  size_t slots = 0;
+  size_t end = 0;
+};
+
+auto ControlBlock::PartsOf() const -> Parts {
   const auto num_ranks = static_cast<size_t>(local_.size());
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t words = sizeof(Block) + num_ranks * sizeof(RankWords) + num_barriers_ * sizeof(BarrierWords);
-  const size_t slots_at = (words + page - 1) / page * page;
-  memory_bytes_ = slots_at + num_axes_sets_ * num_ranks * 2 * static_cast<size_t>(SlotBytes);
-  void* memory =
-      mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  Parts parts;
+  parts.barriers = sizeof(Block) + num_ranks * sizeof(RankWords);
+  const size_t words = parts.barriers + num_barriers_ * sizeof(BarrierWords);
+  parts.slots = (words + page - 1) / page * page;
+  parts.end = parts.slots + num_axes_sets_ * num_ranks * 2 * static_cast<size_t>(SlotBytes);
+  return parts;
+}
+
+auto ControlBlock::BytesFor(const Place& place) -> int64_t {
+  return static_cast<int64_t>(ControlBlock(place).PartsOf().end);
+}
+
+auto ControlBlock::Layout() -> Status {
+  const auto num_ranks = static_cast<size_t>(local_.size());
+  const Parts parts = PartsOf();
+  memory_bytes_ = parts.end;
+  const int kind = place_.file >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
+  void* memory = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE, place_.file, 0);
   if (memory == MAP_FAILED) {
     return Fail(ExitCode::DoesNotFit, "cannot map {} for the ranks' control block: {}",
                 FormatMemory(Bytes{static_cast<int64_t>(memory_bytes_)}), std::strerror(errno));
   }
   memory_ = memory;
   auto* at = static_cast<std::byte*>(memory);
-  slots_ = at + slots_at;
-  block_ = new (at) Block{};
-  ranks_ = new (at + sizeof(Block)) RankWords[num_ranks]{};
-  barriers_ = reinterpret_cast<BarrierWords*>(at + sizeof(Block) + num_ranks * sizeof(RankWords));
+  slots_ = at + parts.slots;
+  block_ = reinterpret_cast<Block*>(at);
+  ranks_ = reinterpret_cast<RankWords*>(at + sizeof(Block));
+  barriers_ = reinterpret_cast<BarrierWords*>(at + parts.barriers);
+  if (place_.is_made) {
+    return Success{};
+  }
+  new (block_) Block{};
+  new (ranks_) RankWords[num_ranks]{};
   for (size_t i = 0; i < num_barriers_; ++i) {
     new (barriers_ + i) BarrierWords{};
   }
@@ -160,15 +197,44 @@ auto ControlBlock::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
     WordsOf(rank).state.store(static_cast<uint32_t>(by_itself ? RankState::Failed : RankState::Dead),
                               std::memory_order_release);
   }
-  const auto pack = [rank](ExitCode code, int signal) {
-    return (static_cast<uint64_t>(rank + 1) << 32) | (static_cast<uint64_t>(code) << 16) |
-           static_cast<uint64_t>(signal + 1);
-  };
+  const RankFailure gone{.rank = rank, .code = ExitCode::Environment, .signal = -1};
+  const RankFailure failure{.rank = rank, .code = code, .signal = signal};
   uint64_t before = 0;
-  if (!block_->failure.compare_exchange_strong(before, pack(code, signal), std::memory_order_seq_cst) &&
-      before == pack(ExitCode::Environment, -1)) {
-    block_->failure.compare_exchange_strong(before, pack(code, signal), std::memory_order_seq_cst);
+  if (!block_->failure.compare_exchange_strong(before, Pack(failure), std::memory_order_seq_cst) &&
+      before == Pack(gone)) {
+    block_->failure.compare_exchange_strong(before, Pack(failure), std::memory_order_seq_cst);
   }
+  WakeAll();
+}
+
+/// False where there is one.
+auto ControlBlock::KeepText(const std::string& text) -> bool {
+  if (block_->has_text.exchange(true)) {
+    return false;
+  }
+  const size_t length = std::min(text.size(), block_->text.size() - 1);
+  std::memcpy(block_->text.data(), text.data(), length);
+  return true;
+}
+
+auto ControlBlock::MarkFailed(int64_t rank, const Error& error) -> void {
+  if (!FirstFailure()) {
+    KeepText(error.message);
+  }
+  MarkFailed(rank, error.code);
+}
+
+auto ControlBlock::MarkFailedElsewhere(ExitCode code, const std::string& text) -> void {
+  if (!KeepText(text)) {
+    return;
+  }
+  uint64_t before = 0;
+  block_->failure.compare_exchange_strong(before, Pack({.rank = RankFailure::Elsewhere, .code = code, .signal = 0}),
+                                          std::memory_order_seq_cst);
+  WakeAll();
+}
+
+auto ControlBlock::WakeAll() -> void {
   // Sleepers look at the failure when they wake.
   for (size_t i = 0; i < num_barriers_; ++i) {
     FutexWakeAll(barriers_[i].generation);
@@ -206,6 +272,19 @@ auto ControlBlock::LeavePosition(int64_t rank, Stream stream) -> void {
   WordsOf(rank).under_way[static_cast<size_t>(stream)].store(0, std::memory_order_relaxed);
 }
 
+auto ControlBlock::SetWaitsFor(int64_t rank, int64_t other, int64_t count) -> void {
+  const uint64_t word = count == 0 ? 0 : static_cast<uint64_t>(other + 1) << 32 | static_cast<uint64_t>(count);
+  WordsOf(rank).waits_for.store(word, std::memory_order_relaxed);
+}
+
+/// ", waiting for rank 5 of another host"; empty if the rank does not.
+static auto WaitsText(uint64_t word) -> std::string {
+  const uint64_t count = word & 0xffffffffU;
+  return word == 0    ? ""
+         : count == 1 ? fmt::format(", waiting for rank {} of another host", (word >> 32) - 1)
+                      : fmt::format(", waiting for {} ranks of other hosts", count);
+}
+
 auto ControlBlock::WhereIs(int64_t rank) const -> std::string {
   const RankWords& words = WordsOf(rank);
   const uint64_t last = words.position.load(std::memory_order_relaxed);
@@ -220,10 +299,18 @@ auto ControlBlock::WhereIs(int64_t rank) const -> std::string {
                           PositionText(place_.plan, UnpackPosition(beside)));
     }
   }
+  text += WaitsText(words.waits_for.load(std::memory_order_relaxed));
   return text;
 }
 
+auto ControlBlock::NameOf(int64_t rank) const -> std::string {
+  return place_.host_name.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, place_.host_name);
+}
+
 auto ControlBlock::FailureText(const RankFailure& failure) const -> std::string {
+  if (failure.rank == RankFailure::Elsewhere) {
+    return block_->text.data();
+  }
   std::string how;
   if (failure.signal > 0) {
     const char* name = sigabbrev_np(failure.signal);
@@ -233,7 +320,13 @@ auto ControlBlock::FailureText(const RankFailure& failure) const -> std::string 
   } else {
     how = fmt::format("failed with exit code {}", static_cast<int>(failure.code));
   }
-  return fmt::format("rank {} {}, {}", failure.rank, how, WhereIs(failure.rank));
+  return fmt::format("{} {}, {}", NameOf(failure.rank), how, WhereIs(failure.rank));
+}
+
+auto ControlBlock::FailureReport(const RankFailure& failure) const -> std::string {
+  const std::string text = FailureText(failure);
+  const bool said_why = failure.rank != RankFailure::Elsewhere && StateOf(failure.rank) == RankState::Failed;
+  return said_why && block_->has_text ? fmt::format("{}: {}", text, block_->text.data()) : text;
 }
 
 auto ControlBlock::stop_flag() -> std::atomic<bool>& { return block_->stop; }
@@ -241,22 +334,19 @@ auto ControlBlock::stop_flag() -> std::atomic<bool>& { return block_->stop; }
 auto ControlBlock::completed_steps() -> std::atomic<int64_t>& { return block_->completed_steps; }
 
 auto ControlBlock::GroupOf(AxisSet axes, int64_t rank) const -> Group {
-  const Mesh& mesh = place_.mesh;
-  const AxisSet plain = Spread(mesh, axes);
+  const AxisSet plain = Spread(local_mesh_, axes);
   Group group;
-  group.name = ToText(plain);
+  group.name = ToText(Spread(place_.mesh, axes));
   if (plain.bits == 0) {
     group.ranks = {rank};
     return group;
   }
-  if (first_barrier_[plain.bits] < 0) {
-    return group;
+  const int64_t local_rank = rank - local_.begin;
+  for (const int64_t member : local_mesh_.Group(plain, local_rank)) {
+    group.ranks.push_back(local_.begin + member);
   }
-  group.ranks = mesh.Group(axes, rank);
-  group.index = mesh.IndexIn(axes, rank);
-  // Groups are numbered by their first ranks, so those of the hosts before come first.
-  const int64_t number = mesh.GroupNumber(plain, rank) - local_.begin / std::ssize(group.ranks);
-  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + number);
+  group.index = local_mesh_.IndexIn(plain, local_rank);
+  group.barrier = static_cast<size_t>(first_barrier_[plain.bits] + local_mesh_.GroupNumber(plain, local_rank));
   group.axes_index = static_cast<size_t>(axes_index_[plain.bits]);
   return group;
 }
@@ -270,7 +360,6 @@ auto ControlBlock::Barrier(const Group& group, int64_t rank, const WaitOptions& 
   if (const auto failure = FirstFailure()) {
     return Fail(ExitCode::Environment, "{}", FailureText(*failure));
   }
-  CHECK(!group.ranks.empty(), "a barrier over {}, whose ranks lie on several hosts", group.name);
   if (group.ranks.size() == 1) {
     return Success{};
   }
@@ -398,6 +487,17 @@ auto ControlBlock::MissingText(const Group& group, int64_t rank, uint32_t genera
     texts.push_back(fmt::format("rank {}, {}, there for {:.0f} s", peer, WhereIs(peer), still));
   }
   return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+}
+
+auto ControlBlock::GoneRanks() const -> std::vector<int64_t> {
+  std::vector<int64_t> gone;
+  for (int64_t rank = local_.begin; rank < local_.end; ++rank) {
+    const RankState state = StateOf(rank);
+    if (state == RankState::Running && IsGone(rank)) {
+      gone.push_back(rank);
+    }
+  }
+  return gone;
 }
 
 /// Has the process of a rank ended? Its number may have gone to another since.

@@ -28,6 +28,9 @@ namespace shardc {
 /// Why the job is over for all: the first rank that failed. `signal` is 0 for one that ended by itself, and -1 where
 /// the process is gone and nobody knows why.
 struct RankFailure {
+  static constexpr int64_t Elsewhere = -1;
+
+  /// Of this host, or Elsewhere.
   int64_t rank = 0;
   ExitCode code = ExitCode::Environment;
   int signal = 0;
@@ -61,7 +64,16 @@ class ControlBlock {
     Members members = Members::Processes;
     /// Says what an op is that messages name by its number. Null, or outlives the block.
     const Plan* plan = nullptr;
+    /// What messages call the host; empty: they need not say.
+    std::string host_name;
+    /// The memory of the block, which is the first of this file, for ranks that are not forked from one process; -1: of
+    /// no file.
+    int file = -1;
+    /// Another process has made the block in the file.
+    bool is_made = false;
   };
+  /// Of memory that the block of a place takes.
+  static auto BytesFor(const Place& place) -> int64_t;
 
   /// Made before the ranks are forked or their threads started.
   /// Errors: ExitCode::Environment for more than MaxRanks ranks on the host, ExitCode::DoesNotFit.
@@ -81,6 +93,10 @@ class ControlBlock {
   /// Ends the job: every wait of every rank returns an error that names this one. The first call wins, except
   /// that a reason takes the place of none.
   auto MarkFailed(int64_t rank, ExitCode code, int signal = 0) -> void;
+  /// The same of a rank that says why.
+  auto MarkFailed(int64_t rank, const Error& error) -> void;
+  /// The job has failed on another host, where `text` was told of it.
+  auto MarkFailedElsewhere(ExitCode code, const std::string& text) -> void;
   auto FirstFailure() const -> std::optional<RankFailure>;
   auto StateOf(int64_t rank) const -> RankState;
 
@@ -91,21 +107,29 @@ class ControlBlock {
   /// The op that a stream of the rank begins, and that the stream's op is over.
   auto SetPosition(int64_t rank, Stream stream, const Position& position) -> void;
   auto LeavePosition(int64_t rank, Stream stream) -> void;
+  /// The rank waits for `count` ranks of other hosts, one of which is `other`; 0: it does not.
+  auto SetWaitsFor(int64_t rank, int64_t other, int64_t count) -> void;
   /// "last seen at op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12, model.ffn)", "not seen at
   /// any op yet".
   auto WhereIs(int64_t rank) const -> std::string;
   /// "rank 1 was killed by signal 9 (SIGKILL), last seen at op 415 of step 12".
   auto FailureText(const RankFailure& failure) const -> std::string;
+  /// The same with what the rank said of it, for those who did not hear the rank.
+  auto FailureReport(const RankFailure& failure) const -> std::string;
+  /// "rank 1", "rank 1 (node-b)".
+  auto NameOf(int64_t rank) const -> std::string;
+  /// The ranks whose processes have ended without a word. Cost: a file of /proc for each rank.
+  auto GoneRanks() const -> std::vector<int64_t>;
 
   /// Raised by a signal to any rank or to the launcher; the ranks agree on it in `control`. A signal handler may store.
   auto stop_flag() -> std::atomic<bool>&;
   /// Rank 0 keeps it: what the launcher puts on record in the end. -1: none is known.
   auto completed_steps() -> std::atomic<int64_t>&;
 
-  /// One barrier for each group of each set of axes whose groups lie within hosts. Sets that differ in axes of size 1
-  /// only are the same.
+  /// The ranks of one group over a set of axes that lie on this host. There is one barrier for each; sets that differ
+  /// in axes of size 1 only are the same.
   struct Group {
-    /// In group order; size 1 needs no barrier. Empty: the group has ranks of several hosts, and no barrier here.
+    /// In group order; size 1 needs no barrier.
     std::vector<int64_t> ranks;
     /// Of the asking rank, in `ranks`.
     int64_t index = 0;
@@ -131,8 +155,13 @@ class ControlBlock {
   struct BarrierWords;
   struct Patience;
 
+  struct Parts;
+
+  auto KeepText(const std::string& text) -> bool;
   explicit ControlBlock(const Place& place);
+  auto PartsOf() const -> Parts;
   auto Layout() -> Status;
+  auto WakeAll() -> void;
   auto Wait(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options) -> Status;
   auto IsMissing(const Group& group, int64_t rank, uint32_t generation) const -> bool;
   auto Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options, Patience& patience)
@@ -144,9 +173,10 @@ class ControlBlock {
 
   Place place_;
   Interval local_;
+  /// Of the ranks of this host, counted from the first of them.
+  Mesh local_mesh_;
   bool spin_ = false;
-  /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1 or have groups of
-  /// several hosts.
+  /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1 on this host.
   ByAxisSet<int64_t> first_barrier_{};
   ByAxisSet<int64_t> axes_index_{};
   size_t num_barriers_ = 0;

@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-class HostControl final : public RankControl {
+class HostControl : public RankControl {
  public:
   explicit HostControl(std::shared_ptr<HostMember> member) : member_(std::move(member)) {}
 
@@ -26,9 +26,9 @@ class HostControl final : public RankControl {
   auto LeavePosition(Stream stream) -> void override { block().LeavePosition(rank(), stream); }
   auto StopIsRequested() const -> bool override { return block().stop_flag().load(std::memory_order_relaxed); }
   auto SetCompletedSteps(int64_t steps) -> void override { block().completed_steps().store(steps); }
-  auto Finish() -> void override { block().Finish(rank()); }
-  auto IsNews(const std::string& error) -> bool override { return block().IsNews(error); }
-  auto MarkFailed(ExitCode code) -> void override { block().MarkFailed(rank(), code); }
+
+ protected:
+  auto member() const -> HostMember& { return *member_; }
 
  private:
   auto block() const -> ControlBlock& { return member_->block(); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/control/fold.h"
+
 namespace shardc {
 
 HostMember::HostMember(ControlBlock& block, int64_t rank, WaitOptions options)
@@ -53,31 +55,20 @@ auto HostMember::Broadcast(const Group& group, std::byte* data, int64_t bytes) -
   return Success{};
 }
 
-/// data = the sum of the slots, in their order.
-template <class T>
-static auto SumSlots(const std::vector<const std::byte*>& slots, std::byte* data, int64_t count) -> void {
-  T* out = reinterpret_cast<T*>(data);
-  for (int64_t i = 0; i < count; ++i) {
-    T sum = reinterpret_cast<const T*>(slots[0])[i];
-    for (size_t k = 1; k < slots.size(); ++k) {
-      sum += reinterpret_cast<const T*>(slots[k])[i];
-    }
-    out[i] = sum;
-  }
-}
-
-auto HostMember::Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status {
+auto HostMember::Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype, int64_t per_host)
+    -> Status {
   const int64_t most = ControlBlock::SlotBytes / SizeOf(dtype);
   int64_t begin = 0;
   do {
     const int64_t count = std::min(most, num_elements - begin);
-    RETURN_IF_ERROR(SumPiece(group, data + begin * SizeOf(dtype), count, dtype));
+    RETURN_IF_ERROR(SumPiece(group, data + begin * SizeOf(dtype), count, dtype, per_host));
     begin += count;
   } while (begin < num_elements);
   return Success{};
 }
 
-auto HostMember::SumPiece(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status {
+auto HostMember::SumPiece(const Group& group, std::byte* data, int64_t num_elements, DType dtype, int64_t per_host)
+    -> Status {
   if (group.ranks.size() == 1) {
     return Meet(group);
   }
@@ -88,14 +79,7 @@ auto HostMember::SumPiece(const Group& group, std::byte* data, int64_t num_eleme
   for (const int64_t peer : group.ranks) {
     slots_.push_back(block_->Slot(group, peer, turn));
   }
-  switch (dtype) {
-    case DType::F32: SumSlots<float>(slots_, data, num_elements); return Success{};
-    case DType::F64: SumSlots<double>(slots_, data, num_elements); return Success{};
-    case DType::I64: SumSlots<int64_t>(slots_, data, num_elements); return Success{};
-    case DType::BF16:
-    case DType::I32: break;
-  }
-  CHECK(false, "sum of {}", ToText(dtype));
+  Fold(slots_, static_cast<size_t>(per_host), data, num_elements, {.terms = dtype, .sum = dtype}, false);
   return Success{};
 }
 

@@ -31,12 +31,16 @@ class HostMember {
   auto Gather(const Group& group, const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
   /// `data` of the group's first member goes to all. Requires: bytes <= SlotBytes.
   auto Broadcast(const Group& group, std::byte* data, int64_t bytes) -> Status;
-  /// data = the sum of the members' data, in the order of the group. Dtypes F32, F64, I64. In pieces of SlotBytes.
-  auto Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status;
+  /// data = the sum of the members' data, by Fold: `per_host` of them, in turn, count as of one host. Dtypes F32, F64,
+  /// I64. In pieces of SlotBytes.
+  auto Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype, int64_t per_host) -> Status;
+  auto Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status {
+    return Sum(group, data, num_elements, dtype, std::ssize(group.ranks));
+  }
 
  private:
   auto NextTurn(const Group& group) -> int;
-  auto SumPiece(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status;
+  auto SumPiece(const Group& group, std::byte* data, int64_t num_elements, DType dtype, int64_t per_host) -> Status;
 
   ControlBlock* block_;
   int64_t rank_;

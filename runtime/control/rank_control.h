@@ -59,14 +59,6 @@ class RankControl {
   /// For the launcher's record of the job. Rank 0 tells.
   virtual auto SetCompletedSteps(int64_t steps) -> void = 0;
 
-  /// The rank has ended well. Peers that still wait for it fail.
-  virtual auto Finish() -> void = 0;
-  /// False if the first rank that had an error to tell told this very text: an error that all ranks agreed on is told
-  /// once.
-  virtual auto IsNews(const std::string& error) -> bool = 0;
-  /// The rank has failed, and the job with it: each wait of each rank ends with an error that names the first one.
-  virtual auto MarkFailed(ExitCode code) -> void = 0;
-
   /// What agreements sent so far.
   auto traffic() const -> const Traffic& { return traffic_; }
 

@@ -12,11 +12,14 @@ struct Traffic {
   int64_t payload = 0;
   /// Bytes that this rank gave to its peers or took from them, such that the sum over the ranks has each byte once.
   int64_t wire = 0;
+  /// Of that, what went from host to host.
+  int64_t between_hosts = 0;
 
   auto Add(const Traffic& more) -> void {
     calls += more.calls;
     payload += more.payload;
     wire += more.wire;
+    between_hosts += more.between_hosts;
   }
   friend auto operator==(const Traffic&, const Traffic&) -> bool = default;
 };

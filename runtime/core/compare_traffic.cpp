@@ -15,14 +15,16 @@ auto PlannedTraffic(const Plan& plan, const SectionRuns& runs) -> TrafficTable {
       traffic.calls += row.count * times;
       traffic.payload += row.payload.value * times;
       const int64_t num_groups = plan.mesh.num_ranks() / plan.mesh.size(row.axes);
-      traffic.wire += row.group_wire.value * num_groups * times;
+      traffic.wire += row.group.all.value * num_groups * times;
+      traffic.between_hosts += row.group.between_hosts.value * num_groups * times;
     }
   }
   return planned;
 }
 
 static auto Figures(const Traffic& traffic) -> std::string {
-  return fmt::format("{} calls of {} B, {} B on the wire of all ranks", traffic.calls, traffic.payload, traffic.wire);
+  return fmt::format("{} calls of {} B, {} B on the wire of all ranks, {} B of it between hosts", traffic.calls,
+                     traffic.payload, traffic.wire, traffic.between_hosts);
 }
 
 /// Calls `function(kind, axes)` for each row, in the table's order.
@@ -41,7 +43,10 @@ auto CompareTraffic(const Communicator& comm, RankControl& control, const Traffi
   TrafficTable counted = comm.traffic();
   TrafficTable expected = planned;
   std::vector<int64_t> wires;
-  ForEachRow([&](CollectiveKind kind, AxisSet axes) { wires.push_back(counted.At(kind, axes).wire); });
+  ForEachRow([&](CollectiveKind kind, AxisSet axes) {
+    wires.push_back(counted.At(kind, axes).wire);
+    wires.push_back(counted.At(kind, axes).between_hosts);
+  });
   RETURN_IF_ERROR(
       control.Sum(AxisSet::All(), reinterpret_cast<std::byte*>(wires.data()), std::ssize(wires), DType::I64));
   Traffic sum;
@@ -51,6 +56,7 @@ auto CompareTraffic(const Communicator& comm, RankControl& control, const Traffi
     Traffic& here = counted.At(kind, axes);
     sum.Add(here);
     here.wire = wires[row++];
+    here.between_hosts = wires[row++];
     if (const Traffic& there = expected.At(kind, axes); difference.empty() && here != there) {
       difference = fmt::format("{} over {}: the communicator counted {}; the plan has {}", ToText(kind), ToText(axes),
                                Figures(here), Figures(there));
@@ -60,9 +66,11 @@ auto CompareTraffic(const Communicator& comm, RankControl& control, const Traffi
     return Fail(ExitCode::InternalFault, "what was sent is not what the plan says, {}; this is a bug in shardc",
                 difference);
   }
+  const std::string to_hosts =
+      control.mesh().hosts == 1 ? "" : fmt::format(" ({} B of it to other hosts)", sum.between_hosts);
   return fmt::format(
-      "sent by rank {} as planned: {} B in {} collectives of {} B; beside the plan {} B in {} small ones\n",
-      control.rank(), sum.wire, sum.calls, sum.payload, beside.wire, beside.calls);
+      "sent by rank {} as planned: {} B{} in {} collectives of {} B; beside the plan {} B in {} small ones\n",
+      control.rank(), sum.wire, to_hosts, sum.calls, sum.payload, beside.wire, beside.calls);
 }
 
 }  // namespace shardc

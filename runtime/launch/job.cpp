@@ -1,8 +1,14 @@
 #include "runtime/launch/job.h"
 
+#include <chrono>
+#include <thread>
+
+#include "compiler/plan/exchange.h"
 #include "runtime/comm/links.h"
 #include "runtime/core/compute_threads.h"
+#include "runtime/launch/host_watch.h"
 #include "runtime/launch/needed_memory.h"
+#include "runtime/launch/shared_file.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -42,30 +48,117 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   return Success{};
 }
 
-auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
-                const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job> {
-  Job job;
-  job.plan = &plan;
-  job.options = &options;
-  job.rank_main = &rank_main;
-  if (plan.mesh.hosts != 1) {
-    return Fail(ExitCode::Environment, "the plan is for {} hosts, and this launch has one", plan.mesh.hosts);
+/// Of the ranks that share memory on this host.
+static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
+  const Plan& plan = *job.plan;
+  ControlBlock::Place place{.mesh = MemoryMesh(plan), .members = members, .plan = &plan};
+  bool in_file = false;
+  bool is_maker = true;
+  if (Meeting* meeting = job.meeting) {
+    place.host = meeting->place().host();
+    place.host_name = meeting->host_name();
+    in_file = meeting->place().local_num_processes > 1;
+    is_maker = meeting->is_first_of_host();
   }
-  auto control = ControlBlock::Create({.mesh = plan.mesh, .members = members, .plan = &plan});
+  const Interval ranks = place.mesh.RanksOfHost(place.host);
+  const int64_t per_host = plan.mesh.ranks_per_host();
+  const int64_t block_bytes = in_file ? RoundUp(ControlBlock::BytesFor(place), PageSize()) : 0;
+  const std::string key = fmt::format("memory/{}", place.host);
+  if (in_file) {
+    const auto name = is_maker ? ErrorOr<std::string>("") : job.meeting->Hear(key);
+    if (!name) {
+      return name.error();
+    }
+    auto file = is_maker ? MakeSharedFile(block_bytes + SharedArenas::BytesInFile(plan.arena_bytes, ranks, per_host))
+                         : OpenSharedFile(*name);
+    if (!file) {
+      return file.error();
+    }
+    job.memory = *std::move(file);
+    place.file = job.memory.get();
+    place.is_made = !is_maker;
+  }
+  auto control = ControlBlock::Create(place);
   if (!control) {
     return control.error();
   }
   job.control = *std::move(control);
-  // Judging a plan takes several times the memory that it has, which each rank would inherit.
-  GiveBackFreedMemory();
-  RETURN_IF_ERROR(CheckPlanFits(plan, OutsideArenasOf(plan, NumComputeThreads(plan))));
-  auto arenas = SharedArenas::Create(plan.arena_bytes, job.control->ranks());
+  auto arenas =
+      SharedArenas::Create(plan.arena_bytes, ranks, per_host, {.descriptor = place.file, .begin = block_bytes});
   if (!arenas) {
     return arenas.error();
   }
   job.arenas = *std::move(arenas);
-  if (!options.run_dir.empty() && options.eval_checkpoint.empty()) {
-    RETURN_IF_ERROR(TakeRunDirectory(job, signals));
+  return in_file && is_maker ? job.meeting->Tell(key, NameOfSharedFile(job.memory)) : Status(Success{});
+}
+
+/// What process 0 has begun, in the other processes: they see its attempt, where they see the run directory.
+static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
+  if (attempt.empty()) {
+    return Success{};
+  }
+  auto directory = RunDirectory::Open(job.options->run_dir);
+  if (!directory) {
+    return directory.error();
+  }
+  job.directory = *std::move(directory);
+  const bool is_of_first_host = job.meeting->place().host() == 0;
+  auto log = JoinAttempt(job.directory->folder(), std::stoll(attempt),
+                         is_of_first_host ? std::nullopt : std::optional(job.meeting->place().host()));
+  if (!log) {
+    return Fail(log.error().code,
+                "{} does not see attempt {} of the run directory {}, which process 0 has just begun: {}; the run "
+                "directory has to be one that all hosts share",
+                job.meeting->host_name(), attempt, job.options->run_dir, log.error().message);
+  }
+  job.joined_log.emplace(*std::move(log));
+  return Success{};
+}
+
+auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
+                const RankMain& rank_main, const SignalScope* signals, Meeting* meeting) -> ErrorOr<Job> {
+  Job job;
+  job.plan = &plan;
+  job.options = &options;
+  job.rank_main = &rank_main;
+  job.meeting = meeting;
+  if (meeting == nullptr && MemoryMesh(plan).hosts != 1) {
+    return Fail(ExitCode::Environment, "the plan is for {} hosts, and this launch has one", plan.mesh.hosts);
+  }
+  const bool is_first_of_host = meeting == nullptr || meeting->is_first_of_host();
+  // Judging a plan takes several times the memory that it has, which each rank would inherit.
+  GiveBackFreedMemory();
+  Status prepared =
+      is_first_of_host ? CheckPlanFits(plan, OutsideArenasOf(plan, NumComputeThreads(plan))) : Status(Success{});
+  if (meeting != nullptr) {
+    prepared = meeting->Agree("fits", prepared);
+  }
+  RETURN_IF_ERROR(prepared);
+  prepared = ShareMemory(job, members);
+  if (meeting != nullptr) {
+    prepared = meeting->Agree("memory", prepared);
+  }
+  RETURN_IF_ERROR(prepared);
+  if (options.run_dir.empty() || !options.eval_checkpoint.empty()) {
+    return job;
+  }
+  if (meeting == nullptr || meeting->is_first()) {
+    prepared = TakeRunDirectory(job, signals);
+  }
+  if (meeting != nullptr) {
+    RETURN_IF_ERROR(meeting->Agree("run directory", prepared));
+    const std::string key = "attempt";
+    if (meeting->is_first()) {
+      RETURN_IF_ERROR(meeting->Tell(key, job.attempt ? std::to_string(job.attempt->number()) : ""));
+    } else {
+      const auto attempt = meeting->Hear(key);
+      prepared = attempt ? JoinRunDirectory(job, *attempt) : attempt.error();
+    }
+    prepared = meeting->Agree("attempt", prepared);
+  }
+  if (!prepared) {
+    PutEndOnRecord(job, ErrorOr<ExitCode>(prepared.error()));
+    return prepared.error();
   }
   return job;
 }
@@ -91,14 +184,42 @@ auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void {
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
+/// What the job failed of, for a rank that only felt it: it learns so from the ranks of its host and from the other
+/// hosts, within seconds. Nothing if nobody tells; `own` then has who gives no sign of life beside its own message.
+static auto CauseElsewhere(const Job& job, Error& own) -> std::optional<Error> {
+  if (job.meeting == nullptr || own.code != ExitCode::Environment) {
+    return std::nullopt;
+  }
+  const auto found = [&]() -> std::optional<Error> {
+    const auto failure = job.control->FirstFailure();
+    return failure ? std::optional(Error{failure->code, job.control->FailureText(*failure)}) : std::nullopt;
+  };
+  constexpr auto Longest = std::chrono::seconds(3);
+  constexpr auto Between = std::chrono::milliseconds(50);
+  const auto end = std::chrono::steady_clock::now() + Longest;
+  std::optional<SilentHosts> silent;
+  while (std::chrono::steady_clock::now() < end) {
+    if (const auto cause = found()) {
+      return cause;
+    }
+    if (!silent) {
+      silent.emplace(job.meeting->network(), job.plan->mesh.hosts);
+    }
+    std::this_thread::sleep_for(Between);
+  }
+  if (const std::string text = silent->Text(); !text.empty()) {
+    own.message += "; " + text;
+  }
+  return found();
+}
+
 auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
   const LaunchOptions& options = *job.options;
-  const WaitOptions waits{.timeout = options.timeout, .warn = [&job, rank](const std::string& text) {
-                            job.Say(fmt::format("warning: rank {} {}", rank, text));
+  const std::string name = job.control->NameOf(rank);
+  const WaitOptions waits{.timeout = options.timeout, .warn = [&job, name](const std::string& text) {
+                            job.Say(fmt::format("warning: {} {}", name, text));
                           }};
-  const Links links = MakeLinks(*job.plan, rank, *job.control, job.arenas, waits);
-  RankControl& control = *links.control;
-  const auto run = [&]() -> ErrorOr<ExitCode> {
+  const auto run = [&](const Links& links) -> ErrorOr<ExitCode> {
     const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas, .rank = rank, .shuffles = options.shuffles});
     if (!device) {
       return device.error();
@@ -108,7 +229,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .launcher = launcher,
                         .device = device->get(),
                         .comm = links.communicator.get(),
-                        .control = &control,
+                        .control = links.control.get(),
                         .run_dir = options.run_dir,
                         .directory = job.directory ? &*job.directory : nullptr,
                         .lease = job.lease.get(),
@@ -120,17 +241,27 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .execution = {}};
     return (*job.rank_main)(context);
   };
-  const ErrorOr<ExitCode> result = run();
+  // A rank that waits for one on its host knows where that one is: it has the first word.
+  const Seconds for_hosts{options.timeout.value + 1};
+  const auto links = MakeLinks(*job.plan, rank, *job.control, job.arenas, waits, for_hosts,
+                               job.meeting == nullptr ? nullptr : &job.meeting->network());
+  const ErrorOr<ExitCode> result = links ? run(*links) : ErrorOr<ExitCode>(links.error());
   if (result) {
-    control.Finish();
+    job.control->Finish(rank);
     return *result;
   }
+  Error error = result.error();
   // Printed before the others can know, so that the first error stands first.
-  if (control.IsNews(result.error().message)) {
-    job.Say(fmt::format("error: rank {}: {}", rank, result.error().message));
+  if (const auto cause = CauseElsewhere(job, error)) {
+    if (job.control->IsNews(cause->message)) {
+      job.Say(fmt::format("error: {}", cause->message));
+    }
+    error = *cause;
+  } else if (job.control->IsNews(error.message)) {
+    job.Say(fmt::format("error: {}: {}", name, error.message));
   }
-  control.MarkFailed(result.error().code);
-  return result.error().code;
+  job.control->MarkFailed(rank, error);
+  return error.code;
 }
 
 }  // namespace shardc

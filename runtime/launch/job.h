@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/lease.h"
 #include "runtime/control/control_block.h"
 #include "runtime/launch/launch.h"
+#include "runtime/launch/meeting.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/arenas.h"
 #include "runtime/record/attempt.h"
@@ -27,19 +28,26 @@ struct Job {
   std::optional<RunDirectory> directory;
   std::optional<Attempt> attempt;
   RunLog only_stderr;
+  /// Where processes that no launcher of ours forked share memory: the file that has it.
+  Descriptor memory;
   SharedArenas arenas;
   std::unique_ptr<ControlBlock> control;
+  /// Of a launch over several hosts; null: all ranks share memory.
+  Meeting* meeting = nullptr;
+  /// On other hosts, and in other processes, than that which began the attempt: its log.
+  std::optional<RunLog> joined_log;
 
-  auto log() const -> const RunLog& { return attempt ? attempt->log() : only_stderr; }
+  auto log() const -> const RunLog& { return attempt ? attempt->log() : joined_log ? *joined_log : only_stderr; }
   /// A line for people.
   auto Say(const std::string& text) const -> void { log().Print(text + "\n"); }
 };
 
-/// Makes what the ranks share, and takes the run directory. `signals`: of a launcher that watches for them, or null.
-/// Requires: plan, options and `rank_main` outlive the job.
-/// Errors: what keeps the job from starting, as LaunchLocal has it.
+/// Makes what the ranks of this host share, and takes the run directory; in a launch over several hosts process 0 takes
+/// it, and all processes start or none does. `signals`: of a launcher that watches for them, or null. `meeting`: null
+/// if all ranks share memory. Requires: plan, options, `rank_main` and `meeting` outlive the job. Errors: what keeps
+/// the job from starting, as LaunchLocal has it.
 auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
-                const RankMain& rank_main, const SignalScope* signals) -> ErrorOr<Job>;
+                const RankMain& rank_main, const SignalScope* signals, Meeting* meeting) -> ErrorOr<Job>;
 
 /// Starts the thread that keeps the lease of the run directory, if there is one: called when no rank is to be forked
 /// any more.

@@ -16,7 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/base/printable.h"
+#include "runtime/launch/host_watch.h"
 #include "runtime/launch/job.h"
+#include "runtime/launch/meeting.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/available_memory.h"
 
@@ -68,6 +71,8 @@ class Launcher {
   Job job_;
   const SignalScope& signals_;
   std::vector<Child> children_;
+  /// Of a launch over several hosts, from when the ranks are forked.
+  std::unique_ptr<HostWatch> watch_;
   int interrupts_ = 0;
   std::optional<Clock::time_point> failed_at_;
   /// The last signal that the launcher itself sent; deaths are no news from the first on.
@@ -75,6 +80,46 @@ class Launcher {
 };
 
 }  // namespace
+
+/// A rank that has not ended `grace` after the failure of another one, and that nobody is there to end.
+static auto LeaveAtOnce(const Job& job, int64_t rank) -> void {
+  const auto failure = job.control->FirstFailure();
+  const std::string text = job.control->FailureText(*failure);
+  if (job.control->IsNews(text)) {
+    job.Say(fmt::format("error: {}: {}", job.control->NameOf(rank), text));
+  }
+  job.Say(fmt::format("warning: {} has not ended {:g} s after the failure and ends at once, {}",
+                      job.control->NameOf(rank), job.options->grace.value, job.control->WhereIs(rank)));
+  PutEndOnRecord(job, static_cast<int>(failure->code), text);
+  _exit(static_cast<int>(failure->code));
+}
+
+/// The life of a process that plays one of several hosts.
+static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, int64_t host,
+                     uint16_t port) -> ExitCode {
+  const LaunchPlace place{.launcher = "shardc",
+                          .process = host,
+                          .num_processes = plan.mesh.hosts,
+                          .master_host = "127.0.0.1",
+                          .master_port = port};
+  const auto run = [&]() -> ErrorOr<ExitCode> {
+    auto meeting = Meeting::Open(place, {.opens_store = false,
+                                         .own_address = "127.0.0.1",
+                                         .timeout = options.timeout,
+                                         .host_suffix = fmt::format("#{}", host)});
+    if (!meeting) {
+      return meeting.error();
+    }
+    auto result = LaunchHost(plan, options, rank_main, *meeting);
+    meeting->Close(result.ok() && *result == ExitCode::Ok);
+    return result;
+  };
+  const auto result = run();
+  if (!result && host == 0) {
+    std::cerr << "error: " << Printable(result.error().message) << "\n";
+  }
+  return result ? *result : result.error().code;
+}
 
 auto Launcher::Start() -> Status {
   // What is buffered would be written once per rank.
@@ -96,6 +141,11 @@ auto Launcher::Start() -> Status {
                   std::strerror(error));
     }
     children_.push_back({.rank = rank, .pid = pid, .running = true});
+  }
+  if (const Meeting* meeting = job_.meeting) {
+    watch_ = std::make_unique<HostWatch>(*job_.control, HostWatch::Options{.network = meeting->network(),
+                                                                           .host = meeting->place().host(),
+                                                                           .num_hosts = job_.plan->mesh.hosts});
   }
   const Status kept = KeepLease(job_);
   if (!kept) {
@@ -198,8 +248,8 @@ auto Launcher::EndTheRest() -> void {
   if (since >= grace && sent_ == 0) {
     for (const Child& child : children_) {
       if (child.running) {
-        job_.Say(fmt::format("warning: rank {} has not ended {:g} s after the failure and is ended, {}", child.rank,
-                             grace, job_.control->WhereIs(child.rank)));
+        job_.Say(fmt::format("warning: {} has not ended {:g} s after the failure and is ended, {}",
+                             job_.control->NameOf(child.rank), grace, job_.control->WhereIs(child.rank)));
       }
     }
     sent_ = SIGTERM;
@@ -226,12 +276,18 @@ auto Launcher::EndAll() -> void {
   }
 }
 
-auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
+/// `meeting`: null if all ranks are on this host.
+static auto LaunchProcesses(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting* meeting)
+    -> ErrorOr<ExitCode> {
   // Before the run directory is taken: from here on a signal leaves no launch without an end on record.
   const SignalScope signals;
-  auto job = PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals);
+  auto job = PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals, meeting);
   if (!job) {
     return job.error();
+  }
+  if (meeting != nullptr) {
+    // Its client has a thread, and no process of several threads is forked.
+    meeting->Disconnect();
   }
   Launcher launcher(*std::move(job), &signals);
   const Status started = launcher.Start();
@@ -240,8 +296,89 @@ auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain&
   return result;
 }
 
+auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
+  return LaunchProcesses(plan, options, rank_main, nullptr);
+}
+
+auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
+    -> ErrorOr<ExitCode> {
+  return LaunchProcesses(plan, options, rank_main, &meeting);
+}
+
+auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
+    -> ErrorOr<ExitCode> {
+  const SignalScope signals;
+  auto prepared = PrepareJob(plan, ControlBlock::Members::Processes, options, rank_main, &signals, &meeting);
+  if (!prepared) {
+    return prepared.error();
+  }
+  const Job& job = *prepared;
+  CatchStopSignals(job.control->stop_flag());
+  RETURN_IF_ERROR(KeepLease(job));
+  const int64_t rank = meeting.place().process;
+  const HostWatch watch(*job.control, {.network = meeting.network(),
+                                       .host = meeting.place().host(),
+                                       .num_hosts = plan.mesh.hosts,
+                                       .speaks_for_host = meeting.is_first_of_host(),
+                                       .watches_processes = true,
+                                       .after_grace = [&job, rank] { LeaveAtOnce(job, rank); },
+                                       .grace = options.grace});
+  const ExitCode code = RunOneRank(job, rank, 0);
+  PutEndOnRecord(job, code);
+  return code;
+}
+
+auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
+  const int64_t num_hosts = plan.mesh.hosts;
+  const auto store = StoreServer::Start({"127.0.0.1", 0}, Seconds{0});
+  if (!store) {
+    return store.error();
+  }
+  std::cout.flush();
+  std::fflush(nullptr);
+  const pid_t player = getpid();
+  std::vector<pid_t> pids;
+  for (int64_t host = 0; host < num_hosts; ++host) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (getppid() != player) {
+        _exit(static_cast<int>(ExitCode::Environment));
+      }
+      _exit(static_cast<int>(PlayHost(plan, options, rank_main, host, store->port())));
+    }
+    if (pid < 0) {
+      const int error = errno;
+      for (const pid_t started : pids) {
+        kill(started, SIGKILL);
+      }
+      return Fail(ExitCode::Environment, "cannot start host {} of {}: {}", host, num_hosts, std::strerror(error));
+    }
+    pids.push_back(pid);
+  }
+  const SignalScope signals;
+  ErrorOr<ExitCode> result = ExitCode::Ok;
+  size_t running = pids.size();
+  while (running > 0) {
+    const int signal = signals.Next();
+    for (pid_t& pid : pids) {
+      int status = 0;
+      if (pid > 0 && signal > 0 && signal != SIGCHLD) {
+        kill(pid, signal);
+      }
+      if (pid > 0 && waitpid(pid, &status, WNOHANG) == pid) {
+        pid = 0;
+        --running;
+        const ExitCode code = WIFEXITED(status) ? static_cast<ExitCode>(WEXITSTATUS(status)) : ExitCode::Environment;
+        result = *result == ExitCode::Ok ? code : *result;
+      }
+    }
+  }
+  return result;
+}
+
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
-  auto prepared = PrepareJob(plan, ControlBlock::Members::Threads, options, rank_main, nullptr);
+  auto prepared = PrepareJob(plan, ControlBlock::Members::Threads, options, rank_main, nullptr, nullptr);
   if (!prepared) {
     return prepared.error();
   }

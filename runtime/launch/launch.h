@@ -11,6 +11,7 @@
 // wait of the others sees it. Ranks die with their launcher.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "compiler/base/error_or.h"
@@ -27,6 +28,8 @@ struct LaunchOptions {
   /// For the record.
   AttemptRequest request;
   std::string eval_checkpoint;
+  /// Why there is no plan, in a process whose launch others wait for.
+  std::optional<Error> refused;
   bool dry = false;
   bool json = false;
   /// DevicePlace::shuffles.
@@ -42,6 +45,19 @@ struct LaunchOptions {
 /// (ExitCode::Environment for a killed one).
 /// Errors: what keeps the job from starting: DoesNotFit, Environment (too many ranks, run directory in use, fork).
 auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
+
+class Meeting;
+
+/// The same of the ranks of this host, in a launch over several hosts that have one process each.
+auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
+    -> ErrorOr<ExitCode>;
+
+/// Becomes one rank, in a launch that has a process for each rank.
+auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
+    -> ErrorOr<ExitCode>;
+
+/// Forks a process for each host of the plan, which start the ranks of one host each: one machine plays several.
+auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
 
 /// The same with threads; signals are left alone.
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;

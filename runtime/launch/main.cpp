@@ -16,12 +16,17 @@
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/standard_streams.h"
+#include "compiler/base/version.h"
+#include "compiler/checkpoint/digest.h"
+#include "compiler/cluster/place.h"
 #include "compiler/ops/read_plan.h"
+#include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
+#include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
-#include "runtime/launch/environment.h"
 #include "runtime/launch/launch.h"
+#include "runtime/launch/meeting.h"
 
 namespace shardc {
 
@@ -47,15 +52,97 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return ReadRunnablePlan(path, *text);
 }
 
+/// What has to be the same in all processes of a launch.
+static auto FactsOf(const Plan& plan, const LaunchOptions& options) -> Facts {
+  std::string sets;
+  for (const std::string& set : plan.overrides) {
+    sets += (sets.empty() ? "" : " ") + set;
+  }
+  const std::string& recipe = options.request.recipe ? *options.request.recipe : std::string();
+  return {{"shardc --version", std::string(ProgramVersion())},
+          {"LibTorch", options.request.torch_version},
+          {"bytes of the recipe", std::to_string(recipe.size())},
+          {"digest of the recipe", DigestOf(recipe)},
+          {"--set", sets},
+          {"run.device, by what the machine has", std::string(ToText(plan.device))},
+          {"hash of the plan", PlanHash(plan)},
+          {"arguments", fmt::format("{} {} {}", options.run_dir, options.eval_checkpoint, options.timeout.value)}};
+}
+
+/// The token files are there on this host, and which tokens they hold.
+static auto FingerprintOf(const Plan& plan) -> ErrorOr<std::string> {
+  const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
+  if (!tokens) {
+    return tokens.error();
+  }
+  return (*tokens)->Fingerprint();
+}
+
+static auto TextOrNothing(const char* variable) -> std::string {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+/// What keeps the plan from running where the launcher has put the processes.
+static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
+  const int64_t ranks = plan.mesh.num_ranks();
+  if (place.num_hosts() != plan.mesh.hosts) {
+    return Fail(ExitCode::Environment, "the plan is for {} hosts, and {} started processes on {}", plan.mesh.hosts,
+                place.launcher, place.num_hosts());
+  }
+  if (place.num_processes != ranks && place.local_num_processes != 1) {
+    return Fail(
+        ExitCode::Environment,
+        "{} started {} processes on {} hosts, and the mesh has {} ranks; start one process for each rank, or one "
+        "for each host",
+        place.launcher, place.num_processes, place.num_hosts(), ranks);
+  }
+  return Success{};
+}
+
+/// One of several processes that another launcher started, which have met: a rank, or the launcher of the ranks of one
+/// host.
+static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& meeting) -> ErrorOr<ExitCode> {
+  const LaunchPlace& place = meeting.place();
+  Facts facts = FactsOf(plan, options);
+  const auto fingerprint = FingerprintOf(plan);
+  facts.emplace_back("tokens", fingerprint ? *fingerprint : "");
+  const Status fits = CheckPlace(plan, place);
+  RETURN_IF_ERROR(meeting.Compare(facts, fits && !fingerprint ? Status(fingerprint.error()) : fits));
+  return place.num_processes == plan.mesh.num_ranks() ? LaunchRank(plan, options, RunRank, meeting)
+                                                      : LaunchHost(plan, options, RunRank, meeting);
+}
+
+/// The part of this process in a launch by another launcher. `plan`: or why it has none.
+static auto MeetAndRun(const LaunchPlace& place, const ErrorOr<Plan>& plan, const LaunchOptions& options)
+    -> ErrorOr<ExitCode> {
+  auto meeting = Meeting::Open(place, {.own_address = TextOrNothing("GLOO_SOCKET_IFNAME"), .timeout = options.timeout});
+  if (!meeting) {
+    return meeting.error();
+  }
+  auto result = plan ? RunInPlace(*plan, options, *meeting) : meeting->Compare({}, plan.error()).error();
+  meeting->Close(result.ok() && *result == ExitCode::Ok);
+  if (!result && meeting->error_is_shared() && !meeting->is_first()) {
+    // Process 0 tells it.
+    return result.error().code;
+  }
+  return result;
+}
+
 /// `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
 static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
     -> ErrorOr<ExitCode> {
-  RETURN_IF_ERROR(RefuseOtherLaunchers(std::getenv));
-  auto plan = ReadPlan(plan_path);
-  if (!plan) {
-    return plan.error();
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return place.error();
   }
-  RETURN_IF_ERROR(ResolveDevice(*plan));
+  auto plan = options.refused ? ErrorOr<Plan>(*options.refused) : ReadPlan(plan_path);
+  if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
+    plan = device.error();
+  }
+  if (!plan) {
+    return *place ? MeetAndRun(**place, plan, options) : plan.error();
+  }
   if (options.run_dir.empty()) {
     options.run_dir = plan->run.run_dir;
   }
@@ -71,7 +158,11 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
     options.request.recipe = *std::move(text);
   }
   options.request.torch_version = TorchVersion();
-  return LaunchLocal(*plan, options, RunRank);
+  if (*place) {
+    return MeetAndRun(**place, plan, options);
+  }
+  return MemoryMesh(*plan).hosts == 1 ? LaunchLocal(*plan, options, RunRank)
+                                      : LaunchPlayedHosts(*plan, options, RunRank);
 }
 
 /// What is wrong with a number of seconds; empty if nothing is.
@@ -115,6 +206,10 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--asked", options.request.path, "For the record: the recipe or plan that the user named")
       ->group(Hidden);
   app.add_option("--asked-text", recipe_path, "For the record: a file with the text of that recipe")->group(Hidden);
+  int refused = 0;
+  std::string refused_why;
+  app.add_option("--refused", refused, "The recipe has no plan, by this exit code")->group(Hidden);
+  app.add_option("--refused-why", refused_why, "Why, where `shardc run` has not said it")->group(Hidden);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -126,6 +221,10 @@ auto main(int argc, char** argv) -> int {
     return code == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
   options.json = format == "json";
+  if (refused != 0) {
+    options.refused = Error{static_cast<ExitCode>(refused),
+                            refused_why.empty() ? "the recipe is refused, for the reasons above" : refused_why};
+  }
   const auto result = Run(plan_path, recipe_path, options);
   if (!result) {
     std::cerr << "error: " << Printable(result.error().message) << "\n";

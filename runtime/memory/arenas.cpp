@@ -15,6 +15,14 @@ auto PageSize() -> int64_t {
 }
 
 auto Mapping::Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping> {
+  return Map(bytes, (kind == Kind::Shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
+}
+
+auto Mapping::OfFile(int64_t bytes, int descriptor, int64_t begin) -> ErrorOr<Mapping> {
+  return Map(bytes, MAP_SHARED, descriptor, begin);
+}
+
+auto Mapping::Map(int64_t bytes, int sharing, int descriptor, int64_t begin_in_file) -> ErrorOr<Mapping> {
   CHECK(bytes >= 0, "arena of {} bytes", bytes);
   Mapping mapping;
   if (bytes == 0) {
@@ -31,9 +39,8 @@ auto Mapping::Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping> {
   auto* begin = static_cast<std::byte*>(reserved);
   const auto address = reinterpret_cast<uintptr_t>(reserved);
   auto* aligned = begin + (RoundUp(static_cast<int64_t>(address), ArenaAlignment) - static_cast<int64_t>(address));
-  const int sharing = kind == Kind::Shared ? MAP_SHARED : MAP_PRIVATE;
-  void* mapped =
-      mmap(aligned, static_cast<size_t>(length), PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  void* mapped = mmap(aligned, static_cast<size_t>(length), PROT_READ | PROT_WRITE, sharing | MAP_FIXED, descriptor,
+                      begin_in_file);
   if (mapped == MAP_FAILED) {
     const int error = errno;
     munmap(reserved, reserved_bytes);
@@ -81,27 +88,38 @@ auto Mapping::Touched() const -> Bytes {
   return Bytes{count * PageSize()};
 }
 
-/// Whose mapping of a shared arena a rank uses as its own. Both are counted from the host's first rank.
-static auto OwnerOf(Arena arena, size_t local_rank) -> size_t { return arena == Arena::Gathered ? 0 : local_rank; }
-
-auto SharedArenas::Create(const ArenaSizes& sizes, Interval ranks) -> ErrorOr<SharedArenas> {
+auto SharedArenas::Create(const ArenaSizes& sizes, Interval ranks, int64_t per_host, ArenaFile file)
+    -> ErrorOr<SharedArenas> {
   SharedArenas arenas;
   arenas.sizes_ = sizes;
   arenas.ranks_ = ranks;
+  arenas.per_host_ = static_cast<size_t>(per_host == 0 ? ranks.size() : per_host);
   arenas.mappings_.resize(static_cast<size_t>(ranks.size()));
   for (size_t local_rank = 0; local_rank < arenas.mappings_.size(); ++local_rank) {
     for (size_t i = 0; i < NumArenas; ++i) {
       const auto arena = static_cast<Arena>(i);
-      if (IsShared(arena) && OwnerOf(arena, local_rank) == local_rank) {
-        auto mapping = Mapping::Create(sizes[i], Mapping::Kind::Shared);
+      if (IsShared(arena) && arenas.OwnerOf(arena, local_rank) == local_rank) {
+        auto mapping = file.descriptor < 0 ? Mapping::Create(sizes[i], Mapping::Kind::Shared)
+                                           : Mapping::OfFile(sizes[i], file.descriptor, file.begin);
         if (!mapping) {
           return mapping.error();
         }
+        file.begin += RoundUp(sizes[i], PageSize());
         arenas.mappings_[local_rank][i] = *std::move(mapping);
       }
     }
   }
   return arenas;
+}
+
+auto SharedArenas::BytesInFile(const ArenaSizes& sizes, Interval ranks, int64_t per_host) -> int64_t {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < NumArenas; ++i) {
+    const auto arena = static_cast<Arena>(i);
+    const int64_t count = arena == Arena::Gathered ? ranks.size() / per_host : ranks.size();
+    bytes += IsShared(arena) ? RoundUp(sizes[i], PageSize()) * count : 0;
+  }
+  return bytes;
 }
 
 auto SharedArenas::mapping(int64_t rank, Arena arena) const -> const Mapping& {

@@ -34,13 +34,15 @@ auto PageSize() -> int64_t;
 /// Arenas start at multiples of this, so that huge pages fit where the host is set to give them.
 constexpr int64_t ArenaAlignment = int64_t{2} << 20;
 
-/// One anonymous mapping.
+/// One mapping: anonymous, or of a file that has no name.
 class Mapping {
  public:
   enum class Kind : uint8_t { Private, Shared };
 
   /// Errors: ExitCode::DoesNotFit where the kernel refuses.
   static auto Create(int64_t bytes, Kind kind) -> ErrorOr<Mapping>;
+  /// Of the file from byte `begin` on, a multiple of the page size; shared with whoever maps it.
+  static auto OfFile(int64_t bytes, int descriptor, int64_t begin) -> ErrorOr<Mapping>;
   Mapping() = default;
   Mapping(Mapping&& other) noexcept
       : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -53,17 +55,28 @@ class Mapping {
   auto Touched() const -> Bytes;
 
  private:
+  static auto Map(int64_t bytes, int sharing, int descriptor, int64_t begin_in_file) -> ErrorOr<Mapping>;
+
   std::byte* base_ = nullptr;
   /// A multiple of the page size.
   int64_t bytes_ = 0;
+};
+
+/// Memory of a file, from byte `begin` on, for ranks that are not forked from one process; -1: of no file.
+struct ArenaFile {
+  int descriptor = -1;
+  int64_t begin = 0;
 };
 
 /// The shared arenas of all ranks of this host; of Arena::Gathered there is one for all. Made once, before the ranks
 /// are forked or their threads started.
 class SharedArenas {
  public:
-  /// `ranks`: those of this host.
-  static auto Create(const ArenaSizes& sizes, Interval ranks) -> ErrorOr<SharedArenas>;
+  /// `ranks`: those that share memory; `per_host` of them, in turn, have one gathered arena: 0: all.
+  static auto Create(const ArenaSizes& sizes, Interval ranks, int64_t per_host = 0, ArenaFile file = {})
+      -> ErrorOr<SharedArenas>;
+  /// What the arenas take of a file.
+  static auto BytesInFile(const ArenaSizes& sizes, Interval ranks, int64_t per_host) -> int64_t;
   auto mapping(int64_t rank, Arena arena) const -> const Mapping&;
   auto sizes() const -> const ArenaSizes& { return sizes_; }
   auto ranks() const -> Interval { return ranks_; }
@@ -71,8 +84,14 @@ class SharedArenas {
   auto Peers() const -> PeerTable;
 
  private:
+  /// Whose mapping of a shared arena a rank uses as its own. Both are counted from the first rank.
+  auto OwnerOf(Arena arena, size_t local_rank) const -> size_t {
+    return arena == Arena::Gathered ? local_rank / per_host_ * per_host_ : local_rank;
+  }
+
   ArenaSizes sizes_{};
   Interval ranks_;
+  size_t per_host_ = 1;
   /// First rank first.
   std::vector<std::array<Mapping, NumArenas>> mappings_;
 };

@@ -194,7 +194,7 @@ PeerGroup::~PeerGroup() {
   }
 }
 
-auto PeerGroup::Create(Store& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>> {
+auto PeerGroup::Create(JobStore& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>> {
   CHECK(options.size >= 1 && options.index >= 0 && options.index < options.size, "member {} of {}", options.index,
         options.size);
   std::unique_ptr<PeerGroup> group(new PeerGroup(options));
@@ -218,7 +218,7 @@ static auto IgnoreBrokenPipes() -> void {
   }
 }
 
-auto PeerGroup::Connect(Store& store, const std::string& own_address) -> Status {
+auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Status {
   const auto size = static_cast<size_t>(options_.size);
   SilenceTorchLog();
   body_ = std::make_unique<Body>();
@@ -257,12 +257,13 @@ auto PeerGroup::Connect(Store& store, const std::string& own_address) -> Status 
 }
 
 auto PeerGroup::Break(int64_t peer, const std::string& text) -> Error {
-  broken_ = std::make_unique<Error>(Fail(ExitCode::Environment, "member {} of the group {} ({}) {}", peer,
-                                         options_.name, hosts_[static_cast<size_t>(peer)],
-                                         ClauseOf(text) == "did not answer in time"
-                                             ? fmt::format("did not come within {} s", options_.timeout.value)
-                                             : ClauseOf(text)));
-  body_->Disconnect();
+  const auto index = static_cast<size_t>(peer);
+  const std::string name = options_.members.empty() ? fmt::format("member {} of the group {}", peer, options_.name)
+                                                    : options_.members[index];
+  const std::string clause = ClauseOf(text) == "did not answer in time"
+                                 ? fmt::format("did not come within {} s", options_.timeout.value)
+                                 : ClauseOf(text);
+  broken_ = std::make_unique<Error>(Fail(ExitCode::Environment, "{} ({}) {}", name, hosts_[index], clause));
   body_.reset();
   return *broken_;
 }

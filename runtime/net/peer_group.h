@@ -25,6 +25,8 @@ class PeerGroup {
     std::string name;
     int64_t index = 0;
     int64_t size = 1;
+    /// Of each member, for messages; empty: they are numbered.
+    std::vector<std::string> members = {};
     /// The address to listen on, by which the peers reach this member, or the name of an interface.
     std::string own_address;
     /// Bounds Create, and each call.
@@ -33,7 +35,7 @@ class PeerGroup {
 
   /// Every member is connected with every other on return. From now on the process ignores SIGPIPE, unless it has a
   /// handler for it. Cost: a constant number of calls to the store.
-  static auto Create(Store& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>>;
+  static auto Create(JobStore& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>>;
   ~PeerGroup();
 
   auto index() const -> int64_t { return options_.index; }
@@ -50,7 +52,7 @@ class PeerGroup {
   explicit PeerGroup(Options options);
   struct Body;
 
-  auto Connect(Store& store, const std::string& own_address) -> Status;
+  auto Connect(JobStore& store, const std::string& own_address) -> Status;
   /// Member + `distance` gets what `sent` gives for it, and this member gets in its place in `from_each` what member -
   /// `distance` sends; for the distances from 1 to size - 1.
   template <class Sent>

@@ -45,33 +45,34 @@ struct RecordHead {
 
 }  // namespace
 
-static_assert(Store::MaxAppend <= TcpStore::MaxPayload);
+static_assert(JobStore::MaxAppend <= TcpStore::MaxPayload);
 
 static auto Randomly() -> std::string {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-Store::Store(const Endpoint& server, std::string prefix, Seconds timeout)
+JobStore::JobStore(const Endpoint& server, std::string prefix, Seconds timeout)
     : address_(server.Text()),
       server_(server),
       prefix_(fmt::format("{}:{}/", prefix.size(), prefix)),
       timeout_(timeout),
       own_name_(Randomly()) {}
 
-Store::~Store() = default;
+JobStore::~JobStore() = default;
 
-auto Store::DeadlineIn(Seconds timeout) const -> Clock::time_point {
+auto JobStore::DeadlineIn(Seconds timeout) const -> Clock::time_point {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout.value));
 }
 
-auto Store::Connect(const Endpoint& server, std::string prefix, Seconds timeout) -> ErrorOr<std::unique_ptr<Store>> {
-  std::unique_ptr<Store> store(new Store(server, std::move(prefix), timeout));
+auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout)
+    -> ErrorOr<std::unique_ptr<JobStore>> {
+  std::unique_ptr<JobStore> store(new JobStore(server, std::move(prefix), timeout));
   RETURN_IF_ERROR(store->Open());
   return store;
 }
 
-auto Store::Open() -> Status {
+auto JobStore::Open() -> Status {
   const auto deadline = DeadlineIn(timeout_);
   // The thread may outlive this object: it owns what it works on.
   const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);
@@ -94,8 +95,8 @@ auto Store::Open() -> Status {
 }
 
 template <class Result>
-auto Store::Call(const std::string& asked, Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call)
-    -> ErrorOr<Result> {
+auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
+                    std::function<ErrorOr<Result>(TcpStore&)> call) -> ErrorOr<Result> {
   if (broken_) {
     return *broken_;
   }
@@ -127,7 +128,7 @@ static auto Acknowledged(TcpStore& store, const std::string& full_key, const Sta
   return is_there ? Status(Success{}) : is_there.error();
 }
 
-auto Store::Set(const std::string& key, std::string_view value) -> Status {
+auto JobStore::Set(const std::string& key, std::string_view value) -> Status {
   const auto deadline = DeadlineIn(timeout_);
   const auto set = [&](const std::string& full_key, std::string_view bytes) -> Status {
     return Call<Success>(fmt::format("set {}", key), deadline, [full_key, bytes = std::string(bytes)](TcpStore& store) {
@@ -146,7 +147,7 @@ auto Store::Set(const std::string& key, std::string_view value) -> Status {
   return set(FullKey(key), fmt::format("{}{} {}", PiecesMark, num_pieces, piece_key));
 }
 
-auto Store::Wait(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool> {
+auto JobStore::Wait(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool> {
   // The server's answer that the time is over has to come in time too.
   const auto whole = std::max(std::chrono::floor<milliseconds>(deadline - Clock::now()), milliseconds(0));
   const auto waits = std::max(whole - std::min(whole / 10, milliseconds(500)), milliseconds(1));
@@ -154,9 +155,9 @@ auto Store::Wait(const std::string& key, Clock::time_point deadline) -> ErrorOr<
                     [full_key = FullKey(key), waits](TcpStore& store) { return store.Wait(full_key, waits); });
 }
 
-auto Store::Wait(const std::string& key, Seconds timeout) -> ErrorOr<bool> { return Wait(key, DeadlineIn(timeout)); }
+auto JobStore::Wait(const std::string& key, Seconds timeout) -> ErrorOr<bool> { return Wait(key, DeadlineIn(timeout)); }
 
-auto Store::Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<std::string> {
+auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<std::string> {
   const auto get = [&](const std::string& full_key) {
     return Call<std::string>(fmt::format("get {}", key), deadline,
                              [full_key](TcpStore& store) { return store.Get(full_key); });
@@ -184,7 +185,7 @@ auto Store::Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<
   return whole;
 }
 
-auto Store::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string> {
+auto JobStore::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string> {
   const auto deadline = DeadlineIn(timeout);
   const auto is_there = Wait(key, deadline);
   if (!is_there) {
@@ -198,7 +199,7 @@ auto Store::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string>
   return Read(key, std::max(deadline, DeadlineIn(timeout_)));
 }
 
-auto Store::TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>> {
+auto JobStore::TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>> {
   const auto deadline = DeadlineIn(timeout_);
   const auto is_there = Call<bool>(fmt::format("look for {}", key), deadline,
                                    [full_key = FullKey(key)](TcpStore& store) { return store.Has(full_key); });
@@ -212,11 +213,16 @@ auto Store::TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>
   return value ? ErrorOr<std::optional<std::string>>(*std::move(value)) : value.error();
 }
 
-auto Store::Append(const std::string& key, std::string_view bytes) -> Status {
+auto JobStore::IsLeftOver() -> ErrorOr<bool> {
+  return Call<bool>("look whether the store is left over", DeadlineIn(timeout_),
+                    [](TcpStore& store) { return store.Has(LeftOverKey); });
+}
+
+auto JobStore::Append(const std::string& key, std::string_view bytes) -> Status {
   return Append(key, bytes, DeadlineIn(timeout_));
 }
 
-auto Store::Append(const std::string& key, std::string_view bytes, Clock::time_point deadline) -> Status {
+auto JobStore::Append(const std::string& key, std::string_view bytes, Clock::time_point deadline) -> Status {
   CHECK(bytes.size() <= MaxAppend && !bytes.starts_with(PiecesMark), "{} bytes to append to {}", bytes.size(), key);
   return Call<Success>(fmt::format("append to {}", key), deadline,
                        [full_key = FullKey(key), bytes = std::string(bytes)](TcpStore& store) {
@@ -224,16 +230,16 @@ auto Store::Append(const std::string& key, std::string_view bytes, Clock::time_p
                        });
 }
 
-auto Store::Add(const std::string& key, int64_t value) -> ErrorOr<int64_t> {
+auto JobStore::Add(const std::string& key, int64_t value) -> ErrorOr<int64_t> {
   return Add(key, value, DeadlineIn(timeout_));
 }
 
-auto Store::Add(const std::string& key, int64_t value, Clock::time_point deadline) -> ErrorOr<int64_t> {
+auto JobStore::Add(const std::string& key, int64_t value, Clock::time_point deadline) -> ErrorOr<int64_t> {
   return Call<int64_t>(fmt::format("count {}", key), deadline,
                        [full_key = FullKey(key), value](TcpStore& store) { return store.Add(full_key, value); });
 }
 
-auto Store::AppendRecord(const std::string& key, int64_t index, std::string_view bytes, Clock::time_point deadline)
+auto JobStore::AppendRecord(const std::string& key, int64_t index, std::string_view bytes, Clock::time_point deadline)
     -> Status {
   constexpr size_t Most = MaxAppend - sizeof(RecordHead);
   size_t offset = 0;
@@ -293,7 +299,7 @@ static auto ReadRecords(std::string_view records, int64_t count) -> ErrorOr<Gath
   return gathered;
 }
 
-auto Store::Missing(const std::string& key, int64_t count, Seconds timeout) -> Error {
+auto JobStore::Missing(const std::string& key, int64_t count, Seconds timeout) -> Error {
   const auto records = TryGet(key + "/records");
   if (!records) {
     return records.error();
@@ -315,7 +321,7 @@ auto Store::Missing(const std::string& key, int64_t count, Seconds timeout) -> E
               named < missing.size() ? ", ..." : "");
 }
 
-auto Store::Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
+auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
     -> ErrorOr<std::vector<std::string>> {
   CHECK(index >= 0 && index < count, "member {} of {}", index, count);
   const auto deadline = DeadlineIn(timeout);

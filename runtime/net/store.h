@@ -24,12 +24,13 @@ class TcpStore;
 
 /// One thread at a time. Keys are at most a thousand bytes; values may have any length. Errors: ExitCode::Environment
 /// with the address of the store and what was asked.
-class Store {
+class JobStore {
  public:
   /// Tries until `timeout`: the server may come later than its clients, and a name of a host later still. Two prefixes
   /// do not see each other's keys. `timeout` also bounds the calls that have none of their own.
-  static auto Connect(const Endpoint& server, std::string prefix, Seconds timeout) -> ErrorOr<std::unique_ptr<Store>>;
-  ~Store();
+  static auto Connect(const Endpoint& server, std::string prefix, Seconds timeout)
+      -> ErrorOr<std::unique_ptr<JobStore>>;
+  ~JobStore();
 
   /// Returns when the store has the value.
   auto Set(const std::string& key, std::string_view value) -> Status;
@@ -38,6 +39,9 @@ class Store {
   /// False: nobody has set the key within `timeout`. For those who look at something else meanwhile.
   auto Wait(const std::string& key, Seconds timeout) -> ErrorOr<bool>;
   auto TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>>;
+  /// The process that started the server has ended: the store is there for those who know it, and no launch begins in
+  /// it.
+  auto IsLeftOver() -> ErrorOr<bool>;
   /// Puts `bytes` at the end of the value. Requires: at most MaxAppend of them.
   auto Append(const std::string& key, std::string_view bytes) -> Status;
   /// Adds to a count that begins at 0, and gives the sum.
@@ -57,7 +61,7 @@ class Store {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Store(const Endpoint& server, std::string prefix, Seconds timeout);
+  JobStore(const Endpoint& server, std::string prefix, Seconds timeout);
 
   /// `call` of c10d's client, on the thread, until `deadline`. `asked` says what for, in an error.
   template <class Result>

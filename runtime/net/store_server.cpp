@@ -18,6 +18,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -112,6 +114,32 @@ static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
   }
 }
 
+/// Connections to this port of the host that are open. Source: proc(5), /proc/net/tcp: the local address, the remote
+/// one and the state, in hexadecimal.
+static auto NumConnections(uint16_t port) -> int64_t {
+  constexpr std::string_view Established = "01";
+  int64_t count = 0;
+  for (const char* name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream file(name);
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      std::istringstream words(line);
+      std::string number;
+      std::string local;
+      std::string remote;
+      std::string state;
+      words >> number >> local >> remote >> state;
+      const size_t colon = local.find(':');
+      count +=
+          state == Established && colon != std::string::npos && local.substr(colon + 1) == fmt::format("{:04X}", port)
+              ? 1
+              : 0;
+    }
+  }
+  return count;
+}
+
 [[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent, Seconds linger)
     -> void {
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -131,9 +159,16 @@ static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
   Say(said.write, Serves);
   said.write.Close();
   pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
+  const uint16_t port = listening.own.Port();
+  // The server's own client.
+  const int64_t own_connections = NumConnections(port);
   while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
   }
-  std::this_thread::sleep_for(std::chrono::duration<double>(linger.value));
+  static_cast<void>((*store)->Set(LeftOverKey, "1"));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(linger.value);
+  do {
+    std::this_thread::sleep_for(std::chrono::milliseconds(LookMs));
+  } while (std::chrono::steady_clock::now() < end && NumConnections(port) > own_connections);
   _exit(static_cast<int>(ExitCode::Ok));
 }
 

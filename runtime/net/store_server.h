@@ -18,9 +18,9 @@ class StoreServer {
   using Address = Endpoint;
 
   /// Listens on this address and no other, and forks. If this process ends without Stop, however it ends, the server
-  /// ends `linger` later. It leaves alone the signals by which a launcher stops a process group, and holds no
-  /// descriptor of this process open. Requires: this process has one thread. Errors: ExitCode::Environment with the
-  /// address.
+  /// ends when its last client has gone, and `linger` later at the latest. It leaves alone the signals by which a
+  /// launcher stops a process group, and holds no descriptor of this process open. Requires: this process has one
+  /// thread. Errors: ExitCode::Environment with the address.
   static auto Start(const Address& address, Seconds linger) -> ErrorOr<StoreServer>;
   StoreServer(StoreServer&& other) noexcept;
   auto operator=(StoreServer&& other) noexcept -> StoreServer&;

@@ -17,6 +17,9 @@ class TCPStore;
 
 namespace shardc {
 
+/// What a server puts into its store when the process that started it has ended.
+constexpr const char* LeftOverKey = "shardc/left over";
+
 /// A server, or a client, or a server with a client of its own.
 class TcpStore {
  public:

@@ -144,6 +144,22 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   return attempt;
 }
 
+auto JoinAttempt(const Descriptor& run_dir, int64_t number, std::optional<int64_t> host) -> ErrorOr<RunLog> {
+  const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
+  if (!attempts) {
+    return attempts.error();
+  }
+  const auto folder = OpenDirectoryAt(*attempts, AttemptName(number));
+  if (!folder) {
+    return folder.error();
+  }
+  auto log = OpenForAppendAt(*folder, host ? fmt::format("log.host{}.txt", *host) : LogName);
+  if (!log) {
+    return log.error();
+  }
+  return RunLog(*std::move(log));
+}
+
 auto Attempt::RecordStart(const AttemptStart& start) const -> Status {
   auto read = ReadAttempt(folder_);
   if (!read) {

@@ -74,4 +74,8 @@ class Attempt {
   RunLog log_;
 };
 
+/// The log of an attempt that another process has begun, where this one sees it: of the ranks of another host, whose
+/// file is log.hostN.txt, or of the same one. Errors: the attempt is not there.
+auto JoinAttempt(const Descriptor& run_dir, int64_t number, std::optional<int64_t> host) -> ErrorOr<RunLog>;
+
 }  // namespace shardc

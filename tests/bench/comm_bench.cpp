@@ -21,7 +21,7 @@ struct Rank {
       : arenas(*ArenaSet::Create(shared, rank)),
         member(std::make_shared<HostMember>(block, rank)),
         control(member),
-        comm(member, shared.Peers()) {}
+        comm(member, shared.Peers(), control.mesh()) {}
 
   ArenaSet arenas;
   std::shared_ptr<HostMember> member;
@@ -126,7 +126,7 @@ auto AllGather(benchmark::State& state) -> void {
   const int64_t full = state.range(0);
   Ranks ranks(2, full, [full](Rank& rank) {
     return rank.comm.AllGather(rank.queue, AxisSet::All(), SpanOf(rank.arenas, Arena::SharedTransient, full / 2),
-                               SpanOf(rank.arenas, Arena::Transient, full));
+                               SpanOf(rank.arenas, Arena::Transient, full), {});
   });
   RunBatches(state, ranks, full);
 }
@@ -136,7 +136,7 @@ auto ReduceScatter(benchmark::State& state) -> void {
   const int64_t full = state.range(0);
   Ranks ranks(2, full, [full](Rank& rank) {
     return rank.comm.ReduceScatter(rank.queue, AxisSet::All(), SpanOf(rank.arenas, Arena::SharedTransient, full),
-                                   SpanOf(rank.arenas, Arena::Transient, full / 2), {DType::F32, DType::F32}, false);
+                                   SpanOf(rank.arenas, Arena::Transient, full / 2), {}, {DType::F32, DType::F32}, false);
   });
   RunBatches(state, ranks, full);
 }

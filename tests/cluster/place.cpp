@@ -13,7 +13,7 @@
 namespace shardc {
 
 /// For the messages of GoogleTest.
-static auto PrintTo(const Place& place, std::ostream* out) -> void {
+static auto PrintTo(const LaunchPlace& place, std::ostream* out) -> void {
   *out << fmt::format("{}: {} of {}, here {} of {}, {}:{}, job {}, restart {}, end {}", place.launcher, place.process,
                       place.num_processes, place.local_process, place.local_num_processes, place.master_host,
                       place.master_port, place.job, place.restart, place.end_time.value_or(-1));
@@ -25,24 +25,24 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// The launcher is that of `environment`, and the place is process 3 of two hosts with two processes each.
-auto Third(const char* launcher, const char* master_host, uint16_t master_port) -> Place {
-  return Place{.launcher = launcher,
-               .process = 3,
-               .num_processes = 4,
-               .local_process = 1,
-               .local_num_processes = 2,
-               .master_host = master_host,
-               .master_port = master_port};
+auto Third(const char* launcher, const char* master_host, uint16_t master_port) -> LaunchPlace {
+  return LaunchPlace{.launcher = launcher,
+                     .process = 3,
+                     .num_processes = 4,
+                     .local_process = 1,
+                     .local_num_processes = 2,
+                     .master_host = master_host,
+                     .master_port = master_port};
 }
 
-auto Expect(const Environment& environment, const std::optional<Place>& expected) -> void {
-  const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(environment));
+auto Expect(const Environment& environment, const std::optional<LaunchPlace>& expected) -> void {
+  const ErrorOr<std::optional<LaunchPlace>> place = FindPlace(LookUpIn(environment));
   ASSERT_TRUE(place.ok()) << place.error().message;
   EXPECT_EQ(*place, expected);
 }
 
-TEST(Place, OfEachLauncher) {
-  Place torchrun = Third("torchrun", "node0", 29501);
+TEST(LaunchPlace, OfEachLauncher) {
+  LaunchPlace torchrun = Third("torchrun", "node0", 29501);
   torchrun.job = "night";
   torchrun.restart = 2;
   Expect(Torchrun, torchrun);
@@ -51,17 +51,17 @@ TEST(Place, OfEachLauncher) {
 
   Expect(ByHand, Third("RANK and WORLD_SIZE", "fd77::1", 29500));
 
-  Expect(Kubernetes, Place{.launcher = "Kubernetes",
-                           .process = 1,
-                           .num_processes = 2,
-                           .master_host = "train-0.train",
-                           .master_port = 29500});
+  Expect(Kubernetes, LaunchPlace{.launcher = "Kubernetes",
+                                 .process = 1,
+                                 .num_processes = 2,
+                                 .master_host = "train-0.train",
+                                 .master_port = 29500});
 
-  Place slurm = Third("Slurm", "node0", 20000 + 40007 % 20000);
+  LaunchPlace slurm = Third("Slurm", "node0", 20000 + 40007 % 20000);
   slurm.job = "40007.0";
   Expect(SlurmStep, slurm);
 
-  Place open_mpi = Third("Open MPI", "node0", 29500);
+  LaunchPlace open_mpi = Third("Open MPI", "node0", 29500);
   open_mpi.job = "8353332235ef660b-1602ce5ad058105e";
   Expect(OpenMpi, open_mpi);
   open_mpi.job = "1562640385";
@@ -70,7 +70,7 @@ TEST(Place, OfEachLauncher) {
   Expect(Hydra, Third("Hydra", "node0", 29500));
 }
 
-TEST(Place, ALauncherOfOneProcessIsNone) {
+TEST(LaunchPlace, ALauncherOfOneProcessIsNone) {
   Expect({}, std::nullopt);
   Expect(BatchScript, std::nullopt);
   Expect(InteractiveStep, std::nullopt);
@@ -88,8 +88,8 @@ TEST(Place, ALauncherOfOneProcessIsNone) {
   Expect({{"RANK", ""}, {"PMI_SIZE", ""}, {"SLURM_STEP_ID", ""}}, std::nullopt);
 }
 
-TEST(Place, SlurmsJobsAndSteps) {
-  Place place = Third("Slurm", "node0", 20007);
+TEST(LaunchPlace, SlurmsJobsAndSteps) {
+  LaunchPlace place = Third("Slurm", "node0", 20007);
   place.job = "40007.0";
   // Only a job that was requeued has a count, and only Slurm 23.02 and later say when the job ends.
   place.restart = 3;
@@ -115,14 +115,14 @@ TEST(Place, SlurmsJobsAndSteps) {
   Expect(With(SlurmStep, {{"SLURM_STEP_NODELIST", "m5,n1"}, {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_FD", "13"}}),
          place);
   // The largest numbers that Slurm gives.
-  const ErrorOr<std::optional<Place>> large =
+  const ErrorOr<std::optional<LaunchPlace>> large =
       FindPlace(LookUpIn(With(SlurmStep, {{"SLURM_JOB_ID", "4294967295"}, {"SLURM_STEP_ID", "4294967295"}})));
   ASSERT_TRUE(large.ok()) << large.error().message;
   EXPECT_GE((*large)->master_port, 20000);
   EXPECT_LT((*large)->master_port, 40000);
 }
 
-TEST(Place, TasksPerHostOfSlurm) {
+TEST(LaunchPlace, TasksPerHostOfSlurm) {
   const auto with = [](const char* per_host, const char* nodes, const char* tasks) {
     return With(
         SlurmStep,
@@ -130,7 +130,7 @@ TEST(Place, TasksPerHostOfSlurm) {
   };
   for (const Environment& environment : {with("2(x3)", "3", "6"), with("2,2,2", "3", "6"), with("2(x2),2", "3", "6"),
                                          with("2(x16384)", "16384", "32768")}) {
-    const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(environment));
+    const ErrorOr<std::optional<LaunchPlace>> place = FindPlace(LookUpIn(environment));
     ASSERT_TRUE(place.ok()) << place.error().message;
     EXPECT_EQ((*place)->local_num_processes, 2);
     EXPECT_EQ((*place)->num_hosts() * 2, (*place)->num_processes);
@@ -138,7 +138,7 @@ TEST(Place, TasksPerHostOfSlurm) {
 }
 
 /// The end of the job concerns a program that no launcher started, too.
-TEST(Place, EndOfTheJob) {
+TEST(LaunchPlace, EndOfTheJob) {
   const ErrorOr<std::optional<int64_t>> end = FindEndTime(LookUpIn({{"SLURM_JOB_END_TIME", "1795456800"}}));
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(*end, 1795456800);
@@ -146,8 +146,8 @@ TEST(Place, EndOfTheJob) {
   EXPECT_FALSE(FindEndTime(LookUpIn({{"SLURM_JOB_END_TIME", "noon"}})).ok());
 }
 
-TEST(Place, ALauncherThatAnotherStartedOncePerHost) {
-  Place torchrun = Third("torchrun", "node0", 29501);
+TEST(LaunchPlace, ALauncherThatAnotherStartedOncePerHost) {
+  LaunchPlace torchrun = Third("torchrun", "node0", 29501);
   torchrun.job = "night";
   torchrun.restart = 2;
   // `srun --ntasks-per-node=1 torchrun --nnodes=2 --nproc-per-node=2`. The groups of torchrun may be in another order.
@@ -163,19 +163,19 @@ TEST(Place, ALauncherThatAnotherStartedOncePerHost) {
   Expect(With(BatchScript,
               With(Torchrun,
                    {{"GROUP_WORLD_SIZE", "1"}, {"GROUP_RANK", "0"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "4"}})),
-         Place{.launcher = "torchrun",
-               .process = 3,
-               .num_processes = 4,
-               .local_process = 3,
-               .local_num_processes = 4,
-               .master_host = "node0",
-               .master_port = 29501,
-               .job = "night",
-               .restart = 2});
+         LaunchPlace{.launcher = "torchrun",
+                     .process = 3,
+                     .num_processes = 4,
+                     .local_process = 3,
+                     .local_num_processes = 4,
+                     .master_host = "node0",
+                     .master_port = 29501,
+                     .job = "night",
+                     .restart = 2});
   // `mpirun --npernode 1 torchrun --nnodes=2`.
   Expect(With(With(OpenMpi, {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}), Torchrun), torchrun);
   // In a job of Slurm, mpirun starts its daemons by a step: Hydra's on all hosts, Open MPI's on all but its own.
-  Place open_mpi = Third("Open MPI", "node0", 29500);
+  LaunchPlace open_mpi = Third("Open MPI", "node0", 29500);
   open_mpi.job = "8353332235ef660b-1602ce5ad058105e";
   Expect(With(With(agents, {{"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_STEP_NUM_NODES", "3"}}), OpenMpi), open_mpi);
   Expect(With(BatchScript, OpenMpi), open_mpi);
@@ -183,7 +183,7 @@ TEST(Place, ALauncherThatAnotherStartedOncePerHost) {
   // A script that srun starts, and that says the same in other words.
   Expect(With(SlurmStep, ByHand), Third("RANK and WORLD_SIZE", "fd77::1", 29500));
   // Scripts for srun export these for what they start.
-  Place slurm = Third("Slurm", "node0", 29500);
+  LaunchPlace slurm = Third("Slurm", "node0", 29500);
   slurm.job = "40007.0";
   Expect(With(SlurmStep, {{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}}), slurm);
 }
@@ -356,7 +356,7 @@ auto Faults() -> std::vector<Fault> {
 class PlaceFault : public testing::TestWithParam<Fault> {};
 
 TEST_P(PlaceFault, IsNamedWithItsRemedy) {
-  const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(GetParam().environment));
+  const ErrorOr<std::optional<LaunchPlace>> place = FindPlace(LookUpIn(GetParam().environment));
   ASSERT_FALSE(place.ok());
   EXPECT_EQ(place.error().code, ExitCode::Environment);
   for (const char* text : GetParam().said) {
@@ -371,13 +371,13 @@ INSTANTIATE_TEST_SUITE_P(Faults, PlaceFault, testing::ValuesIn(Faults()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 /// One process per host cannot be interleaved, whatever the policy says.
-TEST(Place, OneProcessPerHostMayBeCyclic) {
-  Place slurm{.launcher = "Slurm",
-              .process = 1,
-              .num_processes = 2,
-              .master_host = "node0",
-              .master_port = 20007,
-              .job = "40007.0"};
+TEST(LaunchPlace, OneProcessPerHostMayBeCyclic) {
+  LaunchPlace slurm{.launcher = "Slurm",
+                    .process = 1,
+                    .num_processes = 2,
+                    .master_host = "node0",
+                    .master_port = 20007,
+                    .job = "40007.0"};
   Expect(With(SlurmStep, {{"SLURM_DISTRIBUTION", "cyclic"},
                           {"SLURM_STEP_NUM_TASKS", "2"},
                           {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
@@ -388,11 +388,11 @@ TEST(Place, OneProcessPerHostMayBeCyclic) {
 
 /// A variable taken out or spoilt ends in a place or in a message, never in anything else; what is named is what was
 /// changed.
-TEST(Place, AnyVariableMissingOrSpoilt) {
+TEST(LaunchPlace, AnyVariableMissingOrSpoilt) {
   for (const Environment& whole : {Torchrun, ByHand, Kubernetes, SlurmStep, OpenMpi, Hydra}) {
     for (const auto& [name, value] : whole) {
       for (const char* spoilt : {"", "-1", "x", "4294967296", "2(x99999999999999999999)", "[[", ","}) {
-        const ErrorOr<std::optional<Place>> place = FindPlace(LookUpIn(With(whole, {{name, spoilt}})));
+        const ErrorOr<std::optional<LaunchPlace>> place = FindPlace(LookUpIn(With(whole, {{name, spoilt}})));
         if (!place) {
           EXPECT_EQ(place.error().code, ExitCode::Environment);
           // Without an index, a pod's WORLD_SIZE is all that is left.

@@ -19,8 +19,8 @@ constexpr Arena SharedArena = Arena::SharedTransient;
 
 /// What one rank of a World has.
 struct Rank {
-  Rank(const World& world, const std::shared_ptr<HostMember>& member)
-      : world(world), member(*member), control(member), comm(member, PeersIn(world)) {}
+  Rank(World& world, const std::shared_ptr<HostMember>& member)
+      : world(world), member(*member), control(member), comm(member, PeersIn(world), world.block().mesh()) {}
   /// As SharedArenas::Peers.
   static auto PeersIn(const World& world) -> PeerTable {
     PeerTable peers(static_cast<size_t>(world.num_ranks()));
@@ -105,7 +105,7 @@ auto TryAllGather(Rank& own, AxisSet axes, uint64_t round, int64_t count, bool i
   CommSpan full = own.SpanOf(in_place ? shard_at - index * bytes : shard_at * 2, bytes * size);
   const Floats mine = Contribution<float>(rank, round, count);
   std::memcpy(shard.data, mine.data(), static_cast<size_t>(bytes));
-  RETURN_IF_FAILED(own.comm.AllGather(own.queue, axes, shard, full));
+  RETURN_IF_FAILED(own.comm.AllGather(own.queue, axes, shard, full, {}));
   // The peers are through: what they read may change at once.
   if (!in_place) {
     std::memset(shard.data, 0xff, static_cast<size_t>(bytes));
@@ -134,7 +134,7 @@ auto TryReduceScatter(Rank& own, AxisSet axes, uint64_t round, int64_t count, bo
   if (!in_place) {
     std::memcpy(shard.data, before.data(), static_cast<size_t>(bytes));
   }
-  RETURN_IF_FAILED(own.comm.ReduceScatter(own.queue, axes, full, shard, {dtype, dtype}, accumulate));
+  RETURN_IF_FAILED(own.comm.ReduceScatter(own.queue, axes, full, shard, {}, {dtype, dtype}, accumulate));
   const auto sum = SumOf<T>(ranks, round, count * size);
   std::vector<T> want(sum.begin() + index * count, sum.begin() + (index + 1) * count);
   for (size_t i = 0; accumulate && i < want.size(); ++i) {
@@ -178,7 +178,7 @@ auto TryReduceScatterOfBFloat16(Rank& own, AxisSet axes, uint64_t round, int64_t
     Store(reinterpret_cast<BFloat16*>(full.data)[i], mine[i]);
   }
   constexpr DType SumType = std::is_same_v<Sum, float> ? DType::F32 : DType::BF16;
-  RETURN_IF_FAILED(own.comm.ReduceScatter(own.queue, axes, full, shard, {DType::BF16, SumType}, accumulate));
+  RETURN_IF_FAILED(own.comm.ReduceScatter(own.queue, axes, full, shard, {}, {DType::BF16, SumType}, accumulate));
   Floats sum(static_cast<size_t>(count), 0.0F);
   for (const int64_t peer : ranks) {
     const auto theirs = ContributionInBFloat16(peer, round, count * size);
@@ -229,7 +229,7 @@ auto TryAllReduceOfPlan(Rank& own, AxisSet axes, uint64_t round, int64_t count, 
     }
     const Traffic before = TrafficOver(own.comm, CollectiveKind::AllReduce, axes);
     const Traffic beside = own.control.traffic();
-    RETURN_IF_FAILED(own.comm.AllReduce(own.queue, axes, span, dtype));
+    RETURN_IF_FAILED(own.comm.AllReduce(own.queue, axes, span, {}, dtype));
     RETURN_IF_TEXT(Difference(by_slices ? "all_reduce by slices" : "all_reduce as it is", axes,
                               reinterpret_cast<T*>(span.data), want));
     // The peers are through: this must reach nobody.

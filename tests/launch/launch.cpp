@@ -16,7 +16,6 @@
 #include <thread>
 
 #include "runtime/checkpoint/lease.h"
-#include "runtime/launch/environment.h"
 #include "runtime/launch/launch.h"
 
 namespace shardc {
@@ -406,32 +405,6 @@ TEST(RunDirectory, ThatCannotBeMade) {
                                  [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
   EXPECT_EQ(refused.status, 6);
   EXPECT_THAT(refused.errors, HasSubstr("/proc/none"));
-}
-
-TEST(Environment, OtherLaunchersAreRefusedByName) {
-  using Variables = std::map<std::string, const char*>;
-  const auto check = [](const Variables& variables) {
-    return RefuseOtherLaunchers([&](const char* name) -> const char* {
-      const auto found = variables.find(name);
-      return found == variables.end() ? nullptr : found->second;
-    });
-  };
-  EXPECT_TRUE(check({}).ok());
-  EXPECT_TRUE(check({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).ok());
-  EXPECT_TRUE(check({{"WORLD_SIZE", "4"}}).ok());
-  EXPECT_TRUE(check({{"SLURM_NTASKS", "4"}}).ok());
-  EXPECT_TRUE(check({{"SLURM_NTASKS", "1"}, {"SLURM_PROCID", "0"}}).ok());
-  for (const auto& variables :
-       {Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, Variables{{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}},
-        Variables{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
-        Variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "16"}}}) {
-    const Status status = check(variables);
-    ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().code, ExitCode::Environment);
-    for (const auto& [name, value] : variables) {
-      EXPECT_THAT(status.error().message, HasSubstr(fmt::format("{}={}", name, value)));
-    }
-  }
 }
 
 }  // namespace

@@ -92,8 +92,8 @@ inline auto StartServer(const std::string& host = "127.0.0.1", Seconds linger = 
 }
 
 inline auto ConnectTo(const StoreServer& server, const std::string& prefix = "job", Seconds timeout = {10},
-                      const std::string& host = "127.0.0.1") -> std::unique_ptr<Store> {
-  auto store = Store::Connect({host, server.port()}, prefix, timeout);
+                      const std::string& host = "127.0.0.1") -> std::unique_ptr<JobStore> {
+  auto store = JobStore::Connect({host, server.port()}, prefix, timeout);
   CHECK(store.ok(), "{}", store.error().message);
   return *std::move(store);
 }

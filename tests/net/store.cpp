@@ -106,7 +106,7 @@ TEST(Store, ServerMayComeLaterThanItsClients) {
   uint16_t port = 0;
   { port = StartServer().port(); }
   const Members client(1, [&](int64_t) -> std::string {
-    const auto store = Store::Connect({"127.0.0.1", port}, "job", {20});
+    const auto store = JobStore::Connect({"127.0.0.1", port}, "job", {20});
     return store ? "connected" : store.error().message;
   });
   Sleep(300);
@@ -119,13 +119,13 @@ TEST(Store, NobodyListensAndUnknownNameAreErrorsInTime) {
   uint16_t port = 0;
   { port = StartServer().port(); }
   auto begin = Clock::now();
-  const auto nobody = Store::Connect({"127.0.0.1", port}, "job", {0.5});
+  const auto nobody = JobStore::Connect({"127.0.0.1", port}, "job", {0.5});
   EXPECT_LT(SecondsSince(begin), 0.7);
   ASSERT_FALSE(nobody.ok());
   EXPECT_EQ(nobody.error().message,
             fmt::format("cannot connect to the store at 127.0.0.1:{} within 0.5 s: nobody listens there", port));
   begin = Clock::now();
-  const auto unknown = Store::Connect({"no-such-host.invalid", 29500}, "job", {0.5});
+  const auto unknown = JobStore::Connect({"no-such-host.invalid", 29500}, "job", {0.5});
   EXPECT_LT(SecondsSince(begin), 0.7);
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ExitCode::Environment);
@@ -222,7 +222,7 @@ TEST(Store, SilentServerEndsEachCallInTime) {
   const Status set = writer->Set("key", BytesOf(size_t{64} << 20));
   ASSERT_FALSE(set.ok());
   EXPECT_THAT(set.error().message, HasSubstr("did not answer"));
-  const auto late = Store::Connect({"127.0.0.1", server.port()}, "job", {0.5});
+  const auto late = JobStore::Connect({"127.0.0.1", server.port()}, "job", {0.5});
   ASSERT_FALSE(late.ok());
   EXPECT_THAT(late.error().message, HasSubstr("did not answer within 0.5 s"));
   EXPECT_LT(SecondsSince(begin), 4.0);

@@ -9,7 +9,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-auto CanConnect(uint16_t port) -> bool { return Store::Connect({"127.0.0.1", port}, "probe", {0.5}).ok(); }
+auto CanConnect(uint16_t port) -> bool { return JobStore::Connect({"127.0.0.1", port}, "probe", {0.5}).ok(); }
 
 /// A zombie has ended.
 auto IsRunning(pid_t pid) -> bool {
@@ -42,7 +42,7 @@ TEST(StoreServer, ListensOnTheNamedAddressOnly) {
   const StoreServer server = StartServer("127.0.0.1");
   EXPECT_TRUE(CanConnect(server.port()));
   for (const std::string other : {"127.0.0.2", "::1"}) {
-    const auto store = Store::Connect({other, server.port()}, "job", {0.3});
+    const auto store = JobStore::Connect({other, server.port()}, "job", {0.3});
     ASSERT_FALSE(store.ok()) << other;
     EXPECT_THAT(store.error().message, HasSubstr("nobody listens there"));
   }
@@ -83,7 +83,7 @@ TEST(StoreServer, OutlivesItsParentForTheLinger) {
   said >> port >> server;
   ASSERT_GT(server, 0);
   EXPECT_TRUE(IsRunning(server));
-  const auto store = Store::Connect({"127.0.0.1", port}, "job", {5});
+  const auto store = JobStore::Connect({"127.0.0.1", port}, "job", {5});
   ASSERT_TRUE(store.ok()) << store.error().message;
   EXPECT_EQ((*store)->Get("who", {5}).value(), "rank 3");
   EXPECT_TRUE(AwaitTrue([&] { return !IsRunning(server); }, {10}));

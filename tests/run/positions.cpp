@@ -64,9 +64,6 @@ class RecordingControl final : public RankControl {
   }
   auto StopIsRequested() const -> bool override { return inner_.StopIsRequested(); }
   auto SetCompletedSteps(int64_t steps) -> void override { inner_.SetCompletedSteps(steps); }
-  auto Finish() -> void override { inner_.Finish(); }
-  auto IsNews(const std::string& error) -> bool override { return inner_.IsNews(error); }
-  auto MarkFailed(ExitCode code) -> void override { inner_.MarkFailed(code); }
 
  private:
   RankControl& inner_;
@@ -80,18 +77,20 @@ class RecordingCommunicator final : public Communicator {
   RecordingCommunicator(Communicator& inner, RankDevice& device, Record& record)
       : inner_(inner), device_(device), record_(record) {}
 
-  auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full) -> Status override {
+  auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full, const CommSpan& scratch)
+      -> Status override {
     See(queue);
-    return inner_.AllGather(queue, axes, shard, full);
+    return inner_.AllGather(queue, axes, shard, full, scratch);
   }
-  auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard, ReduceTypes types,
-                     bool accumulate) -> Status override {
+  auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard, const CommSpan& scratch,
+                     ReduceTypes types, bool accumulate) -> Status override {
     See(queue);
-    return inner_.ReduceScatter(queue, axes, full, shard, types, accumulate);
+    return inner_.ReduceScatter(queue, axes, full, shard, scratch, types, accumulate);
   }
-  auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, DType dtype) -> Status override {
+  auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, const CommSpan& scratch, DType dtype)
+      -> Status override {
     See(queue);
-    return inner_.AllReduce(queue, axes, span, dtype);
+    return inner_.AllReduce(queue, axes, span, scratch, dtype);
   }
   auto Exchange(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override {
     See(queue);

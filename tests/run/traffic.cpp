@@ -115,7 +115,7 @@ TEST(Traffic, ACommunicatorThatSendsMoreIsFound) {
           double value = 1;
           const CommSpan span{.data = reinterpret_cast<std::byte*>(&value), .bytes = sizeof(value)};
           CHECK(
-              context.comm->AllReduce(context.device->queue(Stream::Dp), AxisSet::Of(Axis::Dp), span, DType::F64).ok());
+              context.comm->AllReduce(context.device->queue(Stream::Dp), AxisSet::Of(Axis::Dp), span, {}, DType::F64).ok());
         };
       },
       [](RankContext&) -> Status { return Success{}; });

@@ -5,8 +5,10 @@ namespace shardc {
 
 auto Bind(const op::AllGather& op, Binder& binder) -> Kernel {
   return [&comm = binder.communicator(), &queue = binder.queue(), shard = binder.ViewOf(op.shard),
-          full = binder.ViewOf(op.full), axes = op.axes](const Moment& moment) -> Status {
-    return comm.AllGather(queue, axes, CommSpanOf(shard, moment), CommSpanOf(full, moment));
+          full = binder.ViewOf(op.full), scratch = ScratchOf(op.scratch, binder),
+          axes = op.axes](const Moment& moment) -> Status {
+    return comm.AllGather(queue, axes, CommSpanOf(shard, moment), CommSpanOf(full, moment),
+                          CommSpanOf(scratch, moment));
   };
 }
 

@@ -4,8 +4,10 @@
 namespace shardc {
 
 auto Bind(const op::AllReduce& op, Binder& binder) -> Kernel {
-  return [&comm = binder.communicator(), &queue = binder.queue(), y = binder.ViewOf(op.y), axes = op.axes](
-             const Moment& moment) -> Status { return comm.AllReduce(queue, axes, CommSpanOf(y, moment), y.dtype); };
+  return [&comm = binder.communicator(), &queue = binder.queue(), y = binder.ViewOf(op.y),
+          scratch = ScratchOf(op.scratch, binder), axes = op.axes](const Moment& moment) -> Status {
+    return comm.AllReduce(queue, axes, CommSpanOf(y, moment), CommSpanOf(scratch, moment), y.dtype);
+  };
 }
 
 }  // namespace shardc

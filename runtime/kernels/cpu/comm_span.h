@@ -1,6 +1,8 @@
 // A view as the communicator takes it.
 #pragma once
 
+#include <optional>
+
 #include "runtime/comm/communicator.h"
 #include "runtime/kernels/kernel.h"
 
@@ -11,6 +13,14 @@ inline auto CommSpanOf(const View& view, const Moment& moment) -> CommSpan {
           .bytes = view.num_elements() * SizeOf(view.dtype),
           .arena = view.arena,
           .offset = view.arena_offset + view.bytes_per_repeat * moment.repeat};
+}
+
+/// The scratch of a collective, which it has where its group lies on several hosts.
+inline auto ScratchOf(ValueId scratch, Binder& binder) -> std::optional<View> {
+  return scratch.valid() ? std::optional(binder.ViewOf(scratch)) : std::nullopt;
+}
+inline auto CommSpanOf(const std::optional<View>& view, const Moment& moment) -> CommSpan {
+  return view ? CommSpanOf(*view, moment) : CommSpan{};
 }
 
 }  // namespace shardc

@@ -6,10 +6,10 @@ namespace shardc {
 auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel {
   const View full = binder.ViewOf(op.full);
   const View shard = binder.ViewOf(op.shard);
-  return [&comm = binder.communicator(), &queue = binder.queue(), full, shard, axes = op.axes,
-          accumulate = op.shard_onto.valid()](const Moment& moment) -> Status {
+  return [&comm = binder.communicator(), &queue = binder.queue(), full, shard, scratch = ScratchOf(op.scratch, binder),
+          axes = op.axes, accumulate = op.shard_onto.valid()](const Moment& moment) -> Status {
     return comm.ReduceScatter(queue, axes, CommSpanOf(full, moment), CommSpanOf(shard, moment),
-                              {full.dtype, shard.dtype}, accumulate);
+                              CommSpanOf(scratch, moment), {full.dtype, shard.dtype}, accumulate);
   };
 }
 

@@ -7,8 +7,8 @@
 #include "compiler/cluster/place.h"
 
 auto main() -> int {
-  using shardc::Place;
-  const shardc::ErrorOr<std::optional<Place>> found =
+  using shardc::LaunchPlace;
+  const shardc::ErrorOr<std::optional<LaunchPlace>> found =
       shardc::FindPlace([](const char* name) { return std::getenv(name); });
   if (!found) {
     std::printf("error: %s\n", found.error().message.c_str());
@@ -18,7 +18,7 @@ auto main() -> int {
     std::puts("no launcher");
     return 0;
   }
-  const Place& place = **found;
+  const LaunchPlace& place = **found;
   // One write: lines of several processes are not mixed.
   const std::string line =
       fmt::format("{} {}/{} {}/{} {}:{} restart {}\n", place.launcher, place.process, place.num_processes,

@@ -1,0 +1,73 @@
+// How a collective crosses hosts: which ranks exchange with which, in what pieces, through how much scratch, and what
+// that sends. Decided here, once for compiler and communicator.
+//
+// The ranks of a group that lie on one host first work in their shared memory. Then the ranks that have the same number
+// on their hosts exchange over the network: `members` of them, one from each host. With comm = "gloo-flat" all ranks of
+// the group exchange, and none works in shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/base/units.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+struct Exchange {
+  /// Ranks that exchange over the network; 1: the group lies in the memory of one host.
+  int64_t members = 1;
+  /// Of these, the ones on the host of each of them, itself included.
+  int64_t members_on_host = 1;
+  /// Ranks of the group that work in the memory of one host.
+  int64_t local = 1;
+  /// Ranks of the group on one host, by which sums are folded: first over them, then over hosts.
+  int64_t fold = 1;
+  /// Each rank sends its own terms, and not the sums of its host.
+  bool sends_terms = false;
+
+  auto crosses() const -> bool { return members > 1; }
+};
+
+/// The mesh as shared memory has it: its hosts are those whose ranks do not share memory.
+inline auto MemoryMesh(const Plan& plan) -> Mesh {
+  Mesh mesh = plan.mesh;
+  mesh.hosts = plan.run.comm == Comm::Shm ? 1 : mesh.hosts;
+  return mesh;
+}
+
+/// Requires: mesh.HostsAreBoxes().
+auto ExchangeOver(const Mesh& mesh, Comm comm, AxisSet axes) -> Exchange;
+inline auto ExchangeOf(const Plan& plan, AxisSet axes) -> Exchange {
+  return ExchangeOver(plan.mesh, plan.run.comm, axes);
+}
+
+/// What is exchanged at once of a vector of which each member has `num_elements`: the most that keep the scratch small.
+auto ExchangePiece(int64_t num_elements, int64_t members) -> int64_t;
+/// An all-reduce cuts a piece into parts, one for each member, the last ones padded.
+inline auto ReducePart(int64_t piece, int64_t members) -> int64_t { return CeilDiv(piece, members); }
+/// Where slice `index` of an all-reduce by slices begins, in bytes. All slices are of one length, a multiple of a cache
+/// line, but for the last ones, which have what is left.
+auto SliceBegin(int64_t bytes, int64_t index, int64_t num_slices) -> int64_t;
+
+/// The type in which terms travel: as they are where each rank sends its own; sums of hosts in f32, or f64 of f64.
+auto TravelType(const Exchange& exchange, DType terms) -> DType;
+
+// Bytes of scratch; 0 where nothing crosses hosts.
+auto GatherScratch(const Exchange& exchange, int64_t shard_elements, DType dtype) -> Bytes;
+auto ReduceScatterScratch(const Exchange& exchange, int64_t slice_elements, DType terms) -> Bytes;
+auto AllReduceScratch(const Exchange& exchange, int64_t num_elements, DType dtype, bool by_slices) -> Bytes;
+
+/// What the ranks of a group send together.
+struct GroupTraffic {
+  /// Memory of a host and network.
+  Bytes all;
+  /// Of that, between hosts.
+  Bytes between_hosts;
+};
+auto GatherTraffic(const Exchange& exchange, Bytes full) -> GroupTraffic;
+auto ReduceScatterTraffic(const Exchange& exchange, int64_t full_elements, DType terms) -> GroupTraffic;
+auto AllReduceTraffic(const Exchange& exchange, int64_t num_elements, DType dtype, bool by_slices) -> GroupTraffic;
+/// Each rank's `bytes` go to all others.
+auto AgreementTraffic(const Exchange& exchange, Bytes bytes) -> GroupTraffic;
+
+}  // namespace shardc

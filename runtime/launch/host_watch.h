@@ -1,0 +1,72 @@
+// What the processes of one host hear of the other hosts while ranks run, and tell them, by the store of the job: that
+// a rank failed, and that the host is alive. One thread, which touches nothing that a rank waits for.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/comm/links.h"
+#include "runtime/control/control_block.h"
+#include "runtime/net/store.h"
+
+namespace shardc {
+
+class HostWatch {
+ public:
+  struct Options {
+    Network network;
+    int64_t host = 0;
+    int64_t num_hosts = 1;
+    /// Listens to the other hosts and gives signs of life, for all processes of the host.
+    bool speaks_for_host = true;
+    /// Looks whether processes of ranks have ended; a launcher that forked them hears it first.
+    bool watches_processes = false;
+    /// Called once, `grace` after the first failure, wherever it was; null: never.
+    std::function<void()> after_grace;
+    Seconds grace{5};
+  };
+
+  /// Requires: `block` outlives the watch.
+  HostWatch(ControlBlock& block, Options options);
+  ~HostWatch();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  auto Run() -> void;
+  /// False: the store cannot be reached any more.
+  auto Publish() -> bool;
+  auto Listen() -> bool;
+
+  ControlBlock& block_;
+  Options options_;
+  std::unique_ptr<JobStore> store_;
+  std::atomic<bool> ends_ = false;
+  bool has_published_ = false;
+  std::thread thread_;
+};
+
+/// Which hosts give no sign of life, for the error of a rank that waited in vain. Two looks, some seconds apart, since
+/// the clocks of hosts differ: who has given no new sign in between is silent.
+class SilentHosts {
+ public:
+  /// The first look. Cost: seconds, if the store does not answer.
+  SilentHosts(const Network& network, int64_t num_hosts);
+  /// The second one: "no sign of life from host 1 (node-b)"; empty if all of them gave one.
+  auto Text() -> std::string;
+
+ private:
+  auto Beats() -> std::vector<std::string>;
+
+  int64_t num_hosts_;
+  std::unique_ptr<JobStore> store_;
+  std::string trouble_;
+  std::vector<std::string> before_;
+};
+
+}  // namespace shardc

@@ -1,0 +1,247 @@
+#include "runtime/launch/meeting.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <string_view>
+#include <thread>
+
+#include "compiler/base/where_and_when.h"
+
+namespace shardc {
+
+/// How long the store stays after process 0 has failed, so that the others learn why.
+static constexpr Seconds Linger{20};
+
+static auto Shortened(std::string_view value) -> std::string {
+  constexpr size_t Most = 80;
+  return value.empty()         ? "nothing"
+         : value.size() > Most ? fmt::format("{}...", value.substr(0, Most))
+                               : std::string(value);
+}
+
+// Texts of this file's own making: names and values one after another, each after its length.
+static auto Put(std::string& text, std::string_view part) -> void { text += fmt::format("{} {}", part.size(), part); }
+static auto Take(std::string_view& text) -> std::string {
+  size_t size = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), size);
+  const auto begin = static_cast<size_t>(parsed.ptr - text.data()) + 1;
+  CHECK(parsed.ec == std::errc() && begin + size <= text.size(), "a message that no process of this version wrote");
+  std::string part(text.substr(begin, size));
+  text.remove_prefix(begin + size);
+  return part;
+}
+
+struct Meeting::Introduction {
+  std::string host;
+  Facts facts;
+  /// Why this process cannot start; code 0: it can.
+  int64_t code = 0;
+  std::string error;
+
+  auto ToText() const -> std::string {
+    std::string text;
+    Put(text, host);
+    Put(text, std::to_string(code));
+    Put(text, error);
+    for (const auto& [name, value] : facts) {
+      Put(text, name);
+      Put(text, value);
+    }
+    return text;
+  }
+  static auto FromText(std::string_view text) -> Introduction {
+    Introduction introduction;
+    introduction.host = Take(text);
+    introduction.code = std::stoll(Take(text));
+    introduction.error = Take(text);
+    while (!text.empty()) {
+      std::string name = Take(text);
+      introduction.facts.emplace_back(std::move(name), Take(text));
+    }
+    return introduction;
+  }
+};
+
+static auto CodeOf(const Status& status) -> int64_t {
+  return status.ok() ? 0 : std::max<int64_t>(1, static_cast<int64_t>(status.error().code));
+}
+static auto TextOf(const Status& status) -> std::string {
+  constexpr size_t Most = 1000;
+  return status.ok() ? "" : status.error().message.substr(0, Most);
+}
+
+/// The store of a launch that has just failed may be there still.
+static auto StartStore(const Endpoint& address) -> ErrorOr<StoreServer> {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(Linger.value + 5);
+  while (true) {
+    auto server = StoreServer::Start(address, Linger);
+    if (server || !server.error().message.ends_with("it is in use") || std::chrono::steady_clock::now() > end) {
+      return server;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+/// Waits where the store of the last launch is still there, and that of this one is not.
+static auto ConnectToOwnStore(const Network& network, Seconds timeout) -> ErrorOr<std::unique_ptr<JobStore>> {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout.value);
+  while (true) {
+    auto store = JobStore::Connect(network.store, network.prefix, timeout);
+    if (!store) {
+      return store;
+    }
+    const auto is_left_over = (*store)->IsLeftOver();
+    if (is_left_over && !*is_left_over) {
+      return store;
+    }
+    if (std::chrono::steady_clock::now() > end) {
+      return is_left_over ? Fail(ExitCode::Environment,
+                                 "at {} there is the store of a launch that has ended, and none of this one",
+                                 network.store.Text())
+                          : is_left_over.error();
+    }
+    store->reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<Meeting> {
+  Meeting meeting(place, options);
+  const Endpoint address{place.master_host, place.master_port};
+  if (place.process == 0 && options.opens_store) {
+    auto server = StartStore(address);
+    if (!server) {
+      return server.error();
+    }
+    meeting.server_ = *std::move(server);
+  }
+  meeting.host_name_ = HostName() + options.host_suffix;
+  meeting.network_.store = {place.master_host, meeting.server_ ? meeting.server_->port() : place.master_port};
+  // A process that the launcher left over from the last time it started this job does not find the keys of this time.
+  meeting.network_.prefix = fmt::format("shardc/{}/{}/", place.job, place.restart);
+  meeting.network_.own_address = options.own_address;
+  if (options.own_address.empty()) {
+    const auto own = LocalAddressTowards(place.master_host);
+    if (!own) {
+      return own.error();
+    }
+    meeting.network_.own_address = *own;
+  }
+  auto store = ConnectToOwnStore(meeting.network_, options.timeout);
+  if (!store) {
+    return store.error();
+  }
+  meeting.store_ = *std::move(store);
+  return meeting;
+}
+
+/// Processes that should share a host, by the launcher's count, do.
+auto Meeting::CheckPlaces(const std::vector<Introduction>& all) const -> Status {
+  const auto local = static_cast<size_t>(place_.local_num_processes);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t first = i / local * local;
+    if (all[i].host != all[first].host) {
+      return Fail(ExitCode::Environment,
+                  "processes {} to {} of {} should be on one host, by the {} processes per host that {} tells of, but "
+                  "process {} is on {} and process {} on {}; have {} put equally many consecutive processes on each "
+                  "host (srun: --distribution=block, mpirun: --map-by slot)",
+                  first, first + local - 1, all.size(), local, place_.launcher, first, all[first].host, i, all[i].host,
+                  place_.launcher);
+    }
+  }
+  return Success{};
+}
+
+auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
+  constexpr size_t MostShown = 3;
+  std::vector<std::string> differences;
+  for (size_t i = 1; i < all.size() && differences.size() < MostShown; ++i) {
+    // One that has no plan says why, below.
+    for (size_t k = 0; k < std::min(all[0].facts.size(), all[i].facts.size()); ++k) {
+      const auto& [name, expected] = all[0].facts[k];
+      const std::string& here = all[i].facts[k].second;
+      if (here != expected) {
+        differences.push_back(fmt::format("{}: {} in process 0 ({}), {} in process {} ({})", name, Shortened(expected),
+                                          all[0].host, Shortened(here), i, all[i].host));
+      }
+    }
+  }
+  return differences.empty()
+             ? Status(Success{})
+             : Fail(ExitCode::Environment, "processes of one launch differ; {}", fmt::join(differences, "; "));
+}
+
+auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
+  const Introduction mine{.host = host_name_, .facts = facts, .code = CodeOf(own), .error = TextOf(own)};
+  const auto texts =
+      store_->Gather("introductions", place_.process, place_.num_processes, mine.ToText(), options_.timeout);
+  if (!texts) {
+    return texts.error();
+  }
+  std::vector<Introduction> all;
+  for (const std::string& text : *texts) {
+    all.push_back(Introduction::FromText(text));
+  }
+  if (Status alike = CheckPlaces(all); !alike || !(alike = CheckFacts(all))) {
+    return Shared(alike.error());
+  }
+  return Agree("started", own);
+}
+
+auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
+  std::string text;
+  Put(text, std::to_string(CodeOf(mine)));
+  Put(text, TextOf(mine));
+  const auto texts = store_->Gather("agree/" + what, place_.process, place_.num_processes, text, options_.timeout);
+  if (!texts) {
+    return texts.error();
+  }
+  constexpr size_t MostShown = 3;
+  int64_t code = 0;
+  std::vector<std::pair<std::string, int64_t>> errors;
+  for (size_t i = 0; i < texts->size(); ++i) {
+    std::string_view rest = (*texts)[i];
+    const int64_t its_code = std::stoll(Take(rest));
+    const std::string error = Take(rest);
+    code = code == 0 ? its_code : code;
+    const bool is_known = std::ranges::any_of(errors, [&](const auto& other) { return other.first == error; });
+    if (its_code != 0 && !is_known && errors.size() < MostShown) {
+      errors.emplace_back(error, static_cast<int64_t>(i));
+    }
+  }
+  if (errors.empty()) {
+    return Success{};
+  }
+  std::vector<std::string> shown;
+  for (const auto& [error, process] : errors) {
+    shown.push_back(errors.size() == 1 && process == 0 ? error : fmt::format("process {}: {}", process, error));
+  }
+  return Shared(Error{static_cast<ExitCode>(code), fmt::format("{}", fmt::join(shown, "; "))});
+}
+
+/// An error that all processes have read: the store has to stay until the last of them has.
+auto Meeting::Shared(Error error) -> Error {
+  constexpr Seconds LongestWait{10};
+  error_is_shared_ = true;
+  const auto count = store_->Add("left", 1);
+  if (count && *count == place_.num_processes) {
+    static_cast<void>(store_->Set("all left", ""));
+  }
+  if (is_first()) {
+    const auto left = store_->Wait("all left", LongestWait);
+    all_have_left_ = left.ok() && *left;
+  }
+  return error;
+}
+
+auto Meeting::Close(bool all_is_well) -> void {
+  Disconnect();
+  if (server_ && (all_is_well || all_have_left_)) {
+    server_->Stop();
+  } else if (server_) {
+    server_->LetGo();
+  }
+}
+
+}  // namespace shardc

@@ -1,0 +1,82 @@
+// How the processes of a launch over several hosts meet before any rank runs: in the store of process 0. They compare
+// what they were started with, tell each other what keeps them from starting, and so start all or none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/base/error_or.h"
+#include "compiler/base/units.h"
+#include "compiler/cluster/place.h"
+#include "runtime/comm/links.h"
+#include "runtime/net/store.h"
+#include "runtime/net/store_server.h"
+
+namespace shardc {
+
+/// What each process was started with, by name: "recipe", "shardc". They have to be the same in all of them.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+class Meeting {
+ public:
+  struct Options {
+    /// In process 0: the store is not there yet.
+    bool opens_store = true;
+    /// Address or name of the interface by which other hosts reach this one; empty: that of the way to process 0.
+    std::string own_address;
+    /// How long a process waits for the others.
+    Seconds timeout{600};
+    /// Appended to the name of the host, where hosts are played by one machine.
+    std::string host_suffix;
+  };
+
+  /// Opens the store in process 0, and connects to it. Errors: ExitCode::Environment with the address.
+  static auto Open(const LaunchPlace& place, const Options& options) -> ErrorOr<Meeting>;
+
+  auto place() const -> const LaunchPlace& { return place_; }
+  auto network() const -> const Network& { return network_; }
+  auto host_name() const -> const std::string& { return host_name_; }
+  auto is_first() const -> bool { return place_.process == 0; }
+  auto is_first_of_host() const -> bool { return place_.local_process == 0; }
+
+  /// Errors, the same in all processes: ExitCode::Environment with the facts that differ, or processes of what should
+  /// be one host that are on several. `own`: an error of this process, which all have then.
+  auto Compare(const Facts& facts, const Status& own) -> Status;
+  /// Success if `mine` is in all processes; else, in all of them, the errors, each text once with the host that has it.
+  auto Agree(const std::string& what, const Status& mine) -> Status;
+  /// The last error is one that all processes have.
+  auto error_is_shared() const -> bool { return error_is_shared_; }
+  /// A text for all processes, or for those of this host.
+  auto Tell(const std::string& key, const std::string& text) -> Status { return store_->Set(key, text); }
+  auto Hear(const std::string& key) -> ErrorOr<std::string> { return store_->Get(key, options_.timeout); }
+
+  /// Closes the connection to the store: afterwards this process has no thread beside its own.
+  auto Disconnect() -> void { store_.reset(); }
+  /// Process 0 ends: with the last process if all went well, else the store stays a while for the others to read.
+  auto Close(bool all_is_well) -> void;
+
+ private:
+  /// What a process says of itself.
+  struct Introduction;
+
+  Meeting(LaunchPlace place, Options options) : place_(std::move(place)), options_(std::move(options)) {}
+  auto Shared(Error error) -> Error;
+  auto CheckPlaces(const std::vector<Introduction>& all) const -> Status;
+  static auto CheckFacts(const std::vector<Introduction>& all) -> Status;
+
+  LaunchPlace place_;
+  Options options_;
+  Network network_;
+  std::string host_name_;
+  std::optional<StoreServer> server_;
+  std::unique_ptr<JobStore> store_;
+  bool error_is_shared_ = false;
+  /// All processes have the last error, and ask the store no more.
+  bool all_have_left_ = false;
+};
+
+}  // namespace shardc

@@ -1,0 +1,145 @@
+// A rank that dies, stands still, or is told to stop, in a launch over several hosts: all processes of all hosts end,
+// in time, and say which rank it was and where it was.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/hosts/job.h"
+
+namespace shardc {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+constexpr Seconds Longest{15};
+const Sets Endless{"mesh.dp=4", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"};
+
+auto AwaitSteps(Job& job, const std::string& run_dir, int64_t steps) -> void {
+  ASSERT_TRUE(job.at(0).Await([&] { return ReadMetrics(run_dir).last_step() >= steps; })) << job.at(0).err();
+}
+
+TEST(HostFailures, AKilledProcessIsNamedOnAllHosts) {
+  const Training training(Endless);
+  for (const size_t victim : {0U, 1U, 2U, 3U}) {
+    const std::string run = fmt::format("run{}", victim);
+    Job job({.hosts = 2, .processes = 2}, {training.RunCommand(run)});
+    AwaitSteps(job, training / run, 3);
+    job.at(victim).Kill(SIGKILL);
+    const auto outcomes = job.Wait();
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      EXPECT_EQ(outcomes[i].status, i == victim ? 128 + SIGKILL : 6) << i << ": " << outcomes[i].err;
+      EXPECT_LT(outcomes[i].waited, Longest);
+      EXPECT_TRUE(outcomes[i].all_gone) << i;
+    }
+    for (const size_t host : {0U, 1U}) {
+      const std::string errors = outcomes[host * 2].err + outcomes[host * 2 + 1].err;
+      EXPECT_THAT(errors,
+                  ContainsRegex(fmt::format("error: rank {} \\([^)]+\\) is gone, last seen at op [0-9]+ of step "
+                                            "[0-9]+ \\([a-z_]+ (of layer [01] )?in section [a-z]+; from ",
+                                            victim)));
+    }
+  }
+}
+
+TEST(HostFailures, AKilledRankOfALauncherIsNamedOnAllHosts) {
+  const Training training(Endless);
+  Job job({.hosts = 2, .processes = 1}, {training.RunCommand()});
+  AwaitSteps(job, training / "run", 3);
+  const auto ranks = job.at(1).Children();
+  ASSERT_EQ(ranks.size(), 2U);
+  kill(ranks[1], SIGKILL);
+  const auto outcomes = job.Wait();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_LT(outcome.waited, Longest);
+    EXPECT_TRUE(outcome.all_gone);
+    EXPECT_THAT(outcome.err,
+                ContainsRegex("error: rank 3 \\([^)]+\\) was killed by signal 9 \\(SIGKILL\\), last seen at op"));
+  }
+}
+
+TEST(HostFailures, AHostThatIsGoneIsNamed) {
+  const Training training(Endless);
+  Job job({.hosts = 2, .processes = 2}, {training.RunCommand()});
+  AwaitSteps(job, training / "run", 3);
+  job.at(2).Kill(SIGKILL);
+  job.at(3).Kill(SIGKILL);
+  const auto outcomes = job.Wait();
+  for (const size_t i : {0U, 1U}) {
+    EXPECT_EQ(outcomes[i].status, 6) << outcomes[i].err;
+    EXPECT_LT(outcomes[i].waited, Longest);
+  }
+  EXPECT_THAT(outcomes[0].err + outcomes[1].err, ContainsRegex("rank [23] |no sign of life from host 1"));
+}
+
+TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
+  const Training training(Endless);
+  for (const size_t victim : {0U, 3U}) {
+    const std::string run = fmt::format("run{}", victim);
+    std::vector<std::string> command = training.RunCommand(run);
+    // As a plan, since shardc run has no option for it.
+    const std::string plan = training / fmt::format("{}.plan", run);
+    ASSERT_EQ(RunProcess(training.Command("plan", {"--set", "mesh.hosts=2", "-o", plan})).status, 0);
+    Job job({.hosts = 2, .processes = 2},
+            {{SHARDC_BINARY_DIR "/shardc-run", plan, "--timeout", "3", "--run-dir", training / run}});
+    AwaitSteps(job, training / run, 3);
+    job.at(victim).Kill(SIGSTOP);
+    const auto outcomes = job.Wait({victim});
+    job.at(victim).Kill(SIGKILL);
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      if (i != victim) {
+        EXPECT_EQ(outcomes[i].status, 6) << i << ": " << outcomes[i].err;
+      }
+    }
+    EXPECT_THAT(ErrorsOf(outcomes), HasSubstr(fmt::format("rank {}", victim)));
+  }
+}
+
+TEST(HostFailures, ASignalToAnyRankSavesOnceAndStopsAll) {
+  const Training training(Endless);
+  for (const size_t victim : {0U, 3U}) {
+    const std::string run = fmt::format("run{}", victim);
+    Job job({.hosts = 2, .processes = 2}, {training.RunCommand(run)});
+    AwaitSteps(job, training / run, 3);
+    job.at(victim).Kill(SIGTERM);
+    for (const Outcome& outcome : job.Wait()) {
+      EXPECT_EQ(outcome.status, 75) << outcome.err;
+      EXPECT_TRUE(outcome.all_gone);
+    }
+    EXPECT_EQ(CheckpointsOf(training / run).size(), 1U);
+    EXPECT_TRUE(UnfinishedSavesOf(training / run).empty());
+  }
+}
+
+// With the store of the last launch still there, and at the same port.
+TEST(HostFailures, TheNextLaunchContinues) {
+  const Training training({"mesh.dp=2", "train.steps=60", "train.eval_every=0", "checkpoint.every=5"});
+  const uint16_t port = FreePort();
+  const auto start = [&](std::vector<std::unique_ptr<Process>>& processes) {
+    for (const char* rank : {"0", "1"}) {
+      processes.push_back(std::make_unique<Process>(
+          training.RunCommand("run", SlowSteps()),
+          ProcessOptions{.environment = {"MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port),
+                                         fmt::format("RANK={}", rank), "WORLD_SIZE=2", "LOCAL_RANK=0",
+                                         "LOCAL_WORLD_SIZE=1"}}));
+    }
+  };
+  std::vector<std::unique_ptr<Process>> first;
+  start(first);
+  ASSERT_TRUE(first[0]->Await([&] { return ReadMetrics(training / "run").last_step() >= 12; })) << first[0]->err();
+  first[0]->Kill(SIGKILL);
+  std::vector<std::unique_ptr<Process>> second;
+  Sleep(300);
+  start(second);
+  EXPECT_EQ(first[1]->Wait().status, 6);
+  for (const auto& process : second) {
+    const Outcome outcome = process->Wait();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+  EXPECT_THAT(second[0]->err(), HasSubstr("resumed from"));
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,38 @@
+// A launch of several processes, as another launcher starts them: one for each rank, or one for each host. The hosts
+// are this machine, as often as asked; tests/cluster has hosts with names and addresses of their own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/support/training.h"
+
+namespace shardc {
+
+struct Shape {
+  int64_t hosts = 2;
+  /// Of each host.
+  int64_t processes = 1;
+};
+
+class Job {
+ public:
+  /// `commands`: of each process; the last one of all further ones too. The store is at a port that was free.
+  Job(const Shape& shape, const std::vector<std::vector<std::string>>& commands);
+
+  auto processes() const -> const std::vector<std::unique_ptr<Process>>& { return processes_; }
+  auto at(size_t process) const -> Process& { return *processes_[process]; }
+  /// Until each has ended. Those of `left_out` are not waited for.
+  auto Wait(const std::vector<size_t>& left_out = {}) -> std::vector<Outcome>;
+
+ private:
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+/// A port of the loopback interface, and the one before it, that nobody listens on.
+auto FreePort() -> uint16_t;
+
+/// All that the processes wrote to stderr.
+auto ErrorsOf(const std::vector<Outcome>& outcomes) -> std::string;
+
+}  // namespace shardc

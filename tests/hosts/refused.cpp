@@ -1,0 +1,98 @@
+// What keeps a launch over several processes from starting: all of them end, and one of them says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/hosts/job.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+
+auto ExpectRefused(const std::vector<Outcome>& outcomes, int code) -> std::string {
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, code) << outcome.err;
+    EXPECT_TRUE(outcome.all_gone);
+  }
+  const std::string errors = ErrorsOf(outcomes);
+  const size_t first = errors.find("error: ");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(errors.find("error: ", first + 1), std::string::npos) << "told twice: " << errors;
+  return errors;
+}
+
+TEST(Refused, AnotherRecipe) {
+  const Training training;
+  std::ofstream(training / "other.toml") << TinyRecipe() << "# another one\n";
+  std::vector<std::string> other = training.RunCommand();
+  std::ranges::replace(other, training / "tiny.toml", training / "other.toml");
+  Job job({.hosts = 1, .processes = 2}, {training.RunCommand(), other});
+  const std::string errors = ExpectRefused(job.Wait(), 6);
+  EXPECT_THAT(errors, HasSubstr("processes of one launch differ"));
+  EXPECT_THAT(errors, HasSubstr("digest of the recipe"));
+  EXPECT_THAT(errors, HasSubstr("in process 1"));
+}
+
+TEST(Refused, AnotherSet) {
+  const Training training;
+  Job job({.hosts = 1, .processes = 2}, {training.RunCommand("run", {"train.steps=7"}), training.RunCommand()});
+  const std::string errors = ExpectRefused(job.Wait(), 6);
+  EXPECT_THAT(errors, HasSubstr("--set: train.steps=7 in process 0"));
+  EXPECT_THAT(errors, HasSubstr("nothing in process 1"));
+}
+
+TEST(Refused, ARecipeThatIsWrongEverywhereIsToldOnce) {
+  const Training training({"mesh.tp=3"});
+  Job job({.hosts = 1, .processes = 2}, {training.RunCommand()});
+  const auto outcomes = job.Wait();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 3) << outcome.err;
+  }
+  EXPECT_THAT(outcomes[0].err, HasSubstr("tp-not-divisor"));
+  EXPECT_EQ(outcomes[1].err, "");
+}
+
+TEST(Refused, ARecipeThatIsWrongInOneProcess) {
+  const Training training;
+  Job job({.hosts = 1, .processes = 2}, {training.RunCommand(), training.RunCommand("run", {"mesh.tp=3"})});
+  const auto outcomes = job.Wait();
+  EXPECT_EQ(outcomes[0].status, 3) << outcomes[0].err;
+  EXPECT_EQ(outcomes[1].status, 3) << outcomes[1].err;
+  EXPECT_THAT(outcomes[0].err, HasSubstr("process 1: the recipe is refused"));
+}
+
+TEST(Refused, AWorldThatIsNotTheMesh) {
+  const Training training({"mesh.dp=4"});
+  Job job({.hosts = 1, .processes = 2}, {training.RunCommand()});
+  EXPECT_THAT(ExpectRefused(job.Wait(), 6), HasSubstr("started 2 processes on 1 hosts, and the mesh has 4 ranks"));
+}
+
+TEST(Refused, AnotherNumberOfHostsThanTheRecipeHas) {
+  const Training training({"mesh.dp=4", "mesh.hosts=4"});
+  Job job({.hosts = 2, .processes = 2}, {training.RunCommand()});
+  const auto outcomes = job.Wait();
+  EXPECT_EQ(outcomes[0].status, 6) << outcomes[0].err;
+  EXPECT_THAT(outcomes[0].err, HasSubstr("mesh.hosts is 4"));
+}
+
+TEST(Refused, TokensThatAreNotThere) {
+  const Training training({"mesh.dp=2", "data.tokens=['nowhere.bin']"});
+  Job job({.hosts = 2, .processes = 1}, {training.RunCommand()});
+  const auto outcomes = job.Wait();
+  EXPECT_EQ(outcomes[0].status, 3) << outcomes[0].err;
+  EXPECT_THAT(outcomes[0].err, HasSubstr("nowhere.bin"));
+}
+
+TEST(Refused, ARunDirectoryThatAnotherLaunchHas) {
+  const Training training({"mesh.dp=2", "train.steps=100000", "train.eval_every=0"});
+  Job first({.hosts = 2, .processes = 1}, {training.RunCommand()});
+  ASSERT_TRUE(first.at(0).Await([&] { return ReadMetrics(training / "run").last_step() >= 2; })) << first.at(0).err();
+  Job second({.hosts = 2, .processes = 1}, {training.RunCommand()});
+  EXPECT_THAT(ExpectRefused(second.Wait(), 6), HasSubstr("is in use by run"));
+  EXPECT_TRUE(first.at(0).is_running());
+}
+
+}  // namespace
+}  // namespace shardc
