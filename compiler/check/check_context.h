@@ -3,9 +3,11 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 
 #include "compiler/expr/expr.h"
+#include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/recipe.h"
 
 namespace shardc {
@@ -35,6 +37,9 @@ class CheckContext {
 
 /// Ranges and words of single keys, by the rows of recipe_values.def. The rules of the sections come after it.
 auto CheckValues(CheckContext& context) -> void;
+
+/// Keys that the optimizer or the family lacks. A key that belongs to another one says nothing of this one.
+auto CheckOwnedKeys(CheckContext& context, std::span<const OwnedKey> rows = OwnedKeys()) -> void;
 
 /// One function a section with rules of its own, each in the file of the section's name.
 auto CheckModel(CheckContext& context) -> void;

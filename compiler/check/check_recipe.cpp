@@ -9,6 +9,7 @@ namespace shardc {
 auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
   CheckContext context(recipe, diagnostics);
   CheckValues(context);
+  CheckOwnedKeys(context);
   CheckModel(context);
   CheckMesh(context);
   CheckShard(context);

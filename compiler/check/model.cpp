@@ -4,6 +4,7 @@
 #include "compiler/model/estimate.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/model_sizes.h"
+#include "compiler/recipe/owned_keys.h"
 
 namespace shardc {
 
@@ -42,8 +43,9 @@ static auto CheckHeads(CheckContext& context) -> void {
 
 static auto CheckHeadDim(CheckContext& context) -> void {
   const ModelSection& model = context.recipe().model;
+  const bool needs_even = context.IsSound(model.family) && NeedsEvenHeads(ModelFamilyOf(*model.family));
   if (model.head_dim.is_set) {
-    if (context.IsSound(model.head_dim) && *model.head_dim % 2 != 0) {
+    if (context.IsSound(model.head_dim) && needs_even && *model.head_dim % 2 != 0) {
       context.diags()
           .Build(model.head_dim.at, DiagnosticKind::HeadDimOdd, *model.head_dim, "")
           .Help(fmt::format("use head_dim = {}", *model.head_dim + 1))
@@ -66,10 +68,11 @@ static auto CheckHeadDim(CheckContext& context) -> void {
     return;
   }
   // Multiples of 2 * heads give heads of even width.
-  const int64_t step = 2 * *model.heads;
+  const int64_t step = (needs_even ? 2 : 1) * *model.heads;
   const int64_t below = *model.hidden / step * step;
-  const std::string help = below > 0 ? fmt::format("use hidden = {} or {}, or set head_dim", below, below + step)
-                                     : fmt::format("use hidden = {}, or set head_dim", below + step);
+  const std::string help = (below > 0 ? fmt::format("use hidden = {} or {}", below, below + step)
+                                      : fmt::format("use hidden = {}", below + step)) +
+                           (IsLacked(context.recipe(), "model", "head_dim") ? "" : ", or set head_dim");
   if (*model.hidden % *model.heads != 0) {
     context.diags()
         .Build(model.hidden.at, DiagnosticKind::HiddenNotDivisible, *model.hidden, *model.heads)
@@ -77,7 +80,7 @@ static auto CheckHeadDim(CheckContext& context) -> void {
         .Help(help)
         .Emit();
     context.MarkFaulty(model.hidden);
-  } else if (*model.hidden / *model.heads % 2 != 0) {
+  } else if (needs_even && *model.hidden / *model.heads % 2 != 0) {
     context.diags()
         .Build(model.hidden.at, DiagnosticKind::HeadDimOdd, *model.hidden / *model.heads,
                fmt::format(" (`hidden` {} / `heads` {})", *model.hidden, *model.heads))
@@ -103,7 +106,9 @@ auto CheckModel(CheckContext& context) -> void {
     context.diags().Build(model.at, DiagnosticKind::SizesTooLarge, "the number of parameters", "2^56").Emit();
     context.MarkFaulty(model.hidden);
   }
-  CheckRopeFrequency(context);
+  if (!IsLacked(context.recipe(), "model", "rope_frequency")) {
+    CheckRopeFrequency(context);
+  }
 }
 
 }  // namespace shardc

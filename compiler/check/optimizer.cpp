@@ -1,24 +1,10 @@
-// Rules of [optimizer]: keys that the optimizer has, the moments' decay rates, momentum for Nesterov's, and a learning
-// rate that has a value of 0 or more.
+// Rules of [optimizer]: the moments' decay rates, momentum for Nesterov's, and a learning rate that has a value of 0 or
+// more.
 
 #include "compiler/check/check_context.h"
-#include "compiler/recipe/optimizer_keys.h"
-#include "compiler/recipe/visit.h"
+#include "compiler/recipe/owned_keys.h"
 
 namespace shardc {
-
-/// A key that belongs to another optimizer says nothing of this one.
-static auto CheckKeys(CheckContext& context) -> void {
-  const OptimizerSection& optimizer = context.recipe().optimizer;
-  ForEachKey(optimizer, [&](const KeyInfo& key, const auto& leaf) {
-    if (leaf.is_set && IsLacked(context.recipe(), key.section, key.name)) {
-      context.diags()
-          .Build(leaf.at, DiagnosticKind::OptimizerLacksKey, key.name, ToText<Optimizer>(*optimizer.name),
-                 ToText(*OwnerOfKey(key.name)))
-          .Emit();
-    }
-  });
-}
 
 static auto CheckNesterov(CheckContext& context) -> void {
   const OptimizerSection& optimizer = context.recipe().optimizer;
@@ -74,7 +60,6 @@ static auto CheckLearningRate(CheckContext& context) -> void {
 }
 
 auto CheckOptimizer(CheckContext& context) -> void {
-  CheckKeys(context);
   CheckBetas(context);
   CheckNesterov(context);
   CheckLearningRate(context);

@@ -7,6 +7,7 @@
 #include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
+#include "compiler/model/estimate.h"
 
 namespace shardc {
 
@@ -14,17 +15,14 @@ static auto Refuse(CheckContext& context, const SourceRange& at, const std::stri
   context.diags().Build(at, DiagnosticKind::PlanTooLarge, what, most).Emit();
 }
 
-/// From below, of a block: forward, init, restore and save of its parameters; and of those that are trained, backward
-/// and update. tests/cli/extreme_recipes.cpp counts them.
-static auto OpsOfBlock(const Recipe& recipe) -> double { return recipe.optimizer.frozen->empty() ? 80 : 40; }
-
 /// From below, of a chunk of one head: logits, their loss, and the same backward.
 constexpr double OpsOfChunk = 6;
 
 static auto CheckOps(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const auto heads = static_cast<double>(1 + recipe.loss.head.size());
-  const double of_blocks = OpsOfBlock(recipe) * static_cast<double>(*recipe.model.layers);
+  const double of_block = LeastOpsOfBlock(ModelFamilyOf(*recipe.model.family), recipe.optimizer.frozen->empty());
+  const double of_blocks = of_block * static_cast<double>(*recipe.model.layers);
   const double of_chunks = OpsOfChunk * static_cast<double>(*recipe.loss.chunks) * heads;
   const auto most = static_cast<double>(MostOps);
   if (of_blocks > most) {

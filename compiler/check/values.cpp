@@ -6,17 +6,9 @@
 
 namespace shardc {
 
-static auto Listed(const std::vector<std::string_view>& words) -> std::string {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    text += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
-  }
-  return text;
-}
-
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void {
-  auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, Listed(known));
+  auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
   if (const std::string closest = ClosestWord(word, known); !closest.empty()) {
     builder.Help(fmt::format("did you mean \"{}\"?", closest));
   }
@@ -62,7 +54,7 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
     is_known = is_known || choice.word == word;
   }
   if (is_known) {
-    context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, Listed(accepted)).Emit();
+    context.diags().Build(at, DiagnosticKind::UnsupportedValue, key.name, word, QuotedWords(accepted)).Emit();
   } else {
     ReportUnknownWord(context, at, key.name, word, accepted);
   }

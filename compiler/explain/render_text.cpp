@@ -38,10 +38,17 @@ auto Grouped(int64_t n) -> std::string {
 }
 
 auto ModelText(const Plan& plan) -> std::string {
-  const auto at = [&](const char* key) { return plan.model.at(key); };
-  return fmt::format("{}, {} blocks, hidden {}, heads {} / {} kv of {}, ffn {}, vocab {}, seq {}{}", at("family"),
-                     at("layers"), at("hidden"), at("heads"), at("kv_heads"), at("head_dim"), at("ffn"), at("vocab"),
-                     at("seq"), at("tied") == "true" ? ", tied" : "");
+  const auto at = [&](const char* key) {
+    const auto found = plan.model.find(key);
+    return found == plan.model.end() ? "" : found->second;
+  };
+  // What a family lacks is not said.
+  const auto part = [&](std::string_view name, const char* key) {
+    return at(key).empty() ? "" : fmt::format(", {} {}", name, at(key));
+  };
+  return fmt::format("{}, {} blocks", at("family"), at("layers")) + part("hidden", "hidden") + part("heads", "heads") +
+         fmt::format(" / {} kv of {}", at("kv_heads"), at("head_dim")) + part("ffn", "ffn") + part("vocab", "vocab") +
+         part("seq", "seq") + (at("tied") == "true" ? ", tied" : "");
 }
 
 /// "1 rank", "2 ranks".

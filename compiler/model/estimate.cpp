@@ -1,5 +1,7 @@
 // 1. build the forward of a model of one block, or of none, on one token, in a plan that is thrown away
 // 2. add up what its ops write; what belongs to the block counts once for each block of the model
+//
+// What holds of a family whatever its sizes are is asked of a model of the least sizes.
 
 #include "compiler/model/estimate.h"
 
@@ -38,9 +40,12 @@ class ForwardEstimator {
       parameters[spec.name] = value({DType::F32, spec.shape});
     }
     ForwardBuilder builder(&emitter, &parameters, value({DType::I32, {1, 1}}),
+                           // Families that do not rotate leave it unread.
                            value({DType::F32, {1, 2, sizes.head_dim / 2}}), false);
     output_ = family.forward(builder, of_one);
   }
+
+  auto ops() const -> const std::vector<Op>& { return ops_; }
 
   auto Run() -> ForwardEstimate {
     for (const Op& op : ops_) {
@@ -83,6 +88,41 @@ class ForwardEstimator {
 
 auto EstimateForward(const ModelFamily& family, const ModelSizes& sizes) -> ForwardEstimate {
   return ForwardEstimator(family, sizes).Run();
+}
+
+/// Of one block, and even where an op may ask for that.
+static auto LeastSizes() -> ModelSizes {
+  ModelSizes sizes;
+  sizes.layers = sizes.heads = sizes.kv_heads = 1;
+  sizes.hidden = sizes.head_dim = sizes.ffn = sizes.vocab = 2;
+  return sizes;
+}
+
+auto NeedsEvenHeads(const ModelFamily& family) -> bool {
+  const ForwardEstimator forward(family, LeastSizes());
+  return std::ranges::any_of(forward.ops(), [](const Op& op) {
+    return std::ranges::any_of(FactsOf(op).model,
+                               [](const ModelFact& fact) { return fact.key == ModelKey::HeadDim && fact.is_even; });
+  });
+}
+
+auto LeastOpsOfBlock(const ModelFamily& family, bool is_trained) -> double {
+  const ModelSizes sizes = LeastSizes();
+  const ForwardEstimator forward(family, sizes);
+  int64_t count = std::ssize(family.block(sizes));
+  for (const Op& op : forward.ops()) {
+    if (op.layer < 0) {
+      continue;
+    }
+    const OpFacts& facts = FactsOf(op);
+    // A product has a gradient of each operand; that of a sum is the gradients of its terms.
+    const int64_t backward = facts.work == Work::Product ? 2 : facts.meaning == Meaning::Sum ? 0 : 1;
+    count += 1 + (is_trained ? backward : 0);
+    for (const Access& access : AccessesOf(op.body)) {
+      count += access.kind != AccessKind::Read && !access.kills.valid() ? 1 : 0;
+    }
+  }
+  return static_cast<double>(count);
 }
 
 }  // namespace shardc

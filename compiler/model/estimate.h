@@ -22,4 +22,11 @@ struct ForwardEstimate {
 /// Requires: EstimateParameters gives fewer than MaxElements, so that each op's sizes fit 64 bits.
 auto EstimateForward(const ModelFamily& family, const ModelSizes& sizes) -> ForwardEstimate;
 
+/// Has the family an op that takes heads of even width only?
+auto NeedsEvenHeads(const ModelFamily& family) -> bool;
+
+/// No plan has fewer ops for a block: its forward, what draws its parameters, and the releases of what it computes; if
+/// all of it is trained, its backward too.
+auto LeastOpsOfBlock(const ModelFamily& family, bool is_trained) -> double;
+
 }  // namespace shardc

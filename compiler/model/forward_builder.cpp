@@ -86,6 +86,7 @@ auto ForwardBuilder::HeadNorm(ValueId x, ValueId weight, double eps, const std::
 }
 
 auto ForwardBuilder::Rope(ValueId x, int64_t head_dim) -> ValueId {
+  CHECK(rope_table_.valid(), "the family lacks the keys of the rotary table");
   op::Rope body{.x = x, .table = rope_table_, .y = {}, .head_dim = head_dim, .inverse = false};
   body.y = emitter_->Alias(x, Shape(body, emitter_->plan())[0], emitter_->plan().values[x].name + ".rope");
   emitter_->Emit(body);

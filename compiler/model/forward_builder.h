@@ -21,7 +21,8 @@ using ModelOutput = std::vector<HeadOperands>;
 class ForwardBuilder {
  public:
   /// `parameters`: the full value of each declared parameter, by name, in the type that its unit computes in.
-  /// `wide_residual`: the residual stream is f32 whatever units compute in.
+  /// `rope_table`: invalid for a family without the keys of one. `wide_residual`: the residual stream is f32 whatever
+  /// units compute in.
   ForwardBuilder(Emitter* emitter, const std::unordered_map<std::string, ValueId>* parameters, ValueId tokens,
                  ValueId rope_table, bool wide_residual)
       : emitter_(emitter),

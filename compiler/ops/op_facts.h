@@ -129,6 +129,8 @@ struct ModelFact {
   std::string_view unit;
   /// Cut over tp: the rank shows the equal range of it that it has.
   bool is_cut = false;
+  /// The op takes even sizes only.
+  bool is_even = false;
 };
 
 /// The dims of a field, a letter each, slowest first. Dims with one letter run over the same index. `*` stands for as

@@ -15,7 +15,7 @@ static auto PartsOfPositions(const OpBody& body, const Plan& plan) -> WorkParts 
 constinit const OpFacts op::Rope::Facts{
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfPositions},
     .dims = {.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"},
-    .model = {{{.key = ModelKey::HeadDim, .field = "head_dim"}}}};
+    .model = {{{.key = ModelKey::HeadDim, .field = "head_dim", .is_even = true}}}};
 
 auto Shape(const op::Rope& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }
 

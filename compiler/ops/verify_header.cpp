@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/base/family_keys.h"
 #include "compiler/base/recipe_words.h"
 #include "compiler/base/run_id.h"
 #include "compiler/expr/rotary.h"
@@ -16,13 +17,18 @@ namespace shardc {
 
 namespace {
 
-/// The number that `text` is, as a whole, where it is written as plans are: checkpoints compare the text.
+/// The number, or true or false, that `text` is, as a whole, where it is written as plans are: checkpoints compare the
+/// text.
 template <class T>
-auto ReadNumber(std::string_view text) -> std::optional<T> {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size();
-  return is_number && fmt::format("{}", number) == text ? std::optional(number) : std::nullopt;
+auto ReadValue(std::string_view text) -> std::optional<T> {
+  if constexpr (std::is_same_v<T, bool>) {
+    return text == "true" ? std::optional(true) : text == "false" ? std::optional(false) : std::nullopt;
+  } else {
+    T number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_number = error == std::errc{} && end == text.data() + text.size();
+    return is_number && fmt::format("{}", number) == text ? std::optional(number) : std::nullopt;
+  }
 }
 
 class HeaderVerifier {
@@ -54,21 +60,24 @@ class HeaderVerifier {
   }
 
  private:
+  /// A member for each key of a model, with its default.
   struct Sizes {
-    int64_t layers = 0;
-    int64_t hidden = 0;
-    int64_t heads = 0;
-    int64_t kv_heads = 0;
-    int64_t head_dim = 0;
-    int64_t ffn = 0;
-    int64_t vocab = 0;
-    int64_t seq = 0;
-    double rope_theta = 0;
-    double norm_eps = 0;
-    bool tied = false;
+    using Int = int64_t;
+    using Real = double;
+    using Bool = bool;
+    using Formula = std::string;
+#define REQUIRED
+#define UNSET
+#define MODEL_KEY(name, Type, default_, ...) Type name{default_};
+#include "schemas/model_keys.def"
+#undef REQUIRED
+#undef UNSET
   };
 
   auto ReadModel() -> bool;
+  /// From the line `model` into `size`; true if it stands there as it has to.
+  template <class T>
+  auto ReadSize(const char* key, T& size) -> bool;
   auto Heads() -> void;
   auto Layers() -> void;
   auto Batch() -> void;
@@ -100,52 +109,44 @@ class HeaderVerifier {
   std::unordered_map<ValueId, const Op*> producers_;
 };
 
-auto HeaderVerifier::ReadModel() -> bool {
-  bool complete = true;
-  const auto read = [&]<class T>(const char* key, T& to) {
-    const auto found = plan_.model.find(key);
-    const std::optional<T> number = found == plan_.model.end() ? std::nullopt : ReadNumber<T>(found->second);
-    if (!number) {
-      findings_.Add("header-model"_rule, "the model's {} is {}, which is no number as plans write it", key,
-                    found == plan_.model.end() ? "not there" : found->second);
+template <class T>
+auto HeaderVerifier::ReadSize(const char* key, T& size) -> bool {
+  const auto found = plan_.model.find(key);
+  const bool is_there = found != plan_.model.end();
+  if constexpr (std::is_same_v<T, std::string>) {
+    // A formula stands there where it is not the default.
+    size = is_there ? found->second : size;
+    return true;
+  } else {
+    const std::optional<T> value = is_there ? ReadValue<T>(found->second) : std::nullopt;
+    if (!value) {
+      findings_.Add("header-model"_rule, "the model's {} is {}, {}", key, is_there ? found->second : "not there",
+                    std::is_same_v<T, bool> ? "expected true or false" : "which is no number as plans write it");
     }
-    to = number.value_or(T{});
-    complete = complete && number.has_value();
-  };
-  read("layers", sizes_.layers);
-  read("hidden", sizes_.hidden);
-  read("heads", sizes_.heads);
-  read("kv_heads", sizes_.kv_heads);
-  read("head_dim", sizes_.head_dim);
-  read("ffn", sizes_.ffn);
-  read("vocab", sizes_.vocab);
-  read("seq", sizes_.seq);
-  read("rope_theta", sizes_.rope_theta);
-  read("norm_eps", sizes_.norm_eps);
-  const auto tied = plan_.model.find("tied");
-  if (tied == plan_.model.end() || (tied->second != "true" && tied->second != "false")) {
-    findings_.Add("header-model"_rule, "the model's tied is {}, expected true or false",
-                  tied == plan_.model.end() ? "not there" : tied->second);
+    size = value.value_or(T{});
+    return value.has_value();
+  }
+}
+
+auto HeaderVerifier::ReadModel() -> bool {
+  const auto name = plan_.model.find("family");
+  const std::optional<Family> family = name == plan_.model.end() ? std::nullopt : FromText<Family>(name->second);
+  if (!family) {
+    findings_.Add("header-family"_rule, "the model's family is {}, expected one of {}",
+                  name == plan_.model.end() ? "not there" : name->second, fmt::join(EnumNames<Family>::names, ", "));
     return false;
   }
-  sizes_.tied = tied->second == "true";
-  const auto family = plan_.model.find("family");
-  if (family == plan_.model.end() || !FromText<Family>(family->second)) {
-    findings_.Add("header-family"_rule, "the model's family is {}, expected one of {}",
-                  family == plan_.model.end() ? "not there" : family->second,
-                  fmt::join(EnumNames<Family>::names, ", "));
-    complete = false;
-  }
-  static const std::set<std::string_view> known{"family",   "layers", "hidden",     "heads",         "kv_heads",
-                                                "head_dim", "ffn",    "vocab",      "seq",           "rope_theta",
-                                                "norm_eps", "tied",   "loss_heads", "rope_frequency"};
+  bool is_complete = true;
+#define MODEL_KEY(key, ...) is_complete = (!HasSize(*family, #key) || ReadSize(#key, sizes_.key)) && is_complete;
+#include "schemas/model_keys.def"
   for (const auto& [key, value] : plan_.model) {
-    if (!known.contains(key)) {
-      findings_.Add("header-model"_rule, "the model has {} {}, which no op has", key, value);
-      complete = false;
+    if (key != "family" && key != "loss_heads" && !HasSize(*family, key)) {
+      findings_.Add("header-model"_rule, "the model has {} {}, which models of family {} lack", key, value,
+                    name->second);
+      is_complete = false;
     }
   }
-  return complete;
+  return is_complete;
 }
 
 auto HeaderVerifier::Heads() -> void {
@@ -277,18 +278,14 @@ auto HeaderVerifier::CheckFrequency(const std::string& own_frequency) -> void {
                                 {"heads", as_double(sizes_.heads)},       {"kv_heads", as_double(sizes_.kv_heads)},
                                 {"head_dim", as_double(sizes_.head_dim)}, {"seq", as_double(sizes_.seq)},
                                 {"rope_theta", sizes_.rope_theta}};
-  // What model.rope_frequency is where the recipe, and so the header, has none.
-  constexpr std::string_view Default = "rope_theta ^ (-2 * index(0) / head_dim)";
-  const auto own = plan_.model.find("rope_frequency");
-  const std::string text(own == plan_.model.end() ? Default : std::string_view(own->second));
-  const auto frequency = ParseExpr(text, ExprKind::Frequency);
+  const auto frequency = ParseExpr(sizes_.rope_frequency, ExprKind::Frequency);
   const auto reduced = frequency.ok() ? ReduceRule(frequency.value, variables)
                                       : ExprResult<Expr>{.value = {}, .errors = frequency.errors};
   const std::string expected = reduced.ok() ? reduced.value.text() : "no formula";
   if (expected != own_frequency) {
     findings_.AddOp(section_, index_, "header-rope"_rule,
-                    "the header has the frequency {} with rope_theta {}, which is {}; this op {}", text,
-                    sizes_.rope_theta, expected, own_frequency);
+                    "the header has the frequency {} with rope_theta {}, which is {}; this op {}",
+                    sizes_.rope_frequency, sizes_.rope_theta, expected, own_frequency);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/check/rope_frequency.h"
 #include "compiler/passes/declare_parameters.h"
 #include "compiler/passes/plan_header.h"
+#include "compiler/recipe/owned_keys.h"
 
 namespace shardc {
 
@@ -137,6 +138,9 @@ auto PlanBuilder::Scalars() -> void {
 }
 
 auto PlanBuilder::Constants() -> void {
+  if (IsLacked(recipe_, "model", "rope_frequency")) {
+    return;
+  }
   Emitter emitter = EmitterFor(SectionKind::Constants);
   // The default is a formula of rope_theta.
   emitter.set_origin(recipe_.model.rope_frequency.is_set

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "compiler/base/family_keys.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
@@ -23,6 +24,30 @@ static auto ResolveComm(const Recipe& recipe) -> Comm {
   return *recipe.run.comm != Comm::Auto ? *recipe.run.comm : *recipe.mesh.hosts == 1 ? Comm::Shm : Comm::Gloo;
 }
 
+template <class T>
+static auto SizeText(const T& size, const T&) -> std::string {
+  return fmt::format("{}", size);
+}
+
+/// Nothing for the default.
+static auto SizeText(const Formula& formula, const Formula& default_) -> std::string {
+  return formula.text == default_.text ? "" : formula.text;
+}
+
+/// The sizes and settings that models of the family have.
+static auto ModelOf(const ModelSizes& sizes) -> std::map<std::string, std::string> {
+  const auto family = FromText<Family>(sizes.family);
+  CHECK(family, "family {}", sizes.family);
+  std::map<std::string, std::string> model{{"family", sizes.family}};
+  const ModelSection defaults;
+#define MODEL_KEY(name, ...)                                                                                     \
+  if (const std::string text = SizeText(sizes.name, *defaults.name); !text.empty() && HasSize(*family, #name)) { \
+    model[#name] = text;                                                                                         \
+  }
+#include "schemas/model_keys.def"
+  return model;
+}
+
 auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   const ModelSizes sizes = ResolveModel(recipe);
   const BatchSizes batch = ResolveBatch(recipe);
@@ -34,21 +59,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   plan.mesh.set_size(Axis::DpInner, recipe.shard.reshard_size.is_set ? *recipe.shard.reshard_size : 1);
   plan.device = *recipe.run.device;
   plan.kernels = *recipe.run.kernels;
-  plan.model = {{"family", sizes.family},
-                {"layers", std::to_string(sizes.layers)},
-                {"hidden", std::to_string(sizes.hidden)},
-                {"heads", std::to_string(sizes.heads)},
-                {"kv_heads", std::to_string(sizes.kv_heads)},
-                {"head_dim", std::to_string(sizes.head_dim)},
-                {"ffn", std::to_string(sizes.ffn)},
-                {"vocab", std::to_string(sizes.vocab)},
-                {"seq", std::to_string(sizes.seq)},
-                {"rope_theta", fmt::format("{}", sizes.rope_theta)},
-                {"norm_eps", fmt::format("{}", sizes.norm_eps)},
-                {"tied", sizes.tied ? "true" : "false"}};
-  if (const std::string& text = recipe.model.rope_frequency->text; text != ModelSection{}.rope_frequency->text) {
-    plan.model["rope_frequency"] = text;
-  }
+  plan.model = ModelOf(sizes);
   plan.overrides = recipe.overrides;
   for (ResolvedKey& key : ResolvedKeys(recipe)) {
     plan.recipe.push_back({.key = std::move(key.path), .value = std::move(key.value)});

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/visit.h"
 #include "compiler/recipe/write.h"
 
@@ -36,9 +37,41 @@ static auto ForEachLeaf(const F& visit) -> void {
   });
 }
 
+/// `; of "adamw" alone` where not every choice of the section has the key.
+static auto OwnersText(const RecipeKeyRow& row) -> std::string {
+  const size_t num_choices = row.section == "model" ? CountOf<Family>() : CountOf<Optimizer>();
+  const std::vector<std::string_view> owners =
+      row.list.empty() ? OwnersOf(row.section, row.name) : std::vector<std::string_view>{};
+  return owners.empty() || owners.size() == num_choices ? "" : fmt::format("; of {} alone", QuotedWords(owners));
+}
+
+/// `; default of "qwen2" and "qwen3": 1e-06` for each key of [model] of which a family has a default of its own.
+static auto AddFamilyDefaults(std::vector<RecipeKeyRow>& rows) -> void {
+  for (RecipeKeyRow& row : rows) {
+    std::map<std::string, std::vector<std::string_view>> families;
+    for (size_t i = 0; row.section == "model" && i < CountOf<Family>(); ++i) {
+      Recipe recipe;
+      recipe.model.family.value = OneOf(static_cast<Family>(i));
+      TakeFamilyDefaults(recipe);
+      ForEachKey(recipe.model, [&](const KeyInfo& key, const auto& leaf) {
+        if (key.name == row.name && key.has_default() && WriteToml(leaf.value) != row.default_text) {
+          families[WriteToml(leaf.value)].push_back(ToText(static_cast<Family>(i)));
+        }
+      });
+    }
+    for (const auto& [value, words] : families) {
+      row.doc += fmt::format("; default of {}: {}", QuotedWords(words), value);
+    }
+  }
+}
+
 static auto MakeKeyRows() -> std::vector<RecipeKeyRow> {
   std::vector<RecipeKeyRow> rows;
-  ForEachLeaf([&](const KeyInfo& key, const auto& leaf) { rows.push_back(MakeRow(key, WriteToml(leaf.value))); });
+  ForEachLeaf([&](const KeyInfo& key, const auto& leaf) {
+    rows.push_back(MakeRow(key, WriteToml(leaf.value)));
+    rows.back().doc += OwnersText(rows.back());
+  });
+  AddFamilyDefaults(rows);
   return rows;
 }
 

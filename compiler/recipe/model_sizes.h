@@ -21,17 +21,9 @@ struct LossHeadSize {
 
 struct ModelSizes {
   std::string family;
-  int64_t layers = 0;
-  int64_t hidden = 0;
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  int64_t head_dim = 0;
-  int64_t ffn = 0;
-  int64_t vocab = 0;
-  int64_t seq = 0;
-  double rope_theta = 0;
-  double norm_eps = 0;
-  bool tied = false;
+  // A member for each key of a model. One that the family lacks holds its default.
+#define MODEL_KEY(name, Type, ...) recipe_type::Type name{};
+#include "schemas/model_keys.def"
   std::vector<LossHeadSize> loss_heads;
 };
 

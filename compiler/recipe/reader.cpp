@@ -7,6 +7,7 @@
 
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/override.h"
+#include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/unknown_keys.h"
@@ -43,7 +44,7 @@ class Reader {
     ForEachSection(recipe_, [&](std::string_view name, std::string_view, const auto& section) {
       std::string missing;
       ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
-        if (key.is_required() && !leaf.is_set) {
+        if (IsMissing(key, leaf)) {
           missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", key.name);
         }
       });
@@ -59,6 +60,11 @@ class Reader {
   }
 
  private:
+  template <class T>
+  auto IsMissing(const KeyInfo& key, const Located<T>& leaf) const -> bool {
+    return key.is_required() && !leaf.is_set && !IsLacked(recipe_, key.section, key.name);
+  }
+
   template <class Section>
   auto ReadSection(const TomlEntry& entry, std::string_view name, Section& section) -> void {
     if (entry.value.kind != TomlNode::Kind::Table) {
@@ -272,7 +278,7 @@ class Reader {
   template <class Table>
   auto ReportMissingKeys(const Table& table, const SourceRange& at, const std::string& where) -> void {
     ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
-      if (key.is_required() && !leaf.is_set && !excused_.contains(ExcuseOf(where, key.name))) {
+      if (IsMissing(key, leaf) && !excused_.contains(ExcuseOf(where, key.name))) {
         diagnostics_.Build(at, DiagnosticKind::MissingKey, key.name, where, key.doc).Emit();
       }
     });
@@ -360,6 +366,7 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
   if (is_parsed) {
     reader.ReportMissing({file, 0, 0, 1});
   }
+  TakeFamilyDefaults(recipe);
   if (diagnostics.num_errors() > num_errors_before) {
     return rejected;
   }

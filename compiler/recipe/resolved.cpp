@@ -1,6 +1,6 @@
 #include "compiler/recipe/resolved.h"
 
-#include "compiler/recipe/optimizer_keys.h"
+#include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/visit.h"
 #include "compiler/recipe/write.h"
 

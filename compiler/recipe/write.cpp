@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "compiler/base/printable.h"
-#include "compiler/recipe/optimizer_keys.h"
+#include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/visit.h"
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/base/family_keys.h"
 #include "compiler/base/recipe_words.h"
 #include "compiler/explain/explain.h"
+#include "compiler/model/decoder.h"
 #include "compiler/model/estimate.h"
 #include "compiler/recipe/model_sizes.h"
 #include "tests/golden/golden_case.h"
@@ -108,6 +110,56 @@ TEST(Families, FansAreThoseOfMatrices) {
       }
     }
   }
+}
+
+/// As Llama, with positions that nothing knows of: heads do not rotate.
+const ModelFamily Unrotated{.outside = LlamaFamily.outside,
+                            .block = LlamaFamily.block,
+                            .forward = [](ForwardBuilder& f, const ModelSizes& sizes) {
+                              return DecoderForward(f, sizes, [](const BlockBuilder& block, ValueId x) {
+                                return block.f.Attention(block.Linear(x, "self_attn.q_proj"),
+                                                         block.Linear(x, "self_attn.k_proj"),
+                                                         block.Linear(x, "self_attn.v_proj"), block.m.head_dim);
+                              });
+                            }};
+
+// A family that has the keys of the rotary table is one whose ops rotate heads, and so need even ones.
+TEST(Families, HeadsAreEvenWhereTheyRotate) {
+  for (const Family family : AllFamilies()) {
+    EXPECT_EQ(NeedsEvenHeads(ModelFamilyOf(family)), HasKey(family, "rope_frequency")) << ToText(family);
+  }
+  EXPECT_FALSE(NeedsEvenHeads(Unrotated));
+}
+
+/// By what the plan of 7 layers has more than that of 3.
+auto OpsOfBlock(Family family, const std::vector<std::string>& sets) -> double {
+  const auto count = [&](const char* layers) {
+    std::vector<std::string> all = sets;
+    all.insert(all.end(), {layers, "shard.units=\"blocks:64\"", "run.threads=1"});
+    size_t ops = 0;
+    for (const Section& section : PlanOf(family, all).sections) {
+      ops += section.ops.size();
+    }
+    return static_cast<double>(ops);
+  };
+  return (count("model.layers=7") - count("model.layers=3")) / 4;
+}
+
+TEST(Families, OpsOfABlockAreCountedFromBelow) {
+  for (const Family family : AllFamilies()) {
+    const double trained = LeastOpsOfBlock(ModelFamilyOf(family), true);
+    const double frozen = LeastOpsOfBlock(ModelFamilyOf(family), false);
+    const double of_plan = OpsOfBlock(family, {});
+    EXPECT_LE(trained, of_plan) << ToText(family);
+    EXPECT_LE(frozen, OpsOfBlock(family, {R"(optimizer.frozen=["*embed*", "*layers*"])"})) << ToText(family);
+    // It is no bound that says nothing.
+    EXPECT_LT(frozen, trained) << ToText(family);
+    EXPECT_GT(trained, of_plan / 2) << ToText(family);
+  }
+  // Two rotations, and two back.
+  EXPECT_EQ(LeastOpsOfBlock(Unrotated, true) + 4, LeastOpsOfBlock(LlamaFamily, true));
+  EXPECT_EQ(LeastOpsOfBlock(Unrotated, false) + 2, LeastOpsOfBlock(LlamaFamily, false));
+  EXPECT_GT(LeastOpsOfBlock(Qwen3Family, true), LeastOpsOfBlock(LlamaFamily, true));
 }
 
 struct PublishedSizes {

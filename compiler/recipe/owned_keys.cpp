@@ -1,0 +1,76 @@
+#include "compiler/recipe/owned_keys.h"
+
+#include <algorithm>
+
+#include "compiler/base/family_keys.h"
+
+namespace shardc {
+
+static auto MakeOwnedKeys() -> std::vector<OwnedKey> {
+  std::vector<OwnedKey> rows{
+#define SETTING(Name, key) {"optimizer", #key, ToText(Optimizer::Name)},
+#include "schemas/optimizers.def"
+  };
+  for (size_t i = 0; i < CountOf<Family>(); ++i) {
+    const auto family = static_cast<Family>(i);
+    for (const std::string_view key : KeysOf(family)) {
+      rows.push_back({"model", key, ToText(family)});
+    }
+  }
+  return rows;
+}
+
+auto OwnedKeys() -> const std::vector<OwnedKey>& {
+  static const std::vector<OwnedKey> rows = MakeOwnedKeys();
+  return rows;
+}
+
+auto OwnersOf(std::string_view section, std::string_view key, std::span<const OwnedKey> rows)
+    -> std::vector<std::string_view> {
+  std::vector<std::string_view> owners;
+  for (const OwnedKey& row : rows) {
+    if (row.section == section && row.key == key) {
+      owners.push_back(row.word);
+    }
+  }
+  return owners;
+}
+
+/// The word that chooses among the owners of the section's keys; empty where there is none, or no such owner.
+static auto ChoiceOf(const Recipe& recipe, std::string_view section) -> std::string_view {
+  const auto accepted = [](const auto& word) { return word.is_accepted() ? std::string_view(word.text()) : ""; };
+  return section == "optimizer" ? accepted(*recipe.optimizer.name)
+         : section == "model"   ? accepted(*recipe.model.family)
+                                : "";
+}
+
+auto IsLacked(const Recipe& recipe, std::string_view section, std::string_view key, std::span<const OwnedKey> rows)
+    -> bool {
+  const std::string_view choice = ChoiceOf(recipe, section);
+  const std::vector<std::string_view> owners = OwnersOf(section, key, rows);
+  return !choice.empty() && !owners.empty() && std::ranges::find(owners, choice) == owners.end();
+}
+
+auto QuotedWords(std::span<const std::string_view> words) -> std::string {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
+  }
+  return text;
+}
+
+template <class T>
+static auto TakeDefault(Located<T>& leaf, const T& value) -> void {
+  leaf.value = leaf.is_set ? leaf.value : value;
+}
+
+auto TakeFamilyDefaults(Recipe& recipe) -> void {
+  const OneOf<Family>& family = *recipe.model.family;
+#define FAMILY_DEFAULT(Name, key, default_)             \
+  if (family.is_accepted() && family == Family::Name) { \
+    TakeDefault(recipe.model.key, {default_});          \
+  }
+#include "schemas/families.def"
+}
+
+}  // namespace shardc

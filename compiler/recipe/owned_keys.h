@@ -1,0 +1,37 @@
+// Keys that not every recipe has: a key of [optimizer] may belong to one optimizer, a key of [model] to some families.
+// The rows are those of schemas/optimizers.def and schemas/families.def.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/recipe/recipe.h"
+
+namespace shardc {
+
+struct OwnedKey {
+  std::string_view section;
+  std::string_view key;
+  /// Of the optimizer or the family that has the key.
+  std::string_view word;
+};
+/// A row for each key and owner. A key without a row belongs to all.
+auto OwnedKeys() -> const std::vector<OwnedKey>&;
+
+/// The words of those that have `section.key`; none for a key without a row.
+auto OwnersOf(std::string_view section, std::string_view key, std::span<const OwnedKey> rows = OwnedKeys())
+    -> std::vector<std::string_view>;
+
+/// Is `section.key` a key that the recipe's optimizer or family lacks? One that there is not lacks none.
+auto IsLacked(const Recipe& recipe, std::string_view section, std::string_view key,
+              std::span<const OwnedKey> rows = OwnedKeys()) -> bool;
+
+/// `"llama"`, `"llama" and "qwen3"`.
+auto QuotedWords(std::span<const std::string_view> words) -> std::string;
+
+/// Puts the family's own defaults where the recipe sets no value.
+auto TakeFamilyDefaults(Recipe& recipe) -> void;
+
+}  // namespace shardc
