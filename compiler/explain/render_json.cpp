@@ -28,7 +28,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.6";
+  json["format_version"] = "1.7";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumAxes; ++i) {
@@ -43,6 +43,7 @@ auto RenderReportJson(const Report& report) -> std::string {
   json["parameters"] = {{"total", report.parameters_total},
                         {"trainable", report.parameters_trainable},
                         {"per_rank", report.parameters_per_rank}};
+  json["optimizer"] = ToText(plan.run.optimizer);
   json["batch"] = {{"global", SamplesPerStep(plan)},
                    {"micro", plan.run.micro_batch},
                    {"accumulate", plan.run.accumulate},

@@ -321,6 +321,19 @@ auto FlopsText(const Report& report) -> std::string {
 
 }  // namespace
 
+/// "adamw, which keeps exp_avg and exp_avg_sq".
+static auto OptimizerText(const Plan& plan) -> std::string {
+  std::string kept;
+  for (const StateRole role : StateRoles) {
+    const bool is_kept =
+        role != StateRole::Parameter && std::ranges::any_of(plan.sub_vectors, [&](const SubVector& sub_vector) {
+          return StateOf(sub_vector, role).valid();
+        });
+    kept += is_kept ? fmt::format("{}{}", kept.empty() ? "" : " and ", ToText(role)) : "";
+  }
+  return fmt::format("{}, which keeps {}", ToText(plan.run.optimizer), kept.empty() ? "nothing" : kept);
+}
+
 auto RenderReportText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   const int64_t sequences = SamplesPerStep(plan);
@@ -333,7 +346,7 @@ auto RenderReportText(const Report& report) -> std::string {
                          : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
                      Grouped(report.parameters_per_rank)) +
          fmt::format("precision   {}\n", PrecisionText(report)) +
-         fmt::format("loss        {}\n", LossText(report.loss)) +
+         fmt::format("loss        {}\n", LossText(report.loss)) + fmt::format("optimizer   {}\n", OptimizerText(plan)) +
          fmt::format("batch       {} per step = {} per rank and microbatch x {} x {}; {} per step\n",
                      Counted(sequences, "sequence"), plan.run.micro_batch,
                      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
