@@ -1,11 +1,12 @@
-// shardc help NAME: the row that has a name, be it a diagnostic, a recipe key, an op, a pass, a rule that the verifier
-// holds plans to, a function or variable of the expression language, or a scheme of init rules. One name may be several
-// of these; all are printed.
+// shardc help NAME: the row that has a name, be it a diagnostic, a recipe key, a model family, an optimizer or a vector
+// that it keeps, an op, a pass, a rule that the verifier holds plans to, a word of a plan's mesh, a function or
+// variable of the expression language, or a scheme of init rules. One name may be several of these; all are printed.
 
 #include <algorithm>
 #include <array>
 #include <memory>
 
+#include "compiler/base/family_keys.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/error_reference.h"
 #include "compiler/driver/output.h"
@@ -57,6 +58,40 @@ static auto DescribePlanRule(const PlanRuleRow& row) -> std::string {
   return fmt::format("{} (constraint of the op {})\n  {}\n\n{}", row.label, row.mnemonic, row.help, DescribeOp(*op));
 }
 
+/// With the keys of [model] that each has.
+static auto AddFamilies(std::vector<Topic>& topics) -> void {
+#define FAMILY(Name, name, doc)                                                                              \
+  topics.push_back({#name, fmt::format("{} (model family): {}\n  keys of [model]: family, {}\n", #name, doc, \
+                                       fmt::join(KeysOf(Family::Name), ", "))});
+#include "schemas/families.def"
+}
+
+/// Each optimizer, and each vector that one keeps.
+static auto AddOptimizers(std::vector<Topic>& topics) -> void {
+#define OPTIMIZER(Name, name, doc) topics.push_back({#name, fmt::format("{} (optimizer): {}\n", #name, doc)});
+#define SETTING(Name, key) topics.back().text += fmt::format("  has the key {}\n", #key);
+#include "schemas/optimizers.def"
+#define ALWAYS ""
+#define UNLESS_ZERO(key) "; none where " #key " is 0"
+#define STATE(Name, Role, role, KEPT, doc)                                                                         \
+  topics.push_back({#role, fmt::format("{} (vector that the optimizer {} keeps of each parameter): {}{}\n", #role, \
+                                       ToText(Optimizer::Name), doc, KEPT)});
+#include "schemas/optimizers.def"
+#undef ALWAYS
+#undef UNLESS_ZERO
+}
+
+/// Words of the field `mesh` of plans that are no keys of [mesh].
+static auto AddMeshWords(std::vector<Topic>& topics) -> void {
+  topics.push_back({"hosts",
+                    "hosts (of a plan's mesh): the hosts that the ranks lie on, in rank order, as many on "
+                    "each; 1 where a plan does not say\n"});
+#define PART(Name, name, Whole)                                                                                       \
+  topics.push_back({#name, fmt::format("{} (of a plan's mesh): the ranks in a group of neighbours along {}\n", #name, \
+                                       ToText(Axis::Whole))});
+#include "schemas/axes.def"
+}
+
 static auto AllTopics() -> std::vector<Topic> {
   std::vector<Topic> topics;
   for (const DiagnosticRow& row : DiagnosticRows()) {
@@ -76,6 +111,9 @@ static auto AllTopics() -> std::vector<Topic> {
     topics.push_back({row.path(), DescribeKey(row.path())});
     topics.push_back({row.name, DescribeKey(row.path())});
   }
+  AddFamilies(topics);
+  AddOptimizers(topics);
+  AddMeshWords(topics);
   for (const OpRow& row : OpRows) {
     topics.push_back({std::string(row.mnemonic), DescribeOp(row)});
   }
@@ -125,19 +163,21 @@ static auto RunHelp(const std::string& name) -> ExitCode {
     return ExitCodeOf(WriteResult(text));
   }
   const std::string closest = ClosestWord(name, names);
-  return ReportError(
-      Fail(ExitCode::Usage,
-           "`{}` is no diagnostic, recipe key, op, pass, rule of plans, function, variable or scheme\n{}", name,
-           closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
-                           : fmt::format("did you mean `{}`?", closest)));
+  return ReportError(Fail(
+      ExitCode::Usage,
+      "`{}` is no diagnostic, recipe key, family, optimizer, op, pass, rule or word of plans, function, variable or "
+      "scheme\n{}",
+      name,
+      closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
+                      : fmt::format("did you mean `{}`?", closest)));
 }
 
 auto DeclareHelp(CommandOptions& options) -> Action {
   const auto name = std::make_shared<std::string>();
   options.Positional(
       "NAME", *name,
-      "a diagnostic, the label of a finding, a recipe key (model.layers or layers), an op, a pass, a function "
-      "or a scheme");
+      "a diagnostic, the label of a finding, a recipe key (model.layers or layers), a family, an optimizer, an op, a "
+      "pass, a function or a scheme");
   return [name] { return RunHelp(*name); };
 }
 

@@ -45,6 +45,7 @@ class HeaderVerifier {
                     "the run id is \"{}\"; it takes 1 to 128 of A-Z a-z 0-9 . _ - and begins with none of . and -",
                     plan_.run.run_id);
     }
+    OptimizerOfRecipe();
     Heads();
     Layers();
     Batch();
@@ -78,6 +79,7 @@ class HeaderVerifier {
   /// From the line `model` into `size`; true if it stands there as it has to.
   template <class T>
   auto ReadSize(const char* key, T& size) -> bool;
+  auto OptimizerOfRecipe() -> void;
   auto Heads() -> void;
   auto Layers() -> void;
   auto Batch() -> void;
@@ -147,6 +149,16 @@ auto HeaderVerifier::ReadModel() -> bool {
     }
   }
   return is_complete;
+}
+
+auto HeaderVerifier::OptimizerOfRecipe() -> void {
+  const std::string optimizer = fmt::format("\"{}\"", ToText(plan_.run.optimizer));
+  for (const RecipeEntry& entry : plan_.recipe) {
+    if (entry.key == "optimizer.name" && entry.value != optimizer) {
+      findings_.Add("header-optimizer"_rule, "the recipe's optimizer.name is {}, the optimizer of the run {}",
+                    entry.value, optimizer);
+    }
+  }
 }
 
 auto HeaderVerifier::Heads() -> void {

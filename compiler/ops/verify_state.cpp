@@ -137,6 +137,12 @@ auto StateVerifier::SliceValues(SubVectorId id) -> void {
       findings_.Add("state-slice"_rule, "the {} of {} has {} elements in the {} arena, expected {} in a persistent one",
                     ToText(role), NameOf(id), plan_.values[value].num_elements(),
                     ToText(plan_.buffers[plan_.values[value].buffer].arena), slice);
+    } else {
+      const Category expected = role == StateRole::Parameter ? Category::Parameters : Category::Moments;
+      if (const Category found = plan_.buffers[plan_.values[value].buffer].category; found != expected) {
+        findings_.Add("state-category"_rule, "the {} of {} is counted as {}, expected {}", ToText(role), NameOf(id),
+                      ToText(found), ToText(expected));
+      }
     }
   }
 }

@@ -373,6 +373,46 @@ TEST(Cli, HelpKnowsWhatAFindingHasInBrackets) {
   EXPECT_THAT(RunShardc({"help", "read-undefned"}).err, HasSubstr("did you mean `read-undefined`?"));
 }
 
+TEST(Cli, HelpKnowsTheWordsOfPlans) {
+  EXPECT_EQ(RunShardc({"help", "hosts"}).out,
+            "hosts (of a plan's mesh): the hosts that the ranks lie on, in rank order, as many on each; 1 where a plan "
+            "does not say\n");
+  EXPECT_EQ(RunShardc({"help", "dp_inner"}).out,
+            "dp_inner (of a plan's mesh): the ranks in a group of neighbours along dp\n");
+  EXPECT_EQ(RunShardc({"help", "momentum_buffer"}).out,
+            "momentum_buffer (vector that the optimizer sgd keeps of each parameter): decaying sum of gradients; none "
+            "where momentum is 0\n");
+  EXPECT_EQ(RunShardc({"help", "exp_avg"}).out,
+            "exp_avg (vector that the optimizer adamw keeps of each parameter): first moment\n");
+}
+
+TEST(Cli, ExplainNamesTheOptimizerAndWhatItKeeps) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const auto explain = [&](const std::vector<std::string>& sets) {
+    std::vector<std::string> arguments{"plan", "--explain", recipe};
+    for (const std::string& set : sets) {
+      arguments.insert(arguments.end(), {"--set", set});
+    }
+    return RunShardc(arguments).out;
+  };
+  EXPECT_THAT(explain({}), HasSubstr("\noptimizer   adamw, which keeps exp_avg and exp_avg_sq\n"));
+  EXPECT_THAT(explain({"optimizer.name=sgd"}), HasSubstr("\noptimizer   sgd, which keeps nothing\n"));
+  EXPECT_THAT(explain({"optimizer.name=sgd", "optimizer.momentum=0.9"}),
+              HasSubstr("\noptimizer   sgd, which keeps momentum_buffer\n"));
+}
+
+TEST(Cli, HelpSaysWhichKeysAFamilyAndAnOptimizerHave) {
+  EXPECT_THAT(RunShardc({"help", "sgd"}).out,
+              testing::StartsWith("sgd (optimizer): gradient descent with momentum, as torch.optim.SGD computes it\n"
+                                  "  has the key momentum\n  has the key nesterov\n\nsgd (op): "));
+  EXPECT_THAT(RunShardc({"help", "qwen3"}).out,
+              HasSubstr("\n  keys of [model]: family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq, "
+                        "norm_eps, tied, rope_theta, rope_frequency\n"));
+  EXPECT_THAT(RunShardc({"help", "betas"}).out, HasSubstr("; of \"adamw\" alone\n"));
+  EXPECT_THAT(RunShardc({"help", "norm_eps"}).out, HasSubstr("; default of \"qwen2\" and \"qwen3\": 1e-06\n"));
+}
+
 TEST(Cli, FullDiskIsAnError) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());

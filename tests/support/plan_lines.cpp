@@ -26,6 +26,7 @@ auto PlainParts(const std::string& kind) -> const std::vector<std::string>& {
       {"buffer", {"name", "arena"}},
       {"trigger", {"section", "when"}},
       {"source", {"name"}},
+      {"recipe", {"key", "value"}},
       {"seed_tensor", {"name", "type"}},
       // After the view, which is read apart.
       {"value", {"type", "placement"}},
