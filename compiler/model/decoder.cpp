@@ -41,11 +41,24 @@ auto BiasSpec(std::string_view module, std::string_view projection, int64_t outp
           .placement = CutAlong(0)};
 }
 
-auto SwigluSpecs(const ModelSizes& sizes) -> ParameterSpecs {
+auto BlockSpecs(const ModelSizes& sizes, SpecsAfterProjection after_projection) -> ParameterSpecs {
   using enum ParameterKind;
-  return {ProjectionSpec("mlp", "gate_proj", Gate, sizes.ffn, sizes.hidden),
-          ProjectionSpec("mlp", "up_proj", Up, sizes.ffn, sizes.hidden),
-          ProjectionSpec("mlp", "down_proj", Down, sizes.hidden, sizes.ffn)};
+  const int64_t q_width = sizes.heads * sizes.head_dim;
+  const int64_t kv_width = sizes.kv_heads * sizes.head_dim;
+  ParameterSpecs specs{NormSpec("input_layernorm", sizes.hidden)};
+  const std::pair<std::string_view, int64_t> projections[] = {
+      {"q_proj", q_width}, {"k_proj", kv_width}, {"v_proj", kv_width}};
+  for (const auto& [projection, width] : projections) {
+    specs.push_back(ProjectionSpec("self_attn", projection, AttentionIn, width, sizes.hidden));
+    const ParameterSpecs after = after_projection(sizes, projection, width);
+    specs.insert(specs.end(), after.begin(), after.end());
+  }
+  specs.push_back(ProjectionSpec("self_attn", "o_proj", AttentionOut, sizes.hidden, q_width));
+  specs.push_back(NormSpec("post_attention_layernorm", sizes.hidden));
+  specs.push_back(ProjectionSpec("mlp", "gate_proj", Gate, sizes.ffn, sizes.hidden));
+  specs.push_back(ProjectionSpec("mlp", "up_proj", Up, sizes.ffn, sizes.hidden));
+  specs.push_back(ProjectionSpec("mlp", "down_proj", Down, sizes.hidden, sizes.ffn));
+  return specs;
 }
 
 auto DecoderSpecs(const ModelSizes& sizes) -> ParameterSpecs {
@@ -75,8 +88,8 @@ auto BlockBuilder::Linear(ValueId x, std::string_view name) const -> ValueId {
   return f.Linear(x, Weight(name), std::string(name));
 }
 
-auto BlockBuilder::LinearWithBias(ValueId x, std::string_view name) const -> ValueId {
-  return f.BiasAdd(Linear(x, name), f.Parameter(fmt::format("{}{}.bias", prefix_, name)));
+auto BlockBuilder::Bias(ValueId x, std::string_view name) const -> ValueId {
+  return f.BiasAdd(x, f.Parameter(fmt::format("{}{}.bias", prefix_, name)));
 }
 
 auto BlockBuilder::HeadNorm(ValueId x, std::string_view name) const -> ValueId {
@@ -87,6 +100,16 @@ auto BlockBuilder::Swiglu(ValueId x) const -> ValueId {
   const ValueId gate = Linear(x, "mlp.gate_proj");
   const ValueId up = Linear(x, "mlp.up_proj");
   return Linear(f.Swiglu(gate, up), "mlp.down_proj");
+}
+
+auto RotaryAttention(const BlockBuilder& block, ValueId x, OpsAfterProjection after_projection) -> ValueId {
+  const int64_t head_dim = block.m.head_dim;
+  const auto projected = [&](std::string_view projection) {
+    return after_projection(block, block.Linear(x, fmt::format("self_attn.{}", projection)), projection);
+  };
+  const ValueId q = block.f.Rope(projected("q_proj"), head_dim);
+  const ValueId k = block.f.Rope(projected("k_proj"), head_dim);
+  return block.f.Attention(q, k, projected("v_proj"), head_dim);
 }
 
 static auto Block(const BlockBuilder& block, ValueId x, AttentionOfBlock attention) -> ValueId {

@@ -5,39 +5,22 @@
 
 namespace shardc {
 
-static auto Qwen3Block(const ModelSizes& m) -> ParameterSpecs {
-  using enum ParameterKind;
-  const int64_t q_width = m.heads * m.head_dim;
-  const int64_t kv_width = m.kv_heads * m.head_dim;
-  ParameterSpecs specs{NormSpec("input_layernorm", m.hidden),
-                       ProjectionSpec("self_attn", "q_proj", AttentionIn, q_width, m.hidden),
-                       NormSpec("self_attn.q_norm", m.head_dim),
-                       ProjectionSpec("self_attn", "k_proj", AttentionIn, kv_width, m.hidden),
-                       NormSpec("self_attn.k_norm", m.head_dim),
-                       ProjectionSpec("self_attn", "v_proj", AttentionIn, kv_width, m.hidden),
-                       ProjectionSpec("self_attn", "o_proj", AttentionOut, m.hidden, q_width),
-                       NormSpec("post_attention_layernorm", m.hidden)};
-  const ParameterSpecs swiglu = SwigluSpecs(m);
-  specs.insert(specs.end(), swiglu.begin(), swiglu.end());
-  return specs;
+/// "self_attn.q_norm" of q_proj; empty for v_proj, whose results have no norm.
+static auto HeadNormAfter(std::string_view projection) -> std::string_view {
+  return projection == "q_proj" ? "self_attn.q_norm" : projection == "k_proj" ? "self_attn.k_norm" : "";
 }
 
-static auto Qwen3Attention(const BlockBuilder& block, ValueId x) -> ValueId {
-  ForwardBuilder& f = block.f;
-  const int64_t head_dim = block.m.head_dim;
-  const auto rotated = [&](std::string_view projection, std::string_view norm) {
-    return f.Rope(block.HeadNorm(block.Linear(x, projection), norm), head_dim);
-  };
-  const ValueId q = rotated("self_attn.q_proj", "self_attn.q_norm");
-  const ValueId k = rotated("self_attn.k_proj", "self_attn.k_norm");
-  const ValueId v = block.Linear(x, "self_attn.v_proj");
-  return f.Attention(q, k, v, head_dim);
+static auto HeadNorms(const ModelSizes& m, std::string_view projection, int64_t) -> ParameterSpecs {
+  const std::string_view norm = HeadNormAfter(projection);
+  return norm.empty() ? ParameterSpecs{} : ParameterSpecs{NormSpec(norm, m.head_dim)};
 }
 
-static auto Qwen3Forward(ForwardBuilder& f, const ModelSizes& m) -> ModelOutput {
-  return DecoderForward(f, m, Qwen3Attention);
+static auto NormHeads(const BlockBuilder& block, ValueId projected, std::string_view projection) -> ValueId {
+  const std::string_view norm = HeadNormAfter(projection);
+  return norm.empty() ? projected : block.HeadNorm(projected, norm);
 }
 
-const ModelFamily Qwen3Family{.outside = DecoderSpecs, .block = Qwen3Block, .forward = Qwen3Forward};
+const ModelFamily Qwen3Family{
+    .outside = DecoderSpecs, .block = BlockWith<HeadNorms>, .forward = RotaryForward<NormHeads>};
 
 }  // namespace shardc
