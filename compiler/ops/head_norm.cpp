@@ -24,10 +24,7 @@ auto Verify(const op::HeadNorm& op, const Plan& plan, OpCheck& check) -> void {
   }
   ExpectComputed(check, x.dtype, "x", "head_norm-c2"_rule);
   ExpectType(check, plan, op.weight, {x.dtype, weight}, "weight", "head_norm-c2"_rule);
-  const auto types = Shape(op, plan);
-  ExpectType(check, plan, op.y, types[0], "y", "head_norm-c2"_rule);
-  ExpectType(check, plan, op.rstd, types[1], "rstd", "head_norm-c3"_rule);
-  check.Expect(op.eps >= 0, "head_norm-c4"_rule, "eps is {}", op.eps);
+  ExpectNormResults(check, plan, op, "head_norm-c2"_rule, "head_norm-c3"_rule, "head_norm-c4"_rule);
 }
 
 auto Cost(const op::HeadNorm& op, const Plan& plan) -> OpCost { return ElementwiseCost(op, plan, op.x, 4); }

@@ -46,6 +46,15 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
 /// What a norm is computed of: the types that kernels compute in for its weight, and for x that of the weight or f32.
 auto ExpectNormTypes(OpCheck& check, DType x, DType weight, PlanRule constraint) -> void;
+/// The results of a norm: `y` and `rstd` are of the first and the last type that Shape tells; eps is not negative.
+template <class Norm>
+auto ExpectNormResults(OpCheck& check, const Plan& plan, const Norm& op, PlanRule of_y, PlanRule of_rstd,
+                       PlanRule of_eps) -> void {
+  const std::vector<ValueType> types = Shape(op, plan);
+  ExpectType(check, plan, op.y, types.front(), "y", of_y);
+  ExpectType(check, plan, op.rstd, types.back(), "rstd", of_rstd);
+  check.Expect(op.eps >= 0, of_eps, "eps is {}", op.eps);
+}
 /// The product of these sizes, twice, fits what Flops and Bytes count in: no formula of a cost overflows.
 auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanRule constraint) -> bool;
 /// Peers find their own interval of `value` at the offset that this rank has: it is one on all ranks of a group over

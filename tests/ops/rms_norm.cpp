@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "tests/ops/tolerance.h"
-#include "tests/ops/torch_oracle.h"
-#include "tests/support/kernel_fixture.h"
+#include <array>
+
+#include "tests/ops/norm_case.h"
 
 namespace shardc {
 
@@ -10,21 +10,8 @@ TEST(RmsNorm, EqualsLibTorchInF64) {
   ForResidualTypes([](const Backend& backend, DType dtype, DType residual) {
     for (const auto& [sequence, batch, hidden] :
          {std::array{1, 1, 1}, {1, 3, 10}, {17, 3, 70}, {65, 1, 257}, {5, 2, 2048}, {64, 3, 128}}) {
-      SCOPED_TRACE(fmt::format("S={} B={} H={}", sequence, batch, hidden));
-      KernelFixture fixture(backend);
-      const int64_t rows = sequence * batch;
-      const auto x = RandomNumbers(residual, rows * hidden, 1, 3);
-      const auto weight = RandomNumbers(dtype, hidden, 2);
-      const RmsNormResult expected = TorchRmsNorm(rows, hidden, 1e-5, x, weight, x);
-      const ValueId y = fixture.Add(dtype, {sequence, batch, hidden});
-      const ValueId rstd = fixture.Add(DType::F32, {sequence, batch});
-      fixture.Run(op::RmsNorm{.x = fixture.Floats(residual, {sequence, batch, hidden}, x),
-                              .weight = fixture.Floats(dtype, {hidden}, weight),
-                              .y = y,
-                              .rstd = rstd,
-                              .eps = 1e-5});
-      ExpectClose(OpKind::RmsNorm, "y", fixture, y, expected.y);
-      ExpectClose(OpKind::RmsNorm, "rstd", fixture, rstd, expected.rstd);
+      ExpectTorchNorm<op::RmsNorm>(OpKind::RmsNorm, backend,
+                                   {dtype, residual, {sequence, batch, hidden}, {sequence, batch}, hidden, 1e-5});
     }
   });
 }

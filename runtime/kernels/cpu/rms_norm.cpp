@@ -1,29 +1,11 @@
-// rms_norm: y = x * rstd * weight, a row at a time. x_NH, y_NH: N rows, H hidden; weight_H; rstd_N.
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+// rms_norm: y = x * rstd * weight, a row at a time.
+#include "runtime/kernels/cpu/rms_norm.h"
 
 namespace shardc {
 
-template <class T, class R>
-static auto BindRmsNorm(const op::RmsNorm& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.x);
-  return [x = Resolve<const R>(binder, op.x), weight = Resolve<const T>(binder, op.weight),
-          y = Resolve<T>(binder, op.y), rstd = Resolve<float>(binder, op.rstd), rows = size.rows, hidden = size.columns,
-          eps = op.eps, norm = LoopsOf(binder.plan()).Of<T, R>().RmsNorm](const Moment& moment) -> Status {
-    const R* const x_NH = x.At(moment);
-    const T* const weight_H = weight.At(moment);
-    T* const y_NH = y.At(moment);
-    float* const rstd_N = rstd.At(moment);
-    ParallelRanges(rows, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
-      norm(x_NH + begin * hidden, weight_H, end - begin, hidden, eps, y_NH + begin * hidden, rstd_N + begin);
-    });
-    return Success{};
-  };
-}
-
 auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel {
   return ForResidualTypes(binder.ViewOf(op.weight).dtype, binder.ViewOf(op.x).dtype,
-                          [&]<class T, class R>() { return BindRmsNorm<T, R>(op, binder); });
+                          [&]<class T, class R>() { return BindNormOfRows<T, R>(op, binder); });
 }
 
 }  // namespace shardc

@@ -1,44 +1,11 @@
-// rms_norm_backward: dx row by row, then dweight column by column in its own pass over dy and x: threads share the
-// columns, never the rows, so that the order of the sums is one. x_NH, dy_NH, dx_NH: N rows, H hidden; weight_H,
-// dweight_H; rstd_N.
-#include <algorithm>
-
-#include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/parallel.h"
+// rms_norm_backward: dx row by row, then dweight column by column.
+#include "runtime/kernels/cpu/rms_norm.h"
 
 namespace shardc {
 
-template <class T, class R>
-static auto BindRmsNormBackward(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
-  const Matrix size = AsMatrix(binder.plan(), op.x);
-  const bool adds_dx = AddsOnto(binder, op.dx, op.dx_onto);
-  const bool adds_dweight = AddsOnto(binder, op.dweight, op.dweight_onto);
-  const ResidualLoops<T, R>& loops = LoopsOf(binder.plan()).Of<T, R>();
-  return [dy = Resolve<const T>(binder, op.dy), x = Resolve<const R>(binder, op.x),
-          weight = Resolve<const T>(binder, op.weight), rstd = Resolve<const float>(binder, op.rstd),
-          dx = Resolve<R>(binder, op.dx), dweight = Resolve<float>(binder, op.dweight), rows = size.rows,
-          hidden = size.columns, adds_dx, adds_dweight, &loops](const Moment& moment) -> Status {
-    const T* const dy_NH = dy.At(moment);
-    const R* const x_NH = x.At(moment);
-    const T* const weight_H = weight.At(moment);
-    const float* const rstd_N = rstd.At(moment);
-    R* const dx_NH = dx.At(moment);
-    float* const dweight_H = dweight.At(moment);
-    ParallelRanges(rows, RowsPerThread(hidden), [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * hidden;
-      loops.RmsNormBackward(dy_NH + first, x_NH + first, weight_H, rstd_N + begin, end - begin, hidden, adds_dx,
-                            dx_NH + first);
-    });
-    ParallelRanges(hidden, std::max(LeastColumns, RowsPerThread(rows)), [&](int64_t begin, int64_t end) {
-      loops.RmsNormBackwardWeight(dy_NH, x_NH, rstd_N, rows, hidden, begin, end, adds_dweight, dweight_H);
-    });
-    return Success{};
-  };
-}
-
 auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
   return ForResidualTypes(binder.ViewOf(op.weight).dtype, binder.ViewOf(op.x).dtype,
-                          [&]<class T, class R>() { return BindRmsNormBackward<T, R>(op, binder); });
+                          [&]<class T, class R>() { return BindNormOfRowsBackward<T, R>(op, binder); });
 }
 
 }  // namespace shardc
