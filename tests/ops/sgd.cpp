@@ -1,14 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "runtime/kernels/cpu/owned_segments.h"
-#include "tests/ops/tolerance.h"
-#include "tests/ops/torch_oracle.h"
 #include "tests/ops/update_plan.h"
 
 namespace shardc {
 namespace {
 
-constexpr int64_t SgdSteps = 10;
 constexpr double SgdLr = 0.01;
 
 struct SgdCase {
@@ -18,13 +14,37 @@ struct SgdCase {
 };
 constexpr SgdCase SgdCases[] = {{"plain", 0, false}, {"momentum", 0.9, false}, {"Nesterov", 0.9, true}};
 
-auto OwnPart(const Numbers& whole, int64_t begin, int64_t size) -> Numbers {
-  return {whole.begin() + begin, whole.begin() + begin + size};
+/// The vectors of ten steps: the parameter, and a momentum buffer of zeros where there is momentum.
+auto MakeVectors(KernelFixture& fixture, const SgdCase& test) -> std::vector<UpdatedVector> {
+  const Numbers start = RandomNumbers(UpdateSlice, 1);
+  const Numbers zeros(UpdateSlice, 0.0);
+  std::vector<UpdatedVector> vectors{{"parameter", fixture.F32({UpdateSlice}, start), start}};
+  if (test.momentum != 0) {
+    vectors.push_back({"momentum_buffer", fixture.F32({UpdateSlice}, zeros), zeros});
+  }
+  return vectors;
 }
 
-/// Clears a buffer if there is momentum.
-auto MakeMomentumBuffer(KernelFixture& fixture, const SgdCase& test) -> ValueId {
-  return test.momentum == 0 ? ValueId{} : fixture.F32({UpdateSlice}, Numbers(UpdateSlice, 0.0));
+auto SgdOf(const SgdCase& test, const std::vector<UpdatedVector>& vectors, SubVectorId id, ScalarId lr) -> op::Sgd {
+  return {.parameter = vectors[0].value,
+          .momentum_buffer = vectors.size() > 1 ? vectors[1].value : ValueId{},
+          .sub_vector = id,
+          .lr = lr,
+          .momentum = test.momentum,
+          .nesterov = test.nesterov};
+}
+
+/// In the order of MakeVectors.
+auto TorchVectors(const SgdCase& test, const OptimizerGroup& group, double max_norm, const Numbers& start,
+                  const std::vector<Numbers>& gradients) -> std::vector<Numbers> {
+  const SgdResult result = TorchSgd({.lr = SgdLr * group.lr_scale,
+                                     .momentum = test.momentum,
+                                     .nesterov = test.nesterov,
+                                     .weight_decay = group.weight_decay,
+                                     .max_norm = max_norm},
+                                    start, gradients);
+  return test.momentum == 0 ? std::vector<Numbers>{result.parameter}
+                            : std::vector<Numbers>{result.parameter, result.momentum_buffer};
 }
 
 // Ten steps of one rank's slice against torch::optim::SGD of each owned segment, with the segment's group and factor 1.
@@ -32,60 +52,21 @@ TEST(Sgd, EqualsLibTorchInF64) {
   ForBackends([](const Backend& backend) {
     for (const SgdCase& test : SgdCases) {
       for (int64_t rank = 0; rank < UpdateRanks; ++rank) {
+        SCOPED_TRACE(test.name);
         KernelFixture fixture(backend, rank);
         const SubVectorId id = AddUpdatePlan(fixture.mutable_plan());
-        const ScalarId lr = fixture.AddScalar(ScalarKind::Schedule, SgdLr);
-        const Numbers start = RandomNumbers(UpdateSlice, 1);
-        const ValueId parameter = fixture.F32({UpdateSlice}, start);
-        const ValueId buffer = MakeMomentumBuffer(fixture, test);
-        std::vector<Numbers> gradients;
-        for (int64_t step = 0; step < SgdSteps; ++step) {
-          gradients.push_back(RandomNumbers(UpdateSlice, static_cast<uint64_t>(10 + step)));
-          fixture.Run(op::Sgd{.gradient = fixture.F32({UpdateSlice}, gradients.back()),
-                              .factor = fixture.F64({1}),
-                              .parameter = parameter,
-                              .momentum_buffer = buffer,
-                              .sub_vector = id,
-                              .lr = lr,
-                              .momentum = test.momentum,
-                              .nesterov = test.nesterov});
-        }
-        const Plan& plan = fixture.plan();
-        std::vector<bool> covered(UpdateSlice, false);
-        for (const Segment& segment : plan.sub_vectors[id].segments) {
-          const Interval owned = OwnedElementsOf(plan, plan.sub_vectors[id], segment, rank);
-          if (owned.empty()) {
-            continue;
-          }
-          SCOPED_TRACE(fmt::format("{}, rank {}, segment at {}", test.name, rank, segment.begin));
-          const OptimizerGroup& group = plan.groups[plan.parameters[segment.parameter].group];
-          const int64_t begin = owned.begin - rank * UpdateSlice;
-          std::vector<Numbers> own_gradients;
-          for (const Numbers& gradient : gradients) {
-            own_gradients.push_back(OwnPart(gradient, begin, owned.size()));
-          }
-          const SgdResult expected = TorchSgd({.lr = SgdLr * group.lr_scale,
-                                               .momentum = test.momentum,
-                                               .nesterov = test.nesterov,
-                                               .weight_decay = group.weight_decay},
-                                              OwnPart(start, begin, owned.size()), own_gradients);
-          const auto close = [&](std::string_view what, ValueId value, const Numbers& numbers) {
-            ExpectClose(OpKind::Sgd, what,
-                        fixture.At<float>(value).subspan(static_cast<size_t>(begin), static_cast<size_t>(owned.size())),
-                        numbers);
-          };
-          close("parameter", parameter, expected.parameter);
-          if (buffer.valid()) {
-            close("momentum_buffer", buffer, expected.momentum_buffer);
-          }
-          std::fill_n(covered.begin() + begin, owned.size(), true);
-        }
-        for (size_t i = 0; i < covered.size(); ++i) {
-          if (!covered[i]) {
-            ASSERT_EQ(fixture.At<float>(parameter)[i], static_cast<float>(start[i])) << "padding at " << i;
-            ASSERT_TRUE(!buffer.valid() || fixture.At<float>(buffer)[i] == 0.0F) << "padding at " << i;
-          }
-        }
+        const std::vector<UpdatedVector> vectors = MakeVectors(fixture, test);
+        op::Sgd update = SgdOf(test, vectors, id, fixture.AddScalar(ScalarKind::Schedule, SgdLr));
+        const auto gradients = TenSteps(AllAlike, [&](const Numbers& gradient) {
+          update.gradient = fixture.F32({UpdateSlice}, gradient);
+          update.factor = fixture.F64({1});
+          fixture.Run(update);
+        });
+        ExpectTorchOfEachSegment(
+            OpKind::Sgd, fixture, id, rank, vectors, gradients,
+            [&](const OptimizerGroup& group, const Numbers& start, const std::vector<Numbers>& own_gradients) {
+              return TorchVectors(test, group, 0, start, own_gradients);
+            });
       }
     }
   });
@@ -95,48 +76,21 @@ TEST(Sgd, EqualsLibTorchInF64) {
 TEST(Sgd, ClippedStepsEqualLibTorch) {
   ForBackends([](const Backend& backend) {
     for (const SgdCase& test : SgdCases) {
-      KernelFixture fixture(backend);
-      Plan& plan = fixture.mutable_plan();
-      const GroupId group = plan.groups.Add({.name = "default", .weight_decay = 0.1, .lr_scale = 1});
-      const ParameterId id = plan.parameters.Add({.name = "p", .shape = {UpdateSlice}, .group = group});
-      SubVector whole;
-      whole.length = UpdateSlice;
-      whole.segments = {{0, UpdateSlice, id, true}};
-      const SubVectorId sub_vector = plan.sub_vectors.Add(whole);
-      const ScalarId lr = fixture.AddScalar(ScalarKind::Schedule, SgdLr);
-      const Numbers start = RandomNumbers(UpdateSlice, 1);
-      const ValueId parameter = fixture.F32({UpdateSlice}, start);
-      const ValueId buffer = MakeMomentumBuffer(fixture, test);
-      std::vector<Numbers> gradients;
-      for (int64_t step = 0; step < SgdSteps; ++step) {
-        // Norms of 2.5 to 25 about a limit of 10.
-        gradients.push_back(
-            RandomNumbers(UpdateSlice, static_cast<uint64_t>(10 + step), 0.1 * static_cast<double>(step + 1)));
-        const ValueId gradient = fixture.F32({UpdateSlice}, gradients.back());
-        const ValueId sum = fixture.Add(DType::F64, {1});
-        const ValueId bad = fixture.Add(DType::I64, {1});
-        const ValueId norm = fixture.Add(DType::F64, {1});
-        const ValueId factor = fixture.Add(DType::F64, {1});
-        fixture.Run(op::SumSquares{
-            .gradient = gradient, .sum = sum, .sum_onto = {}, .bad = bad, .bad_onto = {}, .sub_vector = sub_vector});
-        fixture.Run(op::ClipFactor{.sum = sum, .norm = norm, .factor = factor, .max_norm = 10});
-        fixture.Run(op::Sgd{.gradient = gradient,
-                            .factor = factor,
-                            .parameter = parameter,
-                            .momentum_buffer = buffer,
-                            .sub_vector = sub_vector,
-                            .lr = lr,
-                            .momentum = test.momentum,
-                            .nesterov = test.nesterov});
-      }
-      const SgdResult expected = TorchSgd(
-          {.lr = SgdLr, .momentum = test.momentum, .nesterov = test.nesterov, .weight_decay = 0.1, .max_norm = 10},
-          start, gradients);
       SCOPED_TRACE(test.name);
-      ExpectClose(OpKind::Sgd, "parameter", fixture.At<float>(parameter), expected.parameter);
-      if (buffer.valid()) {
-        ExpectClose(OpKind::Sgd, "momentum_buffer", fixture.At<float>(buffer), expected.momentum_buffer);
-      }
+      KernelFixture fixture(backend);
+      const SubVectorId id = AddWholeParameter(fixture.mutable_plan());
+      const std::vector<UpdatedVector> vectors = MakeVectors(fixture, test);
+      op::Sgd update = SgdOf(test, vectors, id, fixture.AddScalar(ScalarKind::Schedule, SgdLr));
+      const auto gradients = TenSteps(AboutTheLimit, [&](const Numbers& gradient) {
+        update.gradient = fixture.F32({UpdateSlice}, gradient);
+        update.factor = ClipToTen(fixture, id, update.gradient).factor;
+        fixture.Run(update);
+      });
+      ExpectTorchOfEachSegment(
+          OpKind::Sgd, fixture, id, 0, vectors, gradients,
+          [&](const OptimizerGroup& group, const Numbers& start, const std::vector<Numbers>& own_gradients) {
+            return TorchVectors(test, group, 10, start, own_gradients);
+          });
     }
   });
 }

@@ -93,6 +93,21 @@ auto TorchLogSumExp(int64_t rows, int64_t columns, const Numbers& logits) -> Num
   return ToNumbers(at::logsumexp(ToTensor(logits, {rows, columns}), -1));
 }
 
+/// One step per gradient, each clipped to `max_norm` where that is not 0; the norms before clipping.
+static auto StepEach(torch::optim::Optimizer& optimizer, at::Tensor& tensor, double max_norm,
+                     const std::vector<Numbers>& gradients) -> Numbers {
+  Numbers norms;
+  for (const Numbers& gradient : gradients) {
+    tensor.mutable_grad() = ToTensor(gradient, {tensor.numel()});
+    norms.push_back(tensor.grad().norm().item<double>());
+    if (max_norm > 0) {
+      torch::nn::utils::clip_grad_norm_({tensor}, max_norm);
+    }
+    optimizer.step();
+  }
+  return norms;
+}
+
 auto TorchAdamw(const AdamwSettings& settings, const Numbers& parameter, const std::vector<Numbers>& gradients)
     -> AdamwResult {
   const auto size = static_cast<int64_t>(parameter.size());
@@ -102,14 +117,7 @@ auto TorchAdamw(const AdamwSettings& settings, const Numbers& parameter, const s
                                               .eps(settings.eps)
                                               .weight_decay(settings.weight_decay));
   AdamwResult result;
-  for (const Numbers& gradient : gradients) {
-    tensor.mutable_grad() = ToTensor(gradient, {size});
-    result.norms.push_back(tensor.grad().norm().item<double>());
-    if (settings.max_norm > 0) {
-      torch::nn::utils::clip_grad_norm_({tensor}, settings.max_norm);
-    }
-    optimizer.step();
-  }
+  result.norms = StepEach(optimizer, tensor, settings.max_norm, gradients);
   const auto& state = static_cast<const torch::optim::AdamWParamState&>(*optimizer.state().begin()->second);
   result.parameter = ToNumbers(tensor);
   result.exp_avg = ToNumbers(state.exp_avg());
@@ -125,13 +133,7 @@ auto TorchSgd(const SgdSettings& settings, const Numbers& parameter, const std::
                                             .momentum(settings.momentum)
                                             .nesterov(settings.nesterov)
                                             .weight_decay(settings.weight_decay));
-  for (const Numbers& gradient : gradients) {
-    tensor.mutable_grad() = ToTensor(gradient, {size});
-    if (settings.max_norm > 0) {
-      torch::nn::utils::clip_grad_norm_({tensor}, settings.max_norm);
-    }
-    optimizer.step();
-  }
+  StepEach(optimizer, tensor, settings.max_norm, gradients);
   SgdResult result{.parameter = ToNumbers(tensor), .momentum_buffer = {}};
   if (settings.momentum != 0) {
     const auto& state = static_cast<const torch::optim::SGDParamState&>(*optimizer.state().begin()->second);

@@ -1,7 +1,12 @@
-// A sub-vector for the tests of the update's kernels: four parameters in two groups, with gaps of padding, over two
-// ranks.
+// What the tests of optimizers have in common: a sub-vector of four parameters in two groups, with gaps of padding,
+// over two ranks; one that is all of one parameter; steps of both against LibTorch.
 #pragma once
 
+#include <algorithm>
+
+#include "runtime/kernels/cpu/owned_segments.h"
+#include "tests/ops/tolerance.h"
+#include "tests/ops/torch_oracle.h"
 #include "tests/support/kernel_fixture.h"
 
 namespace shardc {
@@ -25,5 +30,92 @@ inline auto AddUpdatePlan(Plan& plan) -> SubVectorId {
   }
   return plan.sub_vectors.Add(sub_vector);
 }
+
+/// One parameter without padding, on one rank.
+inline auto AddWholeParameter(Plan& plan) -> SubVectorId {
+  const GroupId group = plan.groups.Add({.name = "default", .weight_decay = 0.1, .lr_scale = 1});
+  const ParameterId id = plan.parameters.Add({.name = "p", .shape = {UpdateSlice}, .group = group});
+  SubVector whole;
+  whole.length = UpdateSlice;
+  whole.segments = {{0, UpdateSlice, id, true}};
+  return plan.sub_vectors.Add(whole);
+}
+
+/// Ten steps by random gradients, those of step i about `scale_of(i)` times 1; the gradients.
+template <class ScaleOf, class Step>
+auto TenSteps(const ScaleOf& scale_of, const Step& step) -> std::vector<Numbers> {
+  std::vector<Numbers> gradients;
+  for (int64_t i = 0; i < 10; ++i) {
+    gradients.push_back(RandomNumbers(UpdateSlice, static_cast<uint64_t>(10 + i), scale_of(i)));
+    step(gradients.back());
+  }
+  return gradients;
+}
+
+/// A vector of a rank's slice, and what it held before the first step.
+struct UpdatedVector {
+  std::string_view name;
+  ValueId value;
+  Numbers start;
+};
+
+/// Each owned segment of `vectors` against what `torch(group, start, gradients)` gives of them for the segment's group,
+/// its part of the first vector, and its part of the gradients. Padding is as it was.
+template <class Torch>
+auto ExpectTorchOfEachSegment(OpKind kind, KernelFixture& fixture, SubVectorId id, int64_t rank,
+                              const std::vector<UpdatedVector>& vectors, const std::vector<Numbers>& gradients,
+                              const Torch& torch) -> void {
+  const Plan& plan = fixture.plan();
+  std::vector<bool> covered(UpdateSlice, false);
+  for (const Segment& segment : plan.sub_vectors[id].segments) {
+    const Interval owned = OwnedElementsOf(plan, plan.sub_vectors[id], segment, rank);
+    if (owned.empty()) {
+      continue;
+    }
+    SCOPED_TRACE(fmt::format("rank {}, segment at {}", rank, segment.begin));
+    const int64_t begin = owned.begin - rank * UpdateSlice;
+    const auto part = [&](const Numbers& whole) {
+      return Numbers(whole.begin() + begin, whole.begin() + begin + owned.size());
+    };
+    std::vector<Numbers> own_gradients;
+    for (const Numbers& gradient : gradients) {
+      own_gradients.push_back(part(gradient));
+    }
+    const std::vector<Numbers> expected =
+        torch(plan.groups[plan.parameters[segment.parameter].group], part(vectors[0].start), own_gradients);
+    ASSERT_EQ(expected.size(), vectors.size());
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      ExpectClose(
+          kind, vectors[i].name,
+          fixture.At<float>(vectors[i].value).subspan(static_cast<size_t>(begin), static_cast<size_t>(owned.size())),
+          expected[i]);
+    }
+    std::fill_n(covered.begin() + begin, owned.size(), true);
+  }
+  for (const UpdatedVector& vector : vectors) {
+    for (size_t i = 0; i < covered.size(); ++i) {
+      ASSERT_TRUE(covered[i] || fixture.At<float>(vector.value)[i] == static_cast<float>(vector.start[i]))
+          << "padding of " << vector.name << " at " << i;
+    }
+  }
+}
+
+struct Clipped {
+  ValueId norm;
+  ValueId factor;
+};
+/// Clips a gradient to a norm of 10.
+inline auto ClipToTen(KernelFixture& fixture, SubVectorId id, ValueId gradient) -> Clipped {
+  const ValueId sum = fixture.Add(DType::F64, {1});
+  const ValueId bad = fixture.Add(DType::I64, {1});
+  const Clipped clipped{.norm = fixture.Add(DType::F64, {1}), .factor = fixture.Add(DType::F64, {1})};
+  fixture.Run(
+      op::SumSquares{.gradient = gradient, .sum = sum, .sum_onto = {}, .bad = bad, .bad_onto = {}, .sub_vector = id});
+  fixture.Run(op::ClipFactor{.sum = sum, .norm = clipped.norm, .factor = clipped.factor, .max_norm = 10});
+  return clipped;
+}
+/// Of TenSteps: norms of 2.5 to 25.
+inline auto AboutTheLimit(int64_t step) -> double { return 0.1 * static_cast<double>(step + 1); }
+inline auto AllAlike(int64_t) -> double { return 1; }
 
 }  // namespace shardc

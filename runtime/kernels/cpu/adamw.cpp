@@ -15,16 +15,6 @@ namespace shardc {
 template <class T>
 static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  struct Share {
-    Interval elements;
-    double weight_decay = 0;
-    double lr_scale = 1;
-  };
-  std::vector<Share> shares;
-  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
-    const OptimizerGroup& group = plan.groups[plan.parameters[segment.parameter].group];
-    shares.push_back({segment.in_slice, group.weight_decay, group.lr_scale});
-  }
   for (const ValueId value : {op.gradient, op.parameter, op.exp_avg, op.exp_avg_sq}) {
     CheckSliceLength(plan, value, op.sub_vector, binder.rank());
   }
@@ -35,9 +25,10 @@ static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
   }
   return [gradient = Resolve<const float>(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
           parameter = Resolve<T>(binder, op.parameter), exp_avg = Resolve<float>(binder, op.exp_avg),
-          exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), copy, copies = op.copy.valid(), shares,
-          &scalars = std::as_const(binder.scalars()), lr_id = op.lr, updates = op.updates, beta1 = op.beta1,
-          beta2 = op.beta2, eps = op.eps, update = LoopsOf(plan).Of<T>().Adamw](const Moment& moment) -> Status {
+          exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), copy, copies = op.copy.valid(),
+          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()),
+          lr_id = op.lr, updates = op.updates, beta1 = op.beta1, beta2 = op.beta2, eps = op.eps,
+          update = LoopsOf(plan).Of<T>().Adamw](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     T* const parameter_N = parameter.At(moment);
     float* const exp_avg_N = exp_avg.At(moment);
@@ -47,7 +38,7 @@ static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
     const double t = scalars[updates] + 1;
     const double bias1 = 1 - std::pow(beta1, t);
     const double bias2 = 1 - std::pow(beta2, t);
-    for (const Share& share : shares) {
+    for (const UpdateShare& share : shares) {
       const double lr = scalars[lr_id] * share.lr_scale;
       const AdamwFactors factors{.gradient = static_cast<float>(*factor.At(moment)),
                                  .decay = static_cast<float>(1 - lr * share.weight_decay),
@@ -57,8 +48,8 @@ static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
                                  .step_size = static_cast<float>(lr / bias1),
                                  .bias2_root = static_cast<float>(std::sqrt(bias2)),
                                  .eps = static_cast<float>(eps)};
-      ParallelRanges(share.elements.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
-        const int64_t first = share.elements.begin + begin;
+      ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
+        const int64_t first = share.in_slice.begin + begin;
         update(factors, gradient_N + first, end - begin, parameter_N + first, exp_avg_N + first, exp_avg_sq_N + first,
                copies ? copy_N + first : nullptr);
       });

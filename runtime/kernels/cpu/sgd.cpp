@@ -12,16 +12,6 @@ namespace shardc {
 template <class T>
 static auto BindSgd(const op::Sgd& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  struct Share {
-    Interval elements;
-    double weight_decay = 0;
-    double lr_scale = 1;
-  };
-  std::vector<Share> shares;
-  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
-    const OptimizerGroup& group = plan.groups[plan.parameters[segment.parameter].group];
-    shares.push_back({segment.in_slice, group.weight_decay, group.lr_scale});
-  }
   for (const ValueId value : {op.gradient, op.parameter, op.momentum_buffer, op.copy}) {
     if (value.valid()) {
       CheckSliceLength(plan, value, op.sub_vector, binder.rank());
@@ -33,19 +23,20 @@ static auto BindSgd(const op::Sgd& op, Binder& binder) -> Kernel {
           parameter = Resolve<T>(binder, op.parameter),
           momentum_buffer = has_buffer ? Resolve<float>(binder, op.momentum_buffer) : Operand<float>{},
           copy = copies ? Resolve<OtherElement<T>>(binder, op.copy) : Operand<OtherElement<T>>{}, has_buffer, copies,
-          shares, &scalars = std::as_const(binder.scalars()), lr_id = op.lr, momentum = op.momentum,
-          nesterov = op.nesterov, update = LoopsOf(plan).Of<T>().Sgd](const Moment& moment) -> Status {
+          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()),
+          lr_id = op.lr, momentum = op.momentum, nesterov = op.nesterov,
+          update = LoopsOf(plan).Of<T>().Sgd](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     T* const parameter_N = parameter.At(moment);
     float* const momentum_buffer_N = has_buffer ? momentum_buffer.At(moment) : nullptr;
     OtherElement<T>* const copy_N = copies ? copy.At(moment) : nullptr;
-    for (const Share& share : shares) {
+    for (const UpdateShare& share : shares) {
       const SgdFactors factors{.gradient = static_cast<float>(*factor.At(moment)),
                                .decay = static_cast<float>(share.weight_decay),
                                .momentum = static_cast<float>(momentum),
                                .lr = static_cast<float>(scalars[lr_id] * share.lr_scale)};
-      ParallelRanges(share.elements.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
-        const int64_t first = share.elements.begin + begin;
+      ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
+        const int64_t first = share.in_slice.begin + begin;
         update(factors, nesterov, gradient_N + first, end - begin, parameter_N + first,
                has_buffer ? momentum_buffer_N + first : nullptr, copies ? copy_N + first : nullptr);
       });

@@ -7,9 +7,9 @@
 
 namespace shardc::reference {
 
-/// The elements of one owned segment, over the bytes of a value.
-static auto Part(const at::Tensor& whole_N, const OwnedSegment& segment) -> at::Tensor {
-  return whole_N.slice(0, segment.in_slice.begin, segment.in_slice.end);
+/// Elements of a slice, over the bytes of a value.
+static auto Part(const at::Tensor& whole_N, Interval in_slice) -> at::Tensor {
+  return whole_N.slice(0, in_slice.begin, in_slice.end);
 }
 
 auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
@@ -23,7 +23,7 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
     double total = adds ? *sum.At(moment) : 0;
     int64_t least_bad = keeps_least ? *bad.At(moment) : num_parameters;
     for (const OwnedSegment& segment : segments) {
-      const at::Tensor part = Part(gradient_N, segment);
+      const at::Tensor part = Part(gradient_N, segment.in_slice);
       if (segment.counted_in_norm) {
         total += part.square().sum().item<double>();
       }
@@ -39,17 +39,14 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
 /// Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2.
 auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  std::vector<std::pair<OwnedSegment, OptimizerGroup>> shares;
-  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
-    shares.emplace_back(segment, plan.groups[plan.parameters[segment.parameter].group]);
-  }
   std::optional<Elements> copy;
   if (op.copy.valid()) {
     copy = Elements(binder, op.copy);
   }
   return MakeKernel([gradient = Elements(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
                      parameter = Elements(binder, op.parameter), exp_avg = Elements(binder, op.exp_avg),
-                     exp_avg_sq = Elements(binder, op.exp_avg_sq), copy, shares,
+                     exp_avg_sq = Elements(binder, op.exp_avg_sq), copy,
+                     shares = UpdateShares(plan, op.sub_vector, binder.rank()),
                      &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
     // `updates` counts the updates before this one.
     const double t = scalars[op.updates] + 1;
@@ -59,18 +56,18 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
     const at::Tensor parameter_N = parameter.Read(moment);
     const at::Tensor exp_avg_N = exp_avg.Read(moment);
     const at::Tensor exp_avg_sq_N = exp_avg_sq.Read(moment);
-    for (const auto& [segment, group] : shares) {
-      const double lr = scalars[op.lr] * group.lr_scale;
-      const at::Tensor g = Part(gradient_N, segment);
-      const at::Tensor m = Part(exp_avg_N, segment) * op.beta1 + g * (1 - op.beta1);
-      const at::Tensor v = Part(exp_avg_sq_N, segment) * op.beta2 + g.square() * (1 - op.beta2);
+    for (const auto& [in_slice, weight_decay, lr_scale] : shares) {
+      const double lr = scalars[op.lr] * lr_scale;
+      const at::Tensor g = Part(gradient_N, in_slice);
+      const at::Tensor m = Part(exp_avg_N, in_slice) * op.beta1 + g * (1 - op.beta1);
+      const at::Tensor v = Part(exp_avg_sq_N, in_slice) * op.beta2 + g.square() * (1 - op.beta2);
       const at::Tensor step = m / bias1 / ((v / bias2).sqrt() + op.eps);
-      Part(exp_avg.InPlace(moment), segment).copy_(m);
-      Part(exp_avg_sq.InPlace(moment), segment).copy_(v);
-      const at::Tensor updated = Part(parameter.InPlace(moment), segment);
-      updated.copy_(Part(parameter_N, segment) * (1 - lr * group.weight_decay) - step * lr);
+      Part(exp_avg.InPlace(moment), in_slice).copy_(m);
+      Part(exp_avg_sq.InPlace(moment), in_slice).copy_(v);
+      const at::Tensor updated = Part(parameter.InPlace(moment), in_slice);
+      updated.copy_(Part(parameter_N, in_slice) * (1 - lr * weight_decay) - step * lr);
       if (copy) {
-        Part(copy->InPlace(moment), segment).copy_(updated);
+        Part(copy->InPlace(moment), in_slice).copy_(updated);
       }
     }
   });
@@ -79,10 +76,6 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
 /// Source: torch/optim/sgd.py of PyTorch 2.11 (_single_tensor_sgd), dampening 0.
 auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
-  std::vector<std::pair<OwnedSegment, OptimizerGroup>> shares;
-  for (const OwnedSegment& segment : OwnedSegments(plan, op.sub_vector, binder.rank())) {
-    shares.emplace_back(segment, plan.groups[plan.parameters[segment.parameter].group]);
-  }
   std::optional<Elements> momentum_buffer;
   if (op.momentum_buffer.valid()) {
     momentum_buffer = Elements(binder, op.momentum_buffer);
@@ -92,21 +85,22 @@ auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
     copy = Elements(binder, op.copy);
   }
   return MakeKernel([gradient = Elements(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
-                     parameter = Elements(binder, op.parameter), momentum_buffer, copy, shares,
+                     parameter = Elements(binder, op.parameter), momentum_buffer, copy,
+                     shares = UpdateShares(plan, op.sub_vector, binder.rank()),
                      &scalars = std::as_const(binder.scalars()), op](const Moment& moment) {
     const at::Tensor gradient_N = gradient.Read(moment) * *factor.At(moment);
     const at::Tensor parameter_N = parameter.Read(moment);
-    for (const auto& [segment, group] : shares) {
-      at::Tensor g = Part(gradient_N, segment) + Part(parameter_N, segment) * group.weight_decay;
+    for (const auto& [in_slice, weight_decay, lr_scale] : shares) {
+      at::Tensor g = Part(gradient_N, in_slice) + Part(parameter_N, in_slice) * weight_decay;
       if (momentum_buffer) {
-        const at::Tensor b = Part(momentum_buffer->Read(moment), segment) * op.momentum + g;
-        Part(momentum_buffer->InPlace(moment), segment).copy_(b);
+        const at::Tensor b = Part(momentum_buffer->Read(moment), in_slice) * op.momentum + g;
+        Part(momentum_buffer->InPlace(moment), in_slice).copy_(b);
         g = op.nesterov ? g + b * op.momentum : b;
       }
-      const at::Tensor updated = Part(parameter.InPlace(moment), segment);
-      updated.copy_(Part(parameter_N, segment) - g * (scalars[op.lr] * group.lr_scale));
+      const at::Tensor updated = Part(parameter.InPlace(moment), in_slice);
+      updated.copy_(Part(parameter_N, in_slice) - g * (scalars[op.lr] * lr_scale));
       if (copy) {
-        Part(copy->InPlace(moment), segment).copy_(updated);
+        Part(copy->InPlace(moment), in_slice).copy_(updated);
       }
     }
   });
