@@ -53,7 +53,8 @@ class IdVector {
     CHECK(Has(id), "index {} of {}", id.index, items_.size());
     return items_[static_cast<size_t>(id.index)];
   }
-  auto Has(IdType id) const -> bool { return id.index >= 0 && static_cast<size_t>(id.index) < items_.size(); }
+  /// A negative index is more than any size.
+  auto Has(IdType id) const -> bool { return static_cast<size_t>(id.index) < items_.size(); }
   auto size() const -> int32_t { return static_cast<int32_t>(items_.size()); }
   auto empty() const -> bool { return items_.empty(); }
   auto begin() { return items_.begin(); }

@@ -5,10 +5,6 @@
 
 namespace shardc {
 
-auto RankExpr::is_constant() const -> bool {
-  return axis == std::array<int64_t, NumAxes>{} && repeat == 0 && step == 0 && !clamp && !equals;
-}
-
 /// Sums wrap like unsigned ones: a hostile plan must not be undefined behaviour before the verifier, which bounds every
 /// term, has seen it.
 static auto AddProduct(int64_t sum, int64_t a, int64_t b) -> int64_t {

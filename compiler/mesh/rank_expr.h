@@ -31,7 +31,13 @@ struct RankExpr {
   static auto Constant(int64_t value) -> RankExpr {
     return RankExpr{.base = value, .axis = {}, .repeat = 0, .step = 0, .clamp = {}, .equals = {}};
   }
-  auto is_constant() const -> bool;
+  auto is_constant() const -> bool {
+    int64_t factors = repeat | step;
+    for (const int64_t factor : axis) {
+      factors |= factor;
+    }
+    return factors == 0 && !clamp && !equals;
+  }
   /// True where neither repeat index nor step matter: then the value is known once the rank is.
   auto is_fixed() const -> bool { return repeat == 0 && step == 0; }
   auto Evaluate(const RankPoint& point) const -> int64_t;

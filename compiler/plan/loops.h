@@ -25,14 +25,9 @@ class LoopTracker {
  public:
   /// The op that begins a loop is in it, the op that ends it is not. An end without a beginning is ignored.
   auto Enter(const Op& op) -> void {
-    switch (LoopEdgeOf(op)) {
-      case LoopEdge::Begin: counts_.push_back(LoopCountOf(op)); break;
-      case LoopEdge::End:
-        if (!counts_.empty()) {
-          counts_.pop_back();
-        }
-        break;
-      case LoopEdge::None: break;
+    // Most ops are no edge of a loop.
+    if (const LoopEdge edge = LoopEdgeOf(op); edge != LoopEdge::None) [[unlikely]] {
+      Cross(edge, op);
     }
   }
   auto in_loop() const -> bool { return !counts_.empty(); }
@@ -40,6 +35,14 @@ class LoopTracker {
   auto count() const -> int64_t { return counts_.empty() ? 1 : counts_.back(); }
 
  private:
+  auto Cross(LoopEdge edge, const Op& op) -> void {
+    if (edge == LoopEdge::Begin) {
+      counts_.push_back(LoopCountOf(op));
+    } else if (!counts_.empty()) {
+      counts_.pop_back();
+    }
+  }
+
   std::vector<int64_t> counts_;
 };
 

@@ -4,14 +4,6 @@
 
 namespace shardc {
 
-auto NumElements(const Dims& shape) -> int64_t {
-  int64_t product = 1;
-  for (const int64_t size : shape) {
-    product *= size;
-  }
-  return product;
-}
-
 auto ToText(const Dims& shape) -> std::string {
   std::string text = "[";
   for (const int64_t size : shape) {

@@ -42,7 +42,13 @@ constexpr auto SizeOf(DType dtype) -> int64_t {
 
 /// At most 8: more than any tensor here has.
 using Dims = InPlaceVector<int64_t, 8>;
-auto NumElements(const Dims& shape) -> int64_t;
+inline auto NumElements(const Dims& shape) -> int64_t {
+  int64_t product = 1;
+  for (const int64_t size : shape) {
+    product *= size;
+  }
+  return product;
+}
 /// "[512, 128]".
 auto ToText(const Dims& shape) -> std::string;
 
