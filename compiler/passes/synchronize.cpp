@@ -40,31 +40,31 @@ struct LastUse {
 /// The last use of each byte range of one arena: a map from the start of each range, ranges back to back.
 class ByteMap {
  public:
+  /// Some ranges, one after another.
+  struct Ranges {
+    std::map<int64_t, LastUse>::iterator first;
+    std::map<int64_t, LastUse>::iterator end;
+  };
+
   ByteMap() { ranges_[0] = {}; }
 
-  /// Calls `function(LastUse&)` for the ranges that make up [begin, end).
-  template <class Function>
-  auto ForEach(int64_t begin, int64_t end, Function&& function) -> void {
-    Split(begin);
-    Split(end);
-    for (auto range = ranges_.find(begin); range != ranges_.end() && range->first < end; ++range) {
-      function(range->second);
-    }
+  /// The ranges that make up [begin, end). Requires: begin < end.
+  auto Of(int64_t begin, int64_t end) -> Ranges {
+    const auto first = Split(begin);
+    return {.first = first, .end = Split(end)};
   }
-  /// Makes [begin, end) one range.
-  auto Assign(int64_t begin, int64_t end, const LastUse& last) -> void {
-    Split(begin);
-    Split(end);
-    ranges_.erase(ranges_.find(begin), ranges_.find(end));
-    ranges_[begin] = last;
+  /// Makes one range of them.
+  auto Merge(const Ranges& ranges, const LastUse& last) -> void {
+    ranges.first->second = last;
+    ranges_.erase(std::next(ranges.first), ranges.end);
   }
 
  private:
-  auto Split(int64_t at) -> void {
-    const auto range = std::prev(ranges_.upper_bound(at));
-    if (range->first != at) {
-      ranges_.emplace(at, range->second);
-    }
+  /// The range that begins at `at`.
+  auto Split(int64_t at) -> std::map<int64_t, LastUse>::iterator {
+    const auto next = ranges_.upper_bound(at);
+    const auto range = std::prev(next);
+    return range->first == at ? range : ranges_.emplace_hint(next, at, range->second);
   }
   std::map<int64_t, LastUse> ranges_;
 };
@@ -165,16 +165,18 @@ class Synchronizer {
     ByteMap& map = now_.arenas[static_cast<size_t>(buffer.arena)];
     const int64_t begin = buffer.offset + offset;
     const int64_t end = begin + bytes.value;
-    map.ForEach(begin, end, [&](LastUse& last) {
+    const ByteMap::Ranges ranges = map.Of(begin, end);
+    for (auto range = ranges.first; range != ranges.end; ++range) {
+      LastUse& last = range->second;
       earlier_.push_back(last.writer);
       if (writes) {
         earlier_.insert(earlier_.end(), last.readers.begin(), last.readers.end());
       } else {
         last.readers[StreamOf(turn.index)] = turn;
       }
-    });
+    }
     if (writes) {
-      map.Assign(begin, end, {.writer = turn, .readers = {}});
+      map.Merge(ranges, {.writer = turn, .readers = {}});
     }
   }
 
