@@ -99,35 +99,10 @@ struct ScalarCollector : IgnoreFields {
   }
 };
 
-struct ScalarFinder : IgnoreFields {
-  bool found = false;
-  template <class T>
-  auto Attr(std::string_view, const T&) -> void {
-    found = found || std::same_as<T, ScalarId>;
-  }
-};
-
 }  // namespace
 
-/// Which ops name scalars: few do, and every part of the verifier asks all.
-static auto NamesScalars(const Op& op) -> bool {
-  static const std::vector<bool> by_kind = [] {
-    std::vector<bool> found;
-#define OP(Type, mnemonic, differentiable, fields, doc) \
-  {                                                     \
-    const op::Type body{};                              \
-    ScalarFinder finder;                                \
-    VisitFields(body, finder);                          \
-    found.push_back(finder.found);                      \
-  }
-#include "schemas/ops.def"
-    return found;
-  }();
-  return by_kind[static_cast<size_t>(op.kind())];
-}
-
 auto ScalarsOf(const Op& op) -> ScalarUses {
-  if (!NamesScalars(op)) {
+  if (!HasAttribute<ScalarId>[op.body.index()]) {
     return {};
   }
   ScalarCollector collector(FactsOf(op));

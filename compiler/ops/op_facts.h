@@ -3,6 +3,7 @@
 // op it is; a fact that is not set has the meaning of its default.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -141,6 +142,8 @@ struct DimFact {
   /// Letters on which a result does not depend, though the operands have them: another operand has what all ranks
   /// made of them.
   std::string_view ignores;
+  /// Where `*` stands in the letters; their number, where none does.
+  size_t star = std::min(letters.find('*'), letters.size());
 };
 
 /// Over which axes an op makes a dim that no operand has.
@@ -168,13 +171,17 @@ struct SectionSet {
   constexpr SectionSet() = default;
   constexpr SectionSet(std::initializer_list<SectionKind> sections) {
     for (const SectionKind section : sections) {
-      bits = static_cast<uint8_t>(bits | 1U << static_cast<unsigned>(section));
+      Add(section);
     }
   }
   static constexpr auto All() -> SectionSet {
     using enum SectionKind;
     return {Constants, Init, Restore, Data, Step, Eval, Save};
   }
+  constexpr auto Add(SectionKind section) -> void {
+    bits = static_cast<uint8_t>(bits | 1U << static_cast<unsigned>(section));
+  }
+  constexpr auto empty() const -> bool { return bits == 0; }
   constexpr auto Has(SectionKind section) const -> bool { return (bits >> static_cast<unsigned>(section) & 1U) != 0; }
 };
 
@@ -221,6 +228,31 @@ inline auto FactsOf(const Op& op) -> const OpFacts& { return FactsOf(op.body); }
 /// The value of a field that is read, written or both. Invalid where the op has no such field or it is not set.
 auto ValueIn(const OpBody& body, std::string_view field) -> ValueId;
 
+/// By kind: has the op an attribute of this type?
+template <class T>
+inline constexpr std::array<bool, NumOpKinds> HasAttribute{
+#define IN(x)
+#define OUT(y)
+#define OVER(y, x)
+#define ACC(y)
+#define INOUT(p)
+#define SCRATCH(s)
+#define MAYBE(y)
+#define BUFFER(b)
+#define ATTR(Type, name) || std::is_same_v<Type, T>
+#define OP(Type, mnemonic, differentiable, fields, doc) false fields,
+#include "schemas/ops.def"
+#undef IN
+#undef OUT
+#undef OVER
+#undef ACC
+#undef INOUT
+#undef SCRATCH
+#undef MAYBE
+#undef BUFFER
+#undef ATTR
+};
+
 template <class T>
 struct AttributeFinder : IgnoreFields {
   explicit AttributeFinder(std::string_view the_name) : name(the_name) {}
@@ -237,6 +269,10 @@ struct AttributeFinder : IgnoreFields {
 /// The attribute of this name and type; null where the op has none.
 template <class T>
 auto AttributeOf(const OpBody& body, std::string_view name) -> const T* {
+  // Few ops have any of a type, and those who look for one ask all ops.
+  if (!HasAttribute<T>[body.index()]) {
+    return nullptr;
+  }
   AttributeFinder<T> finder(name);
   VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, finder); });
   return finder.found;
