@@ -6,35 +6,60 @@
 
 namespace shardc {
 
-/// The letters of a value with so many dims.
-static auto LettersOf(const DimFact& fact, size_t dims) {
-  InPlaceVector<char, Dims::max_size()> letters;
-  for (const char letter : fact.letters) {
-    if (letter != '*') {
-      letters.push_back(letter);
-      continue;
-    }
-    const size_t rest = fact.letters.size() - 1;
-    for (size_t i = 0; i + rest < dims; ++i) {
-      letters.push_back(static_cast<char>('a' + i));
-    }
-  }
-  return letters;
-}
+namespace {
 
-PlacementRule::PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan)
-    : body_(body),
-      plan_(plan),
-      facts_(FactsOf(body)),
-      rule_(facts_.dims_of == nullptr ? facts_.dims : facts_.dims_of(body, plan)) {
+/// The letters of a value with so many dims, one a dim: those that `*` stands for are a, b, c, ...
+class Letters {
+ public:
+  Letters(const DimFact& fact, size_t dims)
+      : letters_(fact.letters),
+        star_(fact.star),
+        num_starred_(star_ == letters_.size() || dims < letters_.size() ? 0 : dims + 1 - letters_.size()) {}
+
+  /// '?' past the last one.
+  auto Of(size_t dim) const -> char {
+    if (dim >= star_ && dim < star_ + num_starred_) {
+      return static_cast<char>('a' + (dim - star_));
+    }
+    const size_t at = dim < star_ ? dim : dim + 1 - num_starred_;
+    return at < letters_.size() ? letters_[at] : '?';
+  }
+  auto DimOf(char letter) const -> std::optional<size_t> {
+    if (letter >= 'a' && letter < 'a' + static_cast<int>(num_starred_)) {
+      return star_ + static_cast<size_t>(letter - 'a');
+    }
+    for (size_t i = 0; i < letters_.size(); ++i) {
+      if (letters_[i] == letter) {
+        return i < star_ ? i : i + num_starred_ - 1;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view letters_;
+  /// Where `*` stands, or the end, and for how many dims.
+  size_t star_;
+  size_t num_starred_;
+};
+
+}  // namespace
+
+PlacementRule::PlacementRule(const OpBody& body, std::span<const Access> accesses, const Plan& plan)
+    : body_(body), facts_(FactsOf(body)), rule_(facts_.dims_of == nullptr ? facts_.dims : facts_.dims_of(body, plan)) {
+  const DimFact* const end = std::ranges::find(rule_.fields, std::string_view(), &DimFact::field);
   // Facts stand in the order of the fields, as a rule: each is looked for after the last one first.
   const DimFact* next = rule_.fields.begin();
-  for (const Access& access : accesses) {
-    const DimFact* fact = std::ranges::find(next, rule_.fields.end(), access.field, &DimFact::field);
-    fact = fact == rule_.fields.end() ? std::ranges::find(rule_.fields, access.field, &DimFact::field) : fact;
-    if (fact != rule_.fields.end()) {
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const Access& access = accesses[i];
+    const DimFact* fact = std::find_if(next, end, [&](const DimFact& own) { return own.field == access.field; });
+    fact = fact == end ? std::ranges::find(rule_.fields.begin(), end, access.field, &DimFact::field) : fact;
+    if (fact != end) {
       next = fact + 1;
-      fields_.push_back({&access, fact, LettersOf(*fact, plan.values[access.value].shape.size())});
+      fields_.push_back({.value = &plan.values[access.value],
+                         .fact = fact,
+                         .access = static_cast<uint8_t>(i),
+                         .is_operand = access.kind == AccessKind::Read});
     }
   }
 }
@@ -42,35 +67,33 @@ PlacementRule::PlacementRule(const OpBody& body, const AccessList& accesses, con
 /// Follows one op over one axis.
 class PlacementDerivation {
  public:
-  PlacementDerivation(const PlacementRule& op, Axis axis)
-      : op_(op), plan_(op.plan_), facts_(op.facts_), rule_(op.rule_), axis_(axis), is_moved_(IsMoved()) {}
+  /// Fills in `derived`: the placements of the results, or what is wrong.
+  PlacementDerivation(const PlacementRule& op, Axis axis, DerivedPlacements* derived)
+      : op_(op), facts_(op.facts_), rule_(op.rule_), axis_(axis), is_moved_(IsMoved()), derived_(*derived) {}
 
-  /// The placements of the results, or what is wrong.
-  auto Run() -> DerivedPlacements {
+  auto Run() -> void {
     for (const Field& field : op_.fields_) {
-      if (field.access->kind == AccessKind::Read && !ReadOperand(field)) {
-        return std::move(derived_);
+      if (field.is_operand && !ReadOperand(field)) {
+        return;
       }
     }
     if (!IsEachCut()) {
-      return std::move(derived_);
+      return;
     }
     for (const Field& field : op_.fields_) {
-      if (field.access->kind != AccessKind::Read && !AddResult(field)) {
-        return std::move(derived_);
+      if (!field.is_operand && !AddResult(field)) {
+        return;
       }
     }
-    return std::move(derived_);
   }
 
  private:
   using Kind = PlacementRefusal::Kind;
   using Field = PlacementRule::Field;
 
-  auto PlacementOf(const Field& field) const -> Placement {
-    return plan_.values[field.access->value].placement[static_cast<size_t>(axis_)];
-  }
+  auto PlacementOf(const Field& field) const -> Placement { return field.value->placement[static_cast<size_t>(axis_)]; }
   auto Refuse(Kind kind, std::string text) -> void { derived_.refusal = {kind, std::move(text)}; }
+  static auto LettersOf(const Field& field) -> Letters { return {*field.fact, field.value->shape.size()}; }
   static auto Names(std::string_view list, char letter) -> bool {
     const bool is_star = letter >= 'a' && letter <= 'z';
     return list.find(is_star ? '*' : letter) != std::string_view::npos;
@@ -111,8 +134,7 @@ class PlacementDerivation {
       }
       return !derived_.refusal.is_set();
     }
-    const auto dim = static_cast<size_t>(placement.dim);
-    const char cut = dim < field.letters.size() ? field.letters[dim] : '?';
+    const char cut = LettersOf(field).Of(static_cast<size_t>(placement.dim));
     if (cut_ != ' ' && cut != cut_) {
       Refuse(Kind::Cut,
              fmt::format("{} is cut over {} along another dim than {}", field.fact->field, ToText(axis_), cut_field_));
@@ -131,8 +153,7 @@ class PlacementDerivation {
       return true;
     }
     for (const Field& field : op_.fields_) {
-      if (field.access->kind == AccessKind::Read && PlacementOf(field).kind != PlacementKind::Shard &&
-          std::ranges::find(field.letters, cut_) != field.letters.end()) {
+      if (field.is_operand && PlacementOf(field).kind != PlacementKind::Shard && LettersOf(field).DimOf(cut_)) {
         Refuse(Kind::Cut, fmt::format("{} is cut over {}, {} is not", cut_field_, ToText(axis_), field.fact->field));
         return false;
       }
@@ -143,7 +164,7 @@ class PlacementDerivation {
   auto AddResult(const Field& field) -> bool {
     const std::optional<Placement> placement = is_moved_ ? OfMoved() : OfResult(field);
     if (placement) {
-      derived_.results.push_back({field.fact->field, *placement});
+      derived_.results[field.access] = placement;
     }
     return placement.has_value();
   }
@@ -154,9 +175,8 @@ class PlacementDerivation {
 
   auto OfResult(const Field& field) -> std::optional<Placement> {
     const char letter = cut_ == ' ' && IsMade() ? rule_.made : cut_;
-    const auto* dim = letter == ' ' ? field.letters.end() : std::ranges::find(field.letters, letter);
-    if (dim != field.letters.end()) {
-      return Placement::Shard(static_cast<int>(dim - field.letters.begin()));
+    if (const auto dim = letter == ' ' ? std::nullopt : LettersOf(field).DimOf(letter)) {
+      return Placement::Shard(static_cast<int>(*dim));
     }
     if (is_partial_) {
       return Placement::Partial();
@@ -181,7 +201,6 @@ class PlacementDerivation {
   }
 
   const PlacementRule& op_;
-  const Plan& plan_;
   const OpFacts& facts_;
   const DimRule& rule_;
   Axis axis_;
@@ -191,16 +210,15 @@ class PlacementDerivation {
   char cut_ = ' ';
   std::string_view cut_field_;
   bool is_partial_ = false;
-  DerivedPlacements derived_;
+  DerivedPlacements& derived_;
 };
 
 auto PlacementRule::Over(Axis axis) const -> DerivedPlacements {
-  return fields_.empty() ? DerivedPlacements{} : PlacementDerivation(*this, axis).Run();
-}
-
-auto DerivedPlacements::Of(std::string_view field) const -> std::optional<Placement> {
-  const auto* found = std::ranges::find(results, field, &Result::field);
-  return found == results.end() ? std::nullopt : std::optional(found->placement);
+  DerivedPlacements derived;
+  if (!fields_.empty()) {
+    PlacementDerivation(*this, axis, &derived).Run();
+  }
+  return derived;
 }
 
 }  // namespace shardc

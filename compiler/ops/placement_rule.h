@@ -2,9 +2,10 @@
 // (DimRule, op_facts.h). The place pass gives values their placements by this rule, and the verifier holds them to it.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "compiler/base/in_place_vector.h"
 #include "compiler/ops/op_facts.h"
@@ -30,23 +31,17 @@ struct PlacementRefusal {
 
 /// What follows over one axis.
 struct DerivedPlacements {
-  struct Result {
-    std::string_view field;
-    Placement placement;
-  };
   PlacementRefusal refusal;
-  InPlaceVector<Result, AccessList::max_size()> results;
-
-  /// Of a result. Nothing where the op does not say. Requires: no refusal.
-  auto Of(std::string_view field) const -> std::optional<Placement>;
+  /// Of the results, each at the number of its access. Nothing where the op does not say. Requires: no refusal.
+  std::array<std::optional<Placement>, AccessList::max_size()> results;
 };
 
-/// The letters of one op's operands and results, from which their placements follow over any axis.
+/// The fields of one op that say how dims map, from which the placements of its results follow over any axis.
 class PlacementRule {
  public:
-  /// All four outlive the rule. `accesses`: those of the body. Placements of operands may change between the axes,
-  /// shapes may not.
-  PlacementRule(const OpBody& body, const AccessList& accesses, const Plan& plan);
+  /// The body and the plan outlive the rule. `accesses`: those of the body. Placements of operands may change between
+  /// the axes, shapes may not.
+  PlacementRule(const OpBody& body, std::span<const Access> accesses, const Plan& plan);
 
   /// Over an axis of more than one rank.
   auto Over(Axis axis) const -> DerivedPlacements;
@@ -55,14 +50,14 @@ class PlacementRule {
   friend class PlacementDerivation;
   /// A field that the op's rule names.
   struct Field {
-    const Access* access;
+    const Value* value;
     const DimFact* fact;
-    /// One a dim: those that `*` stands for are a, b, c, ...
-    InPlaceVector<char, Dims::max_size()> letters;
+    /// The number of its access.
+    uint8_t access;
+    bool is_operand;
   };
 
   const OpBody& body_;
-  const Plan& plan_;
   const OpFacts& facts_;
   const DimRule& rule_;
   InPlaceVector<Field, AccessList::max_size()> fields_;

@@ -30,20 +30,24 @@ class PlacementVerifier {
     }
   }
 
-  auto Check(SectionKind section, size_t index, const AccessList& accesses, const PlacementRule& rule, Axis axis)
+  auto Check(SectionKind section, size_t index, std::span<const Access> accesses, const PlacementRule& rule, Axis axis)
       -> void {
     const DerivedPlacements by_rule = rule.Over(axis);
     if (const PlacementRefusal& refusal = by_rule.refusal; refusal.is_set()) {
       findings_.AddOp(section, index, LabelOf(refusal.kind), "{}", refusal.text);
       return;
     }
-    for (const Access& access : accesses) {
+    for (size_t i = 0; i < accesses.size(); ++i) {
+      const Access& access = accesses[i];
       if (access.kind == AccessKind::Read) {
         continue;
       }
-      const Placement declared = PlacementOf(access.value, axis);
-      const Placement derived = by_rule.Of(access.field).value_or(declared);
       const bool adds = access.kind == AccessKind::ReadWrite && access.kills.valid();
+      if (!adds && !by_rule.results[i]) {
+        continue;
+      }
+      const Placement declared = PlacementOf(access.value, axis);
+      const Placement derived = by_rule.results[i].value_or(declared);
       if (adds && PlacementOf(access.kills, axis) != declared) {
         findings_.AddOp(section, index, "placement-differs"_rule, "{} is {} over {}, and is added to what is {}",
                         access.field, TextOf(declared), ToText(axis), TextOf(PlacementOf(access.kills, axis)));
@@ -90,13 +94,18 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
   if (plan.Established(PassKind::Update)) {
     verifier.Slices();
   }
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < NumAxes; ++i) {
+    if (const auto axis = static_cast<Axis>(i); plan.mesh.size(axis) > 1) {
+      axes.push_back(axis);
+    }
+  }
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
     const AccessList accesses = AccessesOf(op.body);
     const PlacementRule rule(op.body, accesses, plan);
-    for (size_t i = 0; i < NumAxes; ++i) {
-      const auto axis = static_cast<Axis>(i);
+    for (const Axis axis : axes) {
       // After an op that is wrong, others follow from what it wrote.
-      if (plan.mesh.size(axis) > 1 && findings.empty()) {
+      if (findings.empty()) {
         verifier.Check(section, index, accesses, rule, axis);
       }
     }

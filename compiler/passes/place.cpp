@@ -72,10 +72,10 @@ class Placer {
       }
       const DerivedPlacements by_rule = rule.Over(axis);
       refusal_ = refusal_.empty() ? by_rule.refusal.text : refusal_;
-      for (const Access& access : accesses) {
-        if (access.kind != AccessKind::Read && !IsSum(body, access)) {
-          Value& value = plan_.values[access.value];
-          value.placement[static_cast<size_t>(axis)] = by_rule.Of(access.field).value_or(Placement{});
+      for (size_t k = 0; k < accesses.size(); ++k) {
+        if (accesses[k].kind != AccessKind::Read && !IsSum(body, accesses[k])) {
+          Value& value = plan_.values[accesses[k].value];
+          value.placement[static_cast<size_t>(axis)] = by_rule.results[k].value_or(Placement{});
         }
       }
     }

@@ -128,7 +128,8 @@ class Spreader {
     const AccessList accesses = AccessesOf(body);
     emitter_.Emit(body);
     size_t result = 0;
-    for (const Access& access : accesses) {
+    for (size_t i = 0; i < accesses.size(); ++i) {
+      const Access& access = accesses[i];
       if (access.kind == AccessKind::Read) {
         continue;
       }
@@ -142,7 +143,7 @@ class Spreader {
       } else {
         Resize(plan_, id, types[result].shape);
       }
-      TpOf(id) = by_rule.Of(access.field).value_or(Placement{});
+      TpOf(id) = by_rule.results[i].value_or(Placement{});
       ++result;
     }
     for (const Access& access : accesses) {
