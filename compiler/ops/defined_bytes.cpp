@@ -12,8 +12,8 @@ auto DefinedBytes::Meeting(const Interval& bytes) const -> std::pair<size_t, siz
   return {static_cast<size_t>(first - ranges_.begin()), static_cast<size_t>(last - ranges_.begin())};
 }
 
-auto DefinedBytes::FirstGap(const Interval& bytes) const -> std::optional<Interval> {
-  const auto [first, last] = Meeting(bytes);
+auto DefinedBytes::FirstGap(const Interval& bytes, std::pair<size_t, size_t> meeting) const -> std::optional<Interval> {
+  const auto [first, last] = meeting;
   int64_t reached = bytes.begin;
   for (size_t i = first; i < last; ++i) {
     if (ranges_[i].bytes.begin > reached) {
@@ -29,10 +29,10 @@ auto DefinedBytes::FirstHeld(const Interval& bytes) const -> std::optional<Inter
   return first < last ? std::optional(Intersect(ranges_[first].bytes, bytes)) : std::nullopt;
 }
 
-auto DefinedBytes::Erase(const Interval& bytes) -> void {
+auto DefinedBytes::Erase(const Interval& bytes) -> size_t {
   const auto [first, last] = Meeting(bytes);
   if (first == last) {
-    return;
+    return first;
   }
   DefinedRange head = ranges_[first];
   DefinedRange tail = ranges_[last - 1];
@@ -43,14 +43,15 @@ auto DefinedBytes::Erase(const Interval& bytes) -> void {
   if (!tail.bytes.empty()) {
     at = ranges_.insert(at, tail);
   }
-  if (!head.bytes.empty()) {
-    ranges_.insert(at, head);
+  if (head.bytes.empty()) {
+    return first;
   }
+  ranges_.insert(at, head);
+  return first + 1;
 }
 
 auto DefinedBytes::Write(const DefinedRange& range) -> void {
-  Erase(range.bytes);
-  const size_t at = Meeting(range.bytes).first;
+  const size_t at = Erase(range.bytes);
   DefinedRange joined = range;
   const auto begin = ranges_.begin();
   auto first = begin + static_cast<std::ptrdiff_t>(at);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/mesh/mesh.h"
@@ -25,19 +26,22 @@ class DefinedBytes {
   auto ranges() const -> const std::vector<DefinedRange>& { return ranges_; }
   auto empty() const -> bool { return ranges_.empty(); }
   auto Clear() -> void { ranges_.clear(); }
-  /// The first range of `bytes` that holds nothing.
-  auto FirstGap(const Interval& bytes) const -> std::optional<Interval>;
+  /// The first range of `bytes` that holds nothing. `meeting`: Meeting(bytes).
+  auto FirstGap(const Interval& bytes, std::pair<size_t, size_t> meeting) const -> std::optional<Interval>;
+  auto FirstGap(const Interval& bytes) const -> std::optional<Interval> { return FirstGap(bytes, Meeting(bytes)); }
   /// The first range of `bytes` that holds something.
   auto FirstHeld(const Interval& bytes) const -> std::optional<Interval>;
   /// The ranges that meet `bytes`: [first, last) of ranges().
   auto Meeting(const Interval& bytes) const -> std::pair<size_t, size_t>;
-  auto Erase(const Interval& bytes) -> void;
   /// Replaces what is there. Neighbours without a kill become one.
   auto Write(const DefinedRange& range) -> void;
   /// The held bytes, neighbours joined.
   auto HeldRanges() const -> std::vector<Interval>;
 
  private:
+  /// Returns how many ranges lie before `bytes` then.
+  auto Erase(const Interval& bytes) -> size_t;
+
   std::vector<DefinedRange> ranges_;
 };
 

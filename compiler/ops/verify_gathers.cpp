@@ -16,19 +16,23 @@ namespace {
 class GatherVerifier {
  public:
   GatherVerifier(const Plan& plan, Findings& findings)
-      : plan_(plan), findings_(findings), read_from_(static_cast<size_t>(plan.values.size())) {
+      : plan_(plan),
+        findings_(findings),
+        owned_whole_(static_cast<size_t>(plan.buffers.size())),
+        whole_(owned_whole_.size()),
+        read_from_(static_cast<size_t>(plan.values.size())) {
     for (const SubVectorId id : plan.sub_vectors.ids()) {
       if (const ValueId slice = GatheredSlice(plan.sub_vectors[id]); slice.valid()) {
         owned_[StartOf(slice)] = {.sub_vector = id, .axes = plan.sub_vectors[id].axes, .value = slice};
         if (plan.mesh.size(plan.sub_vectors[id].axes) == 1) {
-          owned_whole_[plan.values[slice].buffer] = id;
+          At(owned_whole_, plan.values[slice].buffer) = id;
         }
       }
     }
   }
 
   auto Run(SectionKind section) -> void {
-    whole_.clear();
+    std::ranges::fill(whole_, SubVectorId{});
     kept_.clear();
     const std::vector<Op>& ops = plan_.section(section).ops;
     // After an op that is wrong, others gather or read what it made.
@@ -38,10 +42,9 @@ class GatherVerifier {
       } else if (const auto copy = CopyOf(ops[i]); copy && IsGathered(copy->from)) {
         Keep(section, i, *copy);
       } else if (const BufferId released = ReleasedBufferOf(ops[i].body); released.valid()) {
-        whole_.erase(released);
-        kept_.erase(released);
+        Forget(released);
       } else {
-        Other(section, i, ops[i]);
+        Other(section, i);
       }
     }
   }
@@ -55,6 +58,9 @@ class GatherVerifier {
     ValueId value;
   };
 
+  static auto At(std::vector<SubVectorId>& by_buffer, BufferId id) -> SubVectorId& {
+    return by_buffer[static_cast<size_t>(id.index)];
+  }
   auto StartOf(ValueId id) const -> Start { return {plan_.values[id].buffer, plan_.values[id].offset.base}; }
   auto IsGathered(ValueId id) const -> bool {
     return plan_.buffers[plan_.values[id].buffer].category == Category::Gathered;
@@ -74,7 +80,7 @@ class GatherVerifier {
 
   auto Gather(SectionKind section, size_t index, const Collective& gather) -> void {
     const BufferId full = plan_.values[gather.to].buffer;
-    whole_.erase(full);
+    At(whole_, full) = {};
     const Slice* slice = SliceAt(gather.from);
     if (slice == nullptr) {
       findings_.AddOp(section, index, "gather-source"_rule, "gathers {}, which is no slice of a unit's parameters here",
@@ -86,65 +92,69 @@ class GatherVerifier {
                       ToText(gather.axes), NameOf(slice->sub_vector), ToText(slice->axes));
       return;
     }
-    whole_[full] = slice->sub_vector;
+    At(whole_, full) = slice->sub_vector;
   }
 
   auto Keep(SectionKind section, size_t index, const Movement& copy) -> void {
     const Value& kept = plan_.values[copy.from];
     kept_.erase(plan_.values[copy.to].buffer);
-    const auto whole = whole_.find(kept.buffer);
-    if (whole == whole_.end()) {
+    const SubVectorId whole = At(whole_, kept.buffer);
+    if (!whole.valid()) {
       findings_.AddOp(section, index, "kept-slice"_rule, "keeps elements of {}, which holds no gathered vector here",
                       findings_.Name(kept.buffer));
       return;
     }
-    const SubVector& sub_vector = plan_.sub_vectors[whole->second];
+    const SubVector& sub_vector = plan_.sub_vectors[whole];
     RankExpr expected;
     expected.axis[static_cast<size_t>(Axis::DpInner)] = kept.bytes().value;
     if (kept.offset != expected || kept.num_elements() * plan_.mesh.size(Axis::DpInner) != sub_vector.length) {
       findings_.AddOp(section, index, "kept-slice"_rule,
                       "keeps {} elements at {} of {}, whose {} elements dp_inner cuts into {} slices",
-                      kept.num_elements(), ToText(kept.offset), NameOf(whole->second), sub_vector.length,
+                      kept.num_elements(), ToText(kept.offset), NameOf(whole), sub_vector.length,
                       plan_.mesh.size(Axis::DpInner));
       return;
     }
-    kept_[plan_.values[copy.to].buffer] = {
-        .sub_vector = whole->second, .axes = AxisSet::Of(Axis::DpInner), .value = copy.to};
+    kept_[plan_.values[copy.to].buffer] = {.sub_vector = whole, .axes = AxisSet::Of(Axis::DpInner), .value = copy.to};
   }
 
   /// Reads parameters where they are. What it writes over holds no slice, and no gathered vector, any more.
-  auto Other(SectionKind section, size_t index, const Op& op) -> void {
-    for (const Access& access : AccessesOf(op.body)) {
+  auto Other(SectionKind section, size_t index) -> void {
+    for (const Access& access : findings_.AccessesOf(section, index)) {
       const Value& value = plan_.values[access.value];
       if (access.kind == AccessKind::Read) {
-        const std::optional<SubVectorId> whole = WholeAt(access.value);
+        const SubVectorId whole = WholeAt(access.value);
         SubVectorId& read_from = read_from_[static_cast<size_t>(access.value.index)];
-        if (!whole || read_from == *whole || !findings_.Spend(plan_.sub_vectors[*whole].segments.size())) {
+        if (read_from == whole || !whole.valid() || !findings_.Spend(plan_.sub_vectors[whole].segments.size())) {
           continue;
         }
-        read_from = *whole;
-        if (!IsParameterOf(plan_.sub_vectors[*whole], value)) {
+        read_from = whole;
+        if (!IsParameterOf(plan_.sub_vectors[whole], value)) {
           findings_.AddOp(section, index, "gather-view"_rule,
                           "reads {} as {}, which has another offset or another cut over tp in {}", access.field,
-                          value.name, NameOf(*whole));
+                          value.name, NameOf(whole));
         }
       } else if (IsGathered(access.value)) {
-        whole_.erase(value.buffer);
-        kept_.erase(value.buffer);
+        Forget(value.buffer);
       }
     }
   }
 
   /// The vector whose whole is where the value lies: a gathered one, or the slice itself of a rank that shares with
-  /// none, unless the value is that slice.
-  auto WholeAt(ValueId id) const -> std::optional<SubVectorId> {
+  /// none, unless the value is that slice. Unset if there is none.
+  auto WholeAt(ValueId id) -> SubVectorId {
     const BufferId buffer = plan_.values[id].buffer;
-    if (const auto whole = whole_.find(buffer); whole != whole_.end() && IsGathered(id)) {
-      return whole->second;
+    if (const SubVectorId whole = At(whole_, buffer); whole.valid() && IsGathered(id)) {
+      return whole;
     }
-    const auto owned = owned_whole_.find(buffer);
-    const bool is_slice = owned != owned_whole_.end() && GatheredSlice(plan_.sub_vectors[owned->second]) == id;
-    return owned != owned_whole_.end() && !is_slice ? std::optional(owned->second) : std::nullopt;
+    const SubVectorId owned = At(owned_whole_, buffer);
+    const bool is_slice = owned.valid() && GatheredSlice(plan_.sub_vectors[owned]) == id;
+    return is_slice ? SubVectorId{} : owned;
+  }
+
+  /// The buffer holds nothing that was gathered or kept any more.
+  auto Forget(BufferId id) -> void {
+    At(whole_, id) = {};
+    kept_.erase(id);
   }
 
   /// Is the value one of the vector's parameters, at its offset?
@@ -161,10 +171,10 @@ class GatherVerifier {
   Findings& findings_;
   /// By where they begin: the slices that ranks own.
   std::map<Start, Slice> owned_;
-  /// By their buffers: vectors that each rank has whole.
-  std::unordered_map<BufferId, SubVectorId> owned_whole_;
-  /// The vector that each buffer holds where the walk is, and the slices that copies kept.
-  std::unordered_map<BufferId, SubVectorId> whole_;
+  /// By buffer: the vector that each rank has whole there.
+  std::vector<SubVectorId> owned_whole_;
+  /// By buffer: the vector that it holds where the walk is, and the slice that a copy kept.
+  std::vector<SubVectorId> whole_;
   std::unordered_map<BufferId, Slice> kept_;
   /// For each value, the vector that it was last read from, so that each is looked up once.
   std::vector<SubVectorId> read_from_;

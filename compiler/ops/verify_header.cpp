@@ -4,7 +4,6 @@
 // What no op has is free: names, seeds, paths, intervals.
 #include <charconv>
 #include <set>
-#include <unordered_map>
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/recipe_words.h"
@@ -51,7 +50,7 @@ class HeaderVerifier {
     Batch();
     for (const SectionKind section : {SectionKind::Constants, SectionKind::Step, SectionKind::Eval}) {
       const std::vector<Op>& ops = plan_.section(section).ops;
-      Producers(ops);
+      Producers(section);
       for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
         section_ = section;
         index_ = i;
@@ -84,7 +83,7 @@ class HeaderVerifier {
   auto Layers() -> void;
   auto Batch() -> void;
   /// Notes what writes each value of a section.
-  auto Producers(const std::vector<Op>& ops) -> void;
+  auto Producers(SectionKind section) -> void;
   auto Check(const Op& op) -> void;
   /// Asks of the header what the op shows of the model.
   auto CheckFact(const Op& op, const ModelFact& fact) -> void;
@@ -92,6 +91,7 @@ class HeaderVerifier {
   auto SizeOf(const Op& op, const ModelFact& fact) const -> int64_t;
   auto CheckEmbedding(const Op& op) -> void;
   auto CheckLoss(const LossOp& loss) -> void;
+  auto ProducerOf(ValueId id) const -> const Op* { return producers_[static_cast<size_t>(id.index)]; }
   auto CheckFrequency(const std::string& own_frequency) -> void;
 
   template <class T>
@@ -107,8 +107,8 @@ class HeaderVerifier {
   Sizes sizes_;
   SectionKind section_ = SectionKind::Step;
   size_t index_ = 0;
-  /// By the value: the op that wrote it last.
-  std::unordered_map<ValueId, const Op*> producers_;
+  /// By value: the product or cast of the section that wrote it last; null where none did.
+  std::vector<const Op*> producers_;
 };
 
 template <class T>
@@ -223,13 +223,14 @@ auto HeaderVerifier::Batch() -> void {
   expect(SectionKind::Eval, "eval_batches", plan_.run.eval_batches);
 }
 
-auto HeaderVerifier::Producers(const std::vector<Op>& ops) -> void {
-  producers_.clear();
-  for (const Op& op : ops) {
-    if (FactsOf(op).work == Work::Product || FactsOf(op).meaning == Meaning::Cast) {
-      for (const Access& access : AccessesOf(op.body)) {
+auto HeaderVerifier::Producers(SectionKind section) -> void {
+  producers_.assign(static_cast<size_t>(plan_.values.size()), nullptr);
+  const std::vector<Op>& ops = plan_.section(section).ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (FactsOf(ops[i]).work == Work::Product || FactsOf(ops[i]).meaning == Meaning::Cast) {
+      for (const Access& access : findings_.AccessesOf(section, i)) {
         if (access.kind != AccessKind::Read) {
-          producers_[access.value] = &op;
+          producers_[static_cast<size_t>(access.value.index)] = &ops[i];
         }
       }
     }
@@ -306,13 +307,13 @@ auto HeaderVerifier::CheckLoss(const LossOp& loss) -> void {
   if (loss.head.valid() && !plan_.heads[loss.head].is_own) {
     return;
   }
-  const auto product = producers_.find(loss.logits);
-  if (product == producers_.end() || FactsOf(*product->second).work != Work::Product) {
+  const Op* product = ProducerOf(loss.logits);
+  if (product == nullptr || FactsOf(*product).work != Work::Product) {
     return;
   }
-  ValueId matrix = ValueIn(product->second->body, "b");
-  if (const auto cast = producers_.find(matrix); cast != producers_.end() && CastOf(*cast->second)) {
-    matrix = CastOf(*cast->second)->from;
+  ValueId matrix = ValueIn(product->body, "b");
+  if (const Op* cast = ProducerOf(matrix); cast != nullptr && CastOf(*cast)) {
+    matrix = CastOf(*cast)->from;
   }
   for (const Op& op : plan_.section(section_).ops) {
     const VocabularyFact& vocabulary = FactsOf(op).vocabulary;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "compiler/ops/access_table.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/loops.h"
@@ -13,7 +15,7 @@
 
 namespace shardc {
 
-/// Findings of one verification, capped, and the work it may still do.
+/// Findings of one verification, capped, the work it may still do, and what its parts share.
 class Findings {
  public:
   explicit Findings(const Plan& plan) : plan_(plan) {}
@@ -45,6 +47,14 @@ class Findings {
   auto empty() const -> bool { return list_.empty(); }
   auto list() && -> std::vector<std::string> { return std::move(list_); }
 
+  /// AccessesOf(op.body) of an op of the plan. Requires: each op has a body.
+  auto AccessesOf(SectionKind section, size_t index) -> std::span<const Access> {
+    if (!accesses_) {
+      accesses_.emplace(plan_);
+    }
+    return accesses_->Of(section, index);
+  }
+
   /// Counts steps of work; false once a plan has used up what plans may use. Bounds hostile plans.
   auto Spend(size_t steps) -> bool;
 
@@ -57,6 +67,8 @@ class Findings {
   const Plan& plan_;
   /// Worked out for the first finding.
   mutable std::optional<PlanNames> names_;
+  /// Worked out for the first part that asks.
+  std::optional<AccessTable> accesses_;
   std::vector<std::string> list_;
   int64_t work_left_ = MostWork;
 };

@@ -32,43 +32,37 @@ auto Common(const HeldState& a, const HeldState& b) -> HeldState {
   return common;
 }
 
-auto CollectUses(const Plan& plan) -> BufferUses {
-  BufferUses uses;
-  const auto num_buffers = static_cast<size_t>(plan.buffers.size());
-  uses.written.assign(num_buffers, false);
-  uses.viewed.assign(num_buffers, false);
-  uses.result.assign(static_cast<size_t>(plan.values.size()), false);
-  // Values that an op reads or writes.
-  std::vector<bool> named = uses.result;
-  uses.written_in.fill(uses.written);
-  uses.released_in.fill(uses.written);
+auto CollectUses(const Plan& plan, Findings& findings) -> PlanUses {
+  PlanUses uses;
+  uses.buffers.resize(static_cast<size_t>(plan.buffers.size()));
+  uses.values.resize(static_cast<size_t>(plan.values.size()));
   uses.unit_of_parameter.resize(static_cast<size_t>(plan.parameters.size()));
   for (const SubVector& sub_vector : plan.sub_vectors) {
     for (const Segment& segment : sub_vector.segments) {
       uses.unit_of_parameter[static_cast<size_t>(segment.parameter.index)] = sub_vector.unit;
     }
   }
-  ForEachOp(plan, [&](SectionKind section, size_t, const Op& op) {
-    const auto s = static_cast<size_t>(section);
-    for (const Access& access : AccessesOf(op.body)) {
-      named[static_cast<size_t>(access.value.index)] = true;
+  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    for (const Access& access : findings.AccessesOf(section, index)) {
+      ValueUse& use = uses.Of(access.value);
+      use.is_named = true;
       if (access.kills.valid()) {
-        named[static_cast<size_t>(access.kills.index)] = true;
+        uses.Of(access.kills).is_named = true;
       }
       if (access.kind == AccessKind::Write || access.kills.valid()) {
-        const auto buffer = static_cast<size_t>(plan.values[access.value].buffer.index);
-        uses.result[static_cast<size_t>(access.value.index)] = true;
-        uses.written[buffer] = uses.written[buffer] || !access.kills.valid();
-        uses.written_in[s][buffer] = uses.written_in[s][buffer] || !access.kills.valid();
+        use.is_result = true;
+        if (!access.kills.valid()) {
+          uses.Of(plan.values[access.value].buffer).written_in.Add(section);
+        }
       }
     }
     if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
-      uses.released_in[s][static_cast<size_t>(released.index)] = true;
+      uses.Of(released).released_in.Add(section);
     }
   });
   for (const ValueId id : plan.values.ids()) {
-    if (named[static_cast<size_t>(id.index)] && !uses.result[static_cast<size_t>(id.index)]) {
-      uses.viewed[static_cast<size_t>(plan.values[id].buffer.index)] = true;
+    if (uses.Of(id).is_named && !uses.Of(id).is_result) {
+      uses.Of(plan.values[id].buffer).is_viewed = true;
     }
   }
   return uses;
@@ -77,7 +71,7 @@ auto CollectUses(const Plan& plan) -> BufferUses {
 class LivesVerifier {
  public:
   LivesVerifier(const Plan& plan, Findings& findings)
-      : plan_(plan), findings_(findings), uses_(CollectUses(plan)), states_(plan) {}
+      : plan_(plan), findings_(findings), uses_(CollectUses(plan, findings)), states_(plan) {}
 
   auto OnRank(const Coordinates& coordinates) -> void {
     coordinates_ = coordinates;
@@ -111,7 +105,7 @@ class LivesVerifier {
 
   const Plan& plan_;
   Findings& findings_;
-  BufferUses uses_;
+  PlanUses uses_;
   RunStates states_;
   Coordinates coordinates_{};
 };

@@ -25,10 +25,7 @@ auto CheckedBytes(const Dims& shape, DType dtype) -> std::optional<int64_t> {
 class MemoryVerifier {
  public:
   MemoryVerifier(const Plan& plan, Findings& findings)
-      : plan_(plan),
-        findings_(findings),
-        repeats_(static_cast<size_t>(plan.values.size()), 1),
-        outside_loop_(static_cast<size_t>(plan.values.size()), false) {}
+      : plan_(plan), findings_(findings), uses_(static_cast<size_t>(plan.values.size())) {}
 
   auto Shapes() -> void;
   auto Buffers() -> void;
@@ -43,9 +40,13 @@ class MemoryVerifier {
 
   const Plan& plan_;
   Findings& findings_;
-  /// The longest loop in which each value is touched, and whether it is touched outside of any.
-  std::vector<int64_t> repeats_;
-  std::vector<bool> outside_loop_;
+  struct Use {
+    /// Iterations of the longest loop that touches the value.
+    int64_t repeats = 1;
+    bool is_outside_loop = false;
+  };
+  /// By value.
+  std::vector<Use> uses_;
 };
 
 auto MemoryVerifier::Shapes() -> void {
@@ -113,15 +114,14 @@ auto MemoryVerifier::Buffers() -> void {
 
 auto MemoryVerifier::CollectLoops() -> void {
   LoopTracker loops;
-  ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+  ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     loops.Enter(op);
-    for (const Access& access : AccessesOf(op.body)) {
+    for (const Access& access : findings_.AccessesOf(section, index)) {
       for (const ValueId id : {access.value, access.kills}) {
         if (id.valid()) {
-          int64_t& longest = repeats_[static_cast<size_t>(id.index)];
-          longest = std::max(longest, loops.count());
-          outside_loop_[static_cast<size_t>(id.index)] =
-              outside_loop_[static_cast<size_t>(id.index)] || !loops.in_loop();
+          Use& use = uses_[static_cast<size_t>(id.index)];
+          use.repeats = std::max(use.repeats, loops.count());
+          use.is_outside_loop = use.is_outside_loop || !loops.in_loop();
         }
       }
     }
@@ -138,20 +138,22 @@ auto MemoryVerifier::ViewOffset(ValueId id) -> void {
     return;
   }
   // Up to the shard pass the microbatch loop is not there yet.
-  if (value.offset.repeat != 0 && outside_loop_[static_cast<size_t>(id.index)] && plan_.Established(PassKind::Shard)) {
+  const Use& use = uses_[static_cast<size_t>(id.index)];
+  if (value.offset.repeat != 0 && use.is_outside_loop && plan_.Established(PassKind::Shard)) {
     findings_.Add("repeat-outside"_rule, "value {} lies at {} and is touched outside of a repeat", findings_.Name(id),
                   ToText(value.offset));
   }
-  const auto bounds = BoundsOf(value.offset, plan_.mesh, repeats_[static_cast<size_t>(id.index)], 0);
+  const auto bounds = BoundsOf(value.offset, plan_.mesh, use.repeats, 0);
   if (!bounds) {
     findings_.Add("offset-overflow"_rule, "value {} lies at {}, which overflows", findings_.Name(id),
                   ToText(value.offset));
     return;
   }
-  if (bounds->first < 0 || bounds->second > buffer.bytes.value - value.bytes().value) {
+  const int64_t bytes = value.bytes().value;
+  if (bounds->first < 0 || bounds->second > buffer.bytes.value - bytes) {
     findings_.Add("value-outside-buffer"_rule, "value {} has {} bytes at {} (up to {}); buffer {} has {}",
-                  findings_.Name(id), value.bytes().value, ToText(value.offset), bounds->second,
-                  findings_.Name(value.buffer), buffer.bytes.value);
+                  findings_.Name(id), bytes, ToText(value.offset), bounds->second, findings_.Name(value.buffer),
+                  buffer.bytes.value);
   }
   // Sizes of elements are powers of two: all of these are multiples of one if their bits together are.
   int64_t bits = value.offset.base | value.offset.repeat;
@@ -188,6 +190,9 @@ auto MemoryVerifier::RankExpressions() -> void {
   LoopTracker loops;
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     loops.Enter(op);
+    if (!HasAttribute<RankExpr>[op.body.index()]) {
+      return;
+    }
     RankExprFinder finder;
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, finder); });
     for (const auto& [name, expr] : finder.found) {
@@ -232,7 +237,7 @@ auto MemoryVerifier::GatheredWrites() -> void {
     return;
   }
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
-    for (const Access& access : AccessesOf(op.body)) {
+    for (const Access& access : findings_.AccessesOf(section, index)) {
       if (access.kind != AccessKind::Read && FactsOf(op).collective != CollectiveKind::AllGather &&
           plan_.buffers[plan_.values[access.value].buffer].arena == Arena::Gathered) {
         findings_.AddOp(section, index, "gathered-write"_rule,

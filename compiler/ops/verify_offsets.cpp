@@ -57,9 +57,9 @@ class OffsetVerifier {
   auto UseOf(ValueId id) -> Use& { return uses_[static_cast<size_t>(id.index)]; }
   auto CollectUses() -> void {
     LoopTracker loops;
-    ForEachOp(plan_, [&](SectionKind, size_t, const Op& op) {
+    ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
       loops.Enter(op);
-      for (const Access& access : AccessesOf(op.body)) {
+      for (const Access& access : findings_.AccessesOf(section, index)) {
         Use& use = UseOf(access.value);
         use.count = std::max(use.count, loops.count());
         use.is_written = use.is_written || access.kind != AccessKind::Read;

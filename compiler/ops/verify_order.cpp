@@ -47,18 +47,19 @@ struct Range {
 };
 using Ranges = std::map<int64_t, Range>;
 
-/// Splits ranges so that one begins at `at`, if any holds it.
-auto SplitAt(Ranges& ranges, int64_t at) -> void {
-  auto next = ranges.upper_bound(at);
+/// Splits ranges so that none begins before `at` and ends after it. Returns the first that does not begin before.
+auto SplitAt(Ranges& ranges, int64_t at) -> Ranges::iterator {
+  const auto next = ranges.lower_bound(at);
   if (next == ranges.begin()) {
-    return;
+    return next;
   }
   const auto own = std::prev(next);
-  if (own->first < at && own->second.end > at) {
-    Range tail = own->second;
-    own->second.end = at;
-    ranges.emplace_hint(next, at, tail);
+  if (own->second.end <= at) {
+    return next;
   }
+  const Range tail = own->second;
+  own->second.end = at;
+  return ranges.emplace_hint(next, at, tail);
 }
 
 /// Follows one section. A visitor of WalkSection.
@@ -93,7 +94,7 @@ class OrderRun {
     // A carry only names.
     if (FactsOf(op).meaning != Meaning::Renamed) {
       const RankPoint point{.coordinates = {}, .repeat = repeat, .step = 0};
-      for (const Access& access : AccessesOf(op.body)) {
+      for (const Access& access : findings_.AccessesOf(section_, index)) {
         const Value& value = plan_.values[access.value];
         TouchBytes(value.buffer, RangeOf(value, point), access.kind != AccessKind::Read);
       }
@@ -152,24 +153,23 @@ class OrderRun {
       ranges = &buffers_[id];
     }
     const auto what = [&] { return fmt::format("bytes of {}", findings_.Name(id)); };
-    SplitAt(*ranges, bytes.begin);
-    SplitAt(*ranges, bytes.end);
-    auto at = ranges->lower_bound(bytes.begin);
+    const auto end = SplitAt(*ranges, bytes.end);
+    auto at = SplitAt(*ranges, bytes.begin);
+    auto first = end;
     int64_t reached = bytes.begin;
     while (reached < bytes.end && findings_.Spend(1)) {
-      if (at == ranges->end() || at->first > reached) {
-        const int64_t end = at == ranges->end() ? bytes.end : std::min(bytes.end, at->first);
-        at = ranges->emplace_hint(at, reached, Range{end, {}});
+      if (at == end || at->first > reached) {
+        at = ranges->emplace_hint(at, reached, Range{at == end ? bytes.end : at->first, {}});
       }
       TouchOne(at->second.touches, writes, what);
+      first = reached == bytes.begin ? at : first;
       reached = at->second.end;
       ++at;
     }
-    if (writes && reached == bytes.end) {
+    if (writes && reached == bytes.end && first != end) {
       // Written as one, touched by one: the pieces are one again.
-      const auto first = ranges->find(bytes.begin);
       first->second.end = bytes.end;
-      ranges->erase(std::next(first), ranges->lower_bound(bytes.end));
+      ranges->erase(std::next(first), end);
     }
   }
 

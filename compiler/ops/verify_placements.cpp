@@ -101,7 +101,7 @@ auto VerifyPlacements(const Plan& plan, Findings& findings) -> void {
     }
   }
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    const AccessList accesses = AccessesOf(op.body);
+    const std::span<const Access> accesses = findings.AccessesOf(section, index);
     const PlacementRule rule(op.body, accesses, plan);
     for (const Axis axis : axes) {
       // After an op that is wrong, others follow from what it wrote.

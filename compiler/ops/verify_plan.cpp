@@ -48,6 +48,10 @@ auto RangeOf(const Value& value, const RankPoint& point) -> Interval {
 auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t steps)
     -> std::optional<std::pair<int64_t, int64_t>> {
   constexpr int64_t Limit = int64_t{1} << 62;
+  // As most are.
+  if (expr.is_constant() && expr.base < Limit && expr.base > -Limit) {
+    return std::pair{expr.base, expr.base};
+  }
   int64_t low = expr.base;
   int64_t high = expr.base;
   const auto add = [&](int64_t factor, int64_t last) {
@@ -79,16 +83,22 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
 }
 
 auto VerifyOps(const Plan& plan, Findings& findings) -> void {
+  const auto verify = [&](const Op& op, OpCheck& check) {
+    VisitBody(op.body, [&](const auto& body) { Verify(body, plan, check); });
+  };
+  // The text of an op is made only for the few that fail.
+  OpCheck without_line("");
   ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
-    // The text of an op is made only for the few that fail.
-    const auto failures = [&](std::string line) {
-      OpCheck check(std::move(line));
-      VisitBody(op.body, [&](const auto& body) { Verify(body, plan, check); });
-      return check.failures();
-    };
-    if (!findings.full() && !failures("").empty()) {
-      for (std::string& failure : failures(findings.OpLine(section, index))) {
-        findings.Push(std::move(failure));
+    if (findings.full()) {
+      return;
+    }
+    verify(op, without_line);
+    if (!without_line.failures().empty()) {
+      without_line = OpCheck("");
+      OpCheck check(findings.OpLine(section, index));
+      verify(op, check);
+      for (const std::string& failure : check.failures()) {
+        findings.Push(failure);
       }
     }
   });

@@ -35,12 +35,17 @@ class RoleVerifier {
         }
       }
     }
+    const bool is_placed = plan.Established(PassKind::Place);
+    for (const shardc::Parameter& parameter : plan.parameters) {
+      shapes_.push_back(is_placed ? LocalShape(parameter, plan.mesh) : parameter.shape);
+    }
     outside_backward_.resize(static_cast<size_t>(plan.values.size()));
-    ForEachOp(plan, [&](SectionKind, size_t, const Op& op) {
+    ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
       if (op.phase != Phase::Backward) {
-        for (const Access& access : AccessesOf(op.body)) {
-          outside_backward_[static_cast<size_t>(access.value.index)] =
-              outside_backward_[static_cast<size_t>(access.value.index)] || access.kind != AccessKind::Read;
+        for (const Access& access : findings.AccessesOf(section, index)) {
+          if (access.kind != AccessKind::Read) {
+            outside_backward_[static_cast<size_t>(access.value.index)] = true;
+          }
         }
       }
     });
@@ -92,7 +97,7 @@ class RoleVerifier {
   auto ExpectType(ValueId id, ParameterId of, std::string_view what, std::optional<DType> dtype) -> void {
     const Value& value = plan_.values[id];
     const shardc::Parameter& parameter = plan_.parameters[of];
-    const Dims shape = plan_.Established(PassKind::Place) ? LocalShape(parameter, plan_.mesh) : parameter.shape;
+    const Dims& shape = shapes_[static_cast<size_t>(of.index)];
     if (value.shape != shape || (dtype && value.dtype != *dtype)) {
       findings_.Add("value-role"_rule, "{} is {}{}, as {} {} it is {}{}", Name(id), ToText(value.dtype),
                     ToText(value.shape), what, parameter.name, ToText(dtype.value_or(value.dtype)), ToText(shape));
@@ -160,8 +165,9 @@ class RoleVerifier {
   const Plan& plan_;
   Findings& findings_;
   bool is_sharded_;
-  /// By parameter.
+  /// By parameter: where its segment is, and the shape that ranks compute with.
   std::vector<Home> homes_;
+  std::vector<Dims> shapes_;
   /// By sub-vector: the vectors of its whole gradients.
   std::vector<std::vector<ValueId>> wholes_;
   /// By buffer and first byte: whose gradient has its segment there.

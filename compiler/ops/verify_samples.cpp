@@ -7,7 +7,6 @@
 // of one rank and pass. No rank and no step has to be tried.
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -209,11 +208,14 @@ class SampleVerifier {
 
   /// Each pass of the step reads one microbatch, and what is outside of a loop all of them.
   auto Views(const Loads::Load& load) -> void {
-    std::unordered_map<BufferId, const Value*> loaded;
-    for (const Op& op : plan_.section(SectionKind::Data).ops) {
-      for (const Access& access : AccessesOf(op.body)) {
-        if (access.kind != AccessKind::Read && FactsOf(op).loads_samples) {
-          loaded[plan_.values[access.value].buffer] = &plan_.values[access.value];
+    // By buffer: what is loaded there.
+    std::vector<const Value*> loaded(static_cast<size_t>(plan_.buffers.size()));
+    const std::vector<Op>& data = plan_.section(SectionKind::Data).ops;
+    for (size_t i = 0; i < data.size(); ++i) {
+      for (const Access& access : findings_.AccessesOf(SectionKind::Data, i)) {
+        if (access.kind != AccessKind::Read && FactsOf(data[i]).loads_samples) {
+          const Value& value = plan_.values[access.value];
+          loaded[static_cast<size_t>(value.buffer.index)] = &value;
         }
       }
     }
@@ -222,14 +224,14 @@ class SampleVerifier {
     for (size_t i = 0; i < ops.size(); ++i) {
       loops.Enter(ops[i]);
       const std::optional<int64_t> passes = loops.in_loop() ? std::optional(loops.count()) : std::nullopt;
-      for (const Access& access : AccessesOf(ops[i].body)) {
+      for (const Access& access : findings_.AccessesOf(SectionKind::Step, i)) {
         const Value& view = plan_.values[access.value];
-        const auto found = loaded.find(view.buffer);
-        if (found != loaded.end() && !Reads(view, *found->second, load.count, passes)) {
+        const Value* whole = loaded[static_cast<size_t>(view.buffer.index)];
+        if (whole != nullptr && !Reads(view, *whole, load.count, passes)) {
           findings_.AddOp(SectionKind::Step, i, "sample-view"_rule,
                           "reads {} at {}, in {} passes; {} microbatches of {} bytes are loaded, to {}", access.field,
-                          ToText(view.offset), passes.value_or(1), load.count, found->second->bytes().value,
-                          ToText(found->second->offset));
+                          ToText(view.offset), passes.value_or(1), load.count, whole->bytes().value,
+                          ToText(whole->offset));
         }
       }
     }

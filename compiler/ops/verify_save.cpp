@@ -73,8 +73,8 @@ auto SaveVerifier::SaveOrder() -> void {
   enum class Stage : uint8_t { Check, Write, Done } stage = Stage::Check;
   bool in_order = true;
   for (size_t i = 0; i < save.size(); ++i) {
-    const AccessList accesses = AccessesOf(save[i].body);
-    const auto* found = std::ranges::find(accesses, "bad", &Access::field);
+    const std::span<const Access> accesses = findings_.AccessesOf(SectionKind::Save, i);
+    const auto found = std::ranges::find(accesses, "bad", &Access::field);
     switch (FactsOf(save[i]).state) {
       case StateUse::CheckFinite:
         if (stage != Stage::Check || found->kills != bad) {

@@ -5,29 +5,9 @@
 #include "compiler/ops/verify_section_run.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace shardc {
-
-namespace {
-
-/// The fields of an op that say how it touches its values.
-struct TouchFields : IgnoreFields {
-  std::vector<ValueId> scratch = {};
-  SubVectorId sub_vector = {};
-  auto Scratch(std::string_view, ValueId id) -> void {
-    if (id.valid()) {
-      scratch.push_back(id);
-    }
-  }
-  template <class T>
-  auto Attr(std::string_view, const T& value) -> void {
-    if constexpr (std::same_as<T, SubVectorId>) {
-      sub_vector = value;
-    }
-  }
-};
-
-}  // namespace
 
 auto SectionRun::Start(const HeldState& state) -> void {
   for (const HeldBytes& held : state) {
@@ -39,10 +19,9 @@ auto SectionRun::Start(const HeldState& state) -> void {
   }
   // Until lifecycle, nothing says where the state comes from: what is only read or updated is taken as given.
   for (const BufferId id : plan_.buffers.ids()) {
-    const auto i = static_cast<size_t>(id.index);
-    const bool given =
-        IsPersistent(plan_.buffers[id].arena) ? !uses_.written_in[static_cast<size_t>(section_)][i] : !uses_.written[i];
-    if (given) {
+    const SectionSet written_in = uses_.Of(id).written_in;
+    const bool is_given = IsPersistent(plan_.buffers[id].arena) ? !written_in.Has(section_) : written_in.empty();
+    if (is_given) {
       At(id).defined.Write({.bytes = {0, plan_.buffers[id].bytes.value}, .killed_at = 0, .killed = {}, .killed_by = 0});
       At(id).alive = true;
     }
@@ -101,17 +80,18 @@ auto SectionRun::Die(BufferId id) -> void {
   }
 }
 
-/// The first range that a read of `id` wants and that holds nothing. Ops on a slice of a sub-vector read its owned
-/// segments only, so padding may hold nothing. That is asked of segments where one rank owns all of them; where several
-/// ranks do, each slice is written as a whole.
-auto SectionRun::FirstGap(ValueId id, const Interval& range, SubVectorId owner) -> std::optional<Interval> {
-  const Value& value = plan_.values[id];
-  const DefinedBytes& defined = At(value.buffer).defined;
-  const auto gap = defined.FirstGap(range);
-  if (!gap || !owner.valid()) {
+/// The first range that a read of `id` wants and that holds nothing, where `gap` is the first of its bytes that hold
+/// nothing. Ops on a slice of a sub-vector read its owned segments only, so padding may hold nothing. That is asked of
+/// segments where one rank owns all of them; where several ranks do, each slice is written as a whole.
+auto SectionRun::FirstMissing(ValueId id, const Interval& range, const Interval& gap, const Op& op)
+    -> std::optional<Interval> {
+  const auto* owner = AttributeOf<SubVectorId>(op.body, "sub_vector");
+  if (owner == nullptr) {
     return gap;
   }
-  const SubVector& sub_vector = plan_.sub_vectors[owner];
+  const Value& value = plan_.values[id];
+  const DefinedBytes& defined = At(value.buffer).defined;
+  const SubVector& sub_vector = plan_.sub_vectors[*owner];
   const int64_t degree = plan_.mesh.size(sub_vector.axes);
   if (degree > 1 || value.num_elements() != sub_vector.length / degree) {
     return gap;
@@ -133,15 +113,18 @@ auto SectionRun::FirstGap(ValueId id, const Interval& range, SubVectorId owner) 
   return std::nullopt;
 }
 
-auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
-  const BufferId buffer_id = plan_.values[id].buffer;
+auto SectionRun::Read(ValueId id, const Op& op) -> void {
+  const Value& value = plan_.values[id];
+  const BufferId buffer_id = value.buffer;
   const BufferState& buffer_state = At(buffer_id);
   ValueState& state = At(id);
-  const Interval range = Range(id);
+  const Interval range = RangeOf(value, point_);
   const auto [first, last] = buffer_state.defined.Meeting(range);
   findings_.Spend(1 + last - first);
-  if (const auto gap = FirstGap(id, range, owner)) {
-    const ParameterId parameter = plan_.values[id].role.parameter();
+  auto gap = buffer_state.defined.FirstGap(range, {first, last});
+  gap = gap ? FirstMissing(id, range, *gap, op) : gap;
+  if (gap) {
+    const ParameterId parameter = value.role.parameter();
     const UnitId unit = parameter.valid() ? uses_.unit_of_parameter[static_cast<size_t>(parameter.index)] : UnitId{};
     Report("read-undefined"_rule, "reads {}, but bytes {} to {} of {} hold nothing{}", Name(id), gap->begin, gap->end,
            findings_.Name(buffer_id),
@@ -157,7 +140,7 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
         break;
       }
     }
-    if (strict_ && !established && uses_.result[static_cast<size_t>(id.index)] && state.written >= 0) {
+    if (strict_ && !established && uses_.Of(id).is_result && state.written >= 0) {
       Report("read-released"_rule, "reads {}, whose buffer {} was released since it was written", Name(id),
              findings_.Name(buffer_id));
     }
@@ -171,10 +154,12 @@ auto SectionRun::Read(ValueId id, SubVectorId owner) -> void {
 /// A name that no op writes is a view of what others wrote. Results of ops are not containers of views: a second name
 /// of the same type for the same bytes stands for a result whose op is not there.
 auto SectionRun::CheckName(ValueId id, const Interval& range) -> void {
+  if (uses_.Of(id).is_result) {
+    return;
+  }
   const Value& value = plan_.values[id];
   const Category category = plan_.buffers[value.buffer].category;
-  if (uses_.result[static_cast<size_t>(id.index)] ||
-      (category != Category::Activations && category != Category::Workspace)) {
+  if (category != Category::Activations && category != Category::Workspace) {
     return;
   }
   const auto last = last_written_.find({value.buffer, range.begin});
@@ -193,7 +178,7 @@ auto SectionRun::WriteScratch(ValueId id) -> void {
   }
   ComeAlive(buffer);
   // Scratch that no release names lives for its op alone.
-  if (!uses_.released_in[static_cast<size_t>(section_)][static_cast<size_t>(buffer.index)]) {
+  if (!uses_.Of(buffer).released_in.Has(section_)) {
     Die(buffer);
   }
 }
@@ -202,42 +187,44 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   const Value& value = plan_.values[access.value];
   const Buffer& buffer = plan_.buffers[value.buffer];
   BufferState& state = At(value.buffer);
-  const Interval range = Range(access.value);
+  const Interval range = RangeOf(value, point_);
   const auto [first, last] = state.defined.Meeting(range);
   if (!findings_.Spend(4 + (last - first) + state.defined.ranges().size() / 16)) {
     return;
   }
   Touch(value.buffer);
   DefinedRange written{.bytes = range, .killed_at = 0, .killed = {}, .killed_by = 0};
-  At(access.value).fresh = access.kills.valid() ? At(access.kills).fresh : now_ + 1;
+  ValueState& written_value = At(access.value);
+  written_value.fresh = access.kills.valid() ? At(access.kills).fresh : now_ + 1;
   if (access.kills.valid()) {
     // The constraints of the ops ask that both are the same bytes.
     written.killed_at = now_ + 1;
     written.killed = range;
     written.killed_by = index_;
-    written.fresh_at = At(access.value).fresh;
-  } else if (const auto held = state.defined.FirstHeld(range); held && strict_ && buffer.arena != Arena::Host) {
+    written.fresh_at = written_value.fresh;
+  } else if (first < last && strict_ && buffer.arena != Arena::Host) {
+    const Interval held = Intersect(state.defined.ranges()[first].bytes, range);
     Report("overwrite-defined"_rule, "writes {}, but bytes {} to {} of {} hold a value still", Name(access.value),
-           held->begin, held->end, findings_.Name(value.buffer));
+           held.begin, held.end, findings_.Name(value.buffer));
   }
   ComeAlive(value.buffer);
   state.defined.Write(written);
   // The loop is run at three of its indices; ranges side by side fill what lies between.
-  const bool side_by_side = value.offset.repeat == value.bytes().value || value.offset.repeat == -value.bytes().value;
+  const bool side_by_side = value.offset.repeat == range.size() || value.offset.repeat == -range.size();
   if (side_by_side && !value.offset.clamp && point_.repeat > 1 && point_.repeat == count - 1) {
     const Interval second = RangeOf(value, {.coordinates = point_.coordinates, .repeat = 1, .step = 0});
     written.bytes = {std::min(range.begin, second.begin), std::max(range.end, second.end)};
     state.defined.Write(written);
   }
-  if (uses_.viewed[static_cast<size_t>(value.buffer.index)]) {
+  if (uses_.Of(value.buffer).is_viewed) {
     last_written_[{value.buffer, range.begin}] = access.value;
   }
-  At(access.value).used = now_ + 1;
-  At(access.value).written = now_ + 1;
+  written_value.used = now_ + 1;
+  written_value.written = now_ + 1;
 }
 
 /// What one op writes meets nothing else that it reads or writes, the value that it overwrites apart.
-auto SectionRun::CheckOverlaps(const AccessList& accesses) -> void {
+auto SectionRun::CheckOverlaps(std::span<const Access> accesses) -> void {
   for (const Access& a : accesses) {
     if (a.kind == AccessKind::Read) {
       continue;
@@ -276,16 +263,10 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
     Release(released);
     return findings_.empty() && findings_.Spend(1);
   }
-  const AccessList accesses = AccessesOf(op.body);
-  TouchFields fields;
-  VisitBody(op.body, [&](const auto& body) { VisitFields(body, fields); });
-  const auto is_scratch = [&](ValueId id) {
-    return std::find(fields.scratch.begin(), fields.scratch.end(), id) != fields.scratch.end();
-  };
-
+  const std::span<const Access> accesses = findings_.AccessesOf(section_, index);
   for (const Access& access : accesses) {
     if (access.kind == AccessKind::Read || access.kind == AccessKind::ReadWrite) {
-      Read(access.kills.valid() ? access.kills : access.value, fields.sub_vector);
+      Read(access.kills.valid() ? access.kills : access.value, op);
     }
   }
   if (findings_.empty()) {
@@ -306,7 +287,7 @@ auto SectionRun::Run(size_t index, int64_t repeat, int64_t count) -> bool {
       Report("predicated-write"_rule, "writes {} only where {} allows", Name(access.value),
              plan_.scalars[op.when.scalar].name);
     }
-    if (is_scratch(access.value)) {
+    if (access.is_scratch) {
       WriteScratch(access.value);
     } else {
       Write(access, count);
@@ -344,26 +325,30 @@ auto SectionRun::End(size_t) -> bool {
   return findings_.empty();
 }
 
+template <class Wanted>
+auto SectionRun::TouchedBuffers(Wanted&& wanted) const -> std::vector<BufferId> {
+  std::vector<BufferId> buffers;
+  std::ranges::copy_if(states_.buffers.Touched(), std::back_inserter(buffers), wanted);
+  std::ranges::sort(buffers);
+  return buffers;
+}
+
 auto SectionRun::Finish() -> void {
   if (!findings_.empty() || !strict_ || !plan_.Established(PassKind::Lifecycle)) {
     return;
   }
-  for (const BufferId id : states_.buffers.Touched()) {
-    const Buffer& buffer = plan_.buffers[id];
-    if (!IsPersistent(buffer.arena) && At(id).alive) {
-      findings_.Add("not-released"_rule, "{} is not released at the end of section {}", findings_.Name(id),
-                    ToText(section_));
-    }
+  const auto is_left = [&](BufferId id) { return !IsPersistent(plan_.buffers[id].arena) && At(id).alive; };
+  for (const BufferId id : TouchedBuffers(is_left)) {
+    findings_.Add("not-released"_rule, "{} is not released at the end of section {}", findings_.Name(id),
+                  ToText(section_));
   }
 }
 
 auto SectionRun::Held() -> HeldState {
   HeldState state;
-  for (const BufferId id : states_.buffers.Touched()) {
-    if (IsPersistent(plan_.buffers[id].arena)) {
-      for (const Interval& range : At(id).defined.HeldRanges()) {
-        state.push_back({id, range});
-      }
+  for (const BufferId id : TouchedBuffers([&](BufferId id) { return IsPersistent(plan_.buffers[id].arena); })) {
+    for (const Interval& range : At(id).defined.HeldRanges()) {
+      state.push_back({id, range});
     }
   }
   return state;

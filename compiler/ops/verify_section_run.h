@@ -36,11 +36,8 @@ class StateTable {
     }
     return entry.state;
   }
-  /// What was asked for, in order of ids.
-  auto Touched() -> const std::vector<IdType>& {
-    std::sort(touched_.begin(), touched_.end());
-    return touched_;
-  }
+  /// What was asked for, once each.
+  auto Touched() const -> const std::vector<IdType>& { return touched_; }
   auto Clear() -> void {
     for (const IdType id : touched_) {
       Entry& entry = entries_[static_cast<size_t>(id.index)];
@@ -88,25 +85,36 @@ struct RunStates {
   StateTable<ValueId, ValueState> values;
 };
 
-/// Facts of the whole plan that every section's run needs.
-struct BufferUses {
-  /// Does an op other than in place write the buffer, anywhere and in each section?
-  std::vector<bool> written;
-  std::array<std::vector<bool>, NumSections> written_in;
-  /// Is the value the result of an op?
-  std::vector<bool> result;
+struct BufferUse {
+  /// Where an op other than in place writes the buffer, and where one releases it.
+  SectionSet written_in;
+  SectionSet released_in;
   /// Does an op read the buffer under a name that no op writes?
-  std::vector<bool> viewed;
-  /// Is the buffer released in each section?
-  std::array<std::vector<bool>, NumSections> released_in;
+  bool is_viewed = false;
+};
+struct ValueUse {
+  /// Does an op read or write the value? Is it the result of one?
+  bool is_named = false;
+  bool is_result = false;
+};
+
+/// Facts of the whole plan that every section's run needs.
+struct PlanUses {
+  std::vector<BufferUse> buffers;
+  std::vector<ValueUse> values;
   /// The unit of each parameter; unset before there are units.
   std::vector<UnitId> unit_of_parameter;
+
+  auto Of(BufferId id) -> BufferUse& { return buffers[static_cast<size_t>(id.index)]; }
+  auto Of(BufferId id) const -> const BufferUse& { return buffers[static_cast<size_t>(id.index)]; }
+  auto Of(ValueId id) -> ValueUse& { return values[static_cast<size_t>(id.index)]; }
+  auto Of(ValueId id) const -> const ValueUse& { return values[static_cast<size_t>(id.index)]; }
 };
 
 /// Follows one section on one rank. A visitor of WalkSection.
 class SectionRun {
  public:
-  SectionRun(const Plan& plan, const BufferUses& uses, SectionKind section, const Coordinates& coordinates,
+  SectionRun(const Plan& plan, const PlanUses& uses, SectionKind section, const Coordinates& coordinates,
              RunStates& states, Findings& findings)
       : plan_(plan),
         uses_(uses),
@@ -145,18 +153,21 @@ class SectionRun {
   auto Range(ValueId id) const -> Interval { return RangeOf(plan_.values[id], point_); }
 
   auto Touch(BufferId id) -> void;
-  auto Read(ValueId id, SubVectorId owner) -> void;
-  auto FirstGap(ValueId id, const Interval& range, SubVectorId owner) -> std::optional<Interval>;
+  /// The buffers that the section touched and for which `wanted(id)` holds, in the order of ids.
+  template <class Wanted>
+  auto TouchedBuffers(Wanted&& wanted) const -> std::vector<BufferId>;
+  auto Read(ValueId id, const Op& op) -> void;
+  auto FirstMissing(ValueId id, const Interval& range, const Interval& gap, const Op& op) -> std::optional<Interval>;
   auto CheckName(ValueId id, const Interval& range) -> void;
   auto Write(const Access& access, int64_t count) -> void;
   auto WriteScratch(ValueId id) -> void;
-  auto CheckOverlaps(const AccessList& accesses) -> void;
+  auto CheckOverlaps(std::span<const Access> accesses) -> void;
   auto Release(BufferId id) -> void;
   auto ComeAlive(BufferId id) -> void;
   auto Die(BufferId id) -> void;
 
   const Plan& plan_;
-  const BufferUses& uses_;
+  const PlanUses& uses_;
   RunStates& states_;
   SectionKind section_;
   RankPoint point_;

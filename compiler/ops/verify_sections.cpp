@@ -12,7 +12,7 @@ auto VerifySections(const Plan& plan, Findings& findings) -> void {
                      ToText(section));
       return;
     }
-    for (const Access& access : AccessesOf(op.body)) {
+    for (const Access& access : findings.AccessesOf(section, index)) {
       const Value& value = plan.values[access.value];
       if (access.kind != AccessKind::Read && IsPersistent(plan.buffers[value.buffer].arena) &&
           !facts.lasting.Has(section)) {

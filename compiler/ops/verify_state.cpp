@@ -195,9 +195,9 @@ auto StateVerifier::Init() -> void {
   }
   // State begins as zeros, so that padding and moments do.
   std::map<std::pair<BufferId, int64_t>, int> fills;
-  ForOps(SectionKind::Init, [&](size_t, const Op& op, bool) {
+  ForOps(SectionKind::Init, [&](size_t i, const Op& op, bool) {
     if (ConstantOf(op) == 0) {
-      const Value& cleared = plan_.values[AccessesOf(op.body).front().value];
+      const Value& cleared = plan_.values[findings_.AccessesOf(SectionKind::Init, i).front().value];
       ++fills[{cleared.buffer, cleared.offset.base}];
     }
   });
@@ -223,7 +223,7 @@ auto StateVerifier::Step() -> void {
   std::vector<int> updates(static_cast<size_t>(plan_.sub_vectors.size()), 0);
   std::vector<size_t> updated_at(updates.size(), 0);
   ForOps(SectionKind::Step, [&](size_t i, const Op& op, bool in_loop) {
-    for (const Access& access : AccessesOf(op.body)) {
+    for (const Access& access : findings_.AccessesOf(SectionKind::Step, i)) {
       if (access.kind != AccessKind::Read) {
         written[static_cast<size_t>(plan_.values[access.value].buffer.index)] = i;
       }
@@ -334,8 +334,8 @@ auto StateVerifier::Copies(SectionKind section) -> void {
       }
     }
   };
-  ForOps(section, [&](size_t, const Op& op, bool in_loop) {
-    for (const Access& access : AccessesOf(op.body)) {
+  ForOps(section, [&](size_t i, const Op& op, bool in_loop) {
+    for (const Access& access : findings_.AccessesOf(section, i)) {
       if (access.kind != AccessKind::Read) {
         for_each_at(by_shard, access.value, [&](const SubVector&, Copy& copy) { copy.stale = true; });
       }

@@ -239,11 +239,9 @@ auto StructureVerifier::Events() -> void {
 
 /// An op that writes plainly leaves bytes undefined where it is left out, as verify_section_run.cpp says, and those
 /// that begin the state are verify_state.cpp's. Of the others, these may be left out.
-static auto MayBeLeftOut(const Op& op) -> bool {
-  const AccessList accesses = AccessesOf(op.body);
-  return FactsOf(op).may_be_left_out || std::any_of(accesses.begin(), accesses.end(), [](const Access& access) {
-           return access.kind != AccessKind::Read;
-         });
+static auto MayBeLeftOut(const Op& op, std::span<const Access> accesses) -> bool {
+  return FactsOf(op).may_be_left_out ||
+         std::ranges::any_of(accesses, [](const Access& access) { return access.kind != AccessKind::Read; });
 }
 
 /// Ranks that disagree on a predicate would run different ops. Schedules and state are the same on all ranks, flags are
@@ -257,7 +255,7 @@ auto StructureVerifier::Predicates() -> void {
     if (IsCollective(op)) {
       findings_.AddOp(section, index, "collective-predicate"_rule, "a collective runs where {} {} allows alone",
                       ToText(scalar.kind), scalar.name);
-    } else if (!MayBeLeftOut(op)) {
+    } else if (!MayBeLeftOut(op, findings_.AccessesOf(section, index))) {
       findings_.AddOp(section, index, "predicate-op"_rule, "{} is never left out", ToText(op.kind()));
     } else if (scalar.kind == ScalarKind::Metric) {
       findings_.AddOp(section, index, "predicate-not-agreed"_rule, "the ranks do not agree on {} {}",

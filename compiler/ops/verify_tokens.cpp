@@ -74,7 +74,7 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
       fills_with_targets(load->targets, load->head);
       return;
     }
-    for (const Access& access : AccessesOf(op.body)) {
+    for (const Access& access : findings.AccessesOf(section, index)) {
       if (access.kind != AccessKind::Read) {
         at(access.value).others = true;
       }

@@ -70,11 +70,15 @@ class UpdateVerifier {
       Report(i, "update-guard"_rule, "runs {}; an update is made where control, before it, found all gradients finite",
              ops_[i].when.always() ? "always" : "under another predicate");
     }
-    first_ = first_ == nullptr ? &ops_[i] : first_;
     const SubVectorId sub_vector = StateTouchOf(ops_[i]).sub_vector;
-    if (const std::string own = SettingsOf(ops_[i]), first = SettingsOf(*first_); own != first) {
-      Report(i, "update-settings"_rule, "updates with{}; {} is updated with{}", own,
-             NameOf(plan_, plan_.sub_vectors[StateTouchOf(*first_).sub_vector]), first);
+    const std::string settings = SettingsOf(ops_[i]);
+    if (!first_.valid()) {
+      first_ = sub_vector;
+      first_settings_ = settings;
+    }
+    if (settings != first_settings_) {
+      Report(i, "update-settings"_rule, "updates with{}; {} is updated with{}", settings,
+             NameOf(plan_, plan_.sub_vectors[first_]), first_settings_);
     }
     for (const Segment& segment : plan_.sub_vectors[sub_vector].segments) {
       if (!segment.counted_in_norm) {
@@ -94,9 +98,11 @@ class UpdateVerifier {
   const Plan& plan_;
   Findings& findings_;
   const std::vector<Op>& ops_;
-  /// The op in which the ranks agree, and the first update.
+  /// The op in which the ranks agree.
   const Op* agreement_ = nullptr;
-  const Op* first_ = nullptr;
+  /// What is updated first, and with what settings.
+  SubVectorId first_;
+  std::string first_settings_;
   ValueId norm_;
 };
 

@@ -168,6 +168,8 @@ enum class AccessKind : uint8_t { Read, Write, ReadWrite };
 struct Access {
   ValueId value;
   AccessKind kind;
+  /// Memory that holds nothing before the op or after it.
+  bool is_scratch;
   /// For a write over or onto another value: that value, which dies.
   ValueId kills;
   std::string_view field;

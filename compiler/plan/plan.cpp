@@ -119,30 +119,36 @@ auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet {
 
 namespace {
 
-struct AccessCollector : IgnoreFields {
-  AccessList& accesses;
+class AccessCollector : public IgnoreFields {
+ public:
+  explicit AccessCollector(AccessList* accesses) : accesses_(*accesses) {}
 
-  auto In(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Read, {}, name}); }
-  auto Out(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::Write, {}, name}); }
-  auto Over(std::string_view name, ValueId id, ValueId operand) -> void {
-    accesses.push_back({id, AccessKind::Write, operand, name});
-  }
+  auto In(std::string_view name, ValueId id) -> void { Add(name, id, AccessKind::Read); }
+  auto Out(std::string_view name, ValueId id) -> void { Add(name, id, AccessKind::Write); }
+  auto Over(std::string_view name, ValueId id, ValueId operand) -> void { Add(name, id, AccessKind::Write, operand); }
   auto Acc(std::string_view name, ValueId id, ValueId onto) -> void {
-    accesses.push_back({id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto, name});
+    Add(name, id, onto.valid() ? AccessKind::ReadWrite : AccessKind::Write, onto);
   }
-  auto InOut(std::string_view name, ValueId id) -> void { accesses.push_back({id, AccessKind::ReadWrite, {}, name}); }
+  auto InOut(std::string_view name, ValueId id) -> void { Add(name, id, AccessKind::ReadWrite); }
   auto Scratch(std::string_view name, ValueId id) -> void {
     if (id.valid()) {
-      accesses.push_back({id, AccessKind::Write, {}, name});
+      Add(name, id, AccessKind::Write, {}, true);
     }
   }
+
+ private:
+  auto Add(std::string_view name, ValueId id, AccessKind kind, ValueId kills = {}, bool is_scratch = false) -> void {
+    accesses_.push_back({.value = id, .kind = kind, .is_scratch = is_scratch, .kills = kills, .field = name});
+  }
+
+  AccessList& accesses_;
 };
 
 }  // namespace
 
 auto AccessesOf(const OpBody& body) -> AccessList {
   AccessList accesses;
-  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, AccessCollector{{}, accesses}); });
+  VisitBody(body, [&](const auto& concrete) { VisitFields(concrete, AccessCollector(&accesses)); });
   return accesses;
 }
 
