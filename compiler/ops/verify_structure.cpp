@@ -87,6 +87,9 @@ class StructureVerifier {
   Findings& findings_;
 };
 
+/// 19 years.
+static constexpr double MostMinutes = 1e7;
+
 auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
   for (const int64_t size : plan_.mesh.sizes) {
@@ -143,6 +146,9 @@ auto StructureVerifier::Header() -> bool {
     };
     expect("run.steps", run.steps, 0);
     expect("run.log_every", run.log_every, 1);
+    if (!(run.max_minutes >= 0 && run.max_minutes <= MostMinutes)) {
+      findings_.Add("setting-range"_rule, "run.max_minutes is {}, expected 0 to {}", run.max_minutes, MostMinutes);
+    }
     expect("run.tokens_per_step", run.tokens_per_step, 1);
     expect("run.micro_batch", run.micro_batch, 1);
     expect("run.accumulate", run.accumulate, 1);

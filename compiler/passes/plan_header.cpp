@@ -108,6 +108,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.checkpoint_dir = recipe.checkpoint.dir.is_set ? resolve(*recipe.checkpoint.dir) : "";
   run.checkpoint_keep = *recipe.checkpoint.keep;
   run.steps = *recipe.train.steps;
+  run.max_minutes = recipe.train.max_minutes.is_set ? *recipe.train.max_minutes : 0;
   run.log_every = *recipe.train.log_every;
   run.tokens_per_step = batch.global * sizes.seq;
   run.micro_batch = batch.micro;

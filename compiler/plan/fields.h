@@ -34,6 +34,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Path("checkpoint_dir", run.checkpoint_dir);
   visitor.Default("checkpoint_keep", run.checkpoint_keep, RunSettings::DefaultCheckpointKeep);
   visitor.Field("steps", run.steps);
+  visitor.Default("max_minutes", run.max_minutes, 0.0);
   visitor.Default("log_every", run.log_every, RunSettings::DefaultLogEvery);
   visitor.Field("tokens_per_step", run.tokens_per_step);
   visitor.Field("micro_batch", run.micro_batch);

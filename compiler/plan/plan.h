@@ -290,6 +290,8 @@ struct RunSettings {
   std::string checkpoint_dir;
   int64_t checkpoint_keep = DefaultCheckpointKeep;
   int64_t steps = 0;
+  /// Of a launch; 0: no limit.
+  double max_minutes = 0;
   int64_t log_every = DefaultLogEvery;
   int64_t tokens_per_step = 0;
   int64_t micro_batch = 0;

@@ -1,7 +1,9 @@
 // What a rank is given when it starts: the launcher makes it, the executor runs with it.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "compiler/base/error_or.h"
@@ -42,6 +44,9 @@ struct RankContext {
   bool json = false;
   /// A run that saves at its end alone warns once after so long.
   Seconds unsaved_warning{600};
+  /// When the launch began, and when it has to be over.
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> end_time;
   /// For tests. The guard is the executor's matter.
   Execution execution;
 };

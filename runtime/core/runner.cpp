@@ -117,8 +117,12 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
   if (section == SectionKind::Save && plan_.run.compare_every > 0) {
     RETURN_IF_ERROR(CompareCopies());
   }
+  const Stopwatch watch;
   if (const Status ran = RunSection(section); !ran) {
     return divergence_.OfSave(ran.error(), NewestCheckpoint());
+  }
+  if (section == SectionKind::Save) {
+    time_limit_.NoteSave(watch.Elapsed());
   }
   if (section == SectionKind::Eval && leads()) {
     const double loss = scalars_[plan_.ScalarOf(ScalarRole::EvalLoss)];
@@ -180,7 +184,7 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
     }
     scalars_[id] = value.value;
   }
-  if (context_.control->StopIsRequested()) {
+  if (context_.control->StopIsRequested() || (leads() && time_limit_.IsNear())) {
     scalars_.RequestStop();
   }
   // The step counter moves within: both sections belong to the step that begins here.
@@ -238,7 +242,27 @@ auto RankRunner::Record(double seconds) -> Status {
   return records_.WriteStep(metrics);
 }
 
+auto RankRunner::LimitTime() -> void {
+  std::optional<TimeLimit::Clock::time_point> end = context_.end_time;
+  if (plan_.run.max_minutes > 0) {
+    constexpr double SecondsPerMinute = 60;
+    const auto most = context_.begun + std::chrono::duration_cast<TimeLimit::Clock::duration>(
+                                           std::chrono::duration<double>(plan_.run.max_minutes * SecondsPerMinute));
+    end = end ? std::min(*end, most) : most;
+  }
+  if (end) {
+    // A slow disk; the first save tells.
+    constexpr double BytesPerSecond = 50e6;
+    double bytes = 0;
+    for (const Arena arena : {Arena::Persistent, Arena::SharedPersistent}) {
+      bytes += static_cast<double>(plan_.arena_bytes[static_cast<size_t>(arena)]);
+    }
+    time_limit_ = TimeLimit(*end, Seconds{bytes / BytesPerSecond});
+  }
+}
+
 auto RankRunner::Train() -> ErrorOr<ExitCode> {
+  LimitTime();
   const auto begun = Begin();
   if (!begun) {
     return begun.error();
@@ -300,10 +324,13 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       RETURN_IF_ERROR(CompareCopies());
     }
     RETURN_IF_ERROR(FireEvery());
+    time_limit_.NoteStep(watch.Elapsed());
     if (scalars_[stop] != 0 && CompletedSteps() < plan_.run.steps) {
       RETURN_IF_ERROR(Fire(TriggerKind::Stop));
       if (leads()) {
-        progress_->Note(fmt::format("step {}: stopped as asked", CompletedSteps()));
+        const bool by_time = !context_.control->StopIsRequested();
+        progress_->Note(fmt::format("step {}: stopped {}", CompletedSteps(),
+                                    by_time ? "before the time of this launch is over" : "as asked"));
       }
       return ExitCode::Preempted;
     }

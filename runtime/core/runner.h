@@ -17,6 +17,7 @@
 #include "runtime/core/rank_binder.h"
 #include "runtime/core/rank_main.h"
 #include "runtime/core/run_records.h"
+#include "runtime/core/time_limit.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/metrics/progress.h"
 
@@ -76,6 +77,7 @@ class RankRunner {
   auto TermsOf(ScalarRole role) const -> std::vector<LossTerm>;
   /// For the launcher, which outlives this rank.
   auto NoteProgress() -> void;
+  auto LimitTime() -> void;
   auto Record(double seconds) -> Status;
   /// Rank 0 looks whether what was found is what was saved. Collective.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;
@@ -111,6 +113,7 @@ class RankRunner {
   /// The number of completed steps that CompareCopies looked at last.
   int64_t compared_at_ = -1;
   Divergence divergence_;
+  TimeLimit time_limit_;
   RunRecords records_;
   AttemptStart start_;
   std::array<std::optional<Program>, NumSections> programs_;

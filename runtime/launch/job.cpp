@@ -238,6 +238,8 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .eval_checkpoint = options.eval_checkpoint,
                         .dry = options.dry,
                         .json = options.json,
+                        .begun = job.begun,
+                        .end_time = options.end_time,
                         .execution = {}};
     return (*job.rank_main)(context);
   };

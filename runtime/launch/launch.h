@@ -11,6 +11,7 @@
 // wait of the others sees it. Ranks die with their launcher.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,8 @@ struct LaunchOptions {
   bool json = false;
   /// DevicePlace::shuffles.
   bool shuffles = false;
+  /// When the launch has to be over, by whoever gave it the machines.
+  std::optional<std::chrono::steady_clock::time_point> end_time;
   /// How long a rank waits for its peers in a collective.
   Seconds timeout{600};
   /// How long the others have to end by themselves after the first failure.

@@ -25,6 +25,7 @@
 #include "runtime/core/runner.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
+#include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
 
@@ -158,6 +159,13 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
     options.request.recipe = *std::move(text);
   }
   options.request.torch_version = TorchVersion();
+  if (!*place || (*place)->process == 0) {
+    const auto end = EndOfJob(std::getenv);
+    if (!end) {
+      return end.error();
+    }
+    options.end_time = *end;
+  }
   if (*place) {
     return MeetAndRun(**place, plan, options);
   }

@@ -1,0 +1,42 @@
+// When a launch has to begin its last save, so that the save is committed before the time of the launch is over.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "compiler/base/units.h"
+
+namespace shardc {
+
+/// Rank 0 keeps it; the op `control` takes its word to the others.
+class TimeLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  TimeLimit() = default;
+  /// `first_save`: what the first save may take, as long as none was made.
+  TimeLimit(Clock::time_point end, Seconds first_save) : end_(end), save_(first_save) {}
+
+  /// What one step took, with evaluations and whatever comes after it, or one save.
+  auto NoteStep(Seconds seconds) -> void { step_ = std::max(step_, seconds); }
+  auto NoteSave(Seconds seconds) -> void {
+    save_ = has_saved_ ? std::max(save_, seconds) : seconds;
+    has_saved_ = true;
+  }
+
+  /// Is the step that begins now the last one? It and the save may take half as long again as the longest so far.
+  auto IsNear(Clock::time_point now = Clock::now()) const -> bool {
+    constexpr double Allowance = 1.5;
+    const std::chrono::duration<double> needed(Allowance * (step_.value + save_.value));
+    return end_ && now + needed >= *end_;
+  }
+
+ private:
+  std::optional<Clock::time_point> end_;
+  Seconds step_{0};
+  Seconds save_{0};
+  bool has_saved_ = false;
+};
+
+}  // namespace shardc

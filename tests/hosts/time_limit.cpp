@@ -1,0 +1,41 @@
+// A launch that has to end saves early enough, and the next one continues.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/core/time_limit.h"
+#include "tests/hosts/job.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(TimeLimit, LeavesTimeForOneStepAndASave) {
+  const auto now = TimeLimit::Clock::now();
+  TimeLimit limit(now + std::chrono::seconds(100), Seconds{10});
+  limit.NoteStep(Seconds{20});
+  EXPECT_FALSE(limit.IsNear(now));
+  EXPECT_FALSE(limit.IsNear(now + std::chrono::seconds(54)));
+  EXPECT_TRUE(limit.IsNear(now + std::chrono::seconds(56)));
+  // The first save was faster than thought.
+  limit.NoteSave(Seconds{2});
+  EXPECT_FALSE(limit.IsNear(now + std::chrono::seconds(56)));
+  EXPECT_TRUE(limit.IsNear(now + std::chrono::seconds(68)));
+  EXPECT_FALSE(TimeLimit().IsNear());
+}
+
+TEST(TimeLimit, ALaunchSavesBeforeItAndTheNextContinues) {
+  const Training training({"mesh.dp=2", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
+  const Outcome outcome = training.Run("run", {"train.max_minutes=0.05"});
+  EXPECT_EQ(outcome.status, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("stopped before the time of this launch is over"));
+  EXPECT_LT(outcome.waited.value, 10);
+  ASSERT_EQ(CheckpointsOf(training / "run").size(), 1U);
+  const int64_t reached = ReadMetrics(training / "run").last_step();
+  const Outcome next = training.Run("run", {fmt::format("train.steps={}", reached + 5)});
+  EXPECT_EQ(next.status, 0) << next.err;
+  EXPECT_THAT(next.err, HasSubstr("resumed from"));
+}
+
+}  // namespace
+}  // namespace shardc
