@@ -32,6 +32,8 @@ namespace {
 
 /// Begins the text that names the pieces of a long value: "...PIECES FIRST_PIECE_KEY".
 constexpr std::string_view PiecesMark = "\nshardc pieces: ";
+/// A server that does not answer for longer is silent.
+constexpr Seconds LongestAnswer{5};
 /// Members that an error names.
 constexpr size_t MostNamed = 8;
 
@@ -65,8 +67,7 @@ auto JobStore::DeadlineIn(Seconds timeout) const -> Clock::time_point {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout.value));
 }
 
-auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout)
-    -> ErrorOr<std::unique_ptr<JobStore>> {
+auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout) -> ErrorOr<std::unique_ptr<JobStore>> {
   std::unique_ptr<JobStore> store(new JobStore(server, std::move(prefix), timeout));
   RETURN_IF_ERROR(store->Open());
   return store;
@@ -95,8 +96,8 @@ auto JobStore::Open() -> Status {
 }
 
 template <class Result>
-auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
-                    std::function<ErrorOr<Result>(TcpStore&)> call) -> ErrorOr<Result> {
+auto JobStore::Call(const std::string& asked, Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call)
+    -> ErrorOr<Result> {
   if (broken_) {
     return *broken_;
   }
@@ -119,7 +120,7 @@ auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
   return std::move(**result);
 }
 
-/// c10d's server does not answer to what is written: it is asked for the key.
+/// c10d's server does not answer to what is written. So it is asked for the key: one more operation.
 static auto Acknowledged(TcpStore& store, const std::string& full_key, const Status& written) -> Status {
   if (!written) {
     return written;
@@ -131,6 +132,7 @@ static auto Acknowledged(TcpStore& store, const std::string& full_key, const Sta
 auto JobStore::Set(const std::string& key, std::string_view value) -> Status {
   const auto deadline = DeadlineIn(timeout_);
   const auto set = [&](const std::string& full_key, std::string_view bytes) -> Status {
+    ++num_operations_;
     return Call<Success>(fmt::format("set {}", key), deadline, [full_key, bytes = std::string(bytes)](TcpStore& store) {
       return Acknowledged(store, full_key, store.Set(full_key, bytes));
     });
@@ -148,10 +150,11 @@ auto JobStore::Set(const std::string& key, std::string_view value) -> Status {
 }
 
 auto JobStore::Wait(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool> {
-  // The server's answer that the time is over has to come in time too.
-  const auto whole = std::max(std::chrono::floor<milliseconds>(deadline - Clock::now()), milliseconds(0));
-  const auto waits = std::max(whole - std::min(whole / 10, milliseconds(500)), milliseconds(1));
-  return Call<bool>(fmt::format("wait for {}", key), deadline,
+  const auto waits = std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
+  // That the time is over is the server's answer. It may be late, where machines are busy.
+  const auto answered_by = deadline + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(std::min(timeout_.value, LongestAnswer.value)));
+  return Call<bool>(fmt::format("wait for {}", key), answered_by,
                     [full_key = FullKey(key), waits](TcpStore& store) { return store.Wait(full_key, waits); });
 }
 
@@ -224,6 +227,7 @@ auto JobStore::Append(const std::string& key, std::string_view bytes) -> Status 
 
 auto JobStore::Append(const std::string& key, std::string_view bytes, Clock::time_point deadline) -> Status {
   CHECK(bytes.size() <= MaxAppend && !bytes.starts_with(PiecesMark), "{} bytes to append to {}", bytes.size(), key);
+  ++num_operations_;
   return Call<Success>(fmt::format("append to {}", key), deadline,
                        [full_key = FullKey(key), bytes = std::string(bytes)](TcpStore& store) {
                          return Acknowledged(store, full_key, store.Append(full_key, bytes));

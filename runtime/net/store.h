@@ -1,7 +1,8 @@
 // The store of a job: keys and values that its members on all hosts see. A client of it; the server is a StoreServer.
 //
 // Every call ends in time. A server that is silent (its host is gone, or it is stopped) is told apart from a key that
-// nobody has set. After an error other than a time that was over, every further call has that error.
+// nobody has set: it gets up to 5 s more for its answer. After an error other than a time that was over, every further
+// call has that error.
 #pragma once
 
 #include <chrono>

@@ -27,6 +27,18 @@ inline auto SecondsSince(Clock::time_point begin) -> double {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// How much later than its bound anything may end on a busy machine.
+constexpr double Slack = IsSanitized ? 30 : 3;
+
+/// No test leaves a process behind.
+class NetTest : public testing::Test {
+ protected:
+  auto TearDown() -> void override {
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+    EXPECT_EQ(errno, ECHILD);
+  }
+};
+
 class Members {
  public:
   /// Each says what `main` returns for its index.

@@ -1,18 +1,24 @@
 // Groups over Gloo: what they exchange, and what their members learn of one that dies or is silent.
 #include "runtime/net/peer_group.h"
 
+#include <thread>
+
 #include "tests/net/members.h"
 
 namespace shardc {
 namespace {
 
+class PeerGroupTest : public NetTest {};
+
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 
 using GroupMain = std::function<std::string(PeerGroup&)>;
 
 struct GroupOptions {
+  std::string name = "dp";
   int64_t size = 3;
   Seconds timeout{20};
   std::string host = "127.0.0.1";
@@ -23,9 +29,11 @@ auto MakeGroup(const StoreServer& server, const GroupOptions& options, const Gro
     -> std::unique_ptr<Members> {
   return std::make_unique<Members>(options.size, [&server, options, main](int64_t i) -> std::string {
     const auto store = ConnectTo(server, "job", {20}, options.host);
-    const auto group = PeerGroup::Create(
-        *store,
-        {.name = "dp", .index = i, .size = options.size, .own_address = options.host, .timeout = options.timeout});
+    const auto group = PeerGroup::Create(*store, {.name = options.name,
+                                                  .index = i,
+                                                  .size = options.size,
+                                                  .own_address = options.host,
+                                                  .timeout = options.timeout});
     return group ? main(**group) : group.error().message;
   });
 }
@@ -69,7 +77,7 @@ auto ExchangeIsRight(PeerGroup& group, int64_t bytes) -> std::string {
 }
 
 auto ExchangesAreRight(PeerGroup& group) -> std::string {
-  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4096}, int64_t{65537}, int64_t{8} << 20}) {
+  for (const int64_t bytes : {0, 1, 4096, 65537}) {
     if (const std::string wrong = ExchangeIsRight(group, bytes); !wrong.empty()) {
       return wrong;
     }
@@ -81,13 +89,12 @@ auto ExchangesAreRight(PeerGroup& group) -> std::string {
 }
 
 /// Exchanges until one fails; gives its text.
-auto ExchangeUntilFailure(PeerGroup& group) -> std::string {
+auto ExchangeUntilFailure(PeerGroup& group, size_t bytes) -> std::string {
   const auto size = static_cast<size_t>(group.size());
-  constexpr size_t Bytes = 1 << 16;
-  const std::vector<std::byte> to_each(size * Bytes);
-  std::vector<std::byte> from_each(size * Bytes);
+  const std::vector<std::byte> to_each(size * bytes);
+  std::vector<std::byte> from_each(size * bytes);
   while (true) {
-    if (const Status status = group.AllToAll(to_each.data(), from_each.data(), Bytes); !status) {
+    if (const Status status = group.AllToAll(to_each.data(), from_each.data(), static_cast<int64_t>(bytes)); !status) {
       EXPECT_EQ(status.error().code, ExitCode::Environment);
       EXPECT_EQ(group.Barrier().error().message, status.error().message) << "the first error stays";
       return status.error().message;
@@ -95,15 +102,17 @@ auto ExchangeUntilFailure(PeerGroup& group) -> std::string {
   }
 }
 
-TEST(PeerGroup, ExchangesBytesOfAnyLength) {
+TEST_F(PeerGroupTest, ExchangesBytesOfAnyLength) {
   const StoreServer server = StartServer();
   for (const int64_t size : {3, 2}) {
-    const StoreServer own_server = StartServer();
-    EXPECT_THAT(MakeGroup(own_server, {.size = size}, ExchangesAreRight)->Texts(), Each("right"));
+    EXPECT_THAT(MakeGroup(server, {.name = fmt::format("of {}", size), .size = size}, ExchangesAreRight)->Texts(),
+                Each("right"));
   }
+  EXPECT_THAT(MakeGroup(server, {}, [](PeerGroup& group) { return ExchangeIsRight(group, int64_t{8} << 20); })->Texts(),
+              Each(""));
 }
 
-TEST(PeerGroup, OfOneHasNobodyToWaitFor) {
+TEST_F(PeerGroupTest, OfOneHasNobodyToWaitFor) {
   const StoreServer server = StartServer();
   const auto store = ConnectTo(server);
   const auto group = PeerGroup::Create(*store, {.name = "dp", .own_address = "127.0.0.1"});
@@ -111,12 +120,12 @@ TEST(PeerGroup, OfOneHasNobodyToWaitFor) {
   EXPECT_EQ(ExchangesAreRight(**group), "right");
 }
 
-TEST(PeerGroup, OverIpv6) {
+TEST_F(PeerGroupTest, OverIpv6) {
   const StoreServer server = StartServer("::1");
   EXPECT_THAT(MakeGroup(server, {.host = "::1"}, ExchangesAreRight)->Texts(), Each("right"));
 }
 
-TEST(PeerGroup, ListensOnTheAddressOfAnInterface) {
+TEST_F(PeerGroupTest, ListensOnTheAddressOfAnInterface) {
   const StoreServer server = StartServer();
   const Members members(2, [&](int64_t i) -> std::string {
     const auto store = ConnectTo(server);
@@ -131,7 +140,7 @@ TEST(PeerGroup, ListensOnTheAddressOfAnInterface) {
   EXPECT_THAT(elsewhere.error().message, HasSubstr("192.0.2.1"));
 }
 
-TEST(PeerGroup, ManyMembersAskTheStoreAsOftenAsFew) {
+TEST_F(PeerGroupTest, ManyMembersAskTheStoreAsOftenAsFew) {
   const auto operations = [](int64_t size) {
     const StoreServer server = StartServer();
     const Members members(size, [&](int64_t i) -> std::string {
@@ -139,16 +148,16 @@ TEST(PeerGroup, ManyMembersAskTheStoreAsOftenAsFew) {
       const auto group =
           PeerGroup::Create(*store, {.name = "dp", .index = i, .size = size, .own_address = "127.0.0.1"});
       const Status met = group ? (*group)->Barrier() : group.error();
-      return met ? fmt::format("{}", store->num_operations() - (store->num_operations() == 5 ? 1 : 0))
-                 : met.error().message;
+      return met ? fmt::format("{}", store->num_operations()) : met.error().message;
     });
     return members.Texts();
   };
-  EXPECT_THAT(operations(2), Each("4")) << "and one more by the last to come";
-  EXPECT_THAT(operations(16), Each("4"));
+  // Two more by the last to come.
+  EXPECT_THAT(operations(2), Each(AnyOf("5", "7")));
+  EXPECT_THAT(operations(16), Each(AnyOf("5", "7")));
 }
 
-TEST(PeerGroup, MemberThatDoesNotComeIsNamed) {
+TEST_F(PeerGroupTest, MemberThatDoesNotComeIsNamed) {
   const StoreServer server = StartServer();
   const auto store = ConnectTo(server);
   const auto group =
@@ -157,39 +166,43 @@ TEST(PeerGroup, MemberThatDoesNotComeIsNamed) {
   EXPECT_THAT(group.error().message, HasSubstr("1 of 2 members did not come to group/dp"));
 }
 
-TEST(PeerGroup, KilledMemberEndsTheCallsOfTheOthers) {
+// The messages are long, so that it dies in the middle of some.
+TEST_F(PeerGroupTest, KilledMemberEndsTheCallsOfTheOthers) {
   const StoreServer server = StartServer();
-  const auto members = MakeGroup(server, {.timeout = {60}}, [](PeerGroup& group) -> std::string {
-    if (group.index() == 1) {
-      alarm(0);
-      std::thread([] {
-        Sleep(100);
-        kill(getpid(), SIGKILL);
-      }).detach();
+  for (const int milliseconds : {20, 40, 60}) {
+    const auto members =
+        MakeGroup(server, {.name = fmt::format("dp{}", milliseconds), .timeout = {60}}, [=](PeerGroup& group) {
+          if (group.index() == 1) {
+            std::thread([=] {
+              Sleep(milliseconds);
+              kill(getpid(), SIGKILL);
+            }).detach();
+          }
+          return ExchangeUntilFailure(group, size_t{4} << 20);
+        });
+    EXPECT_EQ(members->Text(1), "(signal 9)");
+    const auto begin = Clock::now();
+    for (const int64_t i : {0, 2}) {
+      EXPECT_THAT(members->Text(i), AllOf(HasSubstr(fmt::format("of the group dp{} (127.0.0.1)", milliseconds)),
+                                          HasSubstr("the connection")));
     }
-    return ExchangeUntilFailure(group);
-  });
-  const auto begin = Clock::now();
-  EXPECT_EQ(members->Text(1), "(signal 9)");
-  for (const int64_t i : {0, 2}) {
-    EXPECT_THAT(members->Text(i), AllOf(HasSubstr("of the group dp (127.0.0.1)"), HasSubstr("the connection")));
+    EXPECT_LT(SecondsSince(begin), IsSanitized ? Slack : 5);
   }
-  EXPECT_LT(SecondsSince(begin), 5);
 }
 
-TEST(PeerGroup, SilentMemberEndsTheCallsOfTheOthersAfterTheTimeout) {
+TEST_F(PeerGroupTest, SilentMemberEndsTheCallsOfTheOthersAfterTheTimeout) {
   const StoreServer server = StartServer();
   const auto members = MakeGroup(server, {.timeout = {2}}, [](PeerGroup& group) -> std::string {
     if (group.index() == 1) {
       Sleep(100);
       raise(SIGSTOP);
     }
-    return ExchangeUntilFailure(group);
+    return ExchangeUntilFailure(group, size_t{1} << 16);
   });
   const auto begin = Clock::now();
   const std::vector<std::string> texts = {members->Text(0), members->Text(2)};
   EXPECT_GT(SecondsSince(begin), 1);
-  EXPECT_LT(SecondsSince(begin), 5);
+  EXPECT_LT(SecondsSince(begin), 2 + Slack);
   // The first to give up closes its connections.
   EXPECT_THAT(texts, testing::Contains("member 1 of the group dp (127.0.0.1) did not come within 2 s"));
   EXPECT_THAT(texts, Each(HasSubstr("of the group dp (127.0.0.1)")));

@@ -8,6 +8,8 @@
 namespace shardc {
 namespace {
 
+class StoreTest : public NetTest {};
+
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -20,7 +22,7 @@ auto BytesOf(size_t size) -> std::string {
   return bytes;
 }
 
-TEST(Store, ValuesAndCountsAreSeenByAll) {
+TEST_F(StoreTest, ValuesAndCountsAreSeenByAll) {
   const StoreServer server = StartServer();
   const auto one = ConnectTo(server);
   const auto other = ConnectTo(server);
@@ -36,7 +38,7 @@ TEST(Store, ValuesAndCountsAreSeenByAll) {
   EXPECT_EQ(one->Get("list", {5}).value(), "first,second");
 }
 
-TEST(Store, GetWaitsForTheKey) {
+TEST_F(StoreTest, GetWaitsForTheKey) {
   const StoreServer server = StartServer();
   const Members members(2, [&](int64_t i) -> std::string {
     const auto store = ConnectTo(server);
@@ -50,12 +52,12 @@ TEST(Store, GetWaitsForTheKey) {
   EXPECT_THAT(members.Texts(), ElementsAre("here", "here"));
 }
 
-TEST(Store, KeyThatNobodySetsIsNamedAndTheStoreGoesOn) {
+TEST_F(StoreTest, KeyThatNobodySetsIsNamedAndTheStoreGoesOn) {
   const StoreServer server = StartServer();
   const auto store = ConnectTo(server);
   const auto begin = Clock::now();
   const auto value = store->Get("plan", {0.5});
-  EXPECT_LT(SecondsSince(begin), 0.6);
+  EXPECT_LT(SecondsSince(begin), 0.5 + Slack);
   ASSERT_FALSE(value.ok());
   EXPECT_EQ(value.error().code, ExitCode::Environment);
   EXPECT_EQ(value.error().message,
@@ -66,7 +68,7 @@ TEST(Store, KeyThatNobodySetsIsNamedAndTheStoreGoesOn) {
   EXPECT_EQ(store->Get("plan", {1}).value(), "text");
 }
 
-TEST(Store, LongValuesComeWhole) {
+TEST_F(StoreTest, LongValuesComeWhole) {
   const StoreServer server = StartServer();
   const auto one = ConnectTo(server, "job", {60});
   const auto other = ConnectTo(server, "job", {60});
@@ -83,7 +85,7 @@ TEST(Store, LongValuesComeWhole) {
   EXPECT_EQ(other->Get("plan", {5}).value(), like_one);
 }
 
-TEST(Store, PrefixesDoNotSeeEachOther) {
+TEST_F(StoreTest, PrefixesDoNotSeeEachOther) {
   const StoreServer server = StartServer();
   const auto one = ConnectTo(server, "run/1");
   const auto other = ConnectTo(server, "run");
@@ -93,7 +95,7 @@ TEST(Store, PrefixesDoNotSeeEachOther) {
   EXPECT_EQ(ConnectTo(server, "run/1")->TryGet("key").value(), "value");
 }
 
-TEST(Store, OverIpv6AndByName) {
+TEST_F(StoreTest, OverIpv6AndByName) {
   const StoreServer server = StartServer("::1");
   const auto store = ConnectTo(server, "job", {10}, "[::1]");
   ASSERT_TRUE(store->Set("key", "value").ok());
@@ -102,7 +104,7 @@ TEST(Store, OverIpv6AndByName) {
   EXPECT_TRUE(ConnectTo(named, "job", {10}, "localhost")->Set("key", "value").ok());
 }
 
-TEST(Store, ServerMayComeLaterThanItsClients) {
+TEST_F(StoreTest, ServerMayComeLaterThanItsClients) {
   uint16_t port = 0;
   { port = StartServer().port(); }
   const Members client(1, [&](int64_t) -> std::string {
@@ -115,24 +117,24 @@ TEST(Store, ServerMayComeLaterThanItsClients) {
   EXPECT_EQ(client.Text(0), "connected");
 }
 
-TEST(Store, NobodyListensAndUnknownNameAreErrorsInTime) {
+TEST_F(StoreTest, NobodyListensAndUnknownNameAreErrorsInTime) {
   uint16_t port = 0;
   { port = StartServer().port(); }
   auto begin = Clock::now();
   const auto nobody = JobStore::Connect({"127.0.0.1", port}, "job", {0.5});
-  EXPECT_LT(SecondsSince(begin), 0.7);
+  EXPECT_LT(SecondsSince(begin), 0.5 + Slack);
   ASSERT_FALSE(nobody.ok());
   EXPECT_EQ(nobody.error().message,
             fmt::format("cannot connect to the store at 127.0.0.1:{} within 0.5 s: nobody listens there", port));
   begin = Clock::now();
   const auto unknown = JobStore::Connect({"no-such-host.invalid", 29500}, "job", {0.5});
-  EXPECT_LT(SecondsSince(begin), 0.7);
+  EXPECT_LT(SecondsSince(begin), 0.5 + Slack);
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ExitCode::Environment);
   EXPECT_THAT(unknown.error().message, HasSubstr("no-such-host.invalid"));
 }
 
-TEST(Store, GatherOfProcessesIsInTheirOrder) {
+TEST_F(StoreTest, GatherOfProcessesIsInTheirOrder) {
   const StoreServer server = StartServer();
   // One comes with more than a piece, and one with nothing.
   const auto bytes_of = [](int64_t i) { return i == 0 ? BytesOf(size_t{5} << 20) : std::string(i == 1 ? "" : "two"); };
@@ -147,18 +149,18 @@ TEST(Store, GatherOfProcessesIsInTheirOrder) {
   EXPECT_THAT(members.Texts(), ElementsAre("all", "all", "all"));
 }
 
-TEST(Store, GatherNamesThoseThatDidNotCome) {
+TEST_F(StoreTest, GatherNamesThoseThatDidNotCome) {
   const StoreServer server = StartServer();
   const auto begin = Clock::now();
   const auto all = ConnectTo(server)->Gather("meet", 1, 3, "me", {0.5});
-  EXPECT_LT(SecondsSince(begin), 1.5);
+  EXPECT_LT(SecondsSince(begin), 0.5 + Slack);
   ASSERT_FALSE(all.ok());
   EXPECT_EQ(all.error().message,
             fmt::format("2 of 3 members did not come to meet in the store at 127.0.0.1:{} within 0.5 s: 0, 2",
                         server.port()));
 }
 
-TEST(Store, GatherFindsTwoMembersOfOneIndex) {
+TEST_F(StoreTest, GatherFindsTwoMembersOfOneIndex) {
   const StoreServer server = StartServer();
   const Members members(2, [&](int64_t) -> std::string {
     const auto all = ConnectTo(server)->Gather("meet", 1, 2, "me", {10});
@@ -170,7 +172,7 @@ TEST(Store, GatherFindsTwoMembersOfOneIndex) {
 }
 
 // Each member asks a real TCPStore as often as in a gather of two, and gets everything.
-TEST(Store, OperationsPerMemberDoNotGrowWithTheMembers) {
+TEST_F(StoreTest, OperationsPerMemberDoNotGrowWithTheMembers) {
   const StoreServer server = StartServer();
   const auto most_operations = [&](int64_t count) {
     std::vector<int64_t> operations(static_cast<size_t>(count));
@@ -196,19 +198,19 @@ TEST(Store, OperationsPerMemberDoNotGrowWithTheMembers) {
                      *std::max_element(operations.begin(), operations.end()));
   };
   // The last one to come also says so.
-  EXPECT_EQ(most_operations(2), std::pair(int64_t{4}, int64_t{5}));
-  EXPECT_EQ(most_operations(256), std::pair(int64_t{4}, int64_t{5}));
+  EXPECT_EQ(most_operations(2), std::pair(int64_t{5}, int64_t{7}));
+  EXPECT_EQ(most_operations(256), std::pair(int64_t{5}, int64_t{7}));
 }
 
-TEST(Store, SilentServerEndsEachCallInTime) {
+TEST_F(StoreTest, SilentServerEndsEachCallInTime) {
   const StoreServer server = StartServer();
-  const auto reader = ConnectTo(server, "job", {1});
-  const auto counter = ConnectTo(server, "job", {1});
-  const auto writer = ConnectTo(server, "job", {1});
+  const auto reader = ConnectTo(server, "job", {0.5});
+  const auto counter = ConnectTo(server, "job", {0.5});
+  const auto writer = ConnectTo(server, "job", {0.5});
   kill(server.pid(), SIGSTOP);
   const auto begin = Clock::now();
   const auto value = reader->Get("key", {0.5});
-  EXPECT_LT(SecondsSince(begin), 0.7);
+  EXPECT_LT(SecondsSince(begin), 0.5 + Slack);
   ASSERT_FALSE(value.ok());
   EXPECT_EQ(value.error().code, ExitCode::Environment);
   EXPECT_THAT(value.error().message,
@@ -218,24 +220,23 @@ TEST(Store, SilentServerEndsEachCallInTime) {
   const auto count = counter->Add("count", 1);
   ASSERT_FALSE(count.ok());
   EXPECT_THAT(count.error().message, HasSubstr("did not answer"));
-  // As much as no buffer of the kernel takes.
-  const Status set = writer->Set("key", BytesOf(size_t{64} << 20));
+  const Status set = writer->Set("key", "value");
   ASSERT_FALSE(set.ok());
   EXPECT_THAT(set.error().message, HasSubstr("did not answer"));
   const auto late = JobStore::Connect({"127.0.0.1", server.port()}, "job", {0.5});
   ASSERT_FALSE(late.ok());
   EXPECT_THAT(late.error().message, HasSubstr("did not answer within 0.5 s"));
-  EXPECT_LT(SecondsSince(begin), 4.0);
+  EXPECT_LT(SecondsSince(begin), 2.5 + Slack);
 }
 
-TEST(Store, ServerThatIsKilledEndsAWaitAtOnce) {
+TEST_F(StoreTest, ServerThatIsKilledEndsAWaitAtOnce) {
   const StoreServer server = StartServer();
   const Members member(1, [&](int64_t) -> std::string {
     const auto store = ConnectTo(server);
     EXPECT_TRUE(store->Set("here", "1").ok());
     const auto begin = Clock::now();
     const auto value = store->Get("never", {30});
-    EXPECT_LT(SecondsSince(begin), 5);
+    EXPECT_LT(SecondsSince(begin), Slack);
     return value ? "no error" : value.error().message;
   });
   ASSERT_TRUE(ConnectTo(server)->Get("here", {10}).ok());
