@@ -87,7 +87,7 @@ constexpr std::array Launchers{
 auto IsVisible(const EnvironmentVariables& variables, LauncherKind kind) -> bool {
   switch (kind) {
     case LauncherKind::Torchrun: return variables.Has("TORCHELASTIC_RUN_ID");
-    case LauncherKind::ByHand: return variables.Has("RANK") && !variables.Has("TORCHELASTIC_RUN_ID");
+    case LauncherKind::ByHand: return variables.Has("RANK");
     case LauncherKind::Kubernetes:
       // An indexed job may also be of programs that have nothing to do with each other.
       return variables.Has("JOB_COMPLETION_INDEX") && !variables.Has("RANK") &&

@@ -17,7 +17,7 @@ enum class LauncherKind { Torchrun, ByHand, Kubernetes, OpenMpi, Hydra, Slurm };
 struct LauncherRow {
   LauncherKind kind;
   const char* name;
-  /// Set in all of its processes, and by nothing else; a launcher is visible by it.
+  /// Set in all of its processes; the launcher is visible by it.
   const char* marker;
   /// As messages name whoever sets the variables.
   const char* subject;
@@ -29,7 +29,7 @@ struct LauncherRow {
   /// Number of the host, and how many there are; null if the launcher does not say.
   const char* host = nullptr;
   const char* num_hosts = nullptr;
-  /// A name of the launch, the same in all of its processes, and what stands in for it where it is not set.
+  /// A name of the launch, the same in all of its processes, and what stands in for it if it is not set.
   const char* job = nullptr;
   const char* other_job = nullptr;
   const char* restart = nullptr;

@@ -32,7 +32,7 @@ struct LaunchPlace {
   std::string job;
   /// How often the launcher has started this launch before.
   int64_t restart = 0;
-  /// When the launcher will end the job, in seconds since the epoch, where it says so.
+  /// When the launcher will end the job, in seconds since the epoch, if it says so.
   std::optional<int64_t> end_time;
 
   auto num_hosts() const -> int64_t { return num_processes / local_num_processes; }

@@ -50,6 +50,7 @@ struct Subcommand {
 
 auto DeclareCheck(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;
+auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;
 auto DeclareHelp(CommandOptions& options) -> Action;
 auto DeclarePlan(CommandOptions& options) -> Action;

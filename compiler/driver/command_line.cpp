@@ -23,6 +23,8 @@ static constexpr Subcommand Subcommands[] = {
      "  shardc eval recipe.toml --checkpoint runs/recipe/checkpoints/step-00000400\n"
      "  shardc eval recipe.toml --checkpoint DIR --format json",
      DeclareEval},
+    {"doctor", "look at the hosts of a launch: what each has, and what their links carry",
+     "  shardc doctor\n  srun shardc doctor recipe.toml", DeclareDoctor},
     {"tokenize", "make a token file",
      "  shardc tokenize --bytes book.txt -o book.bin\n  shardc tokenize --bytes *.txt -o all.bin", DeclareTokenize},
     {"help", "explain a diagnostic, a recipe key, an op, a pass or a function",

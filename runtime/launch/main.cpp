@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -25,6 +26,7 @@
 #include "runtime/core/runner.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
+#include "runtime/launch/doctor.h"
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
@@ -173,6 +175,18 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
                                       : LaunchPlayedHosts(*plan, options, RunRank);
 }
 
+static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return place.error();
+  }
+  return RunDoctor(*place, {.run_dir = options.run_dir,
+                            .own_address = TextOrNothing("GLOO_SOCKET_IFNAME"),
+                            .torch_version = TorchVersion(),
+                            .timeout = std::min(options.timeout, Seconds{60}),
+                            .json = options.json});
+}
+
 /// What is wrong with a number of seconds; empty if nothing is.
 static auto IsTimeout(const std::string& text) -> std::string {
   constexpr double Longest = 1e9;
@@ -214,6 +228,8 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--asked", options.request.path, "For the record: the recipe or plan that the user named")
       ->group(Hidden);
   app.add_option("--asked-text", recipe_path, "For the record: a file with the text of that recipe")->group(Hidden);
+  bool examines = false;
+  app.add_flag("--doctor", examines, "Look at the hosts of the launch, and run nothing")->group(Hidden);
   int refused = 0;
   std::string refused_why;
   app.add_option("--refused", refused, "The recipe has no plan, by this exit code")->group(Hidden);
@@ -233,7 +249,7 @@ auto main(int argc, char** argv) -> int {
     options.refused = Error{static_cast<ExitCode>(refused),
                             refused_why.empty() ? "the recipe is refused, for the reasons above" : refused_why};
   }
-  const auto result = Run(plan_path, recipe_path, options);
+  const auto result = examines ? Examine(options) : Run(plan_path, recipe_path, options);
   if (!result) {
     std::cerr << "error: " << Printable(result.error().message) << "\n";
     return static_cast<int>(result.error().code);

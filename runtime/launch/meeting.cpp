@@ -174,8 +174,7 @@ auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
 
 auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
   const Introduction mine{.host = host_name_, .facts = facts, .code = CodeOf(own), .error = TextOf(own)};
-  const auto texts =
-      store_->Gather("introductions", place_.process, place_.num_processes, mine.ToText(), options_.timeout);
+  const auto texts = Gather("introductions", mine.ToText());
   if (!texts) {
     return texts.error();
   }
@@ -189,11 +188,21 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
   return Agree("started", own);
 }
 
+auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorOr<std::vector<std::string>> {
+  return store_->Gather(what, place_.process, place_.num_processes, text, options_.timeout);
+}
+
+auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>> {
+  return PeerGroup::Create(
+      *store_,
+      {.name = name, .index = index, .size = size, .own_address = network_.own_address, .timeout = options_.timeout});
+}
+
 auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
   std::string text;
   Put(text, std::to_string(CodeOf(mine)));
   Put(text, TextOf(mine));
-  const auto texts = store_->Gather("agree/" + what, place_.process, place_.num_processes, text, options_.timeout);
+  const auto texts = Gather("agree/" + what, text);
   if (!texts) {
     return texts.error();
   }

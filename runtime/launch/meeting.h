@@ -13,6 +13,7 @@
 #include "compiler/base/units.h"
 #include "compiler/cluster/place.h"
 #include "runtime/comm/links.h"
+#include "runtime/net/peer_group.h"
 #include "runtime/net/store.h"
 #include "runtime/net/store_server.h"
 
@@ -50,6 +51,10 @@ class Meeting {
   auto Agree(const std::string& what, const Status& mine) -> Status;
   /// The last error is one that all processes have.
   auto error_is_shared() const -> bool { return error_is_shared_; }
+  /// The texts of all processes, in their order.
+  auto Gather(const std::string& what, const std::string& text) -> ErrorOr<std::vector<std::string>>;
+  /// A group of `size` processes, of which this is member `index`.
+  auto Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>>;
   /// A text for all processes, or for those of this host.
   auto Tell(const std::string& key, const std::string& text) -> Status { return store_->Set(key, text); }
   auto Hear(const std::string& key) -> ErrorOr<std::string> { return store_->Get(key, options_.timeout); }

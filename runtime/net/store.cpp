@@ -67,7 +67,8 @@ auto JobStore::DeadlineIn(Seconds timeout) const -> Clock::time_point {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout.value));
 }
 
-auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout) -> ErrorOr<std::unique_ptr<JobStore>> {
+auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout)
+    -> ErrorOr<std::unique_ptr<JobStore>> {
   std::unique_ptr<JobStore> store(new JobStore(server, std::move(prefix), timeout));
   RETURN_IF_ERROR(store->Open());
   return store;
@@ -96,8 +97,8 @@ auto JobStore::Open() -> Status {
 }
 
 template <class Result>
-auto JobStore::Call(const std::string& asked, Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call)
-    -> ErrorOr<Result> {
+auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
+                    std::function<ErrorOr<Result>(TcpStore&)> call) -> ErrorOr<Result> {
   if (broken_) {
     return *broken_;
   }

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <random>
@@ -130,6 +131,16 @@ TEST(HostList, AnyTextIsBounded) {
   }
   EXPECT_FALSE(ExpandHostList(worst).ok());
   EXPECT_FALSE(ExpandHostList(std::string(1 << 20, '[')).ok());
+  std::string ranges = "n[0-65535";
+  for (int i = 0; i < 200; i++) {
+    ranges += ",0-65535";
+  }
+  rusage before{};
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_FALSE(ExpandHostList(ranges + "]").ok());
+  rusage after{};
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 100 * 1024) << "KiB";
   std::string many = "a";
   for (int i = 0; i < 70000; i++) {
     many += ",a";

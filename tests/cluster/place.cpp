@@ -46,6 +46,9 @@ TEST(LaunchPlace, OfEachLauncher) {
   torchrun.job = "night";
   torchrun.restart = 2;
   Expect(Torchrun, torchrun);
+  // What torchrun calls a run without --rdzv-id is no name.
+  torchrun.job = "";
+  Expect(With(Torchrun, {{"TORCHELASTIC_RUN_ID", "none"}}), torchrun);
   EXPECT_EQ(torchrun.host(), 1);
   EXPECT_EQ(torchrun.num_hosts(), 2);
 
@@ -172,6 +175,9 @@ TEST(LaunchPlace, ALauncherThatAnotherStartedOncePerHost) {
                      .master_port = 29501,
                      .job = "night",
                      .restart = 2});
+  // torchrun in a shell of Slurm on each host, and in pods of an indexed job.
+  Expect(With(InteractiveStep, Torchrun), torchrun);
+  Expect(With(Kubernetes, Torchrun), torchrun);
   // `mpirun --npernode 1 torchrun --nnodes=2`.
   Expect(With(With(OpenMpi, {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}), Torchrun), torchrun);
   // In a job of Slurm, mpirun starts its daemons by a step: Hydra's on all hosts, Open MPI's on all but its own.

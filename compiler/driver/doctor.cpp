@@ -1,0 +1,48 @@
+// shardc doctor [RECIPE]: what each host of a launch sees, by shardc-run, in the processes that a launcher starts.
+
+#include <memory>
+
+#include "compiler/driver/output.h"
+#include "compiler/driver/recipe_source.h"
+#include "compiler/driver/runtime_program.h"
+#include "compiler/passes/plan_header.h"
+
+namespace shardc {
+
+namespace {
+
+struct DoctorOptions {
+  RecipeOptions recipe;
+  std::string run_dir;
+  std::string format = "text";
+};
+
+}  // namespace
+
+static auto Examine(const DoctorOptions& options) -> Status {
+  std::string run_dir = options.run_dir;
+  if (run_dir.empty() && !options.recipe.path.empty()) {
+    RecipeSource source(options.recipe);
+    const auto recipe = source.Load();
+    source.PrintDiagnostics();
+    if (!recipe) {
+      return recipe.error();
+    }
+    run_dir = RunDirOf(*recipe);
+  }
+  std::vector<std::string> arguments{"-", "--doctor", "--format", options.format};
+  if (!run_dir.empty()) {
+    arguments.insert(arguments.end(), {"--run-dir", run_dir});
+  }
+  return BecomeRuntime(arguments);
+}
+
+auto DeclareDoctor(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<DoctorOptions>();
+  options.Positional("RECIPE", values->recipe.path, "a recipe, whose run directory is looked at", false);
+  options.Text("--run-dir", values->run_dir, "DIR", "the run directory to look at instead");
+  options.Choice("--format", values->format, {"text", "json"}, "format of the result");
+  return [values] { return ExitCodeOf(Examine(*values)); };
+}
+
+}  // namespace shardc

@@ -1,0 +1,282 @@
+#include "runtime/launch/doctor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "compiler/base/files.h"
+#include "compiler/base/fs.h"
+#include "compiler/base/printable.h"
+#include "compiler/base/stopwatch.h"
+#include "compiler/explain/table.h"
+#include "runtime/launch/host_facts.h"
+#include "runtime/launch/meeting.h"
+#include "runtime/net/peer_group.h"
+#include "runtime/record/run_directory.h"
+
+namespace shardc {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* ProbeName = "doctor.probe";
+/// How long a file that one host has renamed may take to show on the others: caches of network file systems.
+constexpr Seconds LongestVisible{30};
+/// Clocks that differ by more make records and leases hard to read.
+constexpr double MostOffset = 5;
+
+/// One process's part in the examination of a launch.
+class Examination {
+ public:
+  Examination(Meeting& meeting, const DoctorOptions& options) : meeting_(meeting), options_(options) {}
+
+  auto Run() -> ErrorOr<ExitCode>;
+
+ private:
+  auto ReadClocks() -> Status;
+  auto ProbeRunDirectory() -> Status;
+  auto WriteProbe(const std::string& token) -> Status;
+  auto AwaitProbe(const std::string& token) -> Status;
+  auto MeasureLinks() -> Status;
+  auto Judge(const std::vector<Json>& hosts) -> std::vector<std::string>;
+
+  Meeting& meeting_;
+  const DoctorOptions& options_;
+  Json own_;
+};
+
+}  // namespace
+
+/// Against the clock of process 0, read by all right after one message: off by as long as that takes to reach them.
+auto Examination::ReadClocks() -> Status {
+  const auto met = meeting_.Gather("doctor/clock", "");
+  if (!met) {
+    return met.error();
+  }
+  own_["clock"] = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return Success{};
+}
+
+auto Examination::WriteProbe(const std::string& token) -> Status {
+  const auto directory = RunDirectory::Open(options_.run_dir);
+  if (!directory) {
+    return directory.error();
+  }
+  // As a temporary file that is synced and renamed.
+  return PutFileAt(directory->folder(), ProbeName, token);
+}
+
+auto Examination::AwaitProbe(const std::string& token) -> Status {
+  const Stopwatch watch;
+  std::string seen = "it is not there";
+  while (watch.Elapsed() < LongestVisible) {
+    const auto directory = RunDirectory::Open(options_.run_dir);
+    const auto text =
+        directory ? ReadFileAt(directory->folder(), ProbeName, 4096) : ErrorOr<std::string>(directory.error());
+    if (text && *text == token) {
+      own_["run_directory_seconds"] = watch.Elapsed().value;
+      return Success{};
+    }
+    seen = text ? "it holds another text" : text.error().message;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return Fail(
+      ExitCode::Environment,
+      "{} does not see, within {:g} s, the file {}/{} that process 0 has written: {}; the run directory has to be "
+      "one that all hosts share",
+      meeting_.host_name(), LongestVisible.value, options_.run_dir, ProbeName, seen);
+}
+
+auto Examination::ProbeRunDirectory() -> Status {
+  if (options_.run_dir.empty()) {
+    return Success{};
+  }
+  const std::string token = fmt::format("{} {}", meeting_.host_name(), meeting_.network().store.port);
+  const auto tokens = meeting_.Gather("doctor/token", token);
+  if (!tokens) {
+    return tokens.error();
+  }
+  RETURN_IF_ERROR(
+      meeting_.Agree("doctor/probe", meeting_.is_first() ? WriteProbe(tokens->front()) : Status(Success{})));
+  const Status seen = meeting_.is_first_of_host() ? AwaitProbe(tokens->front()) : Status(Success{});
+  const Status all = meeting_.Agree("doctor/seen", seen);
+  if (meeting_.is_first()) {
+    unlink(fmt::format("{}/{}", options_.run_dir, ProbeName).c_str());
+  }
+  return all;
+}
+
+/// Of the first process of each host, with all others at once.
+auto Examination::MeasureLinks() -> Status {
+  const int64_t hosts = meeting_.place().num_hosts();
+  if (hosts == 1 || !meeting_.is_first_of_host()) {
+    return Success{};
+  }
+  const auto group = meeting_.Connect("doctor", meeting_.place().host(), hosts);
+  if (!group) {
+    return group.error();
+  }
+  constexpr int Rounds = 21;
+  std::vector<double> seconds;
+  for (int i = 0; i < Rounds; ++i) {
+    const Stopwatch watch;
+    RETURN_IF_ERROR((*group)->Barrier());
+    seconds.push_back(watch.Elapsed().value);
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + Rounds / 2);
+  own_["latency_seconds"] = seconds[Rounds / 2];
+  constexpr int64_t BytesPerPeer = int64_t{8} << 20;
+  std::vector<std::byte> sent(static_cast<size_t>(BytesPerPeer * hosts));
+  std::vector<std::byte> received(sent.size());
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Stopwatch watch;
+    RETURN_IF_ERROR((*group)->AllToAll(sent.data(), received.data(), BytesPerPeer));
+    best = std::max(best, static_cast<double>(BytesPerPeer * (hosts - 1)) / watch.Elapsed().value);
+  }
+  own_["bytes_per_second"] = best;
+  return Success{};
+}
+
+auto Examination::Judge(const std::vector<Json>& hosts) -> std::vector<std::string> {
+  std::vector<std::string> reasons;
+  for (const Json& host : hosts) {
+    const std::string name = host["host"];
+    for (const char* version : {"shardc", "libtorch"}) {
+      if (host[version] != hosts[0][version]) {
+        reasons.push_back(fmt::format("{} has {} {}, and {} has {}", name, version, host[version].get<std::string>(),
+                                      hosts[0]["host"].get<std::string>(), hosts[0][version].get<std::string>()));
+      }
+    }
+    if (const double offset = host["clock_offset_seconds"]; std::abs(offset) > MostOffset) {
+      reasons.push_back(fmt::format("the clock of {} is {:+.1f} s off that of {}", name, offset,
+                                    hosts[0]["host"].get<std::string>()));
+    }
+  }
+  return reasons;
+}
+
+static auto Cell(const Json& host, const char* name, const std::string& unit, double scale) -> std::string {
+  return host.contains(name) ? fmt::format("{:.3g} {}", host[name].get<double>() * scale, unit) : "-";
+}
+
+/// One row for each host.
+static auto TableOf(const std::vector<Json>& hosts) -> std::string {
+  Table table("");
+  table.Row(
+      {"host", "address", "cores", "memory", "GPUs", "open files", "clock", "run directory", "latency", "bandwidth"});
+  for (const Json& host : hosts) {
+    const int64_t files = host["limits"]["open_files"];
+    table.Row({host["host"], host["address"], std::to_string(host["cores"].get<int64_t>()),
+               FormatMemory(Bytes{host["memory_available"]}), std::to_string(host["gpus"].get<int64_t>()),
+               files < 0 ? "unlimited" : std::to_string(files),
+               fmt::format("{:+.3f} s", host["clock_offset_seconds"].get<double>()),
+               host.contains("run_directory_seconds") ? "seen" : "-", Cell(host, "latency_seconds", "us", 1e6),
+               Cell(host, "bytes_per_second", "MB/s", 1e-6)});
+  }
+  return table.Text();
+}
+
+/// The interfaces of each host, and what all of them have in common.
+static auto DetailsOf(const std::vector<Json>& hosts) -> std::string {
+  const Json& first = hosts[0];
+  std::string text = fmt::format("shardc {}, LibTorch {}, {} host{}, launched by {}\n",
+                                 first["shardc"].get<std::string>(), first["libtorch"].get<std::string>(), hosts.size(),
+                                 hosts.size() == 1 ? "" : "s", first["launcher"].get<std::string>());
+  for (const Json& host : hosts) {
+    std::string interfaces;
+    for (const auto& [name, addresses] : host["interfaces"].items()) {
+      interfaces += fmt::format("{}{} {}", interfaces.empty() ? "" : ", ", name, addresses[0].get<std::string>());
+    }
+    text += fmt::format("{}: kernel {}, interfaces {}\n", host["host"].get<std::string>(),
+                        host["kernel"].get<std::string>(), interfaces.empty() ? "none but loopback" : interfaces);
+  }
+  return text;
+}
+
+static auto Print(const std::vector<Json>& hosts, const std::vector<std::string>& reasons, bool as_json) -> ExitCode {
+  if (as_json) {
+    const Json json{{"hosts", hosts}, {"reasons", reasons}};
+    std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    std::cout << Printable(DetailsOf(hosts) + TableOf(hosts));
+  }
+  std::cout.flush();
+  for (const std::string& reason : reasons) {
+    std::cerr << Printable("error: " + reason) << "\n";
+  }
+  return reasons.empty() ? ExitCode::Ok : ExitCode::Environment;
+}
+
+auto Examination::Run() -> ErrorOr<ExitCode> {
+  own_ = HostFacts(options_.torch_version, meeting_.place().launcher, meeting_.network().own_address);
+  std::vector<std::string> reasons;
+  const auto keep = [&](const Status& status) {
+    if (!status && std::ranges::find(reasons, status.error().message) == reasons.end()) {
+      reasons.push_back(status.error().message);
+    }
+  };
+  keep(meeting_.Compare({}, Success{}));
+  RETURN_IF_ERROR(ReadClocks());
+  keep(ProbeRunDirectory());
+  keep(meeting_.Agree("doctor/links", MeasureLinks()));
+  const auto texts = meeting_.Gather("doctor/hosts", meeting_.is_first_of_host() ? own_.dump() : "");
+  if (!texts) {
+    return texts.error();
+  }
+  std::vector<Json> hosts;
+  for (const std::string& text : *texts) {
+    if (!text.empty()) {
+      Json host = Json::parse(text);
+      const double first = hosts.empty() ? host["clock"].get<double>() : hosts[0]["clock"].get<double>();
+      host["clock_offset_seconds"] = host["clock"].get<double>() - first;
+      hosts.push_back(std::move(host));
+    }
+  }
+  const std::vector<std::string> judged = Judge(hosts);
+  reasons.insert(reasons.end(), judged.begin(), judged.end());
+  const ExitCode code = reasons.empty() ? ExitCode::Ok : ExitCode::Environment;
+  return meeting_.is_first() ? Print(hosts, reasons, options_.json) : code;
+}
+
+/// Of a host alone: what it has, and whether its run directory can be written.
+static auto ExamineThisHost(const DoctorOptions& options) -> ExitCode {
+  Json host = HostFacts(options.torch_version, "nobody", "-");
+  host["clock_offset_seconds"] = 0.0;
+  std::vector<std::string> reasons;
+  if (!options.run_dir.empty()) {
+    const auto directory = RunDirectory::Open(options.run_dir);
+    const Status written = directory ? PutFileAt(directory->folder(), ProbeName, "probe") : Status(directory.error());
+    if (written) {
+      host["run_directory_seconds"] = 0.0;
+      unlink(fmt::format("{}/{}", options.run_dir, ProbeName).c_str());
+    } else {
+      reasons.push_back(written.error().message);
+    }
+  }
+  return Print({host}, reasons, options.json);
+}
+
+auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& options) -> ErrorOr<ExitCode> {
+  if (!place) {
+    return ExamineThisHost(options);
+  }
+  auto meeting = Meeting::Open(*place, {.own_address = options.own_address, .timeout = options.timeout});
+  if (!meeting) {
+    return meeting.error();
+  }
+  auto result = Examination(*meeting, options).Run();
+  // All have the last answer before the store goes.
+  static_cast<void>(meeting->Agree("doctor/end", Success{}));
+  meeting->Close(false);
+  return result;
+}
+
+}  // namespace shardc

@@ -1,0 +1,82 @@
+#include "runtime/launch/host_facts.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "compiler/base/processor.h"
+#include "compiler/base/version.h"
+#include "compiler/base/where_and_when.h"
+#include "runtime/memory/available_memory.h"
+
+namespace shardc {
+
+using Json = nlohmann::ordered_json;
+
+/// Those that are up and reach other hosts, with their addresses.
+static auto Interfaces() -> Json {
+  Json json = Json::object();
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) {
+    return json;
+  }
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    const bool is_ip =
+        at->ifa_addr != nullptr && (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6);
+    if (!is_ip || (at->ifa_flags & IFF_UP) == 0 || (at->ifa_flags & IFF_LOOPBACK) != 0) {
+      continue;
+    }
+    char host[NI_MAXHOST];
+    const socklen_t size = at->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (getnameinfo(at->ifa_addr, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) == 0) {
+      json[at->ifa_name].push_back(host);
+    }
+  }
+  freeifaddrs(all);
+  return json;
+}
+
+/// -1: unlimited.
+static auto LimitOf(int resource) -> int64_t {
+  rlimit limit{};
+  return getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+             ? -1
+             : static_cast<int64_t>(limit.rlim_cur);
+}
+
+/// As the driver shows them. Source: NVIDIA's driver README, "The /proc interface".
+static auto NumGpus() -> int64_t {
+  std::error_code missing;
+  const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", missing);
+  return missing ? 0 : std::distance(begin(gpus), end(gpus));
+}
+
+auto HostFacts(const std::string& torch_version, const std::string& launcher, const std::string& address)
+    -> nlohmann::ordered_json {
+  utsname kernel{};
+  uname(&kernel);
+  Json json;
+  json["host"] = HostName();
+  json["shardc"] = ProgramVersion();
+  json["libtorch"] = torch_version;
+  json["kernel"] = kernel.release;
+  json["launcher"] = launcher;
+  json["address"] = address;
+  json["interfaces"] = Interfaces();
+  json["cores"] = NumCores();
+  json["memory_available"] = MeasureAvailableMemory().bytes.value;
+  json["limits"] = {{"open_files", LimitOf(RLIMIT_NOFILE)},
+                    {"processes", LimitOf(RLIMIT_NPROC)},
+                    {"locked_memory", LimitOf(RLIMIT_MEMLOCK)},
+                    {"file_size", LimitOf(RLIMIT_FSIZE)}};
+  json["gpus"] = NumGpus();
+  return json;
+}
+
+}  // namespace shardc
