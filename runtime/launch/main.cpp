@@ -180,11 +180,13 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   if (!place) {
     return place.error();
   }
-  return RunDoctor(*place, {.run_dir = options.run_dir,
-                            .own_address = TextOrNothing("GLOO_SOCKET_IFNAME"),
-                            .torch_version = TorchVersion(),
-                            .timeout = std::min(options.timeout, Seconds{60}),
-                            .json = options.json});
+  DoctorOptions doctor;
+  doctor.run_dir = options.run_dir;
+  doctor.own_address = TextOrNothing("GLOO_SOCKET_IFNAME");
+  doctor.torch_version = TorchVersion();
+  doctor.timeout = Seconds{std::min(options.timeout.value, doctor.timeout.value)};
+  doctor.json = options.json;
+  return RunDoctor(*place, doctor);
 }
 
 /// What is wrong with a number of seconds; empty if nothing is.

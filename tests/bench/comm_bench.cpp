@@ -136,7 +136,8 @@ auto ReduceScatter(benchmark::State& state) -> void {
   const int64_t full = state.range(0);
   Ranks ranks(2, full, [full](Rank& rank) {
     return rank.comm.ReduceScatter(rank.queue, AxisSet::All(), SpanOf(rank.arenas, Arena::SharedTransient, full),
-                                   SpanOf(rank.arenas, Arena::Transient, full / 2), {}, {DType::F32, DType::F32}, false);
+                                   SpanOf(rank.arenas, Arena::Transient, full / 2), {}, {DType::F32, DType::F32},
+                                   false);
   });
   RunBatches(state, ranks, full);
 }

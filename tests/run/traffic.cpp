@@ -114,8 +114,8 @@ TEST(Traffic, ACommunicatorThatSendsMoreIsFound) {
         runner.after_data = [&context] {
           double value = 1;
           const CommSpan span{.data = reinterpret_cast<std::byte*>(&value), .bytes = sizeof(value)};
-          CHECK(
-              context.comm->AllReduce(context.device->queue(Stream::Dp), AxisSet::Of(Axis::Dp), span, {}, DType::F64).ok());
+          CHECK(context.comm->AllReduce(context.device->queue(Stream::Dp), AxisSet::Of(Axis::Dp), span, {}, DType::F64)
+                    .ok());
         };
       },
       [](RankContext&) -> Status { return Success{}; });
@@ -127,7 +127,8 @@ TEST(Traffic, ACommunicatorThatSendsMoreIsFound) {
   for (const std::string& error : errors) {
     EXPECT_EQ(error,
               fmt::format("what was sent is not what the plan says, all_reduce over dp: the communicator "
-                          "counted {} calls of {} B, {} B on the wire of all ranks; the plan has {} calls of {} "
+                          "counted {} calls of {} B, {} B on the wire of all ranks, 0 B of it between hosts; the plan "
+                          "has {} calls of {} "
                           "B, {} B on the wire of all ranks; this is a bug in shardc",
                           planned + 3, 8 * (planned + 3), 16 * (planned + 3), planned, 8 * planned, 16 * planned));
   }
