@@ -2,8 +2,7 @@
 // ranks compute with; its gradient lies in its segment of a vector of gradients; slices and gathered vectors are as
 // long as their sub-vector has it, and the slices that a sub-vector names are its own.
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ops/verify_internal.h"
@@ -29,10 +28,7 @@ class RoleVerifier {
     for (const ValueId id : plan.values.ids()) {
       if (const SubVectorId of = plan.values[id].role.sub_vector(); of.valid() && IsWholeGradient(id, of)) {
         wholes_[static_cast<size_t>(of.index)].push_back(id);
-        for (const Segment& segment : plan.sub_vectors[of].segments) {
-          gradients_[{plan.values[id].buffer, plan.values[id].offset.base + segment.begin * SizeOf(DType::F32)}] =
-              segment.parameter;
-        }
+        wholes_in_[plan.values[id].buffer].push_back(id);
       }
     }
     const bool is_placed = plan.Established(PassKind::Place);
@@ -121,12 +117,28 @@ class RoleVerifier {
     if (plan_.buffers[value.buffer].category != Category::Gradients) {
       return;
     }
-    const auto found = gradients_.find({value.buffer, value.offset.base});
-    if (found != gradients_.end() && value.dtype == DType::F32 && value.offset.is_constant() &&
-        value.shape == LocalShape(plan_.parameters[found->second], plan_.mesh)) {
-      findings_.Add("value-role"_rule, "{} lies where the gradient of {} does, and does not say that it is that",
-                    Name(id), plan_.parameters[found->second].name);
+    const auto wholes = wholes_in_.find(value.buffer);
+    if (wholes == wholes_in_.end() || value.dtype != DType::F32 || !value.offset.is_constant() ||
+        !findings_.Spend(wholes->second.size())) {
+      return;
     }
+    for (const ValueId whole : wholes->second) {
+      const ParameterId there = GradientAt(whole, value.offset.base);
+      if (there.valid() && value.shape == LocalShape(plan_.parameters[there], plan_.mesh)) {
+        findings_.Add("value-role"_rule, "{} lies where the gradient of {} does, and does not say that it is that",
+                      Name(id), plan_.parameters[there].name);
+        return;
+      }
+    }
+  }
+
+  /// The parameter whose gradient begins at this byte of the buffer of a whole gradient; unset if none does.
+  auto GradientAt(ValueId whole, int64_t byte) const -> ParameterId {
+    // Segments lie one after another, as VerifySegments shows.
+    const std::vector<Segment>& segments = plan_.sub_vectors[plan_.values[whole].role.sub_vector()].segments;
+    const int64_t element = (byte - plan_.values[whole].offset.base) / SizeOf(DType::F32);
+    const auto found = std::ranges::lower_bound(segments, element, {}, &Segment::begin);
+    return found != segments.end() && found->begin == element ? found->parameter : ParameterId{};
   }
 
   /// Gradients of activations are what the backward makes.
@@ -170,8 +182,8 @@ class RoleVerifier {
   std::vector<Dims> shapes_;
   /// By sub-vector: the vectors of its whole gradients.
   std::vector<std::vector<ValueId>> wholes_;
-  /// By buffer and first byte: whose gradient has its segment there.
-  std::map<std::pair<BufferId, int64_t>, ParameterId> gradients_;
+  /// By buffer: the whole gradients there.
+  std::unordered_map<BufferId, std::vector<ValueId>> wholes_in_;
   /// By value: does an op write it that is none of the backward?
   std::vector<bool> outside_backward_;
 };
