@@ -13,36 +13,13 @@
 #include "compiler/check/check_recipe.h"
 #include "compiler/check/rope_frequency.h"
 #include "compiler/passes/declare_parameters.h"
+#include "compiler/passes/loss_terms.h"
 #include "compiler/passes/plan_header.h"
 #include "compiler/recipe/owned_keys.h"
 
 namespace shardc {
 
 namespace {
-
-/// One term of the loss: the mean over its targets in the whole global batch, times its weight.
-struct Term {
-  /// Of the targets; unset where the next token is predicted.
-  HeadId head;
-  std::string name;
-  /// Of its values: nothing for the model's own head.
-  std::string prefix;
-  double weight = 1;
-  Origin origin;
-  /// Where the files of its targets are named.
-  Origin files;
-  /// Host memory for the targets of a step.
-  BufferId buffer;
-  /// Where its mean is told, of a step and of an evaluation. Unset where it is the only term.
-  ScalarId loss = {};
-  ScalarId eval_loss = {};
-};
-
-/// Where the files of tokens are named.
-auto OriginOfTokens(const Recipe& recipe) -> Origin {
-  return recipe.data.source.empty() ? OriginOf(recipe.data.tokens, "data.tokens")
-                                    : OriginOf(recipe.data.source.front().tokens, "data.source");
-}
 
 class PlanBuilder {
  public:
@@ -53,9 +30,9 @@ class PlanBuilder {
         family_(*family),
         sizes_(ResolveModel(*recipe)),
         batch_(ResolveBatch(*recipe)),
-        parameters_(*parameters) {}
+        parameters_(*parameters),
+        terms_(LossTermsOf(*recipe)) {}
 
-  auto Terms() -> void;
   auto Scalars() -> void;
   auto Constants() -> void;
   auto Data() -> void;
@@ -80,7 +57,7 @@ class PlanBuilder {
   auto Loss(Emitter& emitter, const ModelOutput& output, const std::vector<ValueId>& targets, std::vector<ValueId> sums,
             std::string_view name) -> std::vector<ValueId>;
   /// What the sum of a term is divided by to be its share of the loss.
-  auto Divisor(Emitter& emitter, const Term& term, ValueId count) -> ValueId;
+  auto Divisor(Emitter& emitter, const LossTerm& term, ValueId count) -> ValueId;
   /// The loss that is trained on, and the mean of each term by itself where there are several.
   auto ReadMeans(Emitter& emitter, const std::vector<ValueId>& sums, const std::vector<ValueId>& counts,
                  const std::vector<ValueId>& divisors, ScalarRole metric) -> void;
@@ -95,32 +72,10 @@ class PlanBuilder {
   ValueId rope_table_;
   BufferId tokens_buffer_;
   /// The model's own head first.
-  std::vector<Term> terms_;
+  std::vector<LossTerm> terms_;
 };
 
 const ValueType Sum{DType::F64, {1}};
-
-auto PlanBuilder::Terms() -> void {
-  // The header has them in this order.
-  HeadId next{0};
-  const auto take = [&] { return HeadId{next.index++}; };
-  terms_.push_back({.head = recipe_.data.targets.is_set ? take() : HeadId{},
-                    .name = std::string(OwnHead),
-                    .prefix = "",
-                    .weight = 1,
-                    .origin = OriginOfTokens(recipe_),
-                    .files = OriginOfTokens(recipe_),
-                    .buffer = {}});
-  for (const LossHead& head : recipe_.loss.head) {
-    terms_.push_back({.head = take(),
-                      .name = *head.name,
-                      .prefix = *head.name + ".",
-                      .weight = *head.weight,
-                      .origin = OriginOf(head.name, "loss.head"),
-                      .files = OriginOf(head.targets, "loss.head.targets"),
-                      .buffer = {}});
-  }
-}
 
 auto PlanBuilder::Scalars() -> void {
   using enum ScalarRole;
@@ -181,7 +136,7 @@ auto PlanBuilder::Data() -> void {
                               .offset = -1});
   };
   tokens_buffer_ = host_buffer("tokens");
-  for (Term& term : terms_) {
+  for (LossTerm& term : terms_) {
     term.buffer = host_buffer(term.prefix + "targets");
   }
   RankExpr offset;
@@ -201,7 +156,7 @@ auto PlanBuilder::Data() -> void {
 
 auto PlanBuilder::TargetViews(Emitter& emitter, const RankExpr& offset) -> std::vector<ValueId> {
   std::vector<ValueId> targets;
-  for (const Term& term : terms_) {
+  for (const LossTerm& term : terms_) {
     targets.push_back(emitter.View(term.buffer, offset, TokenType(), term.prefix + "targets"));
   }
   return targets;
@@ -287,7 +242,7 @@ auto PlanBuilder::Loss(Emitter& emitter, const ModelOutput& output, const std::v
   return sums;
 }
 
-auto PlanBuilder::Divisor(Emitter& emitter, const Term& term, ValueId count) -> ValueId {
+auto PlanBuilder::Divisor(Emitter& emitter, const LossTerm& term, ValueId count) -> ValueId {
   if (term.weight == 1) {
     return count;
   }
@@ -337,7 +292,7 @@ auto PlanBuilder::Step() -> void {
   const std::vector<ValueId> targets = TargetViews(emitter, offset);
   std::vector<ValueId> counts;
   std::vector<ValueId> divisors;
-  for (const Term& term : terms_) {
+  for (const LossTerm& term : terms_) {
     const ValueId all_targets = emitter.View(
         term.buffer, {}, {DType::I32, {batch_.accumulate, sizes_.seq, batch_.micro}}, term.prefix + "targets.all");
     emitter.set_origin(term.origin);
@@ -364,7 +319,7 @@ auto PlanBuilder::Eval() -> void {
 
   const auto zeros = [&](const char* name) {
     std::vector<ValueId> values;
-    for (const Term& term : terms_) {
+    for (const LossTerm& term : terms_) {
       values.push_back(emitter.New(Sum, Category::Workspace, fmt::format("eval.{}{}", term.prefix, name)));
       emitter.Emit(op::Fill{.out = values.back(), .value = 0});
     }
@@ -375,7 +330,7 @@ auto PlanBuilder::Eval() -> void {
   emitter.Emit(op::Repeat{.count = plan_.run.eval_batches});
   const ValueId tokens = emitter.New(TokenType(), Category::Data, "eval.tokens");
   std::vector<ValueId> targets;
-  for (const Term& term : terms_) {
+  for (const LossTerm& term : terms_) {
     targets.push_back(emitter.New(TokenType(), Category::Data, fmt::format("eval.{}targets", term.prefix)));
   }
   LoadSamples(emitter, tokens, targets, Split::Eval, SampleExpr(0));
@@ -410,7 +365,6 @@ auto Build(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     return parameters.error();
   }
   PlanBuilder builder(&plan, &recipe, &family, &*parameters);
-  builder.Terms();
   builder.Scalars();
   builder.Constants();
   builder.Data();
