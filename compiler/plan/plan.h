@@ -9,7 +9,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "compiler/base/enum.h"
@@ -151,15 +150,6 @@ auto ForEachSlice(T& sub_vector, Function&& function) -> void {
   }
 }
 
-/// A tensor of the state as one number, in the order of parameters and, of one, of roles.
-inline auto StateIndex(ParameterId parameter, StateRole role) -> int64_t {
-  return int64_t{parameter.index} * static_cast<int64_t>(StateRoles.size()) + static_cast<int64_t>(role);
-}
-/// The tensor that has this number.
-inline auto StateAt(int64_t index) -> std::pair<ParameterId, StateRole> {
-  constexpr auto Roles = static_cast<int64_t>(StateRoles.size());
-  return {ParameterId{static_cast<int32_t>(index / Roles)}, static_cast<StateRole>(index % Roles)};
-}
 /// "ROLE of model.norm.weight"; of a parameter itself, its name.
 auto StateName(std::string_view parameter, StateRole role) -> std::string;
 

@@ -8,6 +8,7 @@
 
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/local_parameter.h"
+#include "compiler/plan/state_index.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/kernels/host/finite.h"
 

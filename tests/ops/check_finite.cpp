@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "compiler/base/bfloat16.h"
+#include "compiler/plan/state_index.h"
 #include "tests/ops/update_plan.h"
 
 namespace shardc {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "compiler/plan/state_index.h"
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"

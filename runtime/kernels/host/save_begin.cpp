@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "compiler/plan/state_index.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/kernels/host/host_memory.h"
