@@ -88,11 +88,14 @@ auto Lifecycle(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   }
   MakeSave(plan, OriginOf(recipe.checkpoint.every, "checkpoint.every"));
 
-  plan.triggers = {{SectionKind::Constants, TriggerKind::Load, 0},
-                   {SectionKind::Init, TriggerKind::First, 0},
+  plan.triggers = {{SectionKind::Init, TriggerKind::First, 0},
                    {SectionKind::Restore, TriggerKind::Restart, 0},
                    {SectionKind::Data, TriggerKind::EachStep, 0},
                    {SectionKind::Step, TriggerKind::EachStep, 0}};
+  // A family that does not rotate has no constants.
+  if (!plan.section(SectionKind::Constants).ops.empty()) {
+    plan.triggers.insert(plan.triggers.begin(), {SectionKind::Constants, TriggerKind::Load, 0});
+  }
   if (!plan.section(SectionKind::Eval).ops.empty()) {
     if (*recipe.train.eval_every > 0) {
       plan.triggers.push_back({SectionKind::Eval, TriggerKind::EverySteps, *recipe.train.eval_every});

@@ -37,12 +37,13 @@ static auto ForEachLeaf(const F& visit) -> void {
   });
 }
 
-/// `; of "adamw" alone` where not every choice of the section has the key.
-static auto OwnersText(const RecipeKeyRow& row) -> std::string {
+/// Adds `; of "adamw" alone` where not every choice of the section has the key.
+static auto AddOwners(RecipeKeyRow& row) -> void {
   const size_t num_choices = row.section == "model" ? CountOf<Family>() : CountOf<Optimizer>();
   const std::vector<std::string_view> owners =
       row.list.empty() ? OwnersOf(row.section, row.name) : std::vector<std::string_view>{};
-  return owners.empty() || owners.size() == num_choices ? "" : fmt::format("; of {} alone", QuotedWords(owners));
+  row.is_of_all = owners.empty() || owners.size() == num_choices;
+  row.doc += row.is_of_all ? "" : fmt::format("; of {} alone", QuotedWords(owners));
 }
 
 /// `; default of "qwen2" and "qwen3": 1e-06` for each key of [model] of which a family has a default of its own.
@@ -69,7 +70,7 @@ static auto MakeKeyRows() -> std::vector<RecipeKeyRow> {
   std::vector<RecipeKeyRow> rows;
   ForEachLeaf([&](const KeyInfo& key, const auto& leaf) {
     rows.push_back(MakeRow(key, WriteToml(leaf.value)));
-    rows.back().doc += OwnersText(rows.back());
+    AddOwners(rows.back());
   });
   AddFamilyDefaults(rows);
   return rows;

@@ -16,6 +16,8 @@ struct RecipeKeyRow {
   /// As in recipe_keys.def: Int, Real, Text, OneOf<Family>.
   std::string type;
   bool required = false;
+  /// False for a key that some optimizers, or families, lack.
+  bool is_of_all = true;
   /// In TOML; empty for keys without one.
   std::string default_text;
   std::string doc;

@@ -73,7 +73,7 @@ static auto TableSchema(const RecipeSectionRow& table) -> Json {
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
     if (row.section == table.section && row.list == table.list) {
       schema["properties"][row.name] = KeySchema(row);
-      if (row.required) {
+      if (row.required && row.is_of_all) {
         required.push_back(row.name);
       }
     }

@@ -96,7 +96,7 @@ class RecipePrinter {
     ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
       if (leaf.is_set || (key.has_default() && !IsLacked(recipe_, key.section, key.name))) {
         text_ += fmt::format("{} = {}  # {}\n", key.name, WriteToml(leaf.value), From(leaf.at, leaf.is_set));
-      } else {
+      } else if (!IsLacked(recipe_, key.section, key.name)) {
         text_ += fmt::format("# {}: unset; {}\n", key.name, key.doc);
       }
     });

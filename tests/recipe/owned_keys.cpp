@@ -114,12 +114,23 @@ TEST(OwnedKeys, AFamilyHasItsOwnDefaults) {
   EXPECT_NE(PrintRecipe(result.recipe).find("\nnorm_eps = 1e-06  # default\n"), std::string::npos);
 }
 
-auto DocOf(const std::string& path) -> std::string {
+auto RowOf(const std::string& path) -> RecipeKeyRow {
   const auto row = std::ranges::find(RecipeKeyRows(), path, &RecipeKeyRow::path);
-  return row == RecipeKeyRows().end() ? "" : row->doc;
+  return row == RecipeKeyRows().end() ? RecipeKeyRow{} : *row;
+}
+auto DocOf(const std::string& path) -> std::string { return RowOf(path).doc; }
+
+TEST(OwnedKeys, ARecipeIsPrintedWithoutTheKeysThatItLacks) {
+  ReadResult result;
+  ReadRecipeText(MinimalText(), {"optimizer.name=sgd"}, result);
+  const std::string text = PrintRecipe(result.recipe);
+  EXPECT_NE(text.find("\n# momentum: unset; "), std::string::npos);
+  EXPECT_EQ(text.find("betas"), std::string::npos);
 }
 
 TEST(OwnedKeys, TheReferenceSaysWhoseTheyAre) {
+  EXPECT_FALSE(RowOf("optimizer.betas").is_of_all);
+  EXPECT_TRUE(RowOf("optimizer.lr").is_of_all && RowOf("model.heads").is_of_all);
   EXPECT_TRUE(DocOf("model.norm_eps").ends_with("; default of \"qwen2\" and \"qwen3\": 1e-06"));
   EXPECT_TRUE(DocOf("optimizer.betas").ends_with("; of \"adamw\" alone"));
   EXPECT_TRUE(DocOf("optimizer.momentum").ends_with("; of \"sgd\" alone"));
