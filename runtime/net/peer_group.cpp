@@ -127,11 +127,11 @@ struct PeerGroup::Body {
   std::vector<Transfer> transfers;
   Works ends;
   Works acks;
-  /// Gloo stops sending to a peer if a message to it is gone before it was sent. The peer's ack tells of data and end.
-  /// Of an ack the peer's next end does, so acks are kept for one more call.
+  /// Gloo stops sending to a peer if a message to it is gone before it was sent. The peer's ack tells that data and end
+  /// were.
   Works messages;
+  /// By peer. The peer's next end tells that an ack was sent.
   Works sent_acks;
-  Works sent_acks_before;
 
   auto Send(int64_t to, const std::byte* data, int64_t bytes, Tag tag) -> c10::intrusive_ptr<c10d::Work> {
     auto memory = Wrap(data, bytes);
@@ -159,7 +159,6 @@ struct PeerGroup::Body {
     ends.clear();
     acks.clear();
     messages.clear();
-    sent_acks_before = std::exchange(sent_acks, {});
   }
 };
 
@@ -174,23 +173,20 @@ static auto Until(Clock::time_point deadline) -> milliseconds {
   return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
 }
 
-/// Of an address or the name of an interface.
-static auto ListenAddress(const std::string& own_address) -> ErrorOr<std::string> {
-  return Resolve({own_address, 0}) ? ErrorOr<std::string>(own_address) : AddressOfInterface(own_address);
-}
-
 PeerGroup::~PeerGroup() {
   if (body_ == nullptr) {
     return;
   }
   // The peers wait for the acks.
   const auto deadline = Clock::now() + LeaveTime;
-  try {
-    for (const auto& ack : body_->sent_acks) {
-      ack->wait(Until(deadline));
+  for (const auto& ack : body_->sent_acks) {
+    try {
+      if (ack) {
+        ack->wait(Until(deadline));
+      }
+    } catch (const std::exception&) {
+      // The peer is gone, and needs no ack.
     }
-  } catch (const std::exception&) {
-    // A peer is gone, and needs no ack.
   }
 }
 
@@ -201,11 +197,8 @@ auto PeerGroup::Create(JobStore& store, const Options& options) -> ErrorOr<std::
   if (options.size == 1) {
     return group;
   }
-  const auto address = ListenAddress(options.own_address);
-  if (!address) {
-    return address.error();
-  }
-  RETURN_IF_ERROR(group->Connect(store, *address));
+  const auto of_interface = AddressOfInterface(options.own_address);
+  RETURN_IF_ERROR(group->Connect(store, of_interface ? *of_interface : options.own_address));
   return group;
 }
 
@@ -223,6 +216,7 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   SilenceTorchLog();
   body_ = std::make_unique<Body>();
   body_->book = c10::make_intrusive<AddressBook>(size);
+  body_->sent_acks.resize(size);
   IgnoreBrokenPipes();
   try {
     const BlockedSignals blocked;
@@ -290,7 +284,7 @@ auto PeerGroup::Exchange() -> Status {
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].from;
       body.ends[i]->wait(Until(deadline));
-      body.sent_acks.push_back(body.Send(peer, nullptr, 0, AckTag));
+      body.sent_acks[static_cast<size_t>(peer)] = body.Send(peer, nullptr, 0, AckTag);
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].to;
