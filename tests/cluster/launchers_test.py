@@ -157,18 +157,27 @@ class HostsTest(unittest.TestCase):
     def test_nothing_is_left(self):
         """The program that made the hosts is killed; all that runs on them ends too."""
         script = ROOT / "tests" / "cluster" / "two_hosts.py"
-        maker = subprocess.Popen([sys.executable, script, "run", "--", "sh", "-c", "sleep 98761 & echo started; wait"],
+        # Other runs of this test may be under way.
+        sleep = f"sleep {1000000 + os.getpid()}"
+        maker = subprocess.Popen([sys.executable, script, "run", "--", "sh", "-c", f"{sleep} & echo started; wait"],
                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(maker.stdout.close)
+        self.addCleanup(maker.wait)
+        self.addCleanup(maker.kill)
         self.assertEqual({maker.stdout.readline(), maker.stdout.readline()}, {"node0: started\n", "node1: started\n"})
-        self.assertEqual(len(self.processes("sleep 98761")), 2)
+        self.wait_for(lambda: len(self.processes(sleep)) == 2)
+        folders = set(pathlib.Path("/tmp").glob("hosts.*"))
         maker.kill()
         maker.wait()
-        maker.stdout.close()
-        end = time.monotonic() + 5
-        while self.processes("sleep 98761") and time.monotonic() < end:
-            time.sleep(0.05)
-        self.assertEqual(self.processes("sleep 98761"), [])
+        self.wait_for(lambda: self.processes(sleep) == [])
+        self.wait_for(lambda: folders - set(pathlib.Path("/tmp").glob("hosts.*")))
         self.assertNotIn("port0", subprocess.run(["ip", "link"], capture_output=True, text=True).stdout)
+
+    def wait_for(self, condition) -> None:
+        end = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
     @staticmethod
     def processes(command: str) -> list[str]:

@@ -26,7 +26,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -82,9 +81,9 @@ class SlurmCluster:
         missing = [name for name in ("munged", "slurmctld", "slurmd", "srun", "scontrol") if shutil.which(name) is None]
         if missing:
             raise FileNotFoundError(f"{', '.join(missing)} not installed: tools/dev setup --tests")
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="slurm.", dir="/tmp"))
         try:
             self.hosts.__enter__()
+            self.folder = pathlib.Path(self.hosts.folder) / "slurm"
             self._start()
         except BaseException:
             self.__exit__(*sys.exc_info())
@@ -103,8 +102,9 @@ class SlurmCluster:
 
     def _start(self) -> None:
         folder = self.folder
+        folder.mkdir()
         # Tasks of other users read slurm.conf and munge's socket.
-        folder.chmod(0o755)
+        folder.parent.chmod(0o755)
         (folder / "state").mkdir()
         for i in range(self.num_nodes):
             (folder / f"spool-node{i}").mkdir()
@@ -167,11 +167,10 @@ class SlurmCluster:
         raise TimeoutError(f"job {job} has not ended\n{told}")
 
     def __exit__(self, *_) -> None:
-        # The kernel ends all that runs on a host.
+        # The kernel ends all that runs on a host; their folder, in which the cluster's lies, goes too.
         self.hosts.__exit__()
         for daemon in self.daemons:
             daemon.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def smoke() -> int:

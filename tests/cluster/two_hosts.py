@@ -29,7 +29,6 @@ import ctypes
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -143,6 +142,7 @@ class Hosts:
 
     def __init__(self, count: int = 2, names: list[str] | None = None):
         self.names = names or [f"node{i}" for i in range(count)]
+        self.janitor: subprocess.Popen | None = None
         self.holders: list[subprocess.Popen] = []
         self.doors: list[subprocess.Popen] = []
         self.hosts: list[Host] = []
@@ -172,6 +172,9 @@ class Hosts:
         check(*in_switch, "link", "add", "switch", "type", "bridge")
         check(*in_switch, "link", "set", "switch", "up")
         self.folder = tempfile.mkdtemp(prefix="hosts.")
+        # Removes the folder when this program ends, however it ends: its standard input is a pipe that nobody else holds.
+        self.janitor = subprocess.Popen(["sh", "-c", 'cat; rm -rf "$0"', self.folder], stdin=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         names = pathlib.Path(self.folder) / "hosts"
         names.write_text("127.0.0.1 localhost\n::1 localhost\n" + "".join(
             f"10.77.0.{i + 1} {name}\nfd77::{i + 1} {name}\n" for i, name in enumerate(self.names)))
@@ -209,7 +212,9 @@ class Hosts:
             holder.wait()
             holder.stdout.close()
             holder.stderr.close()
-        shutil.rmtree(getattr(self, "folder", ""), ignore_errors=True)
+        if self.janitor:
+            self.janitor.stdin.close()
+            self.janitor.wait()
 
     def __getitem__(self, index: int) -> Host:
         return self.hosts[index]
