@@ -204,8 +204,8 @@ auto OpenForAppendAt(const Descriptor& directory, const std::string& name) -> Er
   const std::string path = directory.path() + "/" + name;
   auto there = StatusAt(directory, name);
   if (there && there->kind == EntryKind::Missing) {
-    auto made =
-        OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, "create", path);
+    auto made = OpenAt(directory.fs(), directory.get(), name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW,
+                       "create", path);
     if (made) {
       return made;
     }

@@ -47,8 +47,8 @@ static auto SetHosts(RecipeOptions& options, const Recipe& recipe, const LaunchP
   const Located<int64_t>& hosts = recipe.mesh.hosts;
   if (hosts.is_set && *hosts != place.num_hosts()) {
     return Fail(ExitCode::Environment,
-                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {} hosts",
-                *hosts, place.launcher, place.num_hosts(), *hosts);
+                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {} hosts", *hosts,
+                place.launcher, place.num_hosts(), *hosts);
   }
   if (!hosts.is_set && place.num_hosts() > 1) {
     options.sets.push_back(fmt::format("mesh.hosts={}", place.num_hosts()));

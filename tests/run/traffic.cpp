@@ -129,7 +129,7 @@ TEST(Traffic, ACommunicatorThatSendsMoreIsFound) {
               fmt::format("what was sent is not what the plan says, all_reduce over dp: the communicator "
                           "counted {} calls of {} B, {} B on the wire of all ranks, 0 B of it between hosts; the plan "
                           "has {} calls of {} "
-                          "B, {} B on the wire of all ranks; this is a bug in shardc",
+                          "B, {} B on the wire of all ranks, 0 B of it between hosts; this is a bug in shardc",
                           planned + 3, 8 * (planned + 3), 16 * (planned + 3), planned, 8 * planned, 16 * planned));
   }
 }
