@@ -269,5 +269,59 @@ TEST(Intersect, Cases) {
   EXPECT_EQ((Interval{5, 3}.size()), 0);
 }
 
+// Against groups listed rank by rank.
+TEST(Mesh, PartsOfGroupsOnAHostAreTheGroupsOfItsMesh) {
+  int64_t num_boxes = 0;
+  int64_t num_uneven = 0;
+  for (const Mesh& sizes : {Mesh{.sizes = {2, 4, 3}}, Mesh{.sizes = {1, 6, 2}}, Mesh{.sizes = {3, 2, 2}},
+                            Mesh{.sizes = {1, 8, 2}, .parts = {4}}, Mesh{.sizes = {2, 6, 1}, .parts = {3}}}) {
+    for (int64_t hosts = 1; hosts <= sizes.num_ranks(); ++hosts) {
+      Mesh mesh = sizes;
+      mesh.hosts = hosts;
+      if (mesh.num_ranks() % hosts != 0) {
+        continue;
+      }
+      bool is_even = true;
+      for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
+        const AxisSet axes{bits};
+        for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+          std::map<int64_t, int64_t> ranks_on;
+          for (const int64_t member : mesh.Group(axes, rank)) {
+            ++ranks_on[mesh.HostOf(member)];
+          }
+          is_even = is_even && std::ranges::all_of(
+                                   ranks_on, [&](const auto& on) { return on.second == ranks_on.begin()->second; });
+        }
+      }
+      ++(mesh.HostsAreBoxes() ? num_boxes : num_uneven);
+      if (!mesh.HostsAreBoxes()) {
+        continue;
+      }
+      EXPECT_TRUE(is_even) << fmt::format("{} ranks on {} hosts", mesh.num_ranks(), hosts);
+      const Mesh local = mesh.OfOneHost();
+      ASSERT_EQ(local.num_ranks(), mesh.ranks_per_host());
+      for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
+        const AxisSet axes{bits};
+        EXPECT_EQ(mesh.LocalSize(axes), local.size(axes));
+        EXPECT_EQ(mesh.HostsOf(axes) == 1, mesh.IsWithinHosts(axes)) << ToText(axes);
+        for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+          const int64_t first = mesh.RanksOfHost(mesh.HostOf(rank)).begin;
+          std::vector<int64_t> here;
+          for (const int64_t member : mesh.Group(axes, rank)) {
+            if (mesh.HostOf(member) == mesh.HostOf(rank)) {
+              here.push_back(member - first);
+            }
+          }
+          EXPECT_EQ(here, local.Group(axes, rank - first)) << ToText(axes);
+          // Hosts follow one another in the order of the group.
+          EXPECT_EQ(mesh.IndexIn(axes, rank) % mesh.LocalSize(axes), local.IndexIn(axes, rank - first));
+        }
+      }
+    }
+  }
+  EXPECT_GT(num_boxes, 20);
+  EXPECT_GT(num_uneven, 5);
+}
+
 }  // namespace
 }  // namespace shardc
