@@ -273,9 +273,7 @@ auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& opt
     return meeting.error();
   }
   auto result = Examination(*meeting, options).Run();
-  // All have the last answer before the store goes.
-  static_cast<void>(meeting->Agree("doctor/end", Success{}));
-  meeting->Close(false);
+  meeting->Close(result && *result == ExitCode::Environment ? ErrorOr<ExitCode>(ExitCode::Ok) : result);
   return result;
 }
 

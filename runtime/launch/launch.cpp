@@ -111,7 +111,7 @@ static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankM
       return meeting.error();
     }
     auto result = LaunchHost(plan, options, rank_main, *meeting);
-    meeting->Close(result.ok() && *result == ExitCode::Ok);
+    meeting->Close(result);
     return result;
   };
   const auto result = run();
@@ -314,7 +314,6 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
   }
   const Job& job = *prepared;
   CatchStopSignals(job.control->stop_flag());
-  RETURN_IF_ERROR(KeepLease(job));
   const int64_t rank = meeting.place().process;
   const HostWatch watch(*job.control, {.network = meeting.network(),
                                        .host = meeting.place().host(),
@@ -323,9 +322,13 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
                                        .watches_processes = true,
                                        .after_grace = [&job, rank] { LeaveAtOnce(job, rank); },
                                        .grace = options.grace});
-  const ExitCode code = RunOneRank(job, rank, 0);
-  PutEndOnRecord(job, code);
-  return code;
+  const Status kept = KeepLease(job);
+  if (!kept) {
+    job.control->MarkFailed(rank, kept.error());
+  }
+  const ErrorOr<ExitCode> result = kept ? ErrorOr<ExitCode>(RunOneRank(job, rank, 0)) : kept.error();
+  PutEndOnRecord(job, result);
+  return result;
 }
 
 auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {

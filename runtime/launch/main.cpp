@@ -124,7 +124,7 @@ static auto MeetAndRun(const LaunchPlace& place, const ErrorOr<Plan>& plan, cons
     return meeting.error();
   }
   auto result = plan ? RunInPlace(*plan, options, *meeting) : meeting->Compare({}, plan.error()).error();
-  meeting->Close(result.ok() && *result == ExitCode::Ok);
+  meeting->Close(result);
   if (!result && meeting->error_is_shared() && !meeting->is_first()) {
     // Process 0 tells it.
     return result.error().code;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "compiler/base/where_and_when.h"
+#include "runtime/metrics/run_log.h"
 
 namespace shardc {
 
@@ -106,6 +107,18 @@ static auto ConnectToOwnStore(const Network& network, Seconds timeout) -> ErrorO
   }
 }
 
+/// Distributions give a host's own name an address that only the host itself reaches.
+static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_address) -> void {
+  const bool is_meant = place.master_host.starts_with("127.") || place.master_host == "localhost" ||
+                        place.master_host.find("::1") != std::string::npos;
+  if (place.process == 0 && place.num_hosts() > 1 && own_address.starts_with("127.") && !is_meant) {
+    RunLog().Print(
+        fmt::format("warning: {} stands for {} on this host, where other hosts do not reach it; set MASTER_ADDR "
+                    "to an address of the network between the hosts\n",
+                    place.master_host, own_address));
+  }
+}
+
 auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<Meeting> {
   Meeting meeting(place, options);
   const Endpoint address{place.master_host, place.master_port};
@@ -128,6 +141,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
     }
     meeting.network_.own_address = *own;
   }
+  WarnOfLoopback(place, meeting.network_.own_address);
   auto store = ConnectToOwnStore(meeting.network_, options.timeout);
   if (!store) {
     return store.error();
@@ -229,10 +243,16 @@ auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
   return Shared(Error{static_cast<ExitCode>(code), fmt::format("{}", fmt::join(shown, "; "))});
 }
 
-/// An error that all processes have read: the store has to stay until the last of them has.
-auto Meeting::Shared(Error error) -> Error {
+/// This process asks the store nothing more. Process 0 waits until nobody does, for a while.
+auto Meeting::Leave() -> void {
   constexpr Seconds LongestWait{10};
-  error_is_shared_ = true;
+  if (store_ == nullptr) {
+    auto store = JobStore::Connect(network_.store, network_.prefix, LongestWait);
+    if (!store) {
+      return;
+    }
+    store_ = *std::move(store);
+  }
   const auto count = store_->Add("left", 1);
   if (count && *count == place_.num_processes) {
     static_cast<void>(store_->Set("all left", ""));
@@ -241,12 +261,23 @@ auto Meeting::Shared(Error error) -> Error {
     const auto left = store_->Wait("all left", LongestWait);
     all_have_left_ = left.ok() && *left;
   }
+}
+
+auto Meeting::Shared(Error error) -> Error {
+  error_is_shared_ = true;
   return error;
 }
 
-auto Meeting::Close(bool all_is_well) -> void {
+auto Meeting::Close(const ErrorOr<ExitCode>& result) -> void {
+  // What all processes have come to: none of them died, and each one leaves.
+  const bool is_agreed =
+      result ? *result == ExitCode::Ok || *result == ExitCode::Preempted || *result == ExitCode::Diverged
+             : error_is_shared_;
+  if (is_agreed) {
+    Leave();
+  }
   Disconnect();
-  if (server_ && (all_is_well || all_have_left_)) {
+  if (server_ && all_have_left_) {
     server_->Stop();
   } else if (server_) {
     server_->LetGo();

@@ -61,8 +61,9 @@ class Meeting {
 
   /// Closes the connection to the store: afterwards this process has no thread beside its own.
   auto Disconnect() -> void { store_.reset(); }
-  /// Process 0 ends: with the last process if all went well, else the store stays a while for the others to read.
-  auto Close(bool all_is_well) -> void;
+  /// The end of this process's part, with what came of it. The store goes when the last process has left. If one died
+  /// and cannot leave, the store stays a while, for the others to read.
+  auto Close(const ErrorOr<ExitCode>& result) -> void;
 
  private:
   /// What a process says of itself.
@@ -70,6 +71,7 @@ class Meeting {
 
   Meeting(LaunchPlace place, Options options) : place_(std::move(place)), options_(std::move(options)) {}
   auto Shared(Error error) -> Error;
+  auto Leave() -> void;
   auto CheckPlaces(const std::vector<Introduction>& all) const -> Status;
   static auto CheckFacts(const std::vector<Introduction>& all) -> Status;
 
@@ -80,7 +82,7 @@ class Meeting {
   std::optional<StoreServer> server_;
   std::unique_ptr<JobStore> store_;
   bool error_is_shared_ = false;
-  /// All processes have the last error, and ask the store no more.
+  /// No process asks the store anything more.
   bool all_have_left_ = false;
 };
 

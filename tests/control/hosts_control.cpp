@@ -125,10 +125,10 @@ TEST(HostsControl, CallsToTheStoreDoNotGrowWithTheHosts) {
     EXPECT_EQ(hosts.least_calls(), 0);
     return hosts.most_calls();
   };
-  const int64_t of_few = most_calls_of(8, 4);
-  const int64_t of_many = most_calls_of(256, 128);
-  EXPECT_EQ(of_few, of_many);
-  EXPECT_LE(of_many, 24);
+  // Three gathers and a broadcast; who comes last to a gather makes two calls more.
+  constexpr int64_t Most = 3 * 7 + 3;
+  EXPECT_LE(most_calls_of(8, 4), Most);
+  EXPECT_LE(most_calls_of(256, 128), Most);
 }
 
 }  // namespace

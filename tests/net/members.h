@@ -30,7 +30,7 @@ inline auto SecondsSince(Clock::time_point begin) -> double {
 /// How much later than its bound anything may end on a busy machine.
 constexpr double Slack = IsSanitized ? 30 : 3;
 
-/// No test leaves a process behind.
+/// No test leaves a process.
 class NetTest : public testing::Test {
  protected:
   auto TearDown() -> void override {
