@@ -95,11 +95,16 @@ static auto FutexWakeAll(std::atomic<uint32_t>& word) -> void {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+auto ControlBlock::CheckRanks(const Mesh& mesh) -> Status {
+  return mesh.ranks_per_host() <= MaxRanks
+             ? Status(Success{})
+             : Fail(ExitCode::Environment,
+                    "the plan's mesh has {} ranks on each of its hosts; one host runs at most {}",
+                    mesh.ranks_per_host(), MaxRanks);
+}
+
 auto ControlBlock::Create(const Place& place) -> ErrorOr<std::unique_ptr<ControlBlock>> {
-  if (place.mesh.ranks_per_host() > MaxRanks) {
-    return Fail(ExitCode::Environment, "the plan's mesh has {} ranks on each of its hosts; one host runs at most {}",
-                place.mesh.ranks_per_host(), MaxRanks);
-  }
+  RETURN_IF_ERROR(CheckRanks(place.mesh));
   std::unique_ptr<ControlBlock> block(new ControlBlock(place));
   RETURN_IF_ERROR(block->Layout());
   return block;

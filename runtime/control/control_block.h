@@ -72,6 +72,8 @@ class ControlBlock {
     /// Another process has made the block in the file.
     bool is_made = false;
   };
+  /// Errors: ExitCode::Environment for more than MaxRanks ranks on a host.
+  static auto CheckRanks(const Mesh& mesh) -> Status;
   /// Of memory that the block of a place takes.
   static auto BytesFor(const Place& place) -> int64_t;
 

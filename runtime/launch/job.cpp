@@ -125,6 +125,7 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   if (meeting == nullptr && MemoryMesh(plan).hosts != 1) {
     return Fail(ExitCode::Environment, "the plan is for {} hosts, and this launch has one", plan.mesh.hosts);
   }
+  RETURN_IF_ERROR(ControlBlock::CheckRanks(MemoryMesh(plan)));
   const bool is_first_of_host = meeting == nullptr || meeting->is_first_of_host();
   // Judging a plan takes several times the memory that it has, which each rank would inherit.
   GiveBackFreedMemory();

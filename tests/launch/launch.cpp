@@ -370,10 +370,12 @@ TEST(Launch, MeshForAClusterIsRefused) {
   EXPECT_EQ(result.error().code, ExitCode::Environment);
 }
 
-TEST(Launch, PlanForTwoHostsIsRefused) {
+TEST(Launch, ThreadsAreOnOneHost) {
   Mesh mesh{{1, 4, 1}};
   mesh.hosts = 2;
-  const auto result = LaunchThreads(PlanOf(mesh), {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
+  Plan plan = PlanOf(mesh);
+  plan.run.comm = Comm::Gloo;
+  const auto result = LaunchThreads(plan, {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ExitCode::Environment);
   EXPECT_EQ(result.error().message, "the plan is for 2 hosts, and this launch has one");

@@ -73,41 +73,47 @@ TEST_F(StoreServerTest, OutlivesItsKilledParentForTheLinger) {
   uint16_t port = 0;
   pid_t server = 0;
   Clock::time_point killed;
+  std::unique_ptr<JobStore> client;
   {
     const Members parent(1, [&](int64_t) -> std::string {
       const auto own = StartServer("127.0.0.1", {Linger});
       EXPECT_TRUE(ConnectTo(own)->Set("who", "rank 3").ok());
       const std::string said = fmt::format("{} {}\n", own.port(), own.pid());
       EXPECT_EQ(write(ends[1], said.data(), said.size()), static_cast<ssize_t>(said.size()));
+      Sleep(500);
       kill(getpid(), SIGKILL);
       return "";
     });
     close(ends[1]);
+    std::string said(64, ' ');
+    ASSERT_GT(read(ends[0], said.data(), said.size()), 0);
+    std::istringstream(said) >> port >> server;
+    ASSERT_GT(server, 0);
+    auto connected = JobStore::Connect({"127.0.0.1", port}, "job", {5});
+    ASSERT_TRUE(connected.ok()) << connected.error().message;
+    client = *std::move(connected);
+    EXPECT_FALSE(client->IsLeftOver().value());
     EXPECT_EQ(parent.Text(0), "(signal 9)");
     killed = Clock::now();
   }
-  std::string said(64, ' ');
-  ASSERT_GT(read(ends[0], said.data(), said.size()), 0);
   close(ends[0]);
-  std::istringstream(said) >> port >> server;
-  ASSERT_GT(server, 0);
-  // Or the server of a slow test has ended by now.
-  if (const auto store = JobStore::Connect({"127.0.0.1", port}, "job", {0.5}); SecondsSince(killed) < Linger) {
-    ASSERT_TRUE(store.ok()) << store.error().message;
-    EXPECT_EQ((*store)->TryGet("who").value(), "rank 3");
-  }
+  EXPECT_EQ(client->TryGet("who").value(), "rank 3");
+  EXPECT_TRUE(AwaitTrue([&] { return client->IsLeftOver().value(); }, {Linger}));
   EXPECT_TRUE(AwaitTrue([&] { return !IsRunning(server); }, {Linger + Slack}));
   EXPECT_GT(SecondsSince(killed), Linger - 0.1);
   EXPECT_FALSE(CanConnect(port));
 }
 
-TEST_F(StoreServerTest, LetGoEndsItAfterTheLingerWhileItsParentLives) {
-  StoreServer server = StartServer("127.0.0.1", {0.5});
+TEST_F(StoreServerTest, LetGoEndsItWithItsLastClientWhileItsParentLives) {
+  constexpr double Linger = 60;
+  StoreServer server = StartServer("127.0.0.1", {Linger});
   const pid_t pid = server.pid();
-  const uint16_t port = server.port();
+  auto client = ConnectTo(server);
   server.LetGo();
-  EXPECT_TRUE(CanConnect(port));
-  EXPECT_TRUE(AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {10}));
+  EXPECT_TRUE(AwaitTrue([&] { return client->IsLeftOver().value(); }, {Slack}));
+  EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), 0);
+  client.reset();
+  EXPECT_TRUE(AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {Linger / 2}));
 }
 
 TEST_F(StoreServerTest, SignalsToTheProcessGroupDoNotEndIt) {
