@@ -157,12 +157,12 @@ static auto NumConnections(uint16_t port) -> int64_t {
     Say(said.write, store.error().message);
     _exit(static_cast<int>(ExitCode::Environment));
   }
-  Say(said.write, Serves);
-  said.write.Close();
-  pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
   const uint16_t port = listening.own.Port();
   // The server's own client.
   const int64_t own_connections = NumConnections(port);
+  Say(said.write, Serves);
+  said.write.Close();
+  pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
   while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
   }
   static_cast<void>((*store)->Set(LeftOverKey, "1"));
