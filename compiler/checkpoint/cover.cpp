@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "compiler/checkpoint/pieces.h"
+
 namespace shardc {
 
 /// That the pieces of one role and one box of columns tile it. Requires: sorted by their elements.
@@ -69,7 +71,21 @@ static auto CheckRole(const std::string& name, const ManifestTensor& tensor, con
   return Success{};
 }
 
+/// Layouts that are sound tile each tensor of theirs: ranges of one dim do, and slices of a vector.
+static auto CheckLayoutsCover(const Manifest& manifest) -> Status {
+  RETURN_IF_ERROR(CheckLayouts(manifest));
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (!RolesOf(manifest, tensor).contains(StateRole::Parameter)) {
+      return Fail(ExitCode::Checkpoint, "{}: elements [0, {}) are in no file", name, NumElements(tensor.shape));
+    }
+  }
+  return Success{};
+}
+
 auto CheckCover(const Manifest& manifest) -> Status {
+  if (manifest.version == Manifest::StatesLayouts) {
+    return CheckLayoutsCover(manifest);
+  }
   for (const auto& [name, tensor] : manifest.tensors) {
     std::map<StateRole, std::vector<const Piece*>> roles;
     for (const Piece& piece : tensor.pieces) {

@@ -3,15 +3,20 @@
 //
 // The first line carries a digest of all the bytes after it, so that no byte of a checkpoint can change unnoticed: the
 // manifest vouches for itself, and for each file by its size and digest.
+//
+// Version 2 states layouts, from which the pieces of each tensor follow. Version 1 lists the pieces; it is read, and no
+// program writes it any more. pieces.h gives the pieces of both.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/checkpoint/layout.h"
 #include "compiler/mesh/box_interval.h"
 #include "compiler/plan/plan.h"
 
@@ -31,6 +36,12 @@ struct Piece {
 struct ManifestTensor {
   Dims shape;
   DType dtype = DType::F32;
+  /// Which of the manifest's layouts it lies in, and where it begins in its vector. Of version 2.
+  int64_t layout = -1;
+  int64_t begin = 0;
+  /// The dim that ranks along the layout's `cut` share, if there are several. Of version 2.
+  std::optional<size_t> cut_dim;
+  /// Of version 1.
   std::vector<Piece> pieces;
 
   auto IntervalOf(const Piece& piece) const -> BoxInterval;
@@ -81,9 +92,11 @@ struct ManifestSeed {
 };
 
 struct Manifest {
-  /// Readers refuse another one; fields that they do not know they ignore.
-  static constexpr int64_t Version = 1;
+  /// Readers refuse other versions; fields that they do not know they ignore.
+  static constexpr int64_t ListsPieces = 1;
+  static constexpr int64_t StatesLayouts = 2;
 
+  int64_t version = StatesLayouts;
   std::string run_id;
   int64_t step = 0;
   std::string plan_hash;
@@ -97,6 +110,7 @@ struct Manifest {
   /// Every scalar of kind State.
   std::map<std::string, double> state;
   ManifestData data;
+  std::vector<Layout> layouts;
   std::map<std::string, ManifestTensor> tensors;
   std::map<std::string, ManifestFile> files;
 
@@ -109,9 +123,10 @@ constexpr const char* SeedRecordName = "seed.json";
 /// A file that is larger is not read.
 constexpr int64_t MaxManifestBytes = int64_t{64} << 20;
 
+/// In the version that the manifest has.
 auto ToText(const Manifest& manifest) -> std::string;
-/// Errors: ExitCode::Checkpoint: damaged (digest, syntax, depth, duplicate keys, ranges, names, a state that no run can
-/// have), or another version.
+/// Errors: ExitCode::Checkpoint: damaged (digest, syntax, depth, duplicate keys, ranges, names, layouts, a state that
+/// no run can have), or another version.
 auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest>;
 
 /// The digest that the first line of a manifest holds. Requires: the text reads.

@@ -6,6 +6,7 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/pieces.h"
 #include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/match_plan.h"
@@ -84,6 +85,20 @@ auto CheckpointReader::CheckFiles(int64_t part, int64_t num_parts) -> Status {
   return Success{};
 }
 
+/// The name of one tensor in a file; "" if it has none.
+static auto FirstTensorIn(const Manifest& manifest, const std::string& file) -> std::string {
+  for (const auto& [name, tensor] : manifest.tensors) {
+    for (const StateRole role : RolesOf(manifest, tensor)) {
+      for (const Piece& piece : PiecesOf(manifest, tensor, role)) {
+        if (piece.file == file) {
+          return StoredName(name, role);
+        }
+      }
+    }
+  }
+  return {};
+}
+
 auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& expected) -> Status {
   auto file = OpenFileAt(directory_, name);
   auto bytes = file ? FileBytes(*file) : file.error();
@@ -105,14 +120,8 @@ auto CheckpointReader::CheckFile(const std::string& name, const ManifestFile& ex
     digest.Update(chunk.data(), size);
   }
   if (const std::string actual = digest.Text(); actual != expected.digest) {
-    std::string tensors;
-    for (const auto& [tensor_name, tensor] : manifest_.tensors) {
-      for (const Piece& piece : tensor.pieces) {
-        if (piece.file == name && tensors.empty()) {
-          tensors = fmt::format(", which holds {} and others,", StoredName(tensor_name, piece.role));
-        }
-      }
-    }
+    const std::string tensor = FirstTensorIn(manifest_, name);
+    const std::string tensors = tensor.empty() ? "" : fmt::format(", which holds {} and others,", tensor);
     return Fail(ExitCode::Checkpoint, "{} ({} bytes){} is damaged: its digest is {}, the manifest says {}; {}",
                 file->path(), *bytes, tensors, actual, expected.digest, RemedyOf(options_.purpose));
   }
@@ -162,10 +171,7 @@ auto CheckpointReader::ReadElements(std::string_view name, StateRole role, const
   const std::string stored = StoredName(name, role);
   // The pieces are disjoint (CheckCover), so the count proves the cover.
   int64_t covered = 0;
-  for (const Piece& piece : tensor->second.pieces) {
-    if (piece.role != role) {
-      continue;
-    }
+  for (const Piece& piece : PiecesOf(manifest_, tensor->second, role)) {
     Status status = Success{};
     ForEachCommonInterval(wanted, tensor->second.IntervalOf(piece), [&](int64_t at, int64_t in_piece, int64_t count) {
       if (status.ok()) {
@@ -243,10 +249,7 @@ auto CheckpointReader::Map(std::string_view name) -> ErrorOr<const LoadedTensor*
     return Fail(ExitCode::Checkpoint, "checkpoint {} has no tensor {}", options_.path, name);
   }
   std::vector<MappedTensor::MappedPiece> pieces;
-  for (const Piece& piece : tensor->second.pieces) {
-    if (piece.role != StateRole::Parameter) {
-      continue;
-    }
+  for (const Piece& piece : PiecesOf(manifest_, tensor->second, StateRole::Parameter)) {
     const auto source = SourceOf(StoredName(name, piece.role), piece, tensor->second.dtype);
     if (!source) {
       return source.error();

@@ -277,27 +277,17 @@ auto CheckpointWriter::MakeManifest(const std::vector<Written>& written) const -
   manifest.run_id = plan.run.run_id;
   manifest.plan_hash = options_.plan_hash;
   manifest.model = plan.model;
-  manifest.mesh = plan.mesh;
   for (const RecipeEntry& entry : plan.recipe) {
     manifest.recipe[entry.key] = entry.value;
   }
   manifest.seed = options_.seed;
   manifest.optimizer = plan.run.optimizer;
   manifest.data = DescribeData(plan, options_.data_fingerprint, options_.source_fingerprints);
-  for (const Parameter& parameter : plan.parameters) {
-    manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype, .pieces = {}};
-  }
+  DescribeState(plan, manifest);
   for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
-    const std::string file = RankFileName(rank);
     const Written& of_rank = written[static_cast<size_t>(rank)];
-    manifest.files[file] = {.bytes = of_rank.bytes, .digest = DigestText(of_rank.digest_low, of_rank.digest_high)};
-    for (const StoredPiece& piece : StoredPieces(plan, rank)) {
-      manifest.tensors[plan.parameters[piece.parameter].name].pieces.push_back(
-          {.role = piece.role,
-           .elements = piece.elements.elements,
-           .columns = piece.elements.is_whole_rows() ? Interval{} : piece.elements.columns,
-           .file = file});
-    }
+    manifest.files[RankFileName(rank)] = {.bytes = of_rank.bytes,
+                                          .digest = DigestText(of_rank.digest_low, of_rank.digest_high)};
   }
   return manifest;
 }
@@ -308,8 +298,8 @@ auto CheckpointWriter::CheckBytes(int64_t manifest_bytes) const -> Status {
   }
   return Fail(
       ExitCode::DoesNotFit,
-      "the manifest has {}, and at most {} are read: {} ranks store {} parameters in too many pieces; use fewer "
-      "ranks or larger units (`shard.units`)",
+      "the manifest has {}, and at most {} are read: it has a line for each of {} ranks and {} parameters; use fewer "
+      "ranks",
       FormatMemory(Bytes{manifest_bytes}), FormatMemory(Bytes{options_.max_manifest_bytes}),
       options_.plan->mesh.num_ranks(), options_.plan->parameters.size());
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/sample_quotas.h"
 
 namespace shardc {
@@ -197,9 +198,8 @@ auto MatchOptimizer(const Manifest& manifest, const Plan& plan) -> Status {
                 ToText(manifest.optimizer), ToText(plan.run.optimizer), OrElse);
   }
   for (const StateRole role : OptimizerRoles) {
-    const bool is_there = std::ranges::any_of(manifest.tensors, [&](const auto& tensor) {
-      return std::ranges::find(tensor.second.pieces, role, &Piece::role) != tensor.second.pieces.end();
-    });
+    const bool is_there = std::ranges::any_of(
+        manifest.tensors, [&](const auto& tensor) { return RolesOf(manifest, tensor.second).contains(role); });
     const bool is_here = std::ranges::any_of(plan.sub_vectors.begin(), plan.sub_vectors.end(),
                                              [&](const SubVector& own) { return StateOf(own, role).valid(); });
     if (is_there != is_here && MayKeep(plan.run.optimizer, role) && !KeepsAlways(plan.run.optimizer, role)) {
@@ -263,9 +263,7 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
     }
     std::set<StateRole> roles_there;
     if (tensor != manifest.tensors.end()) {
-      for (const Piece& piece : tensor->second.pieces) {
-        roles_there.insert(piece.role);
-      }
+      roles_there = RolesOf(manifest, tensor->second);
     }
     const std::set<StateRole>& roles = roles_here[parameter.name];
     // Moments are those of what is trained.

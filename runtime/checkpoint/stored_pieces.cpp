@@ -4,6 +4,14 @@
 
 namespace shardc {
 
+static auto LaidTensorOf(const Plan& plan, const Segment& segment) -> LaidTensor {
+  const Parameter& parameter = plan.parameters[segment.parameter];
+  return {.tensor = {.shape = parameter.shape,
+                     .dim = CutDim(parameter, plan.mesh),
+                     .num_ranks = plan.mesh.size(CutAxes(parameter, plan.mesh))},
+          .begin = segment.begin};
+}
+
 auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
   std::vector<StoredPiece> pieces;
   for (const Op& op : plan.section(SectionKind::Save).ops) {
@@ -12,19 +20,44 @@ auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
       continue;
     }
     const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
-    // Of ranks that hold the same slice the first one stores it.
-    if (plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), rank) != 0) {
+    const Layout layout = LayoutOf(sub_vector);
+    if (!Stores(layout, plan.mesh, rank)) {
       continue;
     }
-    for (const OwnedSegment& owned : OwnedSegments(plan, save->sub_vector, rank)) {
-      pieces.push_back({.sub_vector = save->sub_vector,
-                        .role = save->role,
-                        .parameter = owned.parameter,
-                        .elements = owned.elements,
-                        .slice_begin = owned.in_slice.begin});
+    for (const Segment& segment : sub_vector.segments) {
+      if (const auto piece = PieceOf(layout, plan.mesh, LaidTensorOf(plan, segment), rank)) {
+        pieces.push_back({.sub_vector = save->sub_vector,
+                          .role = save->role,
+                          .parameter = segment.parameter,
+                          .elements = piece->elements,
+                          .slice_begin = piece->slice_begin});
+      }
     }
   }
   return pieces;
+}
+
+auto DescribeState(const Plan& plan, Manifest& manifest) -> void {
+  manifest.mesh = plan.mesh;
+  for (const Parameter& parameter : plan.parameters) {
+    manifest.tensors[parameter.name] = {.shape = parameter.shape, .dtype = parameter.dtype};
+  }
+  for (const SubVectorId id : plan.sub_vectors.ids()) {
+    const auto index = static_cast<int64_t>(manifest.layouts.size());
+    manifest.layouts.push_back(LayoutOf(plan.sub_vectors[id]));
+    for (const Segment& segment : plan.sub_vectors[id].segments) {
+      const Parameter& parameter = plan.parameters[segment.parameter];
+      ManifestTensor& tensor = manifest.tensors[parameter.name];
+      tensor.layout = index;
+      tensor.begin = segment.begin;
+      tensor.cut_dim = CutDim(parameter, plan.mesh);
+    }
+  }
+  for (const Op& op : plan.section(SectionKind::Save).ops) {
+    if (const auto* save = op.As<op::SaveShard>()) {
+      manifest.layouts[static_cast<size_t>(save->sub_vector.index)].roles.insert(save->role);
+    }
+  }
 }
 
 }  // namespace shardc

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/mesh/box_interval.h"
 #include "compiler/plan/plan.h"
 
@@ -20,5 +21,8 @@ struct StoredPiece {
   int64_t slice_begin = 0;
 };
 auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece>;
+
+/// Sets mesh, layouts and tensors of a manifest, which say the same of all ranks.
+auto DescribeState(const Plan& plan, Manifest& manifest) -> void;
 
 }  // namespace shardc

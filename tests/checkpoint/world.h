@@ -15,6 +15,7 @@
 
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/pieces.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
@@ -217,6 +218,36 @@ inline auto SliceOf(const Plan& plan, SubVectorId id, StateRole role, int64_t ra
 inline auto Sealed(const std::string& body) -> std::string {
   const std::string rest = body.substr(1);
   return fmt::format("{{\"digest\":\"{}\",\n{}", DigestOf(rest), rest);
+}
+
+/// What a checkpoint of this plan says of the state, with files of no bytes.
+inline auto ManifestFor(const Plan& plan) -> Manifest {
+  Manifest manifest;
+  manifest.run_id = plan.run.run_id;
+  manifest.step = 1;
+  manifest.plan_hash = std::string(32, 'a');
+  manifest.state = {{"step", 1}};
+  DescribeState(plan, manifest);
+  for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
+    manifest.files[RankFileName(rank)] = {.bytes = 0, .digest = std::string(32, 'a')};
+  }
+  return manifest;
+}
+
+/// As version 1 has it: with a list of pieces in place of layouts.
+inline auto Listed(const Manifest& manifest) -> Manifest {
+  Manifest listed = manifest;
+  listed.version = Manifest::ListsPieces;
+  listed.layouts.clear();
+  for (auto& [name, tensor] : listed.tensors) {
+    const ManifestTensor& laid = manifest.tensors.at(name);
+    tensor = {.shape = laid.shape, .dtype = laid.dtype};
+    for (const StateRole role : RolesOf(manifest, laid)) {
+      const std::vector<Piece> pieces = PiecesOf(manifest, laid, role);
+      tensor.pieces.insert(tensor.pieces.end(), pieces.begin(), pieces.end());
+    }
+  }
+  return listed;
 }
 
 /// What a folder holds, sorted.

@@ -6,6 +6,7 @@
 #include "compiler/base/bfloat16.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/checkpoint/pieces.h"
 #include "tests/support/owned_intervals.h"
 #include "tests/support/temporary_folder.h"
 
@@ -49,10 +50,7 @@ auto SetInCheckpoint(const std::string& checkpoint, const StateElement& at, floa
   CHECK(manifest.ok(), "{}", manifest.error().message);
   const ManifestTensor& tensor = manifest->tensors.at(at.parameter);
   const DType dtype = at.role == StateRole::Parameter ? tensor.dtype : DType::F32;
-  for (const Piece& piece : tensor.pieces) {
-    if (piece.role != at.role) {
-      continue;
-    }
+  for (const Piece& piece : PiecesOf(*manifest, tensor, at.role)) {
     ForEachMatrixInterval(tensor.IntervalOf(piece), [&](int64_t begin, int64_t end, int64_t offset) {
       if (at.element < begin || at.element >= end) {
         return;

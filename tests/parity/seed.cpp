@@ -115,7 +115,7 @@ constexpr std::string_view GrownFirst =
 
 /// The same in Python, from the files: SEED, kept in bf16 or not; IS_GROWN: not of the same sizes.
 constexpr std::string_view SeedReference = R"python(
-import json, os, struct
+import json, os, re, struct
 
 def bf16(v):
     n = bits(f32(v))
@@ -133,19 +133,20 @@ def saved(name):
     tensor = manifest["tensors"][name]
     rows, columns = tensor["shape"] if len(tensor["shape"]) == 2 else (1, tensor["shape"][0])
     flat = [None] * (rows * columns)
-    for piece in tensor["pieces"]:
-        if piece["role"] != "parameter":
+    for header, data in files.values():
+        if name not in header:
             continue
-        header, data = files[piece["file"]]
+        # "[256, 305) of [61, 5]", or with "of columns [0, 66)" before the shape.
+        numbers = [int(n) for n in re.findall(r"\d+", header["__metadata__"]["elements of " + name].rpartition(" of ")[0])]
         begin, end = header[name]["data_offsets"]
         if header[name]["dtype"] == "F32":
             values = struct.unpack("<%df" % ((end - begin) // 4), data[begin:end])
         else:
             words = struct.unpack("<%dH" % ((end - begin) // 2), data[begin:end])
             values = [from_bits(word << 16) for word in words]
-        first, last = piece.get("columns", (0, columns))
+        first, last = numbers[2:] or (0, columns)
         width = last - first
-        for i, value in enumerate(values, piece["begin"]):
+        for i, value in enumerate(values, numbers[0]):
             flat[i // width * columns + first + i % width] = value
     assert None not in flat
     return [flat[r * columns:(r + 1) * columns] for r in range(rows)]

@@ -13,6 +13,7 @@ import argparse
 import json
 import pathlib
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -133,21 +134,22 @@ def train(family, tied, mesh, **changes):
 def saved_parameters(checkpoint):
     """The whole tensors of a checkpoint, in f64: docs/checkpoint_format.md."""
     import torch
-    from safetensors.torch import load_file
+    from safetensors import safe_open
 
     manifest = json.loads((checkpoint / "manifest.json").read_text())
-    files = {name: load_file(checkpoint / name) for name in {piece["file"] for t in manifest["tensors"].values() for piece in t["pieces"]}}
     tensors = {}
     for name, tensor in manifest["tensors"].items():
-        whole = torch.full(tensor["shape"], float("nan"), dtype=torch.float64)
-        for piece in tensor["pieces"]:
-            if piece["role"] != "parameter":
-                continue
-            columns = slice(*piece["columns"]) if "columns" in piece else slice(None)
-            part = whole[..., columns].contiguous().view(-1)
-            part[piece["begin"]:piece["end"]] = files[piece["file"]][name].double().view(-1)
-            whole[..., columns] = part.view(whole[..., columns].shape)
-        tensors[name] = whole
+        tensors[name] = torch.full(tensor["shape"], float("nan"), dtype=torch.float64)
+    for file in manifest["files"]:
+        with safe_open(checkpoint / file, framework="pt") as stored:
+            elements = stored.metadata()
+            for name in tensors.keys() & set(stored.keys()):
+                # "[256, 305) of [61, 5]", or with "of columns [0, 66)" before the shape.
+                begin, end, *columns = map(int, re.findall(r"\d+", elements["elements of " + name].rpartition(" of ")[0]))
+                box = tensors[name][..., slice(*columns)] if columns else tensors[name]
+                values = box.contiguous().view(-1)
+                values[begin:end] = stored.get_tensor(name).double().view(-1)
+                box.copy_(values.view(box.shape))
     return tensors
 
 

@@ -1,0 +1,299 @@
+// Reads manifests, of which it believes nothing.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "compiler/base/check.h"
+#include "compiler/base/json_reader.h"
+#include "compiler/checkpoint/checked_multiply.h"
+#include "compiler/checkpoint/digest.h"
+#include "compiler/checkpoint/manifest.h"
+#include "compiler/checkpoint/manifest_form.h"
+#include "compiler/checkpoint/pieces.h"
+
+namespace shardc {
+
+using nlohmann::json;
+
+namespace {
+
+auto IsDigest(std::string_view text) -> bool {
+  return text.size() == DigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Assigns the value of an ErrorOr, or returns its error.
+#define READ(target, expression)      \
+  do {                                \
+    auto read_ = (expression);        \
+    if (!read_) return read_.error(); \
+    target = std::move(*read_);       \
+  } while (false)
+
+/// What no run can have left. What a plan needs of the state is asked where it is read.
+auto CheckState(const Manifest& manifest) -> Status {
+  for (const auto& [name, value] : manifest.state) {
+    if (!std::isfinite(value)) {
+      return Fail(ExitCode::Checkpoint, "\"state\": {} is {}", name, value);
+    }
+  }
+  // Counts are kept as doubles, which hold each whole number up to here.
+  constexpr int64_t MaxCount = int64_t{1} << 53;
+  const auto step = manifest.state.find("step");
+  if (manifest.step > MaxCount || step == manifest.state.end() || step->second != static_cast<double>(manifest.step)) {
+    return Fail(ExitCode::Checkpoint, "\"step\" is {}, and in \"state\" it is {}", manifest.step,
+                step == manifest.state.end() ? "missing" : fmt::format("{}", step->second));
+  }
+  const auto updates = manifest.state.find("updates");
+  if (updates != manifest.state.end() && (updates->second < 0 || updates->second > static_cast<double>(manifest.step) ||
+                                          updates->second != std::floor(updates->second))) {
+    return Fail(ExitCode::Checkpoint, "\"state\": updates is {}, which is no number of updates in {} steps",
+                updates->second, manifest.step);
+  }
+  return Success{};
+}
+
+/// `size`: elements of the tensor.
+auto ReadPieces(const JsonReader& entry, const Manifest& manifest, int64_t size, ManifestTensor& tensor) -> Status {
+  const json* pieces = nullptr;
+  READ(pieces, entry.List("pieces"));
+  for (const json& listed : *pieces) {
+    const JsonReader item(listed, ExitCode::Checkpoint);
+    Piece piece;
+    READ(piece.role, item.Enum<StateRole>("role"));
+    READ(piece.elements.begin, item.Count("begin"));
+    READ(piece.elements.end, item.Count("end"));
+    READ(piece.file, item.String("file"));
+    if (item.Has("columns")) {
+      const json* columns = nullptr;
+      READ(columns, item.List("columns"));
+      if (columns->size() != 2 || tensor.shape.size() != 2) {
+        return Fail(ExitCode::Checkpoint, "\"columns\" is no pair of numbers, or the tensor no matrix");
+      }
+      READ(piece.columns.begin, JsonCount((*columns)[0], ExitCode::Checkpoint));
+      READ(piece.columns.end, JsonCount((*columns)[1], ExitCode::Checkpoint));
+      if (piece.columns.empty() || piece.columns.end > tensor.shape[1]) {
+        return Fail(ExitCode::Checkpoint, "a piece of columns [{}, {}) of {}", piece.columns.begin, piece.columns.end,
+                    tensor.shape[1]);
+      }
+    }
+    if (piece.elements.begin >= piece.elements.end || piece.elements.end > size) {
+      return Fail(ExitCode::Checkpoint, "a piece [{}, {}) of {} elements", piece.elements.begin, piece.elements.end,
+                  size);
+    }
+    if (!manifest.files.contains(piece.file)) {
+      return Fail(ExitCode::Checkpoint, "a piece in \"{}\", which \"files\" does not list", piece.file);
+    }
+    tensor.pieces.push_back(std::move(piece));
+  }
+  return Success{};
+}
+
+auto ReadTensor(const JsonReader& entry, const Manifest& manifest) -> ErrorOr<ManifestTensor> {
+  ManifestTensor tensor;
+  READ(tensor.dtype, entry.Enum<DType>("dtype"));
+  const json* shape = nullptr;
+  READ(shape, entry.List("shape"));
+  if (shape->size() > Dims::max_size()) {
+    return Fail(ExitCode::Checkpoint, "\"shape\" has more than {} numbers", Dims::max_size());
+  }
+  int64_t size = 1;
+  for (const json& item : *shape) {
+    int64_t dim = 0;
+    READ(dim, JsonCount(item, ExitCode::Checkpoint));
+    READ(size, CheckedMultiply(size, dim));
+    tensor.shape.push_back(dim);
+  }
+  if (manifest.version == Manifest::ListsPieces) {
+    RETURN_IF_ERROR(ReadPieces(entry, manifest, size, tensor));
+    return tensor;
+  }
+  READ(tensor.layout, entry.Count("layout"));
+  READ(tensor.begin, entry.Count("begin"));
+  if (entry.Has("cut")) {
+    int64_t dim = 0;
+    READ(dim, entry.Count("cut"));
+    tensor.cut_dim = static_cast<size_t>(dim);
+  }
+  return tensor;
+}
+
+auto ReadAxes(const JsonReader& entry, const char* name) -> ErrorOr<AxisSet> {
+  std::string text;
+  READ(text, entry.String(name));
+  const auto axes = AxisSetFromText(text);
+  return axes ? axes : Fail(ExitCode::Checkpoint, "\"{}\": {}", name, axes.error().message);
+}
+
+auto ReadLayout(const JsonReader& entry) -> ErrorOr<Layout> {
+  Layout layout;
+  READ(layout.length, entry.Count("length"));
+  READ(layout.axes, ReadAxes(entry, "axes"));
+  READ(layout.cut, ReadAxes(entry, "cut"));
+  const json* roles = nullptr;
+  READ(roles, entry.List("roles"));
+  for (const json& item : *roles) {
+    const auto role = item.is_string() ? FromText<StateRole>(item.get_ref<const std::string&>()) : std::nullopt;
+    if (!role) {
+      return Fail(ExitCode::Checkpoint, "\"roles\" has {:.40}, which is no role", item.dump());
+    }
+    layout.roles.insert(*role);
+  }
+  return layout;
+}
+
+auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
+  // Version first: another one may have other members.
+  std::string format;
+  int64_t version = 0;
+  READ(format, body.String("format"));
+  READ(version, body.Count("version"));
+  if (format != ManifestFormat || (version != Manifest::ListsPieces && version != Manifest::StatesLayouts)) {
+    return Fail(ExitCode::Checkpoint, "it is \"{}\" version {}; this program reads \"{}\" versions {} and {}", format,
+                version, ManifestFormat, Manifest::ListsPieces, Manifest::StatesLayouts);
+  }
+
+  Manifest manifest;
+  manifest.version = version;
+  READ(manifest.run_id, body.String("run_id"));
+  READ(manifest.step, body.Count("step"));
+  READ(manifest.plan_hash, body.String("plan_hash"));
+  if (!IsPlainName(manifest.run_id)) {
+    return Fail(ExitCode::Checkpoint, "\"run_id\" is no plain name");
+  }
+  if (!IsDigest(manifest.plan_hash)) {
+    return Fail(ExitCode::Checkpoint, "\"plan_hash\" is not {} hex digits", DigestDigits);
+  }
+  JsonReader object = body;
+  READ(object, body.Object("model"));
+  for (const auto& item : object.object().items()) {
+    READ(manifest.model[item.key()], object.String(item.key().c_str()));
+  }
+  READ(object, body.Object("mesh"));
+  for (int i = 0; i < NumMeshAxes; ++i) {
+    int64_t& size = manifest.mesh.sizes[static_cast<size_t>(i)];
+    READ(size, object.Count(std::string(ToText(static_cast<Axis>(i))).c_str()));
+    if (size < 1) {
+      return Fail(ExitCode::Checkpoint, "\"mesh\": {} is {}", ToText(static_cast<Axis>(i)), size);
+    }
+  }
+  if (body.Has("recipe")) {
+    READ(object, body.Object("recipe"));
+    for (const auto& item : object.object().items()) {
+      READ(manifest.recipe[item.key()], object.String(item.key().c_str()));
+    }
+  }
+  if (body.Has("seed")) {
+    READ(object, body.Object("seed"));
+    READ(manifest.seed.run_id, object.String("run_id"));
+    READ(manifest.seed.step, object.Count("step"));
+    READ(manifest.seed.digest, object.String("digest"));
+    if (!IsDigest(manifest.seed.digest) || !IsPlainName(manifest.seed.run_id)) {
+      return Fail(ExitCode::Checkpoint, "\"seed\": its digest has no 32 hex digits, or its run_id is no plain name");
+    }
+  }
+  if (body.Has("optimizer")) {
+    READ(manifest.optimizer, body.Enum<Optimizer>("optimizer"));
+  }
+  READ(object, body.Object("state"));
+  for (const auto& [name, value] : object.object().items()) {
+    if (!value.is_number()) {
+      return Fail(ExitCode::Checkpoint, "\"state\": {} is no number", name);
+    }
+    manifest.state[name] = value.get<double>();
+  }
+  RETURN_IF_ERROR(CheckState(manifest));
+
+  READ(object, body.Object("data"));
+  READ(manifest.data.fingerprint, object.String("fingerprint"));
+  READ(manifest.data.order, object.Enum<SampleOrder>("order"));
+  READ(manifest.data.seq, object.Count("seq"));
+  READ(manifest.data.eval_tokens, object.Count("eval_tokens"));
+  READ(manifest.data.tokens_per_step, object.Count("tokens_per_step"));
+  const json* seed = nullptr;
+  READ(seed, object.Member("seed"));
+  if (!seed->is_number_unsigned()) {
+    return Fail(ExitCode::Checkpoint, "\"data\": seed is no whole number");
+  }
+  manifest.data.seed = seed->get<uint64_t>();
+
+  if (object.Has("sources")) {
+    const json* sources = nullptr;
+    READ(sources, object.List("sources"));
+    for (const json& listed : *sources) {
+      const JsonReader item(listed, ExitCode::Checkpoint);
+      ManifestSource& source = manifest.data.sources.emplace_back();
+      READ(source.name, item.String("name"));
+      READ(source.weight, item.String("weight"));
+      READ(source.fingerprint, item.String("fingerprint"));
+    }
+    READ(manifest.data.steps, object.Count("steps"));
+    if (manifest.step > manifest.data.steps) {
+      return Fail(ExitCode::Checkpoint, "\"step\" is {}, of a run over a mixture that was to have {}", manifest.step,
+                  manifest.data.steps);
+    }
+  }
+
+  READ(object, body.Object("files"));
+  for (const auto& [name, entry] : object.object().items()) {
+    const JsonReader members(entry, ExitCode::Checkpoint);
+    ManifestFile file;
+    READ(file.bytes, members.Count("bytes"));
+    READ(file.digest, members.String("xxh3_128"));
+    if (!IsPlainName(name) || !IsDigest(file.digest)) {
+      return Fail(ExitCode::Checkpoint, "\"files\": \"{}\" with digest \"{}\" is no plain name with 32 hex digits",
+                  name, file.digest);
+    }
+    manifest.files[name] = std::move(file);
+  }
+  if (manifest.version == Manifest::StatesLayouts) {
+    const json* layouts = nullptr;
+    READ(layouts, body.List("layouts"));
+    for (const json& listed : *layouts) {
+      auto layout = ReadLayout(JsonReader(listed, ExitCode::Checkpoint));
+      if (!layout) {
+        return Fail(ExitCode::Checkpoint, "\"layouts\": {}: {}", manifest.layouts.size(), layout.error().message);
+      }
+      manifest.layouts.push_back(*std::move(layout));
+    }
+  }
+  READ(object, body.Object("tensors"));
+  for (const auto& [name, entry] : object.object().items()) {
+    auto tensor = ReadTensor(JsonReader(entry, ExitCode::Checkpoint), manifest);
+    if (!IsPlainName(name) || !tensor) {
+      return Fail(ExitCode::Checkpoint, "\"tensors\": \"{}\": {}", name,
+                  tensor ? "no plain name" : tensor.error().message);
+    }
+    manifest.tensors[name] = std::move(*tensor);
+  }
+  if (manifest.version == Manifest::StatesLayouts) {
+    RETURN_IF_ERROR(CheckLayouts(manifest));
+  }
+  return manifest;
+}
+
+#undef READ
+
+}  // namespace
+
+auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest> {
+  const size_t first_line = FirstLineBegin.size() + DigestDigits + FirstLineEnd.size();
+  const std::string_view digest = text.substr(std::min(text.size(), FirstLineBegin.size()), DigestDigits);
+  if (text.size() < first_line || !text.starts_with(FirstLineBegin) || !IsDigest(digest) ||
+      !text.substr(0, first_line).ends_with(FirstLineEnd)) {
+    return Fail(ExitCode::Checkpoint, "its first line is no digest");
+  }
+  if (const std::string actual = DigestOf(text.substr(first_line)); actual != digest) {
+    return Fail(ExitCode::Checkpoint, "its digest is {}, its first line says {}: it is damaged", actual, digest);
+  }
+  auto body = ParseJson(text, ExitCode::Checkpoint);
+  if (!body) {
+    return body.error();
+  }
+  return ReadBody(JsonReader(*body, ExitCode::Checkpoint));
+}
+
+auto DigestInManifest(std::string_view text) -> std::string {
+  return std::string(text.substr(FirstLineBegin.size(), DigestDigits));
+}
+
+}  // namespace shardc
