@@ -101,6 +101,19 @@ TEST(Layouts, VersionOneLoadsOnEveryMesh) {
   }
 }
 
+// What programs of today wrote, later ones read; its files are those of version_1.
+TEST(Layouts, VersionTwoStaysAsItIs) {
+  const std::string text = ReadText(SHARDC_SOURCE_DIR "/tests/checkpoint/version_2/manifest.json");
+  const auto manifest = ManifestFromText(text);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(ToText(*manifest), text);
+  const TemporaryFolder folder;
+  const std::string path = folder / "step-00000006";
+  std::filesystem::copy(SHARDC_SOURCE_DIR "/tests/checkpoint/version_1/step-00000006", path);
+  WriteText(path + "/manifest.json", text);
+  EXPECT_EQ(LoadSmall(SmallPlan(Mesh{{1, 3, 1}}, folder.path()), path, 6), "");
+}
+
 struct LayoutCase {
   std::string what;
   std::function<void(json&)> change;

@@ -1,11 +1,12 @@
 // A manifest of any bytes, and the same bytes after a first line that vouches for them: it is refused, or prints and
-// reads back the same, and its pieces are asked whether they cover their tensors.
+// reads back the same, and its pieces are asked whether they cover their tensors; those of layouts do.
 #include <cstdint>
 
 #include "compiler/base/check.h"
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/checkpoint/pieces.h"
 
 namespace shardc {
 namespace {
@@ -19,6 +20,17 @@ auto Judge(std::string_view text) -> void {
   const auto again = ManifestFromText(ToText(*manifest));
   CHECK(again.ok() && *again == *manifest, "what is printed reads back to another manifest");
   static_cast<void>(CheckCover(*manifest));
+  // The pieces that follow from layouts tile the tensors.
+  for (const auto& [name, tensor] : manifest->tensors) {
+    for (const StateRole role : RolesOf(*manifest, tensor)) {
+      int64_t elements = 0;
+      for (const Piece& piece : PiecesOf(*manifest, tensor, role)) {
+        elements += piece.elements.size();
+      }
+      CHECK(manifest->version == Manifest::ListsPieces || elements == NumElements(tensor.shape),
+            "{}: pieces of {} elements", name, elements);
+    }
+  }
 }
 
 }  // namespace
