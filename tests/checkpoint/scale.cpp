@@ -55,9 +55,6 @@ class EchoControl final : public RankControl {
   auto LeavePosition(Stream) -> void override {}
   auto StopIsRequested() const -> bool override { return false; }
   auto SetCompletedSteps(int64_t) -> void override {}
-  auto Finish() -> void override {}
-  auto IsNews(const std::string&) -> bool override { return true; }
-  auto MarkFailed(ExitCode) -> void override {}
 
  private:
   Mesh mesh_;
