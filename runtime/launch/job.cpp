@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "compiler/base/stopwatch.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/comm/links.h"
 #include "runtime/core/compute_threads.h"
@@ -48,6 +49,32 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   return Success{};
 }
 
+/// Where the arenas begin in a file that has the control block before them.
+static auto BlockBytesInFile(const ControlBlock::Place& place) -> int64_t {
+  return RoundUp(ControlBlock::BytesFor(place), PageSize());
+}
+
+static auto BytesInFile(const Plan& plan, const ControlBlock::Place& place) -> int64_t {
+  return BlockBytesInFile(place) +
+         SharedArenas::BytesInFile(plan.arena_bytes, place.mesh.RanksOfHost(place.host), plan.mesh.ranks_per_host());
+}
+
+/// The control block and the shared arenas, in the file of the place if it has one.
+static auto MapMemory(Job& job, const ControlBlock::Place& place) -> Status {
+  auto control = ControlBlock::Create(place);
+  if (!control) {
+    return control.error();
+  }
+  job.control = *std::move(control);
+  auto arenas = SharedArenas::Create(job.plan->arena_bytes, job.control->ranks(), job.plan->mesh.ranks_per_host(),
+                                     {.descriptor = place.file, .begin = place.file < 0 ? 0 : BlockBytesInFile(place)});
+  if (!arenas) {
+    return arenas.error();
+  }
+  job.arenas = *std::move(arenas);
+  return Success{};
+}
+
 /// Of the ranks that share memory on this host.
 static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
   const Plan& plan = *job.plan;
@@ -60,36 +87,31 @@ static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
     in_file = meeting->place().local_num_processes > 1;
     is_maker = meeting->is_first_of_host();
   }
-  const Interval ranks = place.mesh.RanksOfHost(place.host);
-  const int64_t per_host = plan.mesh.ranks_per_host();
-  const int64_t block_bytes = in_file ? RoundUp(ControlBlock::BytesFor(place), PageSize()) : 0;
+  if (!in_file) {
+    return MapMemory(job, place);
+  }
+  // The first process of the host makes the file, and tells the others its name; no name if it has none.
   const std::string key = fmt::format("memory/{}", place.host);
-  if (in_file) {
+  place.is_made = !is_maker;
+  const auto open = [&]() -> Status {
     const auto name = is_maker ? ErrorOr<std::string>("") : job.meeting->Hear(key);
     if (!name) {
       return name.error();
     }
-    auto file = is_maker ? MakeSharedFile(block_bytes + SharedArenas::BytesInFile(plan.arena_bytes, ranks, per_host))
-                         : OpenSharedFile(*name);
+    auto file = is_maker ? MakeSharedFile(BytesInFile(plan, place)) : OpenSharedFile(*name);
     if (!file) {
       return file.error();
     }
     job.memory = *std::move(file);
     place.file = job.memory.get();
-    place.is_made = !is_maker;
+    return MapMemory(job, place);
+  };
+  Status opened = open();
+  if (is_maker) {
+    const Status told = job.meeting->Tell(key, opened ? NameOfSharedFile(job.memory) : "");
+    opened = opened ? told : opened;
   }
-  auto control = ControlBlock::Create(place);
-  if (!control) {
-    return control.error();
-  }
-  job.control = *std::move(control);
-  auto arenas =
-      SharedArenas::Create(plan.arena_bytes, ranks, per_host, {.descriptor = place.file, .begin = block_bytes});
-  if (!arenas) {
-    return arenas.error();
-  }
-  job.arenas = *std::move(arenas);
-  return in_file && is_maker ? job.meeting->Tell(key, NameOfSharedFile(job.memory)) : Status(Success{});
+  return opened;
 }
 
 /// What process 0 has begun, in the other processes: they see its attempt, where they see the run directory.
@@ -103,8 +125,18 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   }
   job.directory = *std::move(directory);
   const bool is_of_first_host = job.meeting->place().host() == 0;
-  auto log = JoinAttempt(job.directory->folder(), std::stoll(attempt),
-                         is_of_first_host ? std::nullopt : std::optional(job.meeting->place().host()));
+  const auto join = [&] {
+    return JoinAttempt(job.directory->folder(), std::stoll(attempt),
+                       is_of_first_host ? std::nullopt : std::optional(job.meeting->place().host()));
+  };
+  // What another host has made may take a while to show.
+  constexpr Seconds LongestVisible{10};
+  const Stopwatch watch;
+  auto log = join();
+  while (!log && watch.Elapsed() < LongestVisible) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    log = join();
+  }
   if (!log) {
     return Fail(log.error().code,
                 "{} does not see attempt {} of the run directory {}, which process 0 has just begun: {}; the run "

@@ -93,6 +93,13 @@ static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
     return Fail(ExitCode::Environment, "the plan is for {} hosts, and {} started processes on {}", plan.mesh.hosts,
                 place.launcher, place.num_hosts());
   }
+  if (MemoryMesh(plan).hosts != plan.mesh.hosts) {
+    return Fail(
+        ExitCode::Environment,
+        "run.comm is \"shm\", by which the ranks of one machine communicate, and {} started processes on {} hosts; "
+        "leave run.comm out",
+        place.launcher, place.num_hosts());
+  }
   if (place.num_processes != ranks && place.local_num_processes != 1) {
     return Fail(
         ExitCode::Environment,
