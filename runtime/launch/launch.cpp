@@ -246,6 +246,12 @@ auto Launcher::EndTheRest() -> void {
   const double since = std::chrono::duration<double>(Clock::now() - *failed_at_).count();
   const double grace = job_.options->grace.value;
   if (since >= grace && sent_ == 0) {
+    // No rank of this host may have come to where it learns of it.
+    const auto failure = job_.control->FirstFailure();
+    const std::string text = job_.control->FailureText(*failure);
+    if (failure->rank == RankFailure::Elsewhere && job_.control->IsNews(text)) {
+      job_.Say("error: " + text);
+    }
     for (const Child& child : children_) {
       if (child.running) {
         job_.Say(fmt::format("warning: {} has not ended {:g} s after the failure and is ended, {}",
