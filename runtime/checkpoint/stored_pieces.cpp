@@ -12,28 +12,34 @@ static auto LaidTensorOf(const Plan& plan, const Segment& segment) -> LaidTensor
           .begin = segment.begin};
 }
 
+/// Calls function(save_shard) for each op of the save section that saves a shard, in order.
+template <class Function>
+static auto ForEachSavedShard(const Plan& plan, Function&& function) -> void {
+  for (const Op& op : plan.section(SectionKind::Save).ops) {
+    if (const auto* save = op.As<op::SaveShard>()) {
+      function(*save);
+    }
+  }
+}
+
 auto StoredPieces(const Plan& plan, int64_t rank) -> std::vector<StoredPiece> {
   std::vector<StoredPiece> pieces;
-  for (const Op& op : plan.section(SectionKind::Save).ops) {
-    const auto* save = op.As<op::SaveShard>();
-    if (save == nullptr) {
-      continue;
-    }
-    const SubVector& sub_vector = plan.sub_vectors[save->sub_vector];
+  ForEachSavedShard(plan, [&](const auto& save) {
+    const SubVector& sub_vector = plan.sub_vectors[save.sub_vector];
     const Layout layout = LayoutOf(sub_vector);
     if (!Stores(layout, plan.mesh, rank)) {
-      continue;
+      return;
     }
     for (const Segment& segment : sub_vector.segments) {
       if (const auto piece = PieceOf(layout, plan.mesh, LaidTensorOf(plan, segment), rank)) {
-        pieces.push_back({.sub_vector = save->sub_vector,
-                          .role = save->role,
+        pieces.push_back({.sub_vector = save.sub_vector,
+                          .role = save.role,
                           .parameter = segment.parameter,
                           .elements = piece->elements,
                           .slice_begin = piece->slice_begin});
       }
     }
-  }
+  });
   return pieces;
 }
 
@@ -53,11 +59,9 @@ auto DescribeState(const Plan& plan, Manifest& manifest) -> void {
       tensor.cut_dim = CutDim(parameter, plan.mesh);
     }
   }
-  for (const Op& op : plan.section(SectionKind::Save).ops) {
-    if (const auto* save = op.As<op::SaveShard>()) {
-      manifest.layouts[static_cast<size_t>(save->sub_vector.index)].roles.insert(save->role);
-    }
-  }
+  ForEachSavedShard(plan, [&](const auto& save) {
+    manifest.layouts[static_cast<size_t>(save.sub_vector.index)].roles.insert(save.role);
+  });
 }
 
 }  // namespace shardc
