@@ -224,16 +224,16 @@ TEST(Lease, WhatStandsStillIsTakenAfterTheTime) {
     make();
     std::vector<std::string> notes;
     LeaseOptions options = Quick();
-    options.stale_after = Seconds{0.1};
+    options.stale_after = Seconds{0.4};
     options.note = [&](const std::string& text) { notes.push_back(text); };
     const double seconds = SecondsTo([&] {
       const auto lease = Lease::Acquire(folder.path(), "second", options);
       ASSERT_TRUE(lease.ok()) << lease.error().message;
       EXPECT_TRUE((*lease)->Check().ok());
     });
-    EXPECT_GE(seconds, 0.1);
+    EXPECT_GE(seconds, 0.4);
     ASSERT_EQ(notes.size(), 1U);
-    EXPECT_THAT(notes[0], HasSubstr("it is taken over if its lease.json stands still for 0.1 s"));
+    EXPECT_THAT(notes[0], HasSubstr("it is taken over if its lease.json stands still for 0.4 s"));
     EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(path)));
     EXPECT_FALSE(std::filesystem::exists(folder / "absent"));
   }
