@@ -114,7 +114,8 @@ static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
   return opened;
 }
 
-/// What process 0 has begun, in the other processes: they see its attempt, where they see the run directory.
+/// What process 0 has begun, in the other processes: they see its attempt, where they see the run directory. `attempt`:
+/// its number and its text.
 static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   if (attempt.empty()) {
     return Success{};
@@ -125,8 +126,9 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   }
   job.directory = *std::move(directory);
   const bool is_of_first_host = job.meeting->place().host() == 0;
+  const std::string number = attempt.substr(0, attempt.find(' '));
   const auto join = [&] {
-    return JoinAttempt(job.directory->folder(), std::stoll(attempt),
+    return JoinAttempt(job.directory->folder(), std::stoll(number), attempt.substr(number.size() + 1),
                        is_of_first_host ? std::nullopt : std::optional(job.meeting->place().host()));
   };
   // What another host has made may take a while to show.
@@ -141,7 +143,7 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
     return Fail(log.error().code,
                 "{} does not see attempt {} of the run directory {}, which process 0 has just begun: {}; the run "
                 "directory has to be one that all hosts share",
-                job.meeting->host_name(), attempt, job.options->run_dir, log.error().message);
+                job.meeting->host_name(), number, job.options->run_dir, log.error().message);
   }
   job.joined_log.emplace(*std::move(log));
   return Success{};
@@ -182,7 +184,8 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
     RETURN_IF_ERROR(meeting->Agree("run directory", prepared));
     const std::string key = "attempt";
     if (meeting->is_first()) {
-      RETURN_IF_ERROR(meeting->Tell(key, job.attempt ? std::to_string(job.attempt->number()) : ""));
+      RETURN_IF_ERROR(
+          meeting->Tell(key, job.attempt ? fmt::format("{} {}", job.attempt->number(), job.attempt->text()) : ""));
     } else {
       const auto attempt = meeting->Hear(key);
       prepared = attempt ? JoinRunDirectory(job, *attempt) : attempt.error();

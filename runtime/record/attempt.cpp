@@ -126,14 +126,15 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
     RETURN_IF_ERROR(PutFileAt(folder, "resolved.toml", resolved));
   }
   RETURN_IF_ERROR(PutFileAt(folder, "plan.shardc", PrintPlan(plan)));
-  RETURN_IF_ERROR(PutFileAt(folder, AttemptFileName, TextOf(Describe(number, plan, request))));
+  std::string text = TextOf(Describe(number, plan, request));
+  RETURN_IF_ERROR(PutFileAt(folder, AttemptFileName, text));
   auto log = OpenForAppendAt(folder, LogName);
   if (!log) {
     return log.error();
   }
   const bool was_killed = !numbers->empty() && LacksItsEnd(*attempts, numbers->back());
   const std::string before = numbers->empty() ? "" : AttemptName(numbers->back());
-  Attempt attempt(number, std::move(folder), *std::move(log));
+  Attempt attempt(number, std::move(folder), *std::move(log), std::move(text));
   if (was_killed) {
     attempt.log_.Print(
         fmt::format("attempt {} of run {} has no end on record: its launcher was killed or stopped, the record could "
@@ -144,7 +145,8 @@ auto Attempt::Begin(const Descriptor& run_dir, const Plan& plan, const AttemptRe
   return attempt;
 }
 
-auto JoinAttempt(const Descriptor& run_dir, int64_t number, std::optional<int64_t> host) -> ErrorOr<RunLog> {
+auto JoinAttempt(const Descriptor& run_dir, int64_t number, const std::string& text, std::optional<int64_t> host)
+    -> ErrorOr<RunLog> {
   const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
   if (!attempts) {
     return attempts.error();
@@ -152,6 +154,12 @@ auto JoinAttempt(const Descriptor& run_dir, int64_t number, std::optional<int64_
   const auto folder = OpenDirectoryAt(*attempts, AttemptName(number));
   if (!folder) {
     return folder.error();
+  }
+  // A folder of this host alone may have an attempt of the same number, of an earlier launch.
+  const auto seen = ReadFileAt(*folder, AttemptFileName, static_cast<int64_t>(text.size()) + 1);
+  if (!seen || *seen != text) {
+    return Fail(ExitCode::Environment, "{}/{}", folder->path(),
+                seen ? "attempt.json is that of another launch" : seen.error().message);
   }
   auto log = OpenForAppendAt(*folder, host ? fmt::format("log.host{}.txt", *host) : LogName);
   if (!log) {

@@ -57,6 +57,8 @@ class Attempt {
   auto number() const -> int64_t { return number_; }
   auto folder() const -> const Descriptor& { return folder_; }
   auto log() const -> const RunLog& { return log_; }
+  /// attempt.json, as it was when the attempt began.
+  auto text() const -> const std::string& { return text_; }
 
   /// By rank 0, once it knows.
   auto RecordStart(const AttemptStart& start) const -> Status;
@@ -65,17 +67,20 @@ class Attempt {
   auto RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status;
 
  private:
-  Attempt(int64_t number, Descriptor folder, Descriptor log)
-      : number_(number), folder_(std::move(folder)), log_(std::move(log)) {}
+  Attempt(int64_t number, Descriptor folder, Descriptor log, std::string text)
+      : number_(number), folder_(std::move(folder)), log_(std::move(log)), text_(std::move(text)) {}
   auto FirstErrorInLog() const -> std::string;
 
   int64_t number_ = 0;
   Descriptor folder_;
   RunLog log_;
+  std::string text_;
 };
 
 /// The log of an attempt that another process has begun, where this one sees it: of the ranks of another host, whose
-/// file is log.hostN.txt, or of the same one. Errors: the attempt is not there.
-auto JoinAttempt(const Descriptor& run_dir, int64_t number, std::optional<int64_t> host) -> ErrorOr<RunLog>;
+/// file is log.hostN.txt, or of the same one. `text`: of the attempt that is meant. Errors: the attempt is not there,
+/// or it is another one of that number.
+auto JoinAttempt(const Descriptor& run_dir, int64_t number, const std::string& text, std::optional<int64_t> host)
+    -> ErrorOr<RunLog>;
 
 }  // namespace shardc
