@@ -216,29 +216,36 @@ auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
   std::string text;
   Put(text, std::to_string(CodeOf(mine)));
   Put(text, TextOf(mine));
+  Put(text, mine.ok() ? "" : host_name_);
   const auto texts = Gather("agree/" + what, text);
   if (!texts) {
     return texts.error();
   }
   constexpr size_t MostShown = 3;
   int64_t code = 0;
-  std::vector<std::pair<std::string, int64_t>> errors;
+  struct OfProcess {
+    std::string error;
+    size_t process;
+    std::string host;
+  };
+  std::vector<OfProcess> errors;
   for (size_t i = 0; i < texts->size(); ++i) {
     std::string_view rest = (*texts)[i];
     const int64_t its_code = std::stoll(Take(rest));
     const std::string error = Take(rest);
     code = code == 0 ? its_code : code;
-    const bool is_known = std::ranges::any_of(errors, [&](const auto& other) { return other.first == error; });
+    const bool is_known = std::ranges::any_of(errors, [&](const auto& other) { return other.error == error; });
     if (its_code != 0 && !is_known && errors.size() < MostShown) {
-      errors.emplace_back(error, static_cast<int64_t>(i));
+      errors.push_back({error, i, Take(rest)});
     }
   }
   if (errors.empty()) {
     return Success{};
   }
   std::vector<std::string> shown;
-  for (const auto& [error, process] : errors) {
-    shown.push_back(errors.size() == 1 && process == 0 ? error : fmt::format("process {}: {}", process, error));
+  for (const auto& [error, process, host] : errors) {
+    shown.push_back(errors.size() == 1 && process == 0 ? error
+                                                       : fmt::format("process {} ({}): {}", process, host, error));
   }
   return Shared(Error{static_cast<ExitCode>(code), fmt::format("{}", fmt::join(shown, "; "))});
 }

@@ -60,7 +60,7 @@ TEST(Refused, ARecipeThatIsWrongInOneProcess) {
   const auto outcomes = job.Wait();
   EXPECT_EQ(outcomes[0].status, 3) << outcomes[0].err;
   EXPECT_EQ(outcomes[1].status, 3) << outcomes[1].err;
-  EXPECT_THAT(outcomes[0].err, HasSubstr("process 1: the recipe is refused"));
+  EXPECT_THAT(outcomes[0].err, testing::ContainsRegex("process 1 \\([^)]+\\): the recipe is refused"));
 }
 
 TEST(Refused, AWorldThatIsNotTheMesh) {
