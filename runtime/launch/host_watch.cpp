@@ -12,6 +12,8 @@ static constexpr auto ListenEvery = std::chrono::milliseconds(500);
 static constexpr auto BeatEvery = std::chrono::seconds(1);
 /// For each call to the store: it delays nothing but the watch itself.
 static constexpr Seconds StoreTimeout{5};
+/// Where a process waits for the call before it ends: it should not end long after `--timeout`.
+static constexpr Seconds LastCallTimeout{1.5};
 
 static auto BeatKey(int64_t host) -> std::string { return fmt::format("beat/{}", host); }
 static auto FailureKey() -> std::string { return "failure"; }
@@ -29,6 +31,11 @@ auto HostWatch::Run() -> void {
   auto store = JobStore::Connect(options_.network.store, options_.network.prefix, StoreTimeout);
   if (store) {
     store_ = *std::move(store);
+    if (!options_.speaks_for_host) {
+      // It calls the store once, if its host fails. Who speaks for the host has noticed by then that the store is
+      // silent.
+      store_->BoundCalls(LastCallTimeout);
+    }
   }
   Clock::time_point listened;
   Clock::time_point beat;
@@ -101,7 +108,7 @@ auto HostWatch::Listen() -> bool {
 }
 
 SilentHosts::SilentHosts(const Network& network, int64_t num_hosts) : num_hosts_(num_hosts) {
-  auto store = JobStore::Connect(network.store, network.prefix, StoreTimeout);
+  auto store = JobStore::Connect(network.store, network.prefix, LastCallTimeout);
   if (!store) {
     trouble_ = fmt::format("the store of the job does not answer ({})", store.error().message);
     return;

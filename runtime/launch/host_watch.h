@@ -57,6 +57,8 @@ class SilentHosts {
  public:
   /// The first look. Cost: seconds, if the store does not answer.
   SilentHosts(const Network& network, int64_t num_hosts);
+  /// The store does not answer: a second look would say the same.
+  auto has_no_answer() const -> bool { return !trouble_.empty(); }
   /// The second one: "no sign of life from host 1 (node-b)"; empty if all of them gave one.
   auto Text() -> std::string;
 

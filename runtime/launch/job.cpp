@@ -241,6 +241,9 @@ static auto CauseElsewhere(const Job& job, Error& own) -> std::optional<Error> {
     if (!silent) {
       silent.emplace(job.meeting->network(), job.plan->mesh.hosts);
     }
+    if (silent->has_no_answer()) {
+      break;
+    }
     std::this_thread::sleep_for(Between);
   }
   if (const std::string text = silent->Text(); !text.empty()) {

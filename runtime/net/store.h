@@ -53,6 +53,9 @@ class JobStore {
   auto Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
       -> ErrorOr<std::vector<std::string>>;
 
+  /// From now on bounds the calls that have no time of their own.
+  auto BoundCalls(Seconds timeout) -> void { timeout_ = timeout; }
+
   /// Calls to the store so far.
   auto num_operations() const -> int64_t { return num_operations_; }
   auto address() const -> const std::string& { return address_; }
