@@ -6,7 +6,8 @@ SHARDC_SHOW=1 prints what is measured: times to the end by fault, bytes on the w
 
 import os
 import pathlib
-import re
+import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAMS = pathlib.Path()
 
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
+from slurm_cluster import SlurmCluster  # noqa: E402
 from training import Launch, Training, left_on, processes_of, until  # noqa: E402
 from two_hosts import Hosts  # noqa: E402
 
@@ -64,8 +66,16 @@ class JobsTest(unittest.TestCase):
                 self.fail(f"left on {host.name}: {left_on(host)}")
 
     def on_one_machine(self, training: Training, name: str, *sets: str) -> None:
-        done = subprocess.run(training.run(name, *sets), capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        with (training.folder / f"{name}.log").open("w+") as log:
+            process = subprocess.Popen(training.run(name, *sets), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                code = process.wait(timeout=180)
+            except subprocess.TimeoutExpired:
+                running = subprocess.run(["ps", "-eLo", "pid,ppid,stat,etimes,wchan:30,args"], capture_output=True, text=True).stdout
+                process.terminate()
+                process.wait()
+                self.fail((training.folder / f"{name}.log").read_text() + running)
+            self.assertEqual(code, 0, (training.folder / f"{name}.log").read_text())
 
     def same_run(self, training: Training, name: str, other: str) -> None:
         self.assertEqual(training.curve(name), training.curve(other))
@@ -131,6 +141,251 @@ class TrainsTest(JobsTest):
         self.assertIn("step-00000040", text)
         steps = [line["step"] for line in training.curve("run")]
         self.assertEqual(steps, list(range(1, 61)))
+
+
+# No step, evaluation or save ends these runs.
+ENDLESS = ("train.steps=1000000", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=0")
+# --timeout of Training.plan.
+SILENCE_S = 5
+# What is added to it: connections are looked at, messages exchanged, processes ended.
+LEEWAY_S = 5
+# A fault that closes connections needs no timeout.
+SOON_S = 15
+
+
+@needs("ip", "nsenter", "unshare")
+class FailuresTest(JobsTest):
+    """Each test has hosts of its own: hosts get lost."""
+
+    def setUp(self):
+        self.hosts = self.enterContext(Hosts(2))
+        self.port = 29500
+
+    def start(self, processes: int, timeout: bool = True) -> Launch:
+        """A launch that has begun to train."""
+        training = self.training("mesh.dp=4", *ENDLESS)
+        command = training.plan("run", "mesh.hosts=2") if timeout else training.run("run")
+        self.port += 1
+        # A port of its own: the store of the launch before may linger.
+        launch = self.launch(processes, command, master=self.hosts[0].address, port=self.port)
+        until("three steps", lambda: training.last_step("run") >= 3 or not launch.is_running())
+        self.assertTrue(launch.is_running(), "".join(launch.text(i) for i in range(len(launch.started))))
+        return launch
+
+    def ends(self, launch: Launch, what: str, longest_s: float, named: str, of=lambda index: True) -> None:
+        """The processes `of` end with 6 in time, and those of each of their hosts tell `named`."""
+        begin = time.monotonic()
+        ended = launch.wait(since=begin)
+        judged = [one for index, one in enumerate(ended) if of(index)]
+        text = "".join(f"--- after {one.seconds:.1f} s\n{one.text}" for one in judged)
+        show(f"{what}: {len(judged)} processes ended after {', '.join(f'{one.seconds:.1f}' for one in judged)} s")
+        errors = [line for line in text.split("\n") if line.startswith("error: ")]
+        show("  " + "\n  ".join(errors))
+        self.assertEqual([one.code for one in judged], [6] * len(judged), text)
+        self.assertLess(max(one.seconds for one in judged), longest_s, text)
+        self.assertRegex("\n".join(errors), named)
+
+    def test_a_link_that_is_down(self):
+        for host, named in ((1, r"no sign of life from host 1 \(node1\)"), (0, r"store of the job|node0|rank [01] ")):
+            for processes in (2, 1):
+                with self.subTest(host=host, processes=processes):
+                    launch = self.start(processes)
+                    self.hosts[host].link_down()
+                    self.ends(launch, f"link of host {host} is down", SILENCE_S + LEEWAY_S, named)
+                    self.hosts[host].link_up()
+                    self.nothing_is_left()
+
+    def test_a_partition_of_one_direction(self):
+        for host in (1, 0):
+            with self.subTest(host=host):
+                launch = self.start(2 - host)
+                self.hosts[host].lose(self.hosts[1 - host].address)
+                self.ends(launch, f"what host {host} sends is lost", SILENCE_S + LEEWAY_S, r"host [01]|rank [0-3] ")
+                self.hosts[host].link_up()
+                self.nothing_is_left()
+
+    def test_all_processes_of_a_host_are_killed(self):
+        for host, processes in ((1, 2), (0, 2), (1, 1)):
+            with self.subTest(host=host, processes=processes):
+                launch = self.start(processes, timeout=False)
+                for pid in processes_of(self.hosts[host]):
+                    os.kill(pid, signal.SIGKILL)
+                self.ends(launch, f"all {processes} processes of host {host} are killed", SOON_S, rf"rank [{'01' if host == 0 else '23'}] |node{host}",
+                          lambda index, host=host, processes=processes: index // processes != host)
+                self.nothing_is_left()
+
+    def test_a_host_that_is_gone(self):
+        for host in (1, 0):
+            with self.subTest(host=host), Hosts(2) as self.hosts:
+                launch = self.start(2, timeout=False)
+                self.hosts[host].kill()
+                self.ends(launch, f"host {host} is gone", SOON_S, rf"rank [{'01' if host == 0 else '23'}] |node{host}",
+                          lambda index, host=host: index // 2 != host)
+                self.assertEqual(left_on(self.hosts[1 - host]), [])
+
+    def test_a_signal_saves_and_leaves_nothing(self):
+        training = self.training("mesh.dp=4", *ENDLESS)
+        launch = self.launch(1, training.run("run"))
+        until("three steps", lambda: training.last_step("run") >= 3)
+        os.kill(processes_of(self.hosts[1])[0], signal.SIGTERM)
+        self.finish(launch, 75)
+        self.assertEqual(len(training.checkpoints("run")), 1)
+
+
+@needs("ip", "nsenter", "unshare")
+class DirectoriesTest(JobsTest):
+    """Folders that only one host has."""
+
+    def hide(self, host: int, folder: pathlib.Path) -> None:
+        """On this host another, empty folder is at that path."""
+        folder.mkdir(exist_ok=True)
+        self.assertEqual(self.hosts[host].run(["mount", "-t", "tmpfs", "tmpfs", str(folder)]).returncode, 0)
+        self.addCleanup(self.hosts[host].run, ["umount", str(folder)])
+
+    def test_a_run_directory_that_is_not_shared(self):
+        for stale in (False, True):
+            for processes in (2, 1):
+                with self.subTest(stale=stale, processes=processes):
+                    training = self.training("mesh.dp=4")
+                    self.hide(1, training.folder / "run")
+                    if stale:
+                        # An earlier launch, whose host 0 this host was, has left it.
+                        attempt = training.folder / "run" / "attempts" / "0001"
+                        self.hosts[1].run(["sh", "-c", f"mkdir -p {attempt}; echo '{{}}' > {attempt}/attempt.json; touch {attempt}/log.txt"])
+                    text = self.finish(self.launch(processes, training.run("run")), 6)
+                    self.assertRegex(text, r"error: .*node1 does not see .*the run directory has to be one that all hosts share")
+                    self.assertEqual(text.count("error: "), 1, text)
+                    self.assertEqual(training.curve("run"), [])
+
+    def test_tokens_that_one_host_lacks(self):
+        training = self.training("mesh.dp=4", "data.tokens=['data/tokens.bin']")
+        (training.folder / "data").mkdir()
+        (training.folder / "tokens.bin").rename(training.folder / "data" / "tokens.bin")
+        self.hide(1, training.folder / "data")
+        text = self.finish(self.launch(2, training.run("run")), 6)
+        self.assertIn("data/tokens.bin", text)
+        self.assertIn("node1", text)
+
+    def test_doctor(self):
+        training = self.training()
+        text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "run"))))
+        for host in ("node0", "node1"):
+            self.assertRegex(text, rf"(?m)^{host} +10\.77\.0\.\d .* seen .* MB/s")
+        self.hide(1, training.folder / "other")
+        text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "other"))), 6)
+        self.assertRegex(text, r"error: .*node1 does not see")
+
+
+@needs("mpirun.openmpi", "mpiexec.hydra", "ip")
+class MpiTest(JobsTest):
+    def mpi(self, command: list[str], **variables: str) -> subprocess.CompletedProcess:
+        return self.hosts[0].run(command, capture_output=True, text=True, timeout=180, env=os.environ | {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_plm_rsh_agent": self.hosts.agent,
+            "HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": self.hosts.agent} | variables)
+
+    def test_the_bits_of_one_machine(self):
+        """By tools/launch/mpirun.sh."""
+        training = self.training("mesh.dp=4", "train.steps=20")
+        self.on_one_machine(training, "one", "mesh.hosts=2")
+        for name, mpirun, per_host in (("openmpi", "mpirun.openmpi", 2), ("hydra", "mpiexec.hydra", 2), ("launchers", "mpirun.openmpi", 1)):
+            with self.subTest(name):
+                done = self.mpi([str(ROOT / "tools" / "launch" / "mpirun.sh"), *training.run(name)[2:]], HOSTS="node0,node1",
+                                RANKS_PER_HOST=str(per_host), MPIRUN=mpirun, SHARDC=str(training.shardc))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.nothing_is_left()
+                self.same_run(training, name, "one")
+
+    def test_by_node_is_refused(self):
+        training = self.training("mesh.dp=4")
+        done = self.mpi(["mpirun.openmpi", "--host", "node0:2,node1:2", "--map-by", "node", "-n", "4", "-x", "MASTER_ADDR=node0",
+                         "-x", "MASTER_PORT=29500", *training.run("run")])
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("Open MPI did not number the processes host by host (OMPI_MCA_rmaps_base_mapping_policy=node)", done.stderr)
+        self.assertFalse((training.folder / "run").exists())
+        self.nothing_is_left()
+
+
+@needs("slurmctld", "slurmd", "munged", "srun", "ip")
+class SlurmTest(JobsTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(SlurmCluster())
+        # Slurm itself is on these hosts: ports of its daemons.
+        cls.hosts = cls.cluster.hosts
+
+    def nothing_is_left(self, timeout_s: float = 10) -> None:
+        until("nothing is left", lambda: not any(processes_of(host) for host in self.hosts), timeout_s)
+
+    def srun(self, *words: str) -> subprocess.CompletedProcess:
+        return self.cluster.run(["srun", "-N2", *words], capture_output=True, text=True, timeout=180, cwd=self.cluster.folder)
+
+    def test_steps(self):
+        training = self.training("mesh.dp=4", "train.steps=20")
+        self.on_one_machine(training, "one", "mesh.hosts=2")
+        for name, options in (("ranks", ["-n4", "--ntasks-per-node=2"]), ("launchers", ["-n2"])):
+            with self.subTest(name):
+                done = self.srun(*options, *training.run(name))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.nothing_is_left()
+                self.same_run(training, name, "one")
+
+    def test_cyclic_is_refused(self):
+        training = self.training("mesh.dp=4")
+        done = self.srun("-n4", "--ntasks-per-node=2", "--distribution=cyclic", *training.run("run"))
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("Slurm did not number the processes host by host (SLURM_DISTRIBUTION=cyclic)", done.stderr)
+        self.assertFalse((training.folder / "run").exists())
+
+    def submit(self, training: Training, name: str, *options: str) -> str:
+        """A job of tools/launch/slurm.sbatch with one process per host."""
+        return self.cluster.submit(f"--output={name}.log", "--ntasks-per-node=1", "--cpus-per-task=2", *options,
+                                   str(ROOT / "tools" / "launch" / "slurm.sbatch"), *training.run(name)[2:],
+                                   env=self.cluster.environment() | {"SHARDC": str(training.shardc)})
+
+    def log(self, name: str) -> str:
+        return (self.cluster.folder / f"{name}.log").read_text()
+
+    def test_requeued_at_random_times(self):
+        """By somebody else, without a word to the ranks: the run goes on from its newest checkpoint each time."""
+        Requeues = 5
+        training = self.training("mesh.dp=2", "train.steps=1000", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=20")
+        job = self.submit(training, "run")
+        times = random.Random()
+        for requeue in range(Requeues):
+            attempt = training.folder / "run" / "attempts" / f"{requeue + 1:04}"
+            until("the next attempt", attempt.exists)
+            before = training.last_step("run")
+            until("a step", lambda before=before: training.last_step("run") > before or self.is_over(job))
+            delay = times.uniform(0, 0.6)
+            time.sleep(delay)
+            done = self.cluster.run(["scontrol", "requeue", job], capture_output=True, text=True)
+            show(f"requeue {requeue + 1}, {delay:.2f} s after a step of this start, at step {training.last_step('run')}: {done.stderr.strip() or 'ok'}")
+            self.assertEqual(done.returncode, 0, done.stderr + self.log("run"))
+        self.on_one_machine(training, "one", "mesh.hosts=2")
+        self.assertEqual(self.cluster.wait(job), ("COMPLETED", 0), self.log("run"))
+        self.assertEqual(len(list((training.folder / "run" / "attempts").iterdir())), Requeues + 1)
+        self.same_run(training, "run", "one")
+        self.nothing_is_left()
+
+    def is_over(self, job: str) -> bool:
+        told = self.cluster.run(["scontrol", "show", "job", job], capture_output=True, text=True).stdout
+        return "JobState=COMPLETED" in told or "JobState=FAILED" in told
+
+    def test_saves_before_the_end_of_the_job(self):
+        """The end is what scontrol tells; SLURM_JOB_END_TIME, where it is set."""
+        for name, tell in (
+            ("told", "export SLURM_JOB_END_TIME=$(($(date +%s) + 10))"),
+            ("asked", "scontrol update JobId=$SLURM_JOB_ID EndTime=$(date -d '+10 seconds' +%Y-%m-%dT%H:%M:%S)"),
+        ):
+            with self.subTest(name):
+                training = self.training("mesh.dp=2", *ENDLESS)
+                begin = time.monotonic()
+                job = self.cluster.submit("-N2", "--ntasks-per-node=1", "--time=2", f"--output={name}.log", "--wrap",
+                                          f"{tell}\nscontrol show job $SLURM_JOB_ID | grep EndTime\nsrun {shlex.join(training.run('run'))}")
+                ended = self.cluster.wait(job)
+                show(f"{name}: ended after {time.monotonic() - begin:.1f} s\n{self.log(name)}")
+                self.assertEqual(ended[1], 75, self.log(name))
+                self.assertEqual(len(training.checkpoints("run")), 1)
 
 
 # What hosts send beside the plan's bytes, in a launch of a few steps: the store, the connections, control and heartbeats.

@@ -117,7 +117,7 @@ class Launch:
     def is_running(self) -> bool:
         return any(process.poll() is None for process, _ in self.started)
 
-    def wait(self, since: float | None = None, timeout_s: float = 60) -> list[Ended]:
+    def wait(self, since: float | None = None, timeout_s: float = 180) -> list[Ended]:
         begin = time.monotonic() if since is None else since
         ended: dict[int, Ended] = {}
         while len(ended) < len(self.started):
@@ -133,7 +133,7 @@ class Launch:
         return [ended[index] for index in sorted(ended)]
 
 
-def until(what: str, is_so, timeout_s: float = 60) -> None:
+def until(what: str, is_so, timeout_s: float = 180) -> None:
     end = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > end:
