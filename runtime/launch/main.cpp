@@ -116,10 +116,8 @@ static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& 
   const LaunchPlace& place = meeting.place();
   Facts facts = FactsOf(plan, options);
   const auto fingerprint = FingerprintOf(plan);
-  if (fingerprint) {
-    // Tokens that are not there are an error of this process, not a difference.
-    facts.emplace_back("tokens", *fingerprint);
-  }
+  // On a host that lacks the files, what it says of them is the difference.
+  facts.emplace_back("tokens", fingerprint ? *fingerprint : fingerprint.error().message);
   const Status fits = CheckPlace(plan, place);
   RETURN_IF_ERROR(meeting.Compare(facts, fits && !fingerprint ? Status(fingerprint.error()) : fits));
   return place.num_processes == plan.mesh.num_ranks() ? LaunchRank(plan, options, RunRank, meeting)

@@ -15,7 +15,7 @@ namespace shardc {
 static constexpr Seconds Linger{20};
 
 static auto Shortened(std::string_view value) -> std::string {
-  constexpr size_t Most = 80;
+  constexpr size_t Most = 200;
   return value.empty()         ? "nothing"
          : value.size() > Most ? fmt::format("{}...", value.substr(0, Most))
                                : std::string(value);

@@ -270,7 +270,7 @@ class DirectoriesTest(JobsTest):
         training = self.training()
         text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "run"))))
         for host in ("node0", "node1"):
-            self.assertRegex(text, rf"(?m)^{host} +10\.77\.0\.\d .* seen .* MB/s")
+            self.assertRegex(text, rf"(?m)^{host} +(10\.77\.0\.|fd77::)\d .* seen .*[GM]B/s")
         self.hide(1, training.folder / "other")
         text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "other"))), 6)
         self.assertRegex(text, r"error: .*node1 does not see")
