@@ -223,7 +223,11 @@ auto Examination::Run() -> ErrorOr<ExitCode> {
       reasons.push_back(status.error().message);
     }
   };
-  keep(meeting_.Compare({}, Success{}));
+  const Status alike = meeting_.Compare({}, Success{});
+  if (!alike && !meeting_.error_is_shared()) {
+    return alike.error();
+  }
+  keep(alike);
   RETURN_IF_ERROR(ReadClocks());
   keep(ProbeRunDirectory());
   keep(meeting_.Agree("doctor/links", MeasureLinks()));

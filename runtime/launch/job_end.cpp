@@ -54,7 +54,9 @@ auto EndOfJob(const LookUp& look_up) -> ErrorOr<std::optional<std::chrono::stead
   if (!end) {
     return std::optional<Clock::time_point>();
   }
-  return std::optional(Clock::now() + std::chrono::seconds(*end - std::time(nullptr)));
+  // Further away than a run lasts, and no overflow of the clock.
+  constexpr int64_t Longest = int64_t{1} << 30;
+  return std::optional(Clock::now() + std::chrono::seconds(std::min(*end - std::time(nullptr), Longest)));
 }
 
 }  // namespace shardc

@@ -186,7 +186,23 @@ auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
              : Fail(ExitCode::Environment, "processes of one launch differ; {}", fmt::join(differences, "; "));
 }
 
+auto Meeting::CompareWorlds() -> Status {
+  const std::string own = std::to_string(place_.num_processes);
+  if (is_first()) {
+    return store_->Set("world", own);
+  }
+  const auto world = store_->Get("world", options_.timeout);
+  if (!world) {
+    return world.error();
+  }
+  return *world == own ? Status(Success{})
+                       : Fail(ExitCode::Environment,
+                              "process {} ({}) was started as one of {} processes, and process 0 as one of {}",
+                              place_.process, host_name_, own, *world);
+}
+
 auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
+  RETURN_IF_ERROR(CompareWorlds());
   const Introduction mine{.host = host_name_, .facts = facts, .code = CodeOf(own), .error = TextOf(own)};
   const auto texts = Gather("introductions", mine.ToText());
   if (!texts) {
@@ -282,6 +298,8 @@ auto Meeting::Close(const ErrorOr<ExitCode>& result) -> void {
              : error_is_shared_;
   if (is_agreed) {
     Leave();
+  } else if (!result && store_ != nullptr) {
+    static_cast<void>(store_->Abandon(result.error().message));
   }
   Disconnect();
   if (server_ && all_have_left_) {

@@ -70,6 +70,7 @@ class Meeting {
   struct Introduction;
 
   Meeting(LaunchPlace place, Options options) : place_(std::move(place)), options_(std::move(options)) {}
+  auto CompareWorlds() -> Status;
   auto Shared(Error error) -> Error;
   auto Leave() -> void;
   auto CheckPlaces(const std::vector<Introduction>& all) const -> Status;

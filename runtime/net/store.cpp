@@ -326,6 +326,10 @@ auto JobStore::Missing(const std::string& key, int64_t count, Seconds timeout) -
               named < missing.size() ? ", ..." : "");
 }
 
+static constexpr const char* AbandonedKey = "abandoned";
+
+auto JobStore::Abandon(const std::string& reason) -> Status { return Set(AbandonedKey, reason); }
+
 auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
     -> ErrorOr<std::vector<std::string>> {
   CHECK(index >= 0 && index < count, "member {} of {}", index, count);
@@ -338,12 +342,23 @@ auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std:
   if (*come == count) {
     RETURN_IF_ERROR(Set(key + "/done", "1"));
   }
-  const auto is_done = Wait(key + "/done", deadline);
-  if (!is_done) {
-    return is_done.error();
-  }
-  if (!*is_done) {
-    return Missing(key, count, timeout);
+  // In turns with a look whether somebody has given the others up.
+  constexpr auto BetweenLooks = std::chrono::seconds(2);
+  while (true) {
+    const auto is_done = Wait(key + "/done", std::min(deadline, Clock::now() + BetweenLooks));
+    if (!is_done) {
+      return is_done.error();
+    }
+    if (*is_done) {
+      break;
+    }
+    const auto reason = TryGet(AbandonedKey);
+    if (!reason || *reason) {
+      return reason ? Error{ExitCode::Environment, **reason} : reason.error();
+    }
+    if (Clock::now() >= deadline) {
+      return Missing(key, count, timeout);
+    }
   }
   const auto records = Read(key + "/records", std::max(deadline, DeadlineIn(timeout_)));
   if (!records) {

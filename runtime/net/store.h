@@ -56,6 +56,9 @@ class JobStore {
   /// From now on bounds the calls that have no time of their own.
   auto BoundCalls(Seconds timeout) -> void { timeout_ = timeout; }
 
+  /// This member comes to no gather any more: those of the others end, with this reason.
+  auto Abandon(const std::string& reason) -> Status;
+
   /// Calls to the store so far.
   auto num_operations() const -> int64_t { return num_operations_; }
   auto address() const -> const std::string& { return address_; }

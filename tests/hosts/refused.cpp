@@ -94,5 +94,29 @@ TEST(Refused, ARunDirectoryThatAnotherLaunchHas) {
   EXPECT_TRUE(first.at(0).is_running());
 }
 
+TEST(Refused, AWorldOfAnotherSizeInOneProcess) {
+  const Training training({"mesh.dp=2"});
+  const std::string port = std::to_string(FreePort());
+  std::vector<std::unique_ptr<Process>> processes;
+  for (const auto& [rank, world] : {std::pair("0", "2"), std::pair("1", "3")}) {
+    processes.push_back(std::make_unique<Process>(
+        training.RunCommand(),
+        ProcessOptions{.environment = {"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, fmt::format("RANK={}", rank),
+                                       fmt::format("WORLD_SIZE={}", world), "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"}}));
+  }
+  for (const auto& process : processes) {
+    const Outcome outcome = process->Wait();
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("was started as one of 3 processes, and process 0 as one of 2"));
+  }
+}
+
+TEST(Refused, MoreHostsThanOneMachinePlays) {
+  const Training training({"mesh.dp=65", "mesh.hosts=65", "batch.global=65"});
+  const Outcome outcome = training.Run();
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("one machine plays at most 64"));
+}
+
 }  // namespace
 }  // namespace shardc
