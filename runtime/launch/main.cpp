@@ -68,8 +68,9 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options) -> Facts {
           {"digest of the recipe", DigestOf(recipe)},
           {"--set", sets},
           {"run.device, by what the machine has", std::string(ToText(plan.device))},
-          {"hash of the plan", PlanHash(plan)},
-          {"arguments", fmt::format("{} {} {}", options.run_dir, options.eval_checkpoint, options.timeout.value)}};
+          {"--run-dir", options.run_dir},
+          {"--eval", options.eval_checkpoint},
+          {"--timeout", fmt::format("{:g}", options.timeout.value)}};
 }
 
 /// The token files are there on this host, and which tokens they hold.
@@ -118,6 +119,8 @@ static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& 
   const auto fingerprint = FingerprintOf(plan);
   // On a host that lacks the files, what it says of them is the difference.
   facts.emplace_back("tokens", fingerprint ? *fingerprint : fingerprint.error().message);
+  // Last, as it follows from all others.
+  facts.emplace_back("hash of the plan", PlanHash(plan));
   const Status fits = CheckPlace(plan, place);
   RETURN_IF_ERROR(meeting.Compare(facts, fits && !fingerprint ? Status(fingerprint.error()) : fits));
   return place.num_processes == plan.mesh.num_ranks() ? LaunchRank(plan, options, RunRank, meeting)

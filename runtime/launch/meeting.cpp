@@ -172,10 +172,14 @@ auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
   std::vector<std::string> differences;
   for (size_t i = 1; i < all.size() && differences.size() < MostShown; ++i) {
     // One that has no plan says why, below.
-    for (size_t k = 0; k < std::min(all[0].facts.size(), all[i].facts.size()); ++k) {
+    const size_t num_facts = std::min(all[0].facts.size(), all[i].facts.size());
+    bool differs = false;
+    for (size_t k = 0; k < num_facts; ++k) {
       const auto& [name, expected] = all[0].facts[k];
       const std::string& here = all[i].facts[k].second;
-      if (here != expected) {
+      // The last one, the plan, follows from the others.
+      if (here != expected && !(differs && k + 1 == num_facts)) {
+        differs = true;
         differences.push_back(fmt::format("{}: {} in process 0 ({}), {} in process {} ({})", name, Shortened(expected),
                                           all[0].host, Shortened(here), i, all[i].host));
       }

@@ -37,7 +37,7 @@ TEST(HostFailures, AKilledProcessIsNamedOnAllHosts) {
       const std::string errors = outcomes[host * 2].err + outcomes[host * 2 + 1].err;
       EXPECT_THAT(errors,
                   ContainsRegex(fmt::format("error: rank {} \\([^)]+\\) is gone, last seen at op [0-9]+ of step "
-                                            "[0-9]+ \\([a-z_]+ (of layer [01] )?in section [a-z]+; from ",
+                                            "[0-9]+ \\([a-z_]+ (of layer [01] )?in section [a-z]+[;)]",
                                             victim)));
     }
   }

@@ -166,12 +166,14 @@ TEST_F(PeerGroupTest, MemberThatDoesNotComeIsNamed) {
   EXPECT_THAT(group.error().message, HasSubstr("1 of 2 members did not come to group/dp"));
 }
 
-// The messages are long, so that it dies in the middle of some.
+// The messages are long, so that it dies in the middle of some. Most often the others have an error at once. Rarely,
+// one of them waits for a message that is half there, until its timeout (docs/decisions/0007).
 TEST_F(PeerGroupTest, KilledMemberEndsTheCallsOfTheOthers) {
+  constexpr double Timeout = 5;
   const StoreServer server = StartServer();
   for (const int milliseconds : {20, 40, 60}) {
     const auto members =
-        MakeGroup(server, {.name = fmt::format("dp{}", milliseconds), .timeout = {60}}, [=](PeerGroup& group) {
+        MakeGroup(server, {.name = fmt::format("dp{}", milliseconds), .timeout = {Timeout}}, [=](PeerGroup& group) {
           if (group.index() == 1) {
             std::thread([=] {
               Sleep(milliseconds);
@@ -184,9 +186,9 @@ TEST_F(PeerGroupTest, KilledMemberEndsTheCallsOfTheOthers) {
     const auto begin = Clock::now();
     for (const int64_t i : {0, 2}) {
       EXPECT_THAT(members->Text(i), AllOf(HasSubstr(fmt::format("of the group dp{} (127.0.0.1)", milliseconds)),
-                                          HasSubstr("the connection")));
+                                          AnyOf(HasSubstr("the connection"), HasSubstr("did not come within"))));
     }
-    EXPECT_LT(SecondsSince(begin), IsSanitized ? Slack : 5);
+    EXPECT_LT(SecondsSince(begin), Timeout + Slack);
   }
 }
 
