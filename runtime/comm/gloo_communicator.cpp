@@ -49,9 +49,9 @@ class GlooCommunicator::Crossing {
     for (int64_t i = 0; i < members(); ++i) {
       comm_.parts_.push_back(from_each + i * count * SizeOf(types.terms));
     }
-    const int64_t per_host = exchange().sends_terms ? exchange().fold : 1;
-    Fold(comm_.parts_, static_cast<size_t>(exchange().sends_terms ? per_host : members()), out, count, types,
-         accumulate);
+    // Sums of hosts are folded as they come.
+    const int64_t per_host = exchange().sends_terms ? exchange().fold : members();
+    Fold(comm_.parts_, static_cast<size_t>(per_host), out, count, types, accumulate);
   }
   /// Bytes taken from peers on the host.
   auto taken() -> int64_t& { return taken_; }

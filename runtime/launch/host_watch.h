@@ -21,7 +21,6 @@ class HostWatch {
   struct Options {
     Network network;
     int64_t host = 0;
-    int64_t num_hosts = 1;
     /// Listens to the other hosts and gives signs of life, for all processes of the host.
     bool speaks_for_host = true;
     /// Looks whether processes of ranks have ended; a launcher that forked them hears it first.

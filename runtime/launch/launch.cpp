@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "compiler/base/printable.h"
 #include "runtime/launch/host_watch.h"
 #include "runtime/launch/job.h"
 #include "runtime/launch/meeting.h"
@@ -94,33 +93,6 @@ static auto LeaveAtOnce(const Job& job, int64_t rank) -> void {
   _exit(static_cast<int>(failure->code));
 }
 
-/// The life of a process that plays one of several hosts.
-static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, int64_t host,
-                     uint16_t port) -> ExitCode {
-  const LaunchPlace place{.launcher = "shardc",
-                          .process = host,
-                          .num_processes = plan.mesh.hosts,
-                          .master_host = "127.0.0.1",
-                          .master_port = port};
-  const auto run = [&]() -> ErrorOr<ExitCode> {
-    auto meeting = Meeting::Open(place, {.opens_store = false,
-                                         .own_address = "127.0.0.1",
-                                         .timeout = options.timeout,
-                                         .host_suffix = fmt::format("#{}", host)});
-    if (!meeting) {
-      return meeting.error();
-    }
-    auto result = LaunchHost(plan, options, rank_main, *meeting);
-    meeting->Close(result);
-    return result;
-  };
-  const auto result = run();
-  if (!result && host == 0) {
-    std::cerr << "error: " << Printable(result.error().message) << "\n";
-  }
-  return result ? *result : result.error().code;
-}
-
 auto Launcher::Start() -> Status {
   // What is buffered would be written once per rank.
   std::cout.flush();
@@ -143,9 +115,8 @@ auto Launcher::Start() -> Status {
     children_.push_back({.rank = rank, .pid = pid, .running = true});
   }
   if (const Meeting* meeting = job_.meeting) {
-    watch_ = std::make_unique<HostWatch>(*job_.control, HostWatch::Options{.network = meeting->network(),
-                                                                           .host = meeting->place().host(),
-                                                                           .num_hosts = job_.plan->mesh.hosts});
+    watch_ = std::make_unique<HostWatch>(
+        *job_.control, HostWatch::Options{.network = meeting->network(), .host = meeting->place().host()});
   }
   const Status kept = KeepLease(job_);
   if (!kept) {
@@ -323,7 +294,6 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
   const int64_t rank = meeting.place().process;
   const HostWatch watch(*job.control, {.network = meeting.network(),
                                        .host = meeting.place().host(),
-                                       .num_hosts = plan.mesh.hosts,
                                        .speaks_for_host = meeting.is_first_of_host(),
                                        .watches_processes = true,
                                        .after_grace = [&job, rank] { LeaveAtOnce(job, rank); },
@@ -334,69 +304,6 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
   }
   const ErrorOr<ExitCode> result = kept ? ErrorOr<ExitCode>(RunOneRank(job, rank, 0)) : kept.error();
   PutEndOnRecord(job, result);
-  return result;
-}
-
-/// More are a plan for a cluster that was started on one machine by mistake.
-static constexpr int64_t MostPlayedHosts = 64;
-
-auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
-  const int64_t num_hosts = plan.mesh.hosts;
-  if (plan.mesh.num_ranks() > ControlBlock::MaxRanks) {
-    return Fail(
-        ExitCode::Environment,
-        "the plan has {} ranks on {} hosts, and this launch has one host, which runs at most {} ranks; start it on "
-        "the hosts (docs/cluster.md)",
-        plan.mesh.num_ranks(), num_hosts, ControlBlock::MaxRanks);
-  }
-  if (num_hosts > MostPlayedHosts) {
-    return Fail(ExitCode::Environment, "the plan is for {} hosts; one machine plays at most {}", num_hosts,
-                MostPlayedHosts);
-  }
-  const auto store = StoreServer::Start({"127.0.0.1", 0}, Seconds{0});
-  if (!store) {
-    return store.error();
-  }
-  std::cout.flush();
-  std::fflush(nullptr);
-  const pid_t player = getpid();
-  std::vector<pid_t> pids;
-  for (int64_t host = 0; host < num_hosts; ++host) {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (getppid() != player) {
-        _exit(static_cast<int>(ExitCode::Environment));
-      }
-      _exit(static_cast<int>(PlayHost(plan, options, rank_main, host, store->port())));
-    }
-    if (pid < 0) {
-      const int error = errno;
-      for (const pid_t started : pids) {
-        kill(started, SIGKILL);
-      }
-      return Fail(ExitCode::Environment, "cannot start host {} of {}: {}", host, num_hosts, std::strerror(error));
-    }
-    pids.push_back(pid);
-  }
-  const SignalScope signals;
-  ErrorOr<ExitCode> result = ExitCode::Ok;
-  size_t running = pids.size();
-  while (running > 0) {
-    const int signal = signals.Next();
-    for (pid_t& pid : pids) {
-      int status = 0;
-      if (pid > 0 && signal > 0 && signal != SIGCHLD) {
-        kill(pid, signal);
-      }
-      if (pid > 0 && waitpid(pid, &status, WNOHANG) == pid) {
-        pid = 0;
-        --running;
-        const ExitCode code = WIFEXITED(status) ? static_cast<ExitCode>(WEXITSTATUS(status)) : ExitCode::Environment;
-        result = *result == ExitCode::Ok ? code : *result;
-      }
-    }
-  }
   return result;
 }
 
