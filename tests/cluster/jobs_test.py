@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """shardc on several hosts, started by hand and by real launchers: what it trains, what it sends, how it fails, how it goes on. Run
 by ctest as jobs_test.py FOLDER, where shardc and shardc-run are in FOLDER: all tests, side by side (tests/cluster/side_by_side.py).
 jobs_test.py FOLDER [-v] [Class.test]... runs single tests, one after the other. Needs root and `tools/dev setup --tests`.

@@ -74,11 +74,12 @@ class ScriptsTest(unittest.TestCase):
             stand_in = pathlib.Path(folder) / "torchrun"
             stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
             stand_in.chmod(0o755)
-            done = subprocess.run([LAUNCH / "torchrun.sh", "r.toml", "--set", "a=1"], capture_output=True, text=True, env={
-                "PATH": f"{folder}:{os.environ['PATH']}", "HOSTS": "2", "NODE_RANK": "1", "MASTER": "node0", "RANKS_PER_HOST": "3"})
-        self.assertEqual(done.stdout.split("\n"), [
-            "--nnodes=2", "--node-rank=1", "--nproc-per-node=3", "--master-addr=node0", "--master-port=29500", "--rdzv-id=train",
-            "--max-restarts=0", "--no-python", "shardc", "run", "r.toml", "--set", "a=1", ""])
+            for restarts, told in (({}, "0"), ({"RESTARTS": "3"}, "3")):
+                done = subprocess.run([LAUNCH / "torchrun.sh", "r.toml", "--set", "a=1"], capture_output=True, text=True, env=restarts | {
+                    "PATH": f"{folder}:{os.environ['PATH']}", "HOSTS": "2", "NODE_RANK": "1", "MASTER": "node0", "RANKS_PER_HOST": "3"})
+                self.assertEqual(done.stdout.split("\n"), [
+                    "--nnodes=2", "--node-rank=1", "--nproc-per-node=3", "--master-addr=node0", "--master-port=29500",
+                    "--rdzv-id=train", f"--max-restarts={told}", "--no-python", "shardc", "run", "r.toml", "--set", "a=1", ""])
 
     def test_kubernetes(self):
         service, job = yaml.safe_load_all((LAUNCH / "k8s.yaml").read_text())

@@ -18,8 +18,11 @@ PORT=${PORT:-29500}
 # A name for the launch, the same on all hosts: processes of another launch are not let in.
 LAUNCH=${LAUNCH:-train}
 
-# --no-python: the program is no Python script. --max-restarts=0: torchrun would start a run again that was stopped and saved.
+# How often torchrun starts the ranks again after any exit code but 0, so also after a run was stopped and saved.
+RESTARTS=${RESTARTS:-0}
+
+# --no-python: the program is no Python script.
 exec torchrun \
   --nnodes="$HOSTS" --node-rank="$NODE_RANK" --nproc-per-node="$RANKS_PER_HOST" \
-  --master-addr="$MASTER" --master-port="$PORT" --rdzv-id="$LAUNCH" --max-restarts=0 \
+  --master-addr="$MASTER" --master-port="$PORT" --rdzv-id="$LAUNCH" --max-restarts="$RESTARTS" \
   --no-python "${SHARDC:-shardc}" run "$@"

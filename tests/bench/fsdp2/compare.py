@@ -21,10 +21,10 @@ import sys
 import threading
 import time
 
+from pytorch import VENV, install
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRATCH = ROOT / ".deps" / "bench-fsdp2"
-VENV = ROOT / ".deps" / "bench-venv"
-TORCH = "torch==2.11.0"
 
 SMALL = dict(layers=4, hidden=256, heads=8, kv_heads=4, ffn=768, vocab=4096, seq=256, micro=4)
 LARGE = dict(layers=8, hidden=1024, heads=16, kv_heads=8, ffn=2816, vocab=16384, seq=128, micro=1)
@@ -208,13 +208,6 @@ def steady_round(theirs, own):
             break
         print(f"  the cores' speed changed (to {steadiness:.0%}), once more", file=sys.stderr)
     return best[1]
-
-
-def install():
-    if not (VENV / "installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        subprocess.run([VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH, "numpy"], check=True)
-        (VENV / "installed").write_text(TORCH)
 
 
 def main():
