@@ -87,15 +87,17 @@ class TorchrunTest(JobsTest):
                 self.assertRegex(ended[host].text, r"exitcode *: -9|exitcode: -9")
                 self.assertEqual(training.checkpoints("run"), [])
 
-    def test_a_signal_to_one_agent_saves(self):
-        for host in (1, 0):
-            with self.subTest(host=host):
+    def test_a_signal_to_an_agent_saves(self):
+        """To one of them; to all, which it takes if torchrun may start ranks again."""
+        for told, restarts in (((1,), 0), ((0,), 0), ((0, 1), 1)):
+            with self.subTest(told=told):
                 training = self.training(*ENDLESS)
-                agents = self.start(training)
-                os.kill(agents.agent(host), signal.SIGTERM)
-                self.ends(agents, f"SIGTERM to torchrun of host {host}", 30)
-                self.assertEqual(len(training.checkpoints("run")), 1)
+                agents = self.start(training, restarts)
+                for agent in [agents.agent(host) for host in told]:
+                    os.kill(agent, signal.SIGTERM)
+                self.ends(agents, f"SIGTERM to torchrun of {' and '.join(self.hosts[host].name for host in told)}", 30)
                 self.assertEqual(training.checkpoints("run"), [f"step-{training.last_step('run'):08}"])
+                self.assertEqual(len(list((training.folder / "run" / "attempts").iterdir())), 1)
 
     def test_starts_the_ranks_again(self):
         """With --max-restarts, after a rank was killed: the run goes on from its newest checkpoint, to the bits of a run that was left alone."""

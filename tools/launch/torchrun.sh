@@ -18,7 +18,8 @@ PORT=${PORT:-29500}
 # A name for the launch, the same on all hosts: processes of another launch are not let in.
 LAUNCH=${LAUNCH:-train}
 
-# How often torchrun starts the ranks again after any exit code but 0, so also after a run was stopped and saved.
+# How often torchrun starts the ranks again after any exit code but 0, so also after a run was stopped and saved. With restarts, send
+# SIGTERM to torchrun of all hosts: one that is not told starts its ranks again, and they wait for the others.
 RESTARTS=${RESTARTS:-0}
 
 # --no-python: the program is no Python script.
