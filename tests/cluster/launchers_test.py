@@ -291,8 +291,14 @@ class SlurmTest(unittest.TestCase):
 {PRINT_PLACE} "$@" | sed "s/:[0-9]* /:PORT /"
 case ${{SLURM_RESTART_COUNT:-0}} in
   0) exit 75 ;;
-  1) trap 'echo "told to stop"; exit 75' USR1; [ $SLURM_PROCID = 0 ] && scancel --signal=USR1 $SLURM_JOB_ID
-     for i in $(seq 50); do sleep 0.2; done; exit 1 ;;
+  1) trap 'echo "told to stop"; exit 75' USR1
+     touch {self.cluster.folder}/listens.$SLURM_PROCID
+     # A task that does not listen yet would be killed.
+     if [ $SLURM_PROCID = 0 ]; then
+       until [ "$(ls {self.cluster.folder}/listens.* | wc -l)" = 4 ]; do sleep 0.1; done
+       scancel --signal=USR1 $SLURM_JOB_ID
+     fi
+     for i in $(seq 150); do sleep 0.2; done; exit 1 ;;
   *) echo "$@, $SLURM_CPUS_PER_TASK cores"; exit 0 ;;
 esac
 """)
