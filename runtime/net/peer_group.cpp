@@ -269,17 +269,20 @@ auto PeerGroup::Exchange() -> Status {
   int64_t peer = options_.index;
   try {
     for (const Transfer& transfer : body.transfers) {
+      // Gloo writes a message in this thread if the peer has posted its receive, and locks the connection meanwhile. Its
+      // own thread then spins on whatever comes in by that connection. So nothing may come in yet: receives are posted
+      // after sends.
+      peer = transfer.to;
+      if (transfer.bytes > 0) {
+        body.messages.push_back(body.Send(peer, transfer.sent, transfer.bytes, DataTag));
+      }
+      body.messages.push_back(body.Send(peer, nullptr, 0, EndTag));
+      body.acks.push_back(body.Receive(peer, nullptr, 0, AckTag));
       peer = transfer.from;
       if (transfer.bytes > 0) {
         body.messages.push_back(body.Receive(peer, transfer.received, transfer.bytes, DataTag));
       }
       body.ends.push_back(body.Receive(peer, nullptr, 0, EndTag));
-      peer = transfer.to;
-      body.acks.push_back(body.Receive(peer, nullptr, 0, AckTag));
-      if (transfer.bytes > 0) {
-        body.messages.push_back(body.Send(peer, transfer.sent, transfer.bytes, DataTag));
-      }
-      body.messages.push_back(body.Send(peer, nullptr, 0, EndTag));
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].from;

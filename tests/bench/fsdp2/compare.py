@@ -1,7 +1,9 @@
-"""Times shardc against PyTorch FSDP2 on this host, two ranks of one thread each, the same work, rounds of both in turn.
+"""Times shardc against PyTorch FSDP2, two ranks of one thread each, the same work, rounds of both in turn.
 
-    tools/dev bench-fsdp2 [--rounds N] [--only NAME]
+    tools/dev bench-fsdp2 [--rounds N] [--only NAME] [--hosts 2]
 
+With `--hosts 2` each rank has a host of its own: namespaces with addresses, joined by a bridge (tests/cluster/two_hosts.py, which needs
+root). Each host has one core, and both sides speak TCP by Gloo. Without it both ranks are on this host.
 Installs PyTorch's full wheel (about 3 GB) into .deps/bench-venv on first use. Both cores are probed before, between and after the two
 runs of a round; a round in which their speed changed is taken again, since its ratio compares two machines. Prints a table of medians:
 step time, time from launch to the end of the first step, peak resident memory (VmHWM) and proportional memory (PSS) of a rank, ours
@@ -9,6 +11,7 @@ over FSDP2's; the ratio of steps is the median of the rounds' own.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -24,6 +27,9 @@ import time
 from pytorch import VENV, install
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "cluster"))
+from two_hosts import Hosts  # noqa: E402
+
 SCRATCH = ROOT / ".deps" / "bench-fsdp2"
 
 SMALL = dict(layers=4, hidden=256, heads=8, kv_heads=4, ffn=768, vocab=4096, seq=256, micro=4)
@@ -37,6 +43,12 @@ WORK = [
     ("128M fp32", LARGE, "fp32", "none", 8, (0.31, 0.65, None)),
     ("128M bf16", LARGE, "bf16", "none", 8, (0.29, 0.65, None)),
     ("6.2M fp32, 2048 tokens", LONG, "fp32", "none", 10, (0.60, None, None)),
+]
+TWO_HOSTS_WORK = [
+    ("5.2M fp32", SMALL, "fp32", "none", 12, (0.50, None, None)),
+    ("5.2M bf16", SMALL, "bf16", "none", 12, (0.50, None, None)),
+    ("128M fp32", LARGE, "fp32", "none", 8, (0.50, None, None)),
+    ("128M bf16", LARGE, "bf16", "none", 8, (0.50, None, None)),
 ]
 
 RECIPE = """[model]
@@ -134,15 +146,15 @@ def field(path, name):
 
 
 class MemoryWatch(threading.Thread):
-    """Peak VmHWM and last PSS, in KiB, of the processes below one, by pid."""
+    """Peak VmHWM and last PSS, in KiB, of some processes and those below them, by pid."""
 
-    def __init__(self, pid):
+    def __init__(self, pids):
         super().__init__(daemon=True)
-        self.pid, self.peak, self.pss, self.done = pid, {}, {}, False
+        self.pids, self.peak, self.pss, self.done = pids, {}, {}, False
 
     def run(self):
         while not self.done:
-            for pid in descendants(self.pid):
+            for pid in [*self.pids, *(below for pid in self.pids for below in descendants(pid))]:
                 self.peak[pid] = max(self.peak.get(pid, 0), field(f"/proc/{pid}/status", "VmHWM"))
                 self.pss[pid] = max(self.pss.get(pid, 0), field(f"/proc/{pid}/smaps_rollup", "Pss"))
             time.sleep(0.25)
@@ -152,19 +164,54 @@ class MemoryWatch(threading.Thread):
         return max(self.peak.values(), default=0) / 1024, max(self.pss.values(), default=0) / 1024
 
 
-def watched(command, **options):
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-    watch = MemoryWatch(process.pid)
+def watched(commands):
+    """Runs the commands, pairs of what starts a process and its words, side by side; the first one's output, and the memory."""
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    processes = [start([str(word) for word in words], **pipes) for start, words in commands]
+    watch = MemoryWatch([process.pid for process in processes])
     watch.start()
-    out, err = process.communicate()
+    outputs = [process.communicate() for process in processes]
     watch.done = True
     watch.join()
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\nfailed with {process.returncode}:\n{out}\n{err}")
-    return out, watch.of_a_rank()
+    for (_, words), process, (out, err) in zip(commands, processes, outputs):
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(map(str, words))}\nfailed with {process.returncode}:\n{out}\n{err}")
+    return outputs[0][0], watch.of_a_rank()
 
 
-def ours(sizes, compute, recompute, steps):
+class ThisHost:
+    """Both ranks here: shardc starts its ranks itself, and torchrun those of FSDP2."""
+
+    def shardc(self, *words):
+        return watched([(subprocess.Popen, [ROOT / "build" / "shardc", *words])])
+
+    def python(self, *words):
+        return watched([(subprocess.Popen, ["env", "OMP_NUM_THREADS=1", "BENCH_LINGER_S=0.6", VENV / "bin" / "python", "-m",
+                                            "torch.distributed.run", "--nproc-per-node=2", "--master-port=29581", *words])])
+
+
+class TwoHosts:
+    """One rank and one core per host; the variables that a launcher sets, and no launcher."""
+
+    def __init__(self, hosts):
+        self.hosts, self.port = hosts, 29581
+
+    def each(self, *words):
+        # A port of its own for each launch: the store of the launch before may not be gone.
+        self.port += 1
+        cores = sorted(os.sched_getaffinity(0))
+        return watched([(host.start, ["taskset", "--cpu-list", cores[rank], "env", f"RANK={rank}", "WORLD_SIZE=2", "LOCAL_RANK=0",
+                                      "LOCAL_WORLD_SIZE=1", f"MASTER_ADDR={self.hosts[0].name}", f"MASTER_PORT={self.port}", *words])
+                        for rank, host in enumerate(self.hosts)])
+
+    def shardc(self, *words):
+        return self.each(ROOT / "build" / "shardc", *words)
+
+    def python(self, *words):
+        return self.each("OMP_NUM_THREADS=1", "BENCH_LINGER_S=0.6", VENV / "bin" / "python", *words)
+
+
+def ours(place, sizes, compute, recompute, steps):
     recipe = SCRATCH / "run.toml"
     run_dir = SCRATCH / "run"
 
@@ -172,7 +219,7 @@ def ours(sizes, compute, recompute, steps):
         recipe.write_text(RECIPE.format(compute=compute, recompute=recompute, steps=count, **sizes))
         shutil.rmtree(run_dir, ignore_errors=True)
         launched = time.time()
-        _, memory = watched([ROOT / "build" / "shardc", "run", recipe, "--run-dir", run_dir, "--set", "checkpoint.keep=1"])
+        _, memory = place.shardc("run", recipe, "--run-dir", run_dir, "--set", "checkpoint.keep=1")
         lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
         lines = [line for line in lines if "step_ms" in line]
         return lines, memory, (run_dir / "metrics.jsonl").stat().st_mtime - launched
@@ -183,11 +230,9 @@ def ours(sizes, compute, recompute, steps):
     return {"step_ms": statistics.median(times[3:]), "first_step_s": first, "loss": lines[-1]["loss"], "memory": memory}
 
 
-def fsdp2(sizes, compute, recompute, steps):
+def fsdp2(place, sizes, compute, recompute, steps):
     arguments = [f"--{name}={value}" for name, value in dict(sizes, steps=steps, compute=compute, recompute=recompute).items()]
-    out, memory = watched([VENV / "bin" / "python", "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=29581",
-                           ROOT / "tests/bench/fsdp2/baseline.py", *arguments, f"--launched={time.time()}"],
-                          env=dict(os.environ, OMP_NUM_THREADS="1", BENCH_LINGER_S="0.6"))
+    out, memory = place.python(ROOT / "tests/bench/fsdp2/baseline.py", *arguments, f"--launched={time.time()}")
     result = json.loads(out.strip().splitlines()[-1])
     return dict(result, memory=memory)
 
@@ -214,6 +259,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="part of a row's name")
+    parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
     options = parser.parse_args()
     install()
     SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -221,13 +267,18 @@ def main():
     ids = [generator.randrange(4096) for _ in range(1 << 18)]
     (SCRATCH / "tokens.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
 
+    with Hosts(2) if options.hosts == 2 else contextlib.nullcontext() as hosts:
+        compare(TwoHosts(hosts) if hosts else ThisHost(), TWO_HOSTS_WORK if hosts else WORK, options)
+
+
+def compare(place, work, options):
     print("| work (2 ranks, 1 thread each) | FSDP2 ms | shardc ms | ratio | target | peak RSS MiB | ratio | target | PSS MiB | launch to first step s | ratio |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for name, sizes, compute, recompute, steps, targets in WORK:
+    for name, sizes, compute, recompute, steps, targets in work:
         if options.only not in name:
             continue
-        rounds = [steady_round(lambda: fsdp2(sizes, compute, recompute, steps), lambda: ours(sizes, compute, recompute, steps))
-                  for _ in range(options.rounds)]
+        row = (place, sizes, compute, recompute, steps)
+        rounds = [steady_round(lambda: fsdp2(*row), lambda: ours(*row)) for _ in range(options.rounds)]
         median = lambda pick: [statistics.median(pick(side) for side in sides) for sides in zip(*rounds)]
         step = median(lambda r: r["step_ms"])
         ratio = statistics.median(own["step_ms"] / theirs["step_ms"] for theirs, own in rounds)
