@@ -269,9 +269,9 @@ auto PeerGroup::Exchange() -> Status {
   int64_t peer = options_.index;
   try {
     for (const Transfer& transfer : body.transfers) {
-      // Gloo writes a message in this thread if the peer has posted its receive, and locks the connection meanwhile. Its
-      // own thread then spins on whatever comes in by that connection. So nothing may come in yet: receives are posted
-      // after sends.
+      // Gloo writes a message in this thread if the peer has posted its receive, and locks the connection meanwhile.
+      // Its own thread then spins on whatever comes in by that connection. So nothing may come in yet: receives are
+      // posted after sends.
       peer = transfer.to;
       if (transfer.bytes > 0) {
         body.messages.push_back(body.Send(peer, transfer.sent, transfer.bytes, DataTag));
