@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "compiler/check/check_recipe.h"
 #include "compiler/expr/expr.h"
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/recipe.h"
@@ -52,8 +53,11 @@ auto CheckRecompute(CheckContext& context) -> void;
 auto CheckInit(CheckContext& context) -> void;
 auto CheckOptimizer(CheckContext& context) -> void;
 auto CheckData(CheckContext& context) -> void;
+/// Does [data] make its tokens, by `synthetic`?
+auto MakesTokens(const CheckContext& context) -> bool;
 /// Of CheckData.
 auto CheckDataSources(CheckContext& context) -> void;
+auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void;
 auto CheckBatch(CheckContext& context) -> void;
 auto CheckLoss(CheckContext& context) -> void;
 auto CheckTrain(CheckContext& context) -> void;

@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
+auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files) -> void {
   CheckContext context(recipe, diagnostics);
   CheckValues(context);
   CheckOwnedKeys(context);
@@ -19,6 +19,7 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
   CheckInit(context);
   CheckOptimizer(context);
   CheckData(context);
+  CheckDataFiles(context, files);
   CheckBatch(context);
   CheckTrain(context);
   CheckCheckpoint(context);

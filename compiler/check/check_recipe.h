@@ -1,12 +1,21 @@
 // Cross-key rules: whatever a recipe can get wrong that one key alone does not show. One file per section.
 #pragma once
 
+#include "compiler/data/scan.h"
 #include "compiler/recipe/recipe.h"
 
 namespace shardc {
 
+/// Whether the files that hold the data are looked at: not at all; those that are here; or these, and the others are
+/// told.
+enum class FileChecks : uint8_t { None, Judge, TellMissing };
+
 /// Reports every fault of a recipe that was read; nothing that depends on a faulty value is reported.
-auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void;
+auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files = FileChecks::None) -> void;
+
+/// Looks at every id of the files: reports the first of each list that lies outside of its vocabulary, and files that
+/// are not here. Requires: CheckRecipe passed.
+auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOptions& options) -> void;
 
 /// The three batch sizes, from the two given. Requires: CheckRecipe passed.
 struct BatchSizes {

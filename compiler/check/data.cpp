@@ -1,8 +1,10 @@
-// Rules of [data]: paths that can name files (they are not looked up), and a held-out end that holds a sample.
+// Rules of [data]: paths that can name files (data_files.cpp looks them up), a held-out end that holds a sample, and
+// keys that say something beside the others.
 
 #include <algorithm>
 
 #include "compiler/check/check_context.h"
+#include "compiler/recipe/scan_limit.h"
 
 namespace shardc {
 
@@ -34,6 +36,26 @@ auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::
   }
 }
 
+/// Keys on files, beside tokens that are made.
+static auto CheckSyntheticKeys(CheckContext& context) -> void {
+  const DataSection& data = context.recipe().data;
+  const auto report = [&](const SourceRange& at, std::string_view key, std::string_view why) {
+    context.diags()
+        .Build(at, DiagnosticKind::KeyHasNoEffect, key,
+               fmt::format("`synthetic` is \"{}\", and {}", data.synthetic->text(), why))
+        .Emit();
+  };
+  if (data.format.is_set) {
+    report(data.format.at, "format", "no file is read");
+  }
+  if (data.order.is_set) {
+    report(data.order.at, "order", "no sample comes twice");
+  }
+  if (data.scan.is_set) {
+    report(data.scan.at, "scan", "no file is read");
+  }
+}
+
 auto CheckData(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const DataSection& data = recipe.data;
@@ -48,6 +70,13 @@ auto CheckData(CheckContext& context) -> void {
         .Note(recipe.model.seq.at, "`seq` set here")
         .Help(fmt::format("use eval_tokens = {} or more, or 0", *recipe.model.seq + 1))
         .Emit();
+  }
+  if (!ParseScanLimit(data.scan->text)) {
+    context.diags().Build(data.scan.at, DiagnosticKind::ScanLimitInvalid, data.scan->text, ScanLimitForms).Emit();
+  }
+  if (MakesTokens(context)) {
+    CheckSyntheticKeys(context);
+    return;
   }
   if (data.seed.is_set && context.IsSound(data.order) && *data.order == SampleOrder::Sequential) {
     context.diags()

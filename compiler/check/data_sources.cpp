@@ -15,9 +15,26 @@ namespace shardc {
 /// them. About 0.1 s for three weights.
 constexpr int64_t MostStepsLookedAt = int64_t{1} << 20;
 
+auto MakesTokens(const CheckContext& context) -> bool {
+  const Located<OneOf<Synthetic>>& synthetic = context.recipe().data.synthetic;
+  return context.IsSound(synthetic) && synthetic->is_accepted() && *synthetic != Synthetic::None;
+}
+
 /// True if samples come from sources.
 static auto CheckOneOrSources(CheckContext& context) -> bool {
   const DataSection& data = context.recipe().data;
+  if (MakesTokens(context)) {
+    if (data.tokens.is_set || !data.source.empty()) {
+      context.diags()
+          .Build(data.tokens.is_set ? data.tokens.at : data.source.front().at, DiagnosticKind::DataSourceCount,
+                 fmt::format("`synthetic` is \"{}\", so tokens are made, and {} too", data.synthetic->text(),
+                             data.tokens.is_set ? "`tokens` names files" : "there is a [[data.source]]"))
+          .Note(data.synthetic.at, "`synthetic` set here")
+          .Help("leave out `synthetic` or the files")
+          .Emit();
+    }
+    return false;
+  }
   if (data.tokens.is_set && !data.source.empty()) {
     context.diags()
         .Build(data.tokens.at, DiagnosticKind::DataSourceCount,
@@ -32,7 +49,8 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
     context.diags()
         .Build(data.at.valid() ? data.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::DataSourceCount,
                "neither `data.tokens` nor a [[data.source]] is set, so there is nothing to read")
-        .Help("name token files: [data] tokens = [\"tokens.bin\"]")
+        .Help(
+            "name token files: [data] tokens = [\"tokens.bin\"], or try the recipe without files: synthetic = \"zipf\"")
         .Emit();
   }
   return !data.source.empty();
@@ -62,7 +80,11 @@ static auto CheckNames(CheckContext& context) -> void {
 static auto CheckNoTargets(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const auto report = [&](const SourceRange& at) {
-    context.diags().Build(at, DiagnosticKind::DataSourceTargets, recipe.data.source.size()).Emit();
+    context.diags()
+        .Build(at, DiagnosticKind::DataSourceTargets,
+               recipe.data.source.empty() ? "[data] makes its tokens"
+                                          : fmt::format("[data] has {} sources", recipe.data.source.size()))
+        .Emit();
   };
   if (recipe.data.targets.is_set) {
     report(recipe.data.targets.at);
@@ -138,11 +160,14 @@ static auto CheckWeights(CheckContext& context) -> void {
 }
 
 auto CheckDataSources(CheckContext& context) -> void {
-  if (!CheckOneOrSources(context)) {
+  const bool has_sources = CheckOneOrSources(context);
+  if (has_sources || MakesTokens(context)) {
+    CheckNoTargets(context);
+  }
+  if (!has_sources) {
     return;
   }
   CheckNames(context);
-  CheckNoTargets(context);
   for (const SourceTable& source : context.recipe().data.source) {
     CheckFiles(context, "tokens", source.tokens);
   }

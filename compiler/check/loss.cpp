@@ -1,6 +1,7 @@
 // Rules of [loss]: the chunks divide the sequence; heads have names of their own, and targets that their files can
 // hold.
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "compiler/check/check_context.h"
@@ -35,6 +36,8 @@ static auto GreatestId(TokenFormat format) -> int64_t {
     case TokenFormat::Bin:
     case TokenFormat::U16: return 65535;
     case TokenFormat::U32: return 4294967295;
+    // Each file says which type its ids have; whoever opens it compares.
+    case TokenFormat::Megatron: return std::numeric_limits<int64_t>::max();
   }
   CHECK(false, "format {}", static_cast<int>(format));
 }

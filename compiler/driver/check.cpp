@@ -1,9 +1,11 @@
 // shardc check RECIPE|PLAN: reports errors and does nothing else. For a recipe the passes run too, because some rules
-// need the model's parameters; a plan is judged as `shardc run` judges it.
+// need the model's parameters; a plan is judged as `shardc run` judges it. Token files that are here are judged too.
 
 #include <memory>
 
 #include "compiler/base/printable.h"
+#include "compiler/base/processor.h"
+#include "compiler/data/scan_bar.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 
@@ -14,9 +16,38 @@ namespace {
 struct CheckOptions {
   RecipeOptions recipe;
   std::string format = "text";
+  bool data = false;
 };
 
 }  // namespace
+
+/// All cores, and a bar on a terminal.
+static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
+  return {.threads = NumCores(), .tell = [&bar](int64_t done, int64_t all) { bar.Tell(done, all); }};
+}
+
+/// The files of a plan file, which has no lines of a recipe to show.
+static auto JudgePlanData(const Plan& plan, bool scans) -> Status {
+  const auto facts = LookAtData(plan);
+  if (!facts) {
+    return facts.error();
+  }
+  const std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
+  if (scans) {
+    ScanBar bar(stderr);
+    const auto scanned = ScanIds(lists, plan.data.format, ScanOnTerminal(bar));
+    return scanned ? Status(Success{}) : scanned.error();
+  }
+  for (const FileList& list : lists) {
+    for (const std::string& path : list.paths) {
+      if (IsMissing(path)) {
+        fmt::print(stderr, "warning: {} file {} is not here; the run will need it\n", list.purpose.noun,
+                   PrintableLine(path));
+      }
+    }
+  }
+  return Success{};
+}
 
 static auto Answer(const CheckOptions& options, const RecipeSource& source, const Status& judged) -> ExitCode {
   if (options.format == "json") {
@@ -38,13 +69,19 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
     RecipeSource source(options.recipe);
     const auto plan = source.ReadPlan(*named.text);
     if (plan) {
-      return Answer(options, source, Success{});
+      return Answer(options, source, JudgePlanData(*plan, options.data));
     }
     // In JSON each fault is a line of its own.
     return Answer(options, source, options.format == "json" ? Error{plan.error().code, ""} : plan.error());
   }
   RecipeSource source(options.recipe, std::move(named.text));
+  source.set_file_checks(options.data ? FileChecks::Judge : FileChecks::TellMissing);
+  ScanBar bar(stderr);
+  if (options.data) {
+    source.set_scan(ScanOnTerminal(bar));
+  }
   const auto plan = source.LoadAndCompile({});
+  bar.Clear();
   if (options.format == "text") {
     source.PrintDiagnostics();
   }
@@ -55,6 +92,8 @@ auto DeclareCheck(CommandOptions& options) -> Action {
   const auto values = std::make_shared<CheckOptions>();
   DeclareRecipeOptions(options, values->recipe);
   options.Choice("--format", values->format, {"text", "json"}, "text on stderr, or JSON Lines on stdout");
+  options.Flag("--data", values->data,
+               "look at every id of the token files too, and name the first that lies outside of the vocabulary");
   return [values] { return RunCheck(*values); };
 }
 

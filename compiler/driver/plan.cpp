@@ -6,6 +6,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
@@ -112,6 +113,17 @@ static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> Er
   return std::optional<RealisedInit>();
 }
 
+/// With what its token files hold, where they are here. Errors: a run would refuse one of these files.
+static auto ExplainWithData(const Plan& plan) -> ErrorOr<Report> {
+  const auto facts = LookAtData(plan);
+  if (!facts) {
+    return facts.error();
+  }
+  Report report = Explain(plan);
+  report.mixture = MixtureOf(plan, *facts);
+  return report;
+}
+
 /// What the command prints or writes.
 static auto ResultText(const Plan& plan, const PlanOptions& options) -> ErrorOr<std::string> {
   if (options.print_init) {
@@ -125,8 +137,11 @@ static auto ResultText(const Plan& plan, const PlanOptions& options) -> ErrorOr<
     return PrintModel(plan);
   }
   if (options.emit == "explain" || (options.explain && options.emit.empty() && options.output.empty())) {
-    const Report report = Explain(plan);
-    return options.format == "json" ? RenderReportJson(report) : RenderReportText(report);
+    const auto report = ExplainWithData(plan);
+    if (!report) {
+      return report.error();
+    }
+    return options.format == "json" ? RenderReportJson(*report) : RenderReportText(*report);
   }
   if (options.emit == "json" || (options.emit.empty() && options.format == "json")) {
     return PlanJson(plan);
@@ -151,8 +166,9 @@ static auto ShowPlan(const Plan& plan, const PlanOptions& options) -> Status {
   }
   RETURN_IF_ERROR(WriteOut(*text, options.output));
   if (options.explain && !options.output.empty() && options.emit.empty()) {
-    const Report report = Explain(plan);
-    return WriteResult(options.format == "json" ? RenderReportJson(report) : RenderReportText(report));
+    const auto report = ExplainWithData(plan);
+    return report ? WriteResult(options.format == "json" ? RenderReportJson(*report) : RenderReportText(*report))
+                  : report.error();
   }
   return Success{};
 }
@@ -166,9 +182,13 @@ static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status
     }
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
-  const auto plan = source.LoadAndCompile(MakePipelineOptions(options));
+  auto plan = source.LoadAndCompile(MakePipelineOptions(options));
   source.PrintDiagnostics();
-  return plan ? ShowPlan(*plan, options) : plan.error();
+  if (!plan) {
+    return plan.error();
+  }
+  MakePathsAbsolute(*plan);
+  return ShowPlan(*plan, options);
 }
 
 /// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.
@@ -180,7 +200,11 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
                                                             {"--disable", !options.disabled.empty()}}));
   RecipeSource source(options.recipe);
   const auto plan = source.ReadPlan(text);
-  return plan ? ShowPlan(*plan, options) : plan.error();
+  if (!plan) {
+    return plan.error();
+  }
+  const auto facts = LookAtData(*plan);
+  return facts ? ShowPlan(*plan, options) : facts.error();
 }
 
 template <NamedEnum E>

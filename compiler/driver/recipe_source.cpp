@@ -90,7 +90,10 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     return recipe.error();
   }
   SetCheckContext(fmt::format("checking {}", options_.path));
-  CheckRecipe(*recipe, diagnostics_);
+  CheckRecipe(*recipe, diagnostics_, file_checks_);
+  if (scan_ && !diagnostics_.has_errors()) {
+    ScanDataFiles(*recipe, diagnostics_, *scan_);
+  }
   if (diagnostics_.has_errors()) {
     return rejected;
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/check/check_recipe.h"
 #include "compiler/driver/command.h"
 #include "compiler/passes/pipeline.h"
 
@@ -29,6 +30,10 @@ class RecipeSource {
   RecipeSource(const RecipeSource&) = delete;
   auto operator=(const RecipeSource&) -> RecipeSource& = delete;
 
+  /// How the files that hold the data are looked at: those that are here are judged unless this says otherwise.
+  auto set_file_checks(FileChecks checks) -> void { file_checks_ = checks; }
+  /// Looks at every id of the files too, once nothing else is wrong with the recipe.
+  auto set_scan(ScanOptions scan) -> void { scan_ = std::move(scan); }
   /// Reads and checks. Errors: diagnostics, to be printed by PrintDiagnostics; the Error has no message then.
   auto Load() -> ErrorOr<Recipe>;
   /// Load, then Compile.
@@ -45,6 +50,8 @@ class RecipeSource {
   std::optional<std::string> text_;
   SourceSet sources_;
   Diagnostics diagnostics_;
+  FileChecks file_checks_ = FileChecks::Judge;
+  std::optional<ScanOptions> scan_;
 };
 
 /// What the command line names as RECIPE|PLAN.

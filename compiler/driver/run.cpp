@@ -2,10 +2,10 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include "compiler/cluster/place.h"
+#include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -21,26 +21,6 @@ struct RunOptions {
 };
 
 }  // namespace
-
-/// Paths of a recipe hold from where `shardc` was called; those of the plan on record hold from anywhere.
-static auto MakePathsAbsolute(Plan& plan) -> void {
-  const auto make_absolute = [](std::string& path) {
-    path = path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
-  };
-  for (TokenSource& source : plan.data.sources) {
-    for (std::string& file : source.files) {
-      make_absolute(file);
-    }
-  }
-  for (TargetHead& head : plan.heads) {
-    for (std::string& file : head.files) {
-      make_absolute(file);
-    }
-  }
-  make_absolute(plan.seed.path);
-  make_absolute(plan.run.run_dir);
-  make_absolute(plan.run.checkpoint_dir);
-}
 
 /// The hosts of the launch, as if by --set. Errors: the recipe is for another number of hosts.
 static auto SetHosts(RecipeOptions& options, const Recipe& recipe, const LaunchPlace& place) -> Status {

@@ -7,7 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
-#include "compiler/base/token_file_header.h"
+#include "compiler/data/token_file_header.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 

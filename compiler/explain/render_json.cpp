@@ -130,6 +130,15 @@ auto RenderReportJson(const Report& report) -> std::string {
   for (const SourceShare& source : report.mixture.sources) {
     json["data"]["sources"].push_back(
         {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}, {"fraction", source.fraction}});
+    if (source.is_known) {
+      json["data"]["sources"].back().update({{"tokens", source.tokens},
+                                             {"epoch_samples", source.epoch_samples},
+                                             {"eval_samples", source.eval_samples},
+                                             {"epochs", source.epochs()}});
+    }
+  }
+  if (plan.data.is_synthetic()) {
+    json["data"]["synthetic"] = ToText(plan.data.synthetic);
   }
   if (!report.mixture.sources.empty()) {
     json["data"]["exact"] = report.mixture.is_exact;

@@ -255,26 +255,6 @@ auto StartText(const Report& report) -> std::string {
                      Counted(use.generated_elements, "element"));
 }
 
-/// Empty if the plan reads one stream.
-auto MixtureText(const Report& report) -> std::string {
-  const Plan& plan = *report.plan;
-  const MixtureUse& mixture = report.mixture;
-  if (mixture.sources.empty()) {
-    return "";
-  }
-  Table table("  ");
-  // A weight may begin with a digit: it is text all the same.
-  table.KeepLeft(1);
-  table.Row({"source", "weight", "samples", "of all"});
-  for (const SourceShare& source : mixture.sources) {
-    table.Row({source.name, source.weight, Grouped(source.samples), fmt::format("{:.3f} %", source.fraction * 100)});
-  }
-  std::string out = fmt::format("data: samples by weight, {} per step, in {}{}\n", Grouped(SamplesPerStep(plan)),
-                                Counted(plan.run.steps, "step"), mixture.is_exact ? "" : ", about");
-  out += mixture.fault.empty() ? table.Text() : fmt::format("  {}\n", mixture.fault);
-  return out + "\n";
-}
-
 auto InitText(const Report& report) -> std::string {
   Table table("  ");
   for (const InitUse& use : report.init) {
@@ -353,8 +333,8 @@ auto RenderReportText(const Report& report) -> std::string {
                      Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
                      Counted(plan.run.tokens_per_step, "token")) +
          GradientSumsText(report) + StartText(report) + "\n" + MemoryText(report) + "\n" + CommunicationText(report) +
-         "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" + MixtureText(report) + InitText(report) +
-         SchedulesText(report);
+         "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" + DataText(plan, report.mixture) +
+         InitText(report) + SchedulesText(report);
 }
 
 }  // namespace shardc

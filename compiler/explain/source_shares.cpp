@@ -6,11 +6,14 @@
 
 namespace shardc {
 
-auto MixtureOf(const Plan& plan) -> MixtureUse {
+/// The one stream takes all samples.
+static auto ShareOfStream(const Plan& plan) -> MixtureUse {
+  return {.sources = {{.name = "", .weight = "", .samples = SamplesPerStep(plan) * plan.run.steps, .fraction = 1}},
+          .fault = {}};
+}
+
+static auto SharesOfMixture(const Plan& plan) -> MixtureUse {
   MixtureUse use;
-  if (!plan.data.is_mixture()) {
-    return use;
-  }
   for (const TokenSource& source : plan.data.sources) {
     use.sources.push_back({.name = source.name, .weight = source.weight});
   }
@@ -25,6 +28,24 @@ auto MixtureOf(const Plan& plan) -> MixtureUse {
   for (size_t s = 0; s < use.sources.size(); ++s) {
     use.sources[s].samples = run->samples[s];
     use.sources[s].fraction = static_cast<double>(run->samples[s]) / all;
+  }
+  return use;
+}
+
+auto MixtureOf(const Plan& plan, const std::vector<SourceFacts>& facts) -> MixtureUse {
+  const bool any_known =
+      std::any_of(facts.begin(), facts.end(), [](const SourceFacts& source) { return source.is_known; });
+  MixtureUse use;
+  if (plan.data.is_mixture()) {
+    use = SharesOfMixture(plan);
+  } else if (any_known) {
+    use = ShareOfStream(plan);
+  }
+  for (size_t s = 0; s < std::min(use.sources.size(), facts.size()); ++s) {
+    use.sources[s].is_known = facts[s].is_known;
+    use.sources[s].tokens = facts[s].tokens;
+    use.sources[s].epoch_samples = facts[s].splits.train_samples;
+    use.sources[s].eval_samples = facts[s].splits.eval_samples;
   }
   return use;
 }

@@ -8,6 +8,9 @@
 
 namespace shardc {
 
+/// An id is made of 32 random bits, and has 31.
+constexpr int64_t MostSyntheticIds = int64_t{1} << 31;
+
 static auto VerifyMixture(const Plan& plan, Findings& findings) -> void {
   const DataSource& data = plan.data;
   std::unordered_set<std::string_view> names;
@@ -35,7 +38,17 @@ auto VerifySources(const Plan& plan, Findings& findings) -> void {
     return;
   }
   const DataSource& data = plan.data;
-  if (data.is_mixture()) {
+  if (data.is_synthetic()) {
+    const bool is_alone = data.sources.size() == 1 && data.sources.front() == TokenSource{} && plan.heads.empty();
+    if (!is_alone) {
+      findings.Add("source-synthetic"_rule, "tokens are made ({}), and there are sources, files or heads besides",
+                   ToText(data.synthetic));
+    }
+    if (data.vocab > MostSyntheticIds) {
+      findings.Add("source-synthetic"_rule, "tokens are made below {}, and a vocabulary of {} is the largest",
+                   data.vocab, MostSyntheticIds);
+    }
+  } else if (data.is_mixture()) {
     VerifyMixture(plan, findings);
   } else if (data.sources.size() > 1 || (!data.sources.empty() && !data.sources.front().weight.empty())) {
     findings.Add("source-name"_rule, "a source without a name is the only one, and has no weight");

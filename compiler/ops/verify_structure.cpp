@@ -156,6 +156,7 @@ auto StructureVerifier::Header() -> bool {
     expect("run.threads", run.threads, 0);
     expect("run.compare_every", run.compare_every, 0);
     expect("run.checkpoint_keep", run.checkpoint_keep, 0);
+    expect("run.scan", run.scan_bytes, 0);
     expect("data.eval_tokens", plan_.data.eval_tokens, 0);
     expect("data.vocab", plan_.data.vocab, 1);
     expect("data.seq", plan_.data.seq, 1);

@@ -1,24 +1,20 @@
 #include "compiler/passes/plan_header.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 
 #include "compiler/base/family_keys.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
+#include "compiler/recipe/resolved_path.h"
 #include "compiler/recipe/run_id.h"
+#include "compiler/recipe/scan_limit.h"
 #include "compiler/recipe/source_name.h"
 
 namespace shardc {
 
-/// Against the recipe's folder.
-static auto Resolved(const Recipe& recipe, const std::string& path) -> std::string {
-  return (std::filesystem::path(recipe.path).parent_path() / path).lexically_normal().string();
-}
-
-auto RunDirOf(const Recipe& recipe) -> std::string { return Resolved(recipe, "runs/" + RunIdOf(recipe)); }
+auto RunDirOf(const Recipe& recipe) -> std::string { return ResolvedPath(recipe, "runs/" + RunIdOf(recipe)); }
 
 static auto ResolveComm(const Recipe& recipe) -> Comm {
   return *recipe.run.comm != Comm::Auto ? *recipe.run.comm : *recipe.mesh.hosts == 1 ? Comm::Shm : Comm::Gloo;
@@ -65,13 +61,17 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
     plan.recipe.push_back({.key = std::move(key.path), .value = std::move(key.value)});
   }
 
-  const auto resolve = [&](const std::string& path) { return Resolved(recipe, path); };
+  const auto resolve = [&](const std::string& path) { return ResolvedPath(recipe, path); };
   const auto add_source = [&](std::string name, std::string weight, const std::vector<std::string>& files) {
     TokenSource& source = plan.data.sources.emplace_back();
     source.name = std::move(name);
     source.weight = std::move(weight);
     std::transform(files.begin(), files.end(), std::back_inserter(source.files), resolve);
   };
+  plan.data.synthetic = *recipe.data.synthetic;
+  if (plan.data.is_synthetic()) {
+    add_source("", "", {});
+  }
   if (recipe.data.tokens.is_set) {
     add_source("", "", *recipe.data.tokens);
   }
@@ -118,6 +118,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.guard = *recipe.run.guard;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
+  run.scan_bytes = *ParseScanLimit(recipe.data.scan->text);
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }
 

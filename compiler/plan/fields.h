@@ -20,6 +20,7 @@ auto VisitLine(T& data, Visitor&& visitor) -> void {
   visitor.Field("eval_tokens", data.eval_tokens);
   visitor.Field("vocab", data.vocab);
   visitor.Field("seq", data.seq);
+  visitor.Default("synthetic", data.synthetic, Synthetic::None);
 }
 
 template <MaybeConst<TokenSource> T, class Visitor>
@@ -45,6 +46,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Field("init_seed", run.init_seed);
   visitor.Default("optimizer", run.optimizer, Optimizer::Adamw);
   visitor.Default("compare_every", run.compare_every, RunSettings::DefaultCompareEvery);
+  visitor.Default("scan", run.scan_bytes, RunSettings::DefaultScanBytes);
   visitor.Default("guard", run.guard, false);
 }
 

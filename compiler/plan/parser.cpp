@@ -138,7 +138,14 @@ auto Parser::ParseHeaderLine(std::string_view word) -> bool {
     return ParseRecipeLine();
   }
   if (word == "data") {
-    return Once(word) && in_.TakeItem(plan_.data);
+    if (!Once(word) || !in_.TakeItem(plan_.data)) {
+      return false;
+    }
+    if (plan_.data.is_synthetic()) {
+      // Without a name and without files, it has no line of its own.
+      plan_.data.sources.emplace_back();
+    }
+    return true;
   }
   if (word == "source") {
     TokenSource& source = plan_.data.sources.emplace_back();

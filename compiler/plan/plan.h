@@ -214,14 +214,17 @@ struct TokenSource {
 /// eval split.
 struct DataSource {
   std::vector<TokenSource> sources;
-  /// llm.c's .bin (1 KiB header, u16 ids), or headerless little-endian ids.
+  /// llm.c's .bin (1 KiB header, u16 ids), headerless little-endian ids, or Megatron-LM's .bin beside an .idx.
   TokenFormat format = TokenFormat::Bin;
+  /// How tokens are made that no file has. There is one source then, without a name and without files.
+  Synthetic synthetic = Synthetic::None;
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;
   int64_t eval_tokens = 0;
   int64_t vocab = 0;
   int64_t seq = 0;
 
+  auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
   /// Do samples come from sources by weights?
   auto is_mixture() const -> bool { return !sources.empty() && !sources.front().name.empty(); }
   friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
@@ -273,6 +276,7 @@ struct RunSettings {
   static constexpr int64_t DefaultCompareEvery = 100;
   static constexpr int64_t DefaultCheckpointKeep = 2;
   static constexpr int64_t DefaultLogEvery = 10;
+  static constexpr int64_t DefaultScanBytes = int64_t{4} << 30;
 
   std::string run_id;
   /// Where runs/<run_id> goes; resolved against the recipe's folder.
@@ -295,6 +299,8 @@ struct RunSettings {
   /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
   int64_t compare_every = DefaultCompareEvery;
   uint64_t init_seed = 0;
+  /// A launch compares all ids with the vocabulary if the token files have at most so many bytes together.
+  int64_t scan_bytes = DefaultScanBytes;
   /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
   bool guard = false;
 

@@ -8,28 +8,16 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
-#include "compiler/base/fs.h"
-#include "compiler/plan/plan.h"
+#include "compiler/data/data_files.h"
 
 namespace shardc {
 
 class IdStream {
  public:
-  /// What the ids are for, in the words of messages.
-  struct Use {
-    /// "token": begins "token file ...".
-    std::string noun;
-    /// The recipe's key that names the files, and what their ids stay below.
-    std::string key;
-    std::string vocab;
-    /// 1 where the format's greatest number says that there is no id; else 0.
-    uint8_t none = 0;
-  };
-
-  /// Opens all files and checks that each exists, is a regular file and has the header and size of its format.
+  /// Opens all files and checks that each exists, is a regular file and has the header and size of its format; of
+  /// Megatron's, each entry of the index.
   /// Errors: ExitCode::RecipeRejected, naming the file, what was found and the remedy.
-  static auto Open(const std::vector<std::string>& files, TokenFormat format, int64_t vocab, const Use& use)
-      -> ErrorOr<std::unique_ptr<IdStream>>;
+  static auto Open(const FileList& list, TokenFormat format) -> ErrorOr<std::unique_ptr<IdStream>>;
   IdStream(const IdStream&) = delete;
   auto operator=(const IdStream&) -> IdStream& = delete;
 
@@ -45,23 +33,20 @@ class IdStream {
 
  private:
   struct File {
-    std::string path;
-    Descriptor descriptor;
-    int64_t file_bytes = 0;
-    int64_t header_bytes = 0;
+    TokenFile file;
     /// First id's number in the stream.
     int64_t begin = 0;
-    int64_t num_ids = 0;
   };
 
-  IdStream(TokenFormat format, int64_t vocab, Use use) : format_(format), vocab_(vocab), use_(std::move(use)) {}
-  auto AddFile(const std::string& path) -> Status;
+  IdStream(TokenFormat format, std::string noun, VocabRange range)
+      : format_(format), noun_(std::move(noun)), range_(std::move(range)) {}
+  auto AddFile(const std::string& path, const FilePurpose& purpose) -> Status;
   auto TakeFingerprint() -> Status;
-  auto ReadOf(const File& file, int64_t first, int64_t count, int32_t* ids) -> Status;
+  auto ReadOf(const TokenFile& file, int64_t first, int64_t count, int32_t* ids) -> Status;
 
   TokenFormat format_;
-  int64_t vocab_;
-  Use use_;
+  std::string noun_;
+  VocabRange range_;
   std::vector<File> files_;
   int64_t num_ids_ = 0;
   std::string fingerprint_;

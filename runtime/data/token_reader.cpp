@@ -19,6 +19,12 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
   }
   std::unique_ptr<TokenReader> reader(new TokenReader(data));
   reader->run_ = run;
+  reader->ids_.resize(static_cast<size_t>(data.seq) + 1);
+  if (data.is_synthetic()) {
+    CHECK(heads.empty() && !data.is_mixture(), "{} heads beside tokens that are made", heads.size());
+    reader->synthetic_.emplace(data);
+    return reader;
+  }
   for (const TokenSource& source : data.sources) {
     auto stream = SourceStream::Open(data, source);
     if (!stream) {
@@ -35,20 +41,14 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
   }
   for (const TargetHead& head : heads) {
     auto targets = IdStream::Open(
-        head.files, data.format, head.vocab,
-        {.noun = "target", .key = "targets", .vocab = fmt::format("the vocabulary of head {}", head.name), .none = 1});
+        {.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files}, data.format);
     if (!targets) {
       return targets.error();
     }
-    if ((*targets)->num_ids() != reader->num_tokens()) {
-      return Fail(ExitCode::RecipeRejected,
-                  "the target files of head {} hold {} ids, and the token files {}: there is one for each token",
-                  head.name, (*targets)->num_ids(), reader->num_tokens());
-    }
+    RETURN_IF_ERROR(CompareTargets(head.name, (*targets)->num_ids(), reader->num_tokens()));
     reader->targets_.Add(*std::move(targets));
   }
   reader->heads_ = heads;
-  reader->ids_.resize(static_cast<size_t>(data.seq) + 1);
   return reader;
 }
 
@@ -67,11 +67,15 @@ auto TokenReader::num_train_samples() const -> int64_t {
 }
 
 auto TokenReader::num_eval_samples() const -> int64_t {
-  return SumOver(sources_, [](const SourceStream& source) { return source.num_eval_samples(); });
+  return synthetic_ ? synthetic_->num_eval_samples()
+                    : SumOver(sources_, [](const SourceStream& source) { return source.num_eval_samples(); });
 }
 
 auto TokenReader::SourceFingerprints() const -> std::vector<std::string> {
   std::vector<std::string> fingerprints;
+  if (synthetic_) {
+    fingerprints.push_back(synthetic_->Fingerprint());
+  }
   for (const SourceStream& source : sources_) {
     fingerprints.push_back(source.Fingerprint());
   }
@@ -79,7 +83,7 @@ auto TokenReader::SourceFingerprints() const -> std::vector<std::string> {
 }
 
 auto TokenReader::Fingerprint() const -> std::string {
-  std::string text;
+  std::string text = synthetic_ ? synthetic_->Fingerprint() : "";
   for (size_t s = 0; s < sources_.size(); ++s) {
     const std::string& name = data_.sources[s].name;
     text += fmt::format("{}{}{}{}", s == 0 ? "" : "; ", name, name.empty() ? "" : ": ", sources_[s].Fingerprint());
@@ -130,17 +134,33 @@ auto TokenReader::PositionOf(Split split, int64_t index) -> ErrorOr<std::optiona
   return std::optional(SourcePosition{sample.source, sources_[sample.source].BeginOfTrain(sample.index)});
 }
 
-auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
-    -> Status {
-  const int64_t seq = data_.seq;
+auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
+  if (synthetic_) {
+    const bool exists = split == Split::Train || index < num_eval_samples();
+    if (exists) {
+      synthetic_->Make(split, index, ids_.data());
+    }
+    return exists;
+  }
   const auto position = PositionOf(split, index);
   if (!position) {
     return position.error();
   }
-  const bool exists = position->has_value();
-  if (exists) {
-    RETURN_IF_ERROR(sources_[(*position)->source].tokens().Read((*position)->begin, seq + 1, ids_.data()));
+  if (position->has_value()) {
+    const auto [source, begin] = **position;
+    RETURN_IF_ERROR(sources_[source].tokens().Read(begin, data_.seq + 1, ids_.data()));
   }
+  return position->has_value();
+}
+
+auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
+    -> Status {
+  const int64_t seq = data_.seq;
+  const auto read = ReadIds(split, index);
+  if (!read) {
+    return read.error();
+  }
+  const bool exists = *read;
   for (int64_t s = 0; s < seq; ++s) {
     tokens[s * stride] = exists ? ids_[static_cast<size_t>(s)] : 0;
     targets[s * stride] = exists ? ids_[static_cast<size_t>(s) + 1] : -1;

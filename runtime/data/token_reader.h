@@ -1,5 +1,5 @@
 // The samples of a run: of one token stream, or of a mixture of sources, and the targets that lie beside the one
-// stream.
+// stream. Or samples that are made (synthetic.h).
 //
 // How a source is cut into samples is in source_stream.h, which source a train sample is from in mixture.h. The eval
 // split of a mixture is that of its sources, one after another. Targets are the next tokens, or what a head's files
@@ -11,6 +11,7 @@
 #include "runtime/data/id_stream.h"
 #include "runtime/data/mixture.h"
 #include "runtime/data/source_stream.h"
+#include "runtime/data/synthetic.h"
 
 namespace shardc {
 
@@ -36,13 +37,13 @@ class TokenReader {
 
   /// Opens all files and checks everything that can be known before the first step: each source holds at least one
   /// sample, and as many targets as tokens.
-  /// Requires: a mixture has no heads, and 1 to MostMixedSamples samples per step.
+  /// Requires: a mixture has no heads, tokens that are made have none, and 1 to MostMixedSamples samples per step.
   /// Errors: ExitCode::RecipeRejected, naming the file or the source, what was found and the remedy; weights without a
   ///   share at step 0.
   static auto Open(const DataSource& data, const Heads& heads = {}, RunSize run = {})
       -> ErrorOr<std::unique_ptr<TokenReader>>;
 
-  /// Of all sources together.
+  /// Of all sources together. Of tokens that are made there is no number, nor of their train samples: both are 0.
   auto num_tokens() const -> int64_t;
   auto num_train_samples() const -> int64_t;
   auto num_eval_samples() const -> int64_t;
@@ -77,8 +78,12 @@ class TokenReader {
   /// Nothing past the end of the eval split.
   auto PositionOf(Split split, int64_t index) -> ErrorOr<std::optional<SourcePosition>>;
 
+  /// The ids of a sample, with the last target, in ids_. False past the end of the eval split.
+  auto ReadIds(Split split, int64_t index) -> ErrorOr<bool>;
+
   DataSource data_;
   RunSize run_;
+  std::optional<SyntheticSamples> synthetic_;
   std::vector<SourceStream> sources_;
   std::optional<Mixture> mixture_;
   IdVector<HeadId, TargetHead> heads_;

@@ -9,6 +9,7 @@
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/host_watch.h"
 #include "runtime/launch/needed_memory.h"
+#include "runtime/launch/scan_tokens.h"
 #include "runtime/launch/shared_file.h"
 #include "runtime/memory/available_memory.h"
 
@@ -17,6 +18,12 @@ namespace shardc {
 /// Makes it this launch's own. One that trains begins its record.
 static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   const LaunchOptions& options = *job.options;
+  // Before the directory is this launch's: a lease wants signs of life while a long scan continues.
+  const auto scanned = options.dry ? ErrorOr<std::string>(std::string())
+                                   : ScanTokens(*job.plan, options.run_dir, signals, job.only_stderr);
+  if (!scanned) {
+    return scanned.error();
+  }
   auto directory = RunDirectory::Open(options.run_dir);
   if (!directory) {
     return directory.error();
@@ -38,6 +45,7 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
     return lease.error();
   }
   job.lease = *std::move(lease);
+  RETURN_IF_ERROR(RecordScan(*job.directory, *scanned));
   if (!options.dry) {
     auto attempt = Attempt::Begin(job.directory->folder(), *job.plan, options.request);
     if (!attempt) {

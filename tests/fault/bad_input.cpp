@@ -125,7 +125,7 @@ TEST_F(BadInput, RecipesAndRecipesOfOtherRuns) {
 }
 
 TEST_F(BadInput, TokenOutOfRangeIsNamedWithItsPlace) {
-  const Training training({"train.steps=20", "data.order=sequential", "checkpoint.every=1"});
+  const Training training({"train.steps=20", "data.order=sequential", "checkpoint.every=1", "data.scan=0"});
   std::vector<uint16_t> ids = EasyTokens(40'000);
   // Met in the third step: 12 sequences of 32 a step.
   constexpr int64_t Bad = 2 * 12 * 32 + 40;
@@ -144,7 +144,8 @@ TEST_F(BadInput, TokenOutOfRangeIsNamedWithItsPlace) {
 
 // Of a head's targets the head's key is named, and its file; the tokens are sound.
 TEST_F(BadInput, ATargetOutOfRangeIsLaidToItsHead) {
-  const Training training({"train.steps=4", "data.order=sequential", "train.eval_every=0", "data.eval_tokens=0"});
+  const Training training(
+      {"train.steps=4", "data.order=sequential", "train.eval_every=0", "data.eval_tokens=0", "data.scan=0"});
   WriteText(training / "tiny.toml",
             std::string(TinyRecipe()) +
                 "\n[[init.rule]]\nmatch = \"heads.*\"\nvalue = 0\n\n[[loss.head]]\nname = \"image\"\nvocab = 10\n"

@@ -161,6 +161,10 @@ TEST(RecipeCases, EveryDiagnosticHasACase) {
       {"file-unreadable", "no file to hold the case; tests/cli"},
       {"neither-recipe-nor-plan", "what a case holds is a recipe; tests/cli/plan_files.cpp"},
       {"plan-rejected", "a case is a recipe; tests/cli/plan_files.cpp"},
+      {"data-too-short", "a case has no token files; tests/cli/data_files.cpp"},
+      {"token-file-invalid", "a case has no token files; tests/cli/data_files.cpp"},
+      {"token-id-invalid", "a case has no token files; tests/cli/data_files.cpp"},
+      {"token-file-missing", "cases are checked without files; tests/cli/data_files.cpp"},
       {"recipe-too-large", "a case of 1 MiB; tests/recipe/guards.cpp"},
   };
   std::set<std::string, std::less<>> seen;

@@ -12,11 +12,12 @@ extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int 
   if (size < 2) {
     return 0;
   }
-  const auto format = static_cast<TokenFormat>(data[0] % 4);
+  const auto format = static_cast<TokenFormat>(data[0] % CountOf<TokenFormat>());
   const int64_t vocab = data[0] < 128 ? 1 + data[1] : 1000 * (1 + data[1]);
   const uint8_t none = (data[0] >> 2) % 2;
-  const auto stream = IdStream::Open({ScratchFileOf(data + 2, size - 2)}, format, vocab,
-                                     {.noun = "token", .key = "data.tokens", .vocab = "model.vocab", .none = none});
+  const VocabRange range{.vocab = vocab, .vocab_name = "model.vocab", .none = none};
+  const auto stream =
+      IdStream::Open({.name = "", .purpose = {}, .range = range, .paths = {ScratchFileOf(data + 2, size - 2)}}, format);
   if (!stream.ok()) {
     CHECK(!stream.error().message.empty(), "refused without a word");
     return 0;

@@ -15,6 +15,8 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 struct TokenFileHeader {
   static constexpr int64_t Bytes = 256 * 4;
+  /// Of the ids that follow.
+  static constexpr int64_t IdBytes = 2;
   static constexpr int32_t Magic = 20240520;
   static constexpr int32_t Version = 1;
   /// The header counts tokens in an int32.

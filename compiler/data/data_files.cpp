@@ -1,0 +1,92 @@
+#include "compiler/data/data_files.h"
+
+namespace shardc {
+
+auto TokenPurpose(const TokenSource& source) -> FilePurpose {
+  return {.noun = "token", .key = source.name.empty() ? "data.tokens" : "data.source.tokens"};
+}
+
+auto TokenRange(const DataSource& data) -> VocabRange {
+  return {.vocab = data.vocab, .vocab_name = "`model.vocab`", .none = 0};
+}
+
+auto TargetPurpose() -> FilePurpose { return {.noun = "target", .key = "targets"}; }
+
+auto TargetRange(const TargetHead& head) -> VocabRange {
+  return {.vocab = head.vocab, .vocab_name = fmt::format("the vocabulary of head {}", head.name), .none = 1};
+}
+
+auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList> {
+  std::vector<FileList> lists;
+  if (data.is_synthetic()) {
+    return lists;
+  }
+  for (const TokenSource& source : data.sources) {
+    lists.push_back(
+        {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files});
+  }
+  for (const TargetHead& head : heads) {
+    lists.push_back({.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files});
+  }
+  return lists;
+}
+
+auto OpenList(const FileList& list, TokenFormat format) -> OpenedList {
+  OpenedList opened;
+  for (const std::string& path : list.paths) {
+    if (IsMissing(path)) {
+      opened.missing.push_back(path);
+      continue;
+    }
+    auto file = OpenTokenFile(path, format, list.purpose);
+    const Status fits = file ? CheckNoneFits(*file, list.purpose.noun, list.range) : Status(file.error());
+    if (!fits) {
+      opened.faults.push_back(fits.error().message);
+      continue;
+    }
+    opened.num_ids += file->num_ids;
+    opened.files.push_back(*std::move(file));
+  }
+  return opened;
+}
+
+auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status {
+  if (num_targets == num_tokens) {
+    return Success{};
+  }
+  return Fail(ExitCode::RecipeRejected,
+              "the target files of head {} hold {} ids, and the token files {}: there is one for each token", head,
+              num_targets, num_tokens);
+}
+
+auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
+  const DataSource& data = plan.data;
+  std::vector<SourceFacts> facts(data.sources.size());
+  const std::vector<FileList> lists = ListFiles(data, plan.heads);
+  for (size_t i = 0; i < lists.size(); ++i) {
+    const OpenedList opened = OpenList(lists[i], data.format);
+    if (!opened.faults.empty()) {
+      return Fail(ExitCode::RecipeRejected, "{}", opened.faults.front());
+    }
+    if (!opened.is_whole()) {
+      continue;
+    }
+    if (i >= data.sources.size()) {
+      if (facts.front().is_known) {
+        RETURN_IF_ERROR(CompareTargets(lists[i].name, opened.num_ids, facts.front().tokens));
+      }
+      continue;
+    }
+    if (lists[i].paths.empty()) {
+      continue;
+    }
+    const auto splits = CutIntoSamples(data, data.sources[i], opened.num_ids, lists[i].paths.size());
+    if (!splits) {
+      return splits.error();
+    }
+    facts[i] = {.is_known = true, .tokens = opened.num_ids, .splits = *splits};
+  }
+  return facts;
+}
+
+}  // namespace shardc

@@ -1,0 +1,63 @@
+// The files of a plan's data, opened and judged: those of each source, and those of each head's targets. What the
+// compiler reports of them before a launch, and what is scanned, is what is found here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/data/splits.h"
+#include "compiler/data/token_file.h"
+#include "compiler/data/token_ids.h"
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// A list of files that is read as one stream.
+struct FileList {
+  /// Of the source or of the head; empty for the one stream.
+  std::string name;
+  FilePurpose purpose;
+  VocabRange range;
+  std::vector<std::string> paths;
+};
+
+using HeadTable = IdVector<HeadId, TargetHead>;
+
+/// The lists of the sources, and after them those of the heads. Data that are made have none.
+auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<FileList>;
+
+/// How the files of a source, or of a head, are named by messages and keys.
+auto TokenPurpose(const TokenSource& source) -> FilePurpose;
+auto TokenRange(const DataSource& data) -> VocabRange;
+auto TargetPurpose() -> FilePurpose;
+auto TargetRange(const TargetHead& head) -> VocabRange;
+
+/// What was found of a list.
+struct OpenedList {
+  std::vector<TokenFile> files;
+  /// Those that are not here.
+  std::vector<std::string> missing;
+  /// What is wrong with the others, each file once.
+  std::vector<std::string> faults;
+  int64_t num_ids = 0;
+
+  auto is_whole() const -> bool { return missing.empty() && faults.empty(); }
+};
+
+/// Never fails: a list may lie on another machine.
+auto OpenList(const FileList& list, TokenFormat format) -> OpenedList;
+
+/// That a head has a target for each token. Errors: ExitCode::RecipeRejected.
+auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status;
+
+/// What the files of a source give a run, where all of them are here and sound.
+struct SourceFacts {
+  bool is_known = false;
+  int64_t tokens = 0;
+  Splits splits;
+};
+
+/// For each source of the plan, in its order. Errors: the first fault of files that are here.
+auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>>;
+
+}  // namespace shardc

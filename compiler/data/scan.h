@@ -1,0 +1,37 @@
+// Looks at every id of a list of files, to find one that is outside of its vocabulary before a run trains on it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/data/data_files.h"
+
+namespace shardc {
+
+struct ScanOptions {
+  /// Of this process, the caller among them.
+  int64_t threads = 1;
+  /// Called by the caller's thread several times a second, with the bytes that were looked at, and at the end.
+  std::function<void(int64_t done, int64_t all)> tell = {};
+  /// Asked by the caller's thread as often: an error ends the scan with this error.
+  std::function<Status()> may_continue = {};
+};
+
+struct ScanResult {
+  int64_t files = 0;
+  int64_t ids = 0;
+  int64_t bytes = 0;
+};
+
+/// The bytes that a scan of these lists reads, as their files are now. Files that are not here count as 0.
+auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int64_t;
+
+/// Opens all files of the lists and looks at each id; of Megatron's, at each entry of the index too.
+/// Errors: what OpenTokenFile finds; the first id, in the order of lists, files and ids, that is outside of its
+///   vocabulary (ExitCode::RecipeRejected, with file, byte and token, whatever the number of threads); a file that
+///   cannot be read (ExitCode::Environment); what `may_continue` says.
+auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanOptions& options) -> ErrorOr<ScanResult>;
+
+}  // namespace shardc

@@ -1,0 +1,141 @@
+#include "compiler/data/token_file.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "compiler/data/megatron_index.h"
+#include "compiler/data/token_file_header.h"
+
+namespace shardc {
+
+/// Where a path that leads nowhere was looked for.
+static auto FolderNote(const std::string& path, const FilePurpose& purpose) -> std::string {
+  if (std::filesystem::path(path).is_absolute()) {
+    return fmt::format("; `{}` is relative to the recipe's folder", purpose.key);
+  }
+  std::error_code unknown;
+  const std::string folder = std::filesystem::current_path(unknown).string();
+  return fmt::format("; the path is relative to the current folder, {}", unknown ? "which cannot be read" : folder);
+}
+
+auto IsMissing(const std::string& path) -> bool {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return status.type() == std::filesystem::file_type::not_found;
+}
+
+auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorOr<Descriptor> {
+  // O_NONBLOCK: a FIFO opens at once, and is refused below.
+  const int number = PosixFs().Open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0);
+  if (number < 0) {
+    const int code = errno;
+    return Fail(ExitCode::RecipeRejected, "{} file {}: {}{}", purpose.noun, path, std::strerror(code),
+                code == ENOENT || code == ENOTDIR ? FolderNote(path, purpose) : "");
+  }
+  Descriptor descriptor(PosixFs(), number, path);
+  const auto status = StatusOf(descriptor);
+  if (!status) {
+    return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, status.error().message);
+  }
+  if (status->kind != EntryKind::File) {
+    return Fail(ExitCode::RecipeRejected, "{} file {} is {}, not a regular file", purpose.noun, path,
+                status->kind == EntryKind::Directory ? "a folder" : "a device or pipe");
+  }
+  return descriptor;
+}
+
+/// A file of `format` that has no header.
+static auto JudgeRaw(TokenFile& file, const TokenFileHeader& header, TokenFormat format, const std::string& noun)
+    -> Status {
+  // Magic, version and a count that is that of the file: no raw ids have all three by chance.
+  if (header.magic == TokenFileHeader::Magic && header.version == TokenFileHeader::Version &&
+      file.file_bytes == TokenFileHeader::Bytes + int64_t{header.num_tokens} * TokenFileHeader::IdBytes) {
+    return Fail(ExitCode::RecipeRejected,
+                "{} file {} has llm.c's header, which says {} tokens, as many as follow it; `data.format` is {}, "
+                "whose files have no header: set `data.format` to bin",
+                noun, file.path, header.num_tokens, ToText(format));
+  }
+  if (file.file_bytes % file.type.bytes != 0) {
+    return Fail(ExitCode::RecipeRejected, "{} file {} has {} bytes, which is no multiple of {} (`data.format` is {})",
+                noun, file.path, file.file_bytes, file.type.bytes, ToText(format));
+  }
+  return Success{};
+}
+
+/// A file with llm.c's header.
+static auto JudgeBin(TokenFile& file, const TokenFileHeader& header, const std::string& noun) -> Status {
+  if (file.file_bytes < TokenFileHeader::Bytes) {
+    return Fail(ExitCode::RecipeRejected,
+                "{} file {} has {} bytes, so it has no llm.c header, which is {}; if it holds raw ids, set "
+                "`data.format` to u8, u16 or u32",
+                noun, file.path, file.file_bytes, TokenFileHeader::Bytes);
+  }
+  if (header.magic != TokenFileHeader::Magic) {
+    const bool is_indexed = file.path.ends_with(".bin") && !IsMissing(IndexPathOf(file.path));
+    return Fail(ExitCode::RecipeRejected, "{} file {} has no llm.c header: it begins with {}, not {}; {}", noun,
+                file.path, header.magic, TokenFileHeader::Magic,
+                is_indexed ? "an .idx lies beside it, so set `data.format` to megatron"
+                           : "if it holds raw ids, set `data.format` to u8, u16 or u32");
+  }
+  if (header.version != TokenFileHeader::Version) {
+    return Fail(ExitCode::RecipeRejected, "{} file {} has bin version {}; this program reads version {} (u16 ids)",
+                noun, file.path, header.version, TokenFileHeader::Version);
+  }
+  const int64_t expected = TokenFileHeader::Bytes + int64_t{header.num_tokens} * file.type.bytes;
+  if (header.num_tokens < 0 || file.file_bytes != expected) {
+    return Fail(ExitCode::RecipeRejected,
+                "{} file {} has {} bytes, its header says {} tokens, which is {} bytes; write it again", noun,
+                file.path, file.file_bytes, header.num_tokens, expected);
+  }
+  file.header_bytes = TokenFileHeader::Bytes;
+  return Success{};
+}
+
+static auto JudgeMegatron(TokenFile& file, const FilePurpose& purpose) -> Status {
+  auto index = MegatronIndex::Open(file.path, file.file_bytes, purpose);
+  if (!index) {
+    return index.error();
+  }
+  file.type = index->type();
+  return Success{};
+}
+
+auto OpenTokenFile(const std::string& path, TokenFormat format, const FilePurpose& purpose) -> ErrorOr<TokenFile> {
+  auto descriptor = OpenDataFile(path, purpose);
+  if (!descriptor) {
+    return descriptor.error();
+  }
+  const auto file_bytes = FileBytes(*descriptor);
+  if (!file_bytes) {
+    return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, file_bytes.error().message);
+  }
+  TokenFile file{.path = path, .descriptor = *std::move(descriptor), .file_bytes = *file_bytes, .type = {}};
+  TokenFileHeader header;
+  if (file.file_bytes >= TokenFileHeader::Bytes) {
+    if (const Status read = ReadAll(file.descriptor, &header, sizeof(header), 0); !read) {
+      return Fail(ExitCode::RecipeRejected, "{} file: {}", purpose.noun, read.error().message);
+    }
+  }
+  Status judged = Success{};
+  switch (format) {
+    case TokenFormat::Bin:
+      file.type = {.bytes = TokenFileHeader::IdBytes};
+      judged = JudgeBin(file, header, purpose.noun);
+      break;
+    case TokenFormat::U8:
+    case TokenFormat::U16:
+    case TokenFormat::U32:
+      file.type = {.bytes = format == TokenFormat::U8 ? 1 : format == TokenFormat::U16 ? 2 : 4};
+      judged = JudgeRaw(file, header, format, purpose.noun);
+      break;
+    case TokenFormat::Megatron: judged = JudgeMegatron(file, purpose); break;
+  }
+  RETURN_IF_ERROR(judged);
+  file.num_ids = (file.file_bytes - file.header_bytes) / file.type.bytes;
+  return file;
+}
+
+}  // namespace shardc

@@ -1,0 +1,73 @@
+// The lines of the report on data: the samples that the run takes from each source, and where the token files are here,
+// their tokens, the samples of an epoch and the epochs of the run.
+#include "compiler/explain/source_shares.h"
+#include "compiler/explain/table.h"
+
+namespace shardc {
+
+static auto WithCommas(int64_t n) -> std::string {
+  std::string digits = std::to_string(n);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) {
+    digits.insert(static_cast<size_t>(i), 1, ',');
+  }
+  return digits;
+}
+
+static auto Steps(int64_t n) -> std::string { return fmt::format("{} step{}", WithCommas(n), n == 1 ? "" : "s"); }
+
+/// The cells of what the files hold; a dash for each where they are not here.
+static auto FileCells(const SourceShare& source) -> std::vector<std::string> {
+  if (!source.is_known) {
+    return {"-", "-", "-"};
+  }
+  return {WithCommas(source.tokens), WithCommas(source.epoch_samples), fmt::format("{:.2f}", source.epochs())};
+}
+
+static auto MixtureTable(const MixtureUse& use) -> std::string {
+  const bool any_known =
+      std::any_of(use.sources.begin(), use.sources.end(), [](const SourceShare& source) { return source.is_known; });
+  Table table("  ");
+  // A weight may begin with a digit: it is text all the same.
+  table.KeepLeft(1);
+  std::vector<std::string> head{"source", "weight", "samples", "of all"};
+  if (any_known) {
+    head.insert(head.end(), {"tokens", "samples per epoch", "epochs"});
+  }
+  table.Row(head);
+  for (const SourceShare& source : use.sources) {
+    std::vector<std::string> row{source.name, source.weight, WithCommas(source.samples),
+                                 fmt::format("{:.3f} %", source.fraction * 100)};
+    if (any_known) {
+      const std::vector<std::string> cells = FileCells(source);
+      row.insert(row.end(), cells.begin(), cells.end());
+    }
+    table.Row(row);
+  }
+  return table.Text();
+}
+
+auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {
+  const std::string per_step = WithCommas(SamplesPerStep(plan));
+  if (plan.data.is_synthetic()) {
+    return fmt::format("data: made ({}), {} samples per step, in {}; no files, no epochs\n\n",
+                       ToText(plan.data.synthetic), per_step, Steps(plan.run.steps));
+  }
+  if (use.sources.empty()) {
+    return "";
+  }
+  if (!plan.data.is_mixture()) {
+    const SourceShare& stream = use.sources.front();
+    Table table("  ");
+    table.Row({"tokens", "samples per epoch", "samples", "epochs"});
+    std::vector<std::string> row = FileCells(stream);
+    row.insert(row.begin() + 2, WithCommas(stream.samples));
+    table.Row(row);
+    return fmt::format("data: one stream, {} samples per step, in {}\n{}\n", per_step, Steps(plan.run.steps),
+                       table.Text());
+  }
+  return fmt::format("data: samples by weight, {} per step, in {}{}\n{}\n", per_step, Steps(plan.run.steps),
+                     use.is_exact ? "" : ", about",
+                     use.fault.empty() ? MixtureTable(use) : fmt::format("  {}\n", use.fault));
+}
+
+}  // namespace shardc

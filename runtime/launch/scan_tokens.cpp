@@ -1,0 +1,116 @@
+#include "runtime/launch/scan_tokens.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "compiler/base/files.h"
+#include "compiler/base/processor.h"
+#include "compiler/data/scan.h"
+#include "compiler/data/scan_bar.h"
+#include "runtime/data/token_reader.h"
+
+namespace shardc {
+
+constexpr int64_t MostRecordBytes = int64_t{1} << 20;
+constexpr size_t MostEntries = 64;
+
+/// The entries of the record; none if there is no record, or if it does not read. Errors: it is no regular file.
+static auto ReadEntries(const Descriptor& folder) -> ErrorOr<std::vector<std::string>> {
+  std::vector<std::string> entries;
+  const auto status = StatusAt(folder, ScanRecordName);
+  if (!status) {
+    return status.error();
+  }
+  if (status->kind == EntryKind::Missing) {
+    return entries;
+  }
+  const auto text = ReadFileAt(folder, ScanRecordName, MostRecordBytes);
+  if (!text) {
+    return text.error();
+  }
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (json.is_object() && json.contains("scanned") && json["scanned"].is_array()) {
+    for (const auto& entry : json["scanned"]) {
+      if (entry.is_string()) {
+        entries.push_back(entry.get<std::string>());
+      }
+    }
+  }
+  return entries;
+}
+
+/// What the files hold, and what their ids were compared with.
+static auto EntryOf(const Plan& plan) -> ErrorOr<std::string> {
+  const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
+  if (!tokens) {
+    return tokens.error();
+  }
+  std::string entry =
+      fmt::format("{}; {}, below {}", (*tokens)->Fingerprint(), ToText(plan.data.format), plan.data.vocab);
+  for (const TargetHead& head : plan.heads) {
+    entry += fmt::format("; targets of {} below {}", head.name, head.vocab);
+  }
+  return entry;
+}
+
+/// Of a run directory that need not exist yet.
+static auto IsOnRecord(const std::string& run_dir, const std::string& entry) -> bool {
+  const auto folder = OpenDirectory(PosixFs(), run_dir);
+  const auto entries = folder ? ReadEntries(*folder) : folder.error();
+  return entries.ok() && std::find(entries->begin(), entries->end(), entry) != entries->end();
+}
+
+auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope* signals, const RunLog& log)
+    -> ErrorOr<std::string> {
+  if (plan.data.is_synthetic() || plan.run.scan_bytes == 0) {
+    return std::string();
+  }
+  const auto entry = EntryOf(plan);
+  if (!entry) {
+    return entry.error();
+  }
+  if (IsOnRecord(run_dir, *entry)) {
+    return std::string();
+  }
+  const std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
+  if (const int64_t bytes = BytesToScan(lists, plan.data.format); bytes > plan.run.scan_bytes) {
+    log.Print(fmt::format(
+        "the token ids are not looked at before the run: the files have {} bytes, more than the {} of `data.scan`; "
+        "`shardc check --data` looks at files of any size\n",
+        bytes, plan.run.scan_bytes));
+    return std::string();
+  }
+  ScanBar bar(stderr);
+  const auto may_continue = [&]() -> Status {
+    return signals != nullptr && signals->TakeStop()
+               ? Status(Fail(ExitCode::Preempted, "stopped while it looked at the token ids"))
+               : Status(Success{});
+  };
+  const auto scanned = ScanIds(lists, plan.data.format,
+                               {.threads = NumCores(),
+                                .tell = [&](int64_t done, int64_t all) { bar.Tell(done, all); },
+                                .may_continue = may_continue});
+  if (!scanned) {
+    return scanned.error();
+  }
+  return *entry;
+}
+
+auto RecordScan(const RunDirectory& directory, const std::string& scanned) -> Status {
+  if (scanned.empty()) {
+    return Success{};
+  }
+  auto entries = ReadEntries(directory.folder());
+  if (!entries) {
+    return entries.error();
+  }
+  entries->push_back(scanned);
+  if (entries->size() > MostEntries) {
+    entries->erase(entries->begin());
+  }
+  const nlohmann::ordered_json json{{"format_version", "1.0"}, {"scanned", *entries}};
+  return PutFileAt(directory.folder(), ScanRecordName, json.dump(2) + "\n");
+}
+
+}  // namespace shardc

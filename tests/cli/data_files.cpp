@@ -1,0 +1,220 @@
+// What check, plan and explain say of the files that a recipe or a plan names: those that are here are judged, with the
+// recipe's line, and what they hold is shown.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/program.h"
+#include "tests/support/process.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// llm.c's header, and so many ids, all of them 3.
+auto BinText(int32_t count) -> std::string {
+  std::vector<int32_t> header(256, 0);
+  header[0] = 20240520;
+  header[1] = 1;
+  header[2] = count;
+  std::string text(reinterpret_cast<const char*>(header.data()), 1024);
+  for (int32_t i = 0; i < count; ++i) {
+    text += std::string("\3\0", 2);
+  }
+  return text;
+}
+
+class DataFiles : public testing::Test {
+ protected:
+  auto Ask(std::vector<std::string> arguments) -> Finished { return RunProgram(Shardc(), arguments); }
+  auto Check(std::vector<std::string> more = {}) -> Finished {
+    more.insert(more.begin(), {"check", recipe_});
+    return Ask(more);
+  }
+
+  TemporaryFolder folder_;
+  /// Sequences of 8; its tokens are line 15.
+  std::string recipe_ = WriteIn(folder_, "sound.toml", SoundRecipe());
+  std::string tokens_ = folder_ / "tokens.bin";
+};
+
+TEST_F(DataFiles, AFileThatIsNotHereIsAWarningOfCheckAlone) {
+  const Finished checked = Check();
+  EXPECT_EQ(checked.exit_code, 0);
+  EXPECT_THAT(checked.err, AllOf(HasSubstr("sound.toml:15:10: warning: token file " + tokens_ +
+                                           " is not here; the run will need it [token-file-missing]"),
+                                 HasSubstr("tokens = [\"tokens.bin\"]\n")));
+  EXPECT_EQ(Check({"--strict"}).exit_code, 3);
+  EXPECT_EQ(Ask({"plan", recipe_, "--explain"}).err, "");
+  const Finished scanned = Check({"--data"});
+  EXPECT_EQ(scanned.exit_code, 3);
+  EXPECT_THAT(scanned.err, HasSubstr("No such file or directory; `data.tokens` is relative to the recipe's folder "
+                                     "[token-id-invalid]"));
+}
+
+TEST_F(DataFiles, WhatIsHereIsJudgedWithItsLine) {
+  struct Case {
+    std::string text;
+    std::string part;
+    std::string kind = "token-file-invalid";
+  };
+  const Case cases[] = {
+      {"", "has 0 bytes, so it has no llm.c header"},
+      {std::string(2000, 'x'), "has no llm.c header: it begins with 2021161080, not 20240520"},
+      {BinText(20).substr(0, 1050), "has 1050 bytes, its header says 20 tokens, which is 1064 bytes"},
+      {BinText(8), "8 tokens in 1 file, 0 of them held out by `data.eval_tokens`: 8 left to train on",
+       "data-too-short"},
+      {BinText(0), "0 tokens in 1 file", "data-too-short"},
+  };
+  for (const Case& test : cases) {
+    WriteText(tokens_, test.text);
+    for (const std::string command : {"check", "plan", "run"}) {
+      const Finished finished = Ask({command, recipe_});
+      EXPECT_EQ(finished.exit_code, 3) << command;
+      EXPECT_EQ(finished.out, "");
+      EXPECT_THAT(finished.err, AllOf(HasSubstr("sound.toml:15:10: error: "), HasSubstr(test.part),
+                                      HasSubstr("[" + test.kind + "]\n"), HasSubstr("^^^^")));
+    }
+    EXPECT_THAT(Check({"--format=json"}).out, HasSubstr(R"("kind":")" + test.kind));
+  }
+  WriteText(tokens_, BinText(9));
+  const Finished sound = Check({"--strict"});
+  EXPECT_EQ(sound.exit_code, 0) << sound.err;
+  EXPECT_EQ(sound.err, "");
+  EXPECT_THAT(Check({"--set", "data.format=u16"}).err, HasSubstr("set `data.format` to bin [token-file-invalid]"));
+}
+
+TEST_F(DataFiles, AFolderIsNoFileAndEachFaultIsTold) {
+  std::filesystem::create_directory(tokens_);
+  WriteText(folder_ / "cut.bin", "x");
+  const Finished finished = Check({"--set", R"(data.tokens=["tokens.bin", "cut.bin", "absent.bin"])"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("tokens.bin is a folder, not a regular file"),
+                                  HasSubstr("cut.bin has 1 bytes"), HasSubstr("absent.bin is not here")));
+}
+
+TEST_F(DataFiles, SourcesAndTargetsAreJudgedAtTheirOwnLines) {
+  WriteText(folder_ / "short.bin", BinText(5));
+  WriteText(folder_ / "long.bin", BinText(50));
+  std::string text = SoundRecipe();
+  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24,
+               "[[data.source]]\ntokens = [\"long.bin\"]\nweight = 1\n[[data.source]]\ntokens = [\"short.bin\"]\n"
+               "weight = 1\n");
+  WriteText(recipe_, text);
+  EXPECT_THAT(Check().err, AllOf(HasSubstr("sound.toml:19:10: error: source source1: 5 tokens in 1 file"),
+                                 Not(HasSubstr("source0"))));
+  WriteText(recipe_, SoundRecipe());
+  WriteText(tokens_, BinText(50));
+  EXPECT_THAT(
+      Check({"--set", R"(data.targets=["short.bin"])"}).err,
+      HasSubstr("the target files of head tokens hold 5 ids, and the token files 50: there is one for each token "
+                "[token-file-invalid]"));
+}
+
+TEST_F(DataFiles, CheckDataNamesFileByteAndToken) {
+  std::string text = BinText(5000);
+  text[1024 + 2 * 4321] = 32;
+  WriteText(tokens_, text);
+  EXPECT_EQ(Check().exit_code, 0);
+  const std::string fault =
+      "token file " + tokens_ + ": id 32 at byte 9666 (token 4321 of the file), and `model.vocab` is 32";
+  const Finished finished = Check({"--data"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("sound.toml:15:10: error: " + fault), HasSubstr("[token-id-invalid]")));
+  // The bar is for terminals.
+  EXPECT_THAT(finished.err, Not(HasSubstr("looking at")));
+  EXPECT_THAT(Check({"--data", "--format=json"}).out, HasSubstr(R"("kind":"token-id-invalid")"));
+  EXPECT_EQ(Check({"--data", "--set", "model.vocab=33"}).exit_code, 0);
+  // Of a plan file too.
+  const std::string plan = folder_ / "sound.plan";
+  ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
+  EXPECT_EQ(Ask({"check", plan}).exit_code, 0);
+  const Finished of_plan = Ask({"check", plan, "--data"});
+  EXPECT_EQ(of_plan.exit_code, 3);
+  EXPECT_THAT(of_plan.err, HasSubstr("error: " + fault));
+}
+
+TEST_F(DataFiles, PlanFilesAreJudgedToo) {
+  const std::string plan = folder_ / "sound.plan";
+  ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
+  const Finished missing = Ask({"check", plan});
+  EXPECT_EQ(missing.exit_code, 0);
+  EXPECT_EQ(missing.err, "warning: token file " + tokens_ + " is not here; the run will need it\n");
+  WriteText(tokens_, "x");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"check", plan}, {"plan", plan}, {"plan", plan, "--explain"}}) {
+    const Finished finished = Ask(command);
+    EXPECT_EQ(finished.exit_code, 3);
+    EXPECT_THAT(finished.err, HasSubstr("error: token file " + tokens_ + " has 1 bytes, so it has no llm.c header"));
+  }
+}
+
+TEST_F(DataFiles, ExplainShowsTokensSamplesAndEpochs) {
+  EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out, Not(HasSubstr("data: ")));
+  // 5 samples for each epoch: 41 tokens, 3 samples short of a 44.
+  WriteText(tokens_, BinText(41));
+  EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out, HasSubstr("data: one stream, 1 samples per step, in 10 steps\n"
+                                                                 "  tokens  samples per epoch  samples  epochs\n"
+                                                                 "  41                      5       10    2.00\n"));
+  const auto json = nlohmann::json::parse(Ask({"plan", recipe_, "--explain", "--format=json"}).out);
+  const auto& source = json["data"]["sources"][0];
+  EXPECT_EQ(source["tokens"], 41);
+  EXPECT_EQ(source["epoch_samples"], 5);
+  EXPECT_EQ(source["samples"], 10);
+  EXPECT_EQ(source["epochs"], 2.0);
+}
+
+TEST_F(DataFiles, ExplainShowsThemOfEachSourceThatIsHere) {
+  WriteText(folder_ / "here.bin", BinText(17));
+  std::string text = SoundRecipe();
+  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24,
+               "[[data.source]]\ntokens = [\"here.bin\"]\nweight = 3\n[[data.source]]\ntokens = [\"absent.bin\"]\n"
+               "weight = 1\n");
+  text.replace(text.find("micro = 1"), 9, "micro = 4");
+  WriteText(recipe_, text);
+  const std::string out = Ask({"plan", recipe_, "--explain"}).out;
+  EXPECT_THAT(out, HasSubstr("  source   weight  samples  of all    tokens  samples per epoch  epochs\n"));
+  EXPECT_THAT(out, HasSubstr("  source0  3            30  75.000 %      17                  2   15.00\n"));
+  EXPECT_THAT(out, HasSubstr("  source1  1            10  25.000 %  -"));
+  const auto json = nlohmann::json::parse(Ask({"plan", recipe_, "--explain", "--format=json"}).out);
+  EXPECT_EQ(json["data"]["sources"][0]["epochs"], 15.0);
+  EXPECT_FALSE(json["data"]["sources"][1].contains("epochs"));
+}
+
+TEST_F(DataFiles, TokensThatAreMadeNeedNoFiles) {
+  std::string text = SoundRecipe();
+  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24, "synthetic = \"zipf\"\n");
+  WriteText(recipe_, text);
+  EXPECT_EQ(Check({"--strict", "--data"}).exit_code, 0);
+  EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out,
+              HasSubstr("data: made (zipf), 1 samples per step, in 10 steps; no files, no epochs\n"));
+  const std::string plan = folder_ / "made.plan";
+  ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
+  EXPECT_THAT(ReadText(plan), AllOf(HasSubstr(" synthetic=zipf"), Not(HasSubstr("\ntokens "))));
+  EXPECT_EQ(Ask({"check", plan}).exit_code, 0);
+  EXPECT_EQ(Ask({"plan", plan}).out, ReadText(plan));
+}
+
+// Paths in a plan hold from any folder.
+TEST_F(DataFiles, APlanNamesItsFilesFromAnywhere) {
+  const ProcessOptions beside{.folder = folder_.path()};
+  ASSERT_EQ(RunProcess({Shardc(), "plan", "sound.toml", "-o", "sound.plan"}, beside).status, 0);
+  const std::string text = ReadText(folder_ / "sound.plan");
+  const std::string folder = std::filesystem::canonical(folder_.path()).string();
+  EXPECT_THAT(text, HasSubstr("tokens \"" + folder + "/tokens.bin\"\n"));
+  EXPECT_THAT(text, HasSubstr(" run_dir=" + folder + "/runs/sound"));
+  // From elsewhere, the same plan.
+  const TemporaryFolder elsewhere;
+  const Outcome again = RunProcess({Shardc(), "plan", recipe_}, {.folder = elsewhere.path()});
+  EXPECT_EQ(again.out, text);
+}
+
+}  // namespace
+}  // namespace shardc

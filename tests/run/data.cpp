@@ -1,0 +1,136 @@
+// What a launch does with its token files before it trains, runs of plans from other folders, and runs on tokens that
+// are made.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+auto Scanned(const Training& training) -> std::vector<std::string> {
+  return nlohmann::json::parse(ReadText(training / "run/scanned.json"))["scanned"].get<std::vector<std::string>>();
+}
+
+/// Near the end, where the few steps of the test never come.
+auto WriteBadTokens(const Training& training) -> void {
+  std::vector<uint16_t> ids = EasyTokens(40'000);
+  ids[35'000] = 300;
+  WriteBin(training / "tokens.bin", ids);
+}
+
+TEST(LaunchData, ABadIdIsFoundBeforeTheFirstStep) {
+  const Training training({"train.steps=2", "data.order=sequential"});
+  WriteBadTokens(training);
+  const Outcome outcome = training.Run();
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(fmt::format("token file {}: id 300 at byte {} (token 35000 of the file), and "
+                                                 "`model.vocab` is 256",
+                                                 training / "tokens.bin", 1024 + 70'000)));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("step 1")));
+  EXPECT_FALSE(std::filesystem::exists(training / "run/scanned.json"));
+}
+
+TEST(LaunchData, AScanIsOnRecordByTheFingerprint) {
+  const Training training({"train.steps=2", "data.order=sequential"});
+  ASSERT_EQ(training.Run().status, 0);
+  const auto once = Scanned(training);
+  ASSERT_EQ(once.size(), 1U);
+  EXPECT_THAT(once[0], AllOf(HasSubstr("1 file, 40000 tokens, xxh3-128 "), HasSubstr("; bin, below 256")));
+  // A fault where no fingerprint looks: the record says that these files were looked at. A launch of other files
+  // looks at them.
+  const auto looked_at = std::filesystem::last_write_time(training / "run/scanned.json");
+  ASSERT_EQ(training.Run("run", {"train.steps=4"}).status, 0);
+  EXPECT_EQ(Scanned(training), once);
+  EXPECT_EQ(std::filesystem::last_write_time(training / "run/scanned.json"), looked_at);
+  // The same files and a smaller vocabulary is another question.
+  const Outcome other = training.Run("run", {"model.vocab=40", "train.steps=4"});
+  EXPECT_EQ(other.status, 3);
+  EXPECT_THAT(other.err, HasSubstr("and `model.vocab` is 40"));
+}
+
+TEST(LaunchData, FilesAboveTheLimitAreNotLookedAt) {
+  const Training training({"train.steps=2", "data.order=sequential"});
+  WriteBadTokens(training);
+  const Outcome never = training.Run("never", {"data.scan=0"});
+  EXPECT_EQ(never.status, 0) << never.err;
+  EXPECT_THAT(never.err, Not(HasSubstr("data.scan")));
+  const Outcome above = training.Run("above", {"data.scan=\"1 KiB\""});
+  EXPECT_EQ(above.status, 0) << above.err;
+  EXPECT_THAT(above.err, HasSubstr("the files have 81024 bytes, more than the 1024 of `data.scan`"));
+  EXPECT_FALSE(std::filesystem::exists(training / "above/scanned.json"));
+  EXPECT_EQ(training.Run("below", {"data.scan=\"80 KiB\""}).status, 3);
+}
+
+TEST(LaunchData, ADamagedRecordIsMadeAgain) {
+  const Training training({"train.steps=2"});
+  std::filesystem::create_directory(training / "run");
+  WriteText(training / "run/scanned.json", "{\"scanned\": [1, ");
+  ASSERT_EQ(training.Run().status, 0);
+  EXPECT_EQ(Scanned(training).size(), 1U);
+}
+
+TEST(LaunchData, APlanRunsFromAnotherFolder) {
+  const Training training({"train.steps=2"});
+  const TemporaryFolder elsewhere;
+  std::vector<std::string> command = training.Command("plan");
+  ASSERT_EQ(command.size() > 2, true);
+  command[2] = "tiny.toml";
+  command.insert(command.end(), {"-o", "tiny.plan"});
+  ASSERT_EQ(RunProcess(command, {.folder = training.path()}).status, 0);
+  const std::vector<std::string> run{SHARDC_BINARY_DIR "/shardc", "run", training / "tiny.plan"};
+  const Outcome outcome = RunProcess(run, {.folder = elsewhere.path()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
+  EXPECT_TRUE(std::filesystem::exists(training / "runs/tiny/metrics.jsonl"));
+  // A plan that was written by hand has paths of the current folder, and says which one that is.
+  std::string text = ReadText(training / "tiny.plan");
+  const std::string path = "\"" + std::filesystem::canonical(training / "tokens.bin").string() + "\"";
+  ASSERT_NE(text.find(path), std::string::npos);
+  text.replace(text.find(path), path.size(), "\"tokens.bin\"");
+  WriteText(training / "tiny.plan", text);
+  const Outcome lost = RunProcess(run, {.folder = elsewhere.path()});
+  EXPECT_EQ(lost.status, 3);
+  EXPECT_THAT(lost.err,
+              HasSubstr("token file tokens.bin: No such file or directory; the path is relative to the current "
+                        "folder, " +
+                        std::filesystem::canonical(elsewhere.path()).string()));
+}
+
+TEST(Synthetic, RunsResumeExactlyAndReadTheSameSamplesOnOtherMeshes) {
+  for (const char* kind : {"uniform", "zipf", "copy"}) {
+    SCOPED_TRACE(kind);
+    const Training training({"train.steps=12", "checkpoint.every=6"});
+    std::string recipe = ReadText(training / "tiny.toml");
+    const std::string tokens = "tokens = [\"tokens.bin\"]";
+    recipe.replace(recipe.find(tokens), tokens.size(), fmt::format("synthetic = \"{}\"", kind));
+    WriteText(training / "tiny.toml", recipe);
+    std::filesystem::remove(training / "tokens.bin");
+    const Outcome whole = training.Run("whole");
+    ASSERT_EQ(whole.status, 0) << whole.err;
+    ASSERT_EQ(training.Run("run", {"train.steps=6"}).status, 0);
+    ASSERT_EQ(training.Run("run").status, 0);
+    ExpectSameRun(training / "run", training / "whole");
+    EXPECT_FALSE(std::filesystem::exists(training / "run/scanned.json"));
+    // Another mesh adds in another order, and reads the same samples.
+    ASSERT_EQ(training.Run("other", {"mesh.dp=1", "batch.micro=3"}).status, 0);
+    const Metrics one = ReadMetrics(training / "other");
+    const Metrics two = ReadMetrics(training / "whole");
+    ASSERT_EQ(one.steps.size(), two.steps.size());
+    for (size_t i = 0; i < one.steps.size(); ++i) {
+      EXPECT_NEAR(one.steps[i].loss, two.steps[i].loss, 1e-4 * two.steps[i].loss) << i;
+    }
+    // Another seed has other samples, which a checkpoint does not continue with.
+    EXPECT_EQ(training.Run("run", {"data.seed=5", "train.steps=20"}).status, 5);
+  }
+}
+
+}  // namespace
+}  // namespace shardc
