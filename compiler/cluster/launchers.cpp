@@ -164,4 +164,16 @@ auto FindLaunchers(const EnvironmentVariables& variables) -> ErrorOr<std::vector
   return all;
 }
 
+auto FirstVisible(const EnvironmentVariables& variables) -> const LauncherRow* {
+  const auto find = [](const auto& condition) -> const LauncherRow* {
+    const auto found = std::find_if(Launchers.begin(), Launchers.end(), condition);
+    return found == Launchers.end() ? nullptr : &*found;
+  };
+  const auto* const visible = find([&](const LauncherRow& launcher) { return IsVisible(variables, launcher.kind); });
+  if (visible != nullptr || !variables.Has("WORLD_SIZE")) {
+    return visible;
+  }
+  return find([](const LauncherRow& launcher) { return launcher.kind == LauncherKind::ByHand; });
+}
+
 }  // namespace shardc

@@ -55,4 +55,8 @@ auto RequireAll(const EnvironmentVariables& variables, const LauncherRow& launch
 /// Errors: variables of a launcher are missing or no numbers, or WORLD_SIZE is set without any launcher.
 auto FindLaunchers(const EnvironmentVariables& variables) -> ErrorOr<std::vector<FoundLauncher>>;
 
+/// The first launcher that is visible, whatever its variables hold; a script that sets WORLD_SIZE alone counts too.
+/// Null if there is none.
+auto FirstVisible(const EnvironmentVariables& variables) -> const LauncherRow*;
+
 }  // namespace shardc

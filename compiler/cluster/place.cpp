@@ -303,12 +303,29 @@ auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>> {
                     .local_num_processes = local->num_processes};
   RETURN_IF_ERROR(ReadLaunch(variables, *found.launcher, place));
   RETURN_IF_ERROR(ReadMaster(variables, *found.launcher, place));
+  place.token = variables.Text("SHARDC_JOB_TOKEN");
   const ErrorOr<std::optional<int64_t>> end_time = FindEndTime(look_up);
   if (!end_time) {
     return end_time.error();
   }
   place.end_time = *end_time;
   return std::optional<LaunchPlace>(std::move(place));
+}
+
+auto FindMeetingPoint(const LookUp& look_up) -> std::optional<LaunchPlace> {
+  const EnvironmentVariables variables(look_up);
+  const LauncherRow* const launcher = FirstVisible(variables);
+  if (launcher == nullptr) {
+    return std::nullopt;
+  }
+  const ErrorOr<int64_t> process = variables.Number(launcher->process);
+  LaunchPlace point{.launcher = launcher->name, .process = process ? *process : -1, .num_processes = 0};
+  if (!ReadLaunch(variables, *launcher, point) || !ReadMaster(variables, *launcher, point) ||
+      point.master_host.empty()) {
+    return std::nullopt;
+  }
+  point.token = variables.Text("SHARDC_JOB_TOKEN");
+  return point;
 }
 
 auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>> {

@@ -32,6 +32,8 @@ struct LaunchPlace {
   std::string job;
   /// How often the launcher has started this launch before.
   int64_t restart = 0;
+  /// A secret of the launch, from SHARDC_JOB_TOKEN; empty: there is none.
+  std::string token;
   /// When the launcher will end the job, in seconds since the epoch, if it says so.
   std::optional<int64_t> end_time;
 
@@ -45,6 +47,10 @@ struct LaunchPlace {
 /// launcher that started one process is none (a batch script, an interactive shell of Slurm, `mpirun -n 1`).
 /// Errors: ExitCode::Environment. The message says which variables were found, what they lack, and what to set.
 auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>>;
+
+/// What a process knows of its launch whose variables FindPlace refuses: the store of the launch, and the number of the
+/// process, which is -1 if it is unknown. None if no launcher is visible, or if nothing names the store.
+auto FindMeetingPoint(const LookUp& look_up) -> std::optional<LaunchPlace>;
 
 /// When Slurm will end the job that this process is part of, with or without a launcher: SLURM_JOB_END_TIME, seconds
 /// since the epoch, which Slurm sets since 23.02. None if it is not set, or the job has no end.

@@ -18,6 +18,8 @@ namespace {
 struct RunOptions {
   RecipeOptions recipe;
   std::string run_dir;
+  /// As it was given; empty: it was not.
+  std::string timeout;
 };
 
 }  // namespace
@@ -58,9 +60,45 @@ static auto CompileRecipe(const RunOptions& asked, const std::optional<std::stri
   return plan;
 }
 
+/// shardc-run with what was asked of this launch besides.
+static auto Launch(const RunOptions& options, std::vector<std::string> arguments) -> Error {
+  if (!options.timeout.empty()) {
+    arguments.push_back("--timeout=" + options.timeout);
+  }
+  return BecomeRuntime(arguments);
+}
+
+/// In a launch over several processes the others wait for this one, and learn from shardc-run that it will not start.
+static auto Refuse(const RunOptions& options, const Error& error) -> Error {
+  std::vector<std::string> arguments{"-", fmt::format("--refused={}", static_cast<int>(error.code)),
+                                     "--asked=" + options.recipe.path};
+  if (!error.message.empty()) {
+    arguments.push_back("--refused-why=" + error.message);
+  }
+  return Launch(options, arguments);
+}
+
+/// From now on shardc-run, which the signals wait for, decides what becomes of those that ask for a stop. (A mask and
+/// what waits for it outlive an exec.)
+static auto HoldStopSignals() -> void {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) {
+    sigaddset(&set, signal);
+  }
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return Refuse(options, place.error());
+  }
+  if (*place) {
+    HoldStopSignals();
+  }
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   const auto& text = named.text;
   if (named.is_plan) {
@@ -73,22 +111,12 @@ static auto Run(const RunOptions& options) -> Status {
     if (!options.run_dir.empty()) {
       arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
     }
-    return BecomeRuntime(arguments);
+    return Launch(options, arguments);
   }
 
-  const auto place = FindPlace(std::getenv);
-  if (!place) {
-    return place.error();
-  }
   auto plan = CompileRecipe(options, text, *place);
   if (!plan && *place && (*place)->num_processes > 1) {
-    // The other processes wait for this one: they learn that it will not start.
-    std::vector<std::string> arguments{"-", fmt::format("--refused={}", static_cast<int>(plan.error().code)),
-                                       "--asked=" + options.recipe.path};
-    if (!plan.error().message.empty()) {
-      arguments.push_back("--refused-why=" + plan.error().message);
-    }
-    return BecomeRuntime(arguments);
+    return Refuse(options, plan.error());
   }
   if (!plan) {
     return plan.error();
@@ -113,7 +141,7 @@ static auto Run(const RunOptions& options) -> Status {
   if (!recipe) {
     return recipe.error();
   }
-  return BecomeRuntime({*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe});
+  return Launch(options, {*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe});
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {
@@ -121,6 +149,7 @@ auto DeclareRun(CommandOptions& options) -> Action {
   DeclareRecipeOptions(options, values->recipe);
   options.Text("--run-dir", values->run_dir, "DIR",
                "directory of metrics and checkpoints; default: runs/<run id> beside the recipe");
+  options.Text("--timeout", values->timeout, "SECONDS", "how long a rank waits for the other ranks; default: 600");
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

@@ -1,9 +1,9 @@
 #include "runtime/launch/host_watch.h"
 
-#include <charconv>
 #include <vector>
 
 #include "compiler/base/where_and_when.h"
+#include "runtime/net/error_text.h"
 
 namespace shardc {
 
@@ -16,7 +16,7 @@ static constexpr Seconds StoreTimeout{5};
 static constexpr Seconds LastCallTimeout{1.5};
 
 static auto BeatKey(int64_t host) -> std::string { return fmt::format("beat/{}", host); }
-static auto FailureKey() -> std::string { return "failure"; }
+static constexpr const char* FailureKey = "failure";
 
 HostWatch::HostWatch(ControlBlock& block, Options options) : block_(block), options_(std::move(options)) {
   thread_ = std::thread([this] { Run(); });
@@ -37,6 +37,10 @@ auto HostWatch::Run() -> void {
       store_->BoundCalls(LastCallTimeout);
     }
   }
+  bool is_reachable = store_ != nullptr;
+  if (is_reachable && options_.member) {
+    is_reachable = store_->Join(*options_.member, options_.member_name).ok();
+  }
   Clock::time_point listened;
   Clock::time_point beat;
   Clock::time_point failed_at;
@@ -48,7 +52,6 @@ auto HostWatch::Run() -> void {
         block_.MarkFailed(rank, ExitCode::Environment, -1);
       }
     }
-    bool is_reachable = store_ != nullptr;
     if (is_reachable && options_.speaks_for_host && now - beat >= BeatEvery) {
       beat = now;
       const std::string text = fmt::format("{} {} {}", ++num_beats, HostName(), block_.WhereIs(block_.ranks().begin));
@@ -63,9 +66,6 @@ auto HostWatch::Run() -> void {
       listened = now;
       is_reachable = Listen();
     }
-    if (!is_reachable) {
-      store_.reset();
-    }
     if (failure && options_.after_grace && now - failed_at >= std::chrono::duration<double>(options_.grace.value)) {
       options_.after_grace();
       options_.after_grace = nullptr;
@@ -73,8 +73,11 @@ auto HostWatch::Run() -> void {
     std::this_thread::sleep_for(LookEvery);
   }
   // The others may not have heard yet of what happened just before the end.
-  if (store_ != nullptr && block_.FirstFailure()) {
-    Publish();
+  if (is_reachable && block_.FirstFailure()) {
+    is_reachable = Publish();
+  }
+  if (is_reachable && options_.member) {
+    static_cast<void>(store_->Part(*options_.member));
   }
 }
 
@@ -88,21 +91,21 @@ auto HostWatch::Publish() -> bool {
   if (!claims || *claims > 1) {
     return claims.ok();
   }
-  return store_
-      ->Set(FailureKey(), fmt::format("{} {}", static_cast<int>(failure->code), block_.FailureReport(*failure)))
-      .ok();
+  return store_->Set(FailureKey, PackError({failure->code, block_.FailureReport(*failure)})).ok();
 }
 
 auto HostWatch::Listen() -> bool {
-  const auto text = store_->TryGet(FailureKey());
-  if (!text) {
-    return false;
-  }
-  if (*text) {
-    int code = 0;
-    const auto parsed = std::from_chars((*text)->data(), (*text)->data() + (*text)->size(), code);
-    const size_t begin = std::min((*text)->size(), static_cast<size_t>(parsed.ptr - (*text)->data()) + 1);
-    block_.MarkFailedElsewhere(static_cast<ExitCode>(code), (*text)->substr(begin));
+  // What a rank failed of, and who has left without a word to anybody.
+  for (const char* key : {FailureKey, JobStore::AbandonedKey}) {
+    const auto text = store_->TryGet(key);
+    if (!text) {
+      return false;
+    }
+    if (*text) {
+      const Error error = UnpackError(**text);
+      block_.MarkFailedElsewhere(error.code, error.message);
+      break;
+    }
   }
   return true;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,10 @@ class HostWatch {
     bool watches_processes = false;
     /// Called once, `grace` after the first failure, wherever it was; null: never.
     std::function<void()> after_grace;
+    /// The member of the job that this process is (JobStore::Join), and its name, if its connection of the meeting is
+    /// closed.
+    std::optional<int64_t> member;
+    std::string member_name;
     Seconds grace{5};
   };
 
@@ -44,6 +49,7 @@ class HostWatch {
 
   ControlBlock& block_;
   Options options_;
+  /// Stays open for as long as this process lives, also when the store is silent: by that the server sees that it does.
   std::unique_ptr<JobStore> store_;
   std::atomic<bool> ends_ = false;
   bool has_published_ = false;

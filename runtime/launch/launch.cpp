@@ -115,8 +115,10 @@ auto Launcher::Start() -> Status {
     children_.push_back({.rank = rank, .pid = pid, .running = true});
   }
   if (const Meeting* meeting = job_.meeting) {
-    watch_ = std::make_unique<HostWatch>(
-        *job_.control, HostWatch::Options{.network = meeting->network(), .host = meeting->place().host()});
+    watch_ = std::make_unique<HostWatch>(*job_.control, HostWatch::Options{.network = meeting->network(),
+                                                                           .host = meeting->place().host(),
+                                                                           .member = meeting->place().process,
+                                                                           .member_name = meeting->OwnName()});
   }
   const Status kept = KeepLease(job_);
   if (!kept) {

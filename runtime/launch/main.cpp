@@ -30,6 +30,9 @@
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
+#include "runtime/launch/refuse.h"
+#include "runtime/launch/stop_signals.h"
+#include "runtime/net/address.h"
 
 namespace shardc {
 
@@ -127,10 +130,42 @@ static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& 
                                                       : LaunchHost(plan, options, RunRank, meeting);
 }
 
+/// The address by which GLOO_SOCKET_IFNAME has other hosts reach this one; empty if it is not set. It names interfaces,
+/// or is an address of this host.
+static auto OwnAddress() -> ErrorOr<std::string> {
+  const std::string names = TextOrNothing("GLOO_SOCKET_IFNAME");
+  if (names.empty()) {
+    return names;
+  }
+  auto address = AddressOfInterface(names);
+  if (address || IsAddressOfThisHost(names)) {
+    return address ? address : ErrorOr<std::string>(names);
+  }
+  return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
+}
+
+/// Ends the waits of the meeting when this process has been told to stop. Signals are held back from now on until it
+/// ends: a second one must not take the place of the exit code.
+static auto StopsBetweenWaits() -> std::function<Status()> {
+  static const auto* const signals = new SignalScope;
+  return []() -> Status {
+    return signals->TakeStop()
+               ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
+               : Status(Success{});
+  };
+}
+
 /// The part of this process in a launch by another launcher. `plan`: or why it has none.
-static auto MeetAndRun(const LaunchPlace& place, const ErrorOr<Plan>& plan, const LaunchOptions& options)
+static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options)
     -> ErrorOr<ExitCode> {
-  auto meeting = Meeting::Open(place, {.own_address = TextOrNothing("GLOO_SOCKET_IFNAME"), .timeout = options.timeout});
+  const auto address = OwnAddress();
+  if (plan && !address) {
+    plan = address.error();
+  }
+  auto meeting = Meeting::Open(place, {.own_address = address ? *address : "",
+                                       .timeout = options.timeout,
+                                       .host_suffix = "",
+                                       .interrupt = StopsBetweenWaits()});
   if (!meeting) {
     return meeting.error();
   }
@@ -143,12 +178,23 @@ static auto MeetAndRun(const LaunchPlace& place, const ErrorOr<Plan>& plan, cons
   return result;
 }
 
+/// Of a process whose variables are wrong: it says so here first, and then to the others, which wait for it.
+static auto RefuseLaunch(const Error& error) -> ErrorOr<ExitCode> {
+  const auto point = FindMeetingPoint(std::getenv);
+  if (!point) {
+    return error;
+  }
+  std::cerr << "error: " << Printable(error.message) << std::endl;
+  TellLaunch(*point, error);
+  return error.code;
+}
+
 /// `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
 static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
     -> ErrorOr<ExitCode> {
   const auto place = FindPlace(std::getenv);
   if (!place) {
-    return place.error();
+    return RefuseLaunch(place.error());
   }
   auto plan = options.refused ? ErrorOr<Plan>(*options.refused) : ReadPlan(plan_path);
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
@@ -193,7 +239,11 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   }
   DoctorOptions doctor;
   doctor.run_dir = options.run_dir;
-  doctor.own_address = TextOrNothing("GLOO_SOCKET_IFNAME");
+  const auto address = OwnAddress();
+  if (!address) {
+    return address.error();
+  }
+  doctor.own_address = *address;
   doctor.torch_version = TorchVersion();
   doctor.timeout = Seconds{std::min(options.timeout.value, doctor.timeout.value)};
   doctor.json = options.json;

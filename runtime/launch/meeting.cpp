@@ -6,13 +6,14 @@
 #include <string_view>
 #include <thread>
 
+#include "compiler/base/stopwatch.h"
 #include "compiler/base/where_and_when.h"
+#include "runtime/launch/open_store.h"
+#include "runtime/launch/refuse.h"
+#include "runtime/launch/waiting_text.h"
 #include "runtime/metrics/run_log.h"
 
 namespace shardc {
-
-/// How long the store stays after process 0 has failed, so that the others learn why.
-static constexpr Seconds Linger{20};
 
 static auto Shortened(std::string_view value) -> std::string {
   constexpr size_t Most = 200;
@@ -72,41 +73,6 @@ static auto TextOf(const Status& status) -> std::string {
   return status.ok() ? "" : status.error().message.substr(0, Most);
 }
 
-/// The store of a launch that has just failed may be there still.
-static auto StartStore(const Endpoint& address) -> ErrorOr<StoreServer> {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(Linger.value + 5);
-  while (true) {
-    auto server = StoreServer::Start(address, Linger);
-    if (server || !server.error().message.ends_with("it is in use") || std::chrono::steady_clock::now() > end) {
-      return server;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-}
-
-/// Waits where the store of the last launch is still there, and that of this one is not.
-static auto ConnectToOwnStore(const Network& network, Seconds timeout) -> ErrorOr<std::unique_ptr<JobStore>> {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout.value);
-  while (true) {
-    auto store = JobStore::Connect(network.store, network.prefix, timeout);
-    if (!store) {
-      return store;
-    }
-    const auto is_left_over = (*store)->IsLeftOver();
-    if (is_left_over && !*is_left_over) {
-      return store;
-    }
-    if (std::chrono::steady_clock::now() > end) {
-      return is_left_over ? Fail(ExitCode::Environment,
-                                 "at {} there is the store of a launch that has ended, and none of this one",
-                                 network.store.Text())
-                          : is_left_over.error();
-    }
-    store->reset();
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-}
-
 /// Distributions give a host's own name an address that only the host itself reaches.
 static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_address) -> void {
   const bool is_meant = place.master_host.starts_with("127.") || place.master_host == "localhost" ||
@@ -119,20 +85,49 @@ static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_addr
   }
 }
 
+/// One process tells: the first, or, as long as that one has not opened the store, the first of the next host.
+static auto TellOfWait(const LaunchPlace& place, const std::vector<std::string>& host_names, JobStore& store,
+                       const std::string& key, Seconds waited) -> void {
+  constexpr std::string_view Done = "/done";
+  const int64_t second = place.num_hosts() > 1 ? place.local_num_processes : 1;
+  if (key.empty() && place.process == second) {
+    RunLog().Print(fmt::format("waiting for process 0, which has not opened the store at {} for {:.0f} s\n",
+                               store.address(), waited.value));
+  }
+  if (place.process == 0 && key.ends_with(Done)) {
+    const auto missing = store.MissingAt(key.substr(0, key.size() - Done.size()), place.num_processes);
+    if (missing && !missing->empty()) {
+      RunLog().Print(WaitingText(place, *missing, host_names, waited) + "\n");
+    }
+  }
+}
+
+/// A process that does not wait any longer for others may be one that they wait for.
+static auto TellIfStopped(const LaunchPlace& place, const Error& error, bool has_opened_store) -> void {
+  if (error.code == ExitCode::Preempted) {
+    TellLaunch(place, error, has_opened_store);
+  }
+}
+
 auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<Meeting> {
   Meeting meeting(place, options);
-  const Endpoint address{place.master_host, place.master_port};
+  meeting.host_name_ = HostName() + options.host_suffix;
+  Seat seat{.address = {place.master_host, place.master_port},
+            .prefix = PrefixOf(place),
+            .place = place,
+            .host_name = meeting.host_name_,
+            .timeout = options.timeout,
+            .while_waiting = {.interrupt = options.interrupt, .tell = {}}};
   if (place.process == 0 && options.opens_store) {
-    auto server = StartStore(address);
+    auto server = OpenStore(seat);
     if (!server) {
+      TellIfStopped(place, server.error(), false);
       return server.error();
     }
     meeting.server_ = *std::move(server);
   }
-  meeting.host_name_ = HostName() + options.host_suffix;
   meeting.network_.store = {place.master_host, meeting.server_ ? meeting.server_->port() : place.master_port};
-  // A process that the launcher left over from the last time it started this job does not find the keys of this time.
-  meeting.network_.prefix = fmt::format("shardc/{}/{}/", place.job, place.restart);
+  meeting.network_.prefix = seat.prefix;
   meeting.network_.own_address = options.own_address;
   if (options.own_address.empty()) {
     const auto own = LocalAddressTowards(place.master_host);
@@ -142,8 +137,14 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
     meeting.network_.own_address = *own;
   }
   WarnOfLoopback(place, meeting.network_.own_address);
-  auto store = ConnectToOwnStore(meeting.network_, options.timeout);
+  seat.address = meeting.network_.store;
+  seat.while_waiting.tell = [place, names = meeting.host_names_](JobStore& store, const std::string& key,
+                                                                 Seconds waited) {
+    TellOfWait(place, *names, store, key, waited);
+  };
+  auto store = EnterStore(seat);
   if (!store) {
+    TellIfStopped(place, store.error(), meeting.server_.has_value());
     return store.error();
   }
   meeting.store_ = *std::move(store);
@@ -215,6 +216,10 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
   std::vector<Introduction> all;
   for (const std::string& text : *texts) {
     all.push_back(Introduction::FromText(text));
+    host_names_->push_back(all.back().host);
+  }
+  if (is_first()) {
+    RETURN_IF_ERROR(CloseStore(*store_));
   }
   if (Status alike = CheckPlaces(all); !alike || !(alike = CheckFacts(all))) {
     return Shared(alike.error());
@@ -273,12 +278,8 @@ auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
 /// This process asks the store nothing more. Process 0 waits until nobody does, for a while.
 auto Meeting::Leave() -> void {
   constexpr Seconds LongestWait{10};
-  if (store_ == nullptr) {
-    auto store = JobStore::Connect(network_.store, network_.prefix, LongestWait);
-    if (!store) {
-      return;
-    }
-    store_ = *std::move(store);
+  if (!Connected()) {
+    return;
   }
   const auto count = store_->Add("left", 1);
   if (count && *count == place_.num_processes) {
@@ -288,6 +289,43 @@ auto Meeting::Leave() -> void {
     const auto left = store_->Wait("all left", LongestWait);
     all_have_left_ = left.ok() && *left;
   }
+}
+
+auto Meeting::Connected() -> bool {
+  constexpr Seconds Longest{3};
+  if (store_ != nullptr && !store_->is_broken()) {
+    store_->WaitOnly();
+    return true;
+  }
+  auto store = JobStore::Connect(network_.store, network_.prefix, Longest);
+  if (store) {
+    store_ = *std::move(store);
+  }
+  return store.ok();
+}
+
+auto Meeting::TellOthers(const Error& error) -> void {
+  const bool they_told = store_ != nullptr && store_->was_abandoned();
+  if (!they_told && Connected()) {
+    static_cast<void>(store_->Abandon({error.code, fmt::format("{}: {}", OwnName(), error.message)}));
+  }
+  // Who comes to a store that is gone waits for a long time.
+  const bool may_be_late = they_told || error.code == ExitCode::Preempted;
+  const Stopwatch watch;
+  while (may_be_late && server_ && host_names_->empty() && Connected() && watch.Elapsed() < StayForTheLate) {
+    const auto missing = store_->MissingAt("introductions", place_.num_processes);
+    if (!missing || missing->empty()) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+auto Meeting::Disconnect() -> void {
+  if (store_ != nullptr) {
+    static_cast<void>(store_->Move(place_.process));
+  }
+  store_.reset();
 }
 
 auto Meeting::Shared(Error error) -> Error {
@@ -302,10 +340,13 @@ auto Meeting::Close(const ErrorOr<ExitCode>& result) -> void {
              : error_is_shared_;
   if (is_agreed) {
     Leave();
-  } else if (!result && store_ != nullptr) {
-    static_cast<void>(store_->Abandon(result.error().message));
+  } else if (!result) {
+    TellOthers(result.error());
   }
-  Disconnect();
+  if (store_ != nullptr) {
+    static_cast<void>(store_->Part(place_.process));
+  }
+  store_.reset();
   if (server_ && all_have_left_) {
     server_->Stop();
   } else if (server_) {

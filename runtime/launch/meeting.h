@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ class Meeting {
     Seconds timeout{600};
     /// Appended to the name of the host, where hosts are played by one machine.
     std::string host_suffix;
+    /// JobStore::WhileWaiting: has this process been told to stop?
+    std::function<Status()> interrupt;
   };
 
   /// Opens the store in process 0, and connects to it. Errors: ExitCode::Environment with the address.
@@ -41,6 +44,8 @@ class Meeting {
   auto place() const -> const LaunchPlace& { return place_; }
   auto network() const -> const Network& { return network_; }
   auto host_name() const -> const std::string& { return host_name_; }
+  /// "process 3 (node1)".
+  auto OwnName() const -> std::string { return fmt::format("process {} ({})", place_.process, host_name_); }
   auto is_first() const -> bool { return place_.process == 0; }
   auto is_first_of_host() const -> bool { return place_.local_process == 0; }
 
@@ -59,8 +64,9 @@ class Meeting {
   auto Tell(const std::string& key, const std::string& text) -> Status { return store_->Set(key, text); }
   auto Hear(const std::string& key) -> ErrorOr<std::string> { return store_->Get(key, options_.timeout); }
 
-  /// Closes the connection to the store: afterwards this process has no thread beside its own.
-  auto Disconnect() -> void { store_.reset(); }
+  /// Closes the connection to the store: afterwards this process has no thread beside its own. Its HostWatch connects
+  /// within seconds, as the same member of the job.
+  auto Disconnect() -> void;
   /// The end of this process's part, with what came of it. The store goes when the last process has left. If one died
   /// and cannot leave, the store stays a while, for the others to read.
   auto Close(const ErrorOr<ExitCode>& result) -> void;
@@ -73,6 +79,9 @@ class Meeting {
   auto CompareWorlds() -> Status;
   auto Shared(Error error) -> Error;
   auto Leave() -> void;
+  /// Is there a connection, or can one be made?
+  auto Connected() -> bool;
+  auto TellOthers(const Error& error) -> void;
   auto CheckPlaces(const std::vector<Introduction>& all) const -> Status;
   static auto CheckFacts(const std::vector<Introduction>& all) -> Status;
 
@@ -80,6 +89,8 @@ class Meeting {
   Options options_;
   Network network_;
   std::string host_name_;
+  /// Of all processes, once they have met.
+  std::shared_ptr<std::vector<std::string>> host_names_ = std::make_shared<std::vector<std::string>>();
   std::optional<StoreServer> server_;
   std::unique_ptr<JobStore> store_;
   bool error_is_shared_ = false;

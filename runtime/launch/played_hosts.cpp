@@ -14,6 +14,7 @@
 #include "runtime/control/control_block.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
+#include "runtime/launch/open_store.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/net/store_server.h"
 
@@ -62,7 +63,7 @@ auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const Ran
     return Fail(ExitCode::Environment, "the plan is for {} hosts; one machine plays at most {}", num_hosts,
                 MostPlayedHosts);
   }
-  const auto store = StoreServer::Start({"127.0.0.1", 0}, Seconds{0});
+  const auto store = StoreServer::Start({"127.0.0.1", 0}, Seconds{0}, PrefixOf({}));
   if (!store) {
     return store.error();
   }

@@ -155,4 +155,18 @@ auto AddressOfInterface(const std::string& names) -> ErrorOr<std::string> {
               fmt::join(up, ", "));
 }
 
+auto IsAddressOfThisHost(const std::string& text) -> bool {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(WithoutBrackets(text).c_str(), nullptr, &hints, &found) != 0) {
+    return false;
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  const OwnedDescriptor bound(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return bind(bound.number(), found->ai_addr, found->ai_addrlen) == 0;
+}
+
 }  // namespace shardc

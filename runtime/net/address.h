@@ -33,6 +33,8 @@ struct SocketAddress {
   /// "10.0.0.1", "fd00::1".
   auto Host() const -> std::string;
   auto Port() const -> uint16_t;
+  /// As Endpoint::Text.
+  auto Text() const -> std::string { return Endpoint{Host(), Port()}.Text(); }
 };
 
 /// A descriptor of the process; closed at the end.
@@ -58,6 +60,9 @@ auto Resolve(const Endpoint& endpoint) -> ErrorOr<std::vector<SocketAddress>>;
 
 /// The address of this host from which the way to `host` leaves: by it the other hosts of a job reach this one.
 auto LocalAddressTowards(const std::string& host) -> ErrorOr<std::string>;
+
+/// Is the text an address, and this host has it?
+auto IsAddressOfThisHost(const std::string& text) -> bool;
 
 /// The address of the first interface that is up, of a list such as GLOO_SOCKET_IFNAME has ("eth0,eth1"). IPv4 before
 /// IPv6; link-local addresses do not count. Errors: ExitCode::Environment with the interfaces that there are.

@@ -1,6 +1,7 @@
 // The thread is detached, and shares with its owner what both look at. Nobody can join a thread that never returns.
 #include "runtime/net/call_thread.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -50,13 +51,27 @@ CallThread::~CallThread() {
   }
 }
 
-auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline) -> bool {
+auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline,
+                     const std::function<bool()>& goes_on) -> bool {
+  constexpr auto AskEvery = std::chrono::milliseconds(100);
   CHECK(!is_stuck_, "a call after one that was given up");
   std::unique_lock lock(shared_->mutex);
   shared_->call = std::move(call);
   shared_->changed.notify_all();
-  is_stuck_ = !shared_->changed.wait_until(lock, deadline, [&] { return !shared_->call; });
-  return !is_stuck_;
+  const auto is_over = [&] { return !shared_->call; };
+  bool is_over_now = false;
+  while (!is_over_now) {
+    const auto now = std::chrono::steady_clock::now();
+    lock.unlock();
+    const bool waits = goes_on() && now < deadline;
+    lock.lock();
+    is_over_now = shared_->changed.wait_until(lock, waits ? std::min(deadline, now + AskEvery) : now, is_over);
+    if (!waits) {
+      break;
+    }
+  }
+  is_stuck_ = !is_over_now;
+  return is_over_now;
 }
 
 }  // namespace shardc

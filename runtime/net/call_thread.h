@@ -16,9 +16,11 @@ class CallThread {
   /// A thread that is in a call stays there, and ends after it.
   ~CallThread();
 
-  /// True: the call is over. False: it was not at `deadline`, and goes on; there are no further ones then. Requires:
-  /// `call` owns what it uses, and throws nothing.
-  auto Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline) -> bool;
+  /// True: the call is over. False: it was not at `deadline`, or when `goes_on`, which is asked ten times a second,
+  /// said no. The call goes on then, and there are no further ones. Requires: `call` owns what it uses, and throws
+  /// nothing.
+  auto Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline,
+           const std::function<bool()>& goes_on) -> bool;
   /// A call was given up.
   auto is_stuck() const -> bool { return is_stuck_; }
 

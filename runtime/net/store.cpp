@@ -3,25 +3,22 @@
 //   a short value     as it is
 //   a long value      its pieces under keys of their own, set first; then the key, with a text that names them. A short
 //                     value that begins like such a text is stored as a long one.
-//   a gather          KEY/records: what the members append, each with its index. KEY/come: how many came. KEY/done: set
-//                     by the last one, after all records; the others wait for it.
 //
 // A key begins with the length of the prefix, so no prefix and key look like another prefix with another key.
 #include "runtime/net/store.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <random>
 #include <type_traits>
 #include <utility>
 
 #include "compiler/base/check.h"
 #include "runtime/net/dial.h"
+#include "runtime/net/error_text.h"
 #include "runtime/net/tcp_store.h"
 
 namespace shardc {
@@ -32,18 +29,10 @@ namespace {
 
 /// Begins the text that names the pieces of a long value: "...PIECES FIRST_PIECE_KEY".
 constexpr std::string_view PiecesMark = "\nshardc pieces: ";
+/// Of a server that somebody has connected to. It may be busy, with thousands who connect at once.
+constexpr milliseconds LongestGreeting{15000};
 /// A server that does not answer for longer is silent.
 constexpr Seconds LongestAnswer{5};
-/// Members that an error names.
-constexpr size_t MostNamed = 8;
-
-/// Stands before the bytes of a record. Records of one member may be several, each with a range of its bytes.
-struct RecordHead {
-  int64_t index = 0;
-  int64_t bytes = 0;
-  int64_t offset = 0;
-  int64_t total = 0;
-};
 
 }  // namespace
 
@@ -54,11 +43,16 @@ static auto Randomly() -> std::string {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-JobStore::JobStore(const Endpoint& server, std::string prefix, Seconds timeout)
+auto JobStore::FullKey(const std::string& prefix, const std::string& key) -> std::string {
+  return fmt::format("{}:{}/{}", prefix.size(), prefix, key);
+}
+
+JobStore::JobStore(const Endpoint& server, std::string prefix, Seconds timeout, WhileWaiting while_waiting)
     : address_(server.Text()),
       server_(server),
-      prefix_(fmt::format("{}:{}/", prefix.size(), prefix)),
+      prefix_(std::move(prefix)),
       timeout_(timeout),
+      while_waiting_(std::move(while_waiting)),
       own_name_(Randomly()) {}
 
 JobStore::~JobStore() = default;
@@ -67,24 +61,68 @@ auto JobStore::DeadlineIn(Seconds timeout) const -> Clock::time_point {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout.value));
 }
 
-auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout)
+auto JobStore::Connect(const Endpoint& server, std::string prefix, Seconds timeout, WhileWaiting while_waiting)
     -> ErrorOr<std::unique_ptr<JobStore>> {
-  std::unique_ptr<JobStore> store(new JobStore(server, std::move(prefix), timeout));
+  std::unique_ptr<JobStore> store(new JobStore(server, std::move(prefix), timeout, std::move(while_waiting)));
   RETURN_IF_ERROR(store->Open());
   return store;
+}
+
+struct JobStore::Telling {
+  static constexpr Seconds First{5};
+  static constexpr Seconds Between{30};
+
+  const WhileWaiting& while_waiting;
+  std::string key;
+  Clock::time_point began = Clock::now();
+  Seconds next = First;
+
+  auto TellIfDue(JobStore& store) -> void {
+    const Seconds waited{std::chrono::duration<double>(Clock::now() - began).count()};
+    if (while_waiting.tell && waited >= next) {
+      next = Seconds{waited.value + Between.value};
+      while_waiting.tell(store, key, waited);
+    }
+  }
+};
+
+auto JobStore::RunCall(std::function<void()> call, Clock::time_point deadline, const std::function<void()>& meanwhile)
+    -> bool {
+  return thread_.Run(std::move(call), deadline, [&] {
+    if (const Status goes_on = while_waiting_.interrupt ? while_waiting_.interrupt() : Status(Success{}); !goes_on) {
+      interrupted_ = goes_on.error();
+      return false;
+    }
+    if (meanwhile) {
+      meanwhile();
+    }
+    return true;
+  });
 }
 
 auto JobStore::Open() -> Status {
   const auto deadline = DeadlineIn(timeout_);
   // The thread may outlive this object: it owns what it works on.
   const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);
-  const bool is_over = thread_.Run(
+  Telling telling{.while_waiting = while_waiting_, .key = ""};
+  const bool is_over = RunCall(
       [server = server_, deadline, opened] {
         const auto address = Dial(server, deadline);
+        if (!address) {
+          *opened = address.error();
+          return;
+        }
         const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-        *opened = address ? TcpStore::Connect(*address, std::max(rest, milliseconds(1))) : address.error();
+        *opened = TcpStore::Connect(*address, std::clamp(rest, milliseconds(1), LongestGreeting));
+        if (!*opened) {
+          *opened =
+              Fail(ExitCode::Environment, "what answers there is no store of shardc (it {})", opened->error().message);
+        }
       },
-      deadline);
+      deadline, [&] { telling.TellIfDue(*this); });
+  if (!is_over && interrupted_) {
+    return *interrupted_;
+  }
   if (!is_over) {
     return Fail(ExitCode::Environment, "the store at {} did not answer within {} s", address_, timeout_.value);
   }
@@ -105,8 +143,12 @@ auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
   ++num_operations_;
   const auto result = std::make_shared<std::optional<ErrorOr<Result>>>();
   const auto begin = Clock::now();
-  const bool is_over = thread_.Run([client = client_, result, call = std::move(call)] { *result = call(*client); },
-                                   std::max(deadline, begin + milliseconds(1)));
+  const bool is_over = RunCall([client = client_, result, call = std::move(call)] { *result = call(*client); },
+                               std::max(deadline, begin + milliseconds(1)), {});
+  if (!is_over && interrupted_) {
+    broken_ = interrupted_;
+    return *broken_;
+  }
   if (!is_over) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     broken_ = Fail(ExitCode::Environment, "the store at {} did not answer for {:.1f} s when asked to {}", address_,
@@ -161,6 +203,27 @@ auto JobStore::Wait(const std::string& key, Clock::time_point deadline) -> Error
 
 auto JobStore::Wait(const std::string& key, Seconds timeout) -> ErrorOr<bool> { return Wait(key, DeadlineIn(timeout)); }
 
+auto JobStore::Await(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool> {
+  // In turns with a look whether somebody has given the others up.
+  constexpr auto BetweenLooks = std::chrono::seconds(2);
+  Telling telling{.while_waiting = while_waiting_, .key = key};
+  while (true) {
+    const auto is_there = Wait(key, std::min(deadline, Clock::now() + BetweenLooks));
+    if (!is_there || *is_there) {
+      return is_there;
+    }
+    const auto reason = TryGet(AbandonedKey);
+    if (!reason || *reason) {
+      was_abandoned_ = reason.ok();
+      return reason ? UnpackError(**reason) : reason.error();
+    }
+    if (Clock::now() >= deadline) {
+      return false;
+    }
+    telling.TellIfDue(*this);
+  }
+}
+
 auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<std::string> {
   const auto get = [&](const std::string& full_key) {
     return Call<std::string>(fmt::format("get {}", key), deadline,
@@ -191,7 +254,7 @@ auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> Error
 
 auto JobStore::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string> {
   const auto deadline = DeadlineIn(timeout);
-  const auto is_there = Wait(key, deadline);
+  const auto is_there = Await(key, deadline);
   if (!is_there) {
     return is_there.error();
   }
@@ -242,133 +305,6 @@ auto JobStore::Add(const std::string& key, int64_t value) -> ErrorOr<int64_t> {
 auto JobStore::Add(const std::string& key, int64_t value, Clock::time_point deadline) -> ErrorOr<int64_t> {
   return Call<int64_t>(fmt::format("count {}", key), deadline,
                        [full_key = FullKey(key), value](TcpStore& store) { return store.Add(full_key, value); });
-}
-
-auto JobStore::AppendRecord(const std::string& key, int64_t index, std::string_view bytes, Clock::time_point deadline)
-    -> Status {
-  constexpr size_t Most = MaxAppend - sizeof(RecordHead);
-  size_t offset = 0;
-  do {
-    const std::string_view piece = bytes.substr(offset, Most);
-    const RecordHead head{.index = index,
-                          .bytes = static_cast<int64_t>(piece.size()),
-                          .offset = static_cast<int64_t>(offset),
-                          .total = static_cast<int64_t>(bytes.size())};
-    std::string record(reinterpret_cast<const char*>(&head), sizeof head);
-    record += piece;
-    RETURN_IF_ERROR(Append(key, record, deadline));
-    offset += piece.size();
-  } while (offset < bytes.size());
-  return Success{};
-}
-
-namespace {
-
-/// What the records of a gather have of each member.
-struct Gathered {
-  std::vector<std::string> values;
-  /// Bytes that came; none: -1.
-  std::vector<int64_t> came;
-};
-
-}  // namespace
-
-/// Errors: a clause about the records.
-static auto ReadRecords(std::string_view records, int64_t count) -> ErrorOr<Gathered> {
-  const auto size = static_cast<size_t>(count);
-  Gathered gathered{.values = std::vector<std::string>(size), .came = std::vector<int64_t>(size, -1)};
-  while (!records.empty()) {
-    RecordHead head;
-    if (records.size() < sizeof head) {
-      return Fail(ExitCode::Environment, "its records are no records");
-    }
-    std::memcpy(&head, records.data(), sizeof head);
-    records.remove_prefix(sizeof head);
-    if (head.bytes < 0 || head.offset < 0 || head.total < 0 || head.bytes > static_cast<int64_t>(records.size()) ||
-        head.offset > head.total - head.bytes) {
-      return Fail(ExitCode::Environment, "its records are no records");
-    }
-    if (head.index < 0 || head.index >= count) {
-      return Fail(ExitCode::Environment, "member {} came, and there are {}", head.index, count);
-    }
-    std::string& value = gathered.values[static_cast<size_t>(head.index)];
-    int64_t& came = gathered.came[static_cast<size_t>(head.index)];
-    // The pieces of one member come in their order: it sends them by one connection.
-    if (came == -1 ? head.offset != 0 : came != head.offset || came == head.total) {
-      return Fail(ExitCode::Environment, "two members have the index {}", head.index);
-    }
-    value.append(records.substr(0, static_cast<size_t>(head.bytes)));
-    came = head.offset + head.bytes;
-    records.remove_prefix(static_cast<size_t>(head.bytes));
-  }
-  return gathered;
-}
-
-auto JobStore::Missing(const std::string& key, int64_t count, Seconds timeout) -> Error {
-  const auto records = TryGet(key + "/records");
-  if (!records) {
-    return records.error();
-  }
-  const auto gathered = ReadRecords(records->value_or(""), count);
-  if (!gathered) {
-    return Fail(ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
-  }
-  std::vector<int64_t> missing;
-  for (int64_t i = 0; i < count; ++i) {
-    if (gathered->came[static_cast<size_t>(i)] == -1) {
-      missing.push_back(i);
-    }
-  }
-  const auto named = std::min(missing.size(), MostNamed);
-  return Fail(ExitCode::Environment, "{} of {} members did not come to {} in the store at {} within {} s: {}{}",
-              missing.size(), count, key, address_, timeout.value,
-              fmt::join(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(named), ", "),
-              named < missing.size() ? ", ..." : "");
-}
-
-static constexpr const char* AbandonedKey = "abandoned";
-
-auto JobStore::Abandon(const std::string& reason) -> Status { return Set(AbandonedKey, reason); }
-
-auto JobStore::Gather(const std::string& key, int64_t index, int64_t count, std::string_view mine, Seconds timeout)
-    -> ErrorOr<std::vector<std::string>> {
-  CHECK(index >= 0 && index < count, "member {} of {}", index, count);
-  const auto deadline = DeadlineIn(timeout);
-  RETURN_IF_ERROR(AppendRecord(key + "/records", index, mine, deadline));
-  const auto come = Add(key + "/come", 1, deadline);
-  if (!come) {
-    return come.error();
-  }
-  if (*come == count) {
-    RETURN_IF_ERROR(Set(key + "/done", "1"));
-  }
-  // In turns with a look whether somebody has given the others up.
-  constexpr auto BetweenLooks = std::chrono::seconds(2);
-  while (true) {
-    const auto is_done = Wait(key + "/done", std::min(deadline, Clock::now() + BetweenLooks));
-    if (!is_done) {
-      return is_done.error();
-    }
-    if (*is_done) {
-      break;
-    }
-    const auto reason = TryGet(AbandonedKey);
-    if (!reason || *reason) {
-      return reason ? Error{ExitCode::Environment, **reason} : reason.error();
-    }
-    if (Clock::now() >= deadline) {
-      return Missing(key, count, timeout);
-    }
-  }
-  const auto records = Read(key + "/records", std::max(deadline, DeadlineIn(timeout_)));
-  if (!records) {
-    return records.error();
-  }
-  auto gathered = ReadRecords(*records, count);
-  if (!gathered) {
-    return Fail(ExitCode::Environment, "{} in the store at {}: {}", key, address_, gathered.error().message);
-  }
-  return std::move(gathered->values);
 }
 
 }  // namespace shardc

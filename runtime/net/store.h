@@ -27,15 +27,24 @@ class TcpStore;
 /// with the address of the store and what was asked.
 class JobStore {
  public:
+  /// What a client does besides while it waits. Either may be null.
+  struct WhileWaiting {
+    /// Asked ten times a second. An error of it ends the call, and every further call has that error.
+    std::function<Status()> interrupt;
+    /// Told after 5 s, and every 30 s from then on, which key is waited for, and how long; no key: the store itself is,
+    /// and does not answer.
+    std::function<void(JobStore& store, const std::string& key, Seconds waited)> tell;
+  };
+
   /// Tries until `timeout`: the server may come later than its clients, and a name of a host later still. Two prefixes
   /// do not see each other's keys. `timeout` also bounds the calls that have none of their own.
-  static auto Connect(const Endpoint& server, std::string prefix, Seconds timeout)
+  static auto Connect(const Endpoint& server, std::string prefix, Seconds timeout, WhileWaiting while_waiting = {})
       -> ErrorOr<std::unique_ptr<JobStore>>;
   ~JobStore();
 
   /// Returns when the store has the value.
   auto Set(const std::string& key, std::string_view value) -> Status;
-  /// Waits for the key.
+  /// Waits for the key. Errors: that of Abandon, if somebody has called it.
   auto Get(const std::string& key, Seconds timeout) -> ErrorOr<std::string>;
   /// False: nobody has set the key within `timeout`. For those who look at something else meanwhile.
   auto Wait(const std::string& key, Seconds timeout) -> ErrorOr<bool>;
@@ -56,8 +65,30 @@ class JobStore {
   /// From now on bounds the calls that have no time of their own.
   auto BoundCalls(Seconds timeout) -> void { timeout_ = timeout; }
 
-  /// This member comes to no gather any more: those of the others end, with this reason.
-  auto Abandon(const std::string& reason) -> Status;
+  /// This member does not go on: the waits of the others end, with this error. The first one stays.
+  auto Abandon(const Error& error) -> Status;
+  /// The error of a call was that of Abandon.
+  auto was_abandoned() const -> bool { return was_abandoned_; }
+  /// Of `count` members, those who have not come to the gather of this key yet.
+  auto MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::vector<int64_t>>;
+
+  // The server of the store abandons in the name of a member whose connection ends between Join and Part
+  // (member_watch.h). Requires: no other client of this process is connected.
+  /// `name`: in messages.
+  auto Join(int64_t member, const std::string& name) -> Status;
+  /// This connection ends, and another one joins within seconds.
+  auto Move(int64_t member) -> Status;
+  auto Part(int64_t member) -> Status;
+
+  /// A call had an error after which the connection is of no use.
+  auto is_broken() const -> bool { return broken_.has_value(); }
+  /// From now on nothing is done while this client waits.
+  auto WaitOnly() -> void { while_waiting_ = {}; }
+
+  /// The key of Abandon, with the error as PackError has it.
+  static constexpr const char* AbandonedKey = "abandoned";
+  /// As the server has it.
+  static auto FullKey(const std::string& prefix, const std::string& key) -> std::string;
 
   /// Calls to the store so far.
   auto num_operations() const -> int64_t { return num_operations_; }
@@ -68,7 +99,12 @@ class JobStore {
  private:
   using Clock = std::chrono::steady_clock;
 
-  JobStore(const Endpoint& server, std::string prefix, Seconds timeout);
+  JobStore(const Endpoint& server, std::string prefix, Seconds timeout, WhileWaiting while_waiting);
+
+  /// When to tell how long has been waited.
+  struct Telling;
+  /// On the thread. False: it has been given up.
+  auto RunCall(std::function<void()> call, Clock::time_point deadline, const std::function<void()>& meanwhile) -> bool;
 
   /// `call` of c10d's client, on the thread, until `deadline`. `asked` says what for, in an error.
   template <class Result>
@@ -76,7 +112,9 @@ class JobStore {
       -> ErrorOr<Result>;
   auto Open() -> Status;
   auto DeadlineIn(Seconds timeout) const -> Clock::time_point;
-  auto FullKey(const std::string& key) const -> std::string { return prefix_ + key; }
+  auto FullKey(const std::string& key) const -> std::string { return FullKey(prefix_, key); }
+  /// Looks now and then whether somebody has abandoned, and tells of the wait. False: the time is over.
+  auto Await(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool>;
   auto Wait(const std::string& key, Clock::time_point deadline) -> ErrorOr<bool>;
   /// The value of a key that is there.
   auto Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<std::string>;
@@ -92,6 +130,10 @@ class JobStore {
   Seconds timeout_;
   std::shared_ptr<TcpStore> client_;
   CallThread thread_;
+  WhileWaiting while_waiting_;
+  /// What `interrupt` said.
+  std::optional<Error> interrupted_;
+  bool was_abandoned_ = false;
   /// The first error after which the connection is of no use.
   std::optional<Error> broken_;
   int64_t num_operations_ = 0;

@@ -19,14 +19,20 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include "runtime/net/connections.h"
+#include "runtime/net/error_text.h"
+#include "runtime/net/member_watch.h"
+#include "runtime/net/store.h"
 #include "runtime/net/tcp_store.h"
 
 namespace shardc {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
 namespace {
 
@@ -115,34 +121,70 @@ static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
   }
 }
 
-/// Connections to this port of the host that are open. Source: proc(5), /proc/net/tcp: the local address, the remote
-/// one and the state, in hexadecimal.
-static auto NumConnections(uint16_t port) -> int64_t {
-  constexpr std::string_view Established = "01";
-  int64_t count = 0;
-  for (const char* name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
-    std::ifstream file(name);
-    std::string line;
-    std::getline(file, line);
-    while (std::getline(file, line)) {
-      std::istringstream words(line);
-      std::string number;
-      std::string local;
-      std::string remote;
-      std::string state;
-      words >> number >> local >> remote >> state;
-      const size_t colon = local.find(':');
-      count +=
-          state == Established && colon != std::string::npos && local.substr(colon + 1) == fmt::format("{:04X}", port)
-              ? 1
-              : 0;
+namespace {
+
+/// The server in its process, with the job that it serves.
+class Serving {
+ public:
+  Serving(TcpStore& store, uint16_t port, const std::string& prefix)
+      : store_(store),
+        port_(port),
+        members_key_(JobStore::FullKey(prefix, MembersKey)),
+        abandoned_key_(JobStore::FullKey(prefix, JobStore::AbandonedKey)) {
+    own_ = Clients();
+  }
+
+  auto num_clients() const -> size_t { return Clients().size(); }
+  /// Whether members of the job are gone, who are told to the others. How long to sleep until the next look.
+  auto Look() -> milliseconds;
+
+ private:
+  auto Clients() const -> std::set<std::string>;
+
+  TcpStore& store_;
+  uint16_t port_;
+  std::string members_key_;
+  std::string abandoned_key_;
+  /// The server's own client.
+  std::set<std::string> own_;
+  MemberWatch watch_;
+};
+
+}  // namespace
+
+/// The other ends of the connections to the server.
+auto Serving::Clients() const -> std::set<std::string> {
+  std::set<std::string> clients;
+  for (const Connection& connection : Connections()) {
+    const std::string peer = connection.peer.Text();
+    if (connection.own.Port() == port_ && !own_.contains(peer)) {
+      clients.insert(peer);
     }
   }
-  return count;
+  return clients;
 }
 
-[[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent, Seconds linger)
-    -> void {
+auto Serving::Look() -> milliseconds {
+  constexpr milliseconds Shortest{20};
+  constexpr milliseconds Longest{1000};
+  // A twentieth of one core, whatever a look costs.
+  constexpr int Share = 20;
+  const auto begin = Clock::now();
+  const auto is_there = store_.Has(members_key_);
+  const auto lines = is_there.ok() && *is_there ? store_.Get(members_key_) : ErrorOr<std::string>("");
+  if (lines) {
+    const auto gone = watch_.Look(*lines, Clients(), Clock::now());
+    const auto is_known = gone ? store_.Has(abandoned_key_) : ErrorOr<bool>(true);
+    if (is_known && !*is_known) {
+      static_cast<void>(store_.Set(abandoned_key_, PackError({ExitCode::Environment, *gone})));
+    }
+  }
+  const auto cost = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+  return std::clamp(Share * cost, watch_.is_quiet(begin) ? milliseconds(LookMs) : Shortest, Longest);
+}
+
+[[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent, Seconds linger,
+                                   const std::string& prefix) -> void {
   for (int signal = 1; signal < NSIG; ++signal) {
     // Faults of its own and SIGKILL end it; the signals of job control stop it with the others.
     const bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
@@ -157,19 +199,17 @@ static auto NumConnections(uint16_t port) -> int64_t {
     Say(said.write, store.error().message);
     _exit(static_cast<int>(ExitCode::Environment));
   }
-  const uint16_t port = listening.own.Port();
-  // The server's own client.
-  const int64_t own_connections = NumConnections(port);
+  Serving serving(**store, listening.own.Port(), prefix);
   Say(said.write, Serves);
   said.write.Close();
   pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
-  while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
+  while (getppid() == parent && poll(&watched, 1, static_cast<int>(serving.Look().count())) <= 0) {
   }
   static_cast<void>((*store)->Set(LeftOverKey, "1"));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(linger.value);
+  const auto end = Clock::now() + std::chrono::duration<double>(linger.value);
   do {
-    std::this_thread::sleep_for(std::chrono::milliseconds(LookMs));
-  } while (std::chrono::steady_clock::now() < end && NumConnections(port) > own_connections);
+    std::this_thread::sleep_for(std::max(serving.Look(), milliseconds(LookMs)));
+  } while (Clock::now() < end && serving.num_clients() > 0);
   _exit(static_cast<int>(ExitCode::Ok));
 }
 
@@ -188,7 +228,7 @@ static auto ReadAll(const OwnedDescriptor& pipe) -> std::string {
   return text;
 }
 
-auto StoreServer::Start(const Address& address, Seconds linger) -> ErrorOr<StoreServer> {
+auto StoreServer::Start(const Address& address, Seconds linger, const std::string& prefix) -> ErrorOr<StoreServer> {
   auto listening = ListenOn(address);
   if (!listening) {
     return listening.error();
@@ -201,7 +241,7 @@ auto StoreServer::Start(const Address& address, Seconds linger) -> ErrorOr<Store
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    RunServer(*listening, *let_go, *said, parent, linger);
+    RunServer(*listening, *let_go, *said, parent, linger, prefix);
   }
   if (child < 0) {
     return Fail(ExitCode::Environment, "cannot start the server of the store: {}", std::strerror(errno));

@@ -21,7 +21,8 @@ class StoreServer {
   /// ends when its last client has gone, and `linger` later at the latest. It leaves alone the signals by which a
   /// launcher stops a process group, and holds no descriptor of this process open. Requires: this process has one
   /// thread. Errors: ExitCode::Environment with the address.
-  static auto Start(const Address& address, Seconds linger) -> ErrorOr<StoreServer>;
+  /// `prefix`: of the job whose members it watches (JobStore::Join); empty: of none.
+  static auto Start(const Address& address, Seconds linger, const std::string& prefix = "") -> ErrorOr<StoreServer>;
   StoreServer(StoreServer&& other) noexcept;
   auto operator=(StoreServer&& other) noexcept -> StoreServer&;
   /// As Stop.

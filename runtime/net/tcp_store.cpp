@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/net/connections.h"
 #include "runtime/net/tcp_store.h"
 #include "runtime/net/torch_error.h"
 
@@ -86,6 +87,7 @@ auto TcpStore::Connect(const SocketAddress& server, std::chrono::milliseconds ti
     options.timeout = std::chrono::ceil<std::chrono::seconds>(timeout);
     std::unique_ptr<TcpStore> store(new TcpStore);
     store->body_->store = Construct(server, options);
+    store->server_address_ = server.Text();
     return store;
   });
 }
@@ -129,6 +131,16 @@ auto TcpStore::Get(const std::string& key) -> ErrorOr<std::string> {
     const std::vector<uint8_t> value = body_->store->get(key);
     return std::string(value.begin(), value.end());
   });
+}
+
+// c10d does not tell which socket is a client's.
+auto TcpStore::OwnAddress() const -> std::string {
+  for (const Connection& connection : Connections()) {
+    if (connection.peer.Text() == server_address_) {
+      return connection.own.Text();
+    }
+  }
+  return "?";
 }
 
 }  // namespace shardc

@@ -41,6 +41,9 @@ class TcpStore {
   /// False: the time is over, and there is no such key.
   auto Wait(const std::string& key, std::chrono::milliseconds timeout) -> ErrorOr<bool>;
   auto Has(const std::string& key) -> ErrorOr<bool>;
+  /// The address of a client's end of its connection; "?" if it is not found. Requires: no other client of this
+  /// process has a connection to the server.
+  auto OwnAddress() const -> std::string;
   /// Requires: the key is there.
   auto Get(const std::string& key) -> ErrorOr<std::string>;
 
@@ -48,6 +51,7 @@ class TcpStore {
   TcpStore();
   struct Body;
   std::unique_ptr<Body> body_;
+  std::string server_address_;
 };
 
 }  // namespace shardc

@@ -1,0 +1,176 @@
+// A store at the address may be that of this launch; one that a launch left over (its process 0 has ended), which goes
+// within seconds; that of another launch that runs; or no store at all. A process 0 that was killed a moment ago is
+// still thought alive, so what looks alive is looked at for a while.
+#include "runtime/launch/open_store.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "compiler/checkpoint/digest.h"
+
+namespace shardc {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long the store stays after process 0 has failed, so that the others learn why.
+constexpr Seconds Linger{20};
+/// How long a store looks alive until it is believed.
+constexpr Seconds AliveFor{2};
+constexpr auto ProbeEvery = std::chrono::milliseconds(200);
+
+/// Since when what is at the address has been alive, look by look.
+class Patience {
+ public:
+  auto Elapsed() const -> double { return Since(begin_); }
+  auto NoteAlive() -> void {
+    alive_since_ = is_alive_ ? alive_since_ : Clock::now();
+    is_alive_ = true;
+  }
+  auto NoteLeftOver() -> void { is_alive_ = false; }
+  auto is_believed() const -> bool { return is_alive_ && Since(alive_since_) > AliveFor.value; }
+
+ private:
+  static auto Since(Clock::time_point begin) -> double {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point alive_since_ = begin_;
+  bool is_alive_ = false;
+};
+
+constexpr const char* ClosedKey = "met";
+
+}  // namespace
+
+auto PrefixOf(const LaunchPlace& place) -> std::string {
+  return fmt::format("shardc/{}/{}/{}", place.job, place.restart, place.token.empty() ? "" : DigestOf(place.token));
+}
+
+static auto SeatKey(const Seat& seat) -> std::string { return fmt::format("seat/{}", seat.place.process); }
+
+/// Errors: the launch at this address is under way.
+static auto UnderWay(const Seat& seat) -> Error {
+  return Fail(ExitCode::Environment,
+              "at {} there is the store of a launch that is under way, and its processes have met without this one; "
+              "give this launch another MASTER_PORT",
+              seat.address.Text());
+}
+
+/// "two processes say RANK=1 (node0, node1)".
+static auto Twice(const Seat& seat, const std::string& lines) -> Error {
+  std::vector<std::string> hosts;
+  for (size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    hosts.push_back(lines.substr(begin, end - begin));
+  }
+  const bool has_rank = seat.place.launcher == "torchrun" || seat.place.launcher.starts_with("RANK");
+  return Fail(ExitCode::Environment, "two processes say {}{} ({}), at {}; number each process once{}",
+              has_rank ? "RANK=" : "that they are process ", seat.place.process, fmt::join(hosts, ", "),
+              seat.address.Text(), seat.place.job.empty() ? ", and give each launch a MASTER_PORT of its own" : "");
+}
+
+/// Success: this process is the only one of its number.
+static auto TakeSeat(const Seat& seat, JobStore& store) -> Status {
+  RETURN_IF_ERROR(store.Append(SeatKey(seat), fmt::format("{} process {}\n", seat.host_name, getpid())));
+  const auto lines = store.TryGet(SeatKey(seat));
+  if (!lines) {
+    return lines.error();
+  }
+  if (std::ranges::count(lines->value_or(""), '\n') > 1) {
+    const Error twice = Twice(seat, **lines);
+    RETURN_IF_ERROR(store.Abandon(twice));
+    return twice;
+  }
+  return store.Join(seat.place.process, fmt::format("process {} ({})", seat.place.process, seat.host_name));
+}
+
+/// Sleeps, unless this process is told to stop.
+static auto Pause(const Seat& seat) -> Status {
+  std::this_thread::sleep_for(ProbeEvery);
+  return seat.while_waiting.interrupt ? seat.while_waiting.interrupt() : Status(Success{});
+}
+
+/// Who has the address of process 0, if it is believed to be there to stay.
+static auto InUse(const Seat& seat, JobStore& store, const Error& failed) -> Error {
+  const auto closed = store.TryGet(ClosedKey);
+  const auto taken = store.TryGet(SeatKey(seat));
+  if (closed && *closed) {
+    return UnderWay(seat);
+  }
+  if (taken && *taken) {
+    const Status twice = TakeSeat(seat, store);
+    return twice ? failed : twice.error();
+  }
+  return Fail(ExitCode::Environment, "{} by the store of another launch", failed.message);
+}
+
+auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
+  constexpr Seconds Longest{Linger.value + 5};
+  constexpr Seconds LongestProbe{3};
+  Patience patience;
+  while (true) {
+    auto server = StoreServer::Start(seat.address, Linger, seat.prefix);
+    if (server || !server.error().message.ends_with("it is in use")) {
+      return server;
+    }
+    auto store = JobStore::Connect(seat.address, seat.prefix, LongestProbe,
+                                   {.interrupt = seat.while_waiting.interrupt, .tell = {}});
+    const auto is_left_over = store ? (*store)->IsLeftOver() : ErrorOr<bool>(store.error());
+    if (is_left_over && *is_left_over) {
+      patience.NoteLeftOver();
+    } else {
+      patience.NoteAlive();
+    }
+    if (patience.is_believed() && is_left_over) {
+      return InUse(seat, **store, server.error());
+    }
+    if (patience.is_believed() || patience.Elapsed() > Longest.value) {
+      return Fail(ExitCode::Environment, "{}{}", server.error().message,
+                  is_left_over ? "" : fmt::format("; {}", is_left_over.error().message));
+    }
+    RETURN_IF_ERROR(Pause(seat));
+  }
+}
+
+auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>> {
+  Patience patience;
+  while (true) {
+    auto store = JobStore::Connect(seat.address, seat.prefix, seat.timeout, seat.while_waiting);
+    if (!store) {
+      return store;
+    }
+    // A store that is about to go may break any call.
+    const auto is_left_over = (*store)->IsLeftOver();
+    const auto closed =
+        is_left_over ? (*store)->TryGet(ClosedKey) : ErrorOr<std::optional<std::string>>(is_left_over.error());
+    if (closed && !*is_left_over && !*closed) {
+      RETURN_IF_ERROR(TakeSeat(seat, **store));
+      return store;
+    }
+    if (closed && !*is_left_over) {
+      patience.NoteAlive();
+    } else {
+      patience.NoteLeftOver();
+    }
+    if (patience.is_believed()) {
+      return UnderWay(seat);
+    }
+    if (patience.Elapsed() > seat.timeout.value) {
+      return closed ? Fail(ExitCode::Environment,
+                           "at {} there is the store of a launch that has ended, and none of this one",
+                           seat.address.Text())
+                    : closed.error();
+    }
+    store->reset();
+    RETURN_IF_ERROR(Pause(seat));
+  }
+}
+
+auto CloseStore(JobStore& store) -> Status { return store.Set(ClosedKey, "1"); }
+
+}  // namespace shardc

@@ -1,0 +1,18 @@
+// What people are told while processes of a launch wait for others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/base/units.h"
+#include "compiler/cluster/place.h"
+
+namespace shardc {
+
+/// "waiting for 1 of 2 hosts (node1): processes 2 and 3 of 4 have not come for 6 s". `missing`: processes, in order.
+/// `host_names`: by process, as far as they are known.
+auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
+                 const std::vector<std::string>& host_names, Seconds waited) -> std::string;
+
+}  // namespace shardc

@@ -1,0 +1,44 @@
+#include "runtime/net/connections.h"
+
+#include <netinet/in.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+namespace shardc {
+
+/// c10d's client connects to IPv4 addresses by sockets of IPv6, "::ffff:10.0.0.1", which the server knows as 10.0.0.1.
+static auto Unmapped(const SocketAddress& address) -> SocketAddress {
+  const auto& mapped = *reinterpret_cast<const sockaddr_in6*>(&address.bytes);
+  if (address.family() != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&mapped.sin6_addr)) {
+    return address;
+  }
+  SocketAddress plain{.bytes = {}, .size = sizeof(sockaddr_in)};
+  auto& ipv4 = *reinterpret_cast<sockaddr_in*>(&plain.bytes);
+  ipv4.sin_family = AF_INET;
+  ipv4.sin_port = mapped.sin6_port;
+  std::memcpy(&ipv4.sin_addr, mapped.sin6_addr.s6_addr + 12, sizeof ipv4.sin_addr);
+  return plain;
+}
+
+auto Connections() -> std::vector<Connection> {
+  std::vector<Connection> connections;
+  std::error_code unknown;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", unknown)) {
+    const std::string name = file.path().filename();
+    int number = -1;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    Connection connection{.own = {.bytes = {}, .size = sizeof(sockaddr_storage)},
+                          .peer = {.bytes = {}, .size = sizeof(sockaddr_storage)}};
+    if (getpeername(number, connection.peer.data(), &connection.peer.size) == 0 &&
+        getsockname(number, connection.own.data(), &connection.own.size) == 0 &&
+        (connection.peer.family() == AF_INET || connection.peer.family() == AF_INET6)) {
+      connections.push_back({Unmapped(connection.own), Unmapped(connection.peer)});
+    }
+  }
+  return connections;
+}
+
+}  // namespace shardc

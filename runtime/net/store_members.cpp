@@ -1,0 +1,22 @@
+// What the members of a job tell each other by its store of whether they go on: that one has given up, and by which
+// connection the server sees that one lives.
+#include "runtime/net/error_text.h"
+#include "runtime/net/member_watch.h"
+#include "runtime/net/store.h"
+
+namespace shardc {
+
+auto JobStore::Abandon(const Error& error) -> Status {
+  const auto before = TryGet(AbandonedKey);
+  return !before ? Status(before.error()) : *before ? Status(Success{}) : Set(AbandonedKey, PackError(error));
+}
+
+auto JobStore::Join(int64_t member, const std::string& name) -> Status {
+  return Append(MembersKey, MemberLine(member, client_->OwnAddress(), name));
+}
+
+auto JobStore::Move(int64_t member) -> Status { return Append(MembersKey, MemberLine(member, MemberMoves, "")); }
+
+auto JobStore::Part(int64_t member) -> Status { return Append(MembersKey, MemberLine(member, MemberLeft, "")); }
+
+}  // namespace shardc

@@ -1,0 +1,175 @@
+// What happens to a launch of several processes while they still meet: a process is killed, told to stop, wrong about
+// who it is, or not alone with its number. All of them end within seconds, and each says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/hosts/job.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr Seconds LongestEnd{15};
+
+/// Processes of one launch, some of which are never started.
+class MeetingJob {
+ public:
+  MeetingJob(int64_t world, int64_t per_host) : world_(world), per_host_(per_host) {}
+
+  auto Start(const std::vector<std::string>& command, int64_t rank, const std::vector<std::string>& more = {})
+      -> Process& {
+    std::vector<std::string> environment{"MASTER_ADDR=127.0.0.1",
+                                         fmt::format("MASTER_PORT={}", port_),
+                                         fmt::format("RANK={}", rank),
+                                         fmt::format("WORLD_SIZE={}", world_),
+                                         fmt::format("LOCAL_RANK={}", rank % per_host_),
+                                         fmt::format("LOCAL_WORLD_SIZE={}", per_host_)};
+    environment.insert(environment.end(), more.begin(), more.end());
+    processes_.push_back(std::make_unique<Process>(command, ProcessOptions{.environment = environment}));
+    return *processes_.back();
+  }
+  auto at(size_t i) const -> Process& { return *processes_[i]; }
+  auto port() const -> uint16_t { return port_; }
+
+  /// Each ends with `code` and says all of `texts`, but `left_out`.
+  auto ExpectAllEnd(int code, const std::string& text, std::optional<size_t> left_out = {}) -> void {
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      const Outcome outcome = processes_[i]->Wait(LongestEnd);
+      if (i != left_out) {
+        EXPECT_EQ(outcome.status, code) << i << ": " << outcome.err;
+        EXPECT_THAT(outcome.err, HasSubstr(text)) << i;
+      }
+    }
+  }
+
+ private:
+  int64_t world_;
+  int64_t per_host_;
+  uint16_t port_ = FreePort();
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+TEST(Meeting, AKilledProcessEndsTheOthersAndWhoIsMissingIsSaid) {
+  const Training training({"mesh.dp=4"});
+  // All at once, as it takes seconds until somebody says that it waits.
+  std::vector<MeetingJob> jobs;
+  for (size_t victim = 0; victim < 3; ++victim) {
+    jobs.emplace_back(4, 2);
+    for (const int64_t rank : {0, 1, 2}) {
+      jobs.back().Start(training.RunCommand(fmt::format("run{}", victim)), rank);
+    }
+  }
+  for (size_t victim = 0; victim < jobs.size(); ++victim) {
+    Process& first = jobs[victim].at(0);
+    ASSERT_TRUE(first.Await([&] { return first.err().find("waiting for ") != std::string::npos; })) << first.err();
+    EXPECT_THAT(first.err(), HasSubstr("waiting for 1 of 2 hosts (host 1): process 3 of 4 has not come for "));
+    EXPECT_THAT(jobs[victim].at(1).err() + jobs[victim].at(2).err(), testing::Not(HasSubstr("waiting for")));
+  }
+  for (size_t victim = 0; victim < jobs.size(); ++victim) {
+    jobs[victim].at(victim).Kill(SIGKILL);
+  }
+  for (size_t victim = 0; victim < jobs.size(); ++victim) {
+    jobs[victim].ExpectAllEnd(6, fmt::format("process {} (", victim), victim);
+  }
+}
+
+TEST(Meeting, ASignalToAnyProcessStopsAllWithNothingToSave) {
+  const Training training({"mesh.dp=3"});
+  std::vector<MeetingJob> jobs;
+  const std::vector<int> signals{SIGTERM, SIGHUP, SIGINT, SIGUSR1};
+  for (size_t i = 0; i < signals.size(); ++i) {
+    jobs.emplace_back(3, 1);
+    for (const int64_t rank : {0, 1}) {
+      jobs.back().Start(training.RunCommand(fmt::format("run{}", i)), rank);
+    }
+  }
+  Sleep(3000);
+  for (size_t i = 0; i < signals.size(); ++i) {
+    jobs[i].at(i % 2).Kill(signals[i]);
+    // A second one makes no difference.
+    jobs[i].at(i % 2).Kill(SIGTERM);
+  }
+  for (MeetingJob& job : jobs) {
+    job.ExpectAllEnd(75, "stopped by a signal before the ranks began, with nothing to save");
+  }
+}
+
+TEST(Meeting, AProcessWithWrongVariablesTellsTheOthers) {
+  const Training training({"mesh.dp=2"});
+  for (const int64_t wrong : {0, 1}) {
+    MeetingJob job(2, 1);
+    job.Start(training.RunCommand(), 1 - wrong);
+    job.Start(training.RunCommand(), wrong, {"LOCAL_RANK="});
+    job.ExpectAllEnd(6, "LOCAL_RANK is not: set it");
+  }
+}
+
+TEST(Meeting, TwoProcessesOfOneNumber) {
+  const Training training({"mesh.dp=3"});
+  for (const int64_t twice : {1, 0}) {
+    MeetingJob job(3, 1);
+    for (const int64_t rank : {int64_t{0}, int64_t{1}, twice}) {
+      job.Start(training.RunCommand(), rank);
+    }
+    job.ExpectAllEnd(6, fmt::format("two processes say RANK={} (", twice));
+  }
+}
+
+TEST(Meeting, ASecondLaunchAtThePortOfOneThatRunsIsRefused) {
+  const Training training({"mesh.dp=2", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
+  const auto start = [&](MeetingJob& job, const std::string& run, const std::vector<std::string>& more) {
+    job.Start(training.RunCommand(run), 0, more);
+    job.Start(training.RunCommand(run), 1, more);
+  };
+  MeetingJob first(2, 1);
+  start(first, "run", {});
+  ASSERT_TRUE(first.at(0).Await([&] { return ReadMetrics(training / "run").last_step() >= 2; })) << first.at(0).err();
+  MeetingJob second(2, 1);
+  start(second, "other", {fmt::format("MASTER_PORT={}", first.port())});
+  second.ExpectAllEnd(6, "there is the store of a launch that is under way");
+  EXPECT_TRUE(first.at(0).is_running());
+  EXPECT_TRUE(first.at(1).is_running());
+}
+
+TEST(Meeting, OthersAreWaitedForAsLongAsTheOptionSays) {
+  const Training training({"mesh.dp=2"});
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", "1.5"});
+  MeetingJob job(2, 1);
+  job.Start(command, 0);
+  job.ExpectAllEnd(6, "1 of 2 members did not come");
+}
+
+TEST(Meeting, AnInterfaceThatIsNotThereIsRefusedFirst) {
+  const Training training({"mesh.dp=2"});
+  MeetingJob job(2, 1);
+  job.Start(training.RunCommand(), 0);
+  job.Start(training.RunCommand(), 1, {"GLOO_SOCKET_IFNAME=nowhere0"});
+  for (const size_t i : {0U, 1U}) {
+    EXPECT_EQ(job.at(i).Wait(LongestEnd).status, 6) << job.at(i).err();
+  }
+  EXPECT_THAT(job.at(0).err(), AllOf(HasSubstr("process 1 ("), HasSubstr("GLOO_SOCKET_IFNAME=nowhere0: none of"),
+                                     testing::ContainsRegex("those that are: .*lo")));
+}
+
+// A secret makes names of its own for what a launch keeps in its store.
+TEST(Meeting, WhoDoesNotKnowTheTokenIsNotOfTheLaunch) {
+  const Training training({"mesh.dp=2", "train.steps=3"});
+  MeetingJob alike(2, 1);
+  alike.Start(training.RunCommand(), 0, {"SHARDC_JOB_TOKEN=secret"});
+  alike.Start(training.RunCommand(), 1, {"SHARDC_JOB_TOKEN=secret"});
+  alike.ExpectAllEnd(0, "");
+  std::vector<std::string> command = training.RunCommand("other");
+  command.insert(command.end(), {"--timeout", "2"});
+  MeetingJob other(2, 1);
+  other.Start(command, 0, {"SHARDC_JOB_TOKEN=secret"});
+  other.Start(command, 1, {"SHARDC_JOB_TOKEN=guess"});
+  other.ExpectAllEnd(6, "within 2 s");
+}
+
+}  // namespace
+}  // namespace shardc
