@@ -19,6 +19,7 @@ enum class ExitCode : int {
   Checkpoint = 5,
   Environment = 6,
   Diverged = 7,
+  Differs = 10,
   Preempted = 75,
 };
 

@@ -21,15 +21,16 @@ static auto Meaning(ExitCode code) -> std::string_view {
     case ExitCode::Checkpoint: return "checkpoint missing or damaged";
     case ExitCode::Environment: return "environment (peers, files)";
     case ExitCode::Diverged: return "training diverged";
+    case ExitCode::Differs: return "what is compared differs";
     case ExitCode::Preempted: return "stopped by a signal, and saved";
   }
   CHECK(false, "exit code {}", static_cast<int>(code));
 }
 
 auto ExitCodeTable() -> std::string {
-  constexpr auto codes = std::to_array({ExitCode::Ok, ExitCode::InternalFault, ExitCode::Usage,
-                                        ExitCode::RecipeRejected, ExitCode::DoesNotFit, ExitCode::Checkpoint,
-                                        ExitCode::Environment, ExitCode::Diverged, ExitCode::Preempted});
+  constexpr auto codes = std::to_array(
+      {ExitCode::Ok, ExitCode::InternalFault, ExitCode::Usage, ExitCode::RecipeRejected, ExitCode::DoesNotFit,
+       ExitCode::Checkpoint, ExitCode::Environment, ExitCode::Diverged, ExitCode::Differs, ExitCode::Preempted});
   std::string text = "Exit codes:\n";
   for (const ExitCode code : codes) {
     text += fmt::format("{:>5}  {}\n", static_cast<int>(code), Meaning(code));
