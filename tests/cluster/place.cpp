@@ -415,5 +415,31 @@ TEST(LaunchPlace, AnyVariableMissingOrSpoilt) {
   }
 }
 
+// Of a process that cannot tell its place.
+TEST(LaunchPlace, TheMeetingPointIsKnownWithoutIt) {
+  const Environment by_hand{{"RANK", "1"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}};
+  ASSERT_FALSE(FindPlace(LookUpIn(by_hand)).ok());
+  const auto point = FindMeetingPoint(LookUpIn(by_hand));
+  ASSERT_TRUE(point.has_value());
+  EXPECT_EQ(point->process, 1);
+  EXPECT_EQ(point->master_host, "node0");
+  EXPECT_EQ(point->master_port, 29500);
+  for (const auto& [changes, process] :
+       {std::pair(Environment{{"RANK", "x"}}, -1), std::pair(Environment{{"RANK", ""}, {"WORLD_SIZE", "2"}}, -1),
+        std::pair(Environment{{"RANK", "0"}, {"WORLD_SIZE", "x"}}, 0)}) {
+    const auto other = FindMeetingPoint(LookUpIn(With(by_hand, changes)));
+    ASSERT_TRUE(other.has_value());
+    EXPECT_EQ(other->process, process);
+  }
+  EXPECT_FALSE(FindMeetingPoint(LookUpIn(With(by_hand, {{"MASTER_PORT", ""}}))));
+  EXPECT_FALSE(FindMeetingPoint(LookUpIn(With(by_hand, {{"RANK", ""}}))));
+}
+
+TEST(LaunchPlace, ATokenIsTakenFromTheEnvironment) {
+  const auto place = FindPlace(LookUpIn(With(Torchrun, {{"SHARDC_JOB_TOKEN", "secret"}})));
+  ASSERT_TRUE(place.ok() && place->has_value());
+  EXPECT_EQ((*place)->token, "secret");
+}
+
 }  // namespace
 }  // namespace shardc
