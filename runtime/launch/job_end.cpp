@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "runtime/metrics/run_log.h"
+
 namespace shardc {
 
 auto EndTimeIn(std::string_view text) -> std::optional<int64_t> {
@@ -50,6 +52,12 @@ auto EndOfJob(const LookUp& look_up) -> ErrorOr<std::optional<std::chrono::stead
   const std::string id = job == nullptr ? "" : job;
   if (!end && !id.empty() && std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; })) {
     end = EndTimeIn(OutputOf("timeout 10 scontrol show job " + id + " 2>/dev/null"));
+  }
+  if (end && *end <= std::time(nullptr)) {
+    // A launch that ended at once would be started again, for one step each time.
+    RunLog().Print(fmt::format("warning: the job of Slurm ended {} s ago, by {}; the launch goes on without an end\n",
+                               std::time(nullptr) - *end, *told ? "SLURM_JOB_END_TIME" : "`scontrol show job`"));
+    end.reset();
   }
   if (!end) {
     return std::optional<Clock::time_point>();

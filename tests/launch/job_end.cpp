@@ -44,5 +44,14 @@ TEST(JobEnd, OfTheVariableComesFirst) {
   EXPECT_LE(seconds, 61);
 }
 
+TEST(JobEnd, ThatIsOverIsNone) {
+  const auto end = EndOfJob([](const char* name) -> const char* {
+    static const std::string a_minute_ago = std::to_string(std::time(nullptr) - 60);
+    return std::string_view(name) == "SLURM_JOB_END_TIME" ? a_minute_ago.c_str() : nullptr;
+  });
+  ASSERT_TRUE(end.ok());
+  EXPECT_FALSE(end->has_value());
+}
+
 }  // namespace
 }  // namespace shardc
