@@ -1,5 +1,6 @@
 #include "runtime/launch/host_watch.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "compiler/base/where_and_when.h"
@@ -13,7 +14,7 @@ static constexpr auto BeatEvery = std::chrono::seconds(1);
 /// For each call to the store: it delays nothing but the watch itself.
 static constexpr Seconds StoreTimeout{5};
 /// Where a process waits for the call before it ends: it should not end long after `--timeout`.
-static constexpr Seconds LastCallTimeout{1.5};
+static constexpr Seconds LastCallTimeout{1};
 
 static auto BeatKey(int64_t host) -> std::string { return fmt::format("beat/{}", host); }
 static constexpr const char* FailureKey = "failure";
@@ -110,8 +111,15 @@ auto HostWatch::Listen() -> bool {
   return true;
 }
 
-SilentHosts::SilentHosts(const Network& network, int64_t num_hosts) : num_hosts_(num_hosts) {
-  auto store = JobStore::Connect(network.store, network.prefix, LastCallTimeout);
+auto SilentHosts::Rest() const -> Seconds {
+  constexpr double Least = 0.01;
+  const double rest = std::chrono::duration<double>(end_ - Clock::now()).count();
+  return Seconds{std::clamp(rest, Least, LastCallTimeout.value)};
+}
+
+SilentHosts::SilentHosts(const Network& network, int64_t num_hosts, Clock::time_point end)
+    : num_hosts_(num_hosts), end_(end) {
+  auto store = JobStore::Connect(network.store, network.prefix, Rest());
   if (!store) {
     trouble_ = fmt::format("the store of the job does not answer ({})", store.error().message);
     return;
@@ -123,6 +131,7 @@ SilentHosts::SilentHosts(const Network& network, int64_t num_hosts) : num_hosts_
 auto SilentHosts::Beats() -> std::vector<std::string> {
   std::vector<std::string> beats;
   for (int64_t host = 0; host < num_hosts_ && trouble_.empty(); ++host) {
+    store_->BoundCalls(Rest());
     const auto text = store_->TryGet(BeatKey(host));
     if (!text) {
       trouble_ = fmt::format("the store of the job does not answer ({})", text.error().message);

@@ -60,8 +60,10 @@ class HostWatch {
 /// the clocks of hosts differ: who has given no new sign in between is silent.
 class SilentHosts {
  public:
-  /// The first look. Cost: seconds, if the store does not answer.
-  SilentHosts(const Network& network, int64_t num_hosts);
+  using Clock = std::chrono::steady_clock;
+
+  /// The first look. Both are over at `end`, whether the store answers or not.
+  SilentHosts(const Network& network, int64_t num_hosts, Clock::time_point end);
   /// The store does not answer: a second look would say the same.
   auto has_no_answer() const -> bool { return !trouble_.empty(); }
   /// The second one: "no sign of life from host 1 (node-b)"; empty if all of them gave one.
@@ -69,8 +71,11 @@ class SilentHosts {
 
  private:
   auto Beats() -> std::vector<std::string>;
+  /// Until the end, and not nothing.
+  auto Rest() const -> Seconds;
 
   int64_t num_hosts_;
+  Clock::time_point end_;
   std::unique_ptr<JobStore> store_;
   std::string trouble_;
   std::vector<std::string> before_;

@@ -79,11 +79,8 @@ TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
   for (const size_t victim : {0U, 3U}) {
     const std::string run = fmt::format("run{}", victim);
     std::vector<std::string> command = training.RunCommand(run);
-    // As a plan, since shardc run has no option for it.
-    const std::string plan = training / fmt::format("{}.plan", run);
-    ASSERT_EQ(RunProcess(training.Command("plan", {"--set", "mesh.hosts=2", "-o", plan})).status, 0);
-    Job job({.hosts = 2, .processes = 2},
-            {{SHARDC_BINARY_DIR "/shardc-run", plan, "--timeout", "3", "--run-dir", training / run}});
+    command.insert(command.end(), {"--timeout", "3"});
+    Job job({.hosts = 2, .processes = 2}, {command});
     AwaitSteps(job, training / run, 3);
     job.at(victim).Kill(SIGSTOP);
     const auto outcomes = job.Wait({victim});
