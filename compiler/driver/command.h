@@ -49,6 +49,7 @@ struct Subcommand {
 };
 
 auto DeclareCheck(CommandOptions& options) -> Action;
+auto DeclareDiff(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;
 auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;

@@ -17,6 +17,8 @@ static constexpr Subcommand Subcommands[] = {
      "  shardc check --set mesh.dp=4 recipe.toml\n  shardc check recipe.plan", DeclareCheck},
     {"plan", "make the plan of a recipe, or explain what a recipe or a plan will cost",
      "  shardc plan recipe.toml -o recipe.plan\n  shardc plan --explain recipe.toml", DeclarePlan},
+    {"diff", "compare two recipes or plans: keys, memory, communication, FLOPs",
+     "  shardc diff a.toml b.toml\n  shardc diff recipe.toml --set recompute.policy=full", DeclareDiff},
     {"run", "train from a recipe or a plan; a run that was stopped continues",
      "  shardc run recipe.toml\n  shardc run recipe.plan --run-dir /tmp/run", DeclareRun},
     {"eval", "evaluate a checkpoint on the held-out tokens",

@@ -7,6 +7,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/driver/absolute_paths.h"
+#include "compiler/driver/fit.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
@@ -23,6 +24,7 @@ struct PlanOptions {
   RecipeOptions recipe;
   std::string output;
   bool explain = false;
+  std::string fit;
   std::string format = "text";
   std::string emit;
   bool print_init = false;
@@ -113,19 +115,40 @@ static auto FindRealisedInit(const Plan& plan, const std::string& run_dir) -> Er
   return std::optional<RealisedInit>();
 }
 
+/// Is the report what the command prints or writes first?
+static auto AsksForReport(const PlanOptions& options) -> bool {
+  const bool is_alone = options.emit.empty() && options.output.empty();
+  return options.emit == "explain" || (is_alone && (options.explain || !options.fit.empty())) ||
+         (options.emit.empty() && options.format == "html");
+}
+
+/// The report in the format that was asked for; with --fit and without --explain, for people, that part of it.
+static auto ReportText(const Report& report, const PlanOptions& options) -> std::string {
+  if (options.format == "json") {
+    return RenderReportJson(report);
+  }
+  if (options.format == "html") {
+    return RenderReportHtml(report);
+  }
+  const bool is_fit_alone = report.fit && !options.explain && options.emit.empty();
+  return is_fit_alone ? RenderFitText(*report.fit) : RenderReportText(report);
+}
+
 /// With what its token files hold, where they are here. Errors: a run would refuse one of these files.
-static auto ExplainWithData(const Plan& plan) -> ErrorOr<Report> {
+static auto ReportOf(const Plan& plan, const std::optional<FitUse>& fit) -> ErrorOr<Report> {
   const auto facts = LookAtData(plan);
   if (!facts) {
     return facts.error();
   }
   Report report = Explain(plan);
   report.mixture = MixtureOf(plan, *facts);
+  report.fit = fit;
   return report;
 }
 
 /// What the command prints or writes.
-static auto ResultText(const Plan& plan, const PlanOptions& options) -> ErrorOr<std::string> {
+static auto ResultText(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit)
+    -> ErrorOr<std::string> {
   if (options.print_init) {
     const auto realised = FindRealisedInit(plan, options.run_dir);
     if (!realised) {
@@ -136,12 +159,12 @@ static auto ResultText(const Plan& plan, const PlanOptions& options) -> ErrorOr<
   if (options.emit == "model") {
     return PrintModel(plan);
   }
-  if (options.emit == "explain" || (options.explain && options.emit.empty() && options.output.empty())) {
-    const auto report = ExplainWithData(plan);
+  if (AsksForReport(options)) {
+    const auto report = ReportOf(plan, fit);
     if (!report) {
       return report.error();
     }
-    return options.format == "json" ? RenderReportJson(*report) : RenderReportText(*report);
+    return ReportText(*report, options);
   }
   if (options.emit == "json" || (options.emit.empty() && options.format == "json")) {
     return PlanJson(plan);
@@ -158,22 +181,26 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
 }
 
 /// Prints or writes what the options ask for.
-static auto ShowPlan(const Plan& plan, const PlanOptions& options) -> Status {
+static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
   SetCheckContext("printing the plan");
-  const auto text = ResultText(plan, options);
+  const auto text = ResultText(plan, options, fit);
   if (!text) {
     return text.error();
   }
   RETURN_IF_ERROR(WriteOut(*text, options.output));
-  if (options.explain && !options.output.empty() && options.emit.empty()) {
-    const auto report = ExplainWithData(plan);
-    return report ? WriteResult(options.format == "json" ? RenderReportJson(*report) : RenderReportText(*report))
-                  : report.error();
+  if (!options.output.empty() && options.emit.empty() && !AsksForReport(options) && (options.explain || fit)) {
+    const auto report = ReportOf(plan, fit);
+    if (!report) {
+      return report.error();
+    }
+    RETURN_IF_ERROR(WriteResult(ReportText(*report, options)));
   }
-  return Success{};
+  // What does not fit has been said; the code tells scripts.
+  return fit && !fit->fits() ? Status(Error{ExitCode::DoesNotFit, ""}) : Success{};
 }
 
-static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status {
+/// `text` is that of the recipe.
+static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOptions& options) -> Status {
   if (options.emit == "recipe") {
     const auto recipe = source.Load();
     source.PrintDiagnostics();
@@ -188,7 +215,11 @@ static auto MakePlan(RecipeSource& source, const PlanOptions& options) -> Status
     return plan.error();
   }
   MakePathsAbsolute(*plan);
-  return ShowPlan(*plan, options);
+  std::optional<FitUse> fit;
+  if (!options.fit.empty()) {
+    fit = FitOfRecipe(*plan, options.recipe, text, *ParseBudget(options.fit));
+  }
+  return ShowPlan(*plan, options, fit);
 }
 
 /// Shows a plan file, if the verifier accepts it, as MakePlan shows the plan of a recipe.
@@ -204,7 +235,34 @@ static auto ShowPlanFile(std::string_view text, const PlanOptions& options) -> S
     return plan.error();
   }
   const auto facts = LookAtData(*plan);
-  return facts ? ShowPlan(*plan, options) : facts.error();
+  if (!facts) {
+    return facts.error();
+  }
+  std::optional<FitUse> fit;
+  if (!options.fit.empty()) {
+    fit = FitOfPlanFile(*plan, *ParseBudget(options.fit));
+  }
+  return ShowPlan(*plan, options, fit);
+}
+
+/// Do --fit and --format html ask for the report, and nothing for something else? Errors: Usage.
+static auto CheckReportOptions(const PlanOptions& options) -> Status {
+  const std::string other = options.print_init                                   ? "--print-init"
+                            : !options.emit.empty() && options.emit != "explain" ? "--emit=" + options.emit
+                            : !options.section.empty()                           ? "--section"
+                                                                                 : "";
+  if (options.format == "html" && !other.empty()) {
+    return Fail(ExitCode::Usage, "--format html is a page of the report, and {} asks for something else", other);
+  }
+  if (options.fit.empty()) {
+    return Success{};
+  }
+  if (const auto budget = ParseBudget(options.fit); !budget) {
+    return budget.error();
+  }
+  const std::string part = !options.stop_after.empty() ? "--stop-after" : other;
+  return part.empty() ? Status(Success{})
+                      : Fail(ExitCode::Usage, "--fit judges whole plans, and {} asks for something else", part);
 }
 
 template <NamedEnum E>
@@ -218,7 +276,11 @@ auto DeclarePlan(CommandOptions& options) -> Action {
   DeclareRecipeOptions(options, values->recipe);
   options.Text("-o,--output", values->output, "FILE", "write to this file, whole or not at all, instead of stdout");
   options.Flag("--explain", values->explain, "print what the plan will cost; with -o, also write the plan");
-  options.Choice("--format", values->format, {"text", "json"}, "format of the result");
+  options.Text("--fit", values->fit, "MEMORY|MACHINE",
+               "say whether each rank fits into this memory, such as 80GiB or h100 (exit code 4 if not), and what each "
+               "key would change");
+  options.Choice("--format", values->format, {"text", "json", "html"},
+                 "format of the result; html is the report as a page");
   options.Choice("--emit", values->emit, {"recipe", "model", "plan", "json", "explain"},
                  "print the recipe with its defaults, the parameters, the plan as text or JSON, or the report");
   options.Flag(
@@ -249,6 +311,9 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     if (values->print_init && !values->emit.empty()) {
       return ReportError(Fail(ExitCode::Usage, "--print-init and --emit={} both say what to print", values->emit));
     }
+    if (const Status agrees = CheckReportOptions(*values); !agrees) {
+      return ReportError(agrees.error());
+    }
     if (!values->section.empty() && !values->output.empty()) {
       return ReportError(Fail(ExitCode::Usage,
                               "--section prints a section to read, and -o writes a plan that reads back whole: leave "
@@ -262,8 +327,8 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     if (named.is_plan) {
       return ExitCodeOf(ShowPlanFile(*named.text, *values));
     }
-    RecipeSource source(values->recipe, std::move(named.text));
-    return ExitCodeOf(MakePlan(source, *values));
+    RecipeSource source(values->recipe, named.text);
+    return ExitCodeOf(MakePlan(source, named.text.value_or(""), *values));
   };
 }
 

@@ -1,6 +1,6 @@
 // Adds up a plan.
-//   memory: walk each section with the set of live buffers; persistent arenas are always alive
-//   communication and FLOPs: Cost of each op, times the repeats round it
+//   memory: what is alive at each op of each section (memory_walk.h), and at the peak by name (alive.h)
+//   communication and FLOPs: Cost of each op, times the repeats round it (communication.h, figures.h)
 #include "compiler/explain/explain.h"
 
 #include <algorithm>
@@ -15,28 +15,6 @@
 
 namespace shardc {
 
-auto MemoryUse::total() const -> Bytes {
-  Bytes sum;
-  for (const Bytes bytes : by_category) {
-    sum += bytes;
-  }
-  return sum;
-}
-
-static auto CategoryOf(MemoryUse& use, Category category) -> Bytes& {
-  return use.by_category[static_cast<size_t>(category)];
-}
-
-static auto PersistentUse(const Plan& plan) -> MemoryUse {
-  MemoryUse use;
-  for (const Buffer& buffer : plan.buffers) {
-    if (IsPersistent(buffer.arena)) {
-      CategoryOf(use, buffer.category) += buffer.bytes;
-    }
-  }
-  return use;
-}
-
 /// "matmul, block 3, backward: mlp.down_proj.grad".
 static auto Summary(const Op& op, const Plan& plan) -> std::string {
   std::string text(ToText(op.kind()));
@@ -50,56 +28,14 @@ static auto Summary(const Op& op, const Plan& plan) -> std::string {
   return text;
 }
 
-/// Calls born(buffer) where a buffer of a section that does not outlive it is touched first, at(index) at each op with
-/// all that it touches alive, and released(buffer) after it.
-template <class Born, class At, class Released>
-static auto WalkLives(const Plan& plan, SectionKind kind, const Born& born, const At& at, const Released& released)
-    -> void {
-  const std::vector<Op>& ops = plan.section(kind).ops;
-  std::unordered_set<BufferId> alive;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    for (const Access& access : AccessesOf(ops[i].body)) {
-      const BufferId id = plan.values[access.value].buffer;
-      if (!IsPersistent(plan.buffers[id].arena) && alive.insert(id).second) {
-        born(id);
-      }
-    }
-    at(i);
-    if (const BufferId dead = ReleasedBufferOf(ops[i].body); dead.valid() && alive.erase(dead) > 0) {
-      released(dead);
-    }
-  }
-}
-
-static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persistent) -> MemoryPeak {
-  const Section& section = plan.section(kind);
-  MemoryPeak peak{.section = kind, .op_index = -1, .op_summary = "", .op_text = "", .use = persistent};
-  MemoryUse now = persistent;
-  int64_t peak_index = -1;
-  WalkLives(
-      plan, kind, [&](BufferId id) { CategoryOf(now, plan.buffers[id].category) += plan.buffers[id].bytes; },
-      [&](size_t i) {
-        if (peak_index < 0 || now.total() > peak.use.total()) {
-          peak.use = now;
-          peak_index = static_cast<int64_t>(i);
-        }
-      },
-      [&](BufferId id) { CategoryOf(now, plan.buffers[id].category) -= plan.buffers[id].bytes; });
-  peak.op_index = peak_index;
-  if (peak_index >= 0) {
-    peak.op_summary = Summary(section.ops[static_cast<size_t>(peak_index)], plan);
-    peak.op_text = PrintOp(section.ops[static_cast<size_t>(peak_index)], plan);
-  }
-  return peak;
-}
-
-static auto AddStepFlops(const Plan& plan, Report& report) -> void {
-  LoopTracker loops;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    loops.Enter(op);
-    const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
-    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * loops.count();
-  }
+static auto PeakOf(const Plan& plan, SectionKind kind, const std::vector<MemoryUse>& over_ops) -> MemoryPeak {
+  const auto most = std::ranges::max_element(over_ops, {}, &MemoryUse::total);
+  const Op& op = plan.section(kind).ops[static_cast<size_t>(most - over_ops.begin())];
+  return {.section = kind,
+          .op_index = most - over_ops.begin(),
+          .op_summary = Summary(op, plan),
+          .op_text = PrintOp(op, plan),
+          .use = *most};
 }
 
 static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
@@ -250,22 +186,28 @@ auto Explain(const Plan& plan) -> Report {
   std::stable_sort(report.units.begin(), report.units.end(), [](const UnitUse& a, const UnitUse& b) {
     return std::pair(!a.trainable, a.is_whole) < std::pair(!b.trainable, b.is_whole);
   });
-  const MemoryUse persistent = PersistentUse(plan);
   for (int i = 0; i < NumSections; ++i) {
     const auto kind = static_cast<SectionKind>(i);
-    if (!plan.section(kind).ops.empty()) {
-      report.section_peaks.push_back(PeakOf(plan, kind, persistent));
+    std::vector<MemoryUse> over_ops = MemoryOverOps(plan, kind);
+    if (!over_ops.empty()) {
+      report.section_peaks.push_back(PeakOf(plan, kind, over_ops));
+    }
+    if (kind == SectionKind::Step) {
+      report.memory_over_step = std::move(over_ops);
     }
   }
   std::stable_sort(report.section_peaks.begin(), report.section_peaks.end(),
                    [](const MemoryPeak& a, const MemoryPeak& b) { return a.use.total() > b.use.total(); });
   if (!report.section_peaks.empty()) {
     report.peak = report.section_peaks.front();
+    report.alive_at_peak = AliveAt(plan, report.peak.section, report.peak.op_index);
   }
+  report.blocks = BlockActivationsOf(plan);
   for (const int64_t bytes : plan.arena_bytes) {
     report.reserved += Bytes{bytes};
   }
-  AddStepFlops(plan, report);
+  report.flops = StepFlopsOf(plan);
+  report.checkpoint = CheckpointBytesOf(plan);
   report.step_communication = CommunicationOf(plan, SectionKind::Step);
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);

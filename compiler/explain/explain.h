@@ -1,21 +1,19 @@
 // What a plan costs, added up from the plan's own lists: nothing is worked out a second time. One renderer a file.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/explain/alive.h"
+#include "compiler/explain/block_activations.h"
+#include "compiler/explain/fit.h"
 #include "compiler/explain/schedule_chart.h"
 #include "compiler/explain/source_shares.h"
 #include "compiler/ops/communication.h"
 #include "compiler/ops/ops.h"
 
 namespace shardc {
-
-struct MemoryUse {
-  std::array<Bytes, NumCategories> by_category{};
-
-  auto total() const -> Bytes;
-};
 
 /// The moment of a section at which most bytes are alive.
 struct MemoryPeak {
@@ -94,12 +92,16 @@ struct Report {
   /// Of the section with the highest peak, then the others that have ops.
   MemoryPeak peak;
   std::vector<MemoryPeak> section_peaks;
+  /// At each op of a step; at the peak, buffer by buffer.
+  std::vector<MemoryUse> memory_over_step;
+  std::vector<AliveBuffers> alive_at_peak;
+  std::vector<BlockActivations> blocks;
+  /// What a save writes of all ranks, without headers.
+  Bytes checkpoint;
   /// Sum of all arenas of a rank: what the run reserves.
   Bytes reserved;
   std::vector<Communication> step_communication;
-  /// Matrix products of one step on one rank: forward and backward; and those computed again.
-  Flops model_flops;
-  Flops recompute_flops;
+  StepFlops flops;
   std::vector<InitUse> init;
   SeedUse seed;
   std::vector<UnitUse> units;
@@ -110,6 +112,8 @@ struct Report {
   LossUse loss;
   std::vector<ScheduleUse> schedules;
   MixtureUse mixture;
+  /// Where a budget of memory was named.
+  std::optional<FitUse> fit;
 };
 
 /// Requires: every pass has run. The report points at the plan.
@@ -117,6 +121,9 @@ auto Explain(const Plan& plan) -> Report;
 
 /// For people; may change.
 auto RenderReportText(const Report& report) -> std::string;
+/// For people too: one page of HTML that needs nothing else. Its element of id `report` holds RenderReportJson, byte
+/// for byte.
+auto RenderReportHtml(const Report& report) -> std::string;
 /// For programs; fields are documented in docs/explain.md, `format_version` counts breaking changes.
 auto RenderReportJson(const Report& report) -> std::string;
 

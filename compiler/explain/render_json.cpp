@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/explain/explain.h"
+#include "compiler/explain/json_lines.h"
 #include "compiler/ops/outside_arenas.h"
 
 namespace shardc {
@@ -25,10 +26,91 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
   return product;
 }
 
+/// Of all steps, where 64 bits hold the number.
+static auto TokensOf(const Report& report) -> Json {
+  const RunSettings& run = report.plan->run;
+  int64_t product = 0;
+  if (__builtin_mul_overflow(run.steps, run.tokens_per_step, &product)) {
+    return static_cast<double>(run.steps) * static_cast<double>(run.tokens_per_step);
+  }
+  return product;
+}
+
+/// The bytes at each op, and where each phase begins.
+static auto OverStepJson(const Report& report) -> Json {
+  Json json{{"bytes", Json::array()}, {"phases", Json::array()}};
+  const std::vector<Op>& ops = report.plan->section(SectionKind::Step).ops;
+  for (size_t i = 0; i < report.memory_over_step.size(); ++i) {
+    json["bytes"].push_back(report.memory_over_step[i].total().value);
+    if (i == 0 || ops[i].phase != ops[i - 1].phase) {
+      json["phases"].push_back({i, ToText(ops[i].phase)});
+    }
+  }
+  return json;
+}
+
+static auto AliveJson(const Report& report) -> Json {
+  Json json = Json::array();
+  for (const AliveBuffers& alike : report.alive_at_peak) {
+    json.push_back({{"name", alike.name},
+                    {"blocks", alike.blocks},
+                    {"category", ToText(alike.category)},
+                    {"count", alike.count},
+                    {"bytes", alike.bytes.value},
+                    {"key", alike.key}});
+  }
+  return json;
+}
+
+static auto BlocksJson(const Report& report) -> Json {
+  Json json = Json::array();
+  for (const BlockActivations& alike : report.blocks) {
+    Json tensors = Json::array();
+    for (const BlockTensor& tensor : alike.tensors) {
+      tensors.push_back({{"name", tensor.name},
+                         {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
+                         {"dtype", ToText(tensor.dtype)},
+                         {"bytes", tensor.bytes.value},
+                         {"after_forward", ToText(tensor.after)},
+                         {"ops", tensor.ops}});
+    }
+    json.push_back({{"blocks", alike.blocks}, {"kept_bytes", alike.kept().value}, {"tensors", std::move(tensors)}});
+  }
+  return json;
+}
+
+static auto FiguresJson(const PlanFigures& figures) -> Json {
+  return {{"peak_bytes", figures.peak.value},
+          {"reserved_bytes", figures.reserved.value},
+          {"flops_per_step_per_rank", figures.flops.model.value},
+          {"recompute_flops_per_step_per_rank", figures.flops.recompute.value},
+          {"wire_bytes_per_step_per_rank", figures.wire.value}};
+}
+
+static auto FitJson(const FitUse& fit) -> Json {
+  Json json{{"budget_bytes", fit.budget.bytes.value},
+            {"machine", fit.budget.machine == nullptr ? Json(nullptr) : Json(fit.budget.machine->name)},
+            {"fits", fit.fits()},
+            {"spare_bytes", (fit.budget.bytes - fit.now.reserved).value},
+            {"now", FiguresJson(fit.now)},
+            {"knobs", Json::array()}};
+  for (const KnobRow& row : fit.knobs) {
+    Json knob{{"set", row.knob.sets}};
+    if (row.figures) {
+      knob["fits"] = fit.fits(*row.figures);
+      knob.update(FiguresJson(*row.figures));
+    } else {
+      knob["refused"] = row.knob.refused;
+    }
+    json["knobs"].push_back(std::move(knob));
+  }
+  return json;
+}
+
 auto RenderReportJson(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   Json json;
-  json["format_version"] = "1.7";
+  json["format_version"] = "1.8";
   json["plan_hash"] = report.plan_hash;
   json["model"] = plan.model;
   for (int i = 0; i < NumAxes; ++i) {
@@ -66,6 +148,8 @@ auto RenderReportJson(const Report& report) -> std::string {
   for (int i = 0; i < NumArenas; ++i) {
     memory["by_arena"][std::string(ToText(static_cast<Arena>(i)))] = plan.arena_bytes[static_cast<size_t>(i)];
   }
+  memory["alive_at_peak"] = AliveJson(report);
+  memory["over_step"] = OverStepJson(report);
   const OutsideArenas outside = OutsideArenasOf(plan);
   memory["outside_arenas_bytes"] = outside.all().value;
   memory["outside_arenas"] = {{"host_bytes", outside.host().value},
@@ -86,9 +170,13 @@ auto RenderReportJson(const Report& report) -> std::string {
       json["communication"].back()["between_hosts_bytes"] = row.between_hosts(plan.mesh).value;
     }
   }
-  json["flops_per_step"] = OnAllRanks(report.model_flops, plan.mesh);
-  json["flops_per_step_per_rank"] = report.model_flops.value;
-  json["recompute_flops_per_step"] = OnAllRanks(report.recompute_flops, plan.mesh);
+  json["flops_per_step"] = OnAllRanks(report.flops.model, plan.mesh);
+  json["flops_per_step_per_rank"] = report.flops.model.value;
+  json["recompute_flops_per_step"] = OnAllRanks(report.flops.recompute, plan.mesh);
+
+  json["run"] = {{"steps", plan.run.steps}, {"tokens", TokensOf(report)}};
+  json["checkpoint"] = {{"bytes", report.checkpoint.value}, {"keep", plan.run.checkpoint_keep}};
+  json["blocks"] = BlocksJson(report);
 
   json["units"] = Json::array();
   for (const UnitUse& unit : report.units) {
@@ -157,7 +245,10 @@ auto RenderReportJson(const Report& report) -> std::string {
                                  {"fault", schedule.fault},
                                  {"points", std::move(points)}});
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (report.fit) {
+    json["fit"] = FitJson(*report.fit);
+  }
+  return JsonLines(json);
 }
 
 }  // namespace shardc

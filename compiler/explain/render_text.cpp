@@ -3,8 +3,9 @@
 #include <set>
 
 #include "compiler/explain/explain.h"
+#include "compiler/explain/fold.h"
 #include "compiler/explain/table.h"
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/explain/text_parts.h"
 
 namespace shardc {
 
@@ -28,15 +29,6 @@ auto MeshText(const Mesh& mesh) -> std::string {
   return text.empty() ? "1 rank" : fmt::format("{} ({} ranks{})", text, mesh.num_ranks(), hosts);
 }
 
-/// 852992 as "852,992".
-auto Grouped(int64_t n) -> std::string {
-  std::string digits = std::to_string(n);
-  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3) {
-    digits.insert(static_cast<size_t>(i), 1, ',');
-  }
-  return digits;
-}
-
 auto ModelText(const Plan& plan) -> std::string {
   const auto at = [&](const char* key) {
     const auto found = plan.model.find(key);
@@ -51,66 +43,6 @@ auto ModelText(const Plan& plan) -> std::string {
          part("seq", "seq") + (at("tied") == "true" ? ", tied" : "");
 }
 
-/// "1 rank", "2 ranks".
-auto Counted(int64_t n, std::string_view noun) -> std::string {
-  return fmt::format("{} {}{}", Grouped(n), noun, n == 1 ? "" : "s");
-}
-
-auto BytesCell(Bytes bytes) -> std::string { return Grouped(bytes.value) + " B"; }
-
-auto OutsideText(const Plan& plan) -> std::string {
-  const OutsideArenas outside = OutsideArenasOf(plan);
-  const std::string threads = outside.threads > Bytes{} ? fmt::format(", {} of it for run.threads = {}",
-                                                                      FormatMemory(outside.threads), plan.run.threads)
-                                                        : "";
-  return fmt::format(
-      "  outside the arenas, about: {} per host for the program, its libraries and the plan, {} per rank{}; {} where "
-      "{}\n",
-      FormatMemory(outside.host()), FormatMemory(outside.rank()), threads, FormatMemory(outside.all()),
-      plan.mesh.hosts > 1      ? fmt::format("each host has {}", Counted(outside.num_ranks, "rank"))
-      : outside.num_ranks == 1 ? "one host has the one rank"
-                               : fmt::format("one host has all {}", Counted(outside.num_ranks, "rank")));
-}
-
-auto MemoryText(const Report& report) -> std::string {
-  const Plan& plan = *report.plan;
-  std::string out = fmt::format("memory per rank, at the peak: {} in section {}\n  at op {}: {}\n",
-                                FormatMemory(report.peak.use.total()), ToText(report.peak.section),
-                                report.peak.op_index, report.peak.op_summary);
-  const auto row = [](std::string name, Bytes bytes) {
-    return std::vector<std::string>{std::move(name), BytesCell(bytes), FormatMemory(bytes)};
-  };
-  Table categories("  ");
-  for (int i = 0; i < NumCategories; ++i) {
-    categories.Row(
-        row(std::string(ToText(static_cast<Category>(i))), report.peak.use.by_category[static_cast<size_t>(i)]));
-  }
-  categories.Row(row("total", report.peak.use.total()));
-  out += categories.Text();
-
-  Table sections("    ");
-  for (const MemoryPeak& peak : report.section_peaks) {
-    if (peak.section != report.peak.section) {
-      sections.Row(row(std::string(ToText(peak.section)), peak.use.total()));
-    }
-  }
-  out += "  peaks of the other sections:\n" + sections.Text();
-
-  Table arenas("    ");
-  for (int i = 0; i < NumArenas; ++i) {
-    if (const int64_t bytes = plan.arena_bytes[static_cast<size_t>(i)]; bytes > 0) {
-      std::vector<std::string> cells = row(std::string(ToText(static_cast<Arena>(i))), Bytes{bytes});
-      if (static_cast<Arena>(i) == Arena::Gathered) {
-        cells.emplace_back("one copy for all ranks of the host");
-      }
-      arenas.Row(cells);
-    }
-  }
-  arenas.Row(row("total", report.reserved));
-  out += "  reserved, by arena:\n" + arenas.Text();
-  return out + OutsideText(plan);
-}
-
 /// What one host sends to the others, which its network has to carry. Hosts are alike: each has as many ranks of every
 /// group that lies on it.
 auto BetweenHostsText(const Report& report) -> std::string {
@@ -122,8 +54,8 @@ auto BetweenHostsText(const Report& report) -> std::string {
   for (const Communication& row : report.step_communication) {
     sent += row.group.between_hosts * (mesh.num_ranks() / mesh.size(row.axes)) / mesh.hosts;
   }
-  return fmt::format("  each of {} hosts sends {} to the others per step, and receives as much\n", mesh.hosts,
-                     BytesCell(sent));
+  return fmt::format("  each of {} hosts sends {}, {}, to the others per step, and receives as much\n", mesh.hosts,
+                     FormatMemory(sent), BytesCell(sent));
 }
 
 auto CommunicationText(const Report& report) -> std::string {
@@ -132,16 +64,22 @@ auto CommunicationText(const Report& report) -> std::string {
   }
   Table table("  ");
   const Mesh& mesh = report.plan->mesh;
-  std::vector<std::string> head{"op", "axes", "dtype", "count", "payload", "on the wire"};
+  std::vector<std::string> head{"op", "axes", "dtype", "count", "payload", "on the wire", "in bytes"};
   if (mesh.hosts > 1) {
     head.emplace_back("between hosts");
   }
   table.Row(head);
   for (const Communication& row : report.step_communication) {
-    std::vector<std::string> cells{std::string(ToText(row.op)), ToText(row.axes),       std::string(ToText(row.dtype)),
-                                   Grouped(row.count),          BytesCell(row.payload), BytesCell(row.wire(mesh))};
+    const Bytes wire = row.wire(mesh);
+    std::vector<std::string> cells{std::string(ToText(row.op)),
+                                   ToText(row.axes),
+                                   std::string(ToText(row.dtype)),
+                                   Grouped(row.count),
+                                   FormatMemory(row.payload),
+                                   FormatMemory(wire),
+                                   BytesCell(wire)};
     if (mesh.hosts > 1) {
-      cells.push_back(BytesCell(row.between_hosts(mesh)));
+      cells.push_back(FormatMemory(row.between_hosts(mesh)));
     }
     table.Row(cells);
   }
@@ -155,31 +93,51 @@ auto UnitText(const UnitUse& unit) -> std::string {
   const std::string times = unit.num_gathers == 1   ? "once"
                             : unit.num_gathers == 2 ? "twice"
                                                     : fmt::format("{} times", unit.num_gathers);
-  const std::string between = unit.kept_for_backward      ? "kept from forward to backward"
-                              : unit.kept_slice > Bytes{} ? fmt::format("a slice of {} kept from forward to backward",
-                                                                        FormatMemory(unit.kept_slice))
-                                                          : "freed after use";
-  return fmt::format("gathered {} per step, {}", times, between);
+  const std::string between = unit.kept_for_backward ? "kept for backward"
+                              : unit.kept_slice > Bytes{}
+                                  ? fmt::format("a slice of {} kept for backward", FormatMemory(unit.kept_slice))
+                                  : "freed after use";
+  return fmt::format("gathered {}, {}", times, between);
+}
+
+using UnitRow = std::pair<const UnitUse*, std::vector<std::string>>;
+
+/// Names and sizes in a table, and what becomes of each below it.
+auto UnitsOfTwoLines(const std::vector<UnitRow>& rows) -> std::string {
+  std::string out;
+  for (const auto& [unit, names] : rows) {
+    out +=
+        Wrapped(fmt::format("  {}: {} of {}, {}", FoldNames(names), Counted(static_cast<int64_t>(names.size()), "unit"),
+                            Counted(unit->num_elements, "parameter"), FormatMemory(unit->gathered)),
+                4) +
+        Wrapped("    " + UnitText(*unit), 6);
+  }
+  return out;
 }
 
 /// Units that are alike share a row: a model has many blocks.
 auto UnitsText(const Report& report) -> std::string {
-  const auto alike = [](const UnitUse& a, const UnitUse& b) {
-    return a.num_elements == b.num_elements && UnitText(a) == UnitText(b);
-  };
-  Table table("  ");
-  for (size_t i = 0; i < report.units.size();) {
-    size_t end = i + 1;
-    while (end < report.units.size() && alike(report.units[i], report.units[end])) {
-      ++end;
+  std::vector<UnitRow> rows;
+  for (const UnitUse& unit : report.units) {
+    const auto is_alike = [&](const auto& row) {
+      return row.first->num_elements == unit.num_elements && UnitText(*row.first) == UnitText(unit) &&
+             Numbered(row.first->name).pattern == Numbered(unit.name).pattern;
+    };
+    const auto alike = std::ranges::find_if(rows, is_alike);
+    if (alike == rows.end()) {
+      rows.push_back({&unit, {unit.name}});
+    } else {
+      alike->second.push_back(unit.name);
     }
-    const UnitUse& unit = report.units[i];
-    table.Row({end - i == 1 ? unit.name : fmt::format("{} ... {}", unit.name, report.units[end - 1].name),
-               Counted(static_cast<int64_t>(end - i), "unit"), Counted(unit.num_elements, "parameter"),
-               FormatMemory(unit.gathered), UnitText(unit)});
-    i = end;
   }
-  std::string out = "units: parameters that are gathered together\n" + table.Text();
+  Table table("  ");
+  for (const auto& [unit, names] : rows) {
+    table.Row({FoldNames(names), Counted(static_cast<int64_t>(names.size()), "unit"),
+               Counted(unit->num_elements, "parameter"), FormatMemory(unit->gathered), UnitText(*unit)});
+  }
+  std::string out = "units: parameters that are gathered together, so often per step\n";
+  const std::string text = table.Text();
+  out += LongestLine(text) <= ReportColumns ? text : UnitsOfTwoLines(rows);
   if (report.gather_ring.depth > 0) {
     out += fmt::format("  at once, at most: {} gathered, {}; {} of gradients to reduce, {}\n", report.gather_ring.depth,
                        FormatMemory(report.gather_ring.bytes), report.reduce_ring.depth,
@@ -222,13 +180,13 @@ auto GradientSumsText(const Report& report) -> std::string {
   if (report.plan->run.accumulate == 1 || slices == whole) {
     return "";
   }
-  return are_whole
-             ? fmt::format(
-                   "gradients   summed whole over microbatches, {}, reduced on the last; reduced on each, "
-                   "{}\n",
-                   FormatMemory(whole), FormatMemory(slices))
-             : fmt::format("gradients   reduced on each microbatch, {}; summed whole and reduced on the last, {}\n",
-                           FormatMemory(slices), FormatMemory(whole));
+  return Wrapped(
+      are_whole
+          ? fmt::format("gradients   summed whole over microbatches, {}, reduced on the last; reduced on each, {}",
+                        FormatMemory(whole), FormatMemory(slices))
+          : fmt::format("gradients   reduced on each microbatch, {}; summed whole and reduced on the last, {}",
+                        FormatMemory(slices), FormatMemory(whole)),
+      12);
 }
 
 auto LossText(const LossUse& loss) -> std::string {
@@ -249,21 +207,74 @@ auto StartText(const Report& report) -> std::string {
     return "";
   }
   const SeedUse& use = report.seed;
-  return fmt::format("start       seed {}, step {} of run {}: {} ({}) loaded, {} ({}) generated\n", seed.path,
-                     seed.step, seed.run_id, Counted(use.num_loaded, "parameter"),
-                     Counted(use.loaded_elements, "element"), Counted(use.num_generated, "parameter"),
-                     Counted(use.generated_elements, "element"));
+  return Wrapped(
+      fmt::format("start       seed {}, step {} of run {}: {} ({}) loaded, {} ({}) generated", seed.path, seed.step,
+                  seed.run_id, Counted(use.num_loaded, "parameter"), Counted(use.loaded_elements, "element"),
+                  Counted(use.num_generated, "parameter"), Counted(use.generated_elements, "element")),
+      12);
+}
+
+/// A rule without its numbers: what those of the blocks of a scheme have in common.
+auto WithoutNumbers(std::string_view rule) -> std::string {
+  std::string text;
+  for (const char c : rule) {
+    const bool is_number = (c >= '0' && c <= '9') || c == '.';
+    text += !is_number ? std::string(1, c) : text.ends_with('#') ? "" : "#";
+  }
+  return text;
+}
+
+/// Rules that differ in their numbers alone, block by block.
+struct InitRow {
+  InitUse use;
+  std::string last_rule;
+  int64_t num_rules = 1;
+};
+
+auto InitRowsOf(const Report& report) -> std::vector<InitRow> {
+  std::vector<InitRow> rows;
+  for (const InitUse& use : report.init) {
+    const auto is_alike = [&](const InitRow& row) {
+      return row.use.recipe_line == use.recipe_line && WithoutNumbers(row.use.rule) == WithoutNumbers(use.rule) &&
+             Numbered(use.first_parameter).number &&
+             Numbered(row.use.first_parameter).pattern == Numbered(use.first_parameter).pattern;
+    };
+    const auto alike = std::ranges::find_if(rows, is_alike);
+    if (alike == rows.end()) {
+      rows.push_back({.use = use, .last_rule = use.rule});
+    } else {
+      alike->last_rule = use.rule;
+      alike->num_rules += 1;
+      alike->use.num_parameters += use.num_parameters;
+      alike->use.num_elements += use.num_elements;
+    }
+  }
+  return rows;
+}
+
+/// The parameters and the elements of a rule, where the rule stands, and the first of the parameters.
+auto InitCells(const InitRow& row) -> std::vector<std::string> {
+  return {Counted(row.use.num_parameters, "parameter"), Counted(row.use.num_elements, "element"),
+          row.use.recipe_line > 0 ? fmt::format("recipe:{}", row.use.recipe_line) : "-",
+          row.use.first_parameter + (row.use.num_parameters > 1 ? ", ..." : "")};
 }
 
 auto InitText(const Report& report) -> std::string {
+  const std::vector<InitRow> rows = InitRowsOf(report);
   Table table("  ");
-  for (const InitUse& use : report.init) {
-    // The rule may begin with a digit: it is text all the same, and stands in front.
-    table.Row({use.rule, Counted(use.num_parameters, "parameter"), Counted(use.num_elements, "element"),
-               fmt::format("recipe:{}", use.recipe_line),
-               use.first_parameter + (use.num_parameters > 1 ? ", ..." : "")});
+  std::string two_lines;
+  for (const InitRow& row : rows) {
+    const std::string rule = WithShortNumbers(row.use.rule);
+    const std::string last =
+        row.num_rules == 1 ? "" : fmt::format(" ... {}, {} rules", WithShortNumbers(row.last_rule), row.num_rules);
+    std::vector<std::string> cells = InitCells(row);
+    two_lines += Wrapped("  " + rule + last, 6) + ClippedLines(fmt::format("    {}", fmt::join(cells, "  ")));
+    cells.insert(cells.begin(), rule + last);
+    table.Row(std::move(cells));
   }
-  return fmt::format("init, seed {}\n", report.plan->run.init_seed) + table.Text();
+  const std::string one_line = table.Text();
+  return fmt::format("init, seed {}\n", report.plan->run.init_seed) +
+         (LongestLine(one_line) <= ReportColumns ? one_line : two_lines);
 }
 
 /// Empty for a schedule that is one number.
@@ -291,10 +302,12 @@ auto FlopsText(const Report& report) -> std::string {
   const auto ranks = static_cast<double>(report.plan->mesh.num_ranks());
   const auto on_all = [&](Flops flops) { return FormatFlops(static_cast<double>(flops.value) * ranks); };
   std::string out =
-      fmt::format("FLOPs per step: {} on all ranks, {} per rank (2mnk per product, causal attention half)\n",
-                  on_all(report.model_flops), FormatFlops(report.model_flops));
-  if (report.recompute_flops.value > 0) {
-    out += fmt::format("  and recomputation: {} on all ranks\n", on_all(report.recompute_flops));
+      Wrapped(fmt::format("FLOPs per step: {} on all ranks, {} per rank (2mnk per product, causal attention half)",
+                          on_all(report.flops.model), FormatFlops(report.flops.model)),
+              2);
+  if (report.flops.recompute.value > 0) {
+    out += fmt::format("  and recomputation: {} on all ranks, {} per rank\n", on_all(report.flops.recompute),
+                       FormatFlops(report.flops.recompute));
   }
   return out;
 }
@@ -314,27 +327,46 @@ static auto OptimizerText(const Plan& plan) -> std::string {
   return fmt::format("{}, which keeps {}", ToText(plan.run.optimizer), kept.empty() ? "nothing" : kept);
 }
 
+/// "1,000 steps, 65,536,000 tokens; a checkpoint has 89.7 GiB, and the newest 2 are kept".
+static auto RunText(const Report& report) -> std::string {
+  const RunSettings& run = report.plan->run;
+  int64_t tokens = 0;
+  const std::string all =
+      __builtin_mul_overflow(run.steps, run.tokens_per_step, &tokens)
+          ? fmt::format("{:.6g} tokens", static_cast<double>(run.steps) * static_cast<double>(run.tokens_per_step))
+          : Counted(tokens, "token");
+  const std::string kept = run.checkpoint_keep == 0   ? "all are kept"
+                           : run.checkpoint_keep == 1 ? "the newest is kept"
+                                                      : fmt::format("the newest {} are kept", run.checkpoint_keep);
+  return fmt::format("{}, {}; a checkpoint has {}, and {}", Counted(run.steps, "step"), all,
+                     FormatMemory(report.checkpoint), kept);
+}
+
 auto RenderReportText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   const int64_t sequences = SamplesPerStep(plan);
   const int64_t replicas = sequences / (plan.run.micro_batch * plan.run.accumulate);
-  return fmt::format("plan        {}\n", report.plan_hash) + fmt::format("model       {}\n", ModelText(plan)) +
-         fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
-         fmt::format("parameters  {} in all{}, {} per rank (padding included)\n", Grouped(report.parameters_total),
-                     report.parameters_trainable == report.parameters_total
-                         ? ""
-                         : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
-                     Grouped(report.parameters_per_rank)) +
-         fmt::format("precision   {}\n", PrecisionText(report)) +
-         fmt::format("loss        {}\n", LossText(report.loss)) + fmt::format("optimizer   {}\n", OptimizerText(plan)) +
-         fmt::format("batch       {} per step = {} per rank and microbatch x {} x {}; {} per step\n",
-                     Counted(sequences, "sequence"), plan.run.micro_batch,
-                     plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate),
-                     Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
-                     Counted(plan.run.tokens_per_step, "token")) +
-         GradientSumsText(report) + StartText(report) + "\n" + MemoryText(report) + "\n" + CommunicationText(report) +
-         "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" + DataText(plan, report.mixture) +
-         InitText(report) + SchedulesText(report);
+  const auto line = [](std::string_view name, const std::string& text) {
+    return Wrapped(fmt::format("{:<12}{}", name, text), 12);
+  };
+  const std::string microbatches =
+      plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate);
+  return line("plan", report.plan_hash) + line("model", ModelText(plan)) + line("mesh", MeshText(plan.mesh)) +
+         line("parameters", fmt::format("{} in all{}, {} per rank (padding included)", Grouped(report.parameters_total),
+                                        report.parameters_trainable == report.parameters_total
+                                            ? ""
+                                            : fmt::format(", {} trained", Grouped(report.parameters_trainable)),
+                                        Grouped(report.parameters_per_rank))) +
+         line("precision", PrecisionText(report)) + line("loss", LossText(report.loss)) +
+         line("optimizer", OptimizerText(plan)) +
+         line("batch", fmt::format("{} per step = {} per rank and microbatch x {} x {}; {} per step",
+                                   Counted(sequences, "sequence"), plan.run.micro_batch, microbatches,
+                                   Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
+                                   Counted(plan.run.tokens_per_step, "token"))) +
+         line("run", RunText(report)) + GradientSumsText(report) + StartText(report) + "\n" + MemoryText(report) +
+         "\n" + StepMemoryChart(report) + "\n" + BlocksText(report) + "\n" + CommunicationText(report) + "\n" +
+         FlopsText(report) + "\n" + UnitsText(report) + "\n" + DataText(plan, report.mixture) + InitText(report) +
+         SchedulesText(report) + (report.fit ? "\n" + RenderFitText(*report.fit) : "");
 }
 
 }  // namespace shardc

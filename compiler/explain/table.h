@@ -43,7 +43,7 @@ class Table {
 
  private:
   static auto BeginsANumber(const std::string& cell) -> bool {
-    const size_t digit = cell.starts_with('-') ? 1 : 0;
+    const size_t digit = cell.starts_with('-') || cell.starts_with('+') ? 1 : 0;
     return cell.size() > digit && std::isdigit(static_cast<unsigned char>(cell[digit])) != 0;
   }
 

@@ -97,16 +97,16 @@ TEST(ClosedForms, Flops) {
     const int64_t attention = 2 * m.S * m.T() * m.A * m.D;
     const int64_t forward = m.L * (2 * m.T() * m.block_matrices() + attention) + 2 * m.T() * m.V * m.H;
     const Report kept = Explain(PlanOf(m));
-    EXPECT_EQ(kept.model_flops.value, 3 * m.accumulate * forward);
-    EXPECT_EQ(kept.recompute_flops.value, 0);
+    EXPECT_EQ(kept.flops.model.value, 3 * m.accumulate * forward);
+    EXPECT_EQ(kept.flops.recompute.value, 0);
     const Report again = Explain(PlanOf(m, {"recompute.policy=full"}));
-    EXPECT_EQ(again.model_flops.value, 3 * m.accumulate * forward);
-    EXPECT_EQ(again.recompute_flops.value,
+    EXPECT_EQ(again.flops.model.value, 3 * m.accumulate * forward);
+    EXPECT_EQ(again.flops.recompute.value,
               m.accumulate * m.L * (2 * m.T() * (m.block_matrices() - m.F * m.H) + attention));
     // Every second product: k, o and up.
     const Report second = Explain(PlanOf(m, {"recompute.policy=torchtitan-sac"}));
-    EXPECT_EQ(second.model_flops.value, 3 * m.accumulate * forward);
-    EXPECT_EQ(second.recompute_flops.value, m.accumulate * m.L * 2 * m.T() * m.H * (m.K * m.D + m.A * m.D + m.F));
+    EXPECT_EQ(second.flops.model.value, 3 * m.accumulate * forward);
+    EXPECT_EQ(second.flops.recompute.value, m.accumulate * m.L * 2 * m.T() * m.H * (m.K * m.D + m.A * m.D + m.F));
   }
 }
 

@@ -1,0 +1,155 @@
+#include "compiler/explain/compare.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "compiler/explain/json_lines.h"
+#include "compiler/explain/table.h"
+#include "compiler/explain/text_parts.h"
+
+namespace shardc {
+
+/// In the order of `a`, then what `b` alone has.
+static auto KeyChangesOf(const Plan& a, const Plan& b) -> std::vector<KeyChange> {
+  const auto value_in = [](const Plan& plan, const std::string& key) -> std::string {
+    const auto found = std::ranges::find(plan.recipe, key, &RecipeEntry::key);
+    return found == plan.recipe.end() ? "" : found->value;
+  };
+  std::vector<KeyChange> changes;
+  for (const RecipeEntry& entry : a.recipe) {
+    if (const std::string other = value_in(b, entry.key); other != entry.value) {
+      changes.push_back({entry.key, entry.value, other});
+    }
+  }
+  for (const RecipeEntry& entry : b.recipe) {
+    if (value_in(a, entry.key).empty()) {
+      changes.push_back({entry.key, "", entry.value});
+    }
+  }
+  return changes;
+}
+
+static auto FiguresIn(const Report& report) -> std::vector<FigureChange> {
+  std::vector<FigureChange> figures;
+  const auto add = [&](FigureKind kind, std::string name, int64_t value) {
+    figures.push_back({.kind = kind, .name = std::move(name), .a = value});
+  };
+  add(FigureKind::Memory, "peak", report.peak.use.total().value);
+  for (int i = 0; i < NumCategories; ++i) {
+    const auto category = static_cast<Category>(i);
+    add(FigureKind::Memory, fmt::format("{} at the peak", ToText(category)), report.peak.use.of(category).value);
+  }
+  add(FigureKind::Memory, "reserved", report.reserved.value);
+  add(FigureKind::Memory, "a checkpoint, of all ranks", report.checkpoint.value);
+  for (const Communication& row : report.step_communication) {
+    const std::string name = fmt::format("{} {} {}", ToText(row.op), ToText(row.axes), ToText(row.dtype));
+    add(FigureKind::Wire, name, row.wire(report.plan->mesh).value);
+    add(FigureKind::Count, name, row.count);
+  }
+  add(FigureKind::Flops, "of a step on a rank", report.flops.model.value);
+  add(FigureKind::Flops, "recomputed in a step on a rank", report.flops.recompute.value);
+  add(FigureKind::Count, "ranks", report.plan->mesh.num_ranks());
+  add(FigureKind::Count, "parameters", report.parameters_total);
+  add(FigureKind::Count, "tokens per step", report.plan->run.tokens_per_step);
+  return figures;
+}
+
+static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<FigureChange> {
+  std::vector<FigureChange> all = FiguresIn(a);
+  for (const FigureChange& there : FiguresIn(b)) {
+    const auto here = std::ranges::find_if(
+        all, [&](const FigureChange& figure) { return figure.kind == there.kind && figure.name == there.name; });
+    if (here != all.end()) {
+      here->b = there.a;
+    } else {
+      all.push_back({.kind = there.kind, .name = there.name, .a = 0, .b = there.a});
+    }
+  }
+  std::erase_if(all, [](const FigureChange& figure) { return figure.a == figure.b; });
+  std::ranges::stable_sort(all, {}, &FigureChange::kind);
+  return all;
+}
+
+auto Compare(const Report& a, const Report& b) -> Comparison {
+  return {.hash_a = a.plan_hash,
+          .hash_b = b.plan_hash,
+          .keys = KeyChangesOf(*a.plan, *b.plan),
+          .figures = FigureChangesOf(a, b)};
+}
+
+static auto FigureText(FigureKind kind, int64_t value) -> std::string {
+  switch (kind) {
+    case FigureKind::Memory:
+    case FigureKind::Wire: return FormatMemory(Bytes{value});
+    case FigureKind::Flops: return FormatFlops(Flops{value});
+    case FigureKind::Count: return Grouped(value);
+  }
+  CHECK(false, "figure {}", static_cast<int>(kind));
+}
+
+static auto DifferenceText(const FigureChange& figure) -> std::string {
+  const int64_t difference = figure.b - figure.a;
+  const std::string amount = FigureText(figure.kind, difference < 0 ? -difference : difference);
+  return fmt::format("{}{}{}", difference < 0 ? "-" : "+", amount,
+                     figure.a == 0 ? ""
+                                   : fmt::format(" ({:+.1f} %)", 100 * static_cast<double>(difference) /
+                                                                     static_cast<double>(figure.a)));
+}
+
+static auto TitleOf(FigureKind kind) -> std::string_view {
+  switch (kind) {
+    case FigureKind::Memory: return "memory per rank";
+    case FigureKind::Wire: return "sent per step and rank";
+    case FigureKind::Flops: return "FLOPs";
+    case FigureKind::Count: return "counts; collectives are those of a step on a rank";
+  }
+  CHECK(false, "figure {}", static_cast<int>(kind));
+}
+
+auto RenderComparisonText(const Comparison& comparison) -> std::string {
+  if (comparison.is_same()) {
+    return fmt::format("the same plan, {}\n", comparison.hash_a);
+  }
+  std::string out;
+  for (const KeyChange& change : comparison.keys) {
+    const auto value = [](const std::string& text) { return text.empty() ? "(unset)" : text; };
+    out += Wrapped(fmt::format("  {}  {} -> {}", change.key, value(change.a), value(change.b)), 4);
+  }
+  out = (out.empty() ? "keys: none differ\n" : "keys\n" + out);
+  out += comparison.hash_a == comparison.hash_b ? fmt::format("plan: the same, {}\n", comparison.hash_a)
+                                                : fmt::format("plan: {} -> {}\n", comparison.hash_a, comparison.hash_b);
+  for (size_t kind = 0; kind < CountOf<FigureKind>(); ++kind) {
+    Table table("  ");
+    for (const FigureChange& figure : comparison.figures) {
+      if (figure.kind == static_cast<FigureKind>(kind)) {
+        table.Row({figure.name, FigureText(figure.kind, figure.a), "->", FigureText(figure.kind, figure.b),
+                   DifferenceText(figure)});
+      }
+    }
+    const std::string rows = table.Text();
+    out += rows.empty() ? "" : fmt::format("{}\n{}", TitleOf(static_cast<FigureKind>(kind)), rows);
+  }
+  return out + (comparison.figures.empty() ? "no figure of memory, communication or FLOPs differs\n" : "");
+}
+
+auto RenderComparisonJson(const Comparison& comparison) -> std::string {
+  nlohmann::ordered_json json{{"format_version", "1.0"},
+                              {"same", comparison.is_same()},
+                              {"plan_hash", {comparison.hash_a, comparison.hash_b}},
+                              {"keys", nlohmann::ordered_json::array()},
+                              {"figures", nlohmann::ordered_json::array()}};
+  const auto value = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+  };
+  for (const KeyChange& change : comparison.keys) {
+    json["keys"].push_back({{"key", change.key}, {"a", value(change.a)}, {"b", value(change.b)}});
+  }
+  for (const FigureChange& figure : comparison.figures) {
+    json["figures"].push_back({{"kind", ToText(figure.kind)}, {"name", figure.name}, {"a", figure.a}, {"b", figure.b}});
+  }
+  return JsonLines(json);
+}
+
+}  // namespace shardc

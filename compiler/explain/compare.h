@@ -1,0 +1,50 @@
+// Two plans side by side: the keys of their recipes, and what these keys change.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/explain/explain.h"
+
+namespace shardc {
+
+struct KeyChange {
+  /// "recompute.policy"; or a part of a plan that no key says, such as "plan hash".
+  std::string key;
+  /// In TOML; empty where it is not set.
+  std::string a;
+  std::string b;
+};
+
+enum class FigureKind : uint8_t { Memory, Wire, Flops, Count };
+template <>
+struct EnumNames<FigureKind> {
+  static constexpr std::array<std::string_view, 4> names{"memory", "wire", "flops", "count"};
+};
+
+struct FigureChange {
+  FigureKind kind = FigureKind::Memory;
+  /// "activations", "all_gather dp bf16".
+  std::string name;
+  int64_t a = 0;
+  int64_t b = 0;
+};
+
+struct Comparison {
+  std::string hash_a;
+  std::string hash_b;
+  std::vector<KeyChange> keys;
+  /// All that differ, memory first, then communication, then FLOPs.
+  std::vector<FigureChange> figures;
+
+  /// Neither a key nor anything of the plan.
+  auto is_same() const -> bool { return hash_a == hash_b && keys.empty(); }
+};
+
+/// Requires: both reports are of whole plans.
+auto Compare(const Report& a, const Report& b) -> Comparison;
+
+auto RenderComparisonText(const Comparison& comparison) -> std::string;
+auto RenderComparisonJson(const Comparison& comparison) -> std::string;
+
+}  // namespace shardc

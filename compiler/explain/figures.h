@@ -1,0 +1,39 @@
+// The few numbers of a plan that decide between recipes.
+#pragma once
+
+#include "compiler/explain/memory_walk.h"
+#include "compiler/ops/communication.h"
+
+namespace shardc {
+
+/// Matrix products of one step on one rank: forward and backward; and those computed again.
+struct StepFlops {
+  Flops model;
+  Flops recompute;
+
+  auto all() const -> Flops { return model + recompute; }
+};
+auto StepFlopsOf(const Plan& plan) -> StepFlops;
+
+/// What one rank sends in a step.
+auto StepWireOf(const Plan& plan) -> Bytes;
+
+/// Each of one rank.
+struct PlanFigures {
+  /// The most that is alive at once, in any section; and the arenas, which hold it.
+  Bytes peak;
+  Bytes reserved;
+  StepFlops flops;
+  Bytes wire;
+
+  friend auto operator==(const PlanFigures& a, const PlanFigures& b) -> bool {
+    return a.peak == b.peak && a.reserved == b.reserved && a.flops.model == b.flops.model &&
+           a.flops.recompute == b.flops.recompute && a.wire == b.wire;
+  }
+};
+auto FiguresOf(const Plan& plan) -> PlanFigures;
+
+/// Of the state that a save writes, without headers: the elements of parameters and moments, each once.
+auto CheckpointBytesOf(const Plan& plan) -> Bytes;
+
+}  // namespace shardc

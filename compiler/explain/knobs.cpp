@@ -1,0 +1,150 @@
+// Each function adds the changes of one subject: recomputation, batch, loss, sharding, tensor parallelism, prefetch,
+// precision, units. What a change does to memory and time only its plan says.
+
+#include "compiler/explain/knobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace shardc {
+
+namespace {
+
+/// The keys of a recipe and their values, as the recipe's plan tells them.
+class Keys {
+ public:
+  explicit Keys(const Plan& plan) {
+    for (const RecipeEntry& entry : plan.recipe) {
+      values_[entry.key] = entry.value;
+    }
+  }
+  /// The value as `--set` takes it: without quotes. Empty where the key is unset.
+  auto operator[](const std::string& key) const -> std::string {
+    const auto found = values_.find(key);
+    if (found == values_.end()) {
+      return "";
+    }
+    const std::string& value = found->second;
+    return value.size() > 1 && value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+struct Knobs {
+  const Plan& plan;
+  Keys keys;
+  std::vector<Knob> all;
+
+  auto Add(std::vector<std::string> sets, std::string refused = "") -> void {
+    all.push_back({std::move(sets), std::move(refused)});
+  }
+  /// Sets a key to each of the values that it does not have.
+  auto AddOthers(const std::string& key, const std::vector<std::string>& values) -> void {
+    for (const std::string& value : values) {
+      if (keys[key] != value) {
+        Add({key + "=" + value});
+      }
+    }
+  }
+};
+
+auto Set(std::string_view key, int64_t value) -> std::string { return fmt::format("{}={}", key, value); }
+
+auto AddBatch(Knobs& knobs) -> void {
+  const int64_t micro = knobs.plan.run.micro_batch;
+  const int64_t accumulate = knobs.plan.run.accumulate;
+  const auto sets = [&](int64_t new_micro, int64_t new_accumulate) {
+    return std::vector{Set("batch.micro", new_micro), Set("batch.accumulate", new_accumulate)};
+  };
+  if (micro % 2 == 0) {
+    knobs.Add(sets(micro / 2, accumulate * 2));
+  } else {
+    knobs.Add({"batch.micro"}, fmt::format("{} has no half", micro));
+  }
+  if (accumulate % 2 == 0) {
+    knobs.Add(sets(micro * 2, accumulate / 2));
+  } else {
+    knobs.Add({Set("batch.micro", micro * 2)}, fmt::format("accumulate is {}, so the batch would grow", accumulate));
+  }
+  if (accumulate > 1) {
+    knobs.AddOthers("batch.reduce", {"each", "last"});
+  }
+}
+
+auto AddLoss(Knobs& knobs) -> void {
+  const int64_t seq = knobs.plan.data.seq;
+  for (const int64_t chunks : {1, 2, 8, 32}) {
+    if (seq % chunks == 0) {
+      knobs.AddOthers("loss.chunks", {std::to_string(chunks)});
+    }
+  }
+}
+
+auto AddTensorParallelism(Knobs& knobs) -> void {
+  const int64_t dp = knobs.plan.mesh.size(Axis::Dp);
+  const int64_t tp = knobs.plan.mesh.size(Axis::Tp);
+  const int64_t micro = knobs.plan.run.micro_batch;
+  const int64_t accumulate = knobs.plan.run.accumulate;
+  // Half as many ranks along dp see twice as many microbatches each, and the other way round.
+  if (dp % 2 == 0) {
+    knobs.Add({Set("mesh.dp", dp / 2), Set("mesh.tp", tp * 2), Set("batch.accumulate", accumulate * 2)});
+  }
+  if (tp % 2 == 0 && accumulate % 2 == 0) {
+    knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.accumulate", accumulate / 2)});
+  } else if (tp % 2 == 0 && micro % 2 == 0) {
+    knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.micro", micro / 2),
+               Set("batch.accumulate", accumulate)});
+  } else if (tp % 2 == 0) {
+    knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2)}, "the batch would grow");
+  }
+}
+
+auto AddPrefetch(Knobs& knobs) -> void {
+  for (const std::string depth : {"0", "1"}) {
+    if (knobs.keys["shard.prefetch_forward"] != depth || knobs.keys["shard.prefetch_backward"] != depth) {
+      knobs.Add({"shard.prefetch_forward=" + depth, "shard.prefetch_backward=" + depth});
+    }
+  }
+  for (const int ring : {2, 3}) {
+    knobs.AddOthers("shard.gather_ring", {std::to_string(ring)});
+  }
+}
+
+}  // namespace
+
+auto SetsText(const Knob& knob) -> std::string {
+  std::string text;
+  for (const std::string& set : knob.sets) {
+    text +=
+        fmt::format(fmt::runtime(set.find(' ') == std::string::npos ? "{}{}" : "{}'{}'"), text.empty() ? "" : " ", set);
+  }
+  return text;
+}
+
+auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
+  Knobs knobs{.plan = plan, .keys = Keys(plan), .all = {}};
+  knobs.AddOthers("recompute.policy", {"none", "torchtitan-sac", "full"});
+  AddBatch(knobs);
+  AddLoss(knobs);
+  if (plan.mesh.size(AxesSharing(Shared::State)) > 1) {
+    knobs.AddOthers("shard.reshard_after_forward", {"true", "false"});
+  }
+  AddTensorParallelism(knobs);
+  if (plan.mesh.size(AxesSharing(Shared::State)) > 1) {
+    AddPrefetch(knobs);
+  }
+  knobs.AddOthers("precision.compute", {"fp32", "bf16"});
+  knobs.AddOthers("precision.master", {"fp32", "bf16"});
+  knobs.AddOthers("precision.reduce", {"fp32", "bf16"});
+  if (knobs.keys["precision.compute"] != "fp32") {
+    knobs.AddOthers("precision.residual", {"compute", "fp32"});
+  }
+  knobs.AddOthers("shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});
+  return std::move(knobs.all);
+}
+
+}  // namespace shardc

@@ -1,0 +1,26 @@
+// What a recipe could say instead, to take less memory or to compute and send less.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+
+namespace shardc {
+
+/// One change of a recipe: the values of its keys that `--set` changes. The batch of a step and the number of ranks
+/// stay.
+struct Knob {
+  /// "recompute.policy=full".
+  std::vector<std::string> sets;
+  /// Why there is no such change, in short; empty where the recipe with it can be planned, or refused by its checks.
+  std::string refused;
+};
+
+/// "mesh.dp=4 mesh.tp=2": what comes after each `--set`.
+auto SetsText(const Knob& knob) -> std::string;
+
+/// The changes that are worth a look, without those that change nothing. Requires: the plan knows its recipe.
+auto KnobsOf(const Plan& plan) -> std::vector<Knob>;
+
+}  // namespace shardc

@@ -1,0 +1,104 @@
+// --fit, --format html and diff, as a user runs them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Decide : public testing::Test {
+ protected:
+  auto Ask(const std::vector<std::string>& arguments) const -> Finished { return RunProgram(Shardc(), arguments); }
+
+  const TemporaryFolder folder_;
+  const std::string recipe_ = WriteIn(folder_, "a.toml", SoundRecipe());
+};
+
+TEST_F(Decide, FitIsToldByTheExitCode) {
+  const Finished fits = Ask({"plan", recipe_, "--fit", "80GiB"});
+  EXPECT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_EQ(fits.err, "");
+  EXPECT_THAT(fits.out, AllOf(StartsWith("fits: each rank takes "), HasSubstr("recompute.policy=full")));
+  const Finished small = Ask({"plan", recipe_, "--fit=1KiB"});
+  EXPECT_EQ(small.exit_code, 4);
+  EXPECT_THAT(small.out, StartsWith("does not fit: each rank takes "));
+  EXPECT_EQ(small.err, "");
+  EXPECT_EQ(Ask({"plan", recipe_, "--fit", "h100"}).exit_code, 0);
+  const Finished unknown = Ask({"plan", recipe_, "--fit", "h300"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("machines: a100-sxm-80gb, h100-sxm"));
+  for (const char* other : {"--print-init", "--emit=plan", "--stop-after=build", "--section=step"}) {
+    EXPECT_EQ(Ask({"plan", recipe_, "--fit", "1GiB", other}).exit_code, 2) << other;
+  }
+}
+
+TEST_F(Decide, FitOfAPlanFileHasNoKeysToChange) {
+  const std::string plan = folder_ / "a.plan";
+  ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
+  const Finished fits = Ask({"plan", plan, "--fit", "80GiB"});
+  EXPECT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_THAT(fits.out, HasSubstr("a plan file cannot change"));
+  EXPECT_EQ(Ask({"plan", plan, "--fit", "1B"}).exit_code, 4);
+}
+
+TEST_F(Decide, FitIsAPartOfTheReport) {
+  const Finished report = Ask({"plan", recipe_, "--explain", "--fit", "80GiB"});
+  EXPECT_THAT(report.out, AllOf(StartsWith("plan "), HasSubstr("\nfits: each rank takes ")));
+  const auto json = nlohmann::json::parse(Ask({"plan", recipe_, "--fit", "80GiB", "--format", "json"}).out);
+  EXPECT_EQ(json["fit"]["fits"], true);
+  EXPECT_EQ(json["fit"]["now"]["peak_bytes"], json["memory"]["peak_bytes"]);
+}
+
+TEST_F(Decide, ThePageHoldsWhatFormatJsonPrints) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--fit", "80GiB"}}) {
+    std::vector<std::string> command{"plan", recipe_, "--explain", "--format=json"};
+    command.insert(command.end(), more.begin(), more.end());
+    const std::string json = Ask(command).out;
+    command[3] = "--format=html";
+    const std::string page = Ask(command).out;
+    EXPECT_THAT(page, StartsWith("<!DOCTYPE html>"));
+    const std::string begin = "id=\"report\">";
+    const size_t from = page.find(begin) + begin.size();
+    EXPECT_EQ(page.substr(from, page.find("</script", from) - from), json);
+  }
+  const Finished written = Ask({"plan", recipe_, "--format", "html", "-o", folder_ / "a.html"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(ReadText(folder_ / "a.html"), StartsWith("<!DOCTYPE html>"));
+  EXPECT_EQ(Ask({"plan", recipe_, "--format", "html", "--emit=json"}).exit_code, 2);
+}
+
+TEST_F(Decide, DiffEndsWith0OfTheSameAnd10OfOthers) {
+  EXPECT_EQ(Ask({"diff", recipe_, recipe_}).exit_code, 0);
+  const std::string commented = WriteIn(folder_, "commented.toml", "# other text, same recipe\n" + SoundRecipe());
+  EXPECT_EQ(Ask({"diff", recipe_, commented, "--set", "start.run_id=a"}).exit_code, 10) << "the id is another";
+  const Finished differs = Ask({"diff", recipe_, "--set", "recompute.policy=full"});
+  EXPECT_EQ(differs.exit_code, 10);
+  EXPECT_THAT(differs.out, HasSubstr("recompute.policy  \"none\" -> \"full\""));
+  const auto json =
+      nlohmann::json::parse(Ask({"diff", recipe_, "--set", "recompute.policy=full", "--format=json"}).out);
+  EXPECT_EQ(json["same"], false);
+  EXPECT_EQ(json["keys"][0]["key"], "recompute.policy");
+
+  const std::string plan = folder_ / "a.plan";
+  ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
+  EXPECT_EQ(Ask({"diff", recipe_, plan}).exit_code, 0) << Ask({"diff", recipe_, plan}).out;
+  EXPECT_EQ(Ask({"diff", plan, recipe_, "--set", "loss.chunks=2"}).exit_code, 10);
+}
+
+TEST_F(Decide, DiffOfWhatIsNoneSaysSo) {
+  EXPECT_EQ(Ask({"diff"}).exit_code, 2);
+  EXPECT_EQ(Ask({"diff", recipe_}).exit_code, 2);
+  EXPECT_EQ(Ask({"diff", recipe_, folder_ / "missing.toml"}).exit_code, 2);
+  EXPECT_EQ(Ask({"diff", recipe_, WriteIn(folder_, "b.toml", "[model]\nlayers = 0\n")}).exit_code, 3);
+}
+
+}  // namespace
+}  // namespace shardc

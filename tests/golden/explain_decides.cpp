@@ -1,0 +1,377 @@
+// What the report tells beyond sums: each figure against a second way to get it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "compiler/checkpoint/layout.h"
+#include "compiler/driver/fit.h"
+#include "compiler/explain/compare.h"
+#include "compiler/explain/fold.h"
+#include "compiler/explain/json_lines.h"
+#include "compiler/explain/text_parts.h"
+#include "tests/golden/golden_case.h"
+#include "tests/golden/plan_sums.h"
+
+namespace shardc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Sets = std::vector<std::string>;
+using testing::HasSubstr;
+using testing::Not;
+
+auto PlanOf(const std::string& recipe, const Sets& sets = {}) -> Plan {
+  auto plan = CompileText(recipe, ReadRepositoryFile(recipe), sets);
+  CHECK(plan.ok(), "{}: {}", recipe, plan.error().message);
+  return *std::move(plan);
+}
+
+/// Recipes that users are given.
+auto ShippedRecipes() -> Sets {
+  Sets recipes;
+  for (const char* folder : {"recipes", "recipes/published"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(SHARDC_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() == ".toml") {
+        recipes.push_back(fmt::format("{}/{}", folder, entry.path().filename().string()));
+      }
+    }
+  }
+  std::ranges::sort(recipes);
+  return recipes;
+}
+
+auto FitOf(const Plan& plan, const std::string& recipe, const Sets& sets = {}) -> FitUse {
+  return FitOfRecipe(plan, {.path = recipe, .sets = sets}, ReadRepositoryFile(recipe),
+                     {.bytes = Bytes{int64_t{80} << 30}});
+}
+
+constexpr const char* Llama8B = "recipes/published/llama3_8b.toml";
+constexpr const char* Llama8B4x2 = "recipes/published/llama3_8b_4x2.toml";
+constexpr const char* Quickstart = "recipes/quickstart.toml";
+
+TEST(ExplainDecides, LinesOfShippedRecipesHaveAtMost100Columns) {
+  for (const std::string& recipe : ShippedRecipes()) {
+    const Plan plan = PlanOf(recipe);
+    Report report = Explain(plan);
+    report.fit = FitOf(plan, recipe);
+    const std::string text = RenderReportText(report);
+    EXPECT_LE(LongestLine(text), 100U) << recipe;
+    EXPECT_THAT(text, HasSubstr("what each key would change")) << recipe;
+  }
+}
+
+/// Of a plan, by the functions that explain and the goldens use.
+auto FiguresByTheReport(const Plan& plan) -> PlanFigures {
+  const Report report = Explain(plan);
+  PlanFigures figures{.peak = report.peak.use.total(), .reserved = report.reserved, .flops = report.flops, .wire = {}};
+  for (const Communication& row : report.step_communication) {
+    figures.wire += row.wire(plan.mesh);
+  }
+  return figures;
+}
+
+/// Each row against the recipe planned with the `--set` that the row prints.
+TEST(ExplainDecides, KnobsAreWhatPlanningByHandGives) {
+  struct Case {
+    std::string recipe;
+    Sets sets;
+  };
+  for (const Case& c : {Case{Quickstart, {}}, Case{Quickstart, {"batch.micro=2", "batch.accumulate=4"}},
+                        Case{Llama8B, {}}, Case{Llama8B4x2, {"precision.compute=fp32"}}}) {
+    const Plan plan = PlanOf(c.recipe, c.sets);
+    const FitUse fit = FitOf(plan, c.recipe, c.sets);
+    EXPECT_TRUE(fit.now == FiguresByTheReport(plan)) << c.recipe;
+    int planned = 0;
+    for (const KnobRow& row : fit.knobs) {
+      Sets sets = c.sets;
+      sets.insert(sets.end(), row.knob.sets.begin(), row.knob.sets.end());
+      const std::string name = c.recipe + " " + SetsText(row.knob);
+      const auto by_hand = CompileText(c.recipe, ReadRepositoryFile(c.recipe), sets);
+      EXPECT_EQ(by_hand.ok(), row.figures.has_value()) << name;
+      if (!by_hand.ok() || !row.figures) {
+        EXPECT_NE(row.knob.refused, "") << name;
+        continue;
+      }
+      ++planned;
+      EXPECT_TRUE(*row.figures == FiguresByTheReport(*by_hand)) << name;
+      EXPECT_EQ(by_hand->mesh.num_ranks(), plan.mesh.num_ranks()) << name;
+      EXPECT_EQ(SamplesPerStep(*by_hand), SamplesPerStep(plan)) << name;
+      EXPECT_NE(PlanHash(*by_hand), PlanHash(plan)) << name << " changes nothing";
+    }
+    EXPECT_GE(planned, 15) << c.recipe;
+  }
+}
+
+/// Each kind of knob is there.
+TEST(ExplainDecides, KnobsAreOfAllKinds) {
+  std::string all;
+  for (const KnobRow& row : FitOf(PlanOf(Llama8B), Llama8B).knobs) {
+    all += SetsText(row.knob) + (row.figures ? "" : " refused") + "\n";
+  }
+  for (const char* knob :
+       {"recompute.policy=none\n", "recompute.policy=full\n", "loss.chunks=8\n", "shard.reshard_after_forward=true\n",
+        "shard.reshard_after_forward=false\n", "mesh.dp=4 mesh.tp=2 batch.accumulate=2\n", "batch.micro refused\n",
+        "shard.prefetch_forward=1 shard.prefetch_backward=1\n", "shard.gather_ring=2\n", "precision.compute=fp32\n",
+        "precision.master=bf16\n", "precision.reduce=bf16\n", "precision.residual=fp32\n", "shard.units=blocks:2\n"}) {
+    EXPECT_THAT(all, HasSubstr(knob));
+  }
+  EXPECT_THAT(all, Not(HasSubstr("torchtitan-sac"))) << "the recipe has it";
+}
+
+TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
+  EXPECT_EQ(ParseBudget("80GiB")->bytes.value, int64_t{80} << 30);
+  EXPECT_EQ(ParseBudget("1.5 MiB")->bytes.value, 1'572'864);
+  EXPECT_EQ(ParseBudget("80 GB")->bytes.value, 80'000'000'000);
+  EXPECT_EQ(ParseBudget("17B")->bytes.value, 17);
+  ASSERT_TRUE(ParseBudget("h100").ok());
+  EXPECT_EQ(ParseBudget("h100")->machine->name, "h100-sxm");
+  for (const MachineRow& row : MachineRows()) {
+    const auto budget = ParseBudget(row.name);
+    ASSERT_TRUE(budget.ok()) << row.name;
+    EXPECT_EQ(budget->bytes.value, static_cast<int64_t>(row.memory.value - row.outside_arenas.value)) << row.name;
+  }
+  for (const char* text : {"", "h", "80", "80 gib", "GiB", "1e3 GiB", "9999999999TiB", "-1GiB", "h300", "80GiB "}) {
+    const auto budget = ParseBudget(text);
+    EXPECT_FALSE(budget.ok()) << text;
+    EXPECT_TRUE(budget.ok() || budget.error().message.starts_with("--fit: ")) << text;
+  }
+}
+
+TEST(ExplainDecides, WhatIsAliveAddsUpToThePeak) {
+  for (const std::string& recipe : ShippedRecipes()) {
+    const Plan plan = PlanOf(recipe);
+    const Report report = Explain(plan);
+    MemoryUse sum;
+    for (const AliveBuffers& alike : report.alive_at_peak) {
+      sum.of(alike.category) += alike.bytes;
+      EXPECT_TRUE(alike.blocks.empty() || alike.blocks.size() == static_cast<size_t>(alike.count)) << alike.name;
+    }
+    EXPECT_EQ(sum.by_category, report.peak.use.by_category) << recipe;
+    Bytes most;
+    for (const MemoryUse& use : report.memory_over_step) {
+      most = std::max(most, use.total());
+    }
+    EXPECT_EQ(report.memory_over_step.size(), plan.section(SectionKind::Step).ops.size());
+    for (const MemoryPeak& peak : report.section_peaks) {
+      EXPECT_TRUE(peak.section != SectionKind::Step || peak.use.total() == most) << recipe;
+    }
+  }
+}
+
+/// Where a key is named beside a buffer, changing the key takes some of the buffer's bytes away.
+TEST(ExplainDecides, TheKeysBesideBuffersLowerThem) {
+  const std::map<std::string, Sets> lower{
+      {"recompute.policy", {"recompute.policy=full"}},
+      {"loss.chunks", {"loss.chunks=8"}},
+      {"shard.reshard_after_forward", {"shard.reshard_after_forward=true"}},
+      {"mesh.dp", {"mesh.dp=16"}},
+      {"mesh.tp", {"mesh.dp=4", "mesh.tp=2"}},
+      {"shard.prefetch_backward", {"shard.prefetch_backward=0"}},
+      {"shard.prefetch_forward", {"shard.prefetch_forward=0"}},
+      {"batch.micro", {"batch.micro=1"}},
+  };
+  for (const Sets& sets : {Sets{}, Sets{"batch.micro=2"},
+                           Sets{"shard.reshard_after_forward=false", "shard.units=block", "recompute.policy=none"},
+                           Sets{"shard.prefetch_forward=2", "shard.prefetch_backward=2", "recompute.policy=full"}}) {
+    const Plan plan = PlanOf(Llama8B, sets);
+    std::map<std::string, std::map<std::string, Bytes>> by_key;
+    for (const AliveBuffers& alike : Explain(plan).alive_at_peak) {
+      by_key[alike.key][alike.name] += alike.bytes;
+    }
+    EXPECT_GE(by_key.size(), 4U);
+    for (const auto& [key, buffers] : by_key) {
+      if (key.empty() || key == "shard.units") {
+        continue;
+      }
+      ASSERT_TRUE(lower.contains(key)) << key;
+      Sets changed = sets;
+      changed.insert(changed.end(), lower.at(key).begin(), lower.at(key).end());
+      const Plan other = PlanOf(Llama8B, changed);
+      std::map<std::string, Bytes> after;
+      for (const AliveBuffers& alike : Explain(other).alive_at_peak) {
+        after[alike.name] += alike.bytes;
+      }
+      for (const auto& [name, bytes] : buffers) {
+        EXPECT_LT(after[name], bytes) << name << " under " << fmt::format("{}", fmt::join(changed, " "));
+      }
+    }
+  }
+}
+
+/// What a block keeps is what the plan's own peak has less if the block were not there.
+TEST(ExplainDecides, ABlockKeepsWhatItsPolicySays) {
+  const auto tensors_of = [](const Plan& plan) {
+    std::map<std::string, AfterForward> fates;
+    const std::vector<BlockActivations> tables = BlockActivationsOf(plan);
+    EXPECT_EQ(tables.size(), 1U);
+    for (const BlockTensor& tensor : tables.front().tensors) {
+      fates[tensor.name] = tensor.after;
+    }
+    return fates;
+  };
+  const auto none = tensors_of(PlanOf(Llama8B, {"recompute.policy=none"}));
+  for (const auto& [name, after] : none) {
+    EXPECT_TRUE(after == AfterForward::Kept || after == AfterForward::Freed) << name;
+  }
+  EXPECT_EQ(none.at("mlp.up_proj"), AfterForward::Kept);
+  const auto full = tensors_of(PlanOf(Llama8B, {"recompute.policy=full"}));
+  for (const auto& [name, after] : full) {
+    const bool is_input_of_next = name == "mlp.down_proj.sum" || name == "mlp.down_proj";
+    EXPECT_EQ(after == AfterForward::Kept, is_input_of_next) << name;
+  }
+  EXPECT_EQ(full.at("self_attn.k_proj"), AfterForward::ComputedAgain);
+  const auto over_tp = tensors_of(PlanOf(Llama8B4x2, {"recompute.policy=full"}));
+  EXPECT_EQ(over_tp.at("input_layernorm.gathered"), AfterForward::GatheredAgain);
+  EXPECT_EQ(over_tp.at("swiglu"), AfterForward::ComputedAgain);
+
+  // Two blocks less take the bytes that two blocks keep off what is alive between forward and backward.
+  const auto alive_before_backward = [](const Plan& plan) {
+    const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
+    const auto loss = std::ranges::find_if(ops, [](const Op& op) { return op.kind() == OpKind::CrossEntropyBackward; });
+    return MemoryOverOps(plan, SectionKind::Step)[static_cast<size_t>(loss - ops.begin())].of(Category::Activations);
+  };
+  const Plan plan = PlanOf(Llama8B);
+  const Bytes kept = BlockActivationsOf(plan).front().kept();
+  EXPECT_EQ(alive_before_backward(plan) - alive_before_backward(PlanOf(Llama8B, {"model.layers=30"})), kept * 2);
+}
+
+TEST(ExplainDecides, BlocksThatAreAlikeAreFolded) {
+  const Plan plan = PlanOf(Llama8B, {"recompute.policy=full", "recompute.layers=layer % 2 == 0"});
+  const std::vector<BlockActivations> tables = BlockActivationsOf(plan);
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(FoldNumbers(tables[0].blocks), "0, 2, 4, ... 30");
+  EXPECT_EQ(FoldNumbers(tables[1].blocks), "1, 3, 5, ... 31");
+  const Plan resharded = PlanOf(Llama8B, {"shard.reshard_after_forward=layer % 2 == 0"});
+  const std::string text = RenderReportText(Explain(resharded));
+  EXPECT_THAT(text, HasSubstr("layers.0, 2, 4, ... 30"));
+  EXPECT_THAT(text, HasSubstr("layers.1, 3, 5, ... 31"));
+}
+
+TEST(ExplainDecides, NumbersAreFoldedByStrides) {
+  EXPECT_EQ(FoldNumbers({}), "");
+  EXPECT_EQ(FoldNumbers({7}), "7");
+  EXPECT_EQ(FoldNumbers({0, 1}), "0, 1");
+  EXPECT_EQ(FoldNumbers({0, 1, 2}), "0 ... 2");
+  EXPECT_EQ(FoldNumbers({1, 3, 5}), "1, 3, 5");
+  EXPECT_EQ(FoldNumbers({1, 4, 7, 10, 13}), "1, 4, 7, ... 13");
+  EXPECT_EQ(FoldNumbers({0, 1, 2, 3, 9}), "0 ... 3, 9");
+  EXPECT_EQ(FoldNumbers({0, 5, 6, 7, 8}), "0, 5 ... 8");
+  EXPECT_EQ(FoldNumbers({0, 1, 5, 7, 20, 21, 40, 90, 200}).find("(9 in all)") == std::string::npos, false);
+  EXPECT_EQ(FoldNames({"layers.3"}), "layers.3");
+  EXPECT_EQ(FoldNames({"layers.0", "layers.1", "layers.2"}), "layers.0 ... 2");
+  EXPECT_EQ(FoldNames({"layers.0.frozen", "layers.2.frozen"}), "layers.{0, 2}.frozen");
+  EXPECT_EQ(FoldNames({"layers.0-1", "layers.2-3"}), "layers.0-1 ... 2-3");
+  EXPECT_EQ(WithShortNumbers("normal(0, 0.014142135623730951)"), "normal(0, 0.0141421)");
+  EXPECT_EQ(WithShortNumbers("16777216 + x1.5 + 1e-05"), "16777216 + x1.5 + 1e-05");
+}
+
+/// Against the pieces that ranks write, as the format of checkpoints has them.
+TEST(ExplainDecides, ACheckpointHasWhatTheRanksWrite) {
+  for (const char* recipe : {Quickstart, "tests/plan/tp_dp_tied.toml", "tests/plan/frozen_below.toml",
+                             "tests/plan/master_bf16.toml", "tests/plan/sgd.toml", "tests/plan/hsdp.toml"}) {
+    const Plan plan = PlanOf(recipe);
+    int64_t written = 0;
+    for (const SubVector& sub_vector : plan.sub_vectors) {
+      const Layout layout = LayoutOf(sub_vector);
+      for (int64_t rank = 0; rank < plan.mesh.num_ranks(); ++rank) {
+        if (!Stores(layout, plan.mesh, rank)) {
+          continue;
+        }
+        for (const StateRole role : StateRoles) {
+          for (const Segment& segment : sub_vector.segments) {
+            const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
+            written +=
+                HasRole(sub_vector, role) ? (owned.end - owned.begin) * SizeOf(StateTypeOf(plan, sub_vector, role)) : 0;
+          }
+        }
+      }
+    }
+    EXPECT_EQ(CheckpointBytesOf(plan).value, written) << recipe;
+  }
+}
+
+TEST(ExplainDecides, JsonHasWhatTheTextHas) {
+  const Plan plan = PlanOf(Llama8B);
+  Report report = Explain(plan);
+  report.fit = FitOf(plan, Llama8B);
+  const Json json = Json::parse(RenderReportJson(report));
+  EXPECT_EQ(json["memory"]["over_step"]["bytes"].size(), plan.section(SectionKind::Step).ops.size());
+  EXPECT_EQ(*std::ranges::max_element(json["memory"]["over_step"]["bytes"]), json["memory"]["peak_bytes"]);
+  EXPECT_EQ(json["memory"]["over_step"]["phases"][0][1], "none");
+  EXPECT_EQ(json["memory"]["alive_at_peak"].size(), report.alive_at_peak.size());
+  EXPECT_EQ(json["run"]["tokens"], 65'536'000);
+  EXPECT_EQ(json["checkpoint"]["bytes"], 8'030'261'248 * 12);
+  EXPECT_EQ(json["blocks"][0]["tensors"][0]["name"], "input_layernorm");
+  EXPECT_EQ(json["fit"]["fits"], true);
+  EXPECT_EQ(json["fit"]["spare_bytes"], (int64_t{80} << 30) - report.reserved.value);
+  EXPECT_EQ(json["fit"]["knobs"].size(), report.fit->knobs.size());
+}
+
+/// What a browser finds in an element.
+auto Island(const std::string& page) -> std::string {
+  const std::string begin = "<script type=\"application/json\" id=\"report\">";
+  const size_t from = page.find(begin) + begin.size();
+  return page.substr(from, page.find("</script", from) - from);
+}
+
+TEST(ExplainDecides, ThePageHoldsTheJsonAndLoadsNothing) {
+  for (const std::string& recipe : ShippedRecipes()) {
+    Plan plan = PlanOf(recipe);
+    plan.run.run_id = "a</script><b>&";
+    plan.model["family"] = "a</script>";
+    const Report report = Explain(plan);
+    const std::string page = RenderReportHtml(report);
+    EXPECT_EQ(Island(page), RenderReportJson(report)) << recipe;
+    EXPECT_EQ(Json::parse(Island(page))["model"]["family"], "a</script>");
+    EXPECT_THAT(page, HasSubstr("<h1>a&lt;/script&gt;&lt;b&gt;&amp;</h1>"));
+    const std::string shown = page.substr(0, page.find("<script"));
+    for (const char* outside : {"http:", "https:", "src=", "href=", "url(", "@import"}) {
+      EXPECT_THAT(shown, Not(HasSubstr(outside))) << recipe;
+    }
+    for (const char* part : {"<svg", "prefers-color-scheme: dark", "width=device-width", "Memory per rank",
+                             "Memory over the ops", "Communication", "Schedule of lr", "Results of a block"}) {
+      EXPECT_THAT(shown, HasSubstr(part)) << recipe;
+    }
+  }
+}
+
+TEST(ExplainDecides, ComparisonsNameKeysAndFigures) {
+  const Plan plan = PlanOf(Llama8B);
+  const Plan full = PlanOf(Llama8B, {"recompute.policy=full", "train.log_every=20"});
+  const Report a = Explain(plan);
+  const Report b = Explain(full);
+  const Comparison same = Compare(a, a);
+  EXPECT_TRUE(same.is_same());
+  EXPECT_TRUE(same.figures.empty());
+  const Comparison comparison = Compare(a, b);
+  EXPECT_FALSE(comparison.is_same());
+  ASSERT_EQ(comparison.keys.size(), 2U);
+  EXPECT_EQ(comparison.keys[0].key, "recompute.policy");
+  EXPECT_EQ(comparison.keys[0].a, "\"torchtitan-sac\"");
+  EXPECT_EQ(comparison.keys[0].b, "\"full\"");
+  EXPECT_EQ(comparison.keys[1].key, "train.log_every");
+  const auto peak = std::ranges::find(comparison.figures, "peak", &FigureChange::name);
+  ASSERT_NE(peak, comparison.figures.end());
+  EXPECT_EQ(peak->a, a.peak.use.total().value);
+  EXPECT_EQ(peak->b, b.peak.use.total().value);
+  EXPECT_LE(LongestLine(RenderComparisonText(comparison)), 100U);
+  const Json json = Json::parse(RenderComparisonJson(comparison));
+  EXPECT_EQ(json["same"], false);
+  EXPECT_EQ(json["keys"][0]["b"], "\"full\"");
+  EXPECT_EQ(json["figures"].size(), comparison.figures.size());
+
+  // A key that one of them lacks, and collectives that one of them lacks.
+  const Plan one_rank = PlanOf(Llama8B, {"mesh.dp=1", "loss.chunks=8", "shard.gather_ring=2"});
+  const std::string text = RenderComparisonText(Compare(a, Explain(one_rank)));
+  EXPECT_THAT(text, HasSubstr("shard.gather_ring  (unset) -> 2"));
+  EXPECT_THAT(text, HasSubstr("all_gather dp bf16"));
+  EXPECT_THAT(text, HasSubstr("-> "));
+}
+
+}  // namespace
+}  // namespace shardc
