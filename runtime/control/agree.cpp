@@ -5,21 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "runtime/net/error_text.h"
+
 namespace shardc {
 
 namespace {
 
 constexpr int64_t MaxTextBytes = 1024;
 
-auto TextOf(const Status& status, int64_t bytes) -> std::string {
-  std::string text = status.ok() ? "" : status.error().message;
+/// So many bytes, of which the last is a zero.
+auto PaddedText(const Status& status, int64_t bytes) -> std::string {
+  std::string text = TextOf(status, static_cast<size_t>(bytes) - 1);
   text.resize(static_cast<size_t>(bytes), '\0');
-  text.back() = '\0';
   return text;
-}
-
-auto CodeOf(const Status& status) -> int64_t {
-  return status.ok() ? 0 : std::max<int64_t>(1, static_cast<int64_t>(status.error().code));
 }
 
 }  // namespace
@@ -36,7 +34,7 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
   }
 
   const int64_t text_bytes = std::min(MaxTextBytes, RankControl::MaxBytes / num_ranks);
-  const std::string text = TextOf(mine, text_bytes);
+  const std::string text = PaddedText(mine, text_bytes);
   std::string texts(static_cast<size_t>(text_bytes * num_ranks), '\0');
   RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(text.data()), text_bytes,
                                  reinterpret_cast<std::byte*>(texts.data())));
@@ -60,7 +58,7 @@ auto FollowRankZero(RankControl& control, const Status& mine) -> Status {
   std::vector<char> message(sizeof(int64_t) + MaxTextBytes);
   const int64_t own_code = CodeOf(mine);
   std::memcpy(message.data(), &own_code, sizeof(own_code));
-  const std::string text = TextOf(mine, MaxTextBytes);
+  const std::string text = PaddedText(mine, MaxTextBytes);
   std::copy(text.begin(), text.end(), message.begin() + sizeof(int64_t));
   RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(message.data()),
                                     static_cast<int64_t>(message.size())));

@@ -12,6 +12,7 @@
 #include "runtime/launch/refuse.h"
 #include "runtime/launch/waiting_text.h"
 #include "runtime/metrics/run_log.h"
+#include "runtime/net/error_text.h"
 
 namespace shardc {
 
@@ -65,13 +66,8 @@ struct Meeting::Introduction {
   }
 };
 
-static auto CodeOf(const Status& status) -> int64_t {
-  return status.ok() ? 0 : std::max<int64_t>(1, static_cast<int64_t>(status.error().code));
-}
-static auto TextOf(const Status& status) -> std::string {
-  constexpr size_t Most = 1000;
-  return status.ok() ? "" : status.error().message.substr(0, Most);
-}
+/// Of an error's text that others are told.
+static constexpr size_t MostToldBytes = 1000;
 
 /// Distributions give a host's own name an address that only the host itself reaches.
 static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_address) -> void {
@@ -208,7 +204,7 @@ auto Meeting::CompareWorlds() -> Status {
 
 auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
   RETURN_IF_ERROR(CompareWorlds());
-  const Introduction mine{.host = host_name_, .facts = facts, .code = CodeOf(own), .error = TextOf(own)};
+  const Introduction mine{.host = host_name_, .facts = facts, .code = CodeOf(own), .error = TextOf(own, MostToldBytes)};
   const auto texts = Gather("introductions", mine.ToText());
   if (!texts) {
     return texts.error();
@@ -240,7 +236,7 @@ auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> E
 auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
   std::string text;
   Put(text, std::to_string(CodeOf(mine)));
-  Put(text, TextOf(mine));
+  Put(text, TextOf(mine, MostToldBytes));
   Put(text, mine.ok() ? "" : host_name_);
   const auto texts = Gather("agree/" + what, text);
   if (!texts) {

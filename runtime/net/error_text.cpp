@@ -17,4 +17,12 @@ auto UnpackError(std::string_view text) -> Error {
   return {is_packed ? static_cast<ExitCode>(code) : ExitCode::Environment, std::string(text.substr(begin))};
 }
 
+auto CodeOf(const Status& status) -> int64_t {
+  return status.ok() ? 0 : std::max<int64_t>(1, static_cast<int64_t>(status.error().code));
+}
+
+auto TextOf(const Status& status, size_t most) -> std::string {
+  return status.ok() ? "" : status.error().message.substr(0, most);
+}
+
 }  // namespace shardc

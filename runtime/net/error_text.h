@@ -1,6 +1,7 @@
-// An error as a value of the store: its exit code and its text.
+// Errors as members of a job tell them to each other: exit code and text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,10 @@ namespace shardc {
 auto PackError(const Error& error) -> std::string;
 /// What PackError made. Of any other text ExitCode::Environment.
 auto UnpackError(std::string_view text) -> Error;
+
+/// 0: success. An error has a code above 0, whatever its own is.
+auto CodeOf(const Status& status) -> int64_t;
+/// Of success empty; of an error its message, at most so many bytes of it.
+auto TextOf(const Status& status, size_t most) -> std::string;
 
 }  // namespace shardc
