@@ -20,7 +20,7 @@ auto Data(Synthetic kind, int64_t vocab = 50, int64_t seq = 7, uint64_t seed = 3
   return data;
 }
 
-auto Sample(const DataSource& data, int64_t index, Split split = Split::Train) -> std::vector<int32_t> {
+auto SampleOf(const DataSource& data, int64_t index, Split split = Split::Train) -> std::vector<int32_t> {
   std::vector<int32_t> ids(static_cast<size_t>(data.seq) + 1, -9);
   SyntheticSamples(data).Make(split, index, ids.data());
   return ids;
@@ -29,7 +29,7 @@ auto Sample(const DataSource& data, int64_t index, Split split = Split::Train) -
 TEST(Synthetic, UniformIdsAreTheWordsOfTheGenerator) {
   const DataSource data = Data(Synthetic::Uniform);
   const int64_t index = (int64_t{5} << 32) + 17;
-  const auto ids = Sample(data, index);
+  const auto ids = SampleOf(data, index);
   for (uint64_t j = 0; j < 8; ++j) {
     const auto block = Philox4x32({j / 4, 17, 5, 1}, RandomKey(3, "synthetic train"));
     EXPECT_EQ(ids[j], static_cast<int32_t>(static_cast<double>(block[j % 4]) * 50 / 0x1p32));
@@ -39,10 +39,10 @@ TEST(Synthetic, UniformIdsAreTheWordsOfTheGenerator) {
 TEST(Synthetic, SamplesDependOnSeedSplitAndNumberOnly) {
   for (const Synthetic kind : {Synthetic::Uniform, Synthetic::Zipf, Synthetic::Copy}) {
     const DataSource data = Data(kind, 1000);
-    EXPECT_EQ(Sample(data, 4), Sample(data, 4));
-    EXPECT_NE(Sample(data, 4), Sample(data, 5));
-    EXPECT_NE(Sample(data, 4), Sample(data, 4, Split::Eval));
-    EXPECT_NE(Sample(data, 4), Sample(Data(kind, 1000, 7, 4), 4));
+    EXPECT_EQ(SampleOf(data, 4), SampleOf(data, 4));
+    EXPECT_NE(SampleOf(data, 4), SampleOf(data, 5));
+    EXPECT_NE(SampleOf(data, 4), SampleOf(data, 4, Split::Eval));
+    EXPECT_NE(SampleOf(data, 4), SampleOf(Data(kind, 1000, 7, 4), 4));
   }
 }
 
@@ -78,7 +78,7 @@ TEST(Synthetic, FrequenciesAreThoseOfTheirLaws) {
 
 TEST(Synthetic, TheSecondHalfCopiesTheFirst) {
   for (const int64_t seq : {6, 7}) {
-    const auto ids = Sample(Data(Synthetic::Copy, 1000, seq), 2);
+    const auto ids = SampleOf(Data(Synthetic::Copy, 1000, seq), 2);
     const size_t half = (ids.size() + 1) / 2;
     for (size_t j = half; j < ids.size(); ++j) {
       EXPECT_EQ(ids[j], ids[j - half]) << j;
@@ -89,8 +89,8 @@ TEST(Synthetic, TheSecondHalfCopiesTheFirst) {
 
 TEST(Synthetic, VocabulariesOfOneIdAndOfManyWork) {
   for (const Synthetic kind : {Synthetic::Uniform, Synthetic::Zipf, Synthetic::Copy}) {
-    EXPECT_EQ(Sample(Data(kind, 1), 0), std::vector<int32_t>(8, 0));
-    for (const int32_t id : Sample(Data(kind, 1'000'000), 0)) {
+    EXPECT_EQ(SampleOf(Data(kind, 1), 0), std::vector<int32_t>(8, 0));
+    for (const int32_t id : SampleOf(Data(kind, 1'000'000), 0)) {
       EXPECT_TRUE(0 <= id && id < 1'000'000);
     }
   }
@@ -109,7 +109,7 @@ TEST(Synthetic, TheReaderGivesSamplesAndTheirNextIds) {
     ASSERT_TRUE((*reader)->ReadSample(split, index, tokens.data(), targets.data(), 1).ok());
     std::vector<int32_t> all = tokens;
     all.push_back(targets.back());
-    EXPECT_EQ(all, Sample(data, index, split));
+    EXPECT_EQ(all, SampleOf(data, index, split));
     EXPECT_TRUE(std::equal(tokens.begin() + 1, tokens.end(), targets.begin()));
   }
   ASSERT_TRUE((*reader)->ReadSample(Split::Eval, 2, tokens.data(), targets.data(), 1).ok());
