@@ -34,17 +34,18 @@ auto TargetRange(const TargetHead& head) -> VocabRange;
 
 /// What was found of a list.
 struct OpenedList {
-  std::vector<TokenFile> files;
   /// Those that are not here.
   std::vector<std::string> missing;
   /// What is wrong with the others, each file once.
   std::vector<std::string> faults;
+  /// Of the files that are here and sound.
   int64_t num_ids = 0;
+  int64_t file_bytes = 0;
 
   auto is_whole() const -> bool { return missing.empty() && faults.empty(); }
 };
 
-/// Never fails: a list may lie on another machine.
+/// Each file is open for as long as it is looked at. Never fails: a list may lie on another machine.
 auto OpenList(const FileList& list, TokenFormat format) -> OpenedList;
 
 /// That a head has a target for each token. Errors: ExitCode::RecipeRejected.

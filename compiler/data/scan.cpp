@@ -123,9 +123,7 @@ auto Scanner::Run(const ScanOptions& options) -> Status {
 auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int64_t {
   int64_t bytes = 0;
   for (const FileList& list : lists) {
-    for (const TokenFile& file : OpenList(list, format).files) {
-      bytes += file.file_bytes;
-    }
+    bytes += OpenList(list, format).file_bytes;
   }
   return bytes;
 }

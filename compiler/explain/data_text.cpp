@@ -1,5 +1,8 @@
 // The lines of the report on data: the samples that the run takes from each source, and where the token files are here,
 // their tokens, the samples of an epoch and the epochs of the run.
+#include <algorithm>
+#include <string_view>
+
 #include "compiler/explain/source_shares.h"
 #include "compiler/explain/table.h"
 
@@ -13,7 +16,9 @@ static auto WithCommas(int64_t n) -> std::string {
   return digits;
 }
 
-static auto Steps(int64_t n) -> std::string { return fmt::format("{} step{}", WithCommas(n), n == 1 ? "" : "s"); }
+static auto Several(int64_t n, std::string_view noun) -> std::string {
+  return fmt::format("{} {}{}", WithCommas(n), noun, n == 1 ? "" : "s");
+}
 
 /// The cells of what the files hold; a dash for each where they are not here.
 static auto FileCells(const SourceShare& source) -> std::vector<std::string> {
@@ -47,10 +52,11 @@ static auto MixtureTable(const MixtureUse& use) -> std::string {
 }
 
 auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {
-  const std::string per_step = WithCommas(SamplesPerStep(plan));
+  const std::string steps = Several(plan.run.steps, "step");
+  const std::string samples = Several(SamplesPerStep(plan), "sample");
   if (plan.data.is_synthetic()) {
-    return fmt::format("data: made ({}), {} samples per step, in {}; no files, no epochs\n\n",
-                       ToText(plan.data.synthetic), per_step, Steps(plan.run.steps));
+    return fmt::format("data: made ({}), {} per step, in {}; no files, no epochs\n\n", ToText(plan.data.synthetic),
+                       samples, steps);
   }
   if (use.sources.empty()) {
     return "";
@@ -62,10 +68,9 @@ auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {
     std::vector<std::string> row = FileCells(stream);
     row.insert(row.begin() + 2, WithCommas(stream.samples));
     table.Row(row);
-    return fmt::format("data: one stream, {} samples per step, in {}\n{}\n", per_step, Steps(plan.run.steps),
-                       table.Text());
+    return fmt::format("data: one stream, {} per step, in {}\n{}\n", samples, steps, table.Text());
   }
-  return fmt::format("data: samples by weight, {} per step, in {}{}\n{}\n", per_step, Steps(plan.run.steps),
+  return fmt::format("data: samples by weight, {} per step, in {}{}\n{}\n", WithCommas(SamplesPerStep(plan)), steps,
                      use.is_exact ? "" : ", about",
                      use.fault.empty() ? MixtureTable(use) : fmt::format("  {}\n", use.fault));
 }

@@ -160,7 +160,7 @@ TEST_F(DataFiles, ExplainShowsTokensSamplesAndEpochs) {
   EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out, Not(HasSubstr("data: ")));
   // 5 samples for each epoch: 41 tokens, 3 samples short of a 44.
   WriteText(tokens_, BinText(41));
-  EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out, HasSubstr("data: one stream, 1 samples per step, in 10 steps\n"
+  EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out, HasSubstr("data: one stream, 1 sample per step, in 10 steps\n"
                                                                  "  tokens  samples per epoch  samples  epochs\n"
                                                                  "  41                      5       10    2.00\n"));
   const auto json = nlohmann::json::parse(Ask({"plan", recipe_, "--explain", "--format=json"}).out);
@@ -194,7 +194,7 @@ TEST_F(DataFiles, TokensThatAreMadeNeedNoFiles) {
   WriteText(recipe_, text);
   EXPECT_EQ(Check({"--strict", "--data"}).exit_code, 0);
   EXPECT_THAT(Ask({"plan", recipe_, "--explain"}).out,
-              HasSubstr("data: made (zipf), 1 samples per step, in 10 steps; no files, no epochs\n"));
+              HasSubstr("data: made (zipf), 1 sample per step, in 10 steps; no files, no epochs\n"));
   const std::string plan = folder_ / "made.plan";
   ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
   EXPECT_THAT(ReadText(plan), AllOf(HasSubstr(" synthetic=zipf"), Not(HasSubstr("\ntokens "))));
@@ -209,7 +209,7 @@ TEST_F(DataFiles, APlanNamesItsFilesFromAnywhere) {
   const std::string text = ReadText(folder_ / "sound.plan");
   const std::string folder = std::filesystem::canonical(folder_.path()).string();
   EXPECT_THAT(text, HasSubstr("tokens \"" + folder + "/tokens.bin\"\n"));
-  EXPECT_THAT(text, HasSubstr(" run_dir=" + folder + "/runs/sound"));
+  EXPECT_THAT(text, HasSubstr(" run_dir=\"" + folder + "/runs/sound\""));
   // From elsewhere, the same plan.
   const TemporaryFolder elsewhere;
   const Outcome again = RunProcess({Shardc(), "plan", recipe_}, {.folder = elsewhere.path()});
