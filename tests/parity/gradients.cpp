@@ -69,14 +69,14 @@ struct SplitRow {
   int micro;
   int accumulate;
 };
-static const std::vector<SplitRow> Splits{{1, 6, 1}, {1, 1, 6}, {1, 2, 3}, {2, 3, 1}, {2, 1, 3}, {3, 2, 1}, {3, 1, 2}};
+static const std::vector<SplitRow> SplitRows{{1, 6, 1}, {1, 1, 6}, {1, 2, 3}, {2, 3, 1}, {2, 1, 3}, {3, 2, 1}, {3, 1, 2}};
 
 // One global batch of 6, however it is dealt out: the same samples, and the same gradients within tolerance.
 TEST(Gradients, DoNotDependOnTheSplit) {
   std::optional<TrainingRun> first;
   LossAndGradients f64;
   LossAndGradients f32;
-  for (const SplitRow& split : Splits) {
+  for (const SplitRow& split : SplitRows) {
     const std::string name = fmt::format("dp {} * micro {} * accumulate {}", split.dp, split.micro, split.accumulate);
     const TrainingRun run =
         RunTraining({.name = name,
