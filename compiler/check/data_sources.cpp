@@ -82,8 +82,8 @@ static auto CheckNoTargets(CheckContext& context) -> void {
   const auto report = [&](const SourceRange& at) {
     context.diags()
         .Build(at, DiagnosticKind::DataSourceTargets,
-               recipe.data.source.empty() ? "[data] makes its tokens"
-                                          : fmt::format("[data] has {} sources", recipe.data.source.size()))
+               MakesTokens(context) ? "[data] makes its tokens"
+                                    : fmt::format("[data] has {} sources", recipe.data.source.size()))
         .Emit();
   };
   if (recipe.data.targets.is_set) {

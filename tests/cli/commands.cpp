@@ -27,6 +27,7 @@ TEST(Cli, ExitCodes) {
   const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
   const std::string broken = WriteIn(folder, "broken.toml", "[model]\nlayers = 0\n");
   const std::string missing = folder / "missing.toml";
+  WriteIn(folder, "here.u8", std::string(100, '\3'));
   struct Case {
     std::vector<std::string> arguments;
     int exit_code;
@@ -37,7 +38,10 @@ TEST(Cli, ExitCodes) {
       {{"--version"}, 0},
       {{"check", sound}, 0},
       {{"check", "--set", "train.steps=3", "--set", "model.layers=3", sound}, 0},
-      {{"check", sound, "--set", "train.steps=3", "--strict"}, 0},
+      {{"check", sound, "--set", "train.steps=3", "--strict"}, 3},
+      {{"check", sound, "--set", "train.steps=3", "--strict", "--set", "data.tokens=[\"here.u8\"]", "--set",
+        "data.format=u8"},
+       0},
       {{"check", "--set", "train.eval_every=3", sound}, 0},
       {{"check", "--set", "train.eval_every=3", "--strict", sound}, 3},
       {{"check", "--set", "train.stepz=3", sound}, 3},
