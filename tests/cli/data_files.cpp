@@ -79,9 +79,9 @@ TEST_F(DataFiles, WhatIsHereIsJudgedWithItsLine) {
       EXPECT_EQ(finished.exit_code, 3) << command;
       EXPECT_EQ(finished.out, "");
       EXPECT_THAT(finished.err, AllOf(HasSubstr("sound.toml:15:10: error: "), HasSubstr(test.part),
-                                      HasSubstr("[" + test.kind + "]\n"), HasSubstr("^^^^")));
+                                      HasSubstr("[" + test.kind + "]\n"), HasSubstr("^~~~")));
     }
-    EXPECT_THAT(Check({"--format=json"}).out, HasSubstr(R"("kind":")" + test.kind));
+    EXPECT_THAT(Check({"--format=json"}).out, HasSubstr(R"("name":")" + test.kind));
   }
   WriteText(tokens_, BinText(9));
   const Finished sound = Check({"--strict"});
@@ -130,7 +130,7 @@ TEST_F(DataFiles, CheckDataNamesFileByteAndToken) {
   EXPECT_THAT(finished.err, AllOf(HasSubstr("sound.toml:15:10: error: " + fault), HasSubstr("[token-id-invalid]")));
   // The bar is for terminals.
   EXPECT_THAT(finished.err, Not(HasSubstr("looking at")));
-  EXPECT_THAT(Check({"--data", "--format=json"}).out, HasSubstr(R"("kind":"token-id-invalid")"));
+  EXPECT_THAT(Check({"--data", "--format=json"}).out, HasSubstr(R"("name":"token-id-invalid")"));
   EXPECT_EQ(Check({"--data", "--set", "model.vocab=33"}).exit_code, 0);
   // Of a plan file too.
   const std::string plan = folder_ / "sound.plan";

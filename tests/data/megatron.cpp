@@ -21,8 +21,8 @@ class Megatron : public testing::Test {
   /// Returns the ids that the program says it wrote.
   auto Write(const std::string& name, const std::string& type, const std::vector<std::string>& documents)
       -> std::vector<int32_t> {
-    std::vector<std::string> command{"python3", SHARDC_SOURCE_DIR "/tests/data/write_megatron.py", folder_ / name,
-                                     type};
+    std::vector<std::string> command{"/usr/bin/env", "python3", SHARDC_SOURCE_DIR "/tests/data/write_megatron.py",
+                                     folder_ / name, type};
     command.insert(command.end(), documents.begin(), documents.end());
     const Outcome outcome = RunProcess(command);
     EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-auto Text(const std::vector<uint16_t>& ids) -> std::string {
+auto U16Text(const std::vector<uint16_t>& ids) -> std::string {
   return std::string(reinterpret_cast<const char*>(ids.data()), ids.size() * 2);
 }
 
@@ -50,7 +50,7 @@ TEST_F(Scan, FindsTheFirstBadIdOfManyWithAnyNumberOfThreads) {
         first = at;
       }
     }
-    const std::vector<FileList> lists{List({Text(files[0])}), List({Text(files[1]), Text(files[2])})};
+    const std::vector<FileList> lists{List({U16Text(files[0])}), List({U16Text(files[1]), U16Text(files[2])})};
     const std::string path = first_file == 0 ? lists[0].paths[0] : lists[1].paths[first_file - 1];
     for (const int64_t threads : {1, 2, 5}) {
       const auto scanned = ScanIds(lists, TokenFormat::U16, {.threads = threads});
@@ -66,7 +66,7 @@ TEST_F(Scan, FindsTheFirstBadIdOfManyWithAnyNumberOfThreads) {
 }
 
 TEST_F(Scan, CountsAndTells) {
-  const std::vector<FileList> lists{List({Text(std::vector<uint16_t>(700'000, 7)), "", Text({1, 2})})};
+  const std::vector<FileList> lists{List({U16Text(std::vector<uint16_t>(700'000, 7)), "", U16Text({1, 2})})};
   int64_t last = -1;
   const auto scanned = ScanIds(lists, TokenFormat::U16, {.threads = 3, .tell = [&](int64_t done, int64_t all) {
                                                            EXPECT_GE(done, last);
@@ -81,7 +81,7 @@ TEST_F(Scan, CountsAndTells) {
 }
 
 TEST_F(Scan, MayBeStoppedAndNamesAMissingFile) {
-  FileList list = List({Text(std::vector<uint16_t>(40'000'000, 7))});
+  FileList list = List({U16Text(std::vector<uint16_t>(40'000'000, 7))});
   const auto stopped = ScanIds({list}, TokenFormat::U16,
                                {.threads = 2, .may_continue = [] { return Fail(ExitCode::Preempted, "stopped"); }});
   // A machine that is done within a tenth of a second never asks.

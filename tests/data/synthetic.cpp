@@ -10,7 +10,7 @@
 namespace shardc {
 namespace {
 
-auto Data(Synthetic kind, int64_t vocab = 50, int64_t seq = 7, uint64_t seed = 3) -> DataSource {
+auto MadeData(Synthetic kind, int64_t vocab = 50, int64_t seq = 7, uint64_t seed = 3) -> DataSource {
   DataSource data;
   data.sources.emplace_back();
   data.synthetic = kind;
@@ -20,16 +20,16 @@ auto Data(Synthetic kind, int64_t vocab = 50, int64_t seq = 7, uint64_t seed = 3
   return data;
 }
 
-auto SampleOf(const DataSource& data, int64_t index, Split split = Split::Train) -> std::vector<int32_t> {
+auto MadeSample(const DataSource& data, int64_t index, Split split = Split::Train) -> std::vector<int32_t> {
   std::vector<int32_t> ids(static_cast<size_t>(data.seq) + 1, -9);
   SyntheticSamples(data).Make(split, index, ids.data());
   return ids;
 }
 
 TEST(Synthetic, UniformIdsAreTheWordsOfTheGenerator) {
-  const DataSource data = Data(Synthetic::Uniform);
+  const DataSource data = MadeData(Synthetic::Uniform);
   const int64_t index = (int64_t{5} << 32) + 17;
-  const auto ids = SampleOf(data, index);
+  const auto ids = MadeSample(data, index);
   for (uint64_t j = 0; j < 8; ++j) {
     const auto block = Philox4x32({j / 4, 17, 5, 1}, RandomKey(3, "synthetic train"));
     EXPECT_EQ(ids[j], static_cast<int32_t>(static_cast<double>(block[j % 4]) * 50 / 0x1p32));
@@ -38,11 +38,11 @@ TEST(Synthetic, UniformIdsAreTheWordsOfTheGenerator) {
 
 TEST(Synthetic, SamplesDependOnSeedSplitAndNumberOnly) {
   for (const Synthetic kind : {Synthetic::Uniform, Synthetic::Zipf, Synthetic::Copy}) {
-    const DataSource data = Data(kind, 1000);
-    EXPECT_EQ(SampleOf(data, 4), SampleOf(data, 4));
-    EXPECT_NE(SampleOf(data, 4), SampleOf(data, 5));
-    EXPECT_NE(SampleOf(data, 4), SampleOf(data, 4, Split::Eval));
-    EXPECT_NE(SampleOf(data, 4), SampleOf(Data(kind, 1000, 7, 4), 4));
+    const DataSource data = MadeData(kind, 1000);
+    EXPECT_EQ(MadeSample(data, 4), MadeSample(data, 4));
+    EXPECT_NE(MadeSample(data, 4), MadeSample(data, 5));
+    EXPECT_NE(MadeSample(data, 4), MadeSample(data, 4, Split::Eval));
+    EXPECT_NE(MadeSample(data, 4), MadeSample(MadeData(kind, 1000, 7, 4), 4));
   }
 }
 
@@ -54,7 +54,7 @@ TEST(Synthetic, FrequenciesAreThoseOfTheirLaws) {
     harmonic += 1.0 / static_cast<double>(k);
   }
   for (const Synthetic kind : {Synthetic::Uniform, Synthetic::Zipf}) {
-    const DataSource data = Data(kind, Vocab, 9);
+    const DataSource data = MadeData(kind, Vocab, 9);
     const SyntheticSamples samples(data);
     std::vector<int64_t> counts(Vocab, 0);
     std::vector<int32_t> ids(10);
@@ -78,7 +78,7 @@ TEST(Synthetic, FrequenciesAreThoseOfTheirLaws) {
 
 TEST(Synthetic, TheSecondHalfCopiesTheFirst) {
   for (const int64_t seq : {6, 7}) {
-    const auto ids = SampleOf(Data(Synthetic::Copy, 1000, seq), 2);
+    const auto ids = MadeSample(MadeData(Synthetic::Copy, 1000, seq), 2);
     const size_t half = (ids.size() + 1) / 2;
     for (size_t j = half; j < ids.size(); ++j) {
       EXPECT_EQ(ids[j], ids[j - half]) << j;
@@ -89,15 +89,15 @@ TEST(Synthetic, TheSecondHalfCopiesTheFirst) {
 
 TEST(Synthetic, VocabulariesOfOneIdAndOfManyWork) {
   for (const Synthetic kind : {Synthetic::Uniform, Synthetic::Zipf, Synthetic::Copy}) {
-    EXPECT_EQ(SampleOf(Data(kind, 1), 0), std::vector<int32_t>(8, 0));
-    for (const int32_t id : SampleOf(Data(kind, 1'000'000), 0)) {
+    EXPECT_EQ(MadeSample(MadeData(kind, 1), 0), std::vector<int32_t>(8, 0));
+    for (const int32_t id : MadeSample(MadeData(kind, 1'000'000), 0)) {
       EXPECT_TRUE(0 <= id && id < 1'000'000);
     }
   }
 }
 
 TEST(Synthetic, TheReaderGivesSamplesAndTheirNextIds) {
-  DataSource data = Data(Synthetic::Zipf);
+  DataSource data = MadeData(Synthetic::Zipf);
   data.eval_tokens = 15;
   auto reader = TokenReader::Open(data);
   ASSERT_TRUE(reader.ok()) << reader.error().message;
@@ -109,7 +109,7 @@ TEST(Synthetic, TheReaderGivesSamplesAndTheirNextIds) {
     ASSERT_TRUE((*reader)->ReadSample(split, index, tokens.data(), targets.data(), 1).ok());
     std::vector<int32_t> all = tokens;
     all.push_back(targets.back());
-    EXPECT_EQ(all, SampleOf(data, index, split));
+    EXPECT_EQ(all, MadeSample(data, index, split));
     EXPECT_TRUE(std::equal(tokens.begin() + 1, tokens.end(), targets.begin()));
   }
   ASSERT_TRUE((*reader)->ReadSample(Split::Eval, 2, tokens.data(), targets.data(), 1).ok());
