@@ -29,6 +29,8 @@ struct Life {
   /// Does a forward op of another block read it?
   bool crosses_blocks = false;
   bool is_logits = false;
+  /// Does an op after forward read it, so that it need not be kept if that op's operand is computed again?
+  bool is_read_after = false;
   SubVectorId sub_vector;
 };
 
@@ -56,6 +58,7 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
       }
       life.is_read_at_peak |= index == peak;
       life.crosses_blocks |= op.phase == Phase::Forward && op.layer != life.layer;
+      life.is_read_after |= op.phase == Phase::Backward || op.phase == Phase::Recompute;
       life.is_logits |= loss && loss->logits == access.value;
       life.sub_vector = life.sub_vector.valid() ? life.sub_vector : value.role.sub_vector();
     }
@@ -104,7 +107,8 @@ static auto KeyOfActivations(const Plan& plan, const Life& life) -> std::string 
     return "loss.chunks";
   }
   const bool is_kept = life.born_phase == Phase::Forward && life.died_phase != Phase::Forward;
-  return is_kept && life.layer >= 0 && !life.crosses_blocks ? "recompute.policy" : KeyOfSequences(plan);
+  const bool is_of_block = life.layer >= 0 && !life.crosses_blocks;
+  return is_kept && is_of_block && life.is_read_after ? "recompute.policy" : KeyOfSequences(plan);
 }
 
 /// Whole gradients, which a reduce-scatter reads, are as large as a unit; a slice is as small as there are ranks.

@@ -47,6 +47,8 @@ polyline { fill: none; stroke: var(--bar); stroke-width: 2; vector-effect: non-s
 .c6 { fill: var(--c6); background: var(--c6); } .c7 { fill: var(--c7); background: var(--c7); }
 .p0 { fill: var(--p0); background: var(--p0); } .p1 { fill: var(--p1); background: var(--p1); }
 .p2 { fill: var(--p2); background: var(--p2); } .p3 { fill: var(--p3); background: var(--p3); }
+@media (max-width: 600px) { .name { display: inline-block; white-space: normal; overflow-wrap: anywhere; min-width: 9em; }
+  .bar { width: 40px; } th, td { padding-right: 9px; font-size: 13px; } svg { height: 180px; } }
 summary { cursor: pointer; color: var(--faint); }
 )css";
 }

@@ -16,12 +16,15 @@ static auto Dumped(const Json& value) -> std::string {
   return text;
 }
 
+/// Of an object that is one line.
+constexpr size_t ShortLine = 160;
+
 static auto Append(const Json& json, size_t indent, std::string& text) -> void {
-  const bool is_one_line =
-      json.empty() || !json.is_structured() ||
-      (json.is_array() && std::ranges::none_of(json, [](const Json& item) { return item.is_structured(); }));
-  if (is_one_line) {
-    text += Dumped(json);
+  const bool is_flat =
+      !json.is_structured() || std::ranges::none_of(json, [](const Json& item) { return item.is_structured(); });
+  if (const std::string line = is_flat ? Dumped(json) : "";
+      is_flat && (!json.is_object() || line.size() <= ShortLine)) {
+    text += line;
     return;
   }
   const std::string margin(indent + 2, ' ');

@@ -96,19 +96,15 @@ auto AddTensorParallelism(Knobs& knobs) -> void {
   if (tp % 2 == 0 && accumulate % 2 == 0) {
     knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.accumulate", accumulate / 2)});
   } else if (tp % 2 == 0 && micro % 2 == 0) {
-    knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.micro", micro / 2),
-               Set("batch.accumulate", accumulate)});
+    knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2), Set("batch.micro", micro / 2)});
   } else if (tp % 2 == 0) {
     knobs.Add({Set("mesh.dp", dp * 2), Set("mesh.tp", tp / 2)}, "the batch would grow");
   }
 }
 
 auto AddPrefetch(Knobs& knobs) -> void {
-  for (const std::string depth : {"0", "1"}) {
-    if (knobs.keys["shard.prefetch_forward"] != depth || knobs.keys["shard.prefetch_backward"] != depth) {
-      knobs.Add({"shard.prefetch_forward=" + depth, "shard.prefetch_backward=" + depth});
-    }
-  }
+  knobs.AddOthers("shard.prefetch_forward", {"0", "1"});
+  knobs.AddOthers("shard.prefetch_backward", {"0", "1"});
   for (const int ring : {2, 3}) {
     knobs.AddOthers("shard.gather_ring", {std::to_string(ring)});
   }

@@ -50,6 +50,9 @@ auto HtmlTable(const std::vector<std::vector<std::string>>& rows) -> std::string
   return out + "</table></div>\n";
 }
 
+/// A name in a cell, which a narrow page may break.
+auto Name(std::string_view name) -> std::string { return fmt::format("<span class=\"name\">{}</span>", Escaped(name)); }
+
 /// A bar in a cell, as long as its share.
 auto Bar(double share) -> std::string {
   return fmt::format("<span class=\"bar\"><i style=\"width:{:.2f}%\"></i></span>", share * 100);
@@ -87,24 +90,23 @@ auto FitSection(const FitUse& fit) -> std::string {
   for (const KnobRow& row : fit.knobs) {
     most = row.figures ? std::max(most, row.figures->reserved) : most;
   }
-  std::vector<std::vector<std::string>> rows{{"--set", "memory", "", "fits", "FLOPs", "on the wire"}};
+  std::vector<std::vector<std::string>> rows{{"memory", "", "fits", "--set", "FLOPs", "on the wire"}};
   const auto add = [&](const PlanFigures& figures, const std::string& sets) {
-    rows.push_back({Escaped(sets), FormatMemory(figures.reserved), Bar(Share(figures.reserved, most)),
-                    fit.fits(figures) ? "yes" : "no", FormatFlops(figures.flops.all()), FormatMemory(figures.wire)});
+    rows.push_back({FormatMemory(figures.reserved), Bar(Share(figures.reserved, most)),
+                    fit.fits(figures) ? "yes" : "no", Name(sets), FormatFlops(figures.flops.all()),
+                    FormatMemory(figures.wire)});
   };
   add(fit.now, "(as it is)");
+  std::string refused;
   for (const KnobRow& row : fit.knobs) {
     if (row.figures) {
       add(*row.figures, SetsText(row.knob));
+    } else {
+      refused +=
+          fmt::format("<p><small>not {}: {}</small></p>\n", Escaped(SetsText(row.knob)), Escaped(row.knob.refused));
     }
   }
-  for (const KnobRow& row : fit.knobs) {
-    if (!row.figures) {
-      rows.push_back(
-          {Escaped(SetsText(row.knob)), "&ndash;", "", "", "", "<small>" + Escaped(row.knob.refused) + "</small>"});
-    }
-  }
-  return PageSection("Does it fit?", out + HtmlTable(rows));
+  return PageSection("Does it fit?", out + HtmlTable(rows) + refused);
 }
 
 auto CategorySection(const Report& report) -> std::string {
@@ -194,11 +196,11 @@ auto StepSection(const Report& report) -> std::string {
 
 auto AliveSection(const Report& report) -> std::string {
   constexpr size_t MostRows = 24;
-  std::vector<std::vector<std::string>> rows{{"buffer", "blocks", "memory", "", "a key that lowers it"}};
+  std::vector<std::vector<std::string>> rows{{"memory", "", "buffer", "blocks", "a key that lowers it"}};
   for (size_t i = 0; i < std::min(MostRows, report.alive_at_peak.size()); ++i) {
     const AliveBuffers& alike = report.alive_at_peak[i];
-    rows.push_back({Escaped(alike.name), FoldNumbers(alike.blocks), FormatMemory(alike.bytes),
-                    Bar(Share(alike.bytes, report.alive_at_peak.front().bytes)), "<code>" + alike.key + "</code>"});
+    rows.push_back({FormatMemory(alike.bytes), Bar(Share(alike.bytes, report.alive_at_peak.front().bytes)),
+                    Name(alike.name), FoldNumbers(alike.blocks), "<code>" + alike.key + "</code>"});
   }
   return PageSection("Alive at the peak", HtmlTable(rows));
 }
@@ -208,10 +210,10 @@ auto BlocksSection(const Report& report) -> std::string {
   for (const BlockActivations& alike : report.blocks) {
     out += fmt::format("<p>Block{} {}: {} kept for backward</p>\n", alike.blocks.size() == 1 ? "" : "s",
                        FoldNumbers(alike.blocks), FormatMemory(alike.kept()));
-    std::vector<std::vector<std::string>> rows{{"tensor", "shape", "type", "memory", "after forward", "op"}};
+    std::vector<std::vector<std::string>> rows{{"memory", "tensor", "after forward", "type", "shape", "op"}};
     for (const BlockTensor& tensor : alike.tensors) {
-      rows.push_back({Escaped(tensor.name), ToText(tensor.shape), std::string(ToText(tensor.dtype)),
-                      FormatMemory(tensor.bytes), std::string(ToText(tensor.after)), tensor.ops});
+      rows.push_back({FormatMemory(tensor.bytes), Name(tensor.name), std::string(ToText(tensor.after)),
+                      std::string(ToText(tensor.dtype)), ToText(tensor.shape), tensor.ops});
     }
     out += HtmlTable(rows);
   }

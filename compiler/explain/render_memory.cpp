@@ -17,15 +17,14 @@ static auto OutsideText(const Plan& plan) -> std::string {
   const std::string threads = outside.threads > Bytes{} ? fmt::format(", {} of it for run.threads = {}",
                                                                       FormatMemory(outside.threads), plan.run.threads)
                                                         : "";
-  return Wrapped(
-      fmt::format(
-          "  outside the arenas, about: {} per host for the program, its libraries and the plan, {} per rank{}; "
-          "{} where {}",
-          FormatMemory(outside.host()), FormatMemory(outside.rank()), threads, FormatMemory(outside.all()),
-          plan.mesh.hosts > 1      ? fmt::format("each host has {}", Counted(outside.num_ranks, "rank"))
-          : outside.num_ranks == 1 ? "one host has the one rank"
-                                   : fmt::format("one host has all {}", Counted(outside.num_ranks, "rank"))),
-      4);
+  const std::string ranks = plan.mesh.hosts > 1 ? fmt::format("each host has {}", Counted(outside.num_ranks, "rank"))
+                            : outside.num_ranks == 1
+                                ? "one host has the one rank"
+                                : fmt::format("one host has all {}", Counted(outside.num_ranks, "rank"));
+  return fmt::format(
+      "  outside the arenas, about:\n    {} per host for the program, its libraries and the plan\n    {} per rank{}\n"
+      "    {} where {}\n",
+      FormatMemory(outside.host()), FormatMemory(outside.rank()), threads, FormatMemory(outside.all()), ranks);
 }
 
 /// The largest of what is alive at the peak, with the keys that lower it.

@@ -108,8 +108,8 @@ TEST(OutsideArenas, ExplainSaysTheSame) {
                                     : "";
     EXPECT_EQ(threads.empty(), outside.threads == Bytes{});
     EXPECT_THAT(text.out, testing::HasSubstr(fmt::format(
-                              "  outside the arenas, about: {} per host for the program, its libraries and the "
-                              "plan, {} per rank{}; {} where one host has all {} ranks\n",
+                              "  outside the arenas, about:\n    {} per host for the program, its libraries and the "
+                              "plan\n    {} per rank{}\n    {} where one host has all {} ranks\n",
                               FormatMemory(outside.host()), FormatMemory(outside.rank()), threads,
                               FormatMemory(outside.all()), outside.num_ranks)));
     const Outcome json = RunProcess(training.Command("plan", {"--explain", "--format", "json"}));

@@ -123,8 +123,8 @@ TEST_P(Invariants, TheReportCountsFlops) {
   const Plan& plan = PlanOfCase();
   const Report report = Explain(plan);
   const FlopSums sums = SumStepFlops(plan);
-  EXPECT_EQ(report.model_flops.value, sums.model);
-  EXPECT_EQ(report.recompute_flops.value, sums.recompute);
+  EXPECT_EQ(report.flops.model.value, sums.model);
+  EXPECT_EQ(report.flops.recompute.value, sums.recompute);
 }
 
 TEST_P(Invariants, TheReportFindsThePeak) {
@@ -171,7 +171,7 @@ TEST_P(Invariants, TheJsonReportSaysTheSame) {
   EXPECT_EQ(json["memory"]["reserved_bytes"], report.reserved.value);
   EXPECT_EQ(json["communication"].size(), report.step_communication.size());
   EXPECT_DOUBLE_EQ(json["flops_per_step"].get<double>(),
-                   static_cast<double>(report.model_flops.value) * static_cast<double>(plan.mesh.num_ranks()));
+                   static_cast<double>(report.flops.model.value) * static_cast<double>(plan.mesh.num_ranks()));
 }
 
 TEST_P(Invariants, ThePlanAsJsonKeepsToItsSchema) {

@@ -18,7 +18,8 @@ extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int 
   CHECK(again.ok() && *again == *plan, "what is printed reads back to another plan");
   if (VerifyRunnable(*plan).empty()) {
     const Report report = Explain(*plan);
-    CHECK(!RenderReportText(report).empty() && !RenderReportJson(report).empty(), "no report");
+    CHECK(!RenderReportText(report).empty() && !RenderReportJson(report).empty() && !RenderReportHtml(report).empty(),
+          "no report");
   }
   return 0;
 }
