@@ -1,5 +1,7 @@
 // Rules of [batch]: two of the three sizes give the third, and what follows from them fits.
 
+#include <algorithm>
+
 #include "compiler/base/plan_limits.h"
 #include "compiler/check/check_context.h"
 #include "compiler/check/check_recipe.h"
@@ -49,13 +51,40 @@ static auto CheckDivisible(CheckContext& context, int64_t divisor, const std::st
   context.MarkFaulty(batch.global);
 }
 
+/// Does a size count for a product that is called `what`?
+static auto IsFactor(std::string_view what, std::string_view size) -> bool {
+  const auto is_one_of = [&](std::initializer_list<std::string_view> sizes) {
+    return std::ranges::find(sizes, size) != sizes.end();
+  };
+  if (is_one_of({"global", "micro", "accumulate", "replicate", "dp"})) {
+    return true;
+  }
+  if (what.find("sequences") != std::string_view::npos) {
+    return false;
+  }
+  const bool is_of_run = what.find("of the run") != std::string_view::npos;
+  return size == "seq" || (is_of_run ? size == "steps" : size != "steps");
+}
+
 /// True if `product` of whole numbers is below `limit`; reports sizes-too-large at [batch] else.
 static auto CheckFits(CheckContext& context, double product, double limit, std::string_view what,
                       std::string_view limit_text) -> bool {
   if (product < limit) {
     return true;
   }
-  context.diags().Build(context.recipe().batch.at, DiagnosticKind::SizesTooLarge, what, limit_text).Emit();
+  const Recipe& recipe = context.recipe();
+  auto builder = context.diags().Build(recipe.batch.at, DiagnosticKind::SizesTooLarge, what, limit_text);
+  for (const auto& [name, size] : {std::pair("global", &recipe.batch.global), std::pair("micro", &recipe.batch.micro),
+                                   std::pair("accumulate", &recipe.batch.accumulate),
+                                   std::pair("replicate", &recipe.mesh.replicate), std::pair("dp", &recipe.mesh.dp),
+                                   std::pair("seq", &recipe.model.seq), std::pair("layers", &recipe.model.layers),
+                                   std::pair("hidden", &recipe.model.hidden), std::pair("ffn", &recipe.model.ffn),
+                                   std::pair("vocab", &recipe.model.vocab), std::pair("steps", &recipe.train.steps)}) {
+    if (size->is_set && IsFactor(what, name)) {
+      builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
+    }
+  }
+  builder.Emit();
   return false;
 }
 
@@ -68,7 +97,10 @@ static auto CheckThree(CheckContext& context) -> bool {
   if (!has_global && !has_micro) {
     // (A range error of the section would have come first.)
     const SourceRange at = has_accumulate ? batch.accumulate.at : batch.at.valid() ? batch.at : SourceRange{0, 0, 0, 1};
-    context.diags().Build(at, DiagnosticKind::BatchUnderdetermined).Emit();
+    context.diags()
+        .Build(at, DiagnosticKind::BatchUnderdetermined)
+        .Help("name the sequences per step: [batch] global = 8")
+        .Emit();
     return false;
   }
   // The product of what is given, beside which `global` is judged.

@@ -24,16 +24,23 @@ class CheckContext {
   auto MarkFaulty(const Located<T>& leaf) -> void {
     faulty_.insert(&leaf);
   }
+  /// Have all of these a value without a fault? If not, the rule that asks waits, and is counted.
   template <class... Leaves>
   auto IsSound(const Leaves&... leaves) const -> bool {
-    return (!faulty_.contains(&leaves) && ...);
+    const bool are_sound = ((leaves.is_known && !faulty_.contains(&leaves)) && ...);
+    num_waiting_ += are_sound ? 0 : 1;
+    return are_sound;
   }
+  /// Could the list of tables `path`, as "init.rule", be read?
+  auto IsRead(std::string_view path) const -> bool { return !recipe_.unread_lists.contains(path); }
+  auto num_waiting() const -> int { return num_waiting_; }
 
  private:
   const Recipe& recipe_;
   Diagnostics& diagnostics_;
   /// Addresses of leaves.
   std::set<const void*> faulty_;
+  mutable int num_waiting_ = 0;
 };
 
 /// Ranges and words of single keys, by the rows of recipe_values.def. The rules of the sections come after it.
@@ -79,9 +86,11 @@ auto HasSoundModel(const CheckContext& context) -> bool;
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void;
 
-/// Reports faults of an expression at their places inside the value `at`; `when` ends each message (" at step 0").
-auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,
-                      std::string_view when = "") -> void;
+/// Reports faults of an expression at their places inside the value `at`.
+auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors) -> void;
+/// Reports those of a schedule at a step of the run.
+auto ReportStepErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors, int64_t step)
+    -> void;
 
 /// Letters a to z, digits and _, beginning with a letter.
 auto IsLowercaseName(std::string_view name) -> bool;

@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files) -> void {
+auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files) -> bool {
   CheckContext context(recipe, diagnostics);
   CheckValues(context);
   CheckOwnedKeys(context);
@@ -25,6 +25,9 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks file
   CheckCheckpoint(context);
   CheckStart(context);
   CheckPlanSize(context);
+  const bool has_model = HasSoundModel(context);
+  diagnostics.AddWaiting(context.num_waiting());
+  return has_model;
 }
 
 }  // namespace shardc

@@ -10,8 +10,9 @@ namespace shardc {
 /// told.
 enum class FileChecks : uint8_t { None, Judge, TellMissing };
 
-/// Reports every fault of a recipe that was read; nothing that depends on a faulty value is reported.
-auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files = FileChecks::None) -> void;
+/// Reports every fault of a recipe, which may have been read in part; nothing that depends on a faulty value is
+/// reported. Returns whether the model's parameters are known: then names in rules can be judged.
+auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks files = FileChecks::None) -> bool;
 
 /// Looks at every id of the files: reports the first of each list that lies outside of its vocabulary, and files that
 /// are not here. Requires: CheckRecipe passed.

@@ -60,10 +60,10 @@ auto CheckData(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const DataSection& data = recipe.data;
   CheckDataSources(context);
-  if (data.tokens.is_set) {
+  if (data.tokens.is_set && context.IsSound(data.tokens)) {
     CheckFiles(context, "tokens", data.tokens);
   }
-  if (context.IsSound(data.eval_tokens, recipe.model.seq) && *data.eval_tokens > 0 &&
+  if (*data.eval_tokens > 0 && context.IsSound(data.eval_tokens, recipe.model.seq) &&
       *data.eval_tokens <= *recipe.model.seq) {
     context.diags()
         .Build(data.eval_tokens.at, DiagnosticKind::EvalTooSmall, *data.eval_tokens, *recipe.model.seq + 1)

@@ -45,7 +45,8 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
         .Emit();
     return false;
   }
-  if (!data.tokens.is_set && data.source.empty()) {
+  const bool is_none_known = data.tokens.is_known && context.IsRead("data.source");
+  if (!data.tokens.is_set && data.source.empty() && is_none_known) {
     context.diags()
         .Build(data.at.valid() ? data.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::DataSourceCount,
                "neither `data.tokens` nor a [[data.source]] is set, so there is nothing to read")
@@ -60,6 +61,9 @@ static auto CheckNames(CheckContext& context) -> void {
   const std::vector<SourceTable>& sources = context.recipe().data.source;
   std::map<std::string, SourceRange> named;
   for (size_t i = 0; i < sources.size(); ++i) {
+    if (!context.IsSound(sources[i].name)) {
+      continue;
+    }
     const std::string name = SourceName(context.recipe(), i);
     const SourceRange at = sources[i].name.is_set ? sources[i].name.at : sources[i].at;
     const auto [other, fresh] = named.try_emplace(name, at);
@@ -99,6 +103,10 @@ static auto ReadWeights(CheckContext& context) -> std::vector<StepEvaluator> {
   std::vector<StepEvaluator> weights;
   bool all_read = true;
   for (const SourceTable& source : context.recipe().data.source) {
+    if (!context.IsSound(source.weight)) {
+      all_read = false;
+      continue;
+    }
     ExprResult<Expr> weight = ParseExpr(source.weight->text, ExprKind::Schedule);
     if (weight.ok()) {
       weights.emplace_back(std::move(weight.value), *context.recipe().train.steps);
@@ -132,7 +140,7 @@ static auto CheckWeights(CheckContext& context) -> void {
     for (size_t s = 0; s < sources.size(); ++s) {
       const ExprResult<double> weight = weights[s].At(step);
       if (!weight.ok()) {
-        ReportExprErrors(context, sources[s].weight.at, weight.errors, fmt::format(" at step {} of {}", step, steps));
+        ReportStepErrors(context, sources[s].weight.at, weight.errors, step);
         return;
       }
       if (weight.value < 0) {
@@ -169,7 +177,9 @@ auto CheckDataSources(CheckContext& context) -> void {
   }
   CheckNames(context);
   for (const SourceTable& source : context.recipe().data.source) {
-    CheckFiles(context, "tokens", source.tokens);
+    if (context.IsSound(source.tokens)) {
+      CheckFiles(context, "tokens", source.tokens);
+    }
   }
   CheckWeights(context);
 }

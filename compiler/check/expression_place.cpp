@@ -82,13 +82,32 @@ static auto KindNamed(std::string_view name) -> DiagnosticKind {
   CHECK(false, "no diagnostic is called {}", name);
 }
 
-auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors,
-                      std::string_view when) -> void {
+static auto BuildExprError(CheckContext& context, const SourceRange& at, const ExprError& error, std::string_view when)
+    -> Diagnostics::Builder {
+  const SourceRange place = PlaceInValue(context.diags().sources(), at, error.column, error.length);
+  auto builder = context.diags().Build(place, KindNamed(error.name), fmt::format("{}{}", error.message, when));
+  if (!error.closest.empty()) {
+    builder.Help(fmt::format("did you mean `{}`?", error.closest));
+  }
+  return builder;
+}
+
+auto ReportExprErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors) -> void {
   for (const ExprError& error : errors) {
-    const SourceRange place = PlaceInValue(context.diags().sources(), at, error.column, error.length);
-    auto builder = context.diags().Build(place, KindNamed(error.name), fmt::format("{}{}", error.message, when));
-    if (!error.closest.empty()) {
-      builder.Help(fmt::format("did you mean `{}`?", error.closest));
+    BuildExprError(context, at, error, "").Emit();
+  }
+}
+
+auto ReportStepErrors(CheckContext& context, const SourceRange& at, const std::vector<ExprError>& errors, int64_t step)
+    -> void {
+  const Located<int64_t>& steps = context.recipe().train.steps;
+  for (const ExprError& error : errors) {
+    auto builder = BuildExprError(context, at, error, fmt::format(" at step {} of {}", step, *steps));
+    if (error.message.find("steps") != std::string::npos) {
+      builder.Note(steps.at, fmt::format("`steps` is {}, set here", *steps));
+    }
+    if (step == 0 && error.message.find("division by zero") != std::string::npos) {
+      builder.Help("`step` is 0 in the first step; (step + 1) counts from 1");
     }
     builder.Emit();
   }

@@ -11,6 +11,10 @@ auto CheckInit(CheckContext& context) -> void {
   const InitSection& init = context.recipe().init;
   bool uses_std = false;
   for (const InitRule& rule : init.rule) {
+    if (!context.IsSound(rule.value)) {
+      uses_std = true;
+      continue;
+    }
     const ExprResult<Expr> expr = ParseExpr(rule.value->text, ExprKind::Rule);
     ReportExprErrors(context, rule.value.at, expr.errors);
     // A rule with faults may have meant to.
@@ -21,7 +25,15 @@ auto CheckInit(CheckContext& context) -> void {
       uses_std = uses_std || UsesVariable(ParseExpr(rule.value, ExprKind::Rule).value, StdVariable);
     }
   }
-  if (init.std.is_set && !uses_std && context.IsSound(init.scheme)) {
+  const bool has_rules = !init.rule.empty() || init.scheme.is_set || !init.scheme.is_known;
+  if (!has_rules && !context.recipe().start.first->seed.is_set && context.IsRead("init.rule")) {
+    context.diags()
+        .Build(init.at.valid() ? init.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::InitMissing)
+        .Help("[init] scheme = \"torchtitan-llama\" gives every parameter a rule")
+        .Emit();
+    return;
+  }
+  if (init.std.is_set && !uses_std && context.IsSound(init.scheme) && context.IsRead("init.rule")) {
     context.diags()
         .Build(init.std.at, DiagnosticKind::KeyHasNoEffect, "std",
                fmt::format("no rule{} uses `{}`", init.scheme.is_set ? " and nothing in the scheme" : "", StdVariable))

@@ -27,6 +27,7 @@ static auto CheckChunks(CheckContext& context) -> void {
       .Note(seq.at, "`seq` set here")
       .Help(fmt::format("use chunks = {}", below))
       .Emit();
+  context.MarkFaulty(chunks);
 }
 
 /// The greatest number that an id of a file can be.
@@ -44,6 +45,9 @@ static auto GreatestId(TokenFormat format) -> int64_t {
 
 static auto CheckTargets(CheckContext& context, const Located<std::vector<std::string>>& files,
                          const Located<int64_t>& vocab) -> void {
+  if (!context.IsSound(files)) {
+    return;
+  }
   CheckFiles(context, "targets", files);
   const Located<OneOf<TokenFormat>>& format = context.recipe().data.format;
   if (!context.IsSound(vocab) || !context.IsSound(format)) {
@@ -66,6 +70,10 @@ auto CheckLoss(CheckContext& context) -> void {
   }
   std::map<std::string, SourceRange> named;
   for (const LossHead& head : recipe.loss.head) {
+    CheckTargets(context, head.targets, head.vocab);
+    if (!context.IsSound(head.name)) {
+      continue;
+    }
     const auto [other, fresh] = named.try_emplace(*head.name, head.name.at);
     if (!IsLowercaseName(*head.name)) {
       context.diags()
@@ -80,7 +88,6 @@ auto CheckLoss(CheckContext& context) -> void {
           .Note(other->second, "the other head is here")
           .Emit();
     }
-    CheckTargets(context, head.targets, head.vocab);
   }
 }
 

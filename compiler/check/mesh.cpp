@@ -29,9 +29,12 @@ static auto NearestDivisors(int64_t tp, const std::vector<int64_t>& sizes) -> st
 
 static auto CheckRanks(CheckContext& context) -> void {
   const MeshSection& mesh = context.recipe().mesh;
+  if (!context.IsSound(mesh.replicate, mesh.dp, mesh.tp)) {
+    return;
+  }
   // Each is 2^20 at most.
   const int64_t ranks = *mesh.replicate * *mesh.dp * *mesh.tp;
-  if (!context.IsSound(mesh.replicate, mesh.dp, mesh.tp) || ranks <= MostRanks) {
+  if (ranks <= MostRanks) {
     return;
   }
   context.diags()

@@ -1,5 +1,7 @@
 // Rules of [model]: heads and widths that divide, and products that fit.
 
+#include <algorithm>
+
 #include "compiler/check/check_context.h"
 #include "compiler/model/estimate.h"
 #include "compiler/recipe/key_rows.h"
@@ -43,9 +45,9 @@ static auto CheckHeads(CheckContext& context) -> void {
 
 static auto CheckHeadDim(CheckContext& context) -> void {
   const ModelSection& model = context.recipe().model;
-  const bool needs_even = context.IsSound(model.family) && NeedsEvenHeads(ModelFamilyOf(*model.family));
+  const bool needs_even = model.family->is_accepted() && NeedsEvenHeads(ModelFamilyOf(*model.family));
   if (model.head_dim.is_set) {
-    if (context.IsSound(model.head_dim) && needs_even && *model.head_dim % 2 != 0) {
+    if (needs_even && context.IsSound(model.head_dim) && *model.head_dim % 2 != 0) {
       context.diags()
           .Build(model.head_dim.at, DiagnosticKind::HeadDimOdd, *model.head_dim, "")
           .Help(fmt::format("use head_dim = {}", *model.head_dim + 1))
@@ -54,7 +56,7 @@ static auto CheckHeadDim(CheckContext& context) -> void {
     }
     return;
   }
-  if (!context.IsSound(model.hidden, model.heads)) {
+  if (!context.IsSound(model.hidden, model.heads, model.head_dim)) {
     return;
   }
   const int64_t head_dim = *model.hidden / *model.heads;
@@ -93,7 +95,10 @@ static auto CheckHeadDim(CheckContext& context) -> void {
 
 auto HasSoundModel(const CheckContext& context) -> bool {
   const ModelSection& model = context.recipe().model;
-  return context.IsSound(model.family, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
+  const auto& heads = context.recipe().loss.head;
+  return std::ranges::all_of(heads, [&](const LossHead& head) { return context.IsSound(head.vocab); }) &&
+         context.IsRead("loss.head") &&
+         context.IsSound(model.family, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
                          model.ffn, model.vocab, model.seq);
 }
 
@@ -103,7 +108,12 @@ auto CheckModel(CheckContext& context) -> void {
   const ModelSection& model = context.recipe().model;
   if (HasSoundModel(context) &&
       EstimateParameters(ModelFamilyOf(*model.family), ResolveModel(context.recipe())) >= MaxElements) {
-    context.diags().Build(model.at, DiagnosticKind::SizesTooLarge, "the number of parameters", "2^56").Emit();
+    auto builder = context.diags().Build(model.at, DiagnosticKind::SizesTooLarge, "the number of parameters", "2^56");
+    for (const auto& [name, size] : {std::pair("layers", &model.layers), std::pair("hidden", &model.hidden),
+                                     std::pair("ffn", &model.ffn), std::pair("vocab", &model.vocab)}) {
+      builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
+    }
+    builder.Emit();
     context.MarkFaulty(model.hidden);
   }
   if (!IsLacked(context.recipe(), "model", "rope_frequency")) {

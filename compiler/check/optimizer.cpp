@@ -8,14 +8,15 @@ namespace shardc {
 
 static auto CheckNesterov(CheckContext& context) -> void {
   const OptimizerSection& optimizer = context.recipe().optimizer;
-  if (!IsLacked(context.recipe(), "optimizer", "nesterov") && *optimizer.nesterov && *optimizer.momentum == 0) {
+  if (!IsLacked(context.recipe(), "optimizer", "nesterov") && *optimizer.nesterov && *optimizer.momentum == 0 &&
+      context.IsSound(optimizer.nesterov, optimizer.momentum, optimizer.name)) {
     context.diags().Build(optimizer.nesterov.at, DiagnosticKind::NesterovWithoutMomentum).Emit();
   }
 }
 
 static auto CheckBetas(CheckContext& context) -> void {
   const Located<std::vector<double>>& betas = context.recipe().optimizer.betas;
-  if (IsLacked(context.recipe(), "optimizer", "betas")) {
+  if (IsLacked(context.recipe(), "optimizer", "betas") || !context.IsSound(betas)) {
     return;
   }
   bool is_sound = betas->size() == 2;
@@ -33,6 +34,9 @@ static auto CheckBetas(CheckContext& context) -> void {
 static auto CheckLearningRate(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const Located<Formula>& lr = recipe.optimizer.lr;
+  if (!context.IsSound(lr)) {
+    return;
+  }
   const ExprResult<Expr> expr = ParseExpr(lr->text, ExprKind::Schedule);
   if (!expr.ok()) {
     ReportExprErrors(context, lr.at, expr.errors);
@@ -49,7 +53,7 @@ static auto CheckLearningRate(CheckContext& context) -> void {
     const ExprVariables variables{{"step", static_cast<double>(step)}, {"steps", static_cast<double>(steps)}};
     const ExprResult<double> value = EvaluateNumber(expr.value, variables);
     if (!value.ok()) {
-      ReportExprErrors(context, lr.at, value.errors, fmt::format(" at step {} of {}", step, steps));
+      ReportStepErrors(context, lr.at, value.errors, step);
       return;
     }
     if (value.value < 0) {

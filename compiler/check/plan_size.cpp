@@ -28,6 +28,7 @@ static auto CheckOps(CheckContext& context) -> void {
   if (of_blocks > most) {
     Refuse(context, recipe.model.layers.at,
            fmt::format("`layers` {} makes {:.0f} ops or more", *recipe.model.layers, of_blocks), MostOps);
+    context.MarkFaulty(recipe.model.layers);
   } else if (of_blocks + of_chunks > most) {
     Refuse(context, recipe.loss.chunks.at.valid() ? recipe.loss.chunks.at : recipe.loss.at,
            fmt::format("`chunks` {} of {:.0f} head{}, and `layers` {}, make {:.0f} ops or more", *recipe.loss.chunks,
@@ -37,11 +38,11 @@ static auto CheckOps(CheckContext& context) -> void {
 }
 
 auto CheckPlanSize(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
   // A size that is wrong would be told of twice.
-  if (context.diags().has_errors()) {
+  if (!HasSoundModel(context) || !context.IsSound(recipe.loss.chunks, recipe.optimizer.frozen)) {
     return;
   }
-  const Recipe& recipe = context.recipe();
   // Each head has a count and a sum.
   if (const auto scalars = static_cast<int64_t>(2 * recipe.loss.head.size()); scalars > MostScalars) {
     Refuse(context, recipe.loss.at,

@@ -67,10 +67,12 @@ auto CheckRecompute(CheckContext& context) -> void {
   const RecomputeSection& recompute = recipe.recompute;
   // Without sound sizes there are no blocks to look at, but a text to read.
   const bool has_sizes = context.IsSound(recipe.model.layers, recipe.model.hidden);
-  ReportExprErrors(
-      context, recompute.layers.at,
-      ChooseLayers(recompute.layers->text, has_sizes ? *recipe.model.layers : 0, *recipe.model.hidden).errors);
-  if (!context.IsSound(recompute.policy, recipe.model.family)) {
+  if (context.IsSound(recompute.layers)) {
+    ReportExprErrors(
+        context, recompute.layers.at,
+        ChooseLayers(recompute.layers->text, has_sizes ? *recipe.model.layers : 0, *recipe.model.hidden).errors);
+  }
+  if (!context.IsSound(recompute.policy, recompute.save, recipe.model.family)) {
     return;
   }
   // Names and kinds do not depend on sizes.

@@ -24,6 +24,9 @@ auto ReduceRopeFrequency(const Recipe& recipe) -> ExprResult<Expr> {
 auto CheckRopeFrequency(CheckContext& context) -> void {
   const ModelSection& model = context.recipe().model;
   const Located<Formula>& frequency = model.rope_frequency;
+  if (!context.IsSound(frequency)) {
+    return;
+  }
   const ExprResult<Expr> expr = ParseExpr(frequency->text, ExprKind::Frequency);
   if (!expr.ok()) {
     ReportExprErrors(context, frequency.at, expr.errors);

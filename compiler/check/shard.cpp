@@ -13,7 +13,7 @@ namespace shardc {
 
 static auto CheckUnits(CheckContext& context) -> void {
   const ShardSection& shard = context.recipe().shard;
-  if (!ParseUnitPreset(*shard.units)) {
+  if (context.IsSound(shard.units) && !ParseUnitPreset(*shard.units)) {
     auto builder =
         context.diags().Build(shard.units.at, DiagnosticKind::UnknownChoice, "units", *shard.units, UnitPresetForms);
     if (const std::string closest = ClosestWord(*shard.units, {"block", "torchtitan"}); !closest.empty()) {
@@ -25,10 +25,13 @@ static auto CheckUnits(CheckContext& context) -> void {
   for (size_t i = 0; i < shard.unit.size(); ++i) {
     const UnitRule& rule = shard.unit[i];
     const SourceRange at = rule.name.is_set ? rule.name.at : rule.at;
-    if (rule.match->empty()) {
+    if (context.IsSound(rule.match) && rule.match->empty()) {
       context.diags()
           .Build(rule.match.at, DiagnosticKind::WrongType, "match", "an empty list", "one pattern or more")
           .Emit();
+    }
+    if (!context.IsSound(rule.name)) {
+      continue;
     }
     if (rule.name.is_set && !IsUnitName(*rule.name)) {
       context.diags().Build(at, DiagnosticKind::UnitNameInvalid, *rule.name).Emit();
@@ -120,7 +123,8 @@ static auto CheckReshardSizeHasEffect(CheckContext& context, const std::vector<b
   const bool by_predicate = shard.reshard_after_forward->text == "true" || std::ranges::count(blocks, true) > 0;
   const bool by_override =
       std::ranges::any_of(shard.override, [](const UnitOverride& override) { return *override.reshard_after_forward; });
-  if (shard.reshard_size.is_set && context.IsSound(shard.reshard_size) && !by_predicate && !by_override) {
+  if (shard.reshard_size.is_set && !by_predicate && !by_override && context.IsSound(shard.reshard_size) &&
+      context.IsRead("shard.override")) {
     context.diags()
         .Build(shard.reshard_size.at, DiagnosticKind::KeyHasNoEffect, "reshard_size",
                "`reshard_after_forward` frees no unit after forward")
@@ -155,6 +159,9 @@ auto CheckShard(CheckContext& context) -> void {
   CheckRing(context);
   CheckReshardSize(context);
   const Located<Condition>& reshard = recipe.shard.reshard_after_forward;
+  if (!context.IsSound(reshard)) {
+    return;
+  }
   const ExprResult<Expr> expr = ParseExpr(reshard->text, ExprKind::Predicate);
   if (!expr.ok()) {
     ReportExprErrors(context, reshard.at, expr.errors);

@@ -11,6 +11,9 @@ auto CheckStart(CheckContext& context) -> void {
   if (const FirstStart& first = *recipe.start.first; first.seed.is_set) {
     CheckPath(context, first.seed.at, "seed", *first.seed, "checkpoint");
   }
+  if (!context.IsSound(recipe.start.run_id)) {
+    return;
+  }
   const std::string id = RunIdOf(recipe);
   if (IsRunId(id)) {
     return;

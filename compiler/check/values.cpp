@@ -2,6 +2,7 @@
 
 #include "compiler/check/check_context.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/other_tools.h"
 #include "compiler/recipe/visit.h"
 
 namespace shardc {
@@ -9,7 +10,9 @@ namespace shardc {
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void {
   auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
-  if (const std::string closest = ClosestWord(word, known); !closest.empty()) {
+  if (const std::string_view hint = HintOfKey("", word); !hint.empty()) {
+    builder.Help(std::string(hint));
+  } else if (const std::string closest = ClosestWord(word, known); !closest.empty()) {
     builder.Help(fmt::format("did you mean \"{}\"?", closest));
   }
   builder.Emit();
@@ -79,7 +82,7 @@ static auto CheckLeaf(CheckContext& context, const KeyInfo& key, std::string_vie
 auto CheckValues(CheckContext& context) -> void {
   const auto check_key = [&](const KeyInfo& key, const auto& leaf) {
     // A key that is unset has no value to judge; defaults are in range (a test says so).
-    if (leaf.is_set) {
+    if (leaf.is_set && leaf.is_known) {
       const std::string path = key.list.empty() ? fmt::format("{}.{}", key.section, key.name)
                                                 : fmt::format("{}.{}.{}", key.section, key.list, key.name);
       CheckLeaf(context, key, path, leaf);

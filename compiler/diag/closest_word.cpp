@@ -50,4 +50,11 @@ auto ClosestWord(std::string_view word, const std::vector<std::string_view>& kno
   return std::string(closest);
 }
 
+auto IsSlipOf(std::string_view word, std::string_view known) -> bool {
+  constexpr size_t LongWord = 6;
+  const size_t longer = std::max(word.size(), known.size());
+  const size_t least = std::min(word.size(), known.size());
+  return longer - least <= 2 && least > 2 && Distance(word, known) <= (least >= LongWord ? 2 : 1);
+}
+
 }  // namespace shardc

@@ -44,7 +44,7 @@ struct Diagnostic {
   SourceRange at;
   std::string text;
   std::vector<DiagnosticNote> notes;
-  /// One sure remedy, or empty.
+  /// One sure remedy, or empty. Lines after the first are text to copy.
   std::string help;
 };
 
@@ -89,11 +89,15 @@ class Diagnostics {
   auto sources() const -> const SourceSet& { return *sources_; }
   /// Makes every warning an error (`--strict`).
   auto set_strict(bool strict) -> void { strict_ = strict; }
+  /// Rules that could not be judged, because a value that they need has an error.
+  auto num_waiting() const -> int { return num_waiting_; }
+  auto AddWaiting(int num_rules) -> void { num_waiting_ += num_rules; }
 
  private:
   const SourceSet* sources_;
   std::vector<Diagnostic> all_;
   int num_errors_ = 0;
+  int num_waiting_ = 0;
   bool strict_ = false;
 };
 
@@ -112,6 +116,7 @@ struct RenderOptions {
 ///     help: use tp = 1, 2, 3 or 6
 ///
 /// with `~` under the rest of a longer value, and a last line `37 errors, 20 shown` where errors are left out. Bytes
+/// and `3 more checks wait for these` where an error keeps rules from being judged. Bytes
 /// that are not printable ASCII appear escaped (`\u202e`), tabs of the quoted line as spaces; long lines are cut.
 auto RenderText(const Diagnostics& diagnostics, const RenderOptions& options) -> std::string;
 
@@ -124,5 +129,8 @@ auto RenderJson(const Diagnostics& diagnostics) -> std::string;
 /// the length of the longer of the two; empty if none. The distance counts inserted, left out, changed and swapped
 /// neighbouring bytes (Damerau-Levenshtein, optimal string alignment); upper and lower case are the same.
 auto ClosestWord(std::string_view word, const std::vector<std::string_view>& known) -> std::string;
+
+/// Is `word` so near to `known` that hardly another word is meant? One slip, or two in six letters or more.
+auto IsSlipOf(std::string_view word, std::string_view known) -> bool;
 
 }  // namespace shardc

@@ -42,7 +42,7 @@ class TextRenderer {
       text_ += fmt::format("{}{}: {}\n", Paint(Bold, Place(note.at)), Paint(Cyan, "note"), Escaped(note.text));
     }
     if (!diagnostic.help.empty()) {
-      text_ += fmt::format("{}: {}\n", Paint(Green, "help"), Escaped(diagnostic.help));
+      AddHelp(diagnostic.help);
     }
   }
 
@@ -52,7 +52,22 @@ class TextRenderer {
 
   auto text() const -> const std::string& { return text_; }
 
+  auto AddWaiting(int num_rules, int num_errors) -> void {
+    text_ += fmt::format("{} more check{} for {}\n", num_rules, num_rules == 1 ? " waits" : "s wait",
+                         num_errors == 1 ? "this" : "these");
+  }
+
  private:
+  auto AddHelp(std::string_view help) -> void {
+    const size_t first = std::min(help.find('\n'), help.size());
+    text_ += fmt::format("{}: {}\n", Paint(Green, "help"), Escaped(help.substr(0, first)));
+    for (help.remove_prefix(first); !help.empty();) {
+      const size_t end = std::min(help.find('\n', 1), help.size());
+      text_ += end == 1 ? "\n" : fmt::format("    {}\n", Escaped(help.substr(1, end - 1)));
+      help.remove_prefix(end);
+    }
+  }
+
   auto Paint(std::string_view color, std::string_view text) const -> std::string {
     return options_.color && !text.empty() ? fmt::format("{}{}{}", color, text, Reset) : std::string(text);
   }
@@ -137,6 +152,9 @@ auto RenderText(const Diagnostics& diagnostics, const RenderOptions& options) ->
   }
   if (num_errors > options.max_errors) {
     renderer.AddCount(num_errors);
+  }
+  if (num_errors > 0 && diagnostics.num_waiting() > 0) {
+    renderer.AddWaiting(diagnostics.num_waiting(), num_errors);
   }
   return renderer.text();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,9 @@ struct Subcommand {
   auto(*declare)(CommandOptions& options) -> Action;
   bool is_hidden = false;
 };
+
+/// In the order of the help.
+auto Subcommands() -> std::span<const Subcommand>;
 
 auto DeclareCheck(CommandOptions& options) -> Action;
 auto DeclareDiff(CommandOptions& options) -> Action;

@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 #include "compiler/base/exit_code_text.h"
 #include "compiler/base/printable.h"
+#include "compiler/diag/diagnostics.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/version.h"
 
 namespace shardc {
 
-static constexpr Subcommand Subcommands[] = {
+static constexpr Subcommand Rows[] = {
     {"check", "report the errors in a recipe or a plan",
      "  shardc check --set mesh.dp=4 recipe.toml\n  shardc check recipe.plan", DeclareCheck},
     {"plan", "make the plan of a recipe, or explain what a recipe or a plan will cost",
@@ -36,6 +39,8 @@ static constexpr Subcommand Subcommands[] = {
     {"docs", "print a generated page of the documentation",
      "  shardc docs --errors\n  shardc docs --recipe\n  shardc docs --machines", DeclareDocs, true},
 };
+
+auto Subcommands() -> std::span<const Subcommand> { return Rows; }
 
 auto CommandOptions::Positional(const std::string& name, std::string& value, const std::string& doc, bool is_required)
     -> void {
@@ -61,9 +66,12 @@ auto CommandOptions::Choice(const std::string& flags, std::string& value, const 
                             const std::string& doc) -> void {
   const std::string names = fmt::format("{}", fmt::join(choices, "|"));
   const auto check = [choices, names](const std::string& word) {
-    return std::find(choices.begin(), choices.end(), word) != choices.end()
-               ? std::string()
-               : fmt::format("`{}` is none of {}", word, names);
+    if (std::find(choices.begin(), choices.end(), word) != choices.end()) {
+      return std::string();
+    }
+    const std::string closest = ClosestWord(word, {choices.begin(), choices.end()});
+    return fmt::format("`{}` is none of {}{}", word, names,
+                       closest.empty() ? "" : fmt::format("; did you mean `{}`?", closest));
   };
   app_.add_option(flags, value, doc)->type_name(names)->check(check);
 }
@@ -78,7 +86,7 @@ static auto HelpText(CLI::App& app) -> std::string {
   if (used.empty()) {
     return app.help();
   }
-  for (const Subcommand& subcommand : Subcommands) {
+  for (const Subcommand& subcommand : Rows) {
     if (subcommand.name == used.front()->get_name()) {
       used.front()->description(fmt::format("{}\n\n{}", subcommand.examples, subcommand.doc));
     }
@@ -86,10 +94,101 @@ static auto HelpText(CLI::App& app) -> std::string {
   return used.front()->help("shardc");
 }
 
-static auto ReportUsage(CLI::App& app, const CLI::ParseError& error) -> ExitCode {
+/// Commands by their names elsewhere, and what does that here.
+struct CommandElsewhere {
+  std::string_view name;
+  std::string_view remedy;
+};
+static constexpr CommandElsewhere CommandsElsewhere[] = {
+    {"train", "shardc run RECIPE"},
+    {"resume", "shardc run RECIPE"},
+    {"fit", "shardc run RECIPE"},
+    {"compile", "shardc plan RECIPE -o FILE"},
+    {"build", "shardc plan RECIPE -o FILE"},
+    {"explain", "shardc plan --explain RECIPE"},
+    {"preview", "shardc plan --explain RECIPE"},
+    {"cost", "shardc plan --explain RECIPE"},
+    {"lint", "shardc check RECIPE"},
+    {"validate", "shardc check RECIPE"},
+    {"evaluate", "shardc eval RECIPE --checkpoint DIR"},
+    {"test", "shardc eval RECIPE --checkpoint DIR"},
+};
+
+/// "; did you mean `check`?", or what does it here.
+static auto CommandHelp(std::string_view word, const std::vector<std::string_view>& commands) -> std::string {
+  const auto* const row = std::ranges::find(CommandsElsewhere, word, &CommandElsewhere::name);
+  if (row != std::end(CommandsElsewhere) && std::ranges::find(commands, word) == commands.end()) {
+    return fmt::format("; write: {}", row->remedy);
+  }
+  const std::string closest = ClosestWord(word, commands);
+  if (!closest.empty()) {
+    return fmt::format("; did you mean `{}`?", closest);
+  }
+  const bool is_file = word.ends_with(".toml") || word.ends_with(".plan");
+  return is_file ? fmt::format("; a file comes after a command: shardc check {}", word) : "";
+}
+
+static auto UnknownCommand(std::string_view word) -> std::string {
+  std::vector<std::string_view> commands;
+  for (const Subcommand& subcommand : Rows) {
+    if (!subcommand.is_hidden) {
+      commands.push_back(subcommand.name);
+    }
+  }
+  return fmt::format("unknown command `{}`{}\ncommands: {}", word, CommandHelp(word, commands),
+                     fmt::join(commands, " "));
+}
+
+static auto UnknownOption(const CLI::App& command, std::string_view argument) -> std::string {
+  const std::string_view word = argument.substr(0, argument.find('='));
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      flags.push_back("--" + name);
+    }
+    for (const std::string& name : option->get_snames()) {
+      flags.push_back("-" + name);
+    }
+  }
+  const std::string closest = ClosestWord(word, {flags.begin(), flags.end()});
+  return fmt::format("unknown option `{}`{}", word,
+                     closest.empty() ? fmt::format("; options: {}", fmt::join(flags, " "))
+                                     : fmt::format("; did you mean `{}`?", closest));
+}
+
+/// The first argument that nothing takes, in the order of the command line.
+static auto FirstExtra(const CLI::App& app, int argc, const char* const* argv) -> std::string {
+  const std::vector<std::string> extras = app.remaining(true);
+  for (int i = 1; i < argc; ++i) {
+    if (std::ranges::find(extras, std::string_view(argv[i])) != extras.end()) {
+      return argv[i];
+    }
+  }
+  return extras.empty() ? "" : extras.front();
+}
+
+static auto UsageText(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv)
+    -> std::string {
+  const auto used = app.get_subcommands();
+  // A misspelt option leaves a required one unset, which the library tells first.
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const std::string extra = is_extra ? FirstExtra(app, argc, argv) : "";
+  if (extra.empty()) {
+    return error.what();
+  }
+  if (extra.starts_with('-') && extra.size() > 1) {
+    return UnknownOption(used.empty() ? app : *used.front(), extra);
+  }
+  return used.empty() ? UnknownCommand(extra)
+                      : fmt::format("`{}` is one argument more than `{}` takes", extra, used.front()->get_name());
+}
+
+static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv)
+    -> ExitCode {
   const auto used = app.get_subcommands();
   const std::string command = used.empty() ? "shardc" : "shardc " + used.front()->get_name();
-  fmt::print(stderr, "error: {}\nsee `{} --help`\n", Printable(error.what()), command);
+  fmt::print(stderr, "error: {}\nsee `{} --help`\n", Printable(UsageText(app, error, argc, argv)), command);
   return ExitCode::Usage;
 }
 
@@ -110,7 +209,7 @@ auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {
       ->type_name("");
 
   std::vector<std::pair<CLI::App*, Action>> actions;
-  for (const Subcommand& subcommand : Subcommands) {
+  for (const Subcommand& subcommand : Rows) {
     CLI::App* command = app.add_subcommand(std::string(subcommand.name), std::string(subcommand.doc));
     CommandOptions options(*command);
     actions.emplace_back(command, subcommand.declare(options));
@@ -125,7 +224,7 @@ auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {
   } catch (const CLI::CallForHelp&) {
     return ExitCodeOf(WriteResult(HelpText(app)));
   } catch (const CLI::ParseError& error) {
-    return ReportUsage(app, error);
+    return ReportUsage(app, error, argc, argv);
   }
   if (version) {
     return ExitCodeOf(WriteResult(VersionText(version_format == "json")));

@@ -1,5 +1,6 @@
 // shardc eval RECIPE|PLAN --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -28,7 +29,38 @@ static auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
   return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";
 }
 
+/// The newest checkpoint below a directory that is a run's, or that of its checkpoints; empty if it is neither.
+static auto NewestBelow(const std::string& path) -> std::string {
+  std::error_code unknown;
+  const std::filesystem::path folder(path);
+  std::string newest;
+  for (const auto& parent : {folder, folder / "checkpoints"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(parent, unknown)) {
+      const std::string name = entry.path().filename().string();
+      // Numbers have leading zeros.
+      if (name.starts_with("step-") && std::filesystem::exists(entry.path() / "manifest.json", unknown)) {
+        newest = std::max(newest, entry.path().string());
+      }
+    }
+  }
+  return newest;
+}
+
+/// Why `--checkpoint` names none, if that is plain at a glance.
+static auto RefuseOtherFolders(const std::string& checkpoint) -> Status {
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(checkpoint, unknown) ||
+      std::filesystem::exists(std::filesystem::path(checkpoint) / "manifest.json", unknown)) {
+    return Success{};
+  }
+  const std::string newest = NewestBelow(checkpoint);
+  return newest.empty() ? Status(Success{})
+                        : Fail(ExitCode::Usage, "--checkpoint {} is no checkpoint but a folder of them; its newest: {}",
+                               checkpoint, newest);
+}
+
 static auto Eval(const EvalOptions& options) -> Status {
+  RETURN_IF_ERROR(RefuseOtherFolders(options.checkpoint));
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));

@@ -94,6 +94,11 @@ static auto AddMeshWords(std::vector<Topic>& topics) -> void {
 
 static auto AllTopics() -> std::vector<Topic> {
   std::vector<Topic> topics;
+  for (const Subcommand& row : Subcommands()) {
+    topics.push_back(
+        {std::string(row.name), fmt::format("{0} (command): {1}\n{2}\n  shardc {0} --help has its options\n", row.name,
+                                            row.doc, row.examples)});
+  }
   for (const DiagnosticRow& row : DiagnosticRows()) {
     topics.push_back({std::string(row.name), DescribeDiagnostic(row.name)});
   }
@@ -163,21 +168,22 @@ static auto RunHelp(const std::string& name) -> ExitCode {
     return ExitCodeOf(WriteResult(text));
   }
   const std::string closest = ClosestWord(name, names);
-  return ReportError(Fail(
-      ExitCode::Usage,
-      "`{}` is no diagnostic, recipe key, family, optimizer, op, pass, rule or word of plans, function, variable or "
-      "scheme\n{}",
-      name,
-      closest.empty() ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
-                      : fmt::format("did you mean `{}`?", closest)));
+  return ReportError(Fail(ExitCode::Usage,
+                          "`{}` is no command, diagnostic, recipe key, family, optimizer, op, pass, rule or word of "
+                          "plans, function, variable or "
+                          "scheme\n{}",
+                          name,
+                          closest.empty()
+                              ? "`shardc --help` lists the commands; docs/recipe.md and docs/errors.md list the names"
+                              : fmt::format("did you mean `{}`?", closest)));
 }
 
 auto DeclareHelp(CommandOptions& options) -> Action {
   const auto name = std::make_shared<std::string>();
-  options.Positional(
-      "NAME", *name,
-      "a diagnostic, the label of a finding, a recipe key (model.layers or layers), a family, an optimizer, an op, a "
-      "pass, a function or a scheme");
+  options.Positional("NAME", *name,
+                     "a command, a diagnostic, the label of a finding, a recipe key (model.layers or layers), a "
+                     "family, an optimizer, an op, a "
+                     "pass, a function or a scheme");
   return [name] { return RunHelp(*name); };
 }
 

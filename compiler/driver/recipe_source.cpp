@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "compiler/base/files.h"
-#include "compiler/check/check_recipe.h"
 #include "compiler/driver/output.h"
 #include "compiler/ops/read_plan.h"
+#include "compiler/passes/check_names.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/key_rows.h"
 
@@ -27,12 +27,12 @@ RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::stri
 }
 
 /// What tells at a glance that a text is no recipe; empty where it may be one.
-static auto WhyNoText(std::string_view text, bool is_alone) -> std::string {
+static auto WhyNoText(std::string_view text) -> std::string {
   const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) {
-    // Beside --set, an empty file is a recipe that leaves all keys to them.
-    return is_alone ? "it is empty" : "";
+    // A recipe of which nothing is written yet.
+    return "";
   }
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos && !is_utf16) {
     return fmt::format("it is no text, byte {} is NUL", nul);
@@ -58,10 +58,17 @@ static auto NamesASection(std::string_view text) -> bool {
   return false;
 }
 
+static auto IsSyntaxError(const Diagnostic& diagnostic) -> bool {
+  return diagnostic.kind == DiagnosticKind::TomlSyntax && diagnostic.severity == Severity::Error;
+}
+
 static auto HasSyntaxError(const Diagnostics& diagnostics) -> bool {
-  return std::ranges::any_of(diagnostics.all(), [](const Diagnostic& diagnostic) {
-    return diagnostic.kind == DiagnosticKind::TomlSyntax && diagnostic.severity == Severity::Error;
-  });
+  return std::ranges::any_of(diagnostics.all(), IsSyntaxError);
+}
+
+/// Requires: there is one.
+static auto FirstSyntaxError(const Diagnostics& diagnostics) -> Diagnostic {
+  return *std::ranges::find_if(diagnostics.all(), IsSyntaxError);
 }
 
 auto RecipeSource::Load() -> ErrorOr<Recipe> {
@@ -74,30 +81,35 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     diagnostics_.Build({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message).Emit();
     return Error{ExitCode::Usage, ""};
   }
-  if (const std::string reason = WhyNoText(*text, options_.sets.empty()); !reason.empty()) {
+  if (const std::string reason = WhyNoText(*text); !reason.empty()) {
     diagnostics_.Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path, reason).Emit();
     return rejected;
   }
   const bool names_a_section = NamesASection(*text);
-  auto recipe = ReadRecipe(options_.path, *std::move(text), options_.sets, sources_, diagnostics_);
+  SetCheckContext(fmt::format("checking {}", options_.path));
+  Diagnostics found(&sources_);
+  found.set_strict(options_.is_strict);
+  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, found, file_checks_);
+  if (!names_a_section && HasSyntaxError(found)) {
+    // All that is said of such a text as a recipe would be noise.
+    diagnostics_
+        .Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path,
+               "it is not TOML with a section such as [model], and does not begin with `plan version=`")
+        .Emit();
+    diagnostics_.Add(FirstSyntaxError(found));
+    return rejected;
+  }
+  for (const Diagnostic& diagnostic : found.all()) {
+    diagnostics_.Add(diagnostic);
+  }
+  diagnostics_.AddWaiting(found.num_waiting());
   if (!recipe) {
-    if (!names_a_section && HasSyntaxError(diagnostics_)) {
-      diagnostics_
-          .Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path,
-                 "it is not TOML with a section such as [model], and does not begin with `plan version=`")
-          .Emit();
-    }
     return recipe.error();
   }
-  SetCheckContext(fmt::format("checking {}", options_.path));
-  CheckRecipe(*recipe, diagnostics_, file_checks_);
   if (scan_ && !diagnostics_.has_errors()) {
     ScanDataFiles(*recipe, diagnostics_, *scan_);
   }
-  if (diagnostics_.has_errors()) {
-    return rejected;
-  }
-  return recipe;
+  return diagnostics_.has_errors() ? rejected : std::move(recipe);
 }
 
 auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Plan> {
@@ -106,6 +118,9 @@ auto RecipeSource::LoadAndCompile(const PipelineOptions& options) -> ErrorOr<Pla
     return recipe.error();
   }
   auto plan = Compile(*recipe, options, diagnostics_);
+  if (!plan && diagnostics_.has_errors()) {
+    ReportNameFaults(*recipe, diagnostics_);
+  }
   if (plan && diagnostics_.has_errors()) {
     return Error{ExitCode::RecipeRejected, ""};
   }

@@ -109,6 +109,8 @@ class ExpressionParser : TokenCursor {
   /// A `let` is its body, parsed with the name bound; it adds no node.
   auto ParseLet() -> ExprNodeId;
   auto ParseIf() -> ExprNodeId;
+  /// `value if condition else other`, of Python: reported, with the words in our order. At the `if`.
+  auto ParseTernary(int begin) -> ExprNodeId;
   auto ParseAnd() -> ExprNodeId;
   auto ParseNot() -> ExprNodeId;
   auto ParseComparison() -> ExprNodeId;
@@ -123,6 +125,9 @@ class ExpressionParser : TokenCursor {
 
   // Calls and names.
   auto ParseCall(const Token& name) -> ExprNodeId;
+  /// Reports arguments that are given by name, if there are any; `given` has the name or "" and the text of each.
+  auto HasNamedArguments(const Token& name, int row,
+                         const std::vector<std::pair<std::string_view, std::string_view>>& given) -> bool;
   /// After the `(`.
   auto ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId;
   /// The pieces of a name, between the `{expr}` whose values become operands.

@@ -51,6 +51,47 @@ auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
   return list;
 }
 
+namespace {
+
+/// A name that other programs use for one of ours, or for what is written in another way.
+struct NameElsewhere {
+  std::string_view name;
+  /// One of ours, or empty.
+  std::string_view ours;
+  std::string_view remedy = {};
+};
+
+constexpr NameElsewhere NamesElsewhere[] = {
+    {"total_steps", "steps"},
+    {"num_steps", "steps"},
+    {"max_steps", "steps"},
+    {"train_steps", "steps"},
+    {"global_step", "step"},
+    {"iteration", "step"},
+    {"layer_id", "layer"},
+    {"layer_idx", "layer"},
+    {"n_layers", "layers"},
+    {"num_layers", "layers"},
+    {"num_hidden_layers", "layers"},
+    {"d_model", "hidden"},
+    {"hidden_size", "hidden"},
+    {"n_heads", "heads"},
+    {"vocab_size", "vocab"},
+    {"seq_len", "seq"},
+    {"ln", "log"},
+    {"atanh", "", "write 0.5 * log((1 + x) / (1 - x))"},
+    {"log2", "", "write log(x) / log(2)"},
+    {"log10", "", "write log(x) / log(10)"},
+    {"int", "", "write floor(x)"},
+    {"round", "", "write floor(x + 0.5)"},
+    {"float", "", "every number is real: leave it out"},
+    {"None", "", "there is no None: leave the key out, or write a number"},
+    {"True", "true"},
+    {"False", "false"},
+};
+
+}  // namespace
+
 auto DescribeUnknown(std::string_view name, ExprKind kind, const std::vector<std::string_view>& known) -> UnknownName {
   UnknownName unknown{.message = fmt::format("{} is not known in {}", Quoted(name), WithArticle(kind)), .closest = {}};
   std::string elsewhere;
@@ -59,8 +100,18 @@ auto DescribeUnknown(std::string_view name, ExprKind kind, const std::vector<std
   } else if (const auto function = FindRow(ExprFunctionRows(), name)) {
     elsewhere = ListedKinds(ExprFunctionRows()[static_cast<size_t>(*function)].kinds);
   }
+  const auto* const other = std::find_if(std::begin(NamesElsewhere), std::end(NamesElsewhere),
+                                         [&](const NameElsewhere& row) { return row.name == name; });
+  if (elsewhere.empty() && other != std::end(NamesElsewhere)) {
+    if (std::find(known.begin(), known.end(), other->ours) != known.end()) {
+      unknown.closest = other->ours;
+    } else if (!other->remedy.empty()) {
+      unknown.message += fmt::format("; {}", other->remedy);
+      return unknown;
+    }
+  }
   if (elsewhere.empty()) {
-    unknown.closest = ClosestWord(name, known);
+    unknown.closest = unknown.closest.empty() ? ClosestWord(name, known) : unknown.closest;
   } else {
     unknown.message += fmt::format(", but in {}", elsewhere);
   }

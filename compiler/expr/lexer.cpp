@@ -24,8 +24,28 @@ constexpr Spelling Keywords[] = {
     {"or", TokenKind::Or}, {"not", TokenKind::Not},   {"let", TokenKind::Let},   {"in", TokenKind::In},
 };
 
+/// Words of Python that are no expressions here, what to say of them, and how much of the text they take.
+struct ForeignWord {
+  std::string_view word;
+  /// Taken as well if it follows: "." of `math.`, a quote of `f"..."`.
+  std::string_view next;
+  std::string_view fault;
+};
+
+constexpr ForeignWord ForeignWords[] = {
+    {"math", ".", "functions and `pi` stand alone: write cos(x) for math.cos(x)"},
+    {"np", ".", "functions and `pi` stand alone: write cos(x) for np.cos(x)"},
+    {"numpy", ".", "functions and `pi` stand alone: write cos(x) for numpy.cos(x)"},
+    {"torch", ".", "functions and `pi` stand alone: write cos(x) for torch.cos(x)"},
+    {"f", "\"", "a text needs no `f`: what stands in its braces is an expression"},
+    {"f", "'", "a text needs no `f`: what stands in its braces is an expression"},
+    {"lambda", ":", "there is no `lambda`: the expression itself is the function; write what stands after the `:`"},
+    {"return", "", "there is no `return`: the expression itself is the value"},
+};
+
 // Where one begins with another, the longer comes first.
 constexpr Spelling Symbols[] = {
+    {"//", TokenKind::Divide, "`//` is not an operator; write floor(a / b) for a // b"},
     {"**", TokenKind::Power, "`**` is not an operator; write `^` for a power", "^"},
     {"&&", TokenKind::And, "`&&` is not an operator; write `and` for both conditions", "and"},
     {"||", TokenKind::Or, "`||` is not an operator; write `or` for either condition", "or"},
@@ -116,9 +136,40 @@ class Lexer {
   auto TakeName(std::string_view rest) -> void {
     const auto end = std::find_if_not(rest.begin(), rest.end(), IsNamePart);
     const std::string_view word(rest.data(), static_cast<size_t>(end - rest.begin()));
+    if (SkipForeignWord(word, rest.substr(word.size()))) {
+      return;
+    }
     const auto keyword = std::find_if(std::begin(Keywords), std::end(Keywords),
                                       [&](const Spelling& spelling) { return spelling.text == word; });
     Push(keyword == std::end(Keywords) ? TokenKind::Name : keyword->kind, word.size());
+  }
+
+  /// Reports a word of Python and what belongs to it, and goes on after it.
+  auto SkipForeignWord(std::string_view word, std::string_view after) -> bool {
+    for (const ForeignWord& foreign : ForeignWords) {
+      const bool has_names = foreign.next == ":";
+      const size_t next = has_names ? after.find(':') : 0;
+      if (foreign.word != word || next == std::string_view::npos || !after.substr(next).starts_with(foreign.next)) {
+        continue;
+      }
+      const bool is_text = foreign.word == "f";
+      Report(word.size(), "expr-syntax", std::string(foreign.fault));
+      at_ += word.size() + next + (is_text ? 0 : foreign.next.size());
+      return true;
+    }
+    return false;
+  }
+
+  /// Is there `name(a, name` before a `=`, so that it gives an argument by its name?
+  auto IsAfterArgumentName() const -> bool {
+    const size_t n = tokens_.size();
+    const auto is_open = [](const Token& token) { return token.kind == TokenKind::Open; };
+    const auto is_close = [](const Token& token) { return token.kind == TokenKind::Close; };
+    const bool is_in_parentheses = std::count_if(tokens_.begin(), tokens_.end(), is_open) >
+                                   std::count_if(tokens_.begin(), tokens_.end(), is_close);
+    return is_in_parentheses && n >= 2 && tokens_[n - 1].kind == TokenKind::Name &&
+           (tokens_[n - 2].kind == TokenKind::Comma ||
+            (n >= 3 && tokens_[n - 2].kind == TokenKind::Open && tokens_[n - 3].kind == TokenKind::Name));
   }
 
   auto TakeText(std::string_view rest) -> void {
@@ -137,7 +188,7 @@ class Lexer {
   auto TakeSymbol(std::string_view rest) -> void {
     const auto symbol = std::find_if(std::begin(Symbols), std::end(Symbols),
                                      [&](const Spelling& spelling) { return rest.starts_with(spelling.text); });
-    if (symbol != std::end(Symbols) && symbol->text == "=" && IsBehindLet()) {
+    if (symbol != std::end(Symbols) && symbol->text == "=" && (IsBehindLet() || IsAfterArgumentName())) {
       Push(TokenKind::Assign, 1);
       return;
     }
@@ -151,7 +202,14 @@ class Lexer {
     // Bytes of other scripts are one fault, not one each.
     const auto end = std::find_if(rest.begin(), rest.end(), IsAscii);
     const size_t length = std::max<size_t>(1, static_cast<size_t>(end - rest.begin()));
-    Report(length, "expr-syntax", fmt::format("{} is not part of the language", Quoted(rest.substr(0, length))));
+    const bool is_choice = rest.front() == '?' && rest.find(':') != std::string_view::npos;
+    // The `:` of a choice is told of with its `?`.
+    if (rest.front() != ':' || !std::exchange(has_choice_, false)) {
+      Report(length, "expr-syntax",
+             fmt::format("{} is not part of the language{}", Quoted(rest.substr(0, length)),
+                         is_choice ? "; write: if condition then a else b" : ""));
+    }
+    has_choice_ = has_choice_ || is_choice;
     Push(TokenKind::Broken, length);
   }
 
@@ -159,6 +217,8 @@ class Lexer {
   std::vector<ExprError>& errors_;
   std::vector<Token> tokens_;
   size_t at_;
+  /// After a `?`, until its `:`.
+  bool has_choice_ = false;
 };
 
 }  // namespace

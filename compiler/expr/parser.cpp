@@ -55,9 +55,38 @@ auto ExpressionParser::ParseChain(std::initializer_list<BinaryOperator> operator
 }
 
 auto ExpressionParser::ParseExpression() -> ExprNodeId {
-  return token().kind == TokenKind::Let  ? ParseLet()
-         : token().kind == TokenKind::If ? ParseIf()
-                                         : ParseChain(OrOperators, &ExpressionParser::ParseAnd);
+  if (token().kind == TokenKind::Let || token().kind == TokenKind::If) {
+    return token().kind == TokenKind::Let ? ParseLet() : ParseIf();
+  }
+  const int begin = token().begin;
+  const ExprNodeId value = ParseChain(OrOperators, &ExpressionParser::ParseAnd);
+  return token().kind == TokenKind::If ? ParseTernary(begin) : value;
+}
+
+auto ExpressionParser::ParseTernary(int begin) -> ExprNodeId {
+  const Level level(*this);
+  if (level.TooDeep()) {
+    return Broken(token());
+  }
+  const auto text = [this](int from, int to) {
+    return text_.substr(static_cast<size_t>(from), static_cast<size_t>(to - from));
+  };
+  const std::string_view value = text(begin, Last().end);
+  const Token sign = Take();
+  const int condition_begin = token().begin;
+  ParseChain(OrOperators, &ExpressionParser::ParseAnd);
+  const std::string_view condition = text(condition_begin, std::max(condition_begin, Last().end));
+  if (token().kind != TokenKind::Else) {
+    ReportFault(sign, "`if` stands where an operator or the end belongs; write: if condition then a else b");
+    Skip();
+    return Broken(sign);
+  }
+  Take();
+  const int other_begin = token().begin;
+  ParseExpression();
+  ReportFault(sign, fmt::format("the condition comes first; write: if {} then {} else {}", condition, value,
+                                text(other_begin, std::max(other_begin, Last().end))));
+  return Broken(sign);
 }
 
 auto ExpressionParser::ParseLet() -> ExprNodeId {

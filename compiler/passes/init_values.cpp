@@ -41,7 +41,7 @@ auto ParsedRule(std::string_view text) -> Expr {
 
 /// Parameters without a rule, in one diagnostic: the first few names and how many there are.
 auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& loaded, const ParameterSpecs& specs,
-                   const SourceRange& at, Diagnostics& diags) -> void {
+                   const InitSection& init, Diagnostics& diags) -> void {
   constexpr size_t MostNamed = 3;
   std::vector<std::string> names;
   size_t missing = 0;
@@ -54,7 +54,11 @@ auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& l
     names.push_back(fmt::format("{} more", missing - MostNamed));
   }
   if (missing > 0) {
-    diags.Build(at, DiagnosticKind::InitRuleMissing, fmt::format("{}", fmt::join(names, ", "))).Emit();
+    diags
+        .Build(init.at.valid() ? init.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::InitRuleMissing,
+               fmt::format("{}", fmt::join(names, ", ")))
+        .Help(init.scheme.is_set ? "" : "[init] scheme = \"torchtitan-llama\" gives every parameter a rule")
+        .Emit();
   }
 }
 
@@ -216,7 +220,7 @@ auto CheckElements(const ParameterSpecs& specs, const std::vector<Expr>& reduced
   };
   for (size_t s = 0; s < specs.size(); ++s) {
     const ElementSource& source = sources.at(specs[s].name);
-    if (loaded[s] || faults.Has(chosen[s]) || DistributionOf(source.rule)) {
+    if (loaded[s] || chosen[s] == NoRule || faults.Has(chosen[s]) || DistributionOf(source.rule)) {
       continue;
     }
     auto program = MakeElementProgram(source, find, find_loaded);
@@ -257,9 +261,10 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   if (init.scheme.is_set) {
     ApplyScheme(init.scheme, specs, chosen, rules, diags);
   }
-  ReportMissing(chosen, loaded, specs, init.at, diags);
+  ReportMissing(chosen, loaded, specs, init, diags);
   WarnOfRulesOfLoaded(init, specs, loaded, diags);
-  if (diags.has_errors()) {
+  // Of a seed with faults nothing is known.
+  if (seed != nullptr && diags.has_errors()) {
     return {};
   }
 
@@ -278,7 +283,7 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
       continue;
     }
     const size_t rule = chosen[s];
-    if (faults.Has(rule)) {
+    if (rule == NoRule || faults.Has(rule)) {
       continue;
     }
     SetParameterVariables(specs[s], variables);
@@ -298,7 +303,10 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
   if (has_formulas) {
     CheckElements(specs, reduced, chosen, loaded, seed, faults, uses);
   }
-  if (seed != nullptr && !diags.has_errors()) {
+  if (diags.has_errors()) {
+    return {};
+  }
+  if (seed != nullptr) {
     CheckLeftTensors(*seed, *context.recipe, uses, diags);
   }
   return {std::move(values), std::move(uses)};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/nearest_names.h"
 #include "compiler/recipe/glob.h"
 
 namespace shardc {
@@ -22,10 +23,13 @@ static auto Listed(const std::vector<std::string_view>& names, std::string_view 
 static auto ReportUnused(const NamePattern& pattern, const std::vector<std::string_view>& names,
                          const MatchMessages& messages, Diagnostics& diags) -> void {
   auto builder = diags.Build(pattern.at, messages.unused, pattern.glob);
+  constexpr size_t MostNearest = 3;
   if (const std::string closest = ClosestWord(pattern.glob, names); !closest.empty()) {
     builder.Help(fmt::format("the nearest {} is {}", messages.noun, closest));
   } else if (messages.lists_names) {
     builder.Help(Listed(names, messages.noun));
+  } else if (const auto nearest = NearestNames(pattern.glob, names, MostNearest); !nearest.empty()) {
+    builder.Help(fmt::format("the nearest {}s: {}", messages.noun, fmt::join(nearest, ", ")));
   }
   builder.Emit();
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/recipe/text_guard.h"
+#include "compiler/recipe/toml_faults.h"
 
 namespace shardc {
 
@@ -62,7 +63,7 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
   if (const auto root = ParseToml(sources, source, fault); root) {
     value = root->entries.at(0).value.entries.at(0).value;
   } else if (!raw.empty() && std::string_view("\"'[{").find(raw.front()) != std::string_view::npos) {
-    return reject(fault.at, fault.message);
+    return reject(fault.at, WordTomlFault(fault.message).message);
   } else {
     value.kind = TomlNode::Kind::Text;
     value.text = raw;

@@ -6,9 +6,12 @@
 #include <set>
 
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/least_recipe.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/owned_keys.h"
 #include "compiler/recipe/text_guard.h"
+#include "compiler/recipe/toml_faults.h"
+#include "compiler/recipe/toml_recovery.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/unknown_keys.h"
 #include "compiler/recipe/visit.h"
@@ -26,33 +29,47 @@ class Reader {
   /// Puts the values of a text over those read before.
   auto ReadRoot(const TomlNode& root) -> void {
     for (const TomlEntry& entry : root.entries) {
-      bool found = false;
-      ForEachSection(recipe_, [&](std::string_view name, std::string_view, auto& section) {
-        if (entry.key == name) {
-          found = true;
-          ReadSection(entry, name, section);
-        }
-      });
-      if (!found) {
-        excused_.insert(ReportUnknownAtTop(entry, diagnostics_));
+      const auto broken = SectionOfBrokenHeader(entry.key);
+      const std::string_view name = broken ? *broken : entry.key;
+      if (ReadNamed(entry, name) || broken) {
+        continue;
+      }
+      const std::string meant = ReportUnknownAtTop(entry, diagnostics_);
+      excused_.insert(meant);
+      if (IsSlipOf(entry.key, meant)) {
+        const Guess guess(*this);
+        ReadNamed(entry, meant);
       }
     }
   }
 
   /// What no text has given.
   auto ReportMissing(const SourceRange& file) -> void {
-    ForEachSection(recipe_, [&](std::string_view name, std::string_view, const auto& section) {
+    bool is_told_least = false;
+    ForEachSection(recipe_, [&](std::string_view name, std::string_view, auto& section) {
+      const bool is_excused = excused_.contains(std::string(name)) && !section.at.valid();
       std::string missing;
-      ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
+      ForEachKey(section, [&](const KeyInfo& key, auto& leaf) {
+        leaf.is_known = leaf.is_known && !(is_excused && !leaf.is_set);
         if (IsMissing(key, leaf)) {
           missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", key.name);
+          leaf.is_known = false;
         }
       });
-      if (missing.empty() || excused_.contains(std::string(name))) {
+      if (is_excused) {
+        ForEachList(section, [&](std::string_view list, std::string_view, const auto&) {
+          recipe_.unread_lists.insert(fmt::format("{}.{}", name, list));
+        });
+      }
+      if (missing.empty() || is_excused) {
         return;
       }
       if (!section.at.valid()) {
-        diagnostics_.Build(file, DiagnosticKind::MissingSection, name, missing).Emit();
+        auto builder = diagnostics_.Build(file, DiagnosticKind::MissingSection, name, missing);
+        builder.Help(IsEmpty() && !std::exchange(is_told_least, true)
+                         ? fmt::format("the least recipe:\n{}", LeastRecipe())
+                         : "");
+        builder.Emit();
       } else {
         ReportMissingKeys(section, section.at, fmt::format("[{}]", name));
       }
@@ -60,36 +77,99 @@ class Reader {
   }
 
  private:
+  /// While it lives, keys are read under a name that was guessed: they yield to those that are given by name.
+  class Guess {
+   public:
+    explicit Guess(Reader& reader) : reader_(reader), before_(std::exchange(reader.is_guess_, true)) {}
+    ~Guess() { reader_.is_guess_ = before_; }
+    Guess(const Guess&) = delete;
+    auto operator=(const Guess&) -> Guess& = delete;
+
+   private:
+    Reader& reader_;
+    bool before_;
+  };
+
   template <class T>
   auto IsMissing(const KeyInfo& key, const Located<T>& leaf) const -> bool {
     return key.is_required() && !leaf.is_set && !IsLacked(recipe_, key.section, key.name);
+  }
+
+  /// Has no section been given?
+  auto IsEmpty() const -> bool {
+    bool is_empty = excused_.empty();
+    ForEachSection(recipe_, [&](std::string_view, std::string_view, const auto& section) {
+      is_empty = is_empty && !section.at.valid();
+    });
+    return is_empty;
+  }
+
+  /// False if no section is called so.
+  auto ReadNamed(const TomlEntry& entry, std::string_view wanted) -> bool {
+    bool found = false;
+    ForEachSection(recipe_, [&](std::string_view name, std::string_view, auto& section) {
+      if (wanted == name) {
+        found = true;
+        ReadSection(entry, name, section);
+      }
+    });
+    return found;
   }
 
   template <class Section>
   auto ReadSection(const TomlEntry& entry, std::string_view name, Section& section) -> void {
     if (entry.value.kind != TomlNode::Kind::Table) {
       excused_.emplace(name);
-      diagnostics_
-          .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
-                 fmt::format("a table, [{}]", name))
-          .Emit();
+      if (entry.value.kind != TomlNode::Kind::Broken) {
+        diagnostics_
+            .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
+                   fmt::format("a table, [{}]", name))
+            .Emit();
+      }
       return;
     }
     if (!section.at.valid()) {
       section.at = entry.value.at;
     }
     for (const TomlEntry& inner : entry.value.entries) {
-      bool found = ReadKey(inner, section);
-      ForEachList(section, [&](std::string_view list, std::string_view, auto& items) {
-        if (inner.key == list) {
-          found = true;
-          ReadItems(inner, fmt::format("{}.{}", name, list), items);
-        }
-      });
-      if (!found) {
-        ReportUnknown(inner, fmt::format("[{}]", name), SiblingsOf(section));
+      if (ReadKeyOrList(inner, inner.key, name, section)) {
+        continue;
+      }
+      const std::string meant = ReportUnknown(inner, fmt::format("[{}]", name), SiblingsOf(section));
+      if (IsSlipOf(inner.key, meant)) {
+        const Guess guess(*this);
+        ReadKeyOrList(inner, meant, name, section);
+      } else if (!meant.empty()) {
+        MarkUnread(section, name, meant);
       }
     }
+  }
+
+  /// Something was meant by the key or list `meant` that could not be read.
+  template <class Section>
+  auto MarkUnread(Section& section, std::string_view name, std::string_view meant) -> void {
+    ForEachKey(section, [&](const KeyInfo& key, auto& leaf) {
+      leaf.is_known = leaf.is_known && (key.name != meant || leaf.is_set);
+    });
+    ForEachList(section, [&](std::string_view list, std::string_view, const auto& items) {
+      if (list == meant && items.empty()) {
+        recipe_.unread_lists.insert(fmt::format("{}.{}", name, list));
+      }
+    });
+  }
+
+  template <class Section>
+  auto ReadKeyOrList(const TomlEntry& entry, std::string_view wanted, std::string_view name, Section& section) -> bool {
+    bool found = ReadKey(entry, wanted, section);
+    ForEachList(section, [&](std::string_view list, std::string_view, auto& items) {
+      if (wanted == list) {
+        found = true;
+        if (!is_guess_ || items.empty()) {
+          ReadItems(entry, fmt::format("{}.{}", name, list), items);
+        }
+      }
+    });
+    return found;
   }
 
   /// A later text replaces the list of an earlier one.
@@ -97,6 +177,10 @@ class Reader {
   auto ReadItems(const TomlEntry& entry, const std::string& path, std::vector<Item>& items) -> void {
     const bool is_list = entry.value.kind == TomlNode::Kind::Array;
     if (!is_list) {
+      recipe_.unread_lists.insert(path);
+      if (entry.value.kind == TomlNode::Kind::Broken) {
+        return;
+      }
       diagnostics_
           .Build(entry.value.at, DiagnosticKind::WrongType, entry.key, Describe(entry.value),
                  fmt::format("a list of tables, [[{}]]", path))
@@ -106,6 +190,7 @@ class Reader {
     items.clear();
     for (const TomlNode& node : entry.value.items) {
       if (node.kind != TomlNode::Kind::Table) {
+        recipe_.unread_lists.insert(path);
         diagnostics_
             .Build(node.at, DiagnosticKind::WrongType, entry.key, fmt::format("a list with {}", Describe(node)),
                    fmt::format("a list of tables, [[{}]]", path))
@@ -116,8 +201,12 @@ class Reader {
       item.at = node.at;
       const std::set<std::string> excused_before = excused_;
       for (const TomlEntry& inner : node.entries) {
-        if (!ReadKey(inner, item)) {
-          ReportUnknown(inner, fmt::format("[[{}]]", path), SiblingsOf(item));
+        if (!ReadKey(inner, inner.key, item)) {
+          const std::string meant = ReportUnknown(inner, fmt::format("[[{}]]", path), SiblingsOf(item));
+          if (IsSlipOf(inner.key, meant)) {
+            const Guess guess(*this);
+            ReadKey(inner, meant, item);
+          }
         }
       }
       ReportMissingKeys(item, item.at, fmt::format("[[{}]]", path));
@@ -127,23 +216,49 @@ class Reader {
   }
 
   template <class Table>
-  auto ReadKey(const TomlEntry& entry, Table& table) -> bool {
+  auto ReadKey(const TomlEntry& entry, std::string_view wanted, Table& table) -> bool {
     bool found = false;
     ForEachKey(table, [&](const KeyInfo& key, auto& leaf) {
-      if (entry.key != key.name) {
+      if (wanted != key.name) {
         return;
       }
       found = true;
+      if (is_guess_ && leaf.is_set) {
+        return;
+      }
       leaf.at = entry.value.at;
       // A value of the wrong type counts as given: its absence is not reported besides.
       leaf.is_set = true;
-      if (ReadValue(key, entry.value, leaf.value) == Outcome::WrongType) {
-        diagnostics_
-            .Build(entry.value.at, DiagnosticKind::WrongType, key.name, Describe(entry.value), DescribeType(key.type))
-            .Emit();
-      }
+      leaf.is_known = entry.value.kind != TomlNode::Kind::Broken && ReadLeaf(key, entry.value, leaf.value);
     });
     return found;
+  }
+
+  /// False, and the value as it was, if the node is none for the key; that is reported.
+  template <class T>
+  auto ReadLeaf(const KeyInfo& key, const TomlNode& node, T& value) -> bool {
+    T read = value;
+    const Outcome outcome = ReadValue(key, node, read);
+    if (outcome == Outcome::WrongType) {
+      auto builder =
+          diagnostics_.Build(node.at, DiagnosticKind::WrongType, key.name, Describe(node), DescribeType(key.type));
+      builder.Help(TypeHelp(key, node)).Emit();
+    }
+    if (outcome == Outcome::Read) {
+      value = std::move(read);
+    }
+    return outcome == Outcome::Read;
+  }
+
+  /// What the value would be in the key's type, if that is plain.
+  static auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
+    const bool is_whole =
+        node.kind == TomlNode::Kind::Real && std::abs(node.real) < 0x1p53 && std::trunc(node.real) == node.real;
+    if (key.type == "Int" && is_whole) {
+      return fmt::format("write {} = {}", key.name, static_cast<int64_t>(node.real));
+    }
+    const bool is_list = key.type == "Texts" && node.kind == TomlNode::Kind::Text;
+    return is_list ? fmt::format("write {} = [{}]", key.name, QuoteToml(node.text)) : "";
   }
 
   /// Reported: the value is bad in another way than by its type, and that has been said.
@@ -227,8 +342,8 @@ class Reader {
     if (!value.seed.is_set && !excused_.contains(ExcuseOf(where, "seed"))) {
       diagnostics_.Build(node.at, DiagnosticKind::MissingKey, "seed", where, "the checkpoint to begin from").Emit();
     }
-    // What is wrong within has been said.
-    return Outcome::Read;
+    // What is wrong within has been said; without the seed nothing can be said of the whole.
+    return value.seed.is_set ? Outcome::Read : Outcome::Reported;
   }
 
   /// True if the entry is this member of a table.
@@ -276,9 +391,13 @@ class Reader {
   }
 
   template <class Table>
-  auto ReportMissingKeys(const Table& table, const SourceRange& at, const std::string& where) -> void {
-    ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
-      if (IsMissing(key, leaf) && !excused_.contains(ExcuseOf(where, key.name))) {
+  auto ReportMissingKeys(Table& table, const SourceRange& at, const std::string& where) -> void {
+    ForEachKey(table, [&](const KeyInfo& key, auto& leaf) {
+      if (!IsMissing(key, leaf)) {
+        return;
+      }
+      leaf.is_known = false;
+      if (!excused_.contains(ExcuseOf(where, key.name))) {
         diagnostics_.Build(at, DiagnosticKind::MissingKey, key.name, where, key.doc).Emit();
       }
     });
@@ -294,42 +413,27 @@ class Reader {
     return names;
   }
 
+  /// Returns the sibling that was probably meant, or "".
   auto ReportUnknown(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings)
-      -> void {
-    if (const std::string meant = ReportUnknownKey(entry, where, siblings, diagnostics_); !meant.empty()) {
+      -> std::string {
+    std::string meant = ReportUnknownKey(entry, where, siblings, diagnostics_);
+    if (!meant.empty()) {
       excused_.insert(ExcuseOf(where, meant));
     }
+    return meant;
   }
 
   Recipe& recipe_;
   Diagnostics& diagnostics_;
   /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
   std::set<std::string> excused_;
+  bool is_guess_ = false;
 };
 
 }  // namespace
 
-/// A bare word where a value is expected is text without its quotes: quoting it mends the line for certain.
-static auto QuotingHelp(const SourceSet& sources, const TomlFault& fault) -> std::string {
-  if (!fault.message.ends_with("could not determine value type")) {
-    return "";
-  }
-  std::string_view rest = sources.Line(fault.at);
-  rest.remove_prefix(std::min(rest.size(), static_cast<size_t>(fault.at.column - 1)));
-  const size_t end = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./");
-  const std::string_view word = rest.substr(0, end);
-  const std::string_view after = rest.substr(word.size());
-  const size_t next = after.find_first_not_of(" \t");
-  if (word.empty() || (next != std::string_view::npos && after[next] != '#')) {
-    return "";
-  }
-  return fmt::format("text stands in quotes: \"{}\"", word);
-}
-
-auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe> {
-  const Error rejected{ExitCode::RecipeRejected, ""};
-  const int num_errors_before = diagnostics.num_errors();
+auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
+                    SourceSet& sources, Diagnostics& diagnostics) -> std::optional<Recipe> {
   Recipe recipe;
   recipe.path = path;
   recipe.overrides = overrides;
@@ -348,14 +452,10 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
   Reader reader(recipe, diagnostics);
   bool is_parsed = CheckText(sources, file, diagnostics);
   if (is_parsed) {
-    TomlFault fault;
-    const auto root = ParseToml(sources, file, fault);
+    const auto root = ParseSoundToml(sources, file, diagnostics);
     is_parsed = root.has_value();
     if (is_parsed) {
       reader.ReadRoot(*root);
-    } else {
-      auto builder = diagnostics.Build(fault.at, DiagnosticKind::TomlSyntax, fault.message);
-      builder.Help(QuotingHelp(sources, fault)).Emit();
     }
   }
   for (const int16_t source : sets) {
@@ -363,14 +463,22 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
       reader.ReadRoot(*root);
     }
   }
-  if (is_parsed) {
-    reader.ReportMissing({file, 0, 0, 1});
+  if (!is_parsed) {
+    return std::nullopt;
   }
+  reader.ReportMissing({file, 0, 0, 1});
   TakeFamilyDefaults(recipe);
-  if (diagnostics.num_errors() > num_errors_before) {
-    return rejected;
-  }
   return recipe;
+}
+
+auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
+                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe> {
+  const int num_errors_before = diagnostics.num_errors();
+  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics);
+  if (!recipe || diagnostics.num_errors() > num_errors_before) {
+    return Error{ExitCode::RecipeRejected, ""};
+  }
+  return *std::move(recipe);
 }
 
 }  // namespace shardc

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,9 @@ struct Located {
   T value{};
   SourceRange at;
   bool is_set = false;
+  /// False if the recipe is meant to give a value that could not be read: one that is missing, misspelt, of another
+  /// type or no TOML. That has been reported, and nothing else can be said of the value.
+  bool is_known = true;
 
   auto operator*() const -> const T& { return value; }
   auto operator->() const -> const T* { return &value; }
@@ -113,7 +117,7 @@ auto DefaultOf(const D& value) -> T {
     /* The whole table. */               \
     SourceRange at;
 #define ITEM(section, list, name, Type, default_, doc) \
-  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}, false};
+  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}};
 #define END_LIST(section, name) \
   }                             \
   ;
@@ -123,7 +127,7 @@ auto DefaultOf(const D& value) -> T {
   struct Struct {                  \
     SourceRange at;
 #define KEY(section, name, Type, default_, doc) \
-  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}, false};
+  Located<recipe_type::Type> name{recipe_type::DefaultOf<recipe_type::Type>(default_), {}};
 #define END_SECTION(name) \
   }                       \
   ;
@@ -144,6 +148,8 @@ struct Recipe {
   std::string path;
   /// The `--set` texts, in order.
   std::vector<std::string> overrides;
+  /// Lists of tables that could not be read, as "init.rule"; that has been reported.
+  std::set<std::string, std::less<>> unread_lists;
 };
 #undef REQUIRED
 #undef UNSET
@@ -153,5 +159,10 @@ struct Recipe {
 /// Errors: empty-message Error with ExitCode::RecipeRejected after diagnostics were emitted.
 auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
                 SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe>;
+
+/// Reads as ReadRecipe does. If there are faults, the recipe holds what could be read beside them, and is for further
+/// checks alone; nothing if the text could not be read at all.
+auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
+                    SourceSet& sources, Diagnostics& diagnostics) -> std::optional<Recipe>;
 
 }  // namespace shardc

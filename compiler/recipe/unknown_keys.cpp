@@ -1,8 +1,10 @@
 #include "compiler/recipe/unknown_keys.h"
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/other_tools.h"
 
 namespace shardc {
 
@@ -21,8 +23,15 @@ static auto ClosestPath(const std::string& word) -> std::string {
   return "";
 }
 
+/// `[model]` to `model`, `[[init.rule]]` to `init`.
+static auto SectionOf(std::string_view where) -> std::string_view {
+  where.remove_prefix(std::min(where.find_first_not_of('['), where.size()));
+  return where.substr(0, where.find_first_of(".]"));
+}
+
 auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings,
                       Diagnostics& diagnostics) -> std::string {
+  const std::string_view section = SectionOf(where);
   std::set<std::string> homes;
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
     if (row.name == entry.key) {
@@ -30,8 +39,17 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
                                     : fmt::format("[[{}.{}]]", row.section, row.list));
     }
   }
-  const std::string elsewhere = homes.empty() ? "" : fmt::format("; it exists in {}", fmt::join(homes, " and "));
+  // A key that recipes have elsewhere is meant as that one, unless torchtitan has it in this very section.
+  const bool is_torchtitans = std::ranges::any_of(
+      TorchtitanKeys(), [&](const TorchtitanKey& row) { return row.section == section && row.key == entry.key; });
+  const std::string_view hint = homes.empty() || is_torchtitans ? HintOfKey(section, entry.key) : "";
+  const std::string elsewhere =
+      homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", fmt::join(homes, " and "));
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
+  if (!hint.empty()) {
+    builder.Help(std::string(hint)).Emit();
+    return "";
+  }
   std::string closest = homes.empty() ? ClosestWord(entry.key, siblings) : "";
   if (!closest.empty()) {
     builder.Help(fmt::format("did you mean `{}`?", closest));
@@ -46,6 +64,15 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
   return closest;
 }
 
+/// One note for each key of a table that another tool has.
+static auto AddNotes(const TomlEntry& entry, Diagnostics::Builder& builder) -> void {
+  for (const TomlEntry& inner : entry.value.entries) {
+    if (const std::string_view answer = HintOfKey(entry.key, inner.key); !answer.empty()) {
+      builder.Note(inner.key_at, fmt::format("`{}`: {}", inner.key, answer));
+    }
+  }
+}
+
 auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> std::string {
   const bool is_table = entry.value.kind == TomlNode::Kind::Table || entry.value.kind == TomlNode::Kind::Array;
   if (!is_table) {
@@ -58,6 +85,11 @@ auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> std
     }
   }
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownSection, entry.key);
+  if (const std::string_view hint = HintOfSection(entry.key); !hint.empty()) {
+    AddNotes(entry, builder);
+    builder.Help(fmt::format("here: {}", hint)).Emit();
+    return "";
+  }
   std::string closest = ClosestWord(entry.key, sections);
   builder.Help(closest.empty() ? fmt::format("sections: {}", fmt::join(sections, ", "))
                                : fmt::format("did you mean [{}]?", closest));

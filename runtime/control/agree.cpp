@@ -38,12 +38,21 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
   std::string texts(static_cast<size_t>(text_bytes * num_ranks), '\0');
   RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(text.data()), text_bytes,
                                  reinterpret_cast<std::byte*>(texts.data())));
+  const auto text_of = [&](int64_t rank) { return std::string(texts.c_str() + rank * text_bytes); };
+  // What all ranks say alike is no matter of one of them.
+  bool is_shared = std::ranges::count(*codes, 0) == 0;
+  for (int64_t rank = 1; rank < num_ranks; ++rank) {
+    is_shared = is_shared && text_of(rank) == text_of(0);
+  }
+  if (is_shared) {
+    return Error{static_cast<ExitCode>(*first), text_of(0)};
+  }
   // Each different text once, with the first rank that has it.
   constexpr size_t MaxShown = 4;
   std::vector<std::string> shown;
   std::string message;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    std::string other = texts.c_str() + rank * text_bytes;
+    std::string other = text_of(rank);
     if ((*codes)[static_cast<size_t>(rank)] == 0 || shown.size() == MaxShown ||
         std::find(shown.begin(), shown.end(), other) != shown.end()) {
       continue;

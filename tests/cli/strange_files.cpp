@@ -125,8 +125,8 @@ TEST(StrangeFiles, RecipesEndWithAReason) {
       {folder / "fifo", 2, "it is a FIFO; give a file"},
       {folder / "folder.toml", 2, "Is a directory"},
       {"/dev/zero", 3, "neither-recipe-nor-plan"},
-      {"/dev/null", 3, "neither-recipe-nor-plan"},
-      {WriteIn(folder, "empty.toml", ""), 3, "neither-recipe-nor-plan"},
+      {"/dev/null", 3, "missing-section"},
+      {WriteIn(folder, "empty.toml", ""), 3, "missing-section"},
       {WriteIn(folder, "utf16.toml", std::string("\xff\xfe[\0m\0o\0d\0e\0l\0]\0\n\0", 18)), 3, "UTF-16"},
       {WriteIn(folder, "utf16be.toml", std::string("\xfe\xff\0[\0m\0o\0d\0e\0l\0]\0\n", 18)), 3, "UTF-16"},
   };

@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "compiler/check/check_recipe.h"
-#include "compiler/passes/pipeline.h"
+#include "compiler/passes/check_names.h"
 
 namespace shardc {
 
@@ -72,18 +71,15 @@ auto RunCase(const RecipeCase& recipe_case, const std::string& text, CaseResult&
   // What a case names lies relative to it.
   std::filesystem::current_path(SHARDC_SOURCE_DIR "/tests/recipe");
   result.diagnostics.set_strict(recipe_case.is_strict);
-  auto recipe = ReadRecipe(recipe_case.name, text, recipe_case.overrides, result.sources, result.diagnostics);
-  if (!recipe) {
+  auto recipe = ReadAndCheck(recipe_case.name, text, recipe_case.overrides, result.sources, result.diagnostics);
+  if (!recipe || result.diagnostics.has_errors()) {
     return;
   }
   result.is_read = true;
   result.recipe = *recipe;
-  CheckRecipe(*recipe, result.diagnostics);
-  if (result.diagnostics.has_errors()) {
-    return;
-  }
   if (const auto plan = Compile(*recipe, {}, result.diagnostics); !plan) {
     result.internal_error = plan.error().message;
+    ReportNameFaults(*recipe, result.diagnostics);
   }
 }
 

@@ -45,8 +45,12 @@ TEST(Guards, HostileTextsAreRefused) {
   for (const Case& c : cases) {
     ReadResult result;
     ReadRecipeText(c.text, {}, result);
-    ASSERT_EQ(result.places().size(), 1U) << c.what << "\n" << RenderText(result.diagnostics, {});
+    ASSERT_FALSE(result.places().empty()) << c.what;
     EXPECT_EQ(result.places()[0], c.place) << c.what;
+    // After a fault of syntax the rest is read.
+    EXPECT_TRUE(result.places().size() == 1 || c.place.starts_with("toml-syntax"))
+        << c.what << "\n"
+        << RenderText(result.diagnostics, {});
   }
 }
 
@@ -56,7 +60,7 @@ TEST(Guards, DotsElsewhereAreNoSegments) {
   ReadRecipeText(MinimalText("# " + dots + "\n[start]\nrun_id = \"" + dots + "\"\n[checkpoint]\ndir = '''\n" + dots +
                              "'''\n[data2]\nx = [" + Repeated("1.5, ", 1000) + "]\n"),
                  {}, result);
-  EXPECT_EQ(result.places(), std::vector<std::string>{"unknown-section 26:2+5"});
+  EXPECT_EQ(result.places(), (std::vector<std::string>{"unknown-section 26:2+5", "unknown-key 27:1+1"}));
 }
 
 TEST(Guards, ManyKeysTakeLittleTime) {

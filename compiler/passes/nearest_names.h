@@ -1,0 +1,15 @@
+// Which names a pattern that matches none was probably meant for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardc {
+
+/// Up to `most` of the names, those of all blocks as one with `*` for the number, the likeliest first; none if nothing
+/// is alike. Parts between dots are compared, and those that torchtitan and llama call otherwise under our name.
+auto NearestNames(std::string_view pattern, const std::vector<std::string_view>& names, size_t most)
+    -> std::vector<std::string>;
+
+}  // namespace shardc

@@ -1,0 +1,56 @@
+#include "compiler/recipe/other_tools.h"
+
+#include <algorithm>
+#include <array>
+
+namespace shardc {
+
+static constexpr auto KeyRows = std::to_array<TorchtitanKey>({
+#define TORCHTITAN(section, key, answer) {section, key, answer},
+#include "schemas/other_tools.def"
+});
+
+static constexpr auto SectionRows = std::to_array<Hint>({
+#define TORCHTITAN_SECTION(section, answer) {section, answer},
+#include "schemas/other_tools.def"
+});
+
+static constexpr auto HintRows = std::to_array<Hint>({
+#define HINT(word, answer) {word, answer},
+#include "schemas/other_tools.def"
+});
+
+static constexpr auto NameRows = std::to_array<Hint>({
+#define NAME_ELSEWHERE(theirs, ours) {theirs, ours},
+#include "schemas/other_tools.def"
+});
+
+auto TorchtitanKeys() -> std::span<const TorchtitanKey> { return KeyRows; }
+auto TorchtitanSections() -> std::span<const Hint> { return SectionRows; }
+auto Hints() -> std::span<const Hint> { return HintRows; }
+auto NamesElsewhere() -> std::span<const Hint> { return NameRows; }
+
+static auto AnswerOf(std::span<const Hint> rows, std::string_view word) -> std::string_view {
+  const auto row = std::ranges::find(rows, word, &Hint::word);
+  return row == rows.end() ? std::string_view() : row->answer;
+}
+
+auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view {
+  const auto own =
+      std::ranges::find_if(KeyRows, [&](const TorchtitanKey& row) { return row.section == section && row.key == key; });
+  if (own != KeyRows.end()) {
+    return own->answer;
+  }
+  if (const std::string_view answer = AnswerOf(HintRows, key); !answer.empty()) {
+    return answer;
+  }
+  const auto* const other = std::ranges::find(KeyRows, key, &TorchtitanKey::key);
+  return other == KeyRows.end() ? std::string_view() : other->answer;
+}
+
+auto HintOfSection(std::string_view section) -> std::string_view {
+  const std::string_view answer = AnswerOf(SectionRows, section);
+  return answer.empty() ? AnswerOf(HintRows, section) : answer;
+}
+
+}  // namespace shardc

@@ -1,0 +1,33 @@
+// What keys and features of other trainers are here: the rows of schemas/other_tools.def.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace shardc {
+
+struct TorchtitanKey {
+  std::string_view section;
+  std::string_view key;
+  std::string_view answer;
+};
+
+struct Hint {
+  std::string_view word;
+  std::string_view answer;
+};
+
+auto TorchtitanKeys() -> std::span<const TorchtitanKey>;
+/// Sections of torchtitan that recipes lack; `word` is the section.
+auto TorchtitanSections() -> std::span<const Hint>;
+auto Hints() -> std::span<const Hint>;
+/// Parts of parameters' names elsewhere, and what they are called here.
+auto NamesElsewhere() -> std::span<const Hint>;
+
+/// What to say of a key that [section] does not have; empty if no row knows it. torchtitan's key of this section comes
+/// first, then a hint, then torchtitan's key of another section.
+auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view;
+/// What to say of a section that recipes do not have; empty if no row knows it.
+auto HintOfSection(std::string_view section) -> std::string_view;
+
+}  // namespace shardc

@@ -1,0 +1,127 @@
+// Answers to slips on the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "compiler/driver/command.h"
+#include "tests/cli/program.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+auto ErrorOf(const std::vector<std::string>& arguments) -> std::string {
+  const Finished finished = RunProgram(Shardc(), arguments);
+  EXPECT_EQ(finished.exit_code, 2) << arguments.front();
+  EXPECT_EQ(finished.out, "");
+  return finished.err;
+}
+
+/// A letter left out, doubled, changed, swapped with the next one.
+auto TyposOf(const std::string& word, size_t from) -> std::set<std::string> {
+  std::set<std::string> typos;
+  for (size_t i = from; i + 1 < word.size(); ++i) {
+    std::string swapped = word;
+    std::swap(swapped[i], swapped[i + 1]);
+    typos.insert(swapped);
+  }
+  const size_t middle = from + (word.size() - from) / 2;
+  typos.insert(std::string(word).erase(middle, 1));
+  typos.insert(std::string(word).insert(middle, 1, word[middle]));
+  typos.insert(std::string(word).replace(middle, 1, "x"));
+  typos.erase(word);
+  return typos;
+}
+
+TEST(Answers, AMisspeltCommand) {
+  EXPECT_THAT(ErrorOf({"chekc", "base.toml"}),
+              StartsWith("error: unknown command `chekc`; did you mean `check`?\ncommands: check plan run "));
+  EXPECT_THAT(ErrorOf({"train", "base.toml"}),
+              StartsWith("error: unknown command `train`; write: shardc run RECIPE\ncommands: "));
+  EXPECT_THAT(ErrorOf({"base.toml"}),
+              StartsWith("error: unknown command `base.toml`; a file comes after a command: shardc check base.toml\n"));
+}
+
+TEST(Answers, SlipsOfCommandsAreAnsweredWithTheCommand) {
+  std::set<std::string> names;
+  for (const Subcommand& command : Subcommands()) {
+    names.emplace(command.name);
+  }
+  for (const Subcommand& command : Subcommands()) {
+    for (const std::string& typo : TyposOf(std::string(command.name), 0)) {
+      if (!command.is_hidden && !names.contains(typo)) {
+        EXPECT_THAT(ErrorOf({typo, "x"}), HasSubstr(fmt::format("did you mean `{}`?", command.name)));
+      }
+    }
+  }
+}
+
+TEST(Answers, SlipsOfOptionsAreAnsweredWithTheOption) {
+  for (const Subcommand& command : Subcommands()) {
+    const std::string help = RunProgram(Shardc(), {std::string(command.name), "--help"}).out;
+    std::set<std::string> flags;
+    for (size_t at = help.find("--", help.find("Usage:")); at != std::string::npos; at = help.find("--", at + 2)) {
+      const size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at);
+      const bool is_declared = at >= 2 && (help[at - 1] == ' ' || help[at - 1] == ',');
+      if (is_declared && end - at > 4 && help.rfind('\n', at) + 12 > at) {
+        flags.insert(help.substr(at, end - at));
+      }
+    }
+    EXPECT_TRUE(flags.contains("--help")) << help;
+    for (const std::string& flag : flags) {
+      for (const std::string& typo : TyposOf(flag, 2)) {
+        if (!flags.contains(typo)) {
+          const std::string error = ErrorOf({std::string(command.name), typo, "a"});
+          EXPECT_THAT(error, HasSubstr(fmt::format("unknown option `{}`; did you mean `{}`?", typo, flag)));
+        }
+      }
+    }
+  }
+}
+
+TEST(Answers, AnArgumentTooManyAndAWordOfAnOption) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  EXPECT_THAT(ErrorOf({"check", sound, "extra"}),
+              StartsWith("error: `extra` is one argument more than `check` takes\n"));
+  EXPECT_THAT(ErrorOf({"check", sound, "--color=nver"}), HasSubstr("did you mean `never`?"));
+}
+
+TEST(Answers, HelpOfACommand) {
+  const std::string help = RunProgram(Shardc(), {"help", "run"}).out;
+  EXPECT_THAT(help, StartsWith("run (command): train from a recipe or a plan"));
+  EXPECT_THAT(help, HasSubstr("\nrun: the machine\n"));
+}
+
+TEST(Answers, ARunDirectoryIsNoCheckpoint) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  for (const char* step : {"step-00000007", "step-00000022"}) {
+    std::filesystem::create_directories(folder / (std::string("run/checkpoints/") + step));
+    WriteText(folder / (std::string("run/checkpoints/") + step + "/manifest.json"), "{}");
+  }
+  const std::string newest = folder / "run/checkpoints/step-00000022";
+  for (const std::string& name : {folder / "run", folder / "run/checkpoints"}) {
+    EXPECT_EQ(
+        ErrorOf({"eval", sound, "--checkpoint", name}),
+        fmt::format("error: --checkpoint {} is no checkpoint but a folder of them; its newest: {}\n", name, newest));
+  }
+}
+
+TEST(Answers, AnEmptyFileGetsTheLeastRecipe) {
+  const TemporaryFolder folder;
+  const Finished finished = RunProgram(Shardc(), {"check", WriteIn(folder, "empty.toml", "")});
+  EXPECT_EQ(finished.exit_code, 3);
+  for (const char* section :
+       {"[model] is missing", "[optimizer] is missing", "[train] is missing", "[init] has neither", "`data.tokens`",
+        "[batch]", "help: the least recipe:\n    [model]\n"}) {
+    EXPECT_THAT(finished.err, HasSubstr(section));
+  }
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,261 @@
+// Every fault of a recipe is told in one report, whatever stage finds it; what only follows from another is counted.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/passes/check_names.h"
+#include "compiler/recipe/least_recipe.h"
+#include "compiler/recipe/other_tools.h"
+#include "compiler/recipe/toml_faults.h"
+#include "compiler/recipe/toml_tree.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// As the program prints it, with all errors shown.
+auto Report(const std::string& text, const std::vector<std::string>& sets = {}) -> std::string {
+  SourceSet sources;
+  Diagnostics diagnostics(&sources);
+  const auto recipe = ReadAndCheck("recipe.toml", text, sets, sources, diagnostics);
+  if (recipe && !Compile(*recipe, {}, diagnostics)) {
+    ReportNameFaults(*recipe, diagnostics);
+  }
+  return RenderText(diagnostics, {.max_errors = 1000});
+}
+
+constexpr std::string_view Sound = R"toml([model]
+family = "llama"
+layers = 2
+hidden = 64
+heads = 4
+ffn = 128
+vocab = 256
+seq = 32
+[mesh]
+dp = 2
+[shard]
+units = "block"
+[[shard.unit]]
+match = ["lm_head.weight"]
+[recompute]
+policy = "none"
+[[init.rule]]
+match = "*"
+value = "normal(0, 0.02)"
+[optimizer]
+lr = "1e-3"
+clip_norm = 1.0
+[[optimizer.group]]
+match = "*norm*"
+weight_decay = 0.0
+[data]
+tokens = ["tokens.bin"]
+[batch]
+global = 8
+[train]
+steps = 10
+log_every = 5
+[run]
+device = "cpu"
+)toml";
+
+struct Slip {
+  std::string_view line;
+  std::string_view broken;
+  /// Of its message.
+  std::string_view told;
+};
+
+// Independent of each other: none hides another.
+constexpr Slip Faults[] = {
+    {"heads = 4", "heads = 5", "`hidden` is 64, `heads` is 5"},
+    {"policy = \"none\"", "policy = \"ful\"", "`policy` is \"ful\""},
+    {"clip_norm = 1.0", "clip_nrm = 1.0", "`clip_nrm` is not known"},
+    {"lr = \"1e-3\"", "lr = \"1e-3 *\"", "expected a value, but the text ends"},
+    {"log_every = 5", "log_every = 5 5", "after the value"},
+    {"device = \"cpu\"", "device = \"cuda\"", "`device` is \"cuda\""},
+    {"tokens = [\"tokens.bin\"]", "tokens = \"tokens.bin\"", "`tokens` is the text"},
+    {"global = 8", "global = 7", "`global` is 7"},
+    {"dp = 2", "dp = 2\npp = 2", "`pp` is not known in [mesh]"},
+    {"weight_decay = 0.0", "weight_decay = -1", "`weight_decay` is -1"},
+    {"steps = 10", "steps = 10\nsteps = 20", "`steps` is set twice"},
+    {"[run]", "[runs]", "[runs] is not a section"},
+};
+
+// Of patterns: they need a model, so `heads` stays.
+constexpr Slip NameFaults[] = {
+    {"match = \"*norm*\"", "match = \"*nrm*\"", "no parameter matches \"*nrm*\""},
+    {"match = [\"lm_head.weight\"]", "match = [\"lm_hed.weight\"]", "no parameter matches \"lm_hed.weight\""},
+    {"match = \"*\"\n", "match = \"layers.*.wq.weight\"\n", "no parameter matches \"layers.*.wq.weight\""},
+};
+
+auto With(std::string text, const Slip& fault) -> std::string {
+  const size_t at = text.find(fault.line);
+  EXPECT_NE(at, std::string::npos) << fault.line;
+  return text.replace(at, fault.line.size(), fault.broken);
+}
+
+TEST(EveryFault, TheSoundRecipeHasNone) { EXPECT_EQ(Report(std::string(Sound)), ""); }
+
+TEST(EveryFault, EachIsToldAlone) {
+  for (const Slip& fault : Faults) {
+    EXPECT_THAT(Report(With(std::string(Sound), fault)), HasSubstr(fault.told));
+  }
+  for (const Slip& fault : NameFaults) {
+    EXPECT_THAT(Report(With(std::string(Sound), fault)), HasSubstr(fault.told));
+  }
+}
+
+TEST(EveryFault, TwoAreToldTogether) {
+  for (size_t i = 0; i < std::size(Faults); ++i) {
+    for (size_t j = i + 1; j < std::size(Faults); ++j) {
+      const std::string report = Report(With(With(std::string(Sound), Faults[i]), Faults[j]));
+      EXPECT_THAT(report, AllOf(HasSubstr(Faults[i].told), HasSubstr(Faults[j].told)));
+    }
+  }
+}
+
+TEST(EveryFault, AllAreToldTogether) {
+  std::string text(Sound);
+  for (const Slip& fault : Faults) {
+    text = With(text, fault);
+  }
+  const std::string report = Report(text);
+  for (const Slip& fault : Faults) {
+    EXPECT_THAT(report, HasSubstr(fault.told));
+  }
+}
+
+TEST(EveryFault, PatternsAreToldWithAllFaultsThatLeaveAModel) {
+  std::string text(Sound);
+  for (const Slip& fault : Faults) {
+    text = fault.line == "heads = 4" ? text : With(text, fault);
+  }
+  for (const Slip& fault : NameFaults) {
+    text = With(text, fault);
+  }
+  const std::string report = Report(text);
+  for (const Slip& fault : NameFaults) {
+    EXPECT_THAT(report, HasSubstr(fault.told));
+  }
+}
+
+TEST(EveryFault, FiveOfAFirstDay) {
+  std::string text(Sound);
+  for (const Slip& fault : std::initializer_list<Slip>{{"hidden = 64", "hiden = 64", ""},
+                                                       {"heads = 4", "heads = 5", ""},
+                                                       {"global = 8", "global = 7", ""},
+                                                       {"lr = \"1e-3\"", "lr = \"1e-3 * wrmup(10)\"", ""},
+                                                       {"log_every = 5", "log_every = \"5\"", ""}}) {
+    text = With(text, fault);
+  }
+  EXPECT_THAT(Report(text), AllOf(HasSubstr("`hiden` is not known"), HasSubstr("`hidden` is 64, `heads` is 5"),
+                                  HasSubstr("`global` is 7"), HasSubstr("`wrmup` is not known"),
+                                  HasSubstr("`log_every` is the text \"5\"")));
+}
+
+TEST(EveryFault, WhatFollowsIsHeldBackAndCounted) {
+  std::string text(Sound);
+  text.replace(text.find("hidden = 64\n"), 12, "");
+  const std::string report = Report(text);
+  EXPECT_THAT(report, HasSubstr("`hidden` is missing in [model]"));
+  EXPECT_EQ(report.find("error: "), report.rfind("error: ")) << report;
+  EXPECT_THAT(report, testing::ContainsRegex("\n[0-9]+ more checks wait for this\n$"));
+}
+
+TEST(EveryFault, FromNothingToARightRecipeInTwoRounds) {
+  const std::string first = Report("");
+  for (const std::string_view section : {"model", "init", "optimizer", "data", "batch", "train"}) {
+    EXPECT_THAT(first, HasSubstr(fmt::format("[{}]", section)));
+  }
+  const size_t begin = first.find("help: the least recipe:\n");
+  ASSERT_NE(begin, std::string::npos) << first;
+  // What stands indented under it, as it is.
+  std::string second;
+  for (size_t at = first.find('\n', begin) + 1; first.substr(at, 4) == "    " || first[at] == '\n';) {
+    const size_t end = first.find('\n', at);
+    second += first.substr(at, end + 1 - at);
+    at = end + 1;
+  }
+  EXPECT_EQ(Report(second), "") << second;
+}
+
+TEST(EveryFault, SyntaxFaultsKeepTheirLines) {
+  const std::string report = Report("[model\nfamily = llama\nlayers = 2\nlayers = 3\nhidden = [1,\n[mesh]\ndp = 0\n");
+  EXPECT_THAT(report, HasSubstr("recipe.toml:1:7: error: the header has no `]`"));
+  EXPECT_THAT(report, HasSubstr("recipe.toml:2:10: error: the value is no number"));
+  EXPECT_THAT(report, HasSubstr("help: text stands in quotes: \"llama\""));
+  EXPECT_THAT(report, HasSubstr("recipe.toml:4:1: error: `layers` is set twice; first at line 3"));
+  EXPECT_THAT(report, HasSubstr("recipe.toml:5:10: error: the `[` of `hidden` is not closed"));
+  EXPECT_THAT(report, HasSubstr("recipe.toml:7:6: error: `dp` is 0"));
+  EXPECT_THAT(report, Not(HasSubstr("`hidden` is missing")));
+}
+
+TEST(EveryFault, ASectionThatStandsTwiceIsReadTwice) {
+  const std::string report = Report("[model]\nlayers = 0\n[mesh]\n[model]\nhidden = 0\n");
+  EXPECT_THAT(report, HasSubstr("recipe.toml:4:2: error: [model] stands twice; first at line 1"));
+  EXPECT_THAT(report, HasSubstr("recipe.toml:5:10: error: `hidden` is 0"));
+}
+
+TEST(EveryFault, ManySyntaxFaultsEnd) {
+  std::string text = "[model]\n";
+  for (int i = 0; i < 1000; ++i) {
+    text += "= 1\n";
+  }
+  const std::string report = Report(text);
+  EXPECT_THAT(report, HasSubstr("recipe.toml:21:1: error: there is no key before the `=`"));
+  EXPECT_THAT(report, Not(HasSubstr("recipe.toml:22:1")));
+}
+
+TEST(TomlFaults, EachRowIsWhatTheLibrarySaysOfItsExample) {
+  for (const TomlFaultRow& row : TomlFaultRows()) {
+    SourceSet sources;
+    const int16_t source = sources.Add("x", std::string(row.example));
+    TomlFault fault;
+    ASSERT_FALSE(ParseToml(sources, source, fault)) << row.example;
+    std::string text = fault.message;
+    for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n')) {
+      text.replace(at, 1, "\\n");
+    }
+    if (row.pattern.find("line break") != std::string_view::npos) {
+      continue;
+    }
+    const WordedFault worded = WordTomlFault(text);
+    EXPECT_EQ(worded.row, &row) << row.example << "\n"
+                                << text << "\nis told by the row of\n"
+                                << (worded.row == nullptr ? "none" : worded.row->pattern);
+  }
+}
+
+TEST(TomlFaults, AreToldInOurWords) {
+  for (const TomlFaultRow& row : TomlFaultRows()) {
+    const std::string report = Report(std::string(row.example));
+    EXPECT_THAT(report, HasSubstr(": error: ")) << row.example;
+    EXPECT_THAT(report, Not(HasSubstr("the text is not TOML"))) << row.example;
+    EXPECT_THAT(report, Not(HasSubstr("cannot redefine"))) << row.example;
+  }
+}
+
+TEST(OtherTools, EveryKeyOfTorchtitanIsAnswered) {
+  for (const TorchtitanKey& row : TorchtitanKeys()) {
+    const std::string report = Report(fmt::format("[{}]\n{} = 1\n", row.section, row.key));
+    EXPECT_THAT(report, HasSubstr(fmt::format("{}\n", row.answer))) << row.section << "." << row.key;
+    EXPECT_THAT(report, HasSubstr(row.key));
+  }
+}
+
+TEST(OtherTools, EveryWordIsAnsweredAndNoNearestOne) {
+  for (const Hint& hint : Hints()) {
+    EXPECT_THAT(Report(fmt::format("[mesh]\n{} = 2\n", hint.word)), HasSubstr(fmt::format("help: {}\n", hint.answer)));
+  }
+  for (const Hint& section : TorchtitanSections()) {
+    EXPECT_THAT(Report(fmt::format("[{}]\n", section.word)),
+                HasSubstr(fmt::format("help: here: {}\n", section.answer)));
+  }
+}
+
+}  // namespace
+}  // namespace shardc
