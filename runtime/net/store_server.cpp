@@ -131,7 +131,7 @@ class Serving {
         port_(port),
         members_key_(JobStore::FullKey(prefix, MembersKey)),
         abandoned_key_(JobStore::FullKey(prefix, JobStore::AbandonedKey)) {
-    own_ = Clients();
+    own_ = store_.OwnAddress();
   }
 
   auto num_clients() const -> size_t { return Clients().size(); }
@@ -146,7 +146,7 @@ class Serving {
   std::string members_key_;
   std::string abandoned_key_;
   /// The server's own client.
-  std::set<std::string> own_;
+  std::string own_;
   MemberWatch watch_;
 };
 
@@ -157,7 +157,7 @@ auto Serving::Clients() const -> std::set<std::string> {
   std::set<std::string> clients;
   for (const Connection& connection : Connections()) {
     const std::string peer = connection.peer.Text();
-    if (connection.own.Port() == port_ && !own_.contains(peer)) {
+    if (connection.own.Port() == port_ && peer != own_) {
       clients.insert(peer);
     }
   }

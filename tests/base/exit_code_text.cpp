@@ -17,6 +17,7 @@ TEST(ExitCodeTable, NamesEachCodeOnALineOfItsOwn) {
             "    5  checkpoint missing or damaged\n"
             "    6  environment (peers, files)\n"
             "    7  training diverged\n"
+            "   10  what is compared differs\n"
             "   75  stopped by a signal, and saved\n"
             "128+n  killed by signal n");
 }

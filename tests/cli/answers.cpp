@@ -39,7 +39,7 @@ auto TyposOf(const std::string& word, size_t from) -> std::set<std::string> {
 
 TEST(Answers, AMisspeltCommand) {
   EXPECT_THAT(ErrorOf({"chekc", "base.toml"}),
-              StartsWith("error: unknown command `chekc`; did you mean `check`?\ncommands: check plan run "));
+              StartsWith("error: unknown command `chekc`; did you mean `check`?\ncommands: check plan diff run "));
   EXPECT_THAT(ErrorOf({"train", "base.toml"}),
               StartsWith("error: unknown command `train`; write: shardc run RECIPE\ncommands: "));
   EXPECT_THAT(ErrorOf({"base.toml"}),

@@ -69,7 +69,8 @@ struct SplitRow {
   int micro;
   int accumulate;
 };
-static const std::vector<SplitRow> SplitRows{{1, 6, 1}, {1, 1, 6}, {1, 2, 3}, {2, 3, 1}, {2, 1, 3}, {3, 2, 1}, {3, 1, 2}};
+static const std::vector<SplitRow> SplitRows{{1, 6, 1}, {1, 1, 6}, {1, 2, 3}, {2, 3, 1},
+                                             {2, 1, 3}, {3, 2, 1}, {3, 1, 2}};
 
 // One global batch of 6, however it is dealt out: the same samples, and the same gradients within tolerance.
 TEST(Gradients, DoNotDependOnTheSplit) {
