@@ -38,9 +38,13 @@ SyntheticSamples::SyntheticSamples(const DataSource& data)
 }
 
 auto SyntheticSamples::IdOf(uint64_t word) const -> int32_t {
-  if (kind_ == Synthetic::Zipf) {
-    return static_cast<int32_t>(std::upper_bound(ends_.begin(), ends_.end(), static_cast<uint32_t>(word)) -
-                                ends_.begin());
+  switch (kind_) {
+    case Synthetic::Zipf:
+      return static_cast<int32_t>(std::upper_bound(ends_.begin(), ends_.end(), static_cast<uint32_t>(word)) -
+                                  ends_.begin());
+    case Synthetic::None:
+    case Synthetic::Uniform:
+    case Synthetic::Copy: break;
   }
   return static_cast<int32_t>((word * static_cast<uint64_t>(vocab_)) >> 32);
 }

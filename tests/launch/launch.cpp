@@ -32,6 +32,8 @@ auto PlanOf(const Mesh& mesh) -> Plan {
   Plan plan;
   plan.mesh = mesh;
   plan.run.run_id = "test";
+  // The plan has no data to look at.
+  plan.run.scan_bytes = 0;
   plan.arena_bytes = {4096, 8192, 4096, 1 << 20, 0};
   return plan;
 }
