@@ -238,7 +238,7 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     if (named.is_plan) {
       return ExitCodeOf(ShowPlanFile(*named.text, *values));
     }
-    RecipeSource source(values->recipe, std::move(named.text));
+    RecipeSource source(values->recipe, std::move(named.text), LeftOut::Assume);
     return ExitCodeOf(MakePlan(source, *values));
   };
 }

@@ -10,6 +10,7 @@
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/presets.h"
 
 namespace shardc {
 
@@ -21,8 +22,8 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> voi
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
 }
 
-RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text)
-    : options_(options), text_(std::move(text)), diagnostics_(&sources_) {
+RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text, LeftOut left_out)
+    : options_(options), text_(std::move(text)), left_out_(left_out), diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
 }
 
@@ -79,7 +80,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     return rejected;
   }
   const bool names_a_section = NamesASection(*text);
-  auto recipe = ReadRecipe(options_.path, *std::move(text), options_.sets, sources_, diagnostics_);
+  auto recipe = ReadRecipe(options_.path, *std::move(text), options_.sets, sources_, diagnostics_, left_out_);
   if (!recipe) {
     if (!names_a_section && HasSyntaxError(diagnostics_)) {
       diagnostics_
@@ -89,6 +90,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     }
     return recipe.error();
   }
+  assumed_ = AssumedLines(*recipe);
   SetCheckContext(fmt::format("checking {}", options_.path));
   CheckRecipe(*recipe, diagnostics_);
   if (diagnostics_.has_errors()) {
@@ -122,7 +124,10 @@ auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
 
 auto RecipeSource::PrintDiagnostics() const -> void {
   const RenderOptions render{.color = UseColor(ColorChoiceFromText(options_.color))};
-  const std::string text = RenderText(diagnostics_, render);
+  std::string text = RenderText(diagnostics_, render);
+  for (const std::string& line : assumed_) {
+    text += fmt::format("assumed: {}\n", line);
+  }
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

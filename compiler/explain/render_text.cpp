@@ -3,6 +3,7 @@
 #include <set>
 
 #include "compiler/explain/explain.h"
+#include "compiler/explain/preset_use.h"
 #include "compiler/explain/table.h"
 #include "compiler/ops/outside_arenas.h"
 
@@ -280,7 +281,7 @@ auto InitText(const Report& report) -> std::string {
   for (const InitUse& use : report.init) {
     // The rule may begin with a digit: it is text all the same, and stands in front.
     table.Row({use.rule, Counted(use.num_parameters, "parameter"), Counted(use.num_elements, "element"),
-               fmt::format("recipe:{}", use.recipe_line),
+               RulePlaceText(*report.plan, use.recipe_line),
                use.first_parameter + (use.num_parameters > 1 ? ", ..." : "")});
   }
   return fmt::format("init, seed {}\n", report.plan->run.init_seed) + table.Text();
@@ -338,8 +339,8 @@ auto RenderReportText(const Report& report) -> std::string {
   const Plan& plan = *report.plan;
   const int64_t sequences = SamplesPerStep(plan);
   const int64_t replicas = sequences / (plan.run.micro_batch * plan.run.accumulate);
-  return fmt::format("plan        {}\n", report.plan_hash) + fmt::format("model       {}\n", ModelText(plan)) +
-         fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
+  return fmt::format("plan        {}\n", report.plan_hash) + PresetText(PresetUseOf(plan)) +
+         fmt::format("model       {}\n", ModelText(plan)) + fmt::format("mesh        {}\n", MeshText(plan.mesh)) +
          fmt::format("parameters  {} in all{}, {} per rank (padding included)\n", Grouped(report.parameters_total),
                      report.parameters_trainable == report.parameters_total
                          ? ""

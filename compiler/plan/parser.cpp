@@ -109,7 +109,8 @@ auto Parser::ParsePasses(std::vector<PassKind>& passes) -> bool {
 auto Parser::ParseRecipeLine() -> bool {
   RecipeEntry entry;
   const int at = in_.column();
-  if (!in_.Take("key", entry.key) || !in_.Take("value", entry.value) || !in_.ExpectEnd()) {
+  if (!in_.Take("key", entry.key) || !in_.Take("value", entry.value) ||
+      (!in_.AtEnd() && !in_.Take("line", entry.line)) || !in_.ExpectEnd()) {
     return false;
   }
   std::vector<RecipeEntry>& recipe = plan_.recipe;

@@ -8,6 +8,7 @@
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/owned_keys.h"
+#include "compiler/recipe/presets.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/unknown_keys.h"
@@ -21,7 +22,12 @@ constexpr size_t MaxOverrides = 1000;
 
 class Reader {
  public:
-  Reader(Recipe& recipe, Diagnostics& diagnostics) : recipe_(recipe), diagnostics_(diagnostics) {}
+  /// `fills`: of the texts that it reads, it takes the keys alone that no text before has set.
+  Reader(Recipe& recipe, Diagnostics& diagnostics, bool fills = false)
+      : recipe_(recipe), diagnostics_(diagnostics), fills_(fills) {}
+
+  /// Nothing that is missing in the section is reported.
+  auto Excuse(const std::string& section) -> void { excused_.insert(section); }
 
   /// Puts the values of a text over those read before.
   auto ReadRoot(const TomlNode& root) -> void {
@@ -134,6 +140,9 @@ class Reader {
         return;
       }
       found = true;
+      if (fills_ && leaf.is_set) {
+        return;
+      }
       leaf.at = entry.value.at;
       // A value of the wrong type counts as given: its absence is not reported besides.
       leaf.is_set = true;
@@ -303,6 +312,7 @@ class Reader {
 
   Recipe& recipe_;
   Diagnostics& diagnostics_;
+  bool fills_ = false;
   /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
   std::set<std::string> excused_;
 };
@@ -326,8 +336,21 @@ static auto QuotingHelp(const SourceSet& sources, const TomlFault& fault) -> std
   return fmt::format("text stands in quotes: \"{}\"", word);
 }
 
+/// Puts a text of ours where the user's texts set nothing.
+static auto FillIn(StandInText text, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void {
+  if (text.lines.empty()) {
+    return;
+  }
+  const int16_t source = sources.Add(text.name, std::move(text.lines));
+  recipe.stand_ins.push_back({source, std::move(text.name)});
+  TomlFault fault;
+  const auto root = ParseToml(sources, source, fault);
+  CHECK(root.has_value(), "{}: {}", recipe.stand_ins.back().name, fault.message);
+  Reader(recipe, diagnostics, true).ReadRoot(*root);
+}
+
 auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe> {
+                SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> ErrorOr<Recipe> {
   const Error rejected{ExitCode::RecipeRejected, ""};
   const int num_errors_before = diagnostics.num_errors();
   Recipe recipe;
@@ -364,6 +387,13 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
     }
   }
   if (is_parsed) {
+    FillIn(TextOfPreset(recipe, diagnostics), recipe, sources, diagnostics);
+    if (left_out == LeftOut::Assume) {
+      FillIn(TextOfAssumed(recipe), recipe, sources, diagnostics);
+    }
+    if (recipe.model.preset.is_set && !recipe.model.preset->is_accepted()) {
+      reader.Excuse("model");
+    }
     reader.ReportMissing({file, 0, 0, 1});
   }
   TakeFamilyDefaults(recipe);
