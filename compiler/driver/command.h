@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,12 +49,18 @@ struct Subcommand {
   bool is_hidden = false;
 };
 
+/// The rows of the table, in its order.
+auto AllSubcommands() -> std::span<const Subcommand>;
+
 auto DeclareCheck(CommandOptions& options) -> Action;
+auto DeclareCompletion(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;
 auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;
 auto DeclareHelp(CommandOptions& options) -> Action;
+auto DeclareNew(CommandOptions& options) -> Action;
 auto DeclarePlan(CommandOptions& options) -> Action;
+auto DeclarePresets(CommandOptions& options) -> Action;
 auto DeclareRun(CommandOptions& options) -> Action;
 auto DeclareSchema(CommandOptions& options) -> Action;
 auto DeclareTokenize(CommandOptions& options) -> Action;
