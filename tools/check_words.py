@@ -20,6 +20,7 @@ VALUES = pathlib.Path("schemas") / "recipe_values.def"
 UNHANDLED = re.compile(r"enumeration value .(\w+). not handled in switch")
 # Rows of a table of their own, found by their number: there is nothing else to handle.
 FROM_ROWS = {"InitSchemeName": "schemas/init_schemes.def", "Family": "schemas/families.def",
+             "ModelPreset": "schemas/presets.def",
              "Optimizer": "schemas/optimizers.def"}
 
 

@@ -94,7 +94,7 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
       context.diags().Build(list.at, DiagnosticKind::TokenFileInvalid, fault).Emit();
     }
     for (const std::string& path : opened.missing) {
-      if (checks == FileChecks::TellMissing) {
+      if (checks == FileChecks::TellMissing && context.recipe().StandInAt(list.at) == nullptr) {
         context.diags().Build(list.at, DiagnosticKind::TokenFileMissing, list.files.purpose.noun, path).Emit();
       }
     }

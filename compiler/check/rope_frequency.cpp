@@ -32,7 +32,8 @@ auto CheckRopeFrequency(CheckContext& context) -> void {
     ReportExprErrors(context, frequency.at, expr.errors);
     return;
   }
-  if (model.rope_theta.is_set && !UsesVariable(expr.value, "rope_theta")) {
+  const bool is_set = model.rope_theta.is_set && context.recipe().StandInAt(model.rope_theta.at) == nullptr;
+  if (is_set && !UsesVariable(expr.value, "rope_theta")) {
     context.diags()
         .Build(model.rope_theta.at, DiagnosticKind::KeyHasNoEffect, "rope_theta",
                fmt::format("`{}` does not use it", "rope_frequency"))

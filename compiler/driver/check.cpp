@@ -8,6 +8,7 @@
 #include "compiler/data/scan_bar.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
+#include "compiler/ops/read_plan.h"
 
 namespace shardc {
 
@@ -57,7 +58,9 @@ static auto Answer(const CheckOptions& options, const RecipeSource& source, cons
   if (!judged) {
     return ReportError(judged.error());
   }
-  return ExitCodeOf(WriteResult(fmt::format("{}: ok\n", PrintableLine(options.recipe.path))));
+  return ExitCodeOf(
+      WriteResult(fmt::format("{}: ok{}\n", PrintableLine(options.recipe.path),
+                              source.has_assumed() ? " to plan; `shardc run` needs what was assumed" : "")));
 }
 
 static auto RunCheck(const CheckOptions& options) -> ExitCode {
@@ -67,14 +70,17 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
       return ReportError(fits.error());
     }
     RecipeSource source(options.recipe);
-    const auto plan = source.ReadPlan(*named.text);
+    auto plan = source.ReadPlan(*named.text);
+    if (const Status has_tokens = plan ? CheckHasTokens(options.recipe.path, *plan) : Status(Success{}); !has_tokens) {
+      return Answer(options, source, has_tokens);
+    }
     if (plan) {
       return Answer(options, source, JudgePlanData(*plan, options.data));
     }
     // In JSON each fault is a line of its own.
     return Answer(options, source, options.format == "json" ? Error{plan.error().code, ""} : plan.error());
   }
-  RecipeSource source(options.recipe, std::move(named.text));
+  RecipeSource source(options.recipe, std::move(named.text), LeftOut::Assume);
   source.set_file_checks(options.data ? FileChecks::Judge : FileChecks::TellMissing);
   ScanBar bar(stderr);
   if (options.data) {

@@ -49,16 +49,19 @@ struct Subcommand {
   bool is_hidden = false;
 };
 
-/// In the order of the help.
-auto Subcommands() -> std::span<const Subcommand>;
+/// The rows of the table, in its order.
+auto AllSubcommands() -> std::span<const Subcommand>;
 
 auto DeclareCheck(CommandOptions& options) -> Action;
+auto DeclareCompletion(CommandOptions& options) -> Action;
 auto DeclareDiff(CommandOptions& options) -> Action;
 auto DeclareDocs(CommandOptions& options) -> Action;
 auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;
 auto DeclareHelp(CommandOptions& options) -> Action;
+auto DeclareNew(CommandOptions& options) -> Action;
 auto DeclarePlan(CommandOptions& options) -> Action;
+auto DeclarePresets(CommandOptions& options) -> Action;
 auto DeclareRun(CommandOptions& options) -> Action;
 auto DeclareSchema(CommandOptions& options) -> Action;
 auto DeclareTokenize(CommandOptions& options) -> Action;

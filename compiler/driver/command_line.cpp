@@ -32,15 +32,23 @@ static constexpr Subcommand Rows[] = {
      "  shardc doctor\n  srun shardc doctor recipe.toml", DeclareDoctor},
     {"tokenize", "make a token file",
      "  shardc tokenize --bytes book.txt -o book.bin\n  shardc tokenize --bytes *.txt -o all.bin", DeclareTokenize},
+    {"new", "write a recipe to begin with", "  shardc new recipe.toml\n  shardc new recipe.toml --preset llama3-8b",
+     DeclareNew},
+    {"presets", "list the models that a recipe may name in model.preset",
+     "  shardc presets\n  shardc presets --format json", DeclarePresets},
     {"help", "explain a diagnostic, a recipe key, an op, a pass or a function",
      "  shardc help heads-not-divisible\n  shardc help optimizer.lr", DeclareHelp},
     {"schema", "print the JSON schema of recipes, for editors, or that of plans",
      "  shardc schema > recipe.schema.json\n  shardc schema --plan > plan.schema.json", DeclareSchema},
+    {"completion", "print the completion of command lines for a shell",
+     "  source <(shardc completion bash)\n  shardc completion fish > ~/.config/fish/completions/shardc.fish",
+     DeclareCompletion},
     {"docs", "print a generated page of the documentation",
-     "  shardc docs --errors\n  shardc docs --recipe\n  shardc docs --machines", DeclareDocs, true},
+     "  shardc docs --errors\n  shardc docs --recipe\n  shardc docs --machines\n  shardc docs --man", DeclareDocs,
+     true},
 };
 
-auto Subcommands() -> std::span<const Subcommand> { return Rows; }
+auto AllSubcommands() -> std::span<const Subcommand> { return Subcommands; }
 
 auto CommandOptions::Positional(const std::string& name, std::string& value, const std::string& doc, bool is_required)
     -> void {

@@ -26,7 +26,7 @@ static auto PlanOf(const RecipeOptions& options) -> ErrorOr<Plan> {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.path, {SetOption(options)}));
     return RecipeSource(options).ReadPlan(*named.text);
   }
-  RecipeSource source(options, std::move(named.text));
+  RecipeSource source(options, std::move(named.text), LeftOut::Assume);
   auto plan = source.LoadAndCompile({});
   source.PrintDiagnostics();
   return plan;

@@ -23,7 +23,7 @@ static auto RowOf(Knob knob, const Plan& plan, const PlanFigures& now, const Rec
   }
   RecipeOptions changed = recipe;
   changed.sets.insert(changed.sets.end(), knob.sets.begin(), knob.sets.end());
-  RecipeSource source(changed, text);
+  RecipeSource source(changed, text, LeftOut::Assume);
   const auto other = source.LoadAndCompile({});
   if (!other) {
     knob.refused = WhyRefused(source, other.error());

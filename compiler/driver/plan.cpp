@@ -327,7 +327,7 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     if (named.is_plan) {
       return ExitCodeOf(ShowPlanFile(*named.text, *values));
     }
-    RecipeSource source(values->recipe, named.text);
+    RecipeSource source(values->recipe, named.text, LeftOut::Assume);
     return ExitCodeOf(MakePlan(source, named.text.value_or(""), *values));
   };
 }

@@ -10,6 +10,7 @@
 #include "compiler/passes/check_names.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/presets.h"
 
 namespace shardc {
 
@@ -21,8 +22,8 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> voi
   options.Choice("--color", values.color, {"auto", "always", "never"}, "colour of messages");
 }
 
-RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text)
-    : options_(options), text_(std::move(text)), diagnostics_(&sources_) {
+RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text, LeftOut left_out)
+    : options_(options), text_(std::move(text)), left_out_(left_out), diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
 }
 
@@ -89,7 +90,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   SetCheckContext(fmt::format("checking {}", options_.path));
   Diagnostics found(&sources_);
   found.set_strict(options_.is_strict);
-  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, found, file_checks_);
+  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, found, file_checks_, left_out_);
   if (!names_a_section && HasSyntaxError(found)) {
     // All that is said of such a text as a recipe would be noise.
     diagnostics_
@@ -106,6 +107,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   if (!recipe) {
     return recipe.error();
   }
+  assumed_ = AssumedLines(*recipe);
   if (scan_ && !diagnostics_.has_errors()) {
     ScanDataFiles(*recipe, diagnostics_, *scan_);
   }
@@ -140,7 +142,10 @@ auto RecipeSource::ReadPlan(std::string_view text) -> ErrorOr<Plan> {
 
 auto RecipeSource::PrintDiagnostics() const -> void {
   const RenderOptions render{.color = UseColor(ColorChoiceFromText(options_.color))};
-  const std::string text = RenderText(diagnostics_, render);
+  std::string text = RenderText(diagnostics_, render);
+  for (const std::string& line : assumed_) {
+    text += fmt::format("assumed: {}\n", line);
+  }
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

@@ -26,7 +26,8 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> voi
 class RecipeSource {
  public:
   /// `text` is that of the recipe, where it has been read.
-  explicit RecipeSource(const RecipeOptions& options, std::optional<std::string> text = {});
+  explicit RecipeSource(const RecipeOptions& options, std::optional<std::string> text = {},
+                        LeftOut left_out = LeftOut::Refuse);
   RecipeSource(const RecipeSource&) = delete;
   auto operator=(const RecipeSource&) -> RecipeSource& = delete;
 
@@ -41,13 +42,17 @@ class RecipeSource {
   /// Of a plan file instead: judges it as `shardc run` does. Errors: with their message, as `run` prints it; the
   /// diagnostics hold each fault besides, for RenderJson.
   auto ReadPlan(std::string_view text) -> ErrorOr<Plan>;
-  /// To stderr.
+  /// To stderr; after them, what was assumed.
   auto PrintDiagnostics() const -> void;
   auto diagnostics() const -> const Diagnostics& { return diagnostics_; }
+  auto has_assumed() const -> bool { return !assumed_.empty(); }
 
  private:
   RecipeOptions options_;
   std::optional<std::string> text_;
+  LeftOut left_out_;
+  /// A line for each key that was assumed.
+  std::vector<std::string> assumed_;
   SourceSet sources_;
   Diagnostics diagnostics_;
   FileChecks file_checks_ = FileChecks::Judge;

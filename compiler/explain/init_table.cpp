@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compiler/explain/preset_use.h"
 #include "compiler/explain/table.h"
 #include "compiler/expr/moments.h"
 #include "compiler/plan/init_rule.h"
@@ -15,9 +16,10 @@ static auto InitMoments(const Parameter& parameter) -> std::optional<Moments> {
   return distribution ? std::optional(MomentsOf(*distribution)) : std::nullopt;
 }
 
-static auto PlaceText(const Origin& origin) -> std::string {
-  return origin.line > 0 ? fmt::format("{}, recipe:{}", origin.key.text(), origin.line)
-                         : std::string(origin.key.text());
+static auto PlaceText(const Plan& plan, const Origin& origin) -> std::string {
+  const std::string place = RulePlaceText(plan, origin.line);
+  return origin.line > 0 || place.starts_with("preset") ? fmt::format("{}, {}", origin.key.text(), place)
+                                                        : std::string(origin.key.text());
 }
 
 auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan& plan) -> RealisedInit {
@@ -64,7 +66,7 @@ auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realise
                                  parameter.init,
                                  moments ? fmt::format("{:.6g}", moments->mean) : "-",
                                  moments ? fmt::format("{:.6g}", moments->std) : "-",
-                                 PlaceText(parameter.init_origin)};
+                                 PlaceText(plan, parameter.init_origin)};
     if (record != nullptr) {
       const RealisedParameter* const there = of_parameters[static_cast<size_t>(id.index)];
       row.insert(row.end() - 1, {there == nullptr ? "-" : fmt::format("{:.6g}", there->mean),

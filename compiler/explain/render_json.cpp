@@ -3,6 +3,7 @@
 
 #include "compiler/explain/explain.h"
 #include "compiler/explain/json_lines.h"
+#include "compiler/explain/preset_use.h"
 #include "compiler/ops/outside_arenas.h"
 
 namespace shardc {
@@ -205,6 +206,13 @@ auto RenderReportJson(const Report& report) -> std::string {
                             {"recipe_line", use.recipe_line},
                             {"parameters", use.num_parameters},
                             {"elements", use.num_elements}});
+  }
+  if (const PresetUse preset = PresetUseOf(plan); !preset.name.empty()) {
+    Json set = Json::array();
+    for (const SetBesidePreset& key : preset.set) {
+      set.push_back({{"key", key.key}, {"value", key.value}, {"in_preset", key.in_preset}, {"by", key.by}});
+    }
+    json["preset"] = {{"name", preset.name}, {"init_scheme", preset.scheme}, {"set", set}};
   }
   if (plan.seed.is_set()) {
     json["seed"] = {

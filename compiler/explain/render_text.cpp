@@ -4,6 +4,7 @@
 
 #include "compiler/explain/explain.h"
 #include "compiler/explain/fold.h"
+#include "compiler/explain/preset_use.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
 
@@ -253,9 +254,9 @@ auto InitRowsOf(const Report& report) -> std::vector<InitRow> {
 }
 
 /// The parameters and the elements of a rule, where the rule stands, and the first of the parameters.
-auto InitCells(const InitRow& row) -> std::vector<std::string> {
+auto InitCells(const Plan& plan, const InitRow& row) -> std::vector<std::string> {
   return {Counted(row.use.num_parameters, "parameter"), Counted(row.use.num_elements, "element"),
-          row.use.recipe_line > 0 ? fmt::format("recipe:{}", row.use.recipe_line) : "-",
+          row.use.recipe_line > 0 ? RulePlaceText(plan, row.use.recipe_line) : "-",
           row.use.first_parameter + (row.use.num_parameters > 1 ? ", ..." : "")};
 }
 
@@ -267,7 +268,7 @@ auto InitText(const Report& report) -> std::string {
     const std::string rule = WithShortNumbers(row.use.rule);
     const std::string last =
         row.num_rules == 1 ? "" : fmt::format(" ... {}, {} rules", WithShortNumbers(row.last_rule), row.num_rules);
-    std::vector<std::string> cells = InitCells(row);
+    std::vector<std::string> cells = InitCells(*report.plan, row);
     two_lines += Wrapped("  " + rule + last, 6) + ClippedLines(fmt::format("    {}", fmt::join(cells, "  ")));
     cells.insert(cells.begin(), rule + last);
     table.Row(std::move(cells));
@@ -351,7 +352,8 @@ auto RenderReportText(const Report& report) -> std::string {
   };
   const std::string microbatches =
       plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate);
-  return line("plan", report.plan_hash) + line("model", ModelText(plan)) + line("mesh", MeshText(plan.mesh)) +
+  return line("plan", report.plan_hash) + PresetText(PresetUseOf(plan)) + line("model", ModelText(plan)) +
+         line("mesh", MeshText(plan.mesh)) +
          line("parameters", fmt::format("{} in all{}, {} per rank (padding included)", Grouped(report.parameters_total),
                                         report.parameters_trainable == report.parameters_total
                                             ? ""

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/preset_rows.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/line_reader.h"
 #include "compiler/plan/text.h"
@@ -54,6 +55,21 @@ static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<
                 path, ToText(plan->disabled[0]));
   }
   return plan;
+}
+
+auto CheckHasTokens(const std::string& path, const Plan& plan) -> Status {
+  for (const TokenSource& source : plan.data.sources) {
+    for (const std::string& file : source.files) {
+      if (std::string_view(file).substr(file.rfind('/') + 1) == TokensNotGiven) {
+        return Fail(
+            ExitCode::RecipeRejected,
+            "{} was made from a recipe without data.tokens; it is for reading, not for running\nset `tokens` in "
+            "[data], and make the plan again",
+            path);
+      }
+    }
+  }
+  return Success{};
 }
 
 auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vector<std::string>* faults)

@@ -154,9 +154,9 @@ auto ReportNameFaults(const Recipe& recipe, Diagnostics& diags) -> void {
 }
 
 auto ReadAndCheck(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                  SourceSet& sources, Diagnostics& diags, FileChecks files) -> ErrorOr<Recipe> {
+                  SourceSet& sources, Diagnostics& diags, FileChecks files, LeftOut left_out) -> ErrorOr<Recipe> {
   const int num_errors = diags.num_errors();
-  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diags);
+  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diags, left_out);
   if (!recipe) {
     return Rejected();
   }

@@ -14,7 +14,8 @@ namespace shardc {
 /// fault that follows from another is held back; Diagnostics::num_waiting counts the rules that could not be judged.
 /// Errors: ExitCode::RecipeRejected, after diagnostics.
 auto ReadAndCheck(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                  SourceSet& sources, Diagnostics& diags, FileChecks files = FileChecks::None) -> ErrorOr<Recipe>;
+                  SourceSet& sources, Diagnostics& diags, FileChecks files = FileChecks::None,
+                  LeftOut left_out = LeftOut::Refuse) -> ErrorOr<Recipe>;
 
 /// Reports, of a recipe that has faults, those of its patterns and init rules that `diags` does not have yet. Requires:
 /// the family and all sizes of the model are sound.

@@ -64,7 +64,7 @@ auto ReportMissing(const std::vector<size_t>& chosen, const std::vector<bool>& l
 
 /// Gives each parameter without a rule the scheme's; its rules go after those in `rules`.
 auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const ParameterSpecs& specs, std::vector<size_t>& chosen,
-                 std::vector<Rule>& rules, Diagnostics& diags) -> void {
+                 std::vector<Rule>& rules, bool is_of_preset, Diagnostics& diags) -> void {
   bool is_used = false;
   for (const InitSchemeRule& row : InitSchemeNamed(*key).rules) {
     for (size_t s = 0; s < specs.size(); ++s) {
@@ -76,7 +76,7 @@ auto ApplyScheme(const Located<OneOf<InitSchemeName>>& key, const ParameterSpecs
     }
     rules.push_back({ParsedRule(row.value), key.at, OriginOf(key, "init.scheme"), true});
   }
-  if (!is_used) {
+  if (!is_used && !is_of_preset) {
     diags.Build(key.at, DiagnosticKind::KeyHasNoEffect, "scheme", "an [[init.rule]] matches every parameter").Emit();
   }
 }
@@ -259,7 +259,7 @@ auto ChooseInitValues(const ParameterSpecs& specs, const ModelSizes& sizes, Pass
     rules.push_back({ParsedRule(rule.value->text), rule.value.at, OriginOf(rule.value, "init.rule"), false});
   }
   if (init.scheme.is_set) {
-    ApplyScheme(init.scheme, specs, chosen, rules, diags);
+    ApplyScheme(init.scheme, specs, chosen, rules, context.recipe->StandInAt(init.scheme.at) != nullptr, diags);
   }
   ReportMissing(chosen, loaded, specs, init, diags);
   WarnOfRulesOfLoaded(init, specs, loaded, diags);

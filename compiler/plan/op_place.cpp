@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "compiler/base/preset_rows.h"
+
 namespace shardc {
 
 auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
@@ -12,6 +16,13 @@ auto OriginText(const Plan& plan, const Origin& origin) -> std::string {
   for (const std::string& set : plan.overrides) {
     if (!key.empty() && set.starts_with(key) && set.substr(key.size()).starts_with('=')) {
       return fmt::format("from --set {}", set);
+    }
+  }
+  const auto preset = std::ranges::find(plan.recipe, "model.preset", &RecipeEntry::key);
+  if (preset != plan.recipe.end() && preset->value.size() > 2) {
+    const PresetRow* row = PresetNamed(preset->value.substr(1, preset->value.size() - 2));
+    if (row != nullptr && !ValueIn(*row, key).empty()) {
+      return fmt::format("from the preset {}, {}", row->name, key);
     }
   }
   return key.empty() ? "" : fmt::format("from the default of {}", key);

@@ -109,7 +109,19 @@ auto Parser::ParsePasses(std::vector<PassKind>& passes) -> bool {
 auto Parser::ParseRecipeLine() -> bool {
   RecipeEntry entry;
   const int at = in_.column();
-  if (!in_.Take("key", entry.key) || !in_.Take("value", entry.value) || !in_.ExpectEnd()) {
+  if (!in_.Take("key", entry.key) || !in_.Take("value", entry.value)) {
+    return false;
+  }
+  if (!in_.AtEnd()) {
+    const int line_at = in_.column();
+    if (!in_.Take("line", entry.line)) {
+      return false;
+    }
+    if (entry.line <= 0) {
+      return in_.Reject(line_at, "a line of the recipe is a number above 0");
+    }
+  }
+  if (!in_.ExpectEnd()) {
     return false;
   }
   std::vector<RecipeEntry>& recipe = plan_.recipe;

@@ -318,6 +318,8 @@ struct Section {
 struct RecipeEntry {
   std::string key;
   std::string value;
+  /// The line that sets the key beside the preset that the recipe names; 0 of other keys.
+  int32_t line = 0;
 
   friend auto operator==(const RecipeEntry&, const RecipeEntry&) -> bool = default;
 };

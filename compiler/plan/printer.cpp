@@ -191,7 +191,8 @@ class Printer {
     for (const RecipeEntry& entry : options_.recipe ? plan_.recipe : std::vector<RecipeEntry>{}) {
       std::string_view rest = entry.value;
       do {
-        out_ += fmt::format("recipe {} {}\n", QuoteIfNeeded(entry.key), Quote(rest.substr(0, MostBytes)));
+        out_ += fmt::format("recipe {} {}{}\n", QuoteIfNeeded(entry.key), Quote(rest.substr(0, MostBytes)),
+                            entry.line == 0 ? "" : fmt::format(" {}", entry.line));
         rest.remove_prefix(std::min(MostBytes, rest.size()));
       } while (!rest.empty());
     }

@@ -9,6 +9,7 @@
 #include "compiler/recipe/least_recipe.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/owned_keys.h"
+#include "compiler/recipe/presets.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_faults.h"
 #include "compiler/recipe/toml_recovery.h"
@@ -24,7 +25,12 @@ constexpr size_t MaxOverrides = 1000;
 
 class Reader {
  public:
-  Reader(Recipe& recipe, Diagnostics& diagnostics) : recipe_(recipe), diagnostics_(diagnostics) {}
+  /// `fills`: of the texts that it reads, it takes the keys alone that no text before has set.
+  Reader(Recipe& recipe, Diagnostics& diagnostics, bool fills = false)
+      : recipe_(recipe), diagnostics_(diagnostics), fills_(fills) {}
+
+  /// Nothing that is missing in the section is reported.
+  auto Excuse(const std::string& section) -> void { excused_.insert(section); }
 
   /// Puts the values of a text over those read before.
   auto ReadRoot(const TomlNode& root) -> void {
@@ -223,7 +229,7 @@ class Reader {
         return;
       }
       found = true;
-      if (is_guess_ && leaf.is_set) {
+      if ((is_guess_ || fills_) && leaf.is_set) {
         return;
       }
       leaf.at = entry.value.at;
@@ -425,6 +431,7 @@ class Reader {
 
   Recipe& recipe_;
   Diagnostics& diagnostics_;
+  bool fills_ = false;
   /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
   std::set<std::string> excused_;
   bool is_guess_ = false;
@@ -432,8 +439,21 @@ class Reader {
 
 }  // namespace
 
+/// Puts a text of ours where the user's texts set nothing.
+static auto FillIn(StandInText text, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void {
+  if (text.lines.empty()) {
+    return;
+  }
+  const int16_t source = sources.Add(text.name, std::move(text.lines));
+  recipe.stand_ins.push_back({source, std::move(text.name)});
+  TomlFault fault;
+  const auto root = ParseToml(sources, source, fault);
+  CHECK(root.has_value(), "{}: {}", recipe.stand_ins.back().name, fault.message);
+  Reader(recipe, diagnostics, true).ReadRoot(*root);
+}
+
 auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                    SourceSet& sources, Diagnostics& diagnostics) -> std::optional<Recipe> {
+                    SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> std::optional<Recipe> {
   Recipe recipe;
   recipe.path = path;
   recipe.overrides = overrides;
@@ -466,15 +486,22 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   if (!is_parsed) {
     return std::nullopt;
   }
+  FillIn(TextOfPreset(recipe, diagnostics), recipe, sources, diagnostics);
+  if (left_out == LeftOut::Assume) {
+    FillIn(TextOfAssumed(recipe), recipe, sources, diagnostics);
+  }
+  if (recipe.model.preset.is_set && !recipe.model.preset->is_accepted()) {
+    reader.Excuse("model");
+  }
   reader.ReportMissing({file, 0, 0, 1});
   TakeFamilyDefaults(recipe);
   return recipe;
 }
 
 auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe> {
+                SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> ErrorOr<Recipe> {
   const int num_errors_before = diagnostics.num_errors();
-  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics);
+  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diagnostics, left_out);
   if (!recipe || diagnostics.num_errors() > num_errors_before) {
     return Error{ExitCode::RecipeRejected, ""};
   }

@@ -136,6 +136,13 @@ auto DefaultOf(const D& value) -> T {
 #define END_LIST(section, name)
 #include "schemas/recipe_keys.def"
 
+/// A text of ours that stands in for keys that the user's texts do not set (compiler/recipe/presets.h).
+struct StandIn {
+  int16_t source = -1;
+  /// "preset llama3-8b", "assumed".
+  std::string name;
+};
+
 struct Recipe {
 #define SECTION(name, Struct, doc) Struct name;
 #define KEY(section, name, Type, default_, doc)
@@ -150,19 +157,33 @@ struct Recipe {
   std::vector<std::string> overrides;
   /// Lists of tables that could not be read, as "init.rule"; that has been reported.
   std::set<std::string, std::less<>> unread_lists;
+  std::vector<StandIn> stand_ins;
+
+  /// The text of ours in which a key is set; null if the key is set by the user, or not at all.
+  auto StandInAt(const SourceRange& at) const -> const StandIn* {
+    for (const StandIn& text : stand_ins) {
+      if (text.source == at.source) {
+        return &text;
+      }
+    }
+    return nullptr;
+  }
 };
 #undef REQUIRED
 #undef UNSET
+
+/// What the recipe leaves out beside a preset of a model: refuse it as elsewhere, or assume what lets it be planned.
+enum class LeftOut { Refuse, Assume };
 
 /// Reads a recipe: TOML text, then each override (`section.key=value`, value in TOML or a bare word for text) as recipe
 /// text of its own. Unknown keys, wrong types and absent required keys are diagnosed, all at once.
 /// Errors: empty-message Error with ExitCode::RecipeRejected after diagnostics were emitted.
 auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                SourceSet& sources, Diagnostics& diagnostics) -> ErrorOr<Recipe>;
+                SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out = LeftOut::Refuse) -> ErrorOr<Recipe>;
 
 /// Reads as ReadRecipe does. If there are faults, the recipe holds what could be read beside them, and is for further
 /// checks alone; nothing if the text could not be read at all.
 auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                    SourceSet& sources, Diagnostics& diagnostics) -> std::optional<Recipe>;
+                    SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> std::optional<Recipe>;
 
 }  // namespace shardc

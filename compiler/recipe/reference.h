@@ -12,6 +12,9 @@ auto RecipeSchema() -> std::string;
 /// docs/recipe.md.
 auto RecipeReference() -> std::string;
 
+/// A recipe to begin with, for a model of schemas/presets.def; it passes the check.
+auto StarterRecipe(std::string_view preset) -> std::string;
+
 /// One key as `shardc help` prints it. `path` is "model.layers" or "init.rule.match". Empty if there is no such key.
 auto DescribeKey(std::string_view path) -> std::string;
 

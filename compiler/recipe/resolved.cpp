@@ -18,12 +18,20 @@ static auto InlineTable(const Item& item) -> std::string {
   return text + " }";
 }
 
+static auto LineBesidePreset(const Recipe& recipe, std::string_view section, std::string_view key,
+                             const SourceRange& at) -> int32_t {
+  const bool is_of_presets = (section == "model" && key != "preset") || (section == "init" && key == "scheme");
+  return is_of_presets && recipe.model.preset.is_set && at.source == 0 ? at.line : 0;
+}
+
 auto ResolvedKeys(const Recipe& recipe) -> std::vector<ResolvedKey> {
   std::vector<ResolvedKey> keys;
   ForEachSection(recipe, [&](std::string_view section_name, std::string_view, const auto& section) {
     ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
       if (leaf.is_set || (key.has_default() && !IsLacked(recipe, section_name, key.name))) {
-        keys.push_back({.path = fmt::format("{}.{}", section_name, key.name), .value = WriteToml(leaf.value)});
+        keys.push_back({.path = fmt::format("{}.{}", section_name, key.name),
+                        .value = WriteToml(leaf.value),
+                        .line_beside_preset = LineBesidePreset(recipe, section_name, key.name, leaf.at)});
       }
     });
     ForEachList(section, [&](std::string_view list, std::string_view, const auto& items) {

@@ -78,7 +78,10 @@ static auto TableSchema(const RecipeSectionRow& table) -> Json {
       }
     }
   }
-  if (!required.empty()) {
+  if (table.section == "model") {
+    // The other keys are then the preset's.
+    schema["anyOf"] = {{{"required", {"preset"}}}, {{"required", required}}};
+  } else if (!required.empty()) {
     schema["required"] = required;
   }
   return schema;
@@ -94,7 +97,7 @@ auto RecipeSchema() -> std::string {
   for (const RecipeSectionRow& table : RecipeSectionRows()) {
     Json table_schema = TableSchema(table);
     if (table.list.empty()) {
-      if (table_schema.contains("required")) {
+      if (table_schema.contains("required") || table.section == "model") {
         required.push_back(table.section);
       }
       schema["properties"][table.section] = std::move(table_schema);
@@ -103,7 +106,12 @@ auto RecipeSchema() -> std::string {
           {"description", table.doc}, {"type", "array"}, {"items", std::move(table_schema)}};
     }
   }
-  schema["required"] = required;
+  // What a preset leaves out `shardc plan` assumes.
+  const Json has_preset{
+      {"required", {"model"}},
+      {"properties",
+       {{"model", {{"type", "object"}, {"required", {"preset"}}, {"properties", {{"preset", Json::object()}}}}}}}};
+  schema["anyOf"] = {has_preset, {{"required", required}}};
   return schema.dump(2) + "\n";
 }
 

@@ -106,6 +106,9 @@ class RecipePrinter {
     if (!is_set) {
       return "default";
     }
+    if (const StandIn* text = recipe_.StandInAt(at)) {
+      return text->name;
+    }
     return at.source == 0 ? fmt::format("{}:{}", file_, at.line) : "--set";
   }
 

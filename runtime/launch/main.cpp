@@ -55,7 +55,11 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
     return Fail(text.error().code, "cannot read the plan {}: {}", path, text.error().message);
   }
   CloseTextInMemory(path);
-  return ReadRunnablePlan(path, *text);
+  auto plan = ReadRunnablePlan(path, *text);
+  if (plan) {
+    RETURN_IF_ERROR(CheckHasTokens(path, *plan));
+  }
+  return plan;
 }
 
 /// What has to be the same in all processes of a launch.

@@ -143,7 +143,7 @@ TEST(Typos, OfWordsAreAnsweredWithTheWord) {
         SourceSet sources;
         Diagnostics diagnostics(&sources);
         const auto recipe = ReadSoundParts("recipe.toml", fmt::format("{}\n{} = \"{}\"\n", header, row.name, typo), {},
-                                           sources, diagnostics);
+                                           sources, diagnostics, LeftOut::Refuse);
         ASSERT_TRUE(recipe.has_value());
         CheckRecipe(*recipe, diagnostics);
         const std::string answer = AnswerTo(diagnostics, DiagnosticKind::UnknownChoice);

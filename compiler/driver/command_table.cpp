@@ -1,0 +1,98 @@
+// Asks the library that parses command lines what the commands declared.
+
+#include "compiler/driver/command_table.h"
+
+#include <CLI/CLI.hpp>
+
+#include "compiler/base/preset_rows.h"
+#include "compiler/driver/command.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/recipe/key_rows.h"
+
+namespace shardc {
+
+static auto Split(std::string_view text, char separator) -> std::vector<std::string> {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// What the value is one of, if it is one of a few words.
+static auto WordsOf(const OptionRow& row) -> std::vector<std::string> {
+  std::vector<std::string> words;
+  if (row.metavar == "PASS") {
+    for (const PassRow& pass : PassRows()) {
+      words.emplace_back(pass.name);
+    }
+  } else if (row.metavar == "SHELL") {
+    words = {"bash", "zsh", "fish"};
+  } else if (row.long_name == "--preset") {
+    for (const PresetRow& preset : PresetRows()) {
+      words.emplace_back(preset.name);
+    }
+  } else if (row.metavar.find('|') != std::string::npos && row.metavar != "RECIPE|PLAN") {
+    words = Split(row.metavar, '|');
+  }
+  return words;
+}
+
+static auto RowOf(const CLI::Option& option) -> OptionRow {
+  const auto first = [](const std::vector<std::string>& names, const char* dashes) {
+    return names.empty() ? "" : dashes + names.front();
+  };
+  OptionRow row{.long_name = first(option.get_lnames(), "--"),
+                .short_name = first(option.get_snames(), "-"),
+                .metavar = "",
+                .words = {},
+                .doc = option.get_description(),
+                .is_required = option.get_required()};
+  const bool takes_value = option.get_items_expected_max() > 0;
+  row.metavar = !takes_value ? "" : row.is_positional() ? option.get_name(true) : option.get_type_name();
+  row.words = WordsOf(row);
+  return row;
+}
+
+auto CommandTable() -> std::vector<CommandRow> {
+  std::vector<CommandRow> rows;
+  for (const Subcommand& subcommand : AllSubcommands()) {
+    CLI::App app;
+    app.set_help_flag("-h,--help", "print this help");
+    CommandOptions options(app);
+    // Holds the places that the options name.
+    const Action action = subcommand.declare(options);
+    CommandRow& row = rows.emplace_back(CommandRow{.name = subcommand.name,
+                                                   .doc = subcommand.doc,
+                                                   .examples = subcommand.examples,
+                                                   .is_hidden = subcommand.is_hidden,
+                                                   .options = {}});
+    for (const CLI::Option* option : std::as_const(app).get_options()) {
+      row.options.push_back(RowOf(*option));
+    }
+  }
+  return rows;
+}
+
+auto SetKeys() -> std::vector<SetKey> {
+  std::vector<SetKey> keys;
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    if (!row.list.empty()) {
+      continue;
+    }
+    SetKey& key = keys.emplace_back(SetKey{.path = row.path(), .words = {}});
+    for (const Choice& choice : ChoicesOf(row.path())) {
+      if (choice.accepted) {
+        key.words.push_back(choice.word);
+      }
+    }
+    if (row.type == "Bool") {
+      key.words = {"true", "false"};
+    }
+  }
+  return keys;
+}
+
+}  // namespace shardc

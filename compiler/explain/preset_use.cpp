@@ -1,0 +1,84 @@
+#include "compiler/explain/preset_use.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/base/preset_rows.h"
+
+namespace shardc {
+
+static auto ValueOf(const Plan& plan, std::string_view key) -> std::string {
+  const auto found = std::ranges::find(plan.recipe, key, &RecipeEntry::key);
+  return found == plan.recipe.end() ? "" : found->value;
+}
+
+/// Of a text in TOML, or of a number.
+static auto WithoutQuotes(const std::string& value) -> std::string {
+  return value.size() > 1 && value.front() == '"' ? value.substr(1, value.size() - 2) : value;
+}
+
+static auto IsSetByOption(const Plan& plan, const std::string& key) -> bool {
+  return std::ranges::any_of(plan.overrides, [&](const std::string& text) {
+    return text.starts_with(key) && text.substr(key.size()).starts_with('=');
+  });
+}
+
+auto PresetUseOf(const Plan& plan) -> PresetUse {
+  constexpr std::string_view Model = "model.";
+  PresetUse use;
+  const PresetRow* preset = PresetNamed(WithoutQuotes(ValueOf(plan, "model.preset")));
+  if (preset == nullptr) {
+    return use;
+  }
+  use.name = preset->name;
+  use.scheme = WithoutQuotes(ValueOf(plan, "init.scheme"));
+  for (const RecipeEntry& entry : plan.recipe) {
+    const bool is_of_model = entry.key.starts_with(Model) && entry.key != "model.preset";
+    if (!is_of_model && entry.key != "init.scheme") {
+      continue;
+    }
+    // --set comes after the recipe.
+    const std::string by = IsSetByOption(plan, entry.key) ? "--set"
+                           : entry.line > 0               ? fmt::format("recipe:{}", entry.line)
+                                                          : "";
+    if (!by.empty()) {
+      use.set.push_back({.key = is_of_model ? entry.key.substr(Model.size()) : entry.key,
+                         .value = entry.value,
+                         .in_preset = ValueIn(*preset, entry.key),
+                         .by = by});
+    }
+  }
+  return use;
+}
+
+auto PresetText(const PresetUse& use) -> std::string {
+  if (use.name.empty()) {
+    return "";
+  }
+  std::string text = fmt::format("preset      {}; init.scheme {}", use.name, use.scheme);
+  size_t num_as_in_it = 0;
+  for (const SetBesidePreset& key : use.set) {
+    if (key.value == key.in_preset) {
+      ++num_as_in_it;
+      continue;
+    }
+    text += fmt::format("\n            {} {} set by {}, {}", key.key, key.value, key.by,
+                        key.in_preset.empty() ? "which the preset does not set"
+                                              : fmt::format("where the preset has {}", key.in_preset));
+  }
+  if (num_as_in_it > 0) {
+    text += fmt::format("\n            {} {} set as in the preset", num_as_in_it, num_as_in_it == 1 ? "key" : "keys");
+  }
+  return text + "\n";
+}
+
+auto RulePlaceText(const Plan& plan, int32_t recipe_line) -> std::string {
+  const PresetUse use = recipe_line == 0 ? PresetUseOf(plan) : PresetUse();
+  const bool is_of_preset = !use.name.empty() && std::ranges::none_of(use.set, [](const SetBesidePreset& key) {
+    return key.key == "init.scheme";
+  });
+  return is_of_preset ? fmt::format("preset {}", use.name) : fmt::format("recipe:{}", recipe_line);
+}
+
+}  // namespace shardc
