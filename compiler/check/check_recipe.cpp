@@ -23,6 +23,7 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) -> void {
   CheckTrain(context);
   CheckCheckpoint(context);
   CheckStart(context);
+  CheckRun(context);
   CheckPlanSize(context);
 }
 

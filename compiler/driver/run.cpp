@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "compiler/base/step_range.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -18,6 +19,8 @@ namespace {
 struct RunOptions {
   RecipeOptions recipe;
   std::string run_dir;
+  std::string trace;
+  std::string trace_steps;
 };
 
 }  // namespace
@@ -78,9 +81,31 @@ static auto CompileRecipe(const RunOptions& asked, const std::optional<std::stri
   return plan;
 }
 
+/// The options of a trace, for shardc-run. Errors: steps that are no range, a folder that does not exist.
+static auto TraceArguments(const RunOptions& options) -> ErrorOr<std::vector<std::string>> {
+  if (options.trace.empty()) {
+    return options.trace_steps.empty()
+               ? ErrorOr<std::vector<std::string>>(std::vector<std::string>())
+               : Fail(ExitCode::Usage, "--trace-steps says which steps --trace writes, and there is no --trace FILE");
+  }
+  const std::string steps = options.trace_steps.empty() ? std::string(DefaultTraceSteps) : options.trace_steps;
+  if (!ParseStepRange(steps)) {
+    return Fail(ExitCode::Usage, "--trace-steps is `{}`; expected steps from 1 on, such as 5..8", steps);
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(options.trace).parent_path();
+  if (std::error_code unknown; !std::filesystem::is_directory(folder, unknown)) {
+    return Fail(ExitCode::Environment, "--trace {}: the folder {} does not exist", options.trace, folder.string());
+  }
+  return std::vector<std::string>{"--trace=" + options.trace, "--trace-steps=" + steps};
+}
+
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
+  const auto trace = TraceArguments(options);
+  if (!trace) {
+    return trace.error();
+  }
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   const auto& text = named.text;
   if (named.is_plan) {
@@ -93,6 +118,7 @@ static auto Run(const RunOptions& options) -> Status {
     if (!options.run_dir.empty()) {
       arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
     }
+    arguments.insert(arguments.end(), trace->begin(), trace->end());
     return BecomeRuntime(arguments);
   }
 
@@ -133,7 +159,10 @@ static auto Run(const RunOptions& options) -> Status {
   if (!recipe) {
     return recipe.error();
   }
-  return BecomeRuntime({*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe});
+  std::vector<std::string> arguments{*path,          "--run-dir", run_dir, "--asked=" + options.recipe.path,
+                                     "--asked-text", *recipe};
+  arguments.insert(arguments.end(), trace->begin(), trace->end());
+  return BecomeRuntime(arguments);
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {
@@ -141,6 +170,9 @@ auto DeclareRun(CommandOptions& options) -> Action {
   DeclareRecipeOptions(options, values->recipe);
   options.Text("--run-dir", values->run_dir, "DIR",
                "directory of metrics and checkpoints; default: runs/<run id> beside the recipe");
+  options.Text("--trace", values->trace, "FILE",
+               "write what the ops of some steps took, in the trace format of Chrome and Perfetto");
+  options.Text("--trace-steps", values->trace_steps, "A..B", "which steps, both included; default: 5..8");
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "compiler/ops/loss.h"
+#include "compiler/ops/step_flops.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/plan/init_rule.h"
 #include "compiler/plan/loops.h"
@@ -91,15 +92,6 @@ static auto PeakOf(const Plan& plan, SectionKind kind, const MemoryUse& persiste
     peak.op_text = PrintOp(section.ops[static_cast<size_t>(peak_index)], plan);
   }
   return peak;
-}
-
-static auto AddStepFlops(const Plan& plan, Report& report) -> void {
-  LoopTracker loops;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    loops.Enter(op);
-    const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
-    (op.phase == Phase::Recompute ? report.recompute_flops : report.model_flops) += cost.matmul_flops * loops.count();
-  }
 }
 
 static auto InitOf(const Plan& plan) -> std::vector<InitUse> {
@@ -265,7 +257,9 @@ auto Explain(const Plan& plan) -> Report {
   for (const int64_t bytes : plan.arena_bytes) {
     report.reserved += Bytes{bytes};
   }
-  AddStepFlops(plan, report);
+  const StepFlops flops = StepFlopsOf(plan);
+  report.model_flops = flops.model;
+  report.recompute_flops = flops.recompute;
   report.step_communication = CommunicationOf(plan, SectionKind::Step);
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
