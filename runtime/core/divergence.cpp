@@ -29,7 +29,7 @@ auto Divergence::OfSpike(bool ends_run) const -> std::string {
   const double loss = Number(ScalarRole::Loss);
   const std::string how_far = spread.deviation > 0
                                   ? fmt::format("{:.1f} standard deviations", (loss - spread.mean) / spread.deviation)
-                                  : "more than any multiple of the standard deviation, 0,";
+                                  : fmt::format("{:.4f}", loss - spread.mean);
   const std::string what = fmt::format(
       "step {}: the loss {:.4f} is a spike: it lies {} above {:.4f}, the mean of the {} losses before it; no update "
       "was made",

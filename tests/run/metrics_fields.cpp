@@ -75,8 +75,8 @@ TEST(Metrics, CompareWithThePeak) {
     EXPECT_NEAR(model, report["flops_per_step_per_rank"].get<double>(), 1e-6 * model);
     EXPECT_NEAR(all, model + report["recompute_flops_per_step"].get<double>() / 2, 1e-6 * all);
     EXPECT_GT(all, model);
-    EXPECT_EQ(json["tokens"], json["step"].get<int64_t>() * 12 * 32);
-    EXPECT_GT(json["resident_bytes"], json["arena_bytes"]);
+    EXPECT_EQ(json["tokens"].get<int64_t>(), json["step"].get<int64_t>() * 12 * 32);
+    EXPECT_GT(json["resident_bytes"].get<int64_t>(), json["arena_bytes"].get<int64_t>());
   }
 }
 

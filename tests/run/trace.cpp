@@ -81,7 +81,7 @@ TEST(Trace, AddsUpToTheStepsAndNamesOpsOfThePlan) {
     EXPECT_EQ(args.value("layer", -1), op.layer);
     EXPECT_EQ(args.value("recipe", ""), OriginText(*plan, op.origin));
     if (lane.rank == 0) {
-      ops_of_rank_0.insert({args["section"], args["op"]});
+      ops_of_rank_0.emplace(args["section"].get<std::string>(), args["op"].get<int64_t>());
     }
   }
   for (auto& [lane, list] : spans) {
@@ -144,7 +144,7 @@ TEST(Trace, AsksForStepsAndAFolder) {
   command = training.RunCommand();
   command.insert(command.end(), {"--trace", training / "no/trace.json"});
   const Outcome outcome = RunProcess(command);
-  EXPECT_EQ(outcome.status, 3);
+  EXPECT_EQ(outcome.status, 6);
   EXPECT_THAT(outcome.err, HasSubstr("/no does not exist"));
 }
 
