@@ -1,6 +1,6 @@
 """Takes out of the downloaded wheels what the CPU runtime links: headers, and five shared libraries in one folder; and ptxas.
 
-Usage: unpack_libtorch.py WHEELS_FOLDER TARGET_FOLDER   (TARGET_FOLDER gets include/, lib/ and bin/)
+Usage: unpack_libtorch.py WHEELS_FOLDER TARGET_FOLDER   (TARGET_FOLDER gets include/, lib/, bin/ and licences/)
 
 libtorch_cpu.so carries an RPATH that ends in $ORIGIN, so libraries that lie beside it are found without further settings.
 """
@@ -12,6 +12,8 @@ import zipfile
 
 LIBRARIES = ("libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libcudart.so.13", "libcupti.so.13")
 PROGRAMS = ("ptxas",)
+# Packages of shardc have the licences of the libraries.
+LICENCES = ("LICENSE", "NOTICE", "License.txt")
 HEADERS = "torch/include/"
 # LibTorch brings headers of a newer fmt than the one that this project links; they would shadow it.
 LEFT_OUT = "torch/include/fmt/"
@@ -24,6 +26,8 @@ def destination(member: str, target: pathlib.Path) -> pathlib.Path | None:
     if member.startswith(HEADERS):
         return target / "include" / member.removeprefix(HEADERS)
     name = member.rsplit("/", 1)[-1]
+    if ".dist-info/" in member and name in LICENCES:
+        return target / "licences" / f"{member.split('-', 1)[0]}-{name}"
     if name in PROGRAMS:
         return target / "bin" / name
     return target / "lib" / name if name in LIBRARIES else None

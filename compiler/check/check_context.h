@@ -70,6 +70,7 @@ auto CheckLoss(CheckContext& context) -> void;
 auto CheckTrain(CheckContext& context) -> void;
 auto CheckCheckpoint(CheckContext& context) -> void;
 auto CheckStart(CheckContext& context) -> void;
+auto CheckRun(CheckContext& context) -> void;
 
 /// What single sections do not tell: how large the plan will be.
 auto CheckPlanSize(CheckContext& context) -> void;

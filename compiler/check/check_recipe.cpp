@@ -24,6 +24,7 @@ auto CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics, FileChecks file
   CheckTrain(context);
   CheckCheckpoint(context);
   CheckStart(context);
+  CheckRun(context);
   CheckPlanSize(context);
   const bool has_model = HasSoundModel(context);
   diagnostics.AddWaiting(context.num_waiting());

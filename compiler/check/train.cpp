@@ -15,13 +15,24 @@ auto CheckTrain(CheckContext& context) -> void {
         .Emit();
   }
   const Located<int64_t>& max_skipped = recipe.train.max_skipped;
-  if (max_skipped.is_set && context.IsSound(max_skipped, recipe.train.on_nonfinite) &&
+  const Located<OneOf<OnSpike>>& on_spike = recipe.train.on_spike;
+  const bool skips_spikes = on_spike.is_set && context.IsSound(on_spike) && *on_spike == OnSpike::Skip;
+  if (max_skipped.is_set && context.IsSound(max_skipped, recipe.train.on_nonfinite, on_spike) && !skips_spikes &&
       *recipe.train.on_nonfinite != OnNonfinite::Skip) {
     context.diags()
         .Build(max_skipped.at, DiagnosticKind::KeyHasNoEffect, "max_skipped",
                "`on_nonfinite` is \"stop\", so no update is skipped")
         .Emit();
   }
+  const auto needs_on_spike = [&](const auto& key, std::string_view name) {
+    if (key.is_set && !on_spike.is_set) {
+      context.diags()
+          .Build(key.at, DiagnosticKind::KeyHasNoEffect, name, "`on_spike` is not set, so no loss is judged")
+          .Emit();
+    }
+  };
+  needs_on_spike(recipe.train.spike_window, "spike_window");
+  needs_on_spike(recipe.train.spike_sigma, "spike_sigma");
 }
 
 }  // namespace shardc

@@ -102,6 +102,9 @@ auto ToText(const Manifest& manifest) -> std::string {
     body["optimizer"] = std::string(ToText(manifest.optimizer));
   }
   body["state"] = manifest.state;
+  if (!manifest.recent_losses.empty()) {
+    body["recent_losses"] = manifest.recent_losses;
+  }
   body["data"] = {{"fingerprint", manifest.data.fingerprint},
                   {"order", std::string(ToText(manifest.data.order))},
                   {"seed", manifest.data.seed},

@@ -109,6 +109,8 @@ struct Manifest {
   Optimizer optimizer = Optimizer::Adamw;
   /// Every scalar of kind State.
   std::map<std::string, double> state;
+  /// Of a run that judges losses: those of its last steps with a finite gradient, oldest first.
+  std::vector<double> recent_losses;
   ManifestData data;
   std::vector<Layout> layouts;
   std::map<std::string, ManifestTensor> tensors;

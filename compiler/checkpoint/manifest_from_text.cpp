@@ -202,6 +202,17 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
     manifest.state[name] = value.get<double>();
   }
   RETURN_IF_ERROR(CheckState(manifest));
+  if (body.Has("recent_losses")) {
+    const json* losses = nullptr;
+    READ(losses, body.List("recent_losses"));
+    for (const json& loss : *losses) {
+      if (!loss.is_number() || !std::isfinite(loss.get<double>())) {
+        return Fail(ExitCode::Checkpoint, "\"recent_losses\": item {} is no finite number",
+                    manifest.recent_losses.size());
+      }
+      manifest.recent_losses.push_back(loss.get<double>());
+    }
+  }
 
   READ(object, body.Object("data"));
   READ(manifest.data.fingerprint, object.String("fingerprint"));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "compiler/base/step_range.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
@@ -20,6 +21,8 @@ struct RunOptions {
   std::string run_dir;
   /// As it was given; empty: it was not.
   std::string timeout;
+  std::string trace;
+  std::string trace_steps;
 };
 
 }  // namespace
@@ -89,6 +92,24 @@ static auto HoldStopSignals() -> void {
   sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
+/// The options of a trace, for shardc-run. Errors: steps that are no range, a folder that does not exist.
+static auto TraceArguments(const RunOptions& options) -> ErrorOr<std::vector<std::string>> {
+  if (options.trace.empty()) {
+    return options.trace_steps.empty()
+               ? ErrorOr<std::vector<std::string>>(std::vector<std::string>())
+               : Fail(ExitCode::Usage, "--trace-steps says which steps --trace writes, and there is no --trace FILE");
+  }
+  const std::string steps = options.trace_steps.empty() ? std::string(DefaultTraceSteps) : options.trace_steps;
+  if (!ParseStepRange(steps)) {
+    return Fail(ExitCode::Usage, "--trace-steps is `{}`; expected steps from 1 on, such as 5..8", steps);
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(options.trace).parent_path();
+  if (std::error_code unknown; !std::filesystem::is_directory(folder, unknown)) {
+    return Fail(ExitCode::Environment, "--trace {}: the folder {} does not exist", options.trace, folder.string());
+  }
+  return std::vector<std::string>{"--trace=" + options.trace, "--trace-steps=" + steps};
+}
+
 static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
@@ -98,6 +119,10 @@ static auto Run(const RunOptions& options) -> Status {
   }
   if (*place) {
     HoldStopSignals();
+  }
+  const auto trace = TraceArguments(options);
+  if (!trace) {
+    return *place && (*place)->num_processes > 1 ? Refuse(options, trace.error()) : trace.error();
   }
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   const auto& text = named.text;
@@ -111,6 +136,7 @@ static auto Run(const RunOptions& options) -> Status {
     if (!options.run_dir.empty()) {
       arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
     }
+    arguments.insert(arguments.end(), trace->begin(), trace->end());
     return Launch(options, arguments);
   }
 
@@ -141,7 +167,10 @@ static auto Run(const RunOptions& options) -> Status {
   if (!recipe) {
     return recipe.error();
   }
-  return Launch(options, {*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe});
+  std::vector<std::string> arguments{*path,          "--run-dir", run_dir, "--asked=" + options.recipe.path,
+                                     "--asked-text", *recipe};
+  arguments.insert(arguments.end(), trace->begin(), trace->end());
+  return Launch(options, arguments);
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {
@@ -150,6 +179,9 @@ auto DeclareRun(CommandOptions& options) -> Action {
   options.Text("--run-dir", values->run_dir, "DIR",
                "directory of metrics and checkpoints; default: runs/<run id> beside the recipe");
   options.Text("--timeout", values->timeout, "SECONDS", "how long a rank waits for the other ranks; default: 600");
+  options.Text("--trace", values->trace, "FILE",
+               "write what the ops of some steps took, in the trace format of Chrome and Perfetto");
+  options.Text("--trace-steps", values->trace_steps, "A..B", "which steps, both included; default: 5..8");
   return [values] { return ExitCodeOf(Run(*values)); };
 }
 

@@ -7,17 +7,6 @@
 
 namespace shardc {
 
-auto StepFlopsOf(const Plan& plan) -> StepFlops {
-  StepFlops flops;
-  LoopTracker loops;
-  for (const Op& op : plan.section(SectionKind::Step).ops) {
-    loops.Enter(op);
-    const OpCost cost = VisitBody(op.body, [&](const auto& body) { return Cost(body, plan); });
-    (op.phase == Phase::Recompute ? flops.recompute : flops.model) += cost.matmul_flops * loops.count();
-  }
-  return flops;
-}
-
 auto StepWireOf(const Plan& plan) -> Bytes {
   Bytes wire;
   for (const Communication& row : CommunicationOf(plan, SectionKind::Step)) {

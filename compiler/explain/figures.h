@@ -3,17 +3,9 @@
 
 #include "compiler/explain/memory_walk.h"
 #include "compiler/ops/communication.h"
+#include "compiler/ops/step_flops.h"
 
 namespace shardc {
-
-/// Matrix products of one step on one rank: forward and backward; and those computed again.
-struct StepFlops {
-  Flops model;
-  Flops recompute;
-
-  auto all() const -> Flops { return model + recompute; }
-};
-auto StepFlopsOf(const Plan& plan) -> StepFlops;
 
 /// What one rank sends in a step.
 auto StepWireOf(const Plan& plan) -> Bytes;

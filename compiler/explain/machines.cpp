@@ -2,18 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace shardc {
-
-auto MachineRows() -> std::span<const MachineRow> {
-  constexpr double GiB = 1 << 30;
-  static constexpr std::array Rows{
-#define MACHINE(the_name, the_product, ...) MachineRow{.name = the_name, .product = the_product, __VA_ARGS__},
-#include "schemas/machines.def"
-  };
-  return Rows;
-}
 
 auto MachineReference() -> std::string {
   constexpr double GiB = 1 << 30;

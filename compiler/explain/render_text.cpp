@@ -256,7 +256,7 @@ auto InitRowsOf(const Report& report) -> std::vector<InitRow> {
 /// The parameters and the elements of a rule, where the rule stands, and the first of the parameters.
 auto InitCells(const Plan& plan, const InitRow& row) -> std::vector<std::string> {
   return {Counted(row.use.num_parameters, "parameter"), Counted(row.use.num_elements, "element"),
-          row.use.recipe_line > 0 ? RulePlaceText(plan, row.use.recipe_line) : "-",
+          row.use.recipe_line > 0 || !PresetUseOf(plan).name.empty() ? RulePlaceText(plan, row.use.recipe_line) : "-",
           row.use.first_parameter + (row.use.num_parameters > 1 ? ", ..." : "")};
 }
 

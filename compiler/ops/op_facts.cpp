@@ -94,6 +94,9 @@ struct ScalarCollector : IgnoreFields {
     if constexpr (std::same_as<T, ScalarId>) {
       const auto* fact = std::ranges::find(facts.scalars, name, &ScalarFact::field);
       CHECK(fact != facts.scalars.end(), "no fact says what an op does with its scalar {}", name);
+      if (fact->is_optional && !value.valid()) {
+        return;
+      }
       uses.push_back({name, value, fact->effect, fact->role});
     }
   }

@@ -92,6 +92,9 @@ constexpr auto WritesCheckpoint(StateUse use) -> bool {
 /// What an op does in the update: the squares of gradients, the factor that clips by their sum, the update itself.
 enum class UpdatePart : uint8_t { None, Squares, Clip, Apply };
 
+/// Scalars that one op names, at most.
+constexpr int MostScalarsOfOp = 6;
+
 /// What an op does with a scalar. SetByRank: each rank to a number of its own. SetByAll: all ranks to the same.
 enum class ScalarEffect : uint8_t { Read, Add, Reset, SetByRank, SetByAll };
 struct ScalarFact {
@@ -99,6 +102,8 @@ struct ScalarFact {
   ScalarEffect effect = ScalarEffect::Read;
   /// The role that the scalar has to have; None: any.
   ScalarRole role = ScalarRole::None;
+  /// The field may be unset.
+  bool is_optional = false;
 };
 
 /// Numbers that are not finite and no fault: minus infinity where a rank has no column of the vocabulary; NaN for a
@@ -215,7 +220,7 @@ struct OpFacts {
   DimRule dims;
   /// The rule of an op whose attributes or ranks of values decide; null where `dims` is it.
   auto(*dims_of)(const OpBody& body, const Plan& plan) -> const DimRule& = nullptr;
-  std::array<ScalarFact, 3> scalars;
+  std::array<ScalarFact, MostScalarsOfOp> scalars;
   std::array<ModelFact, 4> model;
 };
 
@@ -333,7 +338,8 @@ struct ScalarUse {
   ScalarEffect effect;
   ScalarRole role;
 };
-using ScalarUses = InPlaceVector<ScalarUse, 3>;
+using ScalarUses = InPlaceVector<ScalarUse, MostScalarsOfOp>;
+/// Those that are set.
 auto ScalarsOf(const Op& op) -> ScalarUses;
 
 /// The sub-vector, the role and the value of state that an op uses.

@@ -78,7 +78,9 @@ auto SectionOf(ScalarRole role) -> std::optional<SectionKind> {
     case ScalarRole::Lr:
     case ScalarRole::Stop:
     case ScalarRole::NonFinite:
-    case ScalarRole::BadParameter: return std::nullopt;
+    case ScalarRole::BadParameter:
+    case ScalarRole::Spike:
+    case ScalarRole::LeftOut: return std::nullopt;
   }
   CHECK(false, "role {}", static_cast<int>(role));
 }

@@ -50,6 +50,11 @@ struct FieldChecker {
   template <class T>
   auto Attr(std::string_view name, const T& value) -> void {
     if constexpr (std::same_as<T, ScalarId>) {
+      const auto& facts = FactsOf(plan.section(section).ops[index]).scalars;
+      const auto* fact = std::ranges::find(facts, name, &ScalarFact::field);
+      if (!value.valid() && fact != facts.end() && fact->is_optional) {
+        return;
+      }
       Expect(name, value, plan.scalars);
     } else if constexpr (std::same_as<T, SubVectorId>) {
       Expect(name, value, plan.sub_vectors);
@@ -89,6 +94,8 @@ class StructureVerifier {
 
 /// 19 years.
 static constexpr double MostMinutes = 1e7;
+/// Each checkpoint's manifest holds so many losses.
+static constexpr int64_t MostSpikeWindow = 65536;
 
 auto StructureVerifier::Header() -> bool {
   int64_t ranks = 1;
@@ -157,6 +164,16 @@ auto StructureVerifier::Header() -> bool {
     expect("run.compare_every", run.compare_every, 0);
     expect("run.checkpoint_keep", run.checkpoint_keep, 0);
     expect("run.scan", run.scan_bytes, 0);
+    expect("run.spike_window", run.spike_window, 2);
+    if (run.spike_window > MostSpikeWindow) {
+      findings_.Add("setting-range"_rule, "run.spike_window is {}, expected {} at most", run.spike_window,
+                    MostSpikeWindow);
+    }
+    for (const auto& [name, value] : {std::pair{"spike_sigma", run.spike_sigma}, {"peak_flops", run.peak_flops}}) {
+      if (!(value >= 0 && std::isfinite(value))) {
+        findings_.Add("setting-range"_rule, "run.{} is {}, expected a finite number from 0", name, value);
+      }
+    }
     expect("data.eval_tokens", plan_.data.eval_tokens, 0);
     expect("data.vocab", plan_.data.vocab, 1);
     expect("data.seq", plan_.data.seq, 1);

@@ -40,6 +40,8 @@ class UpdateVerifier {
         Update(i);
       }
       for (const ScalarUse& use : ScalarsOf(ops_[i])) {
+        loss_is_told_ = loss_is_told_ ||
+                        (use.effect == ScalarEffect::SetByRank && plan_.scalars[use.scalar].role == ScalarRole::Loss);
         if (use.effect == ScalarEffect::SetByRank && plan_.scalars[use.scalar].role == ScalarRole::GradNorm &&
             ValueIn(ops_[i].body, "value") != norm_) {
           Report(i, "norm-told"_rule, "reads as grad_norm what is not the norm that clips");
@@ -60,12 +62,23 @@ class UpdateVerifier {
       Report(i, "control-once"_rule, "the ranks agree over {}; all of them do, once per step", ToText(axes));
     }
     agreement_ = &ops_[i];
+    // Before that its number is the last step's.
+    if (const ScalarId judged = *AttributeOf<ScalarId>(ops_[i].body, "loss"); judged.valid() && !loss_is_told_) {
+      Report(i, "spike-loss"_rule, "judges {} before the step has told it", plan_.scalars[judged].name);
+    }
+  }
+
+  /// 1 where no update may be made.
+  auto LeftOutFlag() const -> ScalarId {
+    if (agreement_ == nullptr) {
+      return {};
+    }
+    const ScalarId left_out = *AttributeOf<ScalarId>(agreement_->body, "left_out");
+    return left_out.valid() ? left_out : *AttributeOf<ScalarId>(agreement_->body, "nonfinite");
   }
 
   auto Update(size_t i) -> void {
-    const Predicate finite{
-        .scalar = agreement_ == nullptr ? ScalarId{} : *AttributeOf<ScalarId>(agreement_->body, "nonfinite"),
-        .negated = true};
+    const Predicate finite{.scalar = LeftOutFlag(), .negated = true};
     if (agreement_ == nullptr || ops_[i].when != finite) {
       Report(i, "update-guard"_rule, "runs {}; an update is made where control, before it, found all gradients finite",
              ops_[i].when.always() ? "always" : "under another predicate");
@@ -100,6 +113,7 @@ class UpdateVerifier {
   const std::vector<Op>& ops_;
   /// The op in which the ranks agree.
   const Op* agreement_ = nullptr;
+  bool loss_is_told_ = false;
   /// What is updated first, and with what settings.
   SubVectorId first_;
   std::string first_settings_;

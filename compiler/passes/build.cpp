@@ -86,6 +86,11 @@ auto PlanBuilder::Scalars() -> void {
   for (const ScalarRole role : {Step, Updates, Lr, Stop, NonFinite, BadParameter, Loss, GradNorm, EvalLoss}) {
     add(role, std::string(ToText(role)));
   }
+  if (recipe_.train.on_spike.is_set) {
+    for (const ScalarRole role : {Spike, LeftOut}) {
+      add(role, std::string(ToText(role)));
+    }
+  }
   for (size_t i = 0; terms_.size() > 1 && i < terms_.size(); ++i) {
     terms_[i].loss = add(TermLoss, fmt::format("loss_{}", terms_[i].name), terms_[i].head);
     terms_[i].eval_loss = add(TermEvalLoss, fmt::format("eval_loss_{}", terms_[i].name), terms_[i].head);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "compiler/base/family_keys.h"
+#include "compiler/base/machine_rows.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
@@ -18,6 +19,14 @@ auto RunDirOf(const Recipe& recipe) -> std::string { return ResolvedPath(recipe,
 
 static auto ResolveComm(const Recipe& recipe) -> Comm {
   return *recipe.run.comm != Comm::Auto ? *recipe.run.comm : *recipe.mesh.hosts == 1 ? Comm::Shm : Comm::Gloo;
+}
+
+/// 0: not known.
+static auto PeakFlopsOf(const Recipe& recipe) -> double {
+  if (recipe.run.peak_flops.is_set) {
+    return *recipe.run.peak_flops;
+  }
+  return recipe.run.machine.is_set ? FindMachine(*recipe.run.machine)->peak_bf16.value : 0;
 }
 
 template <class T>
@@ -115,6 +124,9 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.accumulate = batch.accumulate;
   run.threads = *recipe.run.threads;
   run.compare_every = *recipe.run.compare_every;
+  run.spike_window = *recipe.train.spike_window;
+  run.spike_sigma = *recipe.train.spike_sigma;
+  run.peak_flops = PeakFlopsOf(recipe);
   run.guard = *recipe.run.guard;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;

@@ -3,9 +3,11 @@
 // Needs: gradient slices in `step`. Gives: every trainable sub-vector updated once per step, on all ranks or on none.
 //   1. squares of all owned gradient elements, summed over the mesh; the first parameter with a non-finite one. Vectors
 //      that every rank along tp holds whole are added after the sum over tp, so each parameter counts once
-//   2. control: the ranks agree on a stop and on the non-finite parameter, before anything is changed; either that
-//      halts the run, or updates that are left out one after another are counted, and too many halt it
-//   3. clip factor, then the optimizer on every sub-vector unless something was not finite
+//   2. control: the ranks agree on a stop, on the non-finite parameter, and if losses are judged on whether this one is
+//   a
+//      spike, before anything is changed; either that halts the run, or updates that are left out one after another are
+//      counted, and too many halt it
+//   3. clip factor, then the optimizer on every sub-vector unless the update is left out
 //   4. count the step, and the update if it was made
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/term_axes.h"
@@ -15,14 +17,14 @@
 namespace shardc {
 
 /// Counts updates that are left out one after another; too many halt the run.
-static auto HaltAfterSkips(Plan& plan, const Recipe& recipe, Emitter& emitter, ScalarId nonfinite) -> void {
+static auto HaltAfterSkips(Plan& plan, const Recipe& recipe, Emitter& emitter, ScalarId left_out) -> void {
   if (*recipe.train.max_skipped == 0) {
     return;
   }
   emitter.set_origin(OriginOf(recipe.train.max_skipped, "train.max_skipped"));
   const ScalarId skipped = plan.scalars.Add({"skipped", ScalarKind::Flag, ""});
-  emitter.Emit(op::Increment{.scalar = skipped}).when = {.scalar = nonfinite};
-  emitter.Emit(op::Reset{.scalar = skipped}).when = {.scalar = nonfinite, .negated = true};
+  emitter.Emit(op::Increment{.scalar = skipped}).when = {.scalar = left_out};
+  emitter.Emit(op::Reset{.scalar = skipped}).when = {.scalar = left_out, .negated = true};
   plan.halts.push_back({.scalar = skipped, .above = *recipe.train.max_skipped, .code = ExitCode::Diverged});
 }
 
@@ -80,14 +82,29 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
 
   emitter.set_origin(OriginOf(recipe.train.on_nonfinite, "train.on_nonfinite"));
   const ScalarId nonfinite = plan.ScalarOf(ScalarRole::NonFinite);
+  const ScalarId spike = plan.FindScalar(ScalarRole::Spike);
+  const ScalarId left_out = spike.valid() ? plan.ScalarOf(ScalarRole::LeftOut) : nonfinite;
   emitter.Emit(op::Control{.bad = bad,
                            .stop = plan.ScalarOf(ScalarRole::Stop),
                            .nonfinite = nonfinite,
                            .bad_parameter = plan.ScalarOf(ScalarRole::BadParameter),
+                           .loss = spike.valid() ? plan.ScalarOf(ScalarRole::Loss) : ScalarId{},
+                           .spike = spike,
+                           .left_out = plan.FindScalar(ScalarRole::LeftOut),
                            .axes = Spread(plan.mesh, AxisSet::All())});
+  bool skips = false;
   switch (*recipe.train.on_nonfinite) {
     case OnNonfinite::Stop: plan.halts.push_back({.scalar = nonfinite, .code = ExitCode::Diverged}); break;
-    case OnNonfinite::Skip: HaltAfterSkips(plan, recipe, emitter, nonfinite); break;
+    case OnNonfinite::Skip: skips = true; break;
+  }
+  if (spike.valid()) {
+    switch (*recipe.train.on_spike) {
+      case OnSpike::Stop: plan.halts.push_back({.scalar = spike, .code = ExitCode::Diverged}); break;
+      case OnSpike::Skip: skips = true; break;
+    }
+  }
+  if (skips) {
+    HaltAfterSkips(plan, recipe, emitter, left_out);
   }
 
   emitter.set_origin(OriginOf(optimizer.clip_norm, "optimizer.clip_norm"));
@@ -97,14 +114,14 @@ auto Update(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   emitter.Emit(op::ReadScalar{.value = norm, .to = plan.ScalarOf(ScalarRole::GradNorm)});
 
   emitter.set_origin(OriginOf(optimizer.lr, "optimizer.lr"));
-  const Predicate finite{.scalar = nonfinite, .negated = true};
+  const Predicate sound{.scalar = left_out, .negated = true};
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     if (plan.sub_vectors[id].trainable) {
-      emitter.Emit(UpdateOp(optimizer, plan, id, factor)).when = finite;
+      emitter.Emit(UpdateOp(optimizer, plan, id, factor)).when = sound;
     }
   }
   emitter.set_origin({});
-  emitter.Emit(op::Increment{.scalar = plan.ScalarOf(ScalarRole::Updates)}).when = finite;
+  emitter.Emit(op::Increment{.scalar = plan.ScalarOf(ScalarRole::Updates)}).when = sound;
   emitter.Emit(op::Increment{.scalar = plan.ScalarOf(ScalarRole::Step)});
   return plan;
 }

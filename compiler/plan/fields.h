@@ -47,6 +47,9 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("optimizer", run.optimizer, Optimizer::Adamw);
   visitor.Default("compare_every", run.compare_every, RunSettings::DefaultCompareEvery);
   visitor.Default("scan", run.scan_bytes, RunSettings::DefaultScanBytes);
+  visitor.Default("spike_window", run.spike_window, RunSettings::DefaultSpikeWindow);
+  visitor.Default("spike_sigma", run.spike_sigma, RunSettings::DefaultSpikeSigma);
+  visitor.Default("peak_flops", run.peak_flops, 0.0);
   visitor.Default("guard", run.guard, false);
 }
 

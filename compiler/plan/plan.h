@@ -269,7 +269,7 @@ struct Seed {
   friend auto operator==(const Seed&, const Seed&) -> bool = default;
 };
 
-/// What the run needs to know besides ops; nothing here changes what an op computes.
+/// What the run needs to know besides ops; nothing here changes what an op computes, save which losses are spikes.
 struct RunSettings {
   /// Defaults of recipe keys, which the text of a plan leaves out. A test compares them with those of the recipe. At
   /// 100 steps, comparing takes below 0.1 % of the time (docs/performance.md).
@@ -277,6 +277,9 @@ struct RunSettings {
   static constexpr int64_t DefaultCheckpointKeep = 2;
   static constexpr int64_t DefaultLogEvery = 10;
   static constexpr int64_t DefaultScanBytes = int64_t{4} << 30;
+  static constexpr int64_t DefaultSpikeWindow = 128;
+  /// As OLMo-core's SkipStepOptimizer.
+  static constexpr double DefaultSpikeSigma = 6;
 
   std::string run_id;
   /// Where runs/<run_id> goes; resolved against the recipe's folder.
@@ -298,6 +301,12 @@ struct RunSettings {
   Optimizer optimizer = Optimizer::Adamw;
   /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
   int64_t compare_every = DefaultCompareEvery;
+  /// Losses that a loss is compared with, and how far above their mean, in standard deviations, it is a spike; read if
+  /// the plan has a scalar of role spike.
+  int64_t spike_window = DefaultSpikeWindow;
+  double spike_sigma = DefaultSpikeSigma;
+  /// Operations per second that the device of one rank can do, to compare with; 0: not known.
+  double peak_flops = 0;
   uint64_t init_seed = 0;
   /// A launch compares all ids with the vocabulary if the token files have at most so many bytes together.
   int64_t scan_bytes = DefaultScanBytes;

@@ -96,7 +96,9 @@ auto KindOf(ScalarRole role) -> ScalarKind {
     case ScalarRole::Lr: return ScalarKind::Schedule;
     case ScalarRole::Stop:
     case ScalarRole::NonFinite:
-    case ScalarRole::BadParameter: return ScalarKind::Flag;
+    case ScalarRole::BadParameter:
+    case ScalarRole::Spike:
+    case ScalarRole::LeftOut: return ScalarKind::Flag;
     case ScalarRole::Loss:
     case ScalarRole::GradNorm:
     case ScalarRole::EvalLoss:

@@ -236,12 +236,14 @@ enum class ScalarRole : uint8_t {
   EvalLoss,
   TermLoss,
   TermEvalLoss,
+  Spike,
+  LeftOut,
 };
 template <>
 struct EnumNames<ScalarRole> {
-  static constexpr std::array<std::string_view, 12> names{"none",      "step",      "updates",       "lr",
-                                                          "stop",      "nonfinite", "bad_parameter", "loss",
-                                                          "grad_norm", "eval_loss", "term_loss",     "term_eval_loss"};
+  static constexpr std::array<std::string_view, 14> names{
+      "none", "step",      "updates",   "lr",        "stop",           "nonfinite", "bad_parameter",
+      "loss", "grad_norm", "eval_loss", "term_loss", "term_eval_loss", "spike",     "left_out"};
 };
 /// The kind of a scalar that has this role. Requires: it is not None.
 auto KindOf(ScalarRole role) -> ScalarKind;

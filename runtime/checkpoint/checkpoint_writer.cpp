@@ -25,6 +25,7 @@ static constexpr size_t TagBytes = 9;
 struct CheckpointWriter::Save {
   int64_t step = 0;
   std::map<std::string, double> state;
+  std::vector<double> recent_losses;
   std::string final_name;
   std::string temporary_name;
   Descriptor parent;
@@ -47,7 +48,8 @@ CheckpointWriter::CheckpointWriter(CheckpointWriterOptions options) : options_(s
 
 CheckpointWriter::~CheckpointWriter() = default;
 
-auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& state) -> Status {
+auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& state,
+                             const std::vector<double>& recent_losses) -> Status {
   const Plan& plan = *options_.plan;
   CHECK(step >= 0, "step {}", step);
   for (const auto& [name, value] : state) {
@@ -56,6 +58,7 @@ auto CheckpointWriter::Begin(int64_t step, const std::map<std::string, double>& 
   save_ = std::make_unique<Save>();
   save_->step = step;
   save_->state = state;
+  save_->recent_losses = recent_losses;
   save_->final_name = CheckpointName(save_->step);
   warnings_.clear();
 
@@ -317,7 +320,8 @@ auto CheckpointWriter::CheckManifestSize() -> Status {
   }
   // The step, values of scalars and sizes of files are not known yet, so each counts as the longest.
   constexpr int64_t LongestNumber = 24;
-  const auto numbers = static_cast<int64_t>(1 + manifest.state.size() + manifest.files.size());
+  const int64_t losses = plan.FindScalar(ScalarRole::Spike).valid() ? plan.run.spike_window : 0;
+  const auto numbers = static_cast<int64_t>(1 + manifest.state.size() + manifest.files.size()) + 2 * losses;
   RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(ToText(manifest).size()) + LongestNumber * numbers));
   manifest_fits_ = true;
   return Success{};
@@ -362,6 +366,7 @@ auto CheckpointWriter::Publish(const std::vector<Written>& written) -> Status {
   Manifest manifest = MakeManifest(written);
   manifest.step = save.step;
   manifest.state = save.state;
+  manifest.recent_losses = save.recent_losses;
   RETURN_IF_ERROR(CheckCover(manifest));
   const std::string text = ToText(manifest);
   RETURN_IF_ERROR(CheckBytes(static_cast<int64_t>(text.size())));

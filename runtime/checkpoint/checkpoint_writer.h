@@ -60,9 +60,11 @@ class CheckpointWriter {
   /// its first step. Errors: ExitCode::DoesNotFit. Cost: that of making a manifest, once.
   auto CheckManifestSize() -> Status;
 
-  /// Opens the checkpoint of `step` completed steps. `state`: every scalar of kind State, by its name.
+  /// Opens the checkpoint of `step` completed steps. `state`: every scalar of kind State, by its name. `recent_losses`:
+  /// those that the next losses are judged by, oldest first.
   /// Errors: the same on all ranks.
-  auto Begin(int64_t step, const std::map<std::string, double>& state) -> Status;
+  auto Begin(int64_t step, const std::map<std::string, double>& state, const std::vector<double>& recent_losses = {})
+      -> Status;
 
   /// Writes the owned segments of one state vector. `read` gives the rank's slice. In the order of the save section.
   /// A failure is kept for Commit, which tells all ranks, so that none is left waiting.

@@ -1,6 +1,8 @@
 #include "runtime/core/divergence.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "runtime/core/find_nonfinite.h"
 
@@ -8,6 +10,35 @@ namespace shardc {
 
 auto Divergence::Number(ScalarRole scalar) const -> double {
   return binder_.host_scalars()[binder_.plan().ScalarOf(scalar)];
+}
+
+auto Divergence::NumberOrZero(ScalarRole scalar) const -> double {
+  return binder_.plan().FindScalar(scalar).valid() ? Number(scalar) : 0;
+}
+
+auto Divergence::Skipped() const -> std::string_view {
+  return Number(ScalarRole::NonFinite) != 0 ? "nonfinite" : NumberOrZero(ScalarRole::Spike) != 0 ? "spike" : "";
+}
+
+auto Divergence::OfSpike(bool ends_run) const -> std::string {
+  // The window has this loss by now, and may have lost its oldest for it; it was judged by those before it.
+  LossWindow before;
+  const std::vector<double>& losses = binder_.host_scalars().losses().losses();
+  before.Restore(std::span(losses).first(losses.size() - 1), std::ssize(losses));
+  const LossSpread spread = before.Spread();
+  const double loss = Number(ScalarRole::Loss);
+  const std::string how_far = spread.deviation > 0
+                                  ? fmt::format("{:.1f} standard deviations", (loss - spread.mean) / spread.deviation)
+                                  : fmt::format("{:.4f}", loss - spread.mean);
+  const std::string what = fmt::format(
+      "step {}: the loss {:.4f} is a spike: it lies {} above {:.4f}, the mean of the {} losses before it; no update "
+      "was made",
+      static_cast<int64_t>(Number(ScalarRole::Step)), loss, how_far, spread.mean, before.losses().size());
+  return ends_run
+             ? what +
+                   "\n  the run saves and ends, as `train.on_spike` asks; run again to continue after this step, or "
+                   "lower `optimizer.lr` first"
+             : what;
 }
 
 auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std::string {
@@ -23,33 +54,50 @@ auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std
       newest.empty() ? "begins from scratch" : "continues from that checkpoint");
 }
 
+auto Divergence::EndsByCount() const -> bool {
+  const Plan& plan = binder_.plan();
+  return std::ranges::none_of(plan.halts, [&](const Halt& halt) {
+    const ScalarRole role = plan.scalars[halt.scalar].role;
+    return (role == ScalarRole::NonFinite || role == ScalarRole::Spike) &&
+           binder_.host_scalars()[halt.scalar] > static_cast<double>(halt.above);
+  });
+}
+
 auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<std::string> {
   const auto step = static_cast<int64_t>(Number(ScalarRole::Step));
-  if (Number(ScalarRole::NonFinite) == 0) {
+  const std::string_view before = std::exchange(last_, Skipped());
+  if (last_.empty()) {
     const int64_t skipped = std::exchange(in_a_row_, 0);
     return skipped == 0 || !std::exchange(is_told_, false)
                ? std::string()
-               : fmt::format("step {}: finite again, {} update{} left out", step, skipped, skipped == 1 ? "" : "s");
+               : fmt::format("step {}: {}, {} update{} left out", step,
+                             before == "spike" ? "the loss is no spike any more" : "finite again", skipped,
+                             skipped == 1 ? "" : "s");
   }
   ++in_a_row_;
-  if (in_a_row_ > 1) {
-    return ends_run ? fmt::format(
-                          "step {}: {} updates left out one after another, more than `train.max_skipped` "
-                          "allows: the run ends\n{}",
-                          step, in_a_row_, Remedies(false, newest))
-                    : std::string();
+  if (ends_run && EndsByCount()) {
+    return fmt::format(
+        "step {}: {} updates left out one after another, more than `train.max_skipped` allows: the run {}", step,
+        in_a_row_, last_ == "spike" ? "saves and ends" : "ends\n" + Remedies(false, newest));
+  }
+  if (before == last_ && !ends_run) {
+    return std::string();
   }
   is_told_ = ends_run || told_ < MostTold;
   if (!is_told_) {
     return std::string();
   }
   ++told_;
+  const std::string_view no_more = told_ == MostTold ? "\n  (later ones are not told)" : "";
+  if (last_ == "spike") {
+    return OfSpike(ends_run) + std::string(no_more);
+  }
   const auto cause = FindNonFiniteCause(binder_, execution_, step - 1);
   if (!cause) {
     return cause.error();
   }
   return fmt::format("step {}: {}; no update was made\n{}{}", step, cause->text, Remedies(cause->is_state, newest),
-                     told_ == MostTold ? "\n  (later ones are not told)" : "");
+                     no_more);
 }
 
 auto Divergence::OfSave(const Error& error, const std::string& newest) const -> Error {

@@ -13,6 +13,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/control/rank_control.h"
 #include "runtime/core/execution.h"
+#include "runtime/core/trace.h"
 #include "runtime/device/device.h"
 #include "runtime/record/attempt.h"
 #include "runtime/record/run_directory.h"
@@ -38,6 +39,8 @@ struct RankContext {
   const RunLog* log = nullptr;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
+  /// Of steps of a training; an empty path: none.
+  TraceRequest trace;
   /// Bind every op, run none.
   bool dry = false;
   /// Results as JSON.

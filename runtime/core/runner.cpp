@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "compiler/base/stopwatch.h"
+#include "compiler/base/where_and_when.h"
 #include "compiler/ops/outside_arenas.h"
 #include "compiler/ops/usable_threads.h"
 #include "compiler/plan/text.h"
@@ -17,6 +18,7 @@
 #include "runtime/core/exceptions.h"
 #include "runtime/core/run_report.h"
 #include "runtime/core/unsaved_warning.h"
+#include "runtime/memory/available_memory.h"
 
 namespace shardc {
 
@@ -41,6 +43,19 @@ RankRunner::RankRunner(RankContext& context)
   }
   services_.drawn = &drawn_;
   services_.runs = &runs_;
+  for (const int64_t bytes : plan_.arena_bytes) {
+    arena_bytes_ += bytes;
+  }
+  if (plan_.run.peak_flops > 0) {
+    flops_ = StepFlopsOf(plan_);
+  }
+  if (!context.trace.path.empty()) {
+    trace_ = std::make_unique<Trace>(&plan_, context.control, context.trace);
+    execution_.wrap = [trace = trace_.get(), inner = execution_.wrap](SectionKind section, size_t index,
+                                                                      Kernel kernel) -> Kernel {
+      return trace->Wrap(section, index, inner ? inner(section, index, std::move(kernel)) : std::move(kernel));
+    };
+  }
 }
 
 auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>> {
@@ -128,7 +143,7 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     const double loss = scalars_[plan_.ScalarOf(ScalarRole::EvalLoss)];
     if (progress_) {
       progress_->Eval(CompletedSteps(), loss);
-      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf(ScalarRole::TermEvalLoss)));
+      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf(ScalarRole::TermEvalLoss), Time()));
     }
   }
   if (section == SectionKind::Save && leads() && progress_) {
@@ -225,18 +240,48 @@ auto RankRunner::NoteProgress() -> void {
   }
 }
 
+auto RankRunner::Time() const -> LineTime {
+  return {.utc = UtcNow(),
+          .elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - context_.begun).count()};
+}
+
+auto RankRunner::WriteTrace() -> Status {
+  if (trace_ == nullptr || trace_->is_written()) {
+    return Success{};
+  }
+  const auto told = trace_->Write();
+  if (!told) {
+    return told.error();
+  }
+  if (leads()) {
+    progress_->Note(*told);
+  }
+  return Success{};
+}
+
 auto RankRunner::Record(double seconds) -> Status {
   if (!leads()) {
     return Success{};
   }
   NoteProgress();
   const auto scalar = [&](ScalarRole role) { return scalars_[plan_.ScalarOf(role)]; };
+  const auto utilisation = [&](Flops flops) {
+    const double peak = plan_.run.peak_flops;
+    return peak > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak)) : std::nullopt;
+  };
   const StepMetrics metrics{.step = CompletedSteps(),
                             .loss = scalar(ScalarRole::Loss),
                             .grad_norm = scalar(ScalarRole::GradNorm),
                             .lr = scalar(ScalarRole::Lr),
                             .step_ms = seconds * 1e3,
                             .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
+                            .tokens = CompletedSteps() * plan_.run.tokens_per_step,
+                            .time = Time(),
+                            .resident_bytes = MeasureResident().value,
+                            .arena_bytes = arena_bytes_,
+                            .mfu = utilisation(flops_.model),
+                            .hfu = utilisation(flops_.model + flops_.recompute),
+                            .skipped = std::string(divergence_.Skipped()),
                             .terms = TermsOf(ScalarRole::TermLoss)};
   progress_->Step(metrics);
   return records_.WriteStep(metrics);
@@ -291,12 +336,18 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
   bool has_warned = !leads();
   Stopwatch since_look;
   while (CompletedSteps() < plan_.run.steps) {
+    if (trace_) {
+      RETURN_IF_ERROR(trace_->BeginStep(CompletedSteps() + 1));
+    }
     const Stopwatch watch;
     const auto halt = Step();
     if (!halt) {
       return halt.error();
     }
     const double seconds = watch.Elapsed().value;
+    if (trace_) {
+      trace_->EndStep(CompletedSteps());
+    }
     const auto divergence = divergence_.AfterStep(halt->has_value(), NewestCheckpoint());
     if (!divergence) {
       return divergence.error();
@@ -311,7 +362,14 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       since_look = Stopwatch();
     }
     RETURN_IF_ERROR(Record(seconds));
+    if (*halt || (trace_ && trace_->IsDue(CompletedSteps()))) {
+      RETURN_IF_ERROR(WriteTrace());
+    }
     if (*halt) {
+      if (divergence_.Skipped() == "spike") {
+        // The state is sound: it is that before this step.
+        RETURN_IF_ERROR(Fire(TriggerKind::Stop));
+      }
       return **halt;
     }
     if (const Seconds trained = training.Elapsed(); !has_warned && trained >= context_.unsaved_warning) {
@@ -326,6 +384,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
     RETURN_IF_ERROR(FireEvery());
     time_limit_.NoteStep(watch.Elapsed());
     if (scalars_[stop] != 0 && CompletedSteps() < plan_.run.steps) {
+      RETURN_IF_ERROR(WriteTrace());
       RETURN_IF_ERROR(Fire(TriggerKind::Stop));
       if (leads()) {
         const bool by_time = !context_.control->StopIsRequested();
@@ -335,6 +394,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       return ExitCode::Preempted;
     }
   }
+  RETURN_IF_ERROR(WriteTrace());
   RETURN_IF_ERROR(Fire(TriggerKind::End));
   RETURN_IF_ERROR(Report());
   return ExitCode::Ok;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "compiler/expr/step_evaluator.h"
+#include "compiler/ops/step_flops.h"
 #include "compiler/plan/init_record.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
@@ -77,6 +78,9 @@ class RankRunner {
   auto TermsOf(ScalarRole role) const -> std::vector<LossTerm>;
   /// For the launcher, which outlives this rank.
   auto NoteProgress() -> void;
+  auto Time() const -> LineTime;
+  /// Once, if a trace was asked for; rank 0 tells where it is. Collective.
+  auto WriteTrace() -> Status;
   auto LimitTime() -> void;
   auto Record(double seconds) -> Status;
   /// Rank 0 looks whether what was found is what was saved. Collective.
@@ -113,6 +117,11 @@ class RankRunner {
   /// The number of completed steps that CompareCopies looked at last.
   int64_t compared_at_ = -1;
   Divergence divergence_;
+  /// Where one was asked for.
+  std::unique_ptr<Trace> trace_;
+  /// Of a step on this rank.
+  StepFlops flops_;
+  int64_t arena_bytes_ = 0;
   TimeLimit time_limit_;
   RunRecords records_;
   AttemptStart start_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/plan/plan.h"
+#include "runtime/device/loss_window.h"
 
 namespace shardc {
 
@@ -17,9 +18,13 @@ class ScalarTable {
   /// Set before a step if the job's stop flag is up; `control` makes all ranks agree.
   auto RequestStop() -> void { stop_requested_ = true; }
   auto stop_requested() const -> bool { return stop_requested_; }
+  /// Empty in a run that judges no loss.
+  auto losses() -> LossWindow& { return losses_; }
+  auto losses() const -> const LossWindow& { return losses_; }
 
  private:
   std::vector<double> values_;
+  LossWindow losses_;
   bool stop_requested_ = false;
 };
 

@@ -285,6 +285,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .attempt = job.attempt ? &*job.attempt : nullptr,
                         .log = &job.log(),
                         .eval_checkpoint = options.eval_checkpoint,
+                        .trace = options.trace,
                         .dry = options.dry,
                         .json = options.json,
                         .begun = job.begun,

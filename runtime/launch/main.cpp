@@ -77,6 +77,8 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options) -> Facts {
           {"run.device, by what the machine has", std::string(ToText(plan.device))},
           {"--run-dir", options.run_dir},
           {"--eval", options.eval_checkpoint},
+          {"--trace", options.trace.path},
+          {"--trace-steps", fmt::format("{}..{}", options.trace.steps.first, options.trace.steps.last)},
           {"--timeout", fmt::format("{:g}", options.timeout.value)}};
 }
 
@@ -254,6 +256,11 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   return RunDoctor(*place, doctor);
 }
 
+/// What is wrong with a range of steps; empty if nothing is.
+static auto IsStepRange(const std::string& text) -> std::string {
+  return ParseStepRange(text) ? "" : fmt::format("`{}` stands where steps belong, such as 5..8", text);
+}
+
 /// What is wrong with a number of seconds; empty if nothing is.
 static auto IsTimeout(const std::string& text) -> std::string {
   constexpr double Longest = 1e9;
@@ -289,6 +296,9 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
       ->check(IsTimeout);
+  std::string trace_steps{DefaultTraceSteps};
+  app.add_option("--trace", options.trace.path, "Write what the ops of some steps took, in Chrome's trace format");
+  app.add_option("--trace-steps", trace_steps, "Which steps, both included (default 5..8)")->check(IsStepRange);
   app.add_flag("--dry", options.dry, "Bind every op, but run none");
   // From `shardc run`.
   constexpr const char* Hidden = "";
@@ -312,6 +322,7 @@ auto main(int argc, char** argv) -> int {
     return code == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
   options.json = format == "json";
+  options.trace.steps = *ParseStepRange(trace_steps);
   if (refused != 0) {
     options.refused = Error{static_cast<ExitCode>(refused),
                             refused_why.empty() ? "the recipe is refused, for the reasons above" : refused_why};

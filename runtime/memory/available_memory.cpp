@@ -147,6 +147,8 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& out
 
 auto MeasurePeakResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmHWM:").value_or(0) * 1024}; }
 
+auto MeasureResident() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "VmRSS:").value_or(0) * 1024}; }
+
 auto MeasureAnonymous() -> Bytes { return Bytes{ReadNumberOf("/proc/self/status", "RssAnon:").value_or(0) * 1024}; }
 
 auto GiveBackFreedMemory() -> void { malloc_trim(0); }

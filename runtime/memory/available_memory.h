@@ -37,6 +37,8 @@ auto CheckFits(const ArenaSizes& sizes, int64_t num_ranks, const OutsideUse& out
 /// The most that was resident at once since this process began (VmHWM): arenas, program, libraries, stacks; pages of
 /// peers that it read, too. 0 where the kernel does not tell.
 auto MeasurePeakResident() -> Bytes;
+/// What is resident now: the same, at this moment. Cost: one small file that the kernel makes.
+auto MeasureResident() -> Bytes;
 /// Gives memory that was freed back to the system, which the allocator otherwise keeps: processes forked from this one
 /// would have it too, and count it.
 auto GiveBackFreedMemory() -> void;

@@ -136,9 +136,13 @@ auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor&
 
 }  // namespace
 
-auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms) -> std::string {
+auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms, const std::optional<LineTime>& time)
+    -> std::string {
   JsonObject line;
   line.Integer("step", step).Number("eval_loss", eval_loss);
+  if (time) {
+    line.Text("time", time->utc).Number("elapsed_s", time->elapsed_s);
+  }
   AddTerms(line, terms);
   return line.text();
 }
@@ -164,13 +168,28 @@ auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
       .Number("grad_norm", metrics.grad_norm)
       .Number("lr", metrics.lr)
       .Number("step_ms", metrics.step_ms)
-      .Number("tokens_per_s", metrics.tokens_per_s);
+      .Number("tokens_per_s", metrics.tokens_per_s)
+      .Integer("tokens", metrics.tokens)
+      .Text("time", metrics.time.utc)
+      .Number("elapsed_s", metrics.time.elapsed_s)
+      .Integer("resident_bytes", metrics.resident_bytes)
+      .Integer("arena_bytes", metrics.arena_bytes);
+  if (metrics.mfu) {
+    line.Number("mfu", *metrics.mfu);
+  }
+  if (metrics.hfu) {
+    line.Number("hfu", *metrics.hfu);
+  }
+  if (!metrics.skipped.empty()) {
+    line.Text("skipped", metrics.skipped);
+  }
   AddTerms(line, metrics.terms);
   return Append(line.text());
 }
 
-auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms) -> Status {
-  return Append(EvalLine(step, eval_loss, terms));
+auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms,
+                              const std::optional<LineTime>& time) -> Status {
+  return Append(EvalLine(step, eval_loss, terms, time));
 }
 
 auto MetricsWriter::Append(const std::string& line) -> Status {

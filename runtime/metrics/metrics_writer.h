@@ -22,6 +22,14 @@ struct LossTerm {
   double value = 0;
 };
 
+/// When a line was written.
+struct LineTime {
+  /// UTC, "2026-11-23T00:10:07Z".
+  std::string utc;
+  /// Since the launch began.
+  double elapsed_s = 0;
+};
+
 struct StepMetrics {
   /// Steps completed, this one included.
   int64_t step = 0;
@@ -31,12 +39,24 @@ struct StepMetrics {
   double lr = 0;
   double step_ms = 0;
   double tokens_per_s = 0;
+  /// Of the run, up to this step: the same whatever restarts there were.
+  int64_t tokens = 0;
+  LineTime time;
+  /// Of rank 0: what is resident now, and what its arenas reserve.
+  int64_t resident_bytes = 0;
+  int64_t arena_bytes = 0;
+  /// Model FLOPs and hardware FLOPs utilisation, as fractions of the peak, where that is known.
+  std::optional<double> mfu;
+  std::optional<double> hfu;
+  /// Why no update was made: "nonfinite", "spike"; empty if one was.
+  std::string skipped;
   /// Where the loss has several.
   std::vector<LossTerm> terms;
 };
 
-/// {"step":...,"eval_loss":...}, and the terms; without a line end.
-auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> std::string;
+/// {"step":...,"eval_loss":...}, the time where it is given, and the terms; without a line end.
+auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {},
+              const std::optional<LineTime>& time = {}) -> std::string;
 
 class MetricsWriter {
  public:
@@ -49,11 +69,12 @@ class MetricsWriter {
   MetricsWriter(const MetricsWriter&) = delete;
   auto operator=(const MetricsWriter&) -> MetricsWriter& = delete;
 
-  /// {"step":...,"loss":...,"grad_norm":...,"lr":...,"step_ms":...,"tokens_per_s":...}, and the terms after these; a
-  /// number that is not finite becomes null: the mean of a term without a target in this step.
+  /// The fields of docs/metrics.md, the terms last; a number that is not finite becomes null: the mean of a term
+  /// without a target in this step.
   auto Write(const StepMetrics& metrics) -> Status;
   /// EvalLine.
-  auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {}) -> Status;
+  auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {},
+                 const std::optional<LineTime>& time = {}) -> Status;
 
  private:
   MetricsWriter(const Descriptor* run_dir, Descriptor file, FileStatus status)

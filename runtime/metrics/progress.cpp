@@ -31,8 +31,9 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   }
   const double seconds_left = static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000;
   const std::string line =
-      fmt::format("step {}/{}  loss {:.4f}  gradient norm {:.3f}  {:.0f} tokens/s  {} left", metrics.step, steps_,
-                  metrics.loss, metrics.grad_norm, metrics.tokens_per_s, FormatDuration(seconds_left));
+      fmt::format("step {}/{}  loss {:.4f}  gradient norm {:.3f}  {:.0f} tokens/s  {}{} left", metrics.step, steps_,
+                  metrics.loss, metrics.grad_norm, metrics.tokens_per_s,
+                  metrics.mfu ? fmt::format("MFU {:.1f} %  ", *metrics.mfu * 100) : "", FormatDuration(seconds_left));
   if (terminal_) {
     Clear();
     PrintLog(out_, line);

@@ -147,6 +147,12 @@ TEST_F(DamageTest, CraftedManifestsAreRefused) {
       {"run id", [](json& m) { m["run_id"] = "../x"; }, "\"run_id\" is no plain name"},
       {"mesh", [](json& m) { m["mesh"]["dp"] = 0; }, "dp is 0"},
       {"state", [](json& m) { m["state"]["step"] = "1"; }, "step is no number"},
+      {"a loss",
+       [](json& m) {
+         m["recent_losses"] = {1.5, "2"};
+       },
+       "\"recent_losses\": item 1 is no finite number"},
+      {"losses", [](json& m) { m["recent_losses"] = 1.5; }, "\"recent_losses\" is no list"},
       {"state is a list", [](json& m) { m["state"] = json::array(); }, "\"state\" is no object"},
       {"recipe",
        [](json& m) {

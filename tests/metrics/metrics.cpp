@@ -61,7 +61,7 @@ TEST(MetricsWriter, WritesOneObjectALineWithFullPrecision) {
   EXPECT_TRUE((*writer)->WriteEval(1, 2.5).ok());
   const std::string text = ReadText(folder.path());
   const auto line = nlohmann::json::parse(text.substr(0, text.find('\n')));
-  EXPECT_EQ(line.size(), 6U);
+  EXPECT_EQ(line.size(), 11U);
   EXPECT_EQ(line["step"].get<int64_t>(), 1);
   EXPECT_EQ(line["loss"].get<double>(), 1.0 / 3);
   EXPECT_EQ(line["lr"].get<double>(), 3e-4);

@@ -31,7 +31,10 @@ struct ScalarPlaces : IgnoreFields {
   template <class T>
   auto Attr(std::string_view, const T& value) -> void {
     if constexpr (std::same_as<T, ScalarId>) {
-      places.push_back({ScalarArena, value.index, value.index + 1, plan.scalars[value].kind != ScalarKind::Schedule});
+      // What control judges losses by is unset in most plans.
+      if (value.valid()) {
+        places.push_back({ScalarArena, value.index, value.index + 1, plan.scalars[value].kind != ScalarKind::Schedule});
+      }
     }
   }
 };

@@ -142,20 +142,26 @@ static auto NumberAt(const nlohmann::json& line, const char* key) -> double {
 
 static auto AddLine(const std::string& text, Metrics& metrics) -> void {
   const auto line = nlohmann::json::parse(text, nullptr, false);
+  size_t optional = 0;
+  for (const char* key : {"mfu", "hfu", "skipped"}) {
+    optional += line.is_object() && line.contains(key) ? 1 : 0;
+  }
   const auto has_just = [&](const std::vector<const char*>& keys) {
-    return line.is_object() && line.size() == keys.size() &&
+    // The time is a text.
+    return line.is_object() && line.size() == keys.size() + 1 + optional && line.contains("time") &&
            std::all_of(keys.begin(), keys.end(), [&](const char* key) {
              return line.contains(key) && (line[key].is_number() || line[key].is_null());
            });
   };
-  if (has_just({"step", "loss", "grad_norm", "lr", "step_ms", "tokens_per_s"})) {
+  if (has_just({"step", "loss", "grad_norm", "lr", "step_ms", "tokens_per_s", "tokens", "elapsed_s", "resident_bytes",
+                "arena_bytes"})) {
     metrics.steps.push_back({.step = line["step"].get<int64_t>(),
                              .loss = NumberAt(line, "loss"),
                              .grad_norm = NumberAt(line, "grad_norm"),
                              .lr = NumberAt(line, "lr"),
                              .step_ms = NumberAt(line, "step_ms"),
                              .tokens_per_s = NumberAt(line, "tokens_per_s")});
-  } else if (has_just({"step", "eval_loss"})) {
+  } else if (has_just({"step", "eval_loss", "elapsed_s"})) {
     metrics.evals.emplace_back(line["step"].get<int64_t>(), NumberAt(line, "eval_loss"));
   } else {
     metrics.others.push_back(text);

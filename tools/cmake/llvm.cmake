@@ -2,6 +2,10 @@
 # another version can take their place.
 
 find_package(LLVM 19.1 REQUIRED CONFIG)
+# LLVMSupport names Z3 (23 MB) for a solver that nothing here calls.
+get_target_property(llvm_support LLVMSupport INTERFACE_LINK_LIBRARIES)
+list(FILTER llvm_support EXCLUDE REGEX "[Zz]3")
+set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${llvm_support}")
 llvm_map_components_to_libnames(llvm_host orcjit native)
 # shardc_llvm: code for the processor at hand.
 add_library(shardc_llvm INTERFACE)

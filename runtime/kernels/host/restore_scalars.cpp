@@ -1,4 +1,5 @@
-// restore_scalars: the state scalars out of the chosen checkpoint, which knows them by their roles.
+// restore_scalars: the state scalars out of the chosen checkpoint, which knows them by their roles, and the losses that
+// the next ones are judged by.
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/kernels/kernel.h"
 
@@ -15,6 +16,9 @@ auto Bind(const op::RestoreScalars&, Binder& binder) -> Kernel {
         }
         binder.scalars()[id] = *value;
       }
+    }
+    if (plan.FindScalar(ScalarRole::Spike).valid()) {
+      binder.scalars().losses().Restore(binder.reader().manifest().recent_losses, plan.run.spike_window);
     }
     return Success{};
   };

@@ -38,7 +38,8 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
         state[StoredName(plan.scalars[id])] = scalars[id];
       }
     }
-    return writer.Begin(static_cast<int64_t>(scalars[plan.ScalarOf(ScalarRole::Step)]), state);
+    return writer.Begin(static_cast<int64_t>(scalars[plan.ScalarOf(ScalarRole::Step)]), state,
+                        scalars.losses().losses());
   };
 }
 

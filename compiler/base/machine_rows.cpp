@@ -1,0 +1,22 @@
+#include "compiler/base/machine_rows.h"
+
+#include <algorithm>
+#include <array>
+
+namespace shardc {
+
+auto MachineRows() -> std::span<const MachineRow> {
+  constexpr double GiB = 1 << 30;
+  static constexpr std::array Rows{
+#define MACHINE(the_name, the_product, ...) MachineRow{.name = the_name, .product = the_product, __VA_ARGS__},
+#include "schemas/machines.def"
+  };
+  return Rows;
+}
+
+auto FindMachine(std::string_view name) -> const MachineRow* {
+  const auto row = std::ranges::find(MachineRows(), name, &MachineRow::name);
+  return row == MachineRows().end() ? nullptr : &*row;
+}
+
+}  // namespace shardc

@@ -1,0 +1,197 @@
+#include "runtime/core/trace.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "compiler/base/files.h"
+#include "compiler/base/json_text.h"
+#include "compiler/plan/op_place.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+namespace {
+
+/// The lanes of a rank: the streams by their numbers, and those that are no stream.
+constexpr int64_t StepLane = 1000;
+constexpr int64_t HostLane = 1001;
+
+auto LaneName(int64_t rank, int64_t lane, std::string_view name) -> std::string {
+  return fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", rank, lane,
+                     JsonString(name)) +
+         ",\n" +
+         fmt::format(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", rank,
+                     lane, lane == StepLane ? -1 : lane) +
+         ",\n";
+}
+
+}  // namespace
+
+Trace::Trace(const Plan* plan, RankControl* control, const TraceRequest& request)
+    : plan_(*plan), control_(*control), request_(request) {}
+
+auto Trace::Now() const -> int64_t {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count() - base_ns_;
+}
+
+auto Trace::Add(const Event& event) -> void {
+  if (events_.size() >= MostEvents) {
+    is_cut_ = true;
+    return;
+  }
+  events_.push_back(event);
+}
+
+auto Trace::Wrap(SectionKind section, size_t op_index, Kernel kernel) -> Kernel {
+  return [this, section, op_index, kernel = std::move(kernel)](const Moment& moment) -> Status {
+    Status status = kernel(moment);
+    if (is_tracing_) {
+      const int64_t end = Now();
+      Add({.begin_ns = last_ns_,
+           .end_ns = end,
+           .step = step_,
+           .repeat = moment.repeat,
+           .op_index = static_cast<int64_t>(op_index),
+           .section = section});
+      last_ns_ = end;
+    }
+    return status;
+  };
+}
+
+auto Trace::BeginStep(int64_t step) -> Status {
+  is_tracing_ = request_.steps.Has(step) && !is_written_;
+  if (!is_tracing_) {
+    return Success{};
+  }
+  if (base_ns_ < 0) {
+    base_ns_ = 0;
+    const auto begins = control_.GatherValues(AxisSet::All(), Now());
+    if (!begins) {
+      return begins.error();
+    }
+    // The ranks of one machine have one clock; those of several begin together.
+    base_ns_ = control_.mesh().hosts == 1 ? begins->front() : Now();
+  }
+  step_ = step;
+  step_ns_ = last_ns_ = Now();
+  return Success{};
+}
+
+auto Trace::EndStep(int64_t step) -> void {
+  if (!is_tracing_) {
+    return;
+  }
+  is_tracing_ = false;
+  const int64_t end = Now();
+  Add({.begin_ns = last_ns_, .end_ns = end, .step = step, .op_index = HostEvent});
+  Add({.begin_ns = step_ns_, .end_ns = end, .step = step, .op_index = StepEvent});
+}
+
+auto Trace::LineOf(const Event& event) const -> std::string {
+  std::string name;
+  int64_t lane = HostLane;
+  JsonObject args;
+  args.Integer("step", event.step);
+  if (event.op_index == StepEvent) {
+    name = fmt::format("step {}", event.step);
+    lane = StepLane;
+  } else if (event.op_index == HostEvent) {
+    name = "after the last op";
+  } else {
+    const Op& op = plan_.section(event.section).ops[static_cast<size_t>(event.op_index)];
+    name = ToText(op.kind());
+    lane = static_cast<int64_t>(op.stream);
+    args.Text("section", ToText(event.section)).Integer("op", event.op_index).Integer("repeat", event.repeat);
+    if (op.layer >= 0) {
+      args.Integer("layer", op.layer);
+    }
+    if (op.phase != Phase::None) {
+      args.Text("phase", ToText(op.phase));
+    }
+    if (const std::string origin = OriginText(plan_, op.origin); !origin.empty()) {
+      args.Text("recipe", origin);
+    }
+  }
+  constexpr double NsPerUs = 1000;
+  return fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{}}})", JsonString(name),
+                     control_.rank(), lane, static_cast<double>(event.begin_ns) / NsPerUs,
+                     static_cast<double>(event.end_ns - event.begin_ns) / NsPerUs, args.text());
+}
+
+auto Trace::Text() const -> std::string {
+  const int64_t rank = control_.rank();
+  std::string text =
+      fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}"}}}})", rank, rank) + ",\n" +
+      fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", rank, rank) +
+      ",\n";
+  text += LaneName(rank, StepLane, "step") + LaneName(rank, HostLane, "host");
+  std::set<Stream> streams;
+  for (const Event& event : events_) {
+    if (event.op_index >= 0) {
+      streams.insert(plan_.section(event.section).ops[static_cast<size_t>(event.op_index)].stream);
+    }
+  }
+  for (const Stream stream : streams) {
+    text += LaneName(rank, static_cast<int64_t>(stream), ToText(stream));
+  }
+  for (const Event& event : events_) {
+    text += LineOf(event) + ",\n";
+  }
+  return text;
+}
+
+auto Trace::PartPath(int64_t rank) const -> std::string { return fmt::format("{}.rank-{:05}", request_.path, rank); }
+
+auto Trace::Join(const std::vector<int32_t>& written) const -> Status {
+  std::string text = "{\"traceEvents\":[\n";
+  Status joined = Success{};
+  for (int64_t rank = 0; rank < std::ssize(written); ++rank) {
+    const bool is_there = written[static_cast<size_t>(rank)] != 0;
+    const auto part = is_there ? ReadFile(PartPath(rank), MaxPartBytes)
+                               : Fail(ExitCode::Environment, "rank {} could not write its part", rank);
+    if (part) {
+      text += *part;
+    } else if (joined) {
+      joined = Fail(part.error().code, "{}; all hosts have to see the folder of the trace", part.error().message);
+    }
+    std::error_code ignored;
+    std::filesystem::remove(PartPath(rank), ignored);
+  }
+  RETURN_IF_ERROR(joined);
+  if (text.ends_with(",\n")) {
+    text.resize(text.size() - 2);
+  }
+  text += fmt::format("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{}}}\n",
+                      JsonObject()
+                          .Text("run_id", plan_.run.run_id)
+                          .Text("plan_hash", PlanHash(plan_))
+                          .Text("steps", fmt::format("{}..{}", request_.steps.first, request_.steps.last))
+                          .text());
+  return WriteFile(request_.path, text);
+}
+
+auto Trace::Write() -> ErrorOr<std::string> {
+  is_written_ = true;
+  const bool is_empty = events_.empty();
+  const Status own = is_empty ? Status(Success{}) : WriteFile(PartPath(control_.rank()), Text());
+  const auto written = control_.GatherValues(AxisSet::All(), int32_t{own && !is_empty ? 1 : 0});
+  if (!written) {
+    return written.error();
+  }
+  if (control_.rank() != 0) {
+    return std::string();
+  }
+  if (is_empty) {
+    return fmt::format("warning: no trace: none of the steps {} to {} ran in this launch", request_.steps.first,
+                       request_.steps.last);
+  }
+  if (const Status joined = own ? Join(*written) : own; !joined) {
+    return fmt::format("warning: no trace: {}", joined.error().message);
+  }
+  return fmt::format("trace of steps {} to {}: {}{}", request_.steps.first, request_.steps.last, request_.path,
+                     is_cut_ ? fmt::format(" (cut after {} events per rank)", MostEvents) : "");
+}
+
+}  // namespace shardc

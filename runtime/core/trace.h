@@ -1,0 +1,86 @@
+// What the ops of chosen steps took, as a file in Chrome's trace format, which chrome://tracing and Perfetto draw: a
+// process per rank, a lane per stream, and a lane "step" with the steps.
+//
+// On the CPU one thread of a rank runs the ops of all streams in turn. So the time of an op lasts from the end of the
+// op before it, and what hands the op over counts to the op: the times of a step's ops and of what lies around them
+// (lane "host") add up to the step.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "compiler/base/step_range.h"
+#include "runtime/control/rank_control.h"
+#include "runtime/kernels/kernel.h"
+
+namespace shardc {
+
+/// What a launch was asked for; none where `path` is empty.
+struct TraceRequest {
+  std::string path;
+  StepRange steps;
+};
+
+class Trace {
+ public:
+  /// Both outlive the trace. Requires: a path.
+  Trace(const Plan* plan, RankControl* control, const TraceRequest& request);
+
+  /// Put round the kernel of an op when it is bound.
+  auto Wrap(SectionKind section, size_t op_index, Kernel kernel) -> Kernel;
+
+  /// Before and after each step, with its number. Collective at the first step that is traced.
+  auto BeginStep(int64_t step) -> Status;
+  auto EndStep(int64_t step) -> void;
+  /// Were the steps to trace all there, and is the file still to write?
+  auto IsDue(int64_t step) const -> bool { return step >= request_.steps.last && !is_written_; }
+  auto is_written() const -> bool { return is_written_; }
+
+  /// Writes the file, once. Collective. What rank 0 tells of it: where it lies, or why not; a trace that cannot be
+  /// written ends no run. Errors: of the other ranks.
+  auto Write() -> ErrorOr<std::string>;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Event {
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+    int64_t step = 0;
+    int64_t repeat = 0;
+    /// -1: a step, -2: what lies before its first op and after its last.
+    int64_t op_index = 0;
+    SectionKind section = SectionKind::Step;
+  };
+  static constexpr int64_t StepEvent = -1;
+  static constexpr int64_t HostEvent = -2;
+  /// 200 MB.
+  static constexpr size_t MostEvents = size_t{1} << 22;
+  static constexpr size_t MaxPartBytes = size_t{1} << 32;
+
+  auto Now() const -> int64_t;
+  /// From the end of the last event to now.
+  auto Add(const Event& event) -> void;
+  auto LineOf(const Event& event) const -> std::string;
+  /// The lines that name the lanes, and the events, each ended by ",\n".
+  auto Text() const -> std::string;
+  auto PartPath(int64_t rank) const -> std::string;
+  /// Rank 0: puts the parts together.
+  auto Join(const std::vector<int32_t>& written) const -> Status;
+
+  const Plan& plan_;
+  RankControl& control_;
+  TraceRequest request_;
+  std::vector<Event> events_;
+  /// Of the clock, where the trace begins.
+  int64_t base_ns_ = -1;
+  int64_t last_ns_ = 0;
+  int64_t step_ns_ = 0;
+  int64_t step_ = 0;
+  bool is_tracing_ = false;
+  bool is_cut_ = false;
+  bool is_written_ = false;
+};
+
+}  // namespace shardc

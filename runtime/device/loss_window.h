@@ -1,0 +1,61 @@
+// The losses of the last steps with a finite gradient, and whether a loss is a spike beside them. All ranks have the
+// same, checkpoints hold them, and sums are taken from the oldest on: a run that comes back judges as one that never
+// stopped.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <vector>
+
+namespace shardc {
+
+struct LossSpread {
+  double mean = 0;
+  /// Standard deviation of the losses themselves (divided by their number).
+  double deviation = 0;
+};
+
+class LossWindow {
+ public:
+  /// Those of a checkpoint, oldest first; of more than `size` the last.
+  auto Restore(std::span<const double> losses, int64_t size) -> void {
+    losses_.assign(losses.end() - std::min(std::ssize(losses), static_cast<ptrdiff_t>(size)), losses.end());
+  }
+  auto Add(double loss, int64_t size) -> void {
+    while (std::ssize(losses_) >= size) {
+      losses_.erase(losses_.begin());
+    }
+    losses_.push_back(loss);
+  }
+  auto Spread() const -> LossSpread {
+    const auto count = static_cast<double>(losses_.size());
+    LossSpread spread;
+    for (const double loss : losses_) {
+      spread.mean += loss / count;
+    }
+    for (const double loss : losses_) {
+      spread.deviation += (loss - spread.mean) * (loss - spread.mean) / count;
+    }
+    spread.deviation = std::sqrt(spread.deviation);
+    return spread;
+  }
+  /// No loss is judged by less than half a window.
+  auto IsSpike(double loss, int64_t size, double sigma) const -> bool {
+    if (std::ssize(losses_) < 2 || 2 * std::ssize(losses_) < size) {
+      return false;
+    }
+    const LossSpread spread = Spread();
+    return loss - spread.mean > sigma * spread.deviation;
+  }
+  /// Oldest first.
+  auto losses() const -> const std::vector<double>& { return losses_; }
+
+ private:
+  std::vector<double> losses_;
+};
+
+}  // namespace shardc

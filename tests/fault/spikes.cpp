@@ -1,0 +1,163 @@
+// Losses that are spikes: the update is left out on all ranks alike, the run goes on or saves and ends, and a run that
+// was stopped and continued judges as one that never stopped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/runner.h"
+#include "runtime/init/initial_values.h"
+#include "runtime/launch/launch.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t SpikeStep = 30;
+
+/// Easy text in order, of which step 30 alone is of ids that come nowhere else.
+class Spikes : public testing::Test {
+ protected:
+  Spikes()
+      : training_({"train.steps=40", "train.eval_every=0", "checkpoint.every=10", "data.order=sequential",
+                   "train.spike_window=16", "train.spike_sigma=5", "data.eval_tokens=0"}) {
+    constexpr int64_t TokensPerStep = 12 * 32;
+    std::vector<uint16_t> ids = EasyTokens(50 * TokensPerStep);
+    for (int64_t i = 0; i < TokensPerStep; ++i) {
+      ids[static_cast<size_t>((SpikeStep - 1) * TokensPerStep + i)] = static_cast<uint16_t>(240 + i % 7 * i % 11);
+    }
+    WriteBin(training_ / "tokens.bin", ids);
+  }
+
+  static auto Manifest(const std::string& run_dir, int64_t step) -> nlohmann::json {
+    return nlohmann::json::parse(ReadText(run_dir + "/checkpoints/" + CheckpointNameOf(step) + "/manifest.json"));
+  }
+  /// The steps of metrics.jsonl whose updates were left out, for this reason.
+  static auto SkippedSteps(const std::string& run_dir, std::string_view why) -> std::vector<int64_t> {
+    std::vector<int64_t> steps;
+    std::istringstream text(ReadText(run_dir + "/metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      const auto json = nlohmann::json::parse(line);
+      if (json.value("skipped", "") == why) {
+        steps.push_back(json["step"]);
+      }
+    }
+    return steps;
+  }
+
+  Training training_;
+};
+
+TEST_F(Spikes, AreLeftOutAndTold) {
+  const Outcome outcome = training_.Run("run", {"train.on_spike=skip"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 30: the loss "), HasSubstr(" is a spike: it lies "),
+                                 HasSubstr(" the mean of the 15 losses before it; no update was made\n"),
+                                 HasSubstr("step 31: the loss is no spike any more, 1 update left out\n")));
+  EXPECT_THAT(SkippedSteps(training_ / "run", "spike"), ElementsAre(SpikeStep));
+  const auto manifest = Manifest(training_ / "run", 40);
+  EXPECT_EQ(manifest["state"], (nlohmann::json{{"step", 40}, {"updates", 39}}));
+  // The window is that of the curve, the spike included.
+  const Metrics metrics = ReadMetrics(training_ / "run");
+  ASSERT_EQ(metrics.steps.size(), 40U);
+  std::vector<double> last;
+  for (size_t i = 24; i < 40; ++i) {
+    last.push_back(metrics.steps[i].loss);
+  }
+  EXPECT_EQ(manifest["recent_losses"].get<std::vector<double>>(), last);
+}
+
+TEST_F(Spikes, AreTrainedOnIfNobodyAsks) {
+  const Outcome outcome = training_.Run("run");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, Not(HasSubstr("is a spike")));
+  const auto manifest = Manifest(training_ / "run", 40);
+  EXPECT_EQ(manifest["state"]["updates"], 40);
+  EXPECT_FALSE(manifest.contains("recent_losses"));
+}
+
+TEST_F(Spikes, AreJudgedAlikeAfterARestart) {
+  const Sets skip{"train.on_spike=skip"};
+  ASSERT_EQ(training_.Run("whole", skip).status, 0);
+  // Stopped at step 25, when the window holds losses from before and after the last save.
+  ASSERT_EQ(training_.Run("parts", {"train.on_spike=skip", "train.steps=25"}).status, 0);
+  const Outcome rest = training_.Run("parts", skip);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("at step 25\n"));
+  EXPECT_THAT(SkippedSteps(training_ / "parts", "spike"), ElementsAre(SpikeStep));
+  ExpectSameRun(training_ / "whole", training_ / "parts");
+}
+
+TEST_F(Spikes, StopTheRunWithASave) {
+  const Sets stop{"train.on_spike=stop"};
+  const Outcome outcome = training_.Run("run", stop);
+  EXPECT_EQ(outcome.status, 7) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("no update was made\n"), HasSubstr("the run saves and ends, as `train.on_spike` asks"),
+                    HasSubstr("step 30: saved ")));
+  EXPECT_EQ(Manifest(training_ / "run", SpikeStep)["state"], (nlohmann::json{{"step", 30}, {"updates", 29}}));
+  const Outcome again = training_.Run("run", stop);
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(Manifest(training_ / "run", 40)["state"]["updates"], 39);
+  // What stops and goes on is what skips.
+  ASSERT_EQ(training_.Run("skips", {"train.on_spike=skip"}).status, 0);
+  ExpectSameSteps(ReadMetrics(training_ / "run"), ReadMetrics(training_ / "skips"));
+}
+
+TEST_F(Spikes, OneAfterAnotherEndTheRun) {
+  // Every loss above the mean is a spike.
+  const Outcome outcome = training_.Run("run", {"train.on_spike=skip", "train.max_skipped=1", "train.spike_sigma=0.001",
+                                                "train.spike_window=2", "optimizer.lr=0.3"});
+  EXPECT_EQ(outcome.status, 7) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("2 updates left out one after another, more than `train.max_skipped` allows: the "
+                                     "run saves and ends\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(": saved "));
+}
+
+TEST_F(Spikes, OfOneRankAreThoseOfAll) {
+  static const auto kernels = SharedInitKernels();
+  const Plan plan = training_.Compile({"train.on_spike=skip", "train.steps=12"});
+  std::atomic<int> agreed = 0;
+  const auto result =
+      LaunchThreads(plan, {.run_dir = training_ / "run"}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+        // Rank 1 alone reads a wrong loss before it meets the others.
+        context.execution.wrap = [&](SectionKind section, size_t index, Kernel kernel) -> Kernel {
+          const Op& op = plan.section(section).ops[index];
+          if (op.kind() != OpKind::Control || context.rank != 1) {
+            return kernel;
+          }
+          return [&, kernel = std::move(kernel)](const Moment& moment) {
+            if (moment.step == 11) {
+              context.device->scalars()[plan.ScalarOf(ScalarRole::Loss)] = 1e6;
+            }
+            return kernel(moment);
+          };
+        };
+        auto created = RankRunner::Create(context);
+        RETURN_IF_ERROR(created ? Status(Success{}) : Status(created.error()));
+        const auto begun = (*created)->Begin();
+        RETURN_IF_ERROR(begun ? Status(Success{}) : Status(begun.error()));
+        for (int64_t step = 1; step <= plan.run.steps; ++step) {
+          const auto halt = (*created)->Step();
+          RETURN_IF_ERROR(halt ? Status(Success{}) : Status(halt.error()));
+          const auto scalar = [&](ScalarRole role) { return (*created)->scalars()[plan.ScalarOf(role)]; };
+          const double expected = step == 12 ? 1 : 0;
+          EXPECT_EQ(scalar(ScalarRole::Spike), expected) << "rank " << context.rank << ", step " << step;
+          EXPECT_EQ(scalar(ScalarRole::LeftOut), expected);
+          EXPECT_EQ(scalar(ScalarRole::NonFinite), 0);
+        }
+        agreed += (*created)->scalars()[plan.ScalarOf(ScalarRole::Updates)] == 11 ? 1 : 0;
+        return ExitCode::Ok;
+      });
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(agreed, 2);
+}
+
+}  // namespace
+}  // namespace shardc

@@ -1,0 +1,152 @@
+// shardc run --trace: the file is JSON in Chrome's trace format, no two ops of a stream overlap, the times of a step
+// add up to its step_ms, and each op is one of the plan that ran.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "compiler/ops/read_plan.h"
+#include "compiler/plan/op_place.h"
+#include "tests/support/training.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using json = nlohmann::json;
+
+struct Lane {
+  int64_t rank = 0;
+  int64_t lane = 0;
+  friend auto operator<=>(const Lane&, const Lane&) = default;
+};
+
+/// `shardc run tiny.toml --run-dir run --trace FILE MORE`.
+auto RunTraced(const Training& training, const std::vector<std::string>& more, const Sets& sets = {}) -> Outcome {
+  std::vector<std::string> command = training.RunCommand("run", sets);
+  command.insert(command.end(), {"--trace", training / "trace.json"});
+  command.insert(command.end(), more.begin(), more.end());
+  return RunProcess(command);
+}
+
+TEST(Trace, AddsUpToTheStepsAndNamesOpsOfThePlan) {
+  const Training training({"train.steps=7", "train.eval_every=0", "checkpoint.every=0", "recompute.policy=full",
+                           "mesh.tp=2", "mesh.dp=1", "batch.accumulate=2"});
+  const Outcome outcome = RunTraced(training, {"--trace-steps", "3..5"}, SlowSteps());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("trace of steps 3 to 5: " + (training / "trace.json") + "\n"));
+  const auto trace = json::parse(ReadText(training / "trace.json"));
+  const std::string plan_path = training / "run/attempts/0001/plan.shardc";
+  const auto plan = ReadRunnablePlan(plan_path, ReadText(plan_path));
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  EXPECT_EQ(trace["otherData"]["run_id"], "tiny");
+
+  std::map<Lane, std::string> names;
+  std::map<Lane, std::vector<std::pair<double, double>>> spans;
+  // By rank and step: the sum of its ops, and its own time.
+  std::map<std::pair<int64_t, int64_t>, double> sums;
+  std::map<std::pair<int64_t, int64_t>, double> steps;
+  std::set<std::pair<std::string, int64_t>> ops_of_rank_0;
+  for (const json& event : trace["traceEvents"]) {
+    const Lane lane{event["pid"], event.value("tid", int64_t{-1})};
+    if (event["ph"] == "M") {
+      if (event["name"] == "thread_name") {
+        names[lane] = event["args"]["name"];
+      }
+      continue;
+    }
+    ASSERT_EQ(event["ph"], "X");
+    const json& args = event["args"];
+    const std::pair<int64_t, int64_t> at{lane.rank, args["step"]};
+    spans[lane].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+    ASSERT_TRUE(names.contains(lane)) << event;
+    if (names[lane] == "step") {
+      steps[at] = event["dur"];
+      continue;
+    }
+    sums[at] += event["dur"].get<double>();
+    if (names[lane] == "host" && !args.contains("op")) {
+      continue;
+    }
+    const auto section = FromText<SectionKind>(args["section"].get<std::string>());
+    ASSERT_TRUE(section) << event;
+    const auto& ops = plan->section(*section).ops;
+    ASSERT_LT(args["op"].get<size_t>(), ops.size());
+    const Op& op = ops[args["op"].get<size_t>()];
+    EXPECT_EQ(event["name"], ToText(op.kind()));
+    EXPECT_EQ(names[lane], ToText(op.stream));
+    EXPECT_EQ(args.value("layer", -1), op.layer);
+    EXPECT_EQ(args.value("recipe", ""), OriginText(*plan, op.origin));
+    if (lane.rank == 0) {
+      ops_of_rank_0.emplace(args["section"].get<std::string>(), args["op"].get<int64_t>());
+    }
+  }
+  for (auto& [lane, list] : spans) {
+    std::sort(list.begin(), list.end());
+    for (size_t i = 1; i < list.size(); ++i) {
+      // Times are written to the nanosecond.
+      EXPECT_GE(list[i].first + 0.002, list[i - 1].second) << names[lane];
+    }
+  }
+  const Metrics metrics = ReadMetrics(training / "run");
+  ASSERT_EQ(metrics.steps.size(), 7U);
+  ASSERT_EQ(steps.size(), 6U);
+  for (const auto& [at, microseconds] : steps) {
+    EXPECT_GE(at.second, 3);
+    EXPECT_LE(at.second, 5);
+    EXPECT_NEAR(sums[at], microseconds, 0.01 * microseconds);
+    if (at.first == 0) {
+      const double step_us = metrics.steps[static_cast<size_t>(at.second - 1)].step_ms * 1000;
+      EXPECT_NEAR(microseconds, step_us, 0.01 * step_us);
+      EXPECT_NEAR(sums[at], step_us, 0.01 * step_us);
+    }
+  }
+  // Each op that computes was there.
+  for (size_t i = 0; i < plan->section(SectionKind::Step).ops.size(); ++i) {
+    const OpKind kind = plan->section(SectionKind::Step).ops[i].kind();
+    if (kind == OpKind::Matmul || kind == OpKind::AllGather || kind == OpKind::Adamw) {
+      EXPECT_TRUE(ops_of_rank_0.contains({"step", static_cast<int64_t>(i)})) << i;
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(training.path())) {
+    EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("trace.json.")));
+  }
+}
+
+TEST(Trace, ChangesNoBit) {
+  const Training training({"train.steps=8"});
+  ASSERT_EQ(training.Run("plain").status, 0);
+  ASSERT_EQ(RunTraced(training, {"--trace-steps", "2..3"}).status, 0);
+  ExpectSameRun(training / "plain", training / "run");
+}
+
+TEST(Trace, OfStepsThatDoNotRunIsAWarning) {
+  const Training training({"train.steps=4", "train.eval_every=0"});
+  const Outcome outcome = RunTraced(training, {});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("warning: no trace: none of the steps 5 to 8 ran in this launch\n"));
+  EXPECT_FALSE(std::filesystem::exists(training / "trace.json"));
+}
+
+TEST(Trace, AsksForStepsAndAFolder) {
+  const Training training;
+  for (const std::string steps : {"0..3", "5..4", "x", "5..", "..", "1..2..3"}) {
+    const Outcome outcome = RunTraced(training, {"--trace-steps", steps});
+    EXPECT_EQ(outcome.status, 2) << steps;
+    EXPECT_THAT(outcome.err, HasSubstr("--trace-steps is `" + steps + "`; expected steps from 1 on, such as 5..8"));
+  }
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--trace-steps", "1..2"});
+  EXPECT_THAT(RunProcess(command).err, HasSubstr("and there is no --trace FILE"));
+  command = training.RunCommand();
+  command.insert(command.end(), {"--trace", training / "no/trace.json"});
+  const Outcome outcome = RunProcess(command);
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_THAT(outcome.err, HasSubstr("/no does not exist"));
+}
+
+}  // namespace
+}  // namespace shardc

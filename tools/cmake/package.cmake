@@ -1,0 +1,60 @@
+# What `cmake --install` puts where, and the Debian packages that CPack makes of it. Programs find their libraries by paths
+# relative to themselves, so an installation runs from any prefix. tools/make_wheel.py makes the Python wheel of the same files.
+#
+#   compiler   bin/shardc, documentation, schemas, licences; no LibTorch
+#   runtime    bin/shardc-run
+#   libtorch   lib/shardc: the LibTorch libraries that bin/shardc-run needs
+
+# The last is where a Python environment has them, as seen from the wheel's own bin.
+set_target_properties(shardc shardc-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/shardc:$ORIGIN/../../torch/lib")
+
+install(TARGETS shardc RUNTIME DESTINATION bin COMPONENT compiler)
+install(TARGETS shardc-run RUNTIME DESTINATION bin COMPONENT runtime)
+install(FILES README.md docs/LICENSE DESTINATION share/doc/shardc COMPONENT compiler)
+install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtime)
+install(DIRECTORY docs/ DESTINATION share/doc/shardc/docs COMPONENT compiler PATTERN LICENSE EXCLUDE)
+install(DIRECTORY recipes/ DESTINATION share/doc/shardc/recipes COMPONENT compiler FILES_MATCHING PATTERN *.toml)
+install(FILES schemas/recipe.schema.json schemas/plan.schema.json schemas/plan_format.md DESTINATION share/shardc/schemas
+  COMPONENT compiler)
+install(FILES ${LIBTORCH}/lib/libtorch_cpu.so ${LIBTORCH}/lib/libc10.so ${LIBTORCH}/lib/libgomp.so.1
+  ${LIBTORCH}/lib/libcudart.so.13 ${LIBTORCH}/lib/libcupti.so.13 DESTINATION lib/shardc COMPONENT libtorch)
+
+# The licences of what is inside the programs: libraries of headers, and what is linked statically. Debian's packages have them.
+function(shardc_install_licences component document)
+  foreach(package IN LISTS ARGN)
+    install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/${document}/licences RENAME ${package}.txt
+      COMPONENT ${component} OPTIONAL)
+  endforeach()
+endfunction()
+shardc_install_licences(compiler shardc libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libxxhash-dev
+  libmimalloc-dev)
+shardc_install_licences(runtime shardc-runtime libcli11-dev nlohmann-json3-dev libfmt-dev libxxhash-dev llvm-19-dev)
+# `tools/dev setup` takes these out of the wheels.
+install(DIRECTORY ${LIBTORCH}/licences/ DESTINATION share/doc/shardc-runtime/licences COMPONENT libtorch OPTIONAL)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME shardc)
+set(CPACK_PACKAGE_CONTACT "the shardc developers <shardc@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL compiler runtime libtorch)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LIBTORCH}/lib)
+# LibTorch would take minutes with xz.
+set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
+set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME shardc)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME shardc-runtime)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "shardc (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_COMPILER_DESCRIPTION
+  "compiler for training runs\n Checks TOML recipes of training runs, shows what they cost, and makes the plans that shardc-runtime executes.")
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
+  "runtime of shardc, with its LibTorch\n Executes the plans of shardc: trains on the CPUs of one host or of several.")
+include(CPack)
+cpack_add_component(compiler GROUP compiler)
+cpack_add_component(runtime GROUP runtime)
+cpack_add_component(libtorch GROUP runtime)
+cpack_add_component_group(compiler)
+cpack_add_component_group(runtime)

@@ -1,0 +1,239 @@
+"""Tests the packages of a built tree as users get them: `tools/dev test-package [--torch SITE_PACKAGES]`, as root.
+
+1. The Debian packages: their sizes, and what they ask for. Each runs in a root that has the files of the packages it depends on, and
+   nothing else: what a package forgets to ask for is missing there.
+2. `cmake --install`: runs from a folder that it was moved to.
+3. The wheel: `pip install` into an empty environment, then `shardc run`. torch comes from PyPI (3 GB), or, with --torch, from the
+   installed packages of another environment.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MIB = 1 << 20
+MOST_COMPILER_BYTES = 30 * MIB
+RECIPE = """
+[model]
+family = "llama"
+layers = 1
+hidden = 32
+heads = 2
+ffn = 64
+vocab = 256
+seq = 32
+
+[mesh]
+dp = 2
+
+[init]
+scheme = "torchtitan-llama"
+
+[optimizer]
+lr = 1e-2
+
+[data]
+tokens = ["tokens.bin"]
+
+[batch]
+micro = 2
+
+[train]
+steps = 6
+
+[run]
+threads = 1
+"""
+STEPS = 6
+
+
+def output(*command: str, **options) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"error: {' '.join(map(str, command))} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def expect(holds: bool, what: str) -> None:
+    print(f"{'ok    ' if holds else 'FAILED'}  {what}", flush=True)
+    if not holds:
+        sys.exit(1)
+
+
+def write_training(folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe.toml").write_text(RECIPE)
+    (folder / "text").write_text("Water runs down the hill and the hill stays where it is. " * 200)
+
+
+def steps_of(folder: pathlib.Path) -> int:
+    return len((folder / "run/metrics.jsonl").read_text().splitlines())
+
+
+def train(folder: pathlib.Path, *start: str, **options) -> None:
+    """`start`: what stands before the arguments of shardc; paths are relative to the folder that it begins in."""
+    output(*start, "tokenize", "--bytes", "text", "-o", "tokens.bin", **options)
+    output(*start, "run", "recipe.toml", "--run-dir", "run", **options)
+    expect(steps_of(folder) == STEPS, f"{STEPS} steps are trained")
+
+
+class Package:
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        self.name = self.field("Package")
+        # The first of alternatives, without versions.
+        self.depends = [re.split(r"[ :|(]", part.strip())[0] for part in self.field("Depends").split(",") if part.strip()]
+        self.files = output("dpkg-deb", "--contents", str(path))
+
+    def field(self, name: str) -> str:
+        return output("dpkg-deb", "--field", str(self.path), name).strip()
+
+
+def closure(names: list[str]) -> set[str]:
+    """Installed Debian packages and those that they depend on."""
+    found: set[str] = set()
+    while names:
+        name = names.pop()
+        if name in found:
+            continue
+        found.add(name)
+        fields = output("dpkg-query", "--show", "--showformat=${Depends}, ${Pre-Depends}", name)
+        names += [re.split(r"[ :|(]", part.strip())[0] for part in fields.split(",") if part.strip()]
+    return found
+
+
+class BareRoot:
+    """A root folder with the files of some packages alone, with /proc, /dev and /tmp of its own while a program runs."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        for folder in ("usr/lib", "usr/lib64", "usr/bin", "usr/sbin", "proc", "dev", "tmp", "work"):
+            (root / folder).mkdir(parents=True)
+        # As Debian has them.
+        for link in ("lib", "lib64", "bin", "sbin"):
+            (root / link).symlink_to(f"usr/{link}")
+
+    def copy(self, packages: set[str]) -> None:
+        for package in sorted(packages):
+            for line in output("dpkg-query", "--listfiles", package).splitlines():
+                path = pathlib.Path(line)
+                to = self.root / line.lstrip("/")
+                if path.is_dir() and not path.is_symlink() or not (path.is_file() or path.is_symlink()):
+                    continue
+                to.parent.mkdir(parents=True, exist_ok=True)
+                if not to.is_symlink() and not to.exists():
+                    shutil.copy2(path, to, follow_symlinks=False)
+
+    def unpack(self, package: Package) -> None:
+        # --extract of dpkg-deb would replace the links to /usr.
+        with tempfile.TemporaryDirectory() as folder:
+            output("dpkg-deb", "--extract", str(package.path), folder)
+            shutil.copytree(folder, self.root, symlinks=True, dirs_exist_ok=True)
+
+    def start(self, program: str) -> list[str]:
+        mounts = 'mount -t proc proc "$0/proc"; mount -t tmpfs none "$0/dev"; mkdir "$0/dev/shm"; touch "$0/dev/null"; '
+        mounts += 'mount --bind /dev/null "$0/dev/null"; exec chroot "$0" /work/start "$@"'
+        # The bare root has no shell that could change the folder: env of the package coreutils would be one more package.
+        return ["unshare", "--mount", "--pid", "--fork", "bash", "-ec", mounts.replace("/work/start", program), str(self.root)]
+
+
+def make_packages(build: pathlib.Path, folder: pathlib.Path) -> dict[str, Package]:
+    output("cpack", "--config", str(build / "CPackConfig.cmake"), "-B", str(folder))
+    packages = [Package(path) for path in folder.glob("*.deb")]
+    for package in packages:
+        print(f"        {package.path.name}: {package.path.stat().st_size / MIB:.1f} MiB, needs {', '.join(package.depends)}")
+    return {package.name: package for package in packages}
+
+
+def test_debian(build: pathlib.Path, folder: pathlib.Path) -> None:
+    packages = make_packages(build, folder / "debian")
+    expect(sorted(packages) == ["shardc", "shardc-runtime"], "there are a package of the compiler and one of the runtime")
+    compiler, runtime = packages["shardc"], packages["shardc-runtime"]
+    expect(compiler.path.stat().st_size < MOST_COMPILER_BYTES, "the compiler takes less than 30 MiB")
+    expect("libtorch" not in compiler.files and "shardc-run\n" not in compiler.files, "the compiler's package has no LibTorch")
+    expect(runtime.depends.count("shardc") == 1, "the runtime asks for the compiler")
+    for package in (compiler, runtime):
+        expect(f"/share/doc/{package.name}/LICENSE" in package.files, f"{package.name} has its licence")
+    for licence in ("libtomlplusplus-dev", "libcli11-dev", "nlohmann-json3-dev"):
+        expect(f"/licences/{licence}.txt" in compiler.files, f"shardc has the licence of {licence}")
+    for licence in ("llvm-19-dev", "torch-LICENSE", "nvidia_cuda_runtime-License", "nvidia_cuda_cupti-License"):
+        expect(f"/licences/{licence}" in runtime.files, f"shardc-runtime has the licence of {licence}")
+
+    bare = BareRoot(folder / "bare")
+    bare.copy(closure(list(compiler.depends)))
+    bare.unpack(compiler)
+    write_training(bare.root)
+    shardc = bare.start("/usr/bin/shardc")
+    expect(output(*shardc, "--version").startswith("shardc "), "shardc starts in a bare root")
+    output(*shardc, "tokenize", "--bytes", "/text", "-o", "/tokens.bin")
+    output(*shardc, "check", "/recipe.toml")
+    expect("memory per rank" in output(*shardc, "plan", "--explain", "/recipe.toml"), "it explains a plan there")
+    without = subprocess.run([*shardc, "run", "/recipe.toml"], capture_output=True, text=True)
+    expect(without.returncode == 6 and "cannot start /usr/bin/shardc-run" in without.stderr, "it says what is missing to train")
+    bare.copy(closure([name for name in runtime.depends if name != "shardc"]))
+    bare.unpack(runtime)
+    train(bare.root, *shardc)
+
+
+def test_prefix(build: pathlib.Path, folder: pathlib.Path) -> None:
+    output("cmake", "--install", str(build), "--prefix", str(folder / "first"))
+    moved = folder / "moved"
+    (folder / "first").rename(moved)
+    write_training(folder / "training")
+    train(folder / "training", str(moved / "bin/shardc"), cwd=folder / "training", env={"PATH": "/nowhere"})
+    found = output("ldd", str(moved / "bin/shardc-run"))
+    expect(str(moved / "lib/shardc/libtorch_cpu.so") in found.replace("/bin/..", ""), "it takes the LibTorch beside it")
+
+
+def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | None) -> None:
+    wheel = output(sys.executable, str(ROOT / "tools/make_wheel.py"), str(build), str(folder / "wheel")).strip()
+    print(f"        {pathlib.Path(wheel).name}: {pathlib.Path(wheel).stat().st_size / MIB:.1f} MiB")
+    environment = folder / "environment"
+    output(sys.executable, "-m", "venv", str(environment))
+    pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if torch:
+        output(*pip, "--no-index", "--no-deps", wheel)
+        packages = pathlib.Path(output(str(environment / "bin/python"), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+        for name in ("torch", "nvidia"):
+            (packages / name).symlink_to(torch / name)
+    else:
+        output(*pip, wheel)
+    # Nothing of the build, nothing of the system's environment.
+    bare = {"PATH": str(environment / "bin")}
+    write_training(folder / "wheel_training")
+    train(folder / "wheel_training", "shardc", cwd=folder / "wheel_training", env=bare)
+    attempt = json.loads((folder / "wheel_training/run/attempts/0001/attempt.json").read_text())
+    expect(attempt["ended"] == "complete", "the wheel trains with PyPI's torch")
+    # Where torch lies in another folder of the path, the command tells the loader.
+    if torch:
+        for name in ("torch", "nvidia"):
+            (packages / name).unlink()
+        shutil.rmtree(folder / "wheel_training/run")
+        train(folder / "wheel_training", "shardc", cwd=folder / "wheel_training", env={**bare, "PYTHONPATH": str(torch)})
+    output(*pip[:3], "uninstall", "--quiet", "--yes", "--disable-pip-version-check", "shardc")
+    expect(not (environment / "bin/shardc").exists(), "pip removes it again")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--torch", type=pathlib.Path, help="site-packages with torch and nvidia, in the place of PyPI")
+    parser.add_argument("--only", choices=["debian", "prefix", "wheel"])
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    tests = {"debian": test_debian, "prefix": test_prefix, "wheel": lambda b, f: test_wheel(b, f, arguments.torch)}
+    for name, test in tests.items():
+        if arguments.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                test(build, pathlib.Path(folder))
+    print("the packages are sound")
+
+
+if __name__ == "__main__":
+    main()
