@@ -47,6 +47,10 @@ static auto CheckWord(CheckContext& context, const KeyInfo& key, std::string_vie
   if (chosen.is_accepted()) {
     return true;
   }
+  if constexpr (std::same_as<E, ModelPreset>) {
+    // The reader looked for the preset, and told the nearest ones.
+    return false;
+  }
   const std::string& word = chosen.text();
   std::vector<std::string_view> accepted;
   bool is_known = false;

@@ -50,7 +50,7 @@ struct Subcommand {
 };
 
 /// The rows of the table, in its order.
-auto AllSubcommands() -> std::span<const Subcommand>;
+auto Subcommands() -> std::span<const Subcommand>;
 
 auto DeclareCheck(CommandOptions& options) -> Action;
 auto DeclareCompletion(CommandOptions& options) -> Action;

@@ -48,7 +48,7 @@ static constexpr Subcommand Rows[] = {
      true},
 };
 
-auto AllSubcommands() -> std::span<const Subcommand> { return Subcommands; }
+auto Subcommands() -> std::span<const Subcommand> { return Rows; }
 
 auto CommandOptions::Positional(const std::string& name, std::string& value, const std::string& doc, bool is_required)
     -> void {

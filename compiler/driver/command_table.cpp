@@ -58,7 +58,7 @@ static auto RowOf(const CLI::Option& option) -> OptionRow {
 
 auto CommandTable() -> std::vector<CommandRow> {
   std::vector<CommandRow> rows;
-  for (const Subcommand& subcommand : AllSubcommands()) {
+  for (const Subcommand& subcommand : Subcommands()) {
     CLI::App app;
     app.set_help_flag("-h,--help", "print this help");
     CommandOptions options(app);

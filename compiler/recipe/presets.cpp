@@ -41,7 +41,7 @@ static auto ReportUnknownPreset(const Located<OneOf<ModelPreset>>& preset, Diagn
   const std::vector<std::string_view> nearest = NearestPresets(preset->text());
   diagnostics.Build(preset.at, DiagnosticKind::UnknownPreset, preset->text())
       .Help(nearest.empty() ? std::string("`shardc presets` lists the presets")
-                            : fmt::format("nearest: {}; `shardc presets` lists all", fmt::join(nearest, ", ")))
+                            : fmt::format("nearest: \"{}\"; `shardc presets` lists all", fmt::join(nearest, "\", \"")))
       .Emit();
 }
 

@@ -30,7 +30,7 @@ class Reader {
       : recipe_(recipe), diagnostics_(diagnostics), fills_(fills) {}
 
   /// Nothing that is missing in the section is reported.
-  auto Excuse(const std::string& section) -> void { excused_.insert(section); }
+  auto Excuse(std::string_view section) -> void { excused_sections_.insert(section); }
 
   /// Puts the values of a text over those read before.
   auto ReadRoot(const TomlNode& root) -> void {
@@ -53,7 +53,8 @@ class Reader {
   auto ReportMissing(const SourceRange& file) -> void {
     bool is_told_least = false;
     ForEachSection(recipe_, [&](std::string_view name, std::string_view, auto& section) {
-      const bool is_excused = excused_.contains(std::string(name)) && !section.at.valid();
+      const bool is_excused =
+          excused_sections_.contains(name) || (excused_.contains(std::string(name)) && !section.at.valid());
       std::string missing;
       ForEachKey(section, [&](const KeyInfo& key, auto& leaf) {
         leaf.is_known = leaf.is_known && !(is_excused && !leaf.is_set);
@@ -434,6 +435,8 @@ class Reader {
   bool fills_ = false;
   /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
   std::set<std::string> excused_;
+  /// Sections that a text of ours would fill in, which a fault of the recipe keeps from being found.
+  std::set<std::string_view> excused_sections_;
   bool is_guess_ = false;
 };
 
@@ -491,7 +494,9 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
     FillIn(TextOfAssumed(recipe), recipe, sources, diagnostics);
   }
   if (recipe.model.preset.is_set && !recipe.model.preset->is_accepted()) {
-    reader.Excuse("model");
+    for (const std::string_view filled : {"model", "init"}) {
+      reader.Excuse(filled);
+    }
   }
   reader.ReportMissing({file, 0, 0, 1});
   TakeFamilyDefaults(recipe);

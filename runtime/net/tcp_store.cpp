@@ -73,6 +73,7 @@ auto TcpStore::Serve(int listening, const SocketAddress& own) -> ErrorOr<std::un
     options.masterListenFd = listening;
     std::unique_ptr<TcpStore> store(new TcpStore);
     store->body_->store = Construct(own, options);
+    store->server_address_ = own.Text();
     return store;
   });
 }

@@ -308,12 +308,16 @@ TEST_F(BadInput, LeftoverOfASaveThatWasKilled) {
 }
 
 TEST_F(BadInput, CheckpointThatIsNone) {
-  for (const std::string& name : {std::string("absent"), std::string("tokens.bin"), std::string("run")}) {
+  for (const std::string& name : {std::string("absent"), std::string("tokens.bin")}) {
     const Outcome outcome = training_->Eval(*training_ / name);
     EXPECT_EQ(outcome.status, 5) << name;
     EXPECT_THAT(outcome.err, HasSubstr(*training_ / name)) << name;
     EXPECT_EQ(outcome.out, "");
   }
+  const Outcome folder = training_->Eval(*training_ / "run");
+  EXPECT_EQ(folder.status, 2);
+  EXPECT_THAT(folder.err, HasSubstr(*training_ / "run is no checkpoint but a folder of them; its newest: "));
+  EXPECT_EQ(folder.out, "");
 }
 
 TEST_F(BadInput, TwoRunsInOneRunDirectory) {

@@ -146,7 +146,8 @@ TEST(Typos, OfWordsAreAnsweredWithTheWord) {
                                            sources, diagnostics, LeftOut::Refuse);
         ASSERT_TRUE(recipe.has_value());
         CheckRecipe(*recipe, diagnostics);
-        const std::string answer = AnswerTo(diagnostics, DiagnosticKind::UnknownChoice);
+        const std::string answer = AnswerTo(
+            diagnostics, row.path() == "model.preset" ? DiagnosticKind::UnknownPreset : DiagnosticKind::UnknownChoice);
         EXPECT_TRUE(Names(answer, typo, choice.word, words)) << row.path() << " = " << typo << ": " << answer;
       }
     }
