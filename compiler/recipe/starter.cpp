@@ -34,13 +34,13 @@ lr = "3e-4 * warmup(100) * cosine(100, 0.1)"
 weight_decay = 0.1
 
 [data]
-#Token files, relative to this file; `shardc tokenize-- bytes TEXT - o tokens.bin` makes one of bytes.
+# Token files, relative to this file; `shardc tokenize --bytes TEXT -o tokens.bin` makes one of bytes.
 tokens = ["tokens.bin"]
-#Tokens at the end of the stream that are held out for evaluation.
+# Tokens at the end of the stream that are held out for evaluation.
 eval_tokens = 0
 
 [batch]
-#Sequences per rank and microbatch, and microbatches per step.
+# Sequences per rank and microbatch, and microbatches per step.
 micro = 1
 accumulate = 1
 
@@ -49,7 +49,7 @@ steps = 1000
 log_every = 10
 
 [checkpoint]
-#Steps between saves.The same command continues a run from its newest checkpoint.
+# Steps between saves. The same command continues a run from its newest checkpoint.
 every = 500
 )toml",
                      preset);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/toml_faults.h"

@@ -164,6 +164,9 @@ TEST(Presets, StarterIsARecipeOfEachPreset) {
     CheckRecipe(result.recipe, result.diagnostics);
     EXPECT_EQ(RenderText(result.diagnostics, {}), "") << row.name;
     EXPECT_TRUE(StarterRecipe(row.name).starts_with("#:schema "));
+    // A formatter that takes the text for code would run words together.
+    EXPECT_THAT(StarterRecipe(row.name),
+                HasSubstr("\n# Token files, relative to this file; `shardc tokenize --bytes "));
   }
 }
 
