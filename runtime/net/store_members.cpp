@@ -3,6 +3,7 @@
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
 #include "runtime/net/store.h"
+#include "runtime/net/tcp_store.h"
 
 namespace shardc {
 
