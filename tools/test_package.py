@@ -138,9 +138,9 @@ class BareRoot:
 
     def start(self, program: str) -> list[str]:
         mounts = 'mount -t proc proc "$0/proc"; mount -t tmpfs none "$0/dev"; mkdir "$0/dev/shm"; touch "$0/dev/null"; '
-        mounts += 'mount --bind /dev/null "$0/dev/null"; exec chroot "$0" /work/start "$@"'
+        mounts += 'mount --bind /dev/null "$0/dev/null"; exec chroot "$0" PROGRAM "$@"'
         # The bare root has no shell that could change the folder: env of the package coreutils would be one more package.
-        return ["unshare", "--mount", "--pid", "--fork", "bash", "-ec", mounts.replace("/work/start", program), str(self.root)]
+        return ["unshare", "--mount", "--pid", "--fork", "bash", "-ec", mounts.replace("PROGRAM", program), str(self.root)]
 
 
 def make_packages(build: pathlib.Path, folder: pathlib.Path) -> dict[str, Package]:
