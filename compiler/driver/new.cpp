@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
@@ -57,10 +57,8 @@ static auto Put(const std::string& path, std::string_view text) -> Status {
 static auto WriteNew(const NewOptions& options) -> Status {
   const PresetRow* preset = PresetNamed(options.preset);
   if (preset == nullptr) {
-    const auto nearest = NearestPresets(options.preset);
     return Fail(ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", options.preset,
-                nearest.empty() ? std::string("`shardc presets` lists the presets")
-                                : fmt::format("nearest: {}; `shardc presets` lists all", fmt::join(nearest, ", ")));
+                HelpOnPresets(options.preset));
   }
   RETURN_IF_ERROR(Put(options.path, StarterRecipe(preset->name)));
   const std::string path = PrintableLine(options.path);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "compiler/base/preset_rows.h"
 
@@ -16,10 +17,26 @@ static auto AllNames() -> std::vector<std::string_view> {
   return names;
 }
 
-auto NearestPresets(std::string_view name) -> std::vector<std::string_view> {
+/// A name of Hugging Face as presets are spelled, without what says that it is tuned: llama-3-8b for
+/// meta-llama/Meta-Llama-3-8B-Instruct.
+static auto WithoutDecoration(std::string_view name) -> std::string {
+  std::string plain(name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1));
+  std::ranges::transform(plain, plain.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  if (plain.starts_with("meta-")) {
+    plain.erase(0, std::string_view("meta-").size());
+  }
+  for (const std::string_view end : {"-instruct", "-base", "-chat", "-hf"}) {
+    if (plain.ends_with(end)) {
+      plain.erase(plain.size() - end.size());
+    }
+  }
+  return plain;
+}
+
+auto NearestPresets(std::string_view asked) -> std::vector<std::string_view> {
   constexpr size_t Most = 3;
-  // meta-llama/Llama-3.1-8B is a name of Hugging Face.
-  name.remove_prefix(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
+  const std::string plain = WithoutDecoration(asked);
+  const std::string_view name = plain;
   std::vector<std::string_view> names = AllNames();
   std::vector<std::string_view> nearest;
   for (std::string closest = ClosestWord(name, names); !closest.empty() && nearest.size() < Most;
@@ -37,11 +54,15 @@ auto NearestPresets(std::string_view name) -> std::vector<std::string_view> {
   return nearest;
 }
 
+auto HelpOnPresets(std::string_view name) -> std::string {
+  const std::vector<std::string_view> nearest = NearestPresets(name);
+  return nearest.empty() ? std::string("`shardc presets` lists the presets")
+                         : fmt::format("nearest: \"{}\"; `shardc presets` lists all", fmt::join(nearest, "\", \""));
+}
+
 static auto ReportUnknownPreset(const Located<OneOf<ModelPreset>>& preset, Diagnostics& diagnostics) -> void {
-  const std::vector<std::string_view> nearest = NearestPresets(preset->text());
   diagnostics.Build(preset.at, DiagnosticKind::UnknownPreset, preset->text())
-      .Help(nearest.empty() ? std::string("`shardc presets` lists the presets")
-                            : fmt::format("nearest: \"{}\"; `shardc presets` lists all", fmt::join(nearest, "\", \"")))
+      .Help(HelpOnPresets(preset->text()))
       .Emit();
 }
 

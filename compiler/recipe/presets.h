@@ -30,4 +30,7 @@ auto AssumedLines(const Recipe& recipe) -> std::vector<std::string>;
 /// the same letters.
 auto NearestPresets(std::string_view name) -> std::vector<std::string_view>;
 
+/// The help of a message about a preset that does not exist: the nearest ones, and how to list all.
+auto HelpOnPresets(std::string_view name) -> std::string;
+
 }  // namespace shardc

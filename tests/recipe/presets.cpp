@@ -99,6 +99,8 @@ TEST(Presets, NearestAreNamed) {
   EXPECT_EQ(NearestPresets("meta-llama/Llama-3.1-8B").front(), "llama3.1-8b");
   EXPECT_EQ(NearestPresets("Qwen/Qwen2.5-7B").front(), "qwen2.5-7b");
   EXPECT_EQ(NearestPresets("llama3_70b").front(), "llama3-70b");
+  EXPECT_EQ(NearestPresets("meta-llama/Meta-Llama-3-8B").front(), "llama3-8b");
+  EXPECT_EQ(NearestPresets("Qwen/Qwen2.5-7B-Instruct").front(), "qwen2.5-7b");
   EXPECT_THAT(NearestPresets("llama4-maverick"), testing::Contains("llama3-8b"));
   EXPECT_THAT(NearestPresets("gpt2"), IsEmpty());
   for (const PresetRow& row : PresetRows()) {
