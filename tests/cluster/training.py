@@ -66,12 +66,13 @@ class Training:
         return json.loads(done.stdout)
 
     def curve(self, name: str) -> list[dict]:
-        """The lines of metrics.jsonl, without what a clock says."""
+        """The lines of metrics.jsonl, without what a clock and the kernel's pages say."""
+        measured = ("step_ms", "tokens_per_s", "time", "elapsed_s", "resident_bytes", "mfu", "hfu")
         try:
             lines = (self.folder / name / "metrics.jsonl").read_text().split("\n")[:-1]
         except FileNotFoundError:
             return []
-        return [{key: value for key, value in json.loads(line).items() if key not in ("step_ms", "tokens_per_s")} for line in lines]
+        return [{key: value for key, value in json.loads(line).items() if key not in measured} for line in lines]
 
     def last_step(self, name: str) -> int:
         return max((line["step"] for line in self.curve(name)), default=0)
