@@ -82,6 +82,12 @@ static auto Refuse(const RunOptions& options, const Error& error) -> Error {
   return Launch(options, arguments);
 }
 
+/// What this process does about an error before shardc-run: it returns the error if nobody else waits for it.
+static auto RefuseIfAwaited(const RunOptions& options, const std::optional<LaunchPlace>& place, const Error& error)
+    -> Error {
+  return place && place->num_processes > 1 ? Refuse(options, error) : error;
+}
+
 /// From now on shardc-run, which the signals wait for, decides what becomes of those that ask for a stop. (A mask and
 /// what waits for it outlive an exec.)
 static auto HoldStopSignals() -> void {
@@ -123,7 +129,7 @@ static auto Run(const RunOptions& options) -> Status {
   }
   const auto trace = TraceArguments(options);
   if (!trace) {
-    return *place && (*place)->num_processes > 1 ? Refuse(options, trace.error()) : trace.error();
+    return RefuseIfAwaited(options, *place, trace.error());
   }
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   const auto& text = named.text;
@@ -142,11 +148,8 @@ static auto Run(const RunOptions& options) -> Status {
   }
 
   auto plan = CompileRecipe(options, text, *place);
-  if (!plan && *place && (*place)->num_processes > 1) {
-    return Refuse(options, plan.error());
-  }
   if (!plan) {
-    return plan.error();
+    return RefuseIfAwaited(options, *place, plan.error());
   }
   MakePathsAbsolute(*plan);
   const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
