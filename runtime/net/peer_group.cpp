@@ -5,11 +5,12 @@
 // in this order,
 //
 //   the data
-//   end       of no bytes. Messages of a pair keep their order, so the data are there when it is.
-//   ack       of no bytes, sent when the peer's end has come. The peer may reuse its memory, and ends the call.
+//   end       of no bytes. Messages of a pair keep their order: once the end has come, the data are there, and once the
+//             end was sent, the data were, so that their memory may be used again.
 //
-// Waits are for end and ack alone. If a connection breaks, Gloo ends the waits for messages that have not begun; the
-// wait for one that is half sent or received goes on until its timeout. Messages of no bytes are never half there.
+// Waits are for the ends alone, the peer's and the own. If a connection breaks, Gloo ends the waits for messages that
+// have not begun; the wait for one that is half sent or received goes on until its timeout. Messages of no bytes are
+// never half there.
 //
 // How members find each other: Gloo asks a store for the address of each peer, key by key. It is given an AddressBook
 // instead, which the members fill together by one Gather. The device is a lazy one: a pair is connected at its first
@@ -42,11 +43,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// Tags of one call.
-enum Tag : int { DataTag, EndTag, AckTag, NumTags };
+enum Tag : int { DataTag, EndTag, NumTags };
 /// Calls until their tags come again. A peer is never more than one call away.
 constexpr int NumCalls = 1 << 28;
-/// How long the destructor waits until the last acks have left.
-constexpr milliseconds LeaveTime{1000};
 
 /// The store that Gloo asks for addresses. Its keys end in the index of a member.
 class AddressBook : public c10d::Store {
@@ -125,13 +124,9 @@ struct PeerGroup::Body {
   int call = 0;
   /// Of the call under way.
   std::vector<Transfer> transfers;
-  Works ends;
-  Works acks;
-  /// Gloo stops sending to a peer if a message to it is gone before it was sent. The peer's ack tells that data and end
-  /// were.
-  Works messages;
-  /// By peer. The peer's next end tells that an ack was sent.
-  Works sent_acks;
+  Works data;
+  Works sent_ends;
+  Works received_ends;
 
   auto Send(int64_t to, const std::byte* data, int64_t bytes, Tag tag) -> c10::intrusive_ptr<c10d::Work> {
     auto memory = Wrap(data, bytes);
@@ -144,7 +139,7 @@ struct PeerGroup::Body {
   /// Closes all connections. Gloo does so if a wait takes longer than it may. Destroying the group is not enough:
   /// Gloo's thread would go on for ever trying to finish a message that is half there, once the message itself is gone.
   auto Disconnect() -> void {
-    for (const Works* works : {&ends, &acks}) {
+    for (const Works* works : {&received_ends, &sent_ends}) {
       for (const auto& work : *works) {
         try {
           work->wait(milliseconds(1));
@@ -156,9 +151,9 @@ struct PeerGroup::Body {
   }
   auto BeginCall() -> void {
     call = (call + 1) % NumCalls;
-    ends.clear();
-    acks.clear();
-    messages.clear();
+    data.clear();
+    sent_ends.clear();
+    received_ends.clear();
   }
 };
 
@@ -173,22 +168,7 @@ static auto Until(Clock::time_point deadline) -> milliseconds {
   return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
 }
 
-PeerGroup::~PeerGroup() {
-  if (body_ == nullptr) {
-    return;
-  }
-  // The peers wait for the acks.
-  const auto deadline = Clock::now() + LeaveTime;
-  for (const auto& ack : body_->sent_acks) {
-    try {
-      if (ack) {
-        ack->wait(Until(deadline));
-      }
-    } catch (const std::exception&) {
-      // The peer is gone, and needs no ack.
-    }
-  }
-}
+PeerGroup::~PeerGroup() = default;
 
 auto PeerGroup::Create(JobStore& store, const Options& options) -> ErrorOr<std::unique_ptr<PeerGroup>> {
   CHECK(options.size >= 1 && options.index >= 0 && options.index < options.size, "member {} of {}", options.index,
@@ -216,7 +196,6 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   SilenceTorchLog();
   body_ = std::make_unique<Body>();
   body_->book = c10::make_intrusive<AddressBook>(size);
-  body_->sent_acks.resize(size);
   IgnoreBrokenPipes();
   try {
     const BlockedSignals blocked;
@@ -258,6 +237,7 @@ auto PeerGroup::Break(int64_t peer, const std::string& text) -> Error {
                                  ? fmt::format("did not come within {} s", options_.timeout.value)
                                  : ClauseOf(text);
   broken_ = std::make_unique<Error>(Fail(ExitCode::Environment, "{} ({}) {}", name, hosts_[index], clause));
+  body_->Disconnect();
   body_.reset();
   return *broken_;
 }
@@ -274,24 +254,22 @@ auto PeerGroup::Exchange() -> Status {
       // posted after sends.
       peer = transfer.to;
       if (transfer.bytes > 0) {
-        body.messages.push_back(body.Send(peer, transfer.sent, transfer.bytes, DataTag));
+        body.data.push_back(body.Send(peer, transfer.sent, transfer.bytes, DataTag));
       }
-      body.messages.push_back(body.Send(peer, nullptr, 0, EndTag));
-      body.acks.push_back(body.Receive(peer, nullptr, 0, AckTag));
+      body.sent_ends.push_back(body.Send(peer, nullptr, 0, EndTag));
       peer = transfer.from;
       if (transfer.bytes > 0) {
-        body.messages.push_back(body.Receive(peer, transfer.received, transfer.bytes, DataTag));
+        body.data.push_back(body.Receive(peer, transfer.received, transfer.bytes, DataTag));
       }
-      body.ends.push_back(body.Receive(peer, nullptr, 0, EndTag));
+      body.received_ends.push_back(body.Receive(peer, nullptr, 0, EndTag));
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].from;
-      body.ends[i]->wait(Until(deadline));
-      body.sent_acks[static_cast<size_t>(peer)] = body.Send(peer, nullptr, 0, AckTag);
+      body.received_ends[i]->wait(Until(deadline));
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].to;
-      body.acks[i]->wait(Until(deadline));
+      body.sent_ends[i]->wait(Until(deadline));
     }
   } catch (const std::exception& exception) {
     return Break(peer, TextOf(exception));
