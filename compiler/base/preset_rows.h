@@ -48,7 +48,4 @@ struct AssumedRow {
 };
 auto AssumedRows() -> std::span<const AssumedRow>;
 
-/// The name of the token file in the row of data.tokens: a plan that names it was made without token files.
-inline constexpr std::string_view TokensNotGiven = "tokens-not-given";
-
 }  // namespace shardc

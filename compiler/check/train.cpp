@@ -1,6 +1,7 @@
 // Rules of [train].
 
 #include "compiler/check/check_context.h"
+#include "compiler/recipe/owned_keys.h"
 
 namespace shardc {
 
@@ -16,16 +17,15 @@ auto CheckTrain(CheckContext& context) -> void {
   }
   const Located<int64_t>& max_skipped = recipe.train.max_skipped;
   const Located<OneOf<OnSpike>>& on_spike = recipe.train.on_spike;
-  const bool skips_spikes = on_spike.is_set && context.IsSound(on_spike) && *on_spike == OnSpike::Skip;
-  if (max_skipped.is_set && context.IsSound(max_skipped, recipe.train.on_nonfinite, on_spike) && !skips_spikes &&
-      *recipe.train.on_nonfinite != OnNonfinite::Skip) {
+  if (max_skipped.is_set && context.IsSound(max_skipped, recipe.train.on_nonfinite, on_spike) &&
+      !SkipsUpdates(recipe)) {
     context.diags()
         .Build(max_skipped.at, DiagnosticKind::KeyHasNoEffect, "max_skipped",
                "`on_nonfinite` is \"stop\", so no update is skipped")
         .Emit();
   }
   const auto needs_on_spike = [&](const auto& key, std::string_view name) {
-    if (key.is_set && !on_spike.is_set) {
+    if (key.is_set && !JudgesSpikes(recipe)) {
       context.diags()
           .Build(key.at, DiagnosticKind::KeyHasNoEffect, name, "`on_spike` is not set, so no loss is judged")
           .Emit();

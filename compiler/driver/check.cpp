@@ -71,8 +71,8 @@ static auto RunCheck(const CheckOptions& options) -> ExitCode {
     }
     RecipeSource source(options.recipe);
     auto plan = source.ReadPlan(*named.text);
-    if (const Status has_tokens = plan ? CheckHasTokens(options.recipe.path, *plan) : Status(Success{}); !has_tokens) {
-      return Answer(options, source, has_tokens);
+    if (const Status whole = plan ? CheckAssumesNothing(options.recipe.path, *plan) : Status(Success{}); !whole) {
+      return Answer(options, source, whole);
     }
     if (plan) {
       return Answer(options, source, JudgePlanData(*plan, options.data));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/files.h"
+#include "compiler/base/printable.h"
 #include "compiler/driver/output.h"
 #include "compiler/ops/read_plan.h"
 #include "compiler/passes/check_names.h"
@@ -144,7 +145,7 @@ auto RecipeSource::PrintDiagnostics() const -> void {
   const RenderOptions render{.color = UseColor(ColorChoiceFromText(options_.color))};
   std::string text = RenderText(diagnostics_, render);
   for (const std::string& line : assumed_) {
-    text += fmt::format("assumed: {}\n", line);
+    text += fmt::format("{}: assumed {}\n", PrintableLine(options_.path), line);
   }
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

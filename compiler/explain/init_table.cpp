@@ -16,10 +16,9 @@ static auto InitMoments(const Parameter& parameter) -> std::optional<Moments> {
   return distribution ? std::optional(MomentsOf(*distribution)) : std::nullopt;
 }
 
-static auto PlaceText(const Plan& plan, const Origin& origin) -> std::string {
-  const std::string place = RulePlaceText(plan, origin.line);
-  return origin.line > 0 || place.starts_with("preset") ? fmt::format("{}, {}", origin.key.text(), place)
-                                                        : std::string(origin.key.text());
+static auto PlaceText(const PresetUse& preset, const Origin& origin) -> std::string {
+  const std::string place = RulePlaceText(preset, origin.line);
+  return place.empty() ? std::string(origin.key.text()) : fmt::format("{}, {}", origin.key.text(), place);
 }
 
 auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan& plan) -> RealisedInit {
@@ -51,6 +50,7 @@ static auto RecordOf(const std::optional<RealisedInit>& realised) -> const InitR
 auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realised) -> std::string {
   const InitRecord* const record = RecordOf(realised);
   const auto of_parameters = record == nullptr ? std::vector<const RealisedParameter*>() : RealisedOf(plan, *record);
+  const PresetUse preset = PresetUseOf(plan);
   Table table("  ");
   table.KeepLeft(2);
   std::vector<std::string> head{"parameter", "shape", "rule", "mean", "std", "from"};
@@ -66,7 +66,7 @@ auto RenderInitText(const Plan& plan, const std::optional<RealisedInit>& realise
                                  parameter.init,
                                  moments ? fmt::format("{:.6g}", moments->mean) : "-",
                                  moments ? fmt::format("{:.6g}", moments->std) : "-",
-                                 PlaceText(plan, parameter.init_origin)};
+                                 PlaceText(preset, parameter.init_origin)};
     if (record != nullptr) {
       const RealisedParameter* const there = of_parameters[static_cast<size_t>(id.index)];
       row.insert(row.end() - 1, {there == nullptr ? "-" : fmt::format("{:.6g}", there->mean),

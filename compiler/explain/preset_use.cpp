@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/preset_rows.h"
+#include "compiler/explain/text_parts.h"
 
 namespace shardc {
 
@@ -52,33 +53,48 @@ auto PresetUseOf(const Plan& plan) -> PresetUse {
   return use;
 }
 
-auto PresetText(const PresetUse& use) -> std::string {
+/// The keys that a run asks for, with what is taken for them here.
+static auto AssumedText(const Plan& plan) -> std::string {
+  std::string text;
+  for (const RecipeEntry& entry : plan.recipe) {
+    if (entry.is_assumed) {
+      text += fmt::format("            {} = {}\n", entry.key, entry.value);
+    }
+  }
+  return text.empty() ? "" : "assumed     for planning; `shardc run` asks for these keys in the recipe:\n" + text;
+}
+
+auto PresetText(const Plan& plan) -> std::string {
+  const PresetUse use = PresetUseOf(plan);
   if (use.name.empty()) {
     return "";
   }
   std::string text = fmt::format("preset      {}; init.scheme {}", use.name, use.scheme);
-  size_t num_as_in_it = 0;
+  std::vector<std::string> as_in_it;
   for (const SetBesidePreset& key : use.set) {
     if (key.value == key.in_preset) {
-      ++num_as_in_it;
+      as_in_it.push_back(key.key);
       continue;
     }
     text += fmt::format("\n            {} {} set by {}, {}", key.key, key.value, key.by,
                         key.in_preset.empty() ? "which the preset does not set"
                                               : fmt::format("where the preset has {}", key.in_preset));
   }
-  if (num_as_in_it > 0) {
-    text += fmt::format("\n            {} {} set as in the preset", num_as_in_it, num_as_in_it == 1 ? "key" : "keys");
+  text += "\n";
+  if (!as_in_it.empty()) {
+    text += Wrapped(fmt::format("            set as in the preset: {}", fmt::join(as_in_it, ", ")), 12);
   }
-  return text + "\n";
+  return text + AssumedText(plan);
 }
 
-auto RulePlaceText(const Plan& plan, int32_t recipe_line) -> std::string {
-  const PresetUse use = recipe_line == 0 ? PresetUseOf(plan) : PresetUse();
+auto RulePlaceText(const PresetUse& use, int32_t recipe_line) -> std::string {
+  if (recipe_line > 0) {
+    return fmt::format("recipe:{}", recipe_line);
+  }
   const bool is_of_preset = !use.name.empty() && std::ranges::none_of(use.set, [](const SetBesidePreset& key) {
     return key.key == "init.scheme";
   });
-  return is_of_preset ? fmt::format("preset {}", use.name) : fmt::format("recipe:{}", recipe_line);
+  return is_of_preset ? fmt::format("preset {}", use.name) : "";
 }
 
 }  // namespace shardc

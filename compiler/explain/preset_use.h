@@ -29,10 +29,10 @@ struct PresetUse {
 
 auto PresetUseOf(const Plan& plan) -> PresetUse;
 
-/// One line of the report, or nothing: what was set as the preset has it is counted.
-auto PresetText(const PresetUse& use) -> std::string;
+/// Lines of the report, or nothing: the preset, the keys that were set beside it, and those that were assumed.
+auto PresetText(const Plan& plan) -> std::string;
 
-/// Where an init rule without a line of the recipe comes from: "preset llama3-8b", or "recipe:0" as of old.
-auto RulePlaceText(const Plan& plan, int32_t recipe_line) -> std::string;
+/// Where an init rule comes from: "recipe:7", "preset llama3-8b", or nothing.
+auto RulePlaceText(const PresetUse& use, int32_t recipe_line) -> std::string;
 
 }  // namespace shardc

@@ -214,6 +214,11 @@ auto RenderReportJson(const Report& report) -> std::string {
     }
     json["preset"] = {{"name", preset.name}, {"init_scheme", preset.scheme}, {"set", set}};
   }
+  for (const RecipeEntry& entry : plan.recipe) {
+    if (entry.is_assumed) {
+      json["assumed"][entry.key] = entry.value;
+    }
+  }
   if (plan.seed.is_set()) {
     json["seed"] = {
         {"path", plan.seed.path},

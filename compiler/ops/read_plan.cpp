@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "compiler/base/preset_rows.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/line_reader.h"
 #include "compiler/plan/text.h"
@@ -57,19 +56,21 @@ static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<
   return plan;
 }
 
-auto CheckHasTokens(const std::string& path, const Plan& plan) -> Status {
-  for (const TokenSource& source : plan.data.sources) {
-    for (const std::string& file : source.files) {
-      if (std::string_view(file).substr(file.rfind('/') + 1) == TokensNotGiven) {
-        return Fail(
-            ExitCode::RecipeRejected,
-            "{} was made from a recipe without data.tokens; it is for reading, not for running\nset `tokens` in "
-            "[data], and make the plan again",
-            path);
-      }
+auto CheckAssumesNothing(const std::string& path, const Plan& plan) -> Status {
+  std::vector<std::string> keys;
+  for (const RecipeEntry& entry : plan.recipe) {
+    if (entry.is_assumed) {
+      keys.push_back(entry.key);
     }
   }
-  return Success{};
+  if (keys.empty()) {
+    return Success{};
+  }
+  return Fail(
+      ExitCode::RecipeRejected,
+      "{} was made from a recipe without {}: it has assumed values for planning, and is not for running\nset {} "
+      "in the recipe, and make the plan again",
+      path, fmt::join(keys, ", "), keys.size() == 1 ? "this key" : "these keys");
 }
 
 auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vector<std::string>* faults)

@@ -21,7 +21,8 @@ auto IsPlanText(std::string_view text) -> bool;
 auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vector<std::string>* faults = nullptr)
     -> ErrorOr<Plan>;
 
-/// Errors: RecipeRejected where the plan was made from a recipe that names no tokens: it can be looked at, and not run.
-auto CheckHasTokens(const std::string& path, const Plan& plan) -> Status;
+/// Errors: RecipeRejected where the recipe of the plan leaves out what a run needs, and the plan has what was assumed
+/// instead: it can be looked at, and not run.
+auto CheckAssumesNothing(const std::string& path, const Plan& plan) -> Status;
 
 }  // namespace shardc

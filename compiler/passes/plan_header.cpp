@@ -67,7 +67,10 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   plan.model = ModelOf(sizes);
   plan.overrides = recipe.overrides;
   for (ResolvedKey& key : ResolvedKeys(recipe)) {
-    plan.recipe.push_back({.key = std::move(key.path), .value = std::move(key.value), .line = key.line_beside_preset});
+    plan.recipe.push_back({.key = std::move(key.path),
+                           .value = std::move(key.value),
+                           .line = key.line_beside_preset,
+                           .is_assumed = key.is_assumed});
   }
 
   const auto resolve = [&](const std::string& path) { return ResolvedPath(recipe, path); };

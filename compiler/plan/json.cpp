@@ -78,10 +78,16 @@ class JsonPrinter {
       root["model"][key] = value;
     }
     root["overrides"] = plan_.overrides;
-    Json& recipe = root["recipe"] = Json::object();
+    Json recipe = Json::object();
+    Json assumed = Json::array();
     for (const RecipeEntry& entry : plan_.recipe) {
       recipe[entry.key] = entry.value;
+      if (entry.is_assumed) {
+        assumed.push_back(entry.key);
+      }
     }
+    root["recipe"] = std::move(recipe);
+    root["assumed"] = std::move(assumed);
     root["data"] = Fields(plan_.data);
     Json& sources = root["data"]["sources"] = Json::array();
     for (const TokenSource& source : plan_.data.sources) {

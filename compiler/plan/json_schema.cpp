@@ -182,6 +182,7 @@ auto Root() -> Object {
               {"model", TextsByName()},
               {"overrides", ArrayOf(Type("string"))},
               {"recipe", TextsByName()},
+              {"assumed", ArrayOf(Type("string"))},
               {"data", Data()},
               {"run", LineOf<RunSettings>()}};
   root.Add("seed", Seeds(), false);

@@ -47,6 +47,7 @@ class LineParser {
   }
   auto error() const -> const std::optional<Error>& { return error_; }
   auto AtEnd() -> bool { return line_.AtEnd(); }
+  auto Peek() -> char { return line_.Peek(); }
   /// The column of the next word.
   auto column() -> int {
     static_cast<void>(line_.AtEnd());

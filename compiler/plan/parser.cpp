@@ -112,7 +112,12 @@ auto Parser::ParseRecipeLine() -> bool {
   if (!in_.Take("key", entry.key) || !in_.Take("value", entry.value)) {
     return false;
   }
-  if (!in_.AtEnd()) {
+  if (in_.Peek() == 'a') {
+    if (!in_.TakeLiteral("assumed")) {
+      return false;
+    }
+    entry.is_assumed = true;
+  } else if (!in_.AtEnd()) {
     const int line_at = in_.column();
     if (!in_.Take("line", entry.line)) {
       return false;

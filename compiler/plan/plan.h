@@ -329,6 +329,8 @@ struct RecipeEntry {
   std::string value;
   /// The line that sets the key beside the preset that the recipe names; 0 of other keys.
   int32_t line = 0;
+  /// The recipe leaves the key out, and has no default for it: the value is there so that the recipe can be planned.
+  bool is_assumed = false;
 
   friend auto operator==(const RecipeEntry&, const RecipeEntry&) -> bool = default;
 };
@@ -352,8 +354,8 @@ struct Plan {
   std::map<std::string, std::string> model;
   /// The `--set` texts that went into the recipe, in order.
   std::vector<std::string> overrides;
-  /// The recipe with every default put in, in the order of its table of keys: for records and messages. Nothing is
-  /// decided by it.
+  /// The recipe with every default put in, in the order of its table of keys: for records and messages. A
+  /// plan with an assumed key does not run; nothing else is decided by it.
   std::vector<RecipeEntry> recipe;
   DataSource data;
   RunSettings run;

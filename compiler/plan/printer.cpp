@@ -192,7 +192,9 @@ class Printer {
       std::string_view rest = entry.value;
       do {
         out_ += fmt::format("recipe {} {}{}\n", QuoteIfNeeded(entry.key), Quote(rest.substr(0, MostBytes)),
-                            entry.line == 0 ? "" : fmt::format(" {}", entry.line));
+                            entry.is_assumed  ? " assumed"
+                            : entry.line == 0 ? ""
+                                              : fmt::format(" {}", entry.line));
         rest.remove_prefix(std::min(MostBytes, rest.size()));
       } while (!rest.empty());
     }

@@ -51,6 +51,24 @@ auto IsLacked(const Recipe& recipe, std::string_view section, std::string_view k
   return !choice.empty() && !owners.empty() && std::ranges::find(owners, choice) == owners.end();
 }
 
+auto JudgesSpikes(const Recipe& recipe) -> bool { return recipe.train.on_spike.is_set; }
+
+auto SkipsUpdates(const Recipe& recipe) -> bool {
+  const Located<OneOf<OnSpike>>& on_spike = recipe.train.on_spike;
+  const OneOf<OnNonfinite>& on_nonfinite = *recipe.train.on_nonfinite;
+  return (on_spike.is_set && on_spike->is_accepted() && *on_spike == OnSpike::Skip) ||
+         (on_nonfinite.is_accepted() && on_nonfinite == OnNonfinite::Skip);
+}
+
+auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool {
+  return section == "train" && (((key == "spike_window" || key == "spike_sigma") && !JudgesSpikes(recipe)) ||
+                                (key == "max_skipped" && !SkipsUpdates(recipe)));
+}
+
+auto TakesDefault(const Recipe& recipe, const KeyInfo& key) -> bool {
+  return key.has_default() && !IsLacked(recipe, key.section, key.name) && !HasNoEffect(recipe, key.section, key.name);
+}
+
 auto QuotedWords(std::span<const std::string_view> words) -> std::string {
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) {

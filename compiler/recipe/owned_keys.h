@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/recipe/recipe.h"
+#include "compiler/recipe/visit.h"
 
 namespace shardc {
 
@@ -27,6 +28,14 @@ auto OwnersOf(std::string_view section, std::string_view key, std::span<const Ow
 /// Is `section.key` a key that the recipe's optimizer or family lacks? One that there is not lacks none.
 auto IsLacked(const Recipe& recipe, std::string_view section, std::string_view key,
               std::span<const OwnedKey> rows = OwnedKeys()) -> bool;
+
+/// Do losses that are spikes do something, and may an update be left out?
+auto JudgesSpikes(const Recipe& recipe) -> bool;
+auto SkipsUpdates(const Recipe& recipe) -> bool;
+/// Is it a key of [train] that acts beside another key alone, which the recipe does not set so?
+auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_view key) -> bool;
+/// Of a key that is not set: does the recipe have its default?
+auto TakesDefault(const Recipe& recipe, const KeyInfo& key) -> bool;
 
 /// `"llama"`, `"llama" and "qwen3"`.
 auto QuotedWords(std::span<const std::string_view> words) -> std::string;

@@ -84,7 +84,9 @@ auto TextOfPreset(const Recipe& recipe, Diagnostics& diagnostics) -> StandInText
 /// Does the recipe say what the row would, in one way or another?
 static auto IsGiven(const Recipe& recipe, const AssumedRow& row) -> bool {
   if (row.section == "data") {
-    return recipe.data.tokens.is_set || !recipe.data.source.empty() || recipe.data.synthetic.is_set;
+    const OneOf<Synthetic>& synthetic = *recipe.data.synthetic;
+    return recipe.data.tokens.is_set || !recipe.data.source.empty() ||
+           !(synthetic.is_accepted() && synthetic == Synthetic::None);
   }
   if (row.section == "batch") {
     return recipe.batch.micro.is_set || recipe.batch.global.is_set;
@@ -93,10 +95,8 @@ static auto IsGiven(const Recipe& recipe, const AssumedRow& row) -> bool {
   return row.section == "optimizer" ? recipe.optimizer.lr.is_set : recipe.train.steps.is_set;
 }
 
-static constexpr std::string_view AssumedName = "assumed";
-
 auto TextOfAssumed(const Recipe& recipe) -> StandInText {
-  StandInText text{.name = std::string(AssumedName), .lines = ""};
+  StandInText text{.name = "assumed", .lines = ""};
   for (const AssumedRow& row : recipe.model.preset.is_set ? AssumedRows() : std::span<const AssumedRow>()) {
     if (!IsGiven(recipe, row)) {
       text.lines += fmt::format("[{}]\n{} = {}\n", row.section, row.key, row.value);
@@ -107,13 +107,9 @@ auto TextOfAssumed(const Recipe& recipe) -> StandInText {
 
 auto AssumedLines(const Recipe& recipe) -> std::vector<std::string> {
   std::vector<std::string> lines;
-  const auto is_assumed = [&](const SourceRange& at) {
-    const StandIn* text = recipe.StandInAt(at);
-    return text != nullptr && text->name == AssumedName;
-  };
   const auto add = [&](std::string_view section, const auto& leaf) {
     for (const AssumedRow& row : AssumedRows()) {
-      if (row.section == section && is_assumed(leaf.at)) {
+      if (row.section == section && recipe.IsAssumed(leaf.at)) {
         lines.push_back(fmt::format("{}.{} = {} ({})", row.section, row.key, row.value, row.why));
       }
     }

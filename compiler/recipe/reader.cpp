@@ -443,12 +443,13 @@ class Reader {
 }  // namespace
 
 /// Puts a text of ours where the user's texts set nothing.
-static auto FillIn(StandInText text, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void {
+static auto FillIn(StandInText text, bool is_assumed, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics)
+    -> void {
   if (text.lines.empty()) {
     return;
   }
   const int16_t source = sources.Add(text.name, std::move(text.lines));
-  recipe.stand_ins.push_back({source, std::move(text.name)});
+  recipe.stand_ins.push_back({source, std::move(text.name), is_assumed});
   TomlFault fault;
   const auto root = ParseToml(sources, source, fault);
   CHECK(root.has_value(), "{}: {}", recipe.stand_ins.back().name, fault.message);
@@ -489,9 +490,9 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   if (!is_parsed) {
     return std::nullopt;
   }
-  FillIn(TextOfPreset(recipe, diagnostics), recipe, sources, diagnostics);
+  FillIn(TextOfPreset(recipe, diagnostics), false, recipe, sources, diagnostics);
   if (left_out == LeftOut::Assume) {
-    FillIn(TextOfAssumed(recipe), recipe, sources, diagnostics);
+    FillIn(TextOfAssumed(recipe), true, recipe, sources, diagnostics);
   }
   if (recipe.model.preset.is_set && !recipe.model.preset->is_accepted()) {
     for (const std::string_view filled : {"model", "init"}) {

@@ -141,6 +141,7 @@ struct StandIn {
   int16_t source = -1;
   /// "preset llama3-8b", "assumed".
   std::string name;
+  bool is_assumed = false;
 };
 
 struct Recipe {
@@ -167,6 +168,10 @@ struct Recipe {
       }
     }
     return nullptr;
+  }
+  auto IsAssumed(const SourceRange& at) const -> bool {
+    const StandIn* text = StandInAt(at);
+    return text != nullptr && text->is_assumed;
   }
 };
 #undef REQUIRED

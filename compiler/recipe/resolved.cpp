@@ -28,10 +28,11 @@ auto ResolvedKeys(const Recipe& recipe) -> std::vector<ResolvedKey> {
   std::vector<ResolvedKey> keys;
   ForEachSection(recipe, [&](std::string_view section_name, std::string_view, const auto& section) {
     ForEachKey(section, [&](const KeyInfo& key, const auto& leaf) {
-      if (leaf.is_set || (key.has_default() && !IsLacked(recipe, section_name, key.name))) {
+      if (leaf.is_set || TakesDefault(recipe, key)) {
         keys.push_back({.path = fmt::format("{}.{}", section_name, key.name),
                         .value = WriteToml(leaf.value),
-                        .line_beside_preset = LineBesidePreset(recipe, section_name, key.name, leaf.at)});
+                        .line_beside_preset = LineBesidePreset(recipe, section_name, key.name, leaf.at),
+                        .is_assumed = recipe.IsAssumed(leaf.at)});
       }
     });
     ForEachList(section, [&](std::string_view list, std::string_view, const auto& items) {

@@ -17,10 +17,11 @@ struct ResolvedKey {
   std::string value;
   /// Where the recipe sets a key beside the preset that it names, a key of the model or init.scheme; 0 of all others.
   int32_t line_beside_preset = 0;
+  bool is_assumed = false;
 };
 
-/// Keys that are unset and have no default are left out, and so are empty lists. The lines `path = value` are a recipe
-/// that reads back to the same one.
+/// Keys that are unset and have no default are left out, and so are empty lists and unset keys without effect. The
+/// lines `path = value` are a recipe that reads back to the same one.
 auto ResolvedKeys(const Recipe& recipe) -> std::vector<ResolvedKey>;
 
 }  // namespace shardc

@@ -1,5 +1,5 @@
 // Prints the effective recipe: `key = value  # default | recipe.toml:12 | --set`. Keys that are unset, with a meaning
-// of their own, become comments.
+// of their own, become comments, and so do assumed keys and defaults without effect.
 
 #include "compiler/recipe/write.h"
 
@@ -94,8 +94,12 @@ class RecipePrinter {
   template <class Table>
   auto PrintKeys(const Table& table) -> void {
     ForEachKey(table, [&](const KeyInfo& key, const auto& leaf) {
-      if (leaf.is_set || (key.has_default() && !IsLacked(recipe_, key.section, key.name))) {
+      if (recipe_.IsAssumed(leaf.at)) {
+        text_ += fmt::format("# {} = {}  # assumed\n", key.name, WriteToml(leaf.value));
+      } else if (leaf.is_set || TakesDefault(recipe_, key)) {
         text_ += fmt::format("{} = {}  # {}\n", key.name, WriteToml(leaf.value), From(leaf.at, leaf.is_set));
+      } else if (HasNoEffect(recipe_, key.section, key.name)) {
+        text_ += fmt::format("# {} = {}  # default, without effect here\n", key.name, WriteToml(leaf.value));
       } else if (!IsLacked(recipe_, key.section, key.name)) {
         text_ += fmt::format("# {}: unset; {}\n", key.name, key.doc);
       }

@@ -57,7 +57,7 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   CloseTextInMemory(path);
   auto plan = ReadRunnablePlan(path, *text);
   if (plan) {
-    RETURN_IF_ERROR(CheckHasTokens(path, *plan));
+    RETURN_IF_ERROR(CheckAssumesNothing(path, *plan));
   }
   return plan;
 }

@@ -41,11 +41,24 @@ TEST(KnownModels, ArePlannedFromThePresetAlone) {
   const Finished planned = RunIt({"plan", "--explain", path, "--set", "mesh.dp=8"});
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("\npreset      llama3-8b; init.scheme torchtitan-llama\n"));
+  const std::string assumed = path + ": assumed ";
   EXPECT_EQ(planned.err,
-            "assumed: optimizer.lr = 0.0003 (a constant learning rate; memory and communication do not depend on it)\n"
-            "assumed: data.tokens = [\"tokens-not-given\"] (no file: the plan can be looked at, and not run)\n"
-            "assumed: batch.micro = 1 (one sequence per rank and microbatch)\n"
-            "assumed: train.steps = 1000 (memory and communication do not depend on it)\n");
+            assumed +
+                "optimizer.lr = 0.0003 (a constant learning rate; memory and communication do not depend on it)\n" +
+                assumed + "data.tokens = [\"tokens-not-given\"] (no file: the plan can be looked at, and not run)\n" +
+                assumed + "batch.micro = 1 (one sequence per rank and microbatch)\n" + assumed +
+                "train.steps = 1000 (memory and communication do not depend on it)\n");
+  const std::string shown =
+      "assumed     for planning; `shardc run` asks for these keys in the recipe:\n"
+      "            optimizer.lr = 0.0003\n"
+      "            data.tokens = [\"tokens-not-given\"]\n"
+      "            batch.micro = 1\n"
+      "            train.steps = 1000\n";
+  EXPECT_THAT(planned.out, HasSubstr(shown));
+  const Finished json = RunIt({"plan", "--explain", "--format", "json", path});
+  EXPECT_EQ(
+      nlohmann::json::parse(json.out).at("assumed").dump(),
+      R"({"batch.micro":"1","data.tokens":"[\"tokens-not-given\"]","optimizer.lr":"0.0003","train.steps":"1000"})");
   const Finished checked = RunIt({"check", path});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   EXPECT_EQ(checked.out, path + ": ok to plan; `shardc run` needs what was assumed\n");
@@ -69,15 +82,23 @@ TEST(KnownModels, WhatIsAssumedDoesNotRun) {
   EXPECT_THAT(RunIt({"run", without_data}).err, HasSubstr("[data]"));
 
   const std::string plan = folder / "r.plan";
+  const auto refused = [&](const std::string& keys) {
+    EXPECT_EQ(RunIt({"plan", "--explain", plan}).exit_code, 0);
+    for (const std::string command : {"check", "run"}) {
+      const Finished finished = RunIt({command, plan});
+      EXPECT_EQ(finished.exit_code, 3) << command;
+      EXPECT_THAT(finished.err, HasSubstr("was made from a recipe without " + keys + ": it has assumed values"))
+          << command;
+    }
+  };
   ASSERT_EQ(RunIt({"plan", path, "-o", plan}).exit_code, 0);
-  EXPECT_EQ(RunIt({"plan", "--explain", plan}).exit_code, 0);
-  for (const std::string command : {"check", "run"}) {
-    const Finished finished = RunIt({command, plan});
-    EXPECT_EQ(finished.exit_code, 3) << command;
-    EXPECT_THAT(finished.err,
-                HasSubstr("was made from a recipe without data.tokens; it is for reading, not for running"))
-        << command;
-  }
+  refused("optimizer.lr, data.tokens, batch.micro, train.steps");
+  // Synthetic data need no file: the learning rate alone is assumed.
+  const std::string without_lr = WriteIn(
+      folder, "l.toml",
+      "[model]\npreset = \"llama-debug\"\n[data]\nsynthetic = \"zipf\"\n[batch]\nmicro = 1\n[train]\nsteps = 1\n");
+  ASSERT_EQ(RunIt({"plan", without_lr, "-o", plan}).exit_code, 0);
+  refused("optimizer.lr");
 }
 
 TEST(KnownModels, AreWrittenOutByEmit) {
@@ -87,7 +108,7 @@ TEST(KnownModels, AreWrittenOutByEmit) {
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("\nscheme = \"normal\"  # preset qwen3-0.6b\n"));
   EXPECT_THAT(finished.out, HasSubstr("\nhead_dim = 128  # preset qwen3-0.6b\n"));
-  EXPECT_THAT(finished.out, HasSubstr("\nmicro = 1  # assumed\n"));
+  EXPECT_THAT(finished.out, HasSubstr("\n# micro = 1  # assumed\n"));
 }
 
 TEST(KnownModels, AWrongNameIsAnsweredWithTheNearest) {

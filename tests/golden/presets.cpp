@@ -117,7 +117,7 @@ TEST(Presets, ExplainSaysWhatIsSetBesideThem) {
                           "            layers 2 set by --set, where the preset has 6\n"
                           "            head_dim 32 set by recipe:6, which the preset does not set\n"
                           "            seq 64 set by recipe:3, where the preset has 2048\n"
-                          "            1 key set as in the preset\n"));
+                          "            set as in the preset: heads\n"));
     EXPECT_THAT(RenderReportJson(Explain(*each)), HasSubstr("\"name\": \"llama-debug\""));
   }
   EXPECT_EQ(PlanOfText(text, {"model.layers=2"}).model.at("layers"), "2");
