@@ -82,12 +82,6 @@ static auto Refuse(const RunOptions& options, const Error& error) -> Error {
   return Launch(options, arguments);
 }
 
-/// What this process does about an error before shardc-run: it returns the error if nobody else waits for it.
-static auto RefuseIfAwaited(const RunOptions& options, const std::optional<LaunchPlace>& place, const Error& error)
-    -> Error {
-  return place && place->num_processes > 1 ? Refuse(options, error) : error;
-}
-
 /// From now on shardc-run, which the signals wait for, decides what becomes of those that ask for a stop. (A mask and
 /// what waits for it outlive an exec.)
 static auto HoldStopSignals() -> void {
@@ -117,39 +111,26 @@ static auto TraceArguments(const RunOptions& options) -> ErrorOr<std::vector<std
   return std::vector<std::string>{"--trace=" + options.trace, "--trace-steps=" + steps};
 }
 
-static auto Run(const RunOptions& options) -> Status {
-  // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
-  std::signal(SIGPIPE, SIG_IGN);
-  const auto place = FindPlace(std::getenv);
-  if (!place) {
-    return Refuse(options, place.error());
+/// What shardc-run is called with for a plan file.
+static auto ArgumentsOfPlan(const RunOptions& options, const std::string& text) -> ErrorOr<std::vector<std::string>> {
+  RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
+  const auto path = PathForRuntime(options.recipe.path, text);
+  if (!path) {
+    return path.error();
   }
-  if (*place) {
-    HoldStopSignals();
+  std::vector<std::string> arguments{*path, "--asked=" + options.recipe.path};
+  if (!options.run_dir.empty()) {
+    arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
   }
-  const auto trace = TraceArguments(options);
-  if (!trace) {
-    return RefuseIfAwaited(options, *place, trace.error());
-  }
-  const NamedText named = ReadRecipeOrPlan(options.recipe.path);
-  const auto& text = named.text;
-  if (named.is_plan) {
-    RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
-    const auto path = PathForRuntime(options.recipe.path, *text);
-    if (!path) {
-      return path.error();
-    }
-    std::vector<std::string> arguments{*path, "--asked=" + options.recipe.path};
-    if (!options.run_dir.empty()) {
-      arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
-    }
-    arguments.insert(arguments.end(), trace->begin(), trace->end());
-    return Launch(options, arguments);
-  }
+  return arguments;
+}
 
-  auto plan = CompileRecipe(options, text, *place);
+/// What shardc-run is called with for a recipe, which is compiled.
+static auto ArgumentsOfRecipe(const RunOptions& options, const std::optional<std::string>& text,
+                              const std::optional<LaunchPlace>& place) -> ErrorOr<std::vector<std::string>> {
+  auto plan = CompileRecipe(options, text, place);
   if (!plan) {
-    return RefuseIfAwaited(options, *place, plan.error());
+    return plan.error();
   }
   MakePathsAbsolute(*plan);
   const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
@@ -171,10 +152,41 @@ static auto Run(const RunOptions& options) -> Status {
   if (!recipe) {
     return recipe.error();
   }
-  std::vector<std::string> arguments{*path,          "--run-dir", run_dir, "--asked=" + options.recipe.path,
-                                     "--asked-text", *recipe};
-  arguments.insert(arguments.end(), trace->begin(), trace->end());
-  return Launch(options, arguments);
+  return std::vector<std::string>{*path,          "--run-dir", run_dir, "--asked=" + options.recipe.path,
+                                  "--asked-text", *recipe};
+}
+
+static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPlace>& place)
+    -> ErrorOr<std::vector<std::string>> {
+  const auto trace = TraceArguments(options);
+  if (!trace) {
+    return trace.error();
+  }
+  const NamedText named = ReadRecipeOrPlan(options.recipe.path);
+  auto arguments =
+      named.is_plan ? ArgumentsOfPlan(options, *named.text) : ArgumentsOfRecipe(options, named.text, place);
+  if (arguments) {
+    arguments->insert(arguments->end(), trace->begin(), trace->end());
+  }
+  return arguments;
+}
+
+static auto Run(const RunOptions& options) -> Status {
+  // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return Refuse(options, place.error());
+  }
+  if (*place) {
+    HoldStopSignals();
+  }
+  const auto arguments = ArgumentsOf(options, *place);
+  if (arguments) {
+    return Launch(options, *arguments);
+  }
+  const bool is_awaited = *place && (*place)->num_processes > 1;
+  return is_awaited ? Refuse(options, arguments.error()) : arguments.error();
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {
