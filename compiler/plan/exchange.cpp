@@ -10,7 +10,12 @@ auto ExchangeOver(const Mesh& mesh, Comm comm, AxisSet axes) -> Exchange {
   switch (comm) {
     case Comm::Auto: break;
     case Comm::Shm: return {.members = 1, .members_on_host = 1, .local = ranks, .fold = on_host};
-    case Comm::Gloo: return {.members = ranks / on_host, .members_on_host = 1, .local = on_host, .fold = on_host};
+    case Comm::Gloo:
+      return {.members = ranks / on_host,
+              .members_on_host = 1,
+              .local = on_host,
+              .fold = on_host,
+              .sends_terms = on_host == 1};
     case Comm::GlooFlat:
       return {.members = ranks, .members_on_host = on_host, .local = 1, .fold = on_host, .sends_terms = true};
   }
@@ -20,7 +25,7 @@ auto ExchangeOver(const Mesh& mesh, Comm comm, AxisSet axes) -> Exchange {
 /// Large enough that a piece takes milliseconds, small beside what a step needs. A piece for each of very many members
 /// is never less than what pays for a message.
 auto ExchangePiece(int64_t num_elements, int64_t members) -> int64_t {
-  constexpr int64_t OfAll = int64_t{1} << 20;
+  constexpr int64_t OfAll = int64_t{1} << 21;
   constexpr int64_t Least = int64_t{1} << 14;
   return std::min(num_elements, std::max(OfAll / members, Least));
 }
@@ -49,8 +54,13 @@ auto GatherScratch(const Exchange& exchange, int64_t shard_elements, DType dtype
 }
 
 auto ReduceScatterScratch(const Exchange& exchange, int64_t slice_elements, DType terms) -> Bytes {
+  if (!exchange.crosses()) {
+    return {};
+  }
+  // Terms are sent out of the vector itself, and sums of a host out of slots beside those for what comes.
+  const int64_t slots = exchange.sends_terms ? exchange.members : 2 * exchange.members;
   const int64_t piece = ExchangePiece(slice_elements, exchange.members);
-  return exchange.crosses() ? WholeLines(2 * exchange.members * piece * SizeOf(TravelType(exchange, terms))) : Bytes{};
+  return WholeLines(slots * piece * SizeOf(TravelType(exchange, terms)));
 }
 
 auto AllReduceScratch(const Exchange& exchange, int64_t num_elements, DType dtype, bool by_slices) -> Bytes {

@@ -22,7 +22,8 @@ struct Exchange {
   int64_t local = 1;
   /// Ranks of the group on one host, by which sums are folded: first over them, then over hosts.
   int64_t fold = 1;
-  /// Each rank sends its own terms, and not the sums of its host.
+  /// Each rank sends its own terms, and not the sums of its host: with gloo-flat, and if a host has one rank of the
+  /// group, whose term is the sum of its host.
   bool sends_terms = false;
 
   auto crosses() const -> bool { return members > 1; }

@@ -37,17 +37,17 @@ class GlooCommunicator::Crossing {
     const Waiting waiting(*this);
     return peers_.group->AllGather(mine, bytes, all);
   }
-  auto AllToAll(const std::byte* to_each, std::byte* from_each, int64_t bytes) -> Status {
+  auto AllToAll(const std::byte* to_each, int64_t stride, std::byte* from_each, int64_t bytes) -> Status {
     CountSent(bytes);
     const Waiting waiting(*this);
-    return peers_.group->AllToAll(to_each, from_each, bytes);
+    return peers_.group->AllToAll(to_each, stride, from_each, bytes);
   }
-  /// out (+)= the sum of what came from each member.
-  auto FoldMembers(const std::byte* from_each, int64_t count, std::byte* out, ReduceTypes types, bool accumulate)
-      -> void {
+  /// out (+)= the sum of the own term and of what came from each other member.
+  auto FoldMembers(const std::byte* own, const std::byte* from_each, int64_t count, std::byte* out, ReduceTypes types,
+                   bool accumulate) -> void {
     comm_.parts_.clear();
     for (int64_t i = 0; i < members(); ++i) {
-      comm_.parts_.push_back(from_each + i * count * SizeOf(types.terms));
+      comm_.parts_.push_back(i == index() ? own : from_each + i * count * SizeOf(types.terms));
     }
     // Sums of hosts are folded as they come.
     const int64_t per_host = exchange().sends_terms ? exchange().fold : members();
@@ -162,19 +162,23 @@ auto GlooCommunicator::ReduceScatter(Queue& queue, AxisSet axes, const CommSpan&
   RETURN_IF_ERROR(crossing.Meet());
   RETURN_IF_ERROR(ForEachPiece(count, piece, [&](int64_t begin, int64_t length) -> Status {
     const int64_t bytes = length * SizeOf(travel);
-    std::byte* const to_each = scratch.data;
-    std::byte* const from_each = scratch.data + members * bytes;
-    for (int64_t member = 0; member < members; ++member) {
-      const int64_t slice = member * local + crossing.local_index();
-      const CommSpan terms = PartOf(full, (slice * count + begin) * SizeOf(types.terms), length * SizeOf(types.terms));
-      if (crossing.exchange().sends_terms) {
-        std::memcpy(to_each + member * bytes, terms.data, static_cast<size_t>(bytes));
-      } else {
-        FoldPeers(axes, terms, to_each + member * bytes, {types.terms, travel}, false, crossing.taken());
+    const std::byte* to_each = full.data + begin * SizeOf(types.terms);
+    int64_t stride = count * SizeOf(types.terms);
+    std::byte* from_each = scratch.data;
+    if (!crossing.exchange().sends_terms) {
+      to_each = scratch.data;
+      stride = bytes;
+      from_each = scratch.data + members * bytes;
+      for (int64_t member = 0; member < members; ++member) {
+        const int64_t slice = member * local + crossing.local_index();
+        const CommSpan terms =
+            PartOf(full, (slice * count + begin) * SizeOf(types.terms), length * SizeOf(types.terms));
+        FoldPeers(axes, terms, scratch.data + member * bytes, {types.terms, travel}, false, crossing.taken());
       }
     }
-    RETURN_IF_ERROR(crossing.AllToAll(to_each, from_each, bytes));
-    crossing.FoldMembers(from_each, length, shard.data + begin * SizeOf(types.sum), {travel, types.sum}, accumulate);
+    RETURN_IF_ERROR(crossing.AllToAll(to_each, stride, from_each, bytes));
+    crossing.FoldMembers(to_each + crossing.index() * stride, from_each, length, shard.data + begin * SizeOf(types.sum),
+                         {travel, types.sum}, accumulate);
     return Success{};
   }));
   crossing.Done(CollectiveKind::ReduceScatter, full.bytes);
@@ -204,7 +208,7 @@ auto GlooCommunicator::AllReduceSmall(Crossing& crossing, const CommSpan& span, 
   return ForEachPiece(count, piece, [&](int64_t begin, int64_t length) -> Status {
     std::byte* const data = span.data + begin * SizeOf(dtype);
     RETURN_IF_ERROR(crossing.Gather(data, length * SizeOf(dtype), scratch.data));
-    crossing.FoldMembers(scratch.data, length, data, {dtype, dtype}, false);
+    crossing.FoldMembers(data, scratch.data, length, data, {dtype, dtype}, false);
     return Success{};
   });
 }
@@ -229,8 +233,8 @@ auto GlooCommunicator::AllReduceBySlices(Crossing& crossing, const CommSpan& spa
     std::byte* const data = own.data + begin * SizeOf(dtype);
     std::memcpy(mine, data, static_cast<size_t>(bytes));
     std::memset(mine + bytes, 0, static_cast<size_t>(members * part_bytes - bytes));
-    RETURN_IF_ERROR(crossing.AllToAll(mine, others, part_bytes));
-    crossing.FoldMembers(others, part, mine, {dtype, dtype}, false);
+    RETURN_IF_ERROR(crossing.AllToAll(mine, part_bytes, others, part_bytes));
+    crossing.FoldMembers(mine + crossing.index() * part_bytes, others, part, mine, {dtype, dtype}, false);
     RETURN_IF_ERROR(crossing.Gather(mine, part_bytes, others));
     std::memcpy(data, others, static_cast<size_t>(bytes));
     return Success{};

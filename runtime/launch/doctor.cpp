@@ -138,7 +138,7 @@ auto Examination::MeasureLinks() -> Status {
   double best = 0;
   for (int i = 0; i < 3; ++i) {
     const Stopwatch watch;
-    RETURN_IF_ERROR((*group)->AllToAll(sent.data(), received.data(), BytesPerPeer));
+    RETURN_IF_ERROR((*group)->AllToAll(sent.data(), BytesPerPeer, received.data(), BytesPerPeer));
     best = std::max(best, static_cast<double>(BytesPerPeer * (hosts - 1)) / watch.Elapsed().value);
   }
   own_["bytes_per_second"] = best;

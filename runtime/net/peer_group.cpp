@@ -226,7 +226,7 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   // Connects each pair.
   const std::vector<std::byte> nothing(size);
   std::vector<std::byte> from_each(size);
-  return AllToAll(nothing.data(), from_each.data(), 1);
+  return AllToAll(nothing.data(), 1, from_each.data(), 1);
 }
 
 auto PeerGroup::Break(int64_t peer, const std::string& text) -> Error {
@@ -303,12 +303,8 @@ auto PeerGroup::AllGather(const std::byte* mine, int64_t bytes, std::byte* all) 
   return ExchangeWithEach([&](int64_t) { return own; }, all, bytes);
 }
 
-auto PeerGroup::AllToAll(const std::byte* to_each, std::byte* from_each, int64_t bytes_per_peer) -> Status {
-  if (bytes_per_peer > 0) {
-    const int64_t own = options_.index * bytes_per_peer;
-    std::memcpy(from_each + own, to_each + own, static_cast<size_t>(bytes_per_peer));
-  }
-  return ExchangeWithEach([&](int64_t peer) { return to_each + peer * bytes_per_peer; }, from_each, bytes_per_peer);
+auto PeerGroup::AllToAll(const std::byte* to_each, int64_t stride, std::byte* from_each, int64_t bytes) -> Status {
+  return ExchangeWithEach([&](int64_t peer) { return to_each + peer * stride; }, from_each, bytes);
 }
 
 auto PeerGroup::Barrier() -> Status {

@@ -44,8 +44,9 @@ class PeerGroup {
   /// all = every member's `bytes` of `mine`, in the order of the group. `mine` may be the own slice of `all`. Cost:
   /// each member sends `mine` to each peer, out of the memory itself.
   auto AllGather(const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
-  /// from_each = for each member, what it has for this one in its to_each. Requires: the two are apart.
-  auto AllToAll(const std::byte* to_each, std::byte* from_each, int64_t bytes_per_peer) -> Status;
+  /// Each peer gets `bytes` from to_each + its index * stride, out of the memory itself. What a peer has for this
+  /// member comes to from_each + its index * bytes; the own slots are left alone. Requires: the two are apart.
+  auto AllToAll(const std::byte* to_each, int64_t stride, std::byte* from_each, int64_t bytes) -> Status;
   auto Barrier() -> Status;
 
  private:

@@ -54,7 +54,9 @@ auto ExchangeIsRight(PeerGroup& group, int64_t bytes) -> std::string {
     }
   }
   const std::byte* own = to_each.data() + group.index() * bytes;
-  const Status exchanged = group.AllToAll(to_each.data(), from_each.data(), bytes);
+  // The call leaves the own slot alone.
+  std::copy_n(own, bytes, from_each.begin() + group.index() * bytes);
+  const Status exchanged = group.AllToAll(to_each.data(), bytes, from_each.data(), bytes);
   const Status gathered = exchanged ? group.AllGather(own, bytes, all.data()) : exchanged;
   if (!gathered) {
     return gathered.error().message;
@@ -68,6 +70,17 @@ auto ExchangeIsRight(PeerGroup& group, int64_t bytes) -> std::string {
         return fmt::format("all-gather of {} bytes: wrong at byte {} of member {}", bytes, i, peer);
       }
     }
+  }
+  // Out of a vector of which each member's slice is longer than what is sent.
+  std::vector<std::byte> strided(static_cast<size_t>(size * (bytes + 3)));
+  for (int64_t peer = 0; peer < size; ++peer) {
+    std::copy_n(to_each.data() + peer * bytes, bytes, strided.begin() + peer * (bytes + 3));
+  }
+  std::vector<std::byte> from_strided(from_each.size());
+  std::copy_n(own, bytes, from_strided.begin() + group.index() * bytes);
+  const Status sent = group.AllToAll(strided.data(), bytes + 3, from_strided.data(), bytes);
+  if (!sent || from_strided != from_each) {
+    return sent ? fmt::format("all-to-all of {} bytes with a stride: wrong", bytes) : sent.error().message;
   }
   // In place, with nothing to copy.
   std::vector<std::byte> in_place(all.size());
@@ -94,7 +107,8 @@ auto ExchangeUntilFailure(PeerGroup& group, size_t bytes) -> std::string {
   const std::vector<std::byte> to_each(size * bytes);
   std::vector<std::byte> from_each(size * bytes);
   while (true) {
-    if (const Status status = group.AllToAll(to_each.data(), from_each.data(), static_cast<int64_t>(bytes)); !status) {
+    const auto length = static_cast<int64_t>(bytes);
+    if (const Status status = group.AllToAll(to_each.data(), length, from_each.data(), length); !status) {
       EXPECT_EQ(status.error().code, ExitCode::Environment);
       EXPECT_EQ(group.Barrier().error().message, status.error().message) << "the first error stays";
       return status.error().message;
