@@ -52,6 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Sets{"mesh.hosts=2", "mesh.dp=4"}, Sets{"mesh.hosts=2", "mesh.dp=4", "precision.reduce='bf16'"},
                     Sets{"mesh.hosts=2", "mesh.dp=4", "precision.compute='bf16'", "batch.micro=1"},
                     Sets{"mesh.hosts=2", "mesh.replicate=2", "mesh.dp=2"}, Sets{"mesh.hosts=2", "mesh.dp=2"},
+                    Sets{"mesh.hosts=2", "mesh.dp=2", "precision.reduce='bf16'"},
                     Sets{"mesh.hosts=2", "mesh.dp=2", "mesh.tp=2"}, Sets{"mesh.hosts=2", "mesh.tp=2"},
                     Sets{"mesh.hosts=3", "mesh.dp=6"}, Sets{"mesh.hosts=2", "mesh.dp=4", "shard.reshard_size=2"},
                     Sets{"mesh.hosts=2", "mesh.dp=4", "shard.gather_into='host'"}));
