@@ -19,9 +19,9 @@ main { max-width: 1000px; margin: 0 auto; padding: 16px; }
 h1 { font-size: 24px; margin: 8px 0 16px; overflow-wrap: anywhere; }
 h2 { font-size: 18px; margin: 32px 0 8px; }
 p { margin: 8px 0; overflow-wrap: anywhere; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 8px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(156px, 1fr)); gap: 8px; }
 .cards div { background: var(--card); border-radius: 8px; padding: 10px 12px; }
-.cards b { display: block; font-size: 17px; }
+.cards b { display: block; font-size: 16px; overflow-wrap: anywhere; }
 .cards span, .axis, .keys, small { color: var(--faint); font-size: 13px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
