@@ -105,6 +105,11 @@ class ControlBlock {
   /// False where the first rank that had an error to tell told this very text: an error that all ranks agreed on is
   /// told once.
   auto IsNews(const std::string& error) -> bool;
+  /// True where no rank of this host, and no launcher, has told an error yet: this one is told, then. For those who
+  /// pass on what they heard.
+  auto IsFirst(const std::string& error) -> bool;
+  /// A wait of the rank has ended because the job had failed: its error is the failure of another rank.
+  auto HasHeard(int64_t rank) const -> bool;
 
   /// The op that a stream of the rank begins, and that the stream's op is over.
   auto SetPosition(int64_t rank, Stream stream, const Position& position) -> void;
@@ -159,7 +164,9 @@ class ControlBlock {
 
   struct Parts;
 
-  auto KeepText(const std::string& text) -> bool;
+  auto KeepText(int64_t rank, const std::string& text) -> bool;
+  /// The error of a rank whose wait ends because the job has failed.
+  auto Hear(int64_t rank, const std::string& text) -> Error;
   explicit ControlBlock(const Place& place);
   auto PartsOf() const -> Parts;
   auto Layout() -> Status;

@@ -34,8 +34,9 @@ auto ControlBlock::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
 }
 
 /// False where there is one.
-auto ControlBlock::KeepText(const std::string& text) -> bool {
-  if (block_->has_text.exchange(true)) {
+auto ControlBlock::KeepText(int64_t rank, const std::string& text) -> bool {
+  int64_t before = Block::NoText;
+  if (!block_->text_of.compare_exchange_strong(before, rank, std::memory_order_seq_cst)) {
     return false;
   }
   const size_t length = std::min(text.size(), block_->text.size() - 1);
@@ -45,13 +46,13 @@ auto ControlBlock::KeepText(const std::string& text) -> bool {
 
 auto ControlBlock::MarkFailed(int64_t rank, const Error& error) -> void {
   if (!FirstFailure()) {
-    KeepText(error.message);
+    KeepText(rank, error.message);
   }
   MarkFailed(rank, error.code);
 }
 
 auto ControlBlock::MarkFailedElsewhere(ExitCode code, const std::string& text) -> void {
-  if (!KeepText(text)) {
+  if (!KeepText(RankFailure::Elsewhere, text)) {
     return;
   }
   uint64_t before = 0;
@@ -70,10 +71,25 @@ auto ControlBlock::FirstFailure() const -> std::optional<RankFailure> {
                      .signal = static_cast<int>(failure & 0xffffU) - 1};
 }
 
+/// A word that is not 0.
+static auto HashOf(const std::string& error) -> uint64_t { return std::hash<std::string>()(error) | 1U; }
+
 auto ControlBlock::IsNews(const std::string& error) -> bool {
-  const uint64_t hash = std::hash<std::string>()(error) | 1U;
+  return IsFirst(error) || block_->first_error.load(std::memory_order_seq_cst) != HashOf(error);
+}
+
+auto ControlBlock::IsFirst(const std::string& error) -> bool {
   uint64_t before = 0;
-  return block_->first_error.compare_exchange_strong(before, hash, std::memory_order_seq_cst) || before != hash;
+  return block_->first_error.compare_exchange_strong(before, HashOf(error), std::memory_order_seq_cst);
+}
+
+auto ControlBlock::HasHeard(int64_t rank) const -> bool {
+  return WordsOf(rank).has_heard.load(std::memory_order_relaxed);
+}
+
+auto ControlBlock::Hear(int64_t rank, const std::string& text) -> Error {
+  WordsOf(rank).has_heard.store(true, std::memory_order_relaxed);
+  return {ExitCode::Environment, text};
 }
 
 /// ", waiting for rank 5 of another host"; empty if the rank does not.
@@ -124,8 +140,8 @@ auto ControlBlock::FailureText(const RankFailure& failure) const -> std::string 
 
 auto ControlBlock::FailureReport(const RankFailure& failure) const -> std::string {
   const std::string text = FailureText(failure);
-  const bool said_why = failure.rank != RankFailure::Elsewhere && StateOf(failure.rank) == RankState::Failed;
-  return said_why && block_->has_text ? fmt::format("{}: {}", text, block_->text.data()) : text;
+  const bool said_why = failure.rank != RankFailure::Elsewhere && block_->text_of == failure.rank;
+  return said_why ? fmt::format("{}: {}", text, block_->text.data()) : text;
 }
 
 auto ControlBlock::GoneRanks() const -> std::vector<int64_t> {

@@ -58,7 +58,7 @@ auto ControlBlock::WakeAll() -> void {
 
 auto ControlBlock::Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status {
   if (const auto failure = FirstFailure()) {
-    return Fail(ExitCode::Environment, "{}", FailureText(*failure));
+    return Hear(rank, FailureText(*failure));
   }
   if (group.ranks.size() == 1) {
     return Success{};
@@ -123,7 +123,7 @@ auto ControlBlock::IsMissing(const Group& group, int64_t rank, uint32_t generati
 auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options,
                            Patience& patience) -> Status {
   if (const auto failure = FirstFailure()) {
-    return Fail(ExitCode::Environment, "{} (axis {})", FailureText(*failure), group.name);
+    return Hear(rank, fmt::format("{} (axis {})", FailureText(*failure), group.name));
   }
   const auto now = Clock::now();
   if (patience.positions.empty()) {
@@ -151,7 +151,7 @@ auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation
     }
     if (gone) {
       MarkFailed(peer, ExitCode::Environment, -1);
-      return Fail(ExitCode::Environment, "{} (axis {})", FailureText(*FirstFailure()), group.name);
+      return Hear(rank, fmt::format("{} (axis {})", FailureText(*FirstFailure()), group.name));
     }
   }
   patience.waited += std::min<Clock::duration>(now - patience.looked, LongestGap);

@@ -24,6 +24,8 @@ struct alignas(64) ControlBlock::RankWords {
   std::atomic<int64_t> start;
   std::atomic<int32_t> pid;
   std::atomic<uint32_t> state;
+  /// A wait of the rank has ended because the job had failed.
+  std::atomic<bool> has_heard;
   /// 0, or (rank + 1) * 2^32 + count of the ranks of other hosts that the rank waits for.
   std::atomic<uint64_t> waits_for;
 };
@@ -41,9 +43,10 @@ struct ControlBlock::Block {
   std::atomic<int64_t> completed_steps = -1;
   /// Hash of the first error that was told; 0: none was.
   std::atomic<uint64_t> first_error;
-  /// What the first failure was told with, by a rank of this host or by another host: whether someone writes the text,
-  /// and the text, which is there before the failure is.
-  std::atomic<bool> has_text;
+  static constexpr int64_t NoText = -2;
+  /// What the first failure was told with: the rank of this host that said so, or RankFailure::Elsewhere; and the text,
+  /// which is there before the failure is.
+  std::atomic<int64_t> text_of = NoText;
   std::array<char, 2048> text;
 };
 

@@ -228,16 +228,20 @@ auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void {
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
+/// The error of a rank may come from the failure of another one, on this host or elsewhere.
+static auto MayBeFelt(const Job& job, const Error& own) -> bool {
+  return job.meeting != nullptr && own.code == ExitCode::Environment;
+}
+
 /// What the job failed of, for a rank that only felt it: it learns so from the ranks of its host and from the other
 /// hosts, within seconds. Nothing if nobody tells; `own` then has who gives no sign of life beside its own message.
-static auto CauseElsewhere(const Job& job, Error& own) -> std::optional<Error> {
-  if (job.meeting == nullptr || own.code != ExitCode::Environment) {
+static auto CauseElsewhere(const Job& job, int64_t rank, Error& own) -> std::optional<RankFailure> {
+  if (job.control->HasHeard(rank)) {
+    return job.control->FirstFailure();
+  }
+  if (!MayBeFelt(job, own)) {
     return std::nullopt;
   }
-  const auto found = [&]() -> std::optional<Error> {
-    const auto failure = job.control->FirstFailure();
-    return failure ? std::optional(Error{failure->code, job.control->FailureText(*failure)}) : std::nullopt;
-  };
   // All of it is over at one moment, whatever the store does.
   constexpr auto Longest = std::chrono::milliseconds(2500);
   constexpr auto SecondLook = std::chrono::milliseconds(500);
@@ -245,7 +249,7 @@ static auto CauseElsewhere(const Job& job, Error& own) -> std::optional<Error> {
   const auto end = std::chrono::steady_clock::now() + Longest;
   std::optional<SilentHosts> silent;
   while (std::chrono::steady_clock::now() < end - SecondLook) {
-    if (const auto cause = found()) {
+    if (const auto cause = job.control->FirstFailure()) {
       return cause;
     }
     if (!silent) {
@@ -259,7 +263,7 @@ static auto CauseElsewhere(const Job& job, Error& own) -> std::optional<Error> {
   if (const std::string text = silent->Text(); !text.empty()) {
     own.message += "; " + text;
   }
-  return found();
+  return job.control->FirstFailure();
 }
 
 auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
@@ -303,13 +307,15 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
     return *result;
   }
   Error error = result.error();
-  // Printed before the others can know, so that the first error stands first.
-  if (const auto cause = CauseElsewhere(job, error)) {
-    if (job.control->IsNews(cause->message)) {
-      job.Say(fmt::format("error: {}", cause->message));
+  // Printed before the others can know, so that the first error stands first. Each failure is told once on this host.
+  if (const auto cause = CauseElsewhere(job, rank, error)) {
+    error = {cause->code, job.control->FailureText(*cause)};
+    // A launcher that forked the ranks hears how one of them died, and tells.
+    const bool others_tell = launcher != 0 && cause->rank != RankFailure::Elsewhere;
+    if (!others_tell && job.control->IsFirst(error.message)) {
+      job.Say("error: " + error.message);
     }
-    error = *cause;
-  } else if (job.control->IsNews(error.message)) {
+  } else if (MayBeFelt(job, error) ? job.control->IsFirst(error.message) : job.control->IsNews(error.message)) {
     job.Say(fmt::format("error: {}: {}", name, error.message));
   }
   job.control->MarkFailed(rank, error);

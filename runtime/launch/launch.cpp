@@ -84,8 +84,8 @@ class Launcher {
 static auto LeaveAtOnce(const Job& job, int64_t rank) -> void {
   const auto failure = job.control->FirstFailure();
   const std::string text = job.control->FailureText(*failure);
-  if (job.control->IsNews(text)) {
-    job.Say(fmt::format("error: {}: {}", job.control->NameOf(rank), text));
+  if (job.control->IsFirst(text)) {
+    job.Say("error: " + text);
   }
   job.Say(fmt::format("warning: {} has not ended {:g} s after the failure and ends at once, {}",
                       job.control->NameOf(rank), job.options->grace.value, job.control->WhereIs(rank)));
@@ -203,8 +203,9 @@ auto Launcher::HandleExit(Child& child, int status) -> void {
     failure.code = child.code;
   }
   const bool reported = WIFEXITED(status) && block.StateOf(rank) == RankState::Failed;
-  if (!reported && sent_ == 0) {
-    job_.Say(fmt::format("error: {}{}", block.FailureText(failure), failure.signal == SIGKILL ? KilledText() : ""));
+  const std::string text = block.FailureText(failure);
+  if (!reported && sent_ == 0 && block.IsNews(text)) {
+    job_.Say(fmt::format("error: {}{}", text, failure.signal == SIGKILL ? KilledText() : ""));
   }
   block.MarkFailed(rank, failure.code, failure.signal);
 }
@@ -222,7 +223,7 @@ auto Launcher::EndTheRest() -> void {
     // No rank of this host may have come to where it learns of it.
     const auto failure = job_.control->FirstFailure();
     const std::string text = job_.control->FailureText(*failure);
-    if (failure->rank == RankFailure::Elsewhere && job_.control->IsNews(text)) {
+    if (job_.control->IsFirst(text)) {
       job_.Say("error: " + text);
     }
     for (const Child& child : children_) {

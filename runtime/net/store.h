@@ -78,6 +78,7 @@ class JobStore {
   auto Join(int64_t member, const std::string& name) -> Status;
   /// This connection ends, and another one joins within seconds.
   auto Move(int64_t member) -> Status;
+  /// This member ends. Takes at most a second, because the store of a job that fails may be silent.
   auto Part(int64_t member) -> Status;
 
   /// A call had an error after which the connection is of no use.

@@ -1,5 +1,7 @@
 // What the members of a job tell each other by its store of whether they go on: that one has given up, and by which
 // connection the server sees that one lives.
+#include <algorithm>
+
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
 #include "runtime/net/store.h"
@@ -18,6 +20,11 @@ auto JobStore::Join(int64_t member, const std::string& name) -> Status {
 
 auto JobStore::Move(int64_t member) -> Status { return Append(MembersKey, MemberLine(member, MemberMoves, "")); }
 
-auto JobStore::Part(int64_t member) -> Status { return Append(MembersKey, MemberLine(member, MemberLeft, "")); }
+auto JobStore::Part(int64_t member) -> Status {
+  // The server reads it even if it does not answer in time.
+  constexpr double LongestParting = 1;
+  return Append(MembersKey, MemberLine(member, MemberLeft, ""),
+                DeadlineIn(Seconds{std::min(timeout_.value, LongestParting)}));
+}
 
 }  // namespace shardc

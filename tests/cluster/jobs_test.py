@@ -141,8 +141,10 @@ class FailuresTest(JobsTest):
             with self.subTest(processes=processes):
                 launch = self.start(processes)
                 self.hosts[host].link_down()
-                self.ends(launch, f"link of host {host} is down", SILENCE_S + LEEWAY_S, named)
-                self.hosts[host].link_up()
+                try:
+                    self.ends(launch, f"link of host {host} is down", SILENCE_S + LEEWAY_S, named)
+                finally:
+                    self.hosts[host].link_up()
                 self.nothing_is_left()
 
     def test_a_link_of_host_1_that_is_down(self):
@@ -157,8 +159,10 @@ class FailuresTest(JobsTest):
             with self.subTest(host=host):
                 launch = self.start(2 - host)
                 self.hosts[host].lose(self.hosts[1 - host].address)
-                self.ends(launch, f"what host {host} sends is lost", SILENCE_S + LEEWAY_S, r"host [01]|rank [0-3] ")
-                self.hosts[host].link_up()
+                try:
+                    self.ends(launch, f"what host {host} sends is lost", SILENCE_S + LEEWAY_S, r"host [01]|rank [0-3] ")
+                finally:
+                    self.hosts[host].link_up()
                 self.nothing_is_left()
 
     def test_all_processes_of_a_host_are_killed(self):

@@ -4,17 +4,26 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "tests/hosts/job.h"
 
 namespace shardc {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr Seconds Longest{15};
 const Sets Endless{"mesh.dp=4", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"};
+
+/// The errors that the processes of one host told, of so many per host. Each failure is told once.
+auto ErrorOfHost(const std::vector<Outcome>& outcomes, size_t host, size_t processes) -> std::string {
+  const auto first = outcomes.begin() + static_cast<ptrdiff_t>(host * processes);
+  return OnlyErrorIn(ErrorsOf({first, first + static_cast<ptrdiff_t>(processes)}));
+}
 
 auto AwaitSteps(Job& job, const std::string& run_dir, int64_t steps) -> void {
   ASSERT_TRUE(job.at(0).Await([&] { return ReadMetrics(run_dir).last_step() >= steps; })) << job.at(0).err();
@@ -34,8 +43,7 @@ TEST(HostFailures, AKilledProcessIsNamedOnAllHosts) {
       EXPECT_TRUE(outcomes[i].all_gone) << i;
     }
     for (const size_t host : {0U, 1U}) {
-      const std::string errors = outcomes[host * 2].err + outcomes[host * 2 + 1].err;
-      EXPECT_THAT(errors,
+      EXPECT_THAT(ErrorOfHost(outcomes, host, 2),
                   ContainsRegex(fmt::format("error: rank {} \\([^)]+\\) is gone, last seen at op [0-9]+ of step "
                                             "[0-9]+ \\([a-z_]+ (of layer [01] )?in section [a-z]+[;)]",
                                             victim)));
@@ -55,8 +63,43 @@ TEST(HostFailures, AKilledRankOfALauncherIsNamedOnAllHosts) {
     EXPECT_EQ(outcome.status, 6) << outcome.err;
     EXPECT_LT(outcome.waited, Longest);
     EXPECT_TRUE(outcome.all_gone);
-    EXPECT_THAT(outcome.err,
+    EXPECT_THAT(OnlyErrorIn(outcome.err),
                 ContainsRegex("error: rank 3 \\([^)]+\\) was killed by signal 9 \\(SIGKILL\\), last seen at op"));
+  }
+}
+
+// Its own host hears it from the rank, and the other hosts hear what it said.
+TEST(HostFailures, TheReasonOfARankIsToldOncePerHost) {
+  for (const size_t processes : {1U, 2U}) {
+    const Training training(Endless);
+    Job job({.hosts = 2, .processes = static_cast<int64_t>(processes)}, {training.RunCommand()});
+    AwaitSteps(job, training / "run", 3);
+    std::filesystem::rename(training / "run", training / "moved");
+    const auto outcomes = job.Wait();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.status, 6) << outcome.err;
+      EXPECT_LT(outcome.waited, Longest);
+    }
+    const std::string reason = fmt::format(": the run directory {} is gone", training / "run");
+    EXPECT_THAT(ErrorOfHost(outcomes, 0, processes), ContainsRegex("error: rank 0 \\([^)]+\\)" + reason));
+    EXPECT_THAT(ErrorOfHost(outcomes, 1, processes),
+                ContainsRegex("error: rank 0 \\([^)]+\\) failed with exit code 6, last seen at op .*" + reason));
+  }
+}
+
+TEST(HostFailures, TheReasonOfARankIsToldOncePerPlayedHost) {
+  for (const int64_t hosts : {1, 2}) {
+    const Training training(Endless);
+    Process process(training.RunCommand("run", {fmt::format("mesh.hosts={}", hosts)}));
+    ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 3; })) << process.err();
+    std::filesystem::rename(training / "run", training / "moved");
+    const Outcome outcome = process.Wait();
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_EQ(std::ssize(ErrorLinesIn(outcome.err)), hosts) << outcome.err;
+    for (const std::string& line : ErrorLinesIn(outcome.err)) {
+      EXPECT_THAT(line, AllOf(StartsWith("error: rank 0"),
+                              HasSubstr(fmt::format(": the run directory {} is gone", training / "run"))));
+    }
   }
 }
 
@@ -71,7 +114,7 @@ TEST(HostFailures, AHostThatIsGoneIsNamed) {
     EXPECT_EQ(outcomes[i].status, 6) << outcomes[i].err;
     EXPECT_LT(outcomes[i].waited, Longest);
   }
-  EXPECT_THAT(outcomes[0].err + outcomes[1].err, ContainsRegex("rank [23] |no sign of life from host 1"));
+  EXPECT_THAT(ErrorOfHost(outcomes, 0, 2), ContainsRegex("rank [23] |no sign of life from host 1"));
 }
 
 TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
@@ -90,7 +133,9 @@ TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
         EXPECT_EQ(outcomes[i].status, 6) << i << ": " << outcomes[i].err;
       }
     }
-    EXPECT_THAT(ErrorsOf(outcomes), HasSubstr(fmt::format("rank {}", victim)));
+    for (const size_t host : {0U, 1U}) {
+      EXPECT_THAT(ErrorOfHost(outcomes, host, 2), HasSubstr(fmt::format("rank {}", victim)));
+    }
   }
 }
 

@@ -1,10 +1,12 @@
 #include "tests/hosts/job.h"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace shardc {
 
@@ -42,6 +44,23 @@ auto Job::Wait(const std::vector<size_t>& left_out) -> std::vector<Outcome> {
     }
   }
   return outcomes;
+}
+
+auto ErrorLinesIn(const std::string& text) -> std::vector<std::string> {
+  std::vector<std::string> lines;
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) {
+    if (line.starts_with("error: ")) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+auto OnlyErrorIn(const std::string& text) -> std::string {
+  const std::vector<std::string> lines = ErrorLinesIn(text);
+  EXPECT_EQ(lines.size(), 1U) << text;
+  return lines.empty() ? "" : lines.front();
 }
 
 auto ErrorsOf(const std::vector<Outcome>& outcomes) -> std::string {

@@ -32,6 +32,11 @@ class Job {
 /// A port of the loopback interface, and the one before it, that nobody listens on.
 auto FreePort() -> uint16_t;
 
+/// The lines that begin with "error: ".
+auto ErrorLinesIn(const std::string& text) -> std::vector<std::string>;
+/// Expects that there is one such line.
+auto OnlyErrorIn(const std::string& text) -> std::string;
+
 /// All that the processes wrote to stderr.
 auto ErrorsOf(const std::vector<Outcome>& outcomes) -> std::string;
 

@@ -16,11 +16,7 @@ auto ExpectRefused(const std::vector<Outcome>& outcomes, int code) -> std::strin
     EXPECT_EQ(outcome.status, code) << outcome.err;
     EXPECT_TRUE(outcome.all_gone);
   }
-  const std::string errors = ErrorsOf(outcomes);
-  const size_t first = errors.find("error: ");
-  EXPECT_NE(first, std::string::npos);
-  EXPECT_EQ(errors.find("error: ", first + 1), std::string::npos) << "told twice: " << errors;
-  return errors;
+  return OnlyErrorIn(ErrorsOf(outcomes));
 }
 
 TEST(Refused, AnotherRecipe) {

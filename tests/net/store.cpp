@@ -229,6 +229,16 @@ TEST_F(StoreTest, SilentServerEndsEachCallInTime) {
   EXPECT_LT(SecondsSince(begin), 2.5 + Slack);
 }
 
+TEST_F(StoreTest, AMemberThatPartsFromASilentServerEndsSoon) {
+  const StoreServer server = StartServer();
+  const auto store = ConnectTo(server, "job", {60});
+  ASSERT_TRUE(store->Join(0, "process 0").ok());
+  kill(server.pid(), SIGSTOP);
+  const auto begin = Clock::now();
+  EXPECT_FALSE(store->Part(0).ok());
+  EXPECT_LT(SecondsSince(begin), 1 + Slack);
+}
+
 TEST_F(StoreTest, ServerThatIsKilledEndsAWaitAtOnce) {
   const StoreServer server = StartServer();
   const Members member(1, [&](int64_t) -> std::string {
