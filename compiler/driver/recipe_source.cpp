@@ -24,7 +24,7 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> voi
 }
 
 RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text, LeftOut left_out)
-    : options_(options), text_(std::move(text)), left_out_(left_out), diagnostics_(&sources_) {
+    : options_(options), text_(std::move(text)), read_{.files = FileChecks::Judge, .left_out = left_out}, diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
 }
 
@@ -91,7 +91,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
   SetCheckContext(fmt::format("checking {}", options_.path));
   Diagnostics found(&sources_);
   found.set_strict(options_.is_strict);
-  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, found, file_checks_, left_out_);
+  auto recipe = ReadAndCheck(options_.path, *std::move(text), options_.sets, sources_, found, read_);
   if (!names_a_section && HasSyntaxError(found)) {
     // All that is said of such a text as a recipe would be noise.
     diagnostics_

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/check/check_recipe.h"
 #include "compiler/driver/command.h"
+#include "compiler/passes/check_names.h"
 #include "compiler/passes/pipeline.h"
 
 namespace shardc {
@@ -32,7 +32,9 @@ class RecipeSource {
   auto operator=(const RecipeSource&) -> RecipeSource& = delete;
 
   /// How the files that hold the data are looked at: those that are here are judged unless this says otherwise.
-  auto set_file_checks(FileChecks checks) -> void { file_checks_ = checks; }
+  auto set_file_checks(FileChecks checks) -> void { read_.files = checks; }
+  /// Of the launch, as if by --set, if the recipe does not say.
+  auto set_num_hosts(int64_t num_hosts) -> void { read_.num_hosts = num_hosts; }
   /// Looks at every id of the files too, once nothing else is wrong with the recipe.
   auto set_scan(ScanOptions scan) -> void { scan_ = std::move(scan); }
   /// Reads and checks. Errors: diagnostics, to be printed by PrintDiagnostics; the Error has no message then.
@@ -50,12 +52,11 @@ class RecipeSource {
  private:
   RecipeOptions options_;
   std::optional<std::string> text_;
-  LeftOut left_out_;
+  ReadOptions read_;
   /// A line for each key that was assumed.
   std::vector<std::string> assumed_;
   SourceSet sources_;
   Diagnostics diagnostics_;
-  FileChecks file_checks_ = FileChecks::Judge;
   std::optional<ScanOptions> scan_;
 };
 

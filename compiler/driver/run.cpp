@@ -28,38 +28,28 @@ struct RunOptions {
 
 }  // namespace
 
-/// The hosts of the launch, as if by --set. Errors: the recipe is for another number of hosts.
-static auto SetHosts(RecipeOptions& options, const Recipe& recipe, const LaunchPlace& place) -> Status {
-  const Located<int64_t>& hosts = recipe.mesh.hosts;
-  if (hosts.is_set && *hosts != place.num_hosts()) {
-    return Fail(ExitCode::Environment,
-                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {} hosts", *hosts,
-                place.launcher, place.num_hosts(), *hosts);
-  }
-  if (!hosts.is_set && place.num_hosts() > 1) {
-    options.sets.push_back(fmt::format("mesh.hosts={}", place.num_hosts()));
-  }
-  return Success{};
+/// Errors: the recipe is for another number of hosts than the launch has.
+static auto CheckHosts(int64_t hosts, const LaunchPlace& place) -> Status {
+  return hosts == place.num_hosts() ? Status(Success{})
+                                    : Fail(ExitCode::Environment,
+                                           "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or "
+                                           "launch on {} hosts",
+                                           hosts, place.launcher, place.num_hosts(), hosts);
 }
 
 /// The plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0 alone.
-static auto CompileRecipe(const RunOptions& asked, const std::optional<std::string>& text,
+static auto CompileRecipe(const RunOptions& options, const std::optional<std::string>& text,
                           const std::optional<LaunchPlace>& place) -> ErrorOr<Plan> {
-  RunOptions options = asked;
-  const bool prints = !place || place->process == 0;
-  if (place) {
-    RecipeSource source(options.recipe, text);
-    const auto recipe = source.Load();
-    if (!recipe && prints) {
-      source.PrintDiagnostics();
-    }
-    const Status set = recipe ? SetHosts(options.recipe, *recipe, *place) : Status(recipe.error());
-    RETURN_IF_ERROR(set);
-  }
   RecipeSource source(options.recipe, text);
+  if (place) {
+    source.set_num_hosts(place->num_hosts());
+  }
   auto plan = source.LoadAndCompile({.run_dir = options.run_dir});
-  if (prints) {
+  if (!place || place->process == 0) {
     source.PrintDiagnostics();
+  }
+  if (plan && place) {
+    RETURN_IF_ERROR(CheckHosts(plan->mesh.hosts, *place));
   }
   return plan;
 }

@@ -154,13 +154,16 @@ auto ReportNameFaults(const Recipe& recipe, Diagnostics& diags) -> void {
 }
 
 auto ReadAndCheck(const std::string& path, std::string text, const std::vector<std::string>& overrides,
-                  SourceSet& sources, Diagnostics& diags, FileChecks files, LeftOut left_out) -> ErrorOr<Recipe> {
+                  SourceSet& sources, Diagnostics& diags, const ReadOptions& options) -> ErrorOr<Recipe> {
   const int num_errors = diags.num_errors();
-  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diags, left_out);
+  auto recipe = ReadSoundParts(path, std::move(text), overrides, sources, diags, options.left_out);
   if (!recipe) {
     return Rejected();
   }
-  const bool has_model = CheckRecipe(*recipe, diags, files);
+  if (options.num_hosts > 1) {
+    SetHosts(options.num_hosts, *recipe, sources, diags);
+  }
+  const bool has_model = CheckRecipe(*recipe, diags, options.files);
   if (diags.num_errors() == num_errors) {
     return *std::move(recipe);
   }

@@ -504,6 +504,16 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   return recipe;
 }
 
+auto SetHosts(int64_t num_hosts, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void {
+  if (recipe.mesh.hosts.is_set) {
+    return;
+  }
+  recipe.overrides.push_back(fmt::format("mesh.hosts={}", num_hosts));
+  const auto root = ParseOverride(sources, sources.Add("--set", recipe.overrides.back()), diagnostics);
+  CHECK(root.has_value(), "{}", recipe.overrides.back());
+  Reader(recipe, diagnostics).ReadRoot(*root);
+}
+
 auto ReadRecipe(const std::string& path, std::string text, const std::vector<std::string>& overrides,
                 SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> ErrorOr<Recipe> {
   const int num_errors_before = diagnostics.num_errors();

@@ -191,4 +191,7 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
 auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
                     SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> std::optional<Recipe>;
 
+/// As if by `--set mesh.hosts=N`, if the recipe does not say on how many hosts it runs.
+auto SetHosts(int64_t num_hosts, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void;
+
 }  // namespace shardc
