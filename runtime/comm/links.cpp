@@ -52,6 +52,7 @@ static auto ConnectPeers(const Plan& plan, int64_t rank, JobStore& store, const 
                   .size = peers.exchange.members,
                   .members = std::move(members),
                   .own_address = network.own_address,
+                  .host_name = network.host_name,
                   .timeout = timeout});
       if (!created) {
         return created.error();

@@ -20,6 +20,8 @@ struct Network {
   std::string prefix;
   /// Address or interface by which the other hosts reach this one.
   std::string own_address;
+  /// What messages on other hosts call this one.
+  std::string host_name;
 };
 
 struct Links {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "compiler/base/where_and_when.h"
 #include "runtime/net/error_text.h"
 
 namespace shardc {
@@ -55,7 +54,8 @@ auto HostWatch::Run() -> void {
     }
     if (is_reachable && options_.speaks_for_host && now - beat >= BeatEvery) {
       beat = now;
-      const std::string text = fmt::format("{} {} {}", ++num_beats, HostName(), block_.WhereIs(block_.ranks().begin));
+      const std::string text =
+          fmt::format("{} {} {}", ++num_beats, options_.network.host_name, block_.WhereIs(block_.ranks().begin));
       is_reachable = store_->Set(BeatKey(options_.host), text).ok();
     }
     const auto failure = block_.FirstFailure();

@@ -125,6 +125,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
   meeting.network_.store = {place.master_host, meeting.server_ ? meeting.server_->port() : place.master_port};
   meeting.network_.prefix = seat.prefix;
   meeting.network_.own_address = options.own_address;
+  meeting.network_.host_name = meeting.host_name_;
   if (options.own_address.empty()) {
     const auto own = LocalAddressTowards(place.master_host);
     if (!own) {
@@ -228,9 +229,12 @@ auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorO
 }
 
 auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>> {
-  return PeerGroup::Create(
-      *store_,
-      {.name = name, .index = index, .size = size, .own_address = network_.own_address, .timeout = options_.timeout});
+  return PeerGroup::Create(*store_, {.name = name,
+                                     .index = index,
+                                     .size = size,
+                                     .own_address = network_.own_address,
+                                     .host_name = host_name_,
+                                     .timeout = options_.timeout});
 }
 
 auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {

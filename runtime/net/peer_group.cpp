@@ -210,9 +210,10 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
     return Fail(ExitCode::Environment, "the group {} cannot listen on {}: it {}", options_.name, own_address,
                 ClauseOf(TextOf(exception)));
   }
-  // A line with the address, for messages, and what Gloo published.
+  // A line with the host, for messages, and what Gloo published.
+  const std::string& host = options_.host_name.empty() ? own_address : options_.host_name;
   const auto entries = store.Gather("group/" + options_.name, options_.index, options_.size,
-                                    own_address + "\n" + body_->book->own(), options_.timeout);
+                                    host + "\n" + body_->book->own(), options_.timeout);
   if (!entries) {
     return entries.error();
   }

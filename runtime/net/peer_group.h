@@ -29,6 +29,8 @@ class PeerGroup {
     std::vector<std::string> members = {};
     /// The address to listen on, by which the peers reach this member, or the name of an interface.
     std::string own_address;
+    /// What the peers' messages call the host of this member; empty: by its address.
+    std::string host_name = {};
     /// Bounds Create, and each call.
     Seconds timeout{600};
   };
