@@ -66,6 +66,10 @@ auto DeclareRun(CommandOptions& options) -> Action;
 auto DeclareSchema(CommandOptions& options) -> Action;
 auto DeclareTokenize(CommandOptions& options) -> Action;
 
+/// An error of the command line of `shardc run`: processes that wait for this one learn of it, and tell it. Returns the
+/// error if nobody waits.
+auto TellLaunchOf(const Error& error) -> Error;
+
 /// The program shardc: parses, runs the subcommand, maps every outcome to an exit code.
 auto RunCommandLine(int argc, const char* const* argv) -> ExitCode;
 

@@ -196,8 +196,8 @@ static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int a
     -> ExitCode {
   const auto used = app.get_subcommands();
   const std::string command = used.empty() ? "shardc" : "shardc " + used.front()->get_name();
-  fmt::print(stderr, "error: {}\nsee `{} --help`\n", Printable(UsageText(app, error, argc, argv)), command);
-  return ExitCode::Usage;
+  const Error usage = Fail(ExitCode::Usage, "{}\nsee `{} --help`", UsageText(app, error, argc, argv), command);
+  return ReportError(command == "shardc run" ? TellLaunchOf(usage) : usage);
 }
 
 auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {

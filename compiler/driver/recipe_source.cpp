@@ -6,6 +6,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
 #include "compiler/ops/read_plan.h"
 #include "compiler/passes/check_names.h"
@@ -24,7 +25,10 @@ auto DeclareRecipeOptions(CommandOptions& options, RecipeOptions& values) -> voi
 }
 
 RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::string> text, LeftOut left_out)
-    : options_(options), text_(std::move(text)), read_{.files = FileChecks::Judge, .left_out = left_out}, diagnostics_(&sources_) {
+    : options_(options),
+      text_(std::move(text)),
+      read_{.files = FileChecks::Judge, .left_out = left_out},
+      diagnostics_(&sources_) {
   diagnostics_.set_strict(options.is_strict);
 }
 
@@ -148,6 +152,19 @@ auto RecipeSource::PrintDiagnostics() const -> void {
     text += fmt::format("{}: assumed {}\n", PrintableLine(options_.path), line);
   }
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+auto RecipeSource::FirstError() const -> std::string {
+  for (const Diagnostic* diagnostic : InPlaceOrder(diagnostics_)) {
+    if (diagnostic->severity == Severity::Error) {
+      Diagnostics only(&sources_);
+      only.Add(*diagnostic);
+      std::string text = RenderText(only, {});
+      text.pop_back();
+      return text;
+    }
+  }
+  return "";
 }
 
 auto ReadRecipeOrPlan(const std::string& path) -> NamedText {

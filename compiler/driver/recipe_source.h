@@ -46,6 +46,8 @@ class RecipeSource {
   auto ReadPlan(std::string_view text) -> ErrorOr<Plan>;
   /// To stderr; after them, what was assumed.
   auto PrintDiagnostics() const -> void;
+  /// The first error that PrintDiagnostics prints, with its notes and without colour; empty if there is none.
+  auto FirstError() const -> std::string;
   auto diagnostics() const -> const Diagnostics& { return diagnostics_; }
   auto has_assumed() const -> bool { return !assumed_.empty(); }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "compiler/base/step_range.h"
+#include "compiler/base/timeout.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
@@ -26,7 +27,13 @@ struct RunOptions {
   std::string trace_steps;
 };
 
+/// Begins the error of a recipe that process 0 of a launch has printed the diagnostics of.
+constexpr std::string_view RecipeIsRefused = "the recipe is refused\n";
+
 }  // namespace
+
+/// Other processes wait for this one.
+static auto IsAwaited(const std::optional<LaunchPlace>& place) -> bool { return place && place->num_processes > 1; }
 
 /// Errors: the recipe is for another number of hosts than the launch has.
 static auto CheckHosts(int64_t hosts, const LaunchPlace& place) -> Status {
@@ -37,7 +44,8 @@ static auto CheckHosts(int64_t hosts, const LaunchPlace& place) -> Status {
                                            hosts, place.launcher, place.num_hosts(), hosts);
 }
 
-/// The plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0 alone.
+/// The plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0 alone, and
+/// the message of the error has the first of them for the others.
 static auto CompileRecipe(const RunOptions& options, const std::optional<std::string>& text,
                           const std::optional<LaunchPlace>& place) -> ErrorOr<Plan> {
   RecipeSource source(options.recipe, text);
@@ -51,23 +59,27 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
   if (plan && place) {
     RETURN_IF_ERROR(CheckHosts(plan->mesh.hosts, *place));
   }
+  if (!plan && IsAwaited(place) && plan.error().message.empty()) {
+    return Fail(plan.error().code, "{}{}", RecipeIsRefused, source.FirstError());
+  }
   return plan;
 }
 
 /// shardc-run with what was asked of this launch besides.
 static auto Launch(const RunOptions& options, std::vector<std::string> arguments) -> Error {
-  if (!options.timeout.empty()) {
+  if (ParseTimeout(options.timeout)) {
     arguments.push_back("--timeout=" + options.timeout);
   }
   return BecomeRuntime(arguments);
 }
 
 /// In a launch over several processes the others wait for this one, and learn from shardc-run that it will not start.
+/// If all of them have this error, process 0 tells it, unless it has printed the diagnostics.
 static auto Refuse(const RunOptions& options, const Error& error) -> Error {
   std::vector<std::string> arguments{"-", fmt::format("--refused={}", static_cast<int>(error.code)),
-                                     "--asked=" + options.recipe.path};
-  if (!error.message.empty()) {
-    arguments.push_back("--refused-why=" + error.message);
+                                     "--refused-why=" + error.message};
+  if (error.message.starts_with(RecipeIsRefused)) {
+    arguments.emplace_back("--refused-is-told");
   }
   return Launch(options, arguments);
 }
@@ -148,6 +160,9 @@ static auto ArgumentsOfRecipe(const RunOptions& options, const std::optional<std
 
 static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPlace>& place)
     -> ErrorOr<std::vector<std::string>> {
+  if (!options.timeout.empty() && !ParseTimeout(options.timeout)) {
+    return Fail(ExitCode::Usage, "--timeout: {}", WrongTimeout(options.timeout));
+  }
   const auto trace = TraceArguments(options);
   if (!trace) {
     return trace.error();
@@ -175,8 +190,12 @@ static auto Run(const RunOptions& options) -> Status {
   if (arguments) {
     return Launch(options, *arguments);
   }
-  const bool is_awaited = *place && (*place)->num_processes > 1;
-  return is_awaited ? Refuse(options, arguments.error()) : arguments.error();
+  return IsAwaited(*place) ? Refuse(options, arguments.error()) : arguments.error();
+}
+
+auto TellLaunchOf(const Error& error) -> Error {
+  const auto place = FindPlace(std::getenv);
+  return place && IsAwaited(*place) ? Refuse({}, error) : error;
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {

@@ -31,6 +31,7 @@ struct LaunchOptions {
   std::string eval_checkpoint;
   /// Why there is no plan, in a process whose launch others wait for.
   std::optional<Error> refused;
+  bool refused_is_told = false;
   TraceRequest trace;
   bool dry = false;
   bool json = false;

@@ -17,6 +17,7 @@
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
 #include "compiler/base/standard_streams.h"
+#include "compiler/base/timeout.h"
 #include "compiler/base/version.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/cluster/place.h"
@@ -177,8 +178,10 @@ static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const Launc
   }
   auto result = plan ? RunInPlace(*plan, options, *meeting) : meeting->Compare({}, plan.error()).error();
   meeting->Close(result);
-  if (!result && meeting->error_is_shared() && !meeting->is_first()) {
-    // Process 0 tells it.
+  // What all have is told by process 0, which may have done so.
+  const bool is_told =
+      options.refused_is_told && !result && options.refused->message.starts_with(result.error().message);
+  if (!result && meeting->error_is_shared() && (!meeting->is_first() || is_told)) {
     return result.error().code;
   }
   return result;
@@ -262,15 +265,7 @@ static auto IsStepRange(const std::string& text) -> std::string {
 }
 
 /// What is wrong with a number of seconds; empty if nothing is.
-static auto IsTimeout(const std::string& text) -> std::string {
-  constexpr double Longest = 1e9;
-  double seconds = 0;
-  const bool is_number = CLI::detail::lexical_cast(text, seconds);
-  // A comparison with a NaN is false.
-  return is_number && seconds > 0 && seconds <= Longest
-             ? ""
-             : fmt::format("`{}` stands where seconds belong, more than 0 and at most {:g}", text, Longest);
-}
+static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
 
 }  // namespace shardc
 
@@ -310,7 +305,8 @@ auto main(int argc, char** argv) -> int {
   int refused = 0;
   std::string refused_why;
   app.add_option("--refused", refused, "The recipe has no plan, by this exit code")->group(Hidden);
-  app.add_option("--refused-why", refused_why, "Why, where `shardc run` has not said it")->group(Hidden);
+  app.add_option("--refused-why", refused_why, "Why")->group(Hidden);
+  app.add_flag("--refused-is-told", options.refused_is_told, "Process 0 has told it")->group(Hidden);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -324,8 +320,7 @@ auto main(int argc, char** argv) -> int {
   options.json = format == "json";
   options.trace.steps = *ParseStepRange(trace_steps);
   if (refused != 0) {
-    options.refused = Error{static_cast<ExitCode>(refused),
-                            refused_why.empty() ? "the recipe is refused, for the reasons above" : refused_why};
+    options.refused = Error{static_cast<ExitCode>(refused), refused_why};
   }
   const auto result = examines ? Examine(options) : Run(plan_path, recipe_path, options);
   if (!result) {

@@ -50,13 +50,42 @@ TEST(Refused, ARecipeThatIsWrongEverywhereIsToldOnce) {
   EXPECT_EQ(outcomes[1].err, "");
 }
 
-TEST(Refused, ARecipeThatIsWrongInOneProcess) {
+/// Two processes, of which number `wrong` has these arguments besides.
+auto RunWithOneWrong(size_t wrong, const std::vector<std::string>& arguments) -> std::vector<Outcome> {
   const Training training;
-  Job job({.hosts = 1, .processes = 2}, {training.RunCommand(), training.RunCommand("run", {"mesh.tp=3"})});
-  const auto outcomes = job.Wait();
-  EXPECT_EQ(outcomes[0].status, 3) << outcomes[0].err;
-  EXPECT_EQ(outcomes[1].status, 3) << outcomes[1].err;
-  EXPECT_THAT(outcomes[0].err, testing::ContainsRegex("process 1 \\([^)]+\\): the recipe is refused"));
+  std::vector<std::vector<std::string>> commands(2, training.RunCommand());
+  commands[wrong].insert(commands[wrong].end(), arguments.begin(), arguments.end());
+  return Job({.hosts = 1, .processes = 2}, commands).Wait();
+}
+
+// The other one would wait for ten minutes.
+TEST(Refused, ARecipeThatIsWrongInOneProcess) {
+  for (const size_t wrong : {0U, 1U}) {
+    const auto outcomes = RunWithOneWrong(wrong, {"--set", "mesh.tp=3"});
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.status, 3) << outcome.err;
+    }
+    EXPECT_THAT(outcomes[0].err, HasSubstr("`heads` is 2, `tp` is 3"));
+    EXPECT_EQ(outcomes[1].err, "");
+    const std::string named = "error: process 1 \\([^)]+\\): the recipe is refused";
+    EXPECT_THAT(ErrorLinesIn(outcomes[0].err), wrong == 0 ? testing::IsEmpty()
+                                                          : testing::Matcher<const std::vector<std::string>&>(
+                                                                testing::ElementsAre(testing::ContainsRegex(named))));
+  }
+}
+
+TEST(Refused, ACommandLineThatIsWrongInOneProcess) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"--trace-steps=1..2", "there is no --trace FILE"},
+      {"--timeout=soon", "--timeout: `soon` stands where seconds belong"},
+      {"--bogus", "unknown option `--bogus`"}};
+  for (const auto& [argument, reason] : cases) {
+    for (const size_t wrong : {0U, 1U}) {
+      const std::string error = ExpectRefused(RunWithOneWrong(wrong, {argument}), 2);
+      EXPECT_THAT(error, HasSubstr(reason));
+      EXPECT_EQ(error.find("process 1 (") != std::string::npos, wrong == 1) << error;
+    }
+  }
 }
 
 TEST(Refused, AWorldThatIsNotTheMesh) {

@@ -1,0 +1,32 @@
+// A number of seconds to wait, as a command line states it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "compiler/base/units.h"
+
+namespace shardc {
+
+/// Longer is as good as for ever, and no overflow of a clock.
+inline constexpr double LongestTimeout = 1e9;
+
+/// Nothing if it is no such number.
+inline auto ParseTimeout(std::string_view text) -> std::optional<Seconds> {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  // A comparison with a NaN is false.
+  const bool is_right = error == std::errc() && end == text.data() + text.size() && seconds > 0;
+  return is_right && seconds <= LongestTimeout ? std::optional(Seconds{seconds}) : std::nullopt;
+}
+
+/// What is wrong with the text.
+inline auto WrongTimeout(std::string_view text) -> std::string {
+  return fmt::format("`{}` stands where seconds belong, more than 0 and at most {:g}", text, LongestTimeout);
+}
+
+}  // namespace shardc
