@@ -102,33 +102,37 @@ auto JobStore::RunCall(std::function<void()> call, Clock::time_point deadline, c
 
 auto JobStore::Open() -> Status {
   const auto deadline = DeadlineIn(timeout_);
-  // The thread may outlive this object: it owns what it works on.
-  const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);
   Telling telling{.while_waiting = while_waiting_, .key = ""};
-  const bool is_over = RunCall(
-      [server = server_, deadline, opened] {
-        const auto address = Dial(server, deadline);
-        if (!address) {
-          *opened = address.error();
-          return;
-        }
-        const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-        *opened = TcpStore::Connect(*address, std::clamp(rest, milliseconds(1), LongestGreeting));
-        if (!*opened) {
-          *opened =
-              Fail(ExitCode::Environment, "what answers there is no store of shardc (it {})", opened->error().message);
-        }
-      },
-      deadline, [&] { telling.TellIfDue(*this); });
-  if (!is_over && interrupted_) {
-    return *interrupted_;
+  const auto tell = [&] { telling.TellIfDue(*this); };
+  const auto silent = [&]() -> Error {
+    return interrupted_
+               ? *interrupted_
+               : Fail(ExitCode::Environment, "the store at {} did not answer within {} s", address_, timeout_.value);
+  };
+  // The thread may outlive this object: it owns what it works on.
+  const auto address = std::make_shared<ErrorOr<SocketAddress>>(Error{});
+  if (!RunCall([server = server_, deadline, address] { *address = Dial(server, deadline); }, deadline, tell)) {
+    return silent();
   }
-  if (!is_over) {
-    return Fail(ExitCode::Environment, "the store at {} did not answer within {} s", address_, timeout_.value);
-  }
-  if (!*opened) {
+  if (!*address) {
     return Fail(ExitCode::Environment, "cannot connect to the store at {} within {} s: {}", address_, timeout_.value,
-                opened->error().message);
+                address->error().message);
+  }
+  const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);
+  const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  const auto longest = std::clamp(rest, milliseconds(1), LongestGreeting);
+  // c10d's client does not bound the wait for the first answer.
+  const bool is_over = RunCall([address, longest, opened] { *opened = TcpStore::Connect(**address, longest); },
+                               std::min(deadline, Clock::now() + longest), tell);
+  if (!is_over && (interrupted_ || longest < LongestGreeting)) {
+    return silent();
+  }
+  if (!is_over || !*opened) {
+    return Fail(ExitCode::Environment,
+                "cannot connect to the store at {}: what answers there is no store of shardc (it {})", address_,
+                is_over
+                    ? opened->error().message
+                    : fmt::format("said nothing for {} s", std::chrono::ceil<std::chrono::seconds>(longest).count()));
   }
   client_ = std::move(**opened);
   return Success{};
