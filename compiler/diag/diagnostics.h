@@ -103,8 +103,8 @@ class Diagnostics {
 
 struct RenderOptions {
   bool color = false;
-  /// After this many errors only a count follows.
-  int max_errors = 20;
+  /// After this many errors only a count follows, and how to see the rest.
+  int max_errors = 100;
 };
 
 /// All diagnostics, stably sorted by place (those without one first), as
@@ -115,9 +115,10 @@ struct RenderOptions {
 ///     recipe.toml:3:9: note: heads set here
 ///     help: use tp = 1, 2, 3 or 6
 ///
-/// with `~` under the rest of a longer value, and a last line `37 errors, 20 shown` where errors are left out. Bytes
-/// and `3 more checks wait for these` where an error keeps rules from being judged. Bytes
-/// that are not printable ASCII appear escaped (`\u202e`), tabs of the quoted line as spaces; long lines are cut.
+/// with `~` under the rest of a longer value, and a line
+/// `137 errors, 100 shown; ...` that says how to see the rest where errors are left out, and a last line
+/// `3 more checks wait for these` where an error keeps rules from being judged. Bytes that are not printable ASCII
+/// appear escaped (`\u202e`), tabs of the quoted line as spaces; long lines are cut.
 auto RenderText(const Diagnostics& diagnostics, const RenderOptions& options) -> std::string;
 
 /// JSON Lines, one object a diagnostic, all of them, in the order of RenderText: severity, name, file, line, column,

@@ -47,7 +47,8 @@ class TextRenderer {
   }
 
   auto AddCount(int num_errors) -> void {
-    text_ += fmt::format("{} errors, {} shown\n", num_errors, options_.max_errors);
+    text_ +=
+        fmt::format("{} errors, {} shown; `shardc check --format json` prints all\n", num_errors, options_.max_errors);
   }
 
   auto text() const -> const std::string& { return text_; }

@@ -9,7 +9,7 @@
 namespace shardc {
 
 /// After so many faults a text is given up.
-constexpr int MostTomlFaults = 20;
+constexpr int MostTomlFaults = 100;
 
 /// Parses a text that passed CheckText, and reports its faults in our words: toml-syntax, and out-of-range for a number
 /// that has no 64 bits. After a fault the text is parsed again without the statement that has it: its key has a node of

@@ -133,11 +133,15 @@ TEST(Cli, ErrorsGoToStderrWithPlaceAndCaret) {
 TEST(Cli, ManyErrorsAreCappedWithACount) {
   const TemporaryFolder folder;
   std::string text = SoundRecipe() + "[run]\n";
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 130; ++i) {
     text += fmt::format("unknown_{} = 1\n", i);
   }
-  const Finished finished = RunShardc({"check", WriteIn(folder, "many.toml", text)});
-  EXPECT_THAT(finished.err, HasSubstr("30 errors, 20 shown"));
+  const std::string path = WriteIn(folder, "many.toml", text);
+  const std::string told = RunShardc({"check", path}).err;
+  EXPECT_THAT(told, HasSubstr("`unknown_99` is not known"));
+  EXPECT_THAT(told, Not(HasSubstr("`unknown_100` is not known")));
+  EXPECT_THAT(told, HasSubstr("\n130 errors, 100 shown; `shardc check --format json` prints all\n"));
+  EXPECT_THAT(RunShardc({"check", "--format", "json", path}).out, HasSubstr("`unknown_129` is not known"));
 }
 
 TEST(Cli, Color) {
