@@ -110,7 +110,9 @@ struct CommandElsewhere {
 static constexpr CommandElsewhere CommandsElsewhere[] = {
     {"train", "shardc run RECIPE"},
     {"resume", "shardc run RECIPE"},
-    {"fit", "shardc run RECIPE"},
+    {"fit", "shardc plan --fit 80GiB RECIPE"},
+    {"trace", "shardc run RECIPE --trace FILE"},
+    {"profile", "shardc run RECIPE --trace FILE"},
     {"compile", "shardc plan RECIPE -o FILE"},
     {"build", "shardc plan RECIPE -o FILE"},
     {"explain", "shardc plan --explain RECIPE"},

@@ -1,6 +1,7 @@
 // shardc help NAME: the row that has a name, be it a diagnostic, a recipe key, a model family, an optimizer or a vector
 // that it keeps, an op, a pass, a rule that the verifier holds plans to, a word of a plan's mesh, a function or
-// variable of the expression language, or a scheme of init rules. One name may be several of these; all are printed.
+// variable of the expression language, or a scheme of init rules. One name may be several of these; all are printed. A
+// word of another trainer gets what is here instead.
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include "compiler/ops/plan_rule_rows.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/recipe/other_tools.h"
 #include "compiler/recipe/reference.h"
 
 namespace shardc {
@@ -154,6 +156,16 @@ static auto AllTopics() -> std::vector<Topic> {
   return topics;
 }
 
+/// What is here for a key, a section or a feature of another trainer: `fp8`, `mesh.pp`, `float8.emulate`.
+static auto HintOfName(std::string_view name) -> std::string_view {
+  const size_t dot = name.rfind('.');
+  if (dot != std::string_view::npos) {
+    return HintOfKey(name.substr(0, dot), name.substr(dot + 1));
+  }
+  const std::string_view of_key = HintOfKey("", name);
+  return of_key.empty() ? HintOfSection(name) : of_key;
+}
+
 static auto RunHelp(const std::string& name) -> ExitCode {
   std::string text;
   std::vector<std::string_view> names;
@@ -166,6 +178,9 @@ static auto RunHelp(const std::string& name) -> ExitCode {
   }
   if (!text.empty()) {
     return ExitCodeOf(WriteResult(text));
+  }
+  if (const std::string_view hint = HintOfName(name); !hint.empty()) {
+    return ExitCodeOf(WriteResult(fmt::format("{} (word of other trainers): {}\n", name, hint)));
   }
   const std::string closest = ClosestWord(name, names);
   return ReportError(Fail(ExitCode::Usage,

@@ -5,7 +5,7 @@
 
 namespace shardc {
 
-static constexpr auto KeyRows = std::to_array<TorchtitanKey>({
+static constexpr auto KeyRows = std::to_array<KeyElsewhere>({
 #define TORCHTITAN(section, key, answer) {section, key, answer},
 #include "schemas/other_tools.def"
 });
@@ -20,14 +20,21 @@ static constexpr auto HintRows = std::to_array<Hint>({
 #include "schemas/other_tools.def"
 });
 
+/// The section is one of ours.
+static constexpr auto HintInRows = std::to_array<KeyElsewhere>({
+#define HINT_IN(section, word, answer) {section, word, answer},
+#include "schemas/other_tools.def"
+});
+
 static constexpr auto NameRows = std::to_array<Hint>({
 #define NAME_ELSEWHERE(theirs, ours) {theirs, ours},
 #include "schemas/other_tools.def"
 });
 
-auto TorchtitanKeys() -> std::span<const TorchtitanKey> { return KeyRows; }
+auto TorchtitanKeys() -> std::span<const KeyElsewhere> { return KeyRows; }
 auto TorchtitanSections() -> std::span<const Hint> { return SectionRows; }
 auto Hints() -> std::span<const Hint> { return HintRows; }
+auto HintsInSections() -> std::span<const KeyElsewhere> { return HintInRows; }
 auto NamesElsewhere() -> std::span<const Hint> { return NameRows; }
 
 static auto AnswerOf(std::span<const Hint> rows, std::string_view word) -> std::string_view {
@@ -36,15 +43,17 @@ static auto AnswerOf(std::span<const Hint> rows, std::string_view word) -> std::
 }
 
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view {
-  const auto own =
-      std::ranges::find_if(KeyRows, [&](const TorchtitanKey& row) { return row.section == section && row.key == key; });
-  if (own != KeyRows.end()) {
-    return own->answer;
+  for (const std::span<const KeyElsewhere> rows : {TorchtitanKeys(), HintsInSections()}) {
+    const auto own =
+        std::ranges::find_if(rows, [&](const KeyElsewhere& row) { return row.section == section && row.key == key; });
+    if (own != rows.end()) {
+      return own->answer;
+    }
   }
   if (const std::string_view answer = AnswerOf(HintRows, key); !answer.empty()) {
     return answer;
   }
-  const auto* const other = std::ranges::find(KeyRows, key, &TorchtitanKey::key);
+  const auto* const other = std::ranges::find(KeyRows, key, &KeyElsewhere::key);
   return other == KeyRows.end() ? std::string_view() : other->answer;
 }
 

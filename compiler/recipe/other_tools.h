@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-struct TorchtitanKey {
+struct KeyElsewhere {
   std::string_view section;
   std::string_view key;
   std::string_view answer;
@@ -17,15 +17,17 @@ struct Hint {
   std::string_view answer;
 };
 
-auto TorchtitanKeys() -> std::span<const TorchtitanKey>;
+auto TorchtitanKeys() -> std::span<const KeyElsewhere>;
 /// Sections of torchtitan that recipes lack; `word` is the section.
 auto TorchtitanSections() -> std::span<const Hint>;
 auto Hints() -> std::span<const Hint>;
+/// Keys that people look for in a section of ours.
+auto HintsInSections() -> std::span<const KeyElsewhere>;
 /// Parts of parameters' names elsewhere, and what they are called here.
 auto NamesElsewhere() -> std::span<const Hint>;
 
 /// What to say of a key that [section] does not have; empty if no row knows it. torchtitan's key of this section comes
-/// first, then a hint, then torchtitan's key of another section.
+/// first, then a hint of this section, then a hint, then torchtitan's key of another section.
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view;
 /// What to say of a section that recipes do not have; empty if no row knows it.
 auto HintOfSection(std::string_view section) -> std::string_view;

@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// The path of the key anywhere that is spelled nearly like `word`; empty if none.
+/// The path of the key anywhere that `word` is a slip of; empty if none. What is less alike is another word.
 static auto ClosestPath(const std::string& word) -> std::string {
   std::vector<std::string_view> names;
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
@@ -16,7 +16,7 @@ static auto ClosestPath(const std::string& word) -> std::string {
   }
   const std::string closest = ClosestWord(word, names);
   for (const RecipeKeyRow& row : RecipeKeyRows()) {
-    if (!closest.empty() && row.name == closest) {
+    if (IsSlipOf(word, closest) && row.name == closest) {
       return row.path();
     }
   }
@@ -41,7 +41,7 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
   }
   // A key that recipes have elsewhere is meant as that one, unless torchtitan has it in this very section.
   const bool is_torchtitans = std::ranges::any_of(
-      TorchtitanKeys(), [&](const TorchtitanKey& row) { return row.section == section && row.key == entry.key; });
+      TorchtitanKeys(), [&](const KeyElsewhere& row) { return row.section == section && row.key == entry.key; });
   const std::string_view hint = homes.empty() || is_torchtitans ? HintOfKey(section, entry.key) : "";
   const std::string elsewhere =
       homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", fmt::join(homes, " and "));
@@ -87,7 +87,7 @@ auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> std
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownSection, entry.key);
   if (const std::string_view hint = HintOfSection(entry.key); !hint.empty()) {
     AddNotes(entry, builder);
-    builder.Help(fmt::format("here: {}", hint)).Emit();
+    builder.Help(std::string(hint)).Emit();
     return "";
   }
   std::string closest = ClosestWord(entry.key, sections);

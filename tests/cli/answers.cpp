@@ -91,6 +91,29 @@ TEST(Answers, AnArgumentTooManyAndAWordOfAnOption) {
   EXPECT_THAT(ErrorOf({"check", sound, "--color=nver"}), HasSubstr("did you mean `never`?"));
 }
 
+TEST(Answers, ACommandThatIsAnOptionHere) {
+  EXPECT_THAT(ErrorOf({"fit", "base.toml"}),
+              StartsWith("error: unknown command `fit`; write: shardc plan --fit 80GiB RECIPE\n"));
+  EXPECT_THAT(ErrorOf({"profile", "base.toml"}),
+              StartsWith("error: unknown command `profile`; write: shardc run RECIPE --trace FILE\n"));
+}
+
+TEST(Answers, HelpOnWhatIsNotOfferedSaysSo) {
+  const auto help = [](const std::string& name) { return RunProgram(Shardc(), {"help", name}); };
+  EXPECT_EQ(
+      help("mesh.pp").out,
+      "mesh.pp (word of other trainers): pipeline parallelism is not offered; the axes of [mesh] are replicate, dp "
+      "and tp\n");
+  EXPECT_EQ(help("fp8").out,
+            "fp8 (word of other trainers): fp8 is not offered; precision.compute is \"fp32\" or \"bf16\"\n");
+  EXPECT_THAT(help("parallelism.context_parallel_degree").out, HasSubstr("context parallelism is not offered"));
+  EXPECT_THAT(help("activation_checkpoint").out, HasSubstr(": write [recompute]\n"));
+  EXPECT_EQ(help("fp8").exit_code, 0);
+  // The right names are explained as before, and slips of them get the nearest one.
+  EXPECT_THAT(help("dtype").out, HasSubstr("precision"));
+  EXPECT_THAT(ErrorOf({"help", "mesh.dpp"}), HasSubstr("did you mean `mesh.dp`?"));
+}
+
 TEST(Answers, HelpOfACommand) {
   const std::string help = RunProgram(Shardc(), {"help", "run"}).out;
   EXPECT_THAT(help, StartsWith("run (command): train from a recipe or a plan"));

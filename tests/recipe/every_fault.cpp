@@ -240,7 +240,7 @@ TEST(TomlFaults, AreToldInOurWords) {
 }
 
 TEST(OtherTools, EveryKeyOfTorchtitanIsAnswered) {
-  for (const TorchtitanKey& row : TorchtitanKeys()) {
+  for (const KeyElsewhere& row : TorchtitanKeys()) {
     const std::string report = Report(fmt::format("[{}]\n{} = 1\n", row.section, row.key));
     EXPECT_THAT(report, HasSubstr(fmt::format("{}\n", row.answer))) << row.section << "." << row.key;
     EXPECT_THAT(report, HasSubstr(row.key));
@@ -251,10 +251,25 @@ TEST(OtherTools, EveryWordIsAnsweredAndNoNearestOne) {
   for (const Hint& hint : Hints()) {
     EXPECT_THAT(Report(fmt::format("[mesh]\n{} = 2\n", hint.word)), HasSubstr(fmt::format("help: {}\n", hint.answer)));
   }
-  for (const Hint& section : TorchtitanSections()) {
-    EXPECT_THAT(Report(fmt::format("[{}]\n", section.word)),
-                HasSubstr(fmt::format("help: here: {}\n", section.answer)));
+  for (const KeyElsewhere& row : HintsInSections()) {
+    EXPECT_THAT(Report(fmt::format("[{}]\n{} = 2\n", row.section, row.key)),
+                HasSubstr(fmt::format("help: {}\n", row.answer)));
   }
+  for (const Hint& section : TorchtitanSections()) {
+    EXPECT_THAT(Report(fmt::format("[{}]\n", section.word)), HasSubstr(fmt::format("help: {}\n", section.answer)));
+  }
+}
+
+TEST(OtherTools, AnswersNameWhatIsHere) {
+  const std::string report = Report(
+      "[model]\nflavor = \"8B\"\n[metrics]\nenable_tensorboard = true\n[profiling]\nenable_profiling = true\n"
+      "[train]\ntensorboard = true\n");
+  EXPECT_THAT(report,
+              HasSubstr("help: write model.preset, such as \"llama3-8b\"; `shardc presets` lists the models\n"));
+  EXPECT_THAT(report,
+              HasSubstr("note: `enable_tensorboard`: a run writes metrics.jsonl; tools/metrics_to_tensorboard.py"));
+  EXPECT_THAT(report, HasSubstr("help: a run writes metrics.jsonl; tools/metrics_to_tensorboard.py"));
+  EXPECT_THAT(report, HasSubstr("note: `enable_profiling`: on the command line: `shardc run RECIPE --trace FILE"));
 }
 
 }  // namespace
