@@ -73,6 +73,28 @@ auto PlaceInList(const SourceSet& sources, const SourceRange& list, std::string_
   return list;
 }
 
+/// Is it a division by what `step` has a part in? The message quotes the divisor.
+static auto DividesByStep(std::string_view message) -> bool {
+  constexpr std::string_view Before = "division by zero: ";
+  const size_t found = message.find(Before);
+  if (found == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view divisor = message.substr(found + Before.size());
+  const auto is_name_part = [&](size_t at) {
+    const char c = divisor[at];
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  constexpr std::string_view Word = "step";
+  for (size_t at = divisor.find(Word); at != std::string_view::npos; at = divisor.find(Word, at + 1)) {
+    const size_t end = at + Word.size();
+    if ((at == 0 || !is_name_part(at - 1)) && (end == divisor.size() || !is_name_part(end))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static auto KindNamed(std::string_view name) -> DiagnosticKind {
   for (const DiagnosticRow& row : DiagnosticRows()) {
     if (row.name == name) {
@@ -106,7 +128,7 @@ auto ReportStepErrors(CheckContext& context, const SourceRange& at, const std::v
     if (error.message.find("steps") != std::string::npos) {
       builder.Note(steps.at, fmt::format("`steps` is {}, set here", *steps));
     }
-    if (step == 0 && error.message.find("division by zero") != std::string::npos) {
+    if (step == 0 && DividesByStep(error.message)) {
       builder.Help("`step` is 0 in the first step; (step + 1) counts from 1");
     }
     builder.Emit();

@@ -92,10 +92,11 @@ class ExpressionParser : TokenCursor {
 
   auto Broken(const Token& token) -> ExprNodeId { return Leaf(ExprNodeKind::Broken, token); }
 
+  /// Of an operator of another language, a Broken node: the operator was reported, and types say nothing.
   auto Operation(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
     const int begin = operands.empty() ? sign.begin : std::min(sign.begin, Node(operands.front()).begin);
     const int end = operands.empty() ? sign.end : std::max(sign.end, Node(operands.back()).end);
-    const ExprNodeId operation = Add(kind, sign, std::move(operands));
+    const ExprNodeId operation = Add(sign.is_foreign ? ExprNodeKind::Broken : kind, sign, std::move(operands));
     tree_.nodes[operation].begin = begin;
     tree_.nodes[operation].end = end;
     return operation;

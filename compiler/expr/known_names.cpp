@@ -45,8 +45,8 @@ auto KnownFunctions(ExprKind kind) -> std::vector<std::string_view> {
 
 auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
   std::string list;
-  for (const ExprKind kind : kinds) {
-    list += fmt::format("{}{}", list.empty() ? "" : " and in ", WithArticle(kind));
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    list += fmt::format("{}{}", i == 0 ? "" : i + 1 == kinds.size() ? " and " : ", ", WithArticle(kinds[i]));
   }
   return list;
 }
@@ -82,6 +82,8 @@ constexpr NameElsewhere NamesElsewhere[] = {
     {"atanh", "", "write 0.5 * log((1 + x) / (1 - x))"},
     {"log2", "", "write log(x) / log(2)"},
     {"log10", "", "write log(x) / log(10)"},
+    {"sum", "", "write a + b"},
+    {"mean", "", "write (a + b) / 2"},
     {"int", "", "write floor(x)"},
     {"round", "", "write floor(x + 0.5)"},
     {"float", "", "every number is real: leave it out"},

@@ -12,7 +12,7 @@ namespace shardc {
 
 /// "a predicate".
 auto WithArticle(ExprKind kind) -> std::string_view;
-/// "a predicate and in a schedule".
+/// "a predicate, an init rule and a schedule".
 auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string;
 
 /// Variables and constants.

@@ -72,6 +72,7 @@ auto IsDigit(char c) -> bool { return c >= '0' && c <= '9'; }
 auto IsNameStart(char c) -> bool { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 auto IsNamePart(char c) -> bool { return IsNameStart(c) || IsDigit(c); }
 auto IsSpace(char c) -> bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+auto IsSpaceOrEnd(std::string_view text, size_t at) -> bool { return at >= text.size() || IsSpace(text[at]); }
 auto IsAscii(char c) -> bool { return static_cast<unsigned char>(c) < 0x80; }
 
 class Lexer {
@@ -107,6 +108,19 @@ class Lexer {
     tokens_.push_back({kind, begin, static_cast<int>(at_), number});
   }
 
+  /// An operator of another language, which stands for one of ours.
+  auto PushForeign(TokenKind kind, size_t length, std::string message, std::string_view right) -> void {
+    Report(length, "expr-syntax", std::move(message), right);
+    Push(kind, length);
+    tokens_.back().is_foreign = true;
+  }
+
+  /// Does a value end before what comes next?
+  auto IsAfterValue() const -> bool {
+    const TokenKind last = tokens_.empty() ? TokenKind::Comma : tokens_.back().kind;
+    return last == TokenKind::Number || last == TokenKind::Name || last == TokenKind::Close;
+  }
+
   auto Report(size_t length, std::string_view name, std::string message, std::string_view closest = {}) -> void {
     errors_.push_back(ErrorAt(static_cast<int>(at_), static_cast<int>(at_ + length), name, std::move(message)));
     errors_.back().closest = closest;
@@ -124,7 +138,7 @@ class Lexer {
     double number = 0;
     const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (end != word.data() + word.size() || status == std::errc::invalid_argument) {
-      Report(length, "expr-syntax", fmt::format("{} is not a number", Quoted(word)));
+      Report(length, "expr-syntax", fmt::format("{} is not a number{}", Quoted(word), WithoutUnderscores(word)));
       number = 0;
     } else if (status == std::errc::result_out_of_range) {
       Report(length, "expr-domain", fmt::format("{} is beyond double precision, 4.9e-324 to 1.8e308", Quoted(word)));
@@ -133,15 +147,39 @@ class Lexer {
     Push(TokenKind::Number, length, number);
   }
 
+  /// "; write 1000" for 1_000.
+  static auto WithoutUnderscores(std::string_view word) -> std::string {
+    std::string digits(word);
+    const bool has_some = std::erase(digits, '_') > 0;
+    double number = 0;
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool is_number = status == std::errc() && end == digits.data() + digits.size();
+    return has_some && is_number ? fmt::format("; write {}", digits) : "";
+  }
+
   auto TakeName(std::string_view rest) -> void {
     const auto end = std::find_if_not(rest.begin(), rest.end(), IsNamePart);
     const std::string_view word(rest.data(), static_cast<size_t>(end - rest.begin()));
+    if (word == "is" && IsAfterValue()) {
+      TakeIs(rest);
+      return;
+    }
     if (SkipForeignWord(word, rest.substr(word.size()))) {
       return;
     }
     const auto keyword = std::find_if(std::begin(Keywords), std::end(Keywords),
                                       [&](const Spelling& spelling) { return spelling.text == word; });
     Push(keyword == std::end(Keywords) ? TokenKind::Name : keyword->kind, word.size());
+  }
+
+  /// `is`, or `is not`.
+  auto TakeIs(std::string_view rest) -> void {
+    const size_t word = std::min(rest.find_first_not_of(" \t\r\n", 2), rest.size());
+    if (rest.substr(word).starts_with("not") && IsSpaceOrEnd(rest, word + 3)) {
+      PushForeign(TokenKind::NotEqual, word + 3, "`is not` is not an operator; write `!=`", "!=");
+    } else {
+      PushForeign(TokenKind::Equal, 2, "`is` is not an operator; write `==` for equality", "==");
+    }
   }
 
   /// Reports a word of Python and what belongs to it, and goes on after it.
@@ -192,10 +230,14 @@ class Lexer {
       Push(TokenKind::Assign, 1);
       return;
     }
+    if (symbol != std::end(Symbols) && !symbol->fault.empty()) {
+      PushForeign(symbol->kind, symbol->text.size(), std::string(symbol->fault), symbol->right);
+      return;
+    }
+    if (SkipForeignSymbol(rest)) {
+      return;
+    }
     if (symbol != std::end(Symbols)) {
-      if (!symbol->fault.empty()) {
-        Report(symbol->text.size(), "expr-syntax", std::string(symbol->fault), symbol->right);
-      }
       Push(symbol->kind, symbol->text.size());
       return;
     }
@@ -211,6 +253,44 @@ class Lexer {
     }
     has_choice_ = has_choice_ || is_choice;
     Push(TokenKind::Broken, length);
+  }
+
+  /// Reports a percentage, a `;` or a list, and goes on after it.
+  auto SkipForeignSymbol(std::string_view rest) -> bool {
+    const size_t after = std::min(rest.find_first_not_of(" \t\r\n", 1), rest.size());
+    const bool is_last = after == rest.size();
+    const bool ends_value = is_last || rest[after] == ')' || rest[after] == ',';
+    if (rest.front() == '%' && ends_value && !tokens_.empty() && tokens_.back().kind == TokenKind::Number) {
+      const Token& number = tokens_.back();
+      const auto begin = static_cast<size_t>(number.begin);
+      Report(1, "expr-syntax",
+             fmt::format("`%` is the remainder of a division; write {} for {}%", number.number / 100,
+                         text_.substr(begin, static_cast<size_t>(number.end) - begin)));
+      ++at_;
+      return true;
+    }
+    if (rest.front() == ';') {
+      Report(1, "expr-syntax",
+             fmt::format("`;` is not part of the language; {}",
+                         is_last ? "leave it out: an expression ends with its text"
+                                 : "an expression is one value: a name for another is `let a = 1 in a + 1`"));
+      // At the end nothing else is wrong.
+      if (is_last) {
+        ++at_;
+      } else {
+        Push(TokenKind::Broken, 1);
+      }
+      return true;
+    }
+    if (rest.front() == '[') {
+      const size_t length = std::min(rest.find(']'), rest.size() - 1) + 1;
+      Report(length, "expr-syntax",
+             fmt::format("there are no lists, as {}: a value is one number; `if` chooses between several",
+                         Quoted(rest.substr(0, length))));
+      Push(TokenKind::Broken, length);
+      return true;
+    }
+    return false;
   }
 
   std::string_view text_;

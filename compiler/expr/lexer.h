@@ -51,6 +51,9 @@ struct Token {
   int begin = 0;
   int end = 0;
   double number = 0;
+  /// An operator of another language that stands for one of ours, and was reported: what it takes and gives says
+  /// nothing.
+  bool is_foreign = false;
 
   auto length() const -> int { return end > begin ? end - begin : 1; }
 };

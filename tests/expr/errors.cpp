@@ -25,7 +25,8 @@ struct ErrorCase {
 
 constexpr ErrorCase ErrorCases[] = {
     // Single tokens.
-    {"1_000", "1:5 expr-syntax: `1_000` is not a number\n"},
+    {"1_000", "1:5 expr-syntax: `1_000` is not a number; write 1000\n"},
+    {"1_x", "1:3 expr-syntax: `1_x` is not a number\n"},
     {"2x", "1:2 expr-syntax: `2x` is not a number\n"},
     {"1..2", "1:4 expr-syntax: `1..2` is not a number\n"},
     {"0x10", "1:4 expr-syntax: `0x10` is not a number\n"},
@@ -42,6 +43,11 @@ constexpr ErrorCase ErrorCases[] = {
     {"true || true", "6:2 expr-syntax: `||` is not an operator; write `or` for either condition [or]\n", Predicate},
     {"!true", "1:1 expr-syntax: `!` is not an operator; write `not` for the opposite [not]\n", Predicate},
     {"2 ** 3", "3:2 expr-syntax: `**` is not an operator; write `^` for a power [^]\n"},
+    // What an operator of another language takes and gives is not judged.
+    {"layer && 1", "7:2 expr-syntax: `&&` is not an operator; write `and` for both conditions [and]\n"},
+    {"(layers = 3) * layr",
+     "9:1 expr-syntax: `=` is not an operator; write `==` for equality [==]\n"
+     "16:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"},
     // Structure.
     {"", "1:1 expr-syntax: the text is empty; an init rule is expected here\n"},
     {" \n", "1:1 expr-syntax: the text is empty; a predicate is expected here\n", Predicate},
@@ -84,7 +90,7 @@ constexpr ErrorCase ErrorCases[] = {
     {"1 + let a = 1 in a", "5:3 expr-syntax: expected a value, found `let`; put it in parentheses\n"},
     {"1 in 2", "3:2 expr-syntax: expected an operator or the end, found `in`\n"},
     {"let layers = 2 in layers",
-     "5:6 expr-name-taken: `layers` is a variable, known in a predicate and in an init rule and in a frequency\n"},
+     "5:6 expr-name-taken: `layers` is a variable, known in a predicate, an init rule and a frequency\n"},
     {"let step = 2 in 1", "5:4 expr-name-taken: `step` is a variable, known in a schedule\n"},
     {"let pi = 3 in pi", "5:2 expr-name-taken: `pi` is a constant\n"},
     {"let a = 1 in let a = 2 in a", "18:1 expr-name-taken: `a` is the name of a `let` around this one\n"},
@@ -128,7 +134,7 @@ constexpr ErrorCase ErrorCases[] = {
      "sin, cos, tanh, erf, erfinv, index, clamp, trunc_factor, linear_rope, llama3_rope\n",
      Frequency},
     {"layer + step",
-     "1:5 expr-unknown-name: `layer` is not known in a frequency, but in a predicate and in an init rule; known here: "
+     "1:5 expr-unknown-name: `layer` is not known in a frequency, but in a predicate and an init rule; known here: "
      "layers, hidden, heads, "
      "kv_heads, head_dim, seq, rope_theta, pi, true, false\n"
      "9:4 expr-unknown-name: `step` is not known in a frequency, but in a schedule; known here: layers, hidden, heads, "
@@ -148,7 +154,7 @@ constexpr ErrorCase ErrorCases[] = {
      "1:5 expr-unknown-name: `width` is not known in an init rule; known here: layer, layers, hidden, fan_in, "
      "fan_out, numel, num_dims, heads, kv_heads, head_dim, ffn, vocab, seq, init_std, pi, true, false\n"},
     {"layer",
-     "1:5 expr-unknown-name: `layer` is not known in a schedule, but in a predicate and in an init rule; known "
+     "1:5 expr-unknown-name: `layer` is not known in a schedule, but in a predicate and an init rule; known "
      "here: step, steps, pi, true, false\n",
      Schedule},
     {"step < 3",
@@ -228,7 +234,7 @@ constexpr ErrorCase ErrorCases[] = {
     // Several at once, in text order, and nothing that follows from another.
     {"layr + 1_0 * true + sqr(fan_inn)",
      "1:4 expr-unknown-name: `layr` is not known in an init rule [layer]\n"
-     "8:3 expr-syntax: `1_0` is not a number\n"
+     "8:3 expr-syntax: `1_0` is not a number; write 10\n"
      "14:4 expr-type: `*` takes numbers; `true` is a condition\n"
      "21:3 expr-unknown-name: `sqr` is not known in an init rule [sqrt]\n"
      "25:7 expr-unknown-name: `fan_inn` is not known in an init rule [fan_in]\n"},
