@@ -46,7 +46,8 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
     return false;
   }
   const bool is_none_known = data.tokens.is_known && context.IsRead("data.source");
-  if (!data.tokens.is_set && data.source.empty() && is_none_known) {
+  // A `synthetic` that is misspelt was to be what is read.
+  if (!data.tokens.is_set && data.source.empty() && is_none_known && context.IsSound(data.synthetic)) {
     context.diags()
         .Build(data.at.valid() ? data.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::DataSourceCount,
                "neither `data.tokens` nor a [[data.source]] is set, so there is nothing to read")

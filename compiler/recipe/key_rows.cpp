@@ -185,6 +185,7 @@ auto DescribeType(std::string_view type) -> std::string_view {
       {"Texts", "a list of texts"},
       {"Reals", "a list of numbers"},
       {"Formula", "a number, or an expression in quotes"},
+      {"ByteSize", "0, or a size in quotes, such as \"4 GiB\""},
       {"Condition", "true, false, or a condition in quotes"},
       {"FirstStart", "\"scratch\", or a table, { seed = \"...\" }"},
   };

@@ -322,6 +322,12 @@ class Reader {
     return outcome;
   }
 
+  auto ReadValue(const KeyInfo&, const TomlNode& node, ByteSize& value) -> Outcome {
+    const bool is_whole = node.kind == TomlNode::Kind::Int;
+    value.text = is_whole ? fmt::format("{}", node.integer) : node.text;
+    return When(is_whole || node.kind == TomlNode::Kind::Text);
+  }
+
   auto ReadValue(const KeyInfo&, const TomlNode& node, Condition& value) -> Outcome {
     if (node.kind == TomlNode::Kind::Bool) {
       value.text = node.boolean ? "true" : "false";

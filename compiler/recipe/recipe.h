@@ -62,6 +62,11 @@ struct Formula {
   std::string text;
 };
 
+/// 0 or the text of a size in bytes, such as "4 GiB", kept as text.
+struct ByteSize {
+  std::string text;
+};
+
 /// The value of start.first: a word, or the table { seed = ..., missing = [...], unused = [...] }.
 struct FirstStart {
   /// Unset where it is a table.
@@ -82,6 +87,7 @@ using Reals = std::vector<double>;
 template <class E>
 using OneOf = shardc::OneOf<E>;
 using Formula = shardc::Formula;
+using ByteSize = shardc::ByteSize;
 using Condition = shardc::Condition;
 using FirstStart = shardc::FirstStart;
 
@@ -96,7 +102,8 @@ template <class T, class D>
 auto DefaultOf(const D& value) -> T {
   if constexpr (std::is_same_v<D, NoDefault>) {
     return T{};
-  } else if constexpr (std::is_same_v<T, shardc::Condition> || std::is_same_v<T, shardc::Formula>) {
+  } else if constexpr (std::is_same_v<T, shardc::Condition> || std::is_same_v<T, shardc::Formula> ||
+                       std::is_same_v<T, shardc::ByteSize>) {
     return T{.text = value};
   } else if constexpr (std::is_same_v<T, shardc::FirstStart>) {
     return T{.word = shardc::OneOf<StartFrom>(value)};

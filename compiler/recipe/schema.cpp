@@ -33,6 +33,9 @@ static auto TypeSchema(std::string_view type) -> Json {
   if (type == "Formula") {
     return {{"type", {"number", "string"}}};
   }
+  if (type == "ByteSize") {
+    return {{"type", {"integer", "string"}}};
+  }
   if (type == "FirstStart") {
     const Json globs{{"type", "array"}, {"items", {{"type", "string"}}}};
     const Json table{{"type", "object"},

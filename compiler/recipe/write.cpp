@@ -55,6 +55,8 @@ auto WriteToml(const Formula& value) -> std::string {
   return IsPlainNumber(value.text) ? value.text : QuoteToml(value.text);
 }
 
+auto WriteToml(const ByteSize& value) -> std::string { return value.text == "0" ? value.text : QuoteToml(value.text); }
+
 auto WriteToml(const Condition& value) -> std::string {
   return value.text == "true" || value.text == "false" ? value.text : QuoteToml(value.text);
 }

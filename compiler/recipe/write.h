@@ -16,6 +16,7 @@ auto WriteToml(const std::vector<std::string>& value) -> std::string;
 auto WriteToml(const std::vector<double>& value) -> std::string;
 /// Plain numbers, true and false without quotes.
 auto WriteToml(const Formula& value) -> std::string;
+auto WriteToml(const ByteSize& value) -> std::string;
 auto WriteToml(const Condition& value) -> std::string;
 auto WriteToml(const FirstStart& value) -> std::string;
 template <class E>
