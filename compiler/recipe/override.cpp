@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/text_guard.h"
 #include "compiler/recipe/toml_faults.h"
 
@@ -21,11 +22,22 @@ static auto Trimmed(std::string_view text, size_t& offset) -> std::string_view {
   return text.substr(0, text.find_last_not_of(" \t") + 1);
 }
 
+/// `dp=2` to "write --set mesh.dp=2"; empty if no section has such a key.
+static auto HelpOnBareKey(std::string_view text, std::string_view key) -> std::string {
+  std::string help;
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    if (row.name == key && row.list.empty()) {
+      help += fmt::format("{}--set {}.{}", help.empty() ? "write " : " or ", row.section, text);
+    }
+  }
+  return help;
+}
+
 auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagnostics) -> std::optional<TomlNode> {
   const std::string_view text = sources[source].text;
   const SourceRange whole{source, 1, 1, std::max(1, static_cast<int32_t>(text.size()))};
-  const auto reject = [&](const SourceRange& at, const std::string& message) {
-    diagnostics.Build(at, DiagnosticKind::BadOverride, message).Emit();
+  const auto reject = [&](const SourceRange& at, const std::string& message, const std::string& help = "") {
+    diagnostics.Build(at, DiagnosticKind::BadOverride, message).Help(help).Emit();
     return std::nullopt;
   };
   if (!CheckText(sources, source, diagnostics)) {
@@ -36,7 +48,8 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
   const std::string_view path = Trimmed(text.substr(0, equals), key_offset);
   const size_t dot = path.find('.');
   if (equals == std::string_view::npos || dot == std::string_view::npos || dot == 0 || dot + 1 == path.size()) {
-    return reject(whole, "expected section.key=value");
+    return reject(whole, "expected section.key=value",
+                  equals == std::string_view::npos ? "" : HelpOnBareKey(text.substr(key_offset), path));
   }
   if (text.find_first_of("\r\n") != std::string_view::npos) {
     return reject({source, 1, 1, 1}, "more than one line; one --set gives one key");

@@ -131,7 +131,8 @@ class Recovery {
                    const TomlStatements& statements) -> void {
     const std::string_view text = lines_[line];
     const bool is_repeated = fault.message.find("cannot redefine existing") != std::string::npos;
-    if (is_repeated && statement != nullptr && ReportRepeated(*statement, statements)) {
+    if (is_repeated && statement != nullptr &&
+        (ReportRepeated(*statement, statements) || ReportMadeByKey(*statement, statements))) {
       return;
     }
     if (fault.message.find("control characters") != std::string::npos &&
@@ -181,6 +182,19 @@ class Recovery {
     Report(statement.line, RangeAt(statement.line, statement.column, statement.name.size()),
            fmt::format("{} twice; first at line {}", name, first.line + 1),
            statement.is_header ? fmt::format("put the keys of both under one [{}]", statement.name) : "");
+    return true;
+  }
+
+  /// A header whose section a dotted key has made.
+  auto ReportMadeByKey(const TomlStatement& statement, const TomlStatements& statements) -> bool {
+    const TomlStatement* const key = statement.is_header ? statements.DottedKeyOf(statement) : nullptr;
+    if (key == nullptr) {
+      return false;
+    }
+    Report(
+        statement.line, RangeAt(statement.line, statement.column, statement.name.size()),
+        fmt::format("[{}] is made already, by `{}` at line {}", statement.name, key->name, key->line + 1),
+        fmt::format("put all keys of the section under [{}], or write each as {}.key", statement.name, statement.name));
     return true;
   }
 

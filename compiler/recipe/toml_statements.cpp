@@ -151,4 +151,16 @@ auto TomlStatements::FirstOf(const TomlStatement& statement) const -> const Toml
   return statement;
 }
 
+auto TomlStatements::DottedKeyOf(const TomlStatement& header) const -> const TomlStatement* {
+  for (const TomlStatement& other : statements_) {
+    if (other.is_header) {
+      break;
+    }
+    if (other.name.starts_with(header.name + ".")) {
+      return &other;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace shardc

@@ -42,6 +42,8 @@ class TomlStatements {
   auto HeaderOf(const TomlStatement& statement) const -> const TomlStatement*;
   /// The first statement that has the name of this one, under the same header; or this one.
   auto FirstOf(const TomlStatement& statement) const -> const TomlStatement&;
+  /// The first key at the top level that makes the section of a header, as `model.layers` makes [model]; null if none.
+  auto DottedKeyOf(const TomlStatement& header) const -> const TomlStatement*;
 
  private:
   const std::vector<std::string>& lines_;

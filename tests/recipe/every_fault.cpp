@@ -200,6 +200,13 @@ TEST(EveryFault, ASectionThatStandsTwiceIsReadTwice) {
   EXPECT_THAT(report, HasSubstr("recipe.toml:5:10: error: `hidden` is 0"));
 }
 
+TEST(EveryFault, ASectionThatADottedKeyMadeNamesTheKey) {
+  const std::string report = Report("model.layers = 2\n[mesh]\ndp = 1\n[model]\nhidden = 0\n");
+  EXPECT_THAT(report, HasSubstr("recipe.toml:4:2: error: [model] is made already, by `model.layers` at line 1"));
+  EXPECT_THAT(report, HasSubstr("help: put all keys of the section under [model], or write each as model.key\n"));
+  EXPECT_THAT(report, HasSubstr("recipe.toml:5:10: error: `hidden` is 0"));
+}
+
 TEST(EveryFault, ManySyntaxFaultsEnd) {
   std::string text = "[model]\n";
   for (int i = 0; i < 1000; ++i) {

@@ -92,6 +92,18 @@ TEST(Overrides, Refused) {
   }
 }
 
+TEST(Overrides, AKeyWithoutItsSectionIsAnsweredWithIt) {
+  const auto help = [](const std::string& text) {
+    ReadResult result;
+    ReadRecipeText(MinimalText(), {text}, result);
+    return result.diagnostics.all().at(0).help;
+  };
+  EXPECT_EQ(help("dp=2"), "write --set mesh.dp=2");
+  EXPECT_EQ(help(" seed = 3"), "write --set init.seed = 3 or --set data.seed = 3");
+  EXPECT_EQ(help("nothing=3"), "");
+  EXPECT_EQ(help("dp"), "");
+}
+
 TEST(Overrides, AreBoundedInNumber) {
   ReadResult result;
   ReadRecipeText(MinimalText(), std::vector<std::string>(2000, "train.steps=3"), result);
