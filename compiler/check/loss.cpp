@@ -15,17 +15,21 @@ static auto CheckChunks(CheckContext& context) -> void {
   if (!context.IsSound(chunks, seq) || *seq % *chunks == 0) {
     return;
   }
-  // The greatest divisor below: each below the root has one above it.
+  // The divisors next to it: each below the root has one above it.
   int64_t below = 1;
+  int64_t above = *seq;
   for (int64_t divisor = 1; divisor <= *seq / divisor; ++divisor) {
     for (const int64_t candidate : {divisor, *seq / divisor}) {
-      below = *seq % divisor == 0 && candidate <= *chunks ? std::max(below, candidate) : below;
+      if (*seq % divisor == 0) {
+        below = candidate < *chunks ? std::max(below, candidate) : below;
+        above = candidate > *chunks ? std::min(above, candidate) : above;
+      }
     }
   }
   context.diags()
       .Build(chunks.at, DiagnosticKind::LossChunksNotDivisor, *chunks, *seq)
       .Note(seq.at, "`seq` set here")
-      .Help(fmt::format("use chunks = {}", below))
+      .Help(below == above ? fmt::format("use chunks = {}", below) : fmt::format("use chunks = {} or {}", below, above))
       .Emit();
   context.MarkFaulty(chunks);
 }

@@ -29,23 +29,66 @@ static auto DivisorsText(int64_t n) -> std::string {
   return text;
 }
 
+static auto NeedsEvenHeadDim(const ModelSection& model) -> bool {
+  return model.family->is_accepted() && NeedsEvenHeads(ModelFamilyOf(*model.family));
+}
+
+/// Two sizes that do not agree: the one to change, and the other.
+struct Disagreement {
+  const Located<int64_t>& blamed;
+  const Located<int64_t>& other;
+  std::string_view other_name;
+};
+
+/// `size` and `heads`: it is `heads` that changes if the recipe sets it beside a preset that has the size.
+static auto Disagree(const Recipe& recipe, const Located<int64_t>& size, std::string_view name) -> Disagreement {
+  const Located<int64_t>& heads = recipe.model.heads;
+  const bool is_own = recipe.StandInAt(heads.at) == nullptr && recipe.StandInAt(size.at) != nullptr;
+  return is_own ? Disagreement{heads, size, name} : Disagreement{size, heads, "heads"};
+}
+
+/// The values next to `heads` that agree with the other sizes: "16 or 32"; empty if there is none.
+/// Requires: hidden and kv_heads are sound.
+static auto NearestHeads(const ModelSection& model) -> std::string {
+  const int64_t factor = NeedsEvenHeadDim(model) ? 2 : 1;
+  const int64_t kv_heads = model.kv_heads.is_set ? *model.kv_heads : 1;
+  const auto agrees = [&](int64_t heads) {
+    return heads % kv_heads == 0 && (model.head_dim.is_set || *model.hidden % (factor * heads) == 0);
+  };
+  std::string nearest;
+  for (int64_t below = *model.heads - 1; below > 0 && nearest.empty(); --below) {
+    nearest = agrees(below) ? fmt::format("{}", below) : "";
+  }
+  const int64_t most = std::max(*model.hidden / factor, *model.heads + kv_heads);
+  for (int64_t above = *model.heads + 1; above <= most; ++above) {
+    if (agrees(above)) {
+      return fmt::format("{}{}{}", nearest, nearest.empty() ? "" : " or ", above);
+    }
+  }
+  return nearest;
+}
+
 static auto CheckHeads(CheckContext& context) -> void {
   const ModelSection& model = context.recipe().model;
-  if (model.kv_heads.is_set && context.IsSound(model.heads, model.kv_heads) && *model.heads % *model.kv_heads != 0) {
-    auto builder = context.diags().Build(model.kv_heads.at, DiagnosticKind::HeadsNotDivisible, *model.heads, "kv_heads",
-                                         *model.kv_heads);
-    builder.Note(model.heads.at, "`heads` set here");
-    if (const std::string divisors = DivisorsText(*model.heads); !divisors.empty()) {
-      builder.Help(fmt::format("use kv_heads = {}", divisors));
-    }
-    builder.Emit();
-    context.MarkFaulty(model.kv_heads);
+  if (!model.kv_heads.is_set || !context.IsSound(model.heads, model.kv_heads) || *model.heads % *model.kv_heads == 0) {
+    return;
   }
+  const Disagreement pair = Disagree(context.recipe(), model.kv_heads, "kv_heads");
+  const bool is_of_heads = &pair.blamed == &model.heads;
+  const std::string values = !is_of_heads                    ? DivisorsText(*model.heads)
+                             : context.IsSound(model.hidden) ? NearestHeads(model)
+                                                             : "";
+  context.diags()
+      .Build(pair.blamed.at, DiagnosticKind::HeadsNotDivisible, *model.heads, "kv_heads", *model.kv_heads)
+      .Note(pair.other.at, fmt::format("`{}` set here", pair.other_name))
+      .Help(values.empty() ? "" : fmt::format("use {} = {}", is_of_heads ? "heads" : "kv_heads", values))
+      .Emit();
+  context.MarkFaulty(pair.blamed);
 }
 
 static auto CheckHeadDim(CheckContext& context) -> void {
   const ModelSection& model = context.recipe().model;
-  const bool needs_even = model.family->is_accepted() && NeedsEvenHeads(ModelFamilyOf(*model.family));
+  const bool needs_even = NeedsEvenHeadDim(model);
   if (model.head_dim.is_set) {
     if (needs_even && context.IsSound(model.head_dim) && *model.head_dim % 2 != 0) {
       context.diags()
@@ -59,37 +102,41 @@ static auto CheckHeadDim(CheckContext& context) -> void {
   if (!context.IsSound(model.hidden, model.heads, model.head_dim)) {
     return;
   }
+  const Disagreement pair = Disagree(context.recipe(), model.hidden, "hidden");
+  const std::string note = fmt::format("`{}` set here", pair.other_name);
   const int64_t head_dim = *model.hidden / *model.heads;
   if (const auto range = RangeOf("model.head_dim"); static_cast<double>(head_dim) > range->high) {
     context.diags()
-        .Build(model.hidden.at, DiagnosticKind::OutOfRange, "hidden / heads", head_dim,
+        .Build(pair.blamed.at, DiagnosticKind::OutOfRange, "hidden / heads", head_dim,
                fmt::format("{} to {}, as of `head_dim`", range->low_text, range->high_text))
-        .Note(model.heads.at, "`heads` set here")
+        .Note(pair.other.at, note)
         .Emit();
-    context.MarkFaulty(model.hidden);
+    context.MarkFaulty(pair.blamed);
     return;
   }
   // Multiples of 2 * heads give heads of even width.
   const int64_t step = (needs_even ? 2 : 1) * *model.heads;
   const int64_t below = *model.hidden / step * step;
-  const std::string help = (below > 0 ? fmt::format("use hidden = {} or {}", below, below + step)
-                                      : fmt::format("use hidden = {}", below + step)) +
+  const std::string heads = &pair.blamed == &model.heads && context.IsSound(model.kv_heads) ? NearestHeads(model) : "";
+  const std::string help = (!heads.empty() ? fmt::format("use heads = {}", heads)
+                            : below > 0    ? fmt::format("use hidden = {} or {}", below, below + step)
+                                           : fmt::format("use hidden = {}", below + step)) +
                            (IsLacked(context.recipe(), "model", "head_dim") ? "" : ", or set head_dim");
   if (*model.hidden % *model.heads != 0) {
     context.diags()
-        .Build(model.hidden.at, DiagnosticKind::HiddenNotDivisible, *model.hidden, *model.heads)
-        .Note(model.heads.at, "`heads` set here")
+        .Build(pair.blamed.at, DiagnosticKind::HiddenNotDivisible, *model.hidden, *model.heads)
+        .Note(pair.other.at, note)
         .Help(help)
         .Emit();
-    context.MarkFaulty(model.hidden);
+    context.MarkFaulty(pair.blamed);
   } else if (needs_even && *model.hidden / *model.heads % 2 != 0) {
     context.diags()
-        .Build(model.hidden.at, DiagnosticKind::HeadDimOdd, *model.hidden / *model.heads,
+        .Build(pair.blamed.at, DiagnosticKind::HeadDimOdd, *model.hidden / *model.heads,
                fmt::format(" (`hidden` {} / `heads` {})", *model.hidden, *model.heads))
-        .Note(model.heads.at, "`heads` set here")
+        .Note(pair.other.at, note)
         .Help(help)
         .Emit();
-    context.MarkFaulty(model.hidden);
+    context.MarkFaulty(pair.blamed);
   }
 }
 

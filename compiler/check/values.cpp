@@ -1,5 +1,7 @@
 // Single values against the rows of recipe_values.def: numbers in their ranges, words among the known ones.
 
+#include <algorithm>
+
 #include "compiler/check/check_context.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
@@ -7,11 +9,24 @@
 
 namespace shardc {
 
+/// The known word that `word` is elsewhere, or is the beginning of; empty if none, or if several begin so.
+static auto WordMeant(std::string_view word, const std::vector<std::string_view>& known) -> std::string_view {
+  const auto is_known = [&](std::string_view other) { return std::ranges::find(known, other) != known.end(); };
+  const auto elsewhere = std::ranges::find(NamesElsewhere(), word, &Hint::word);
+  if (elsewhere != NamesElsewhere().end() && is_known(elsewhere->answer)) {
+    return elsewhere->answer;
+  }
+  const auto begins_so = [&](std::string_view other) { return word.size() > 2 && other.starts_with(word); };
+  return std::ranges::count_if(known, begins_so) == 1 ? *std::ranges::find_if(known, begins_so) : std::string_view();
+}
+
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void {
   auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
   if (const std::string_view hint = HintOfKey("", word); !hint.empty()) {
     builder.Help(std::string(hint));
+  } else if (const std::string_view meant = WordMeant(word, known); !meant.empty()) {
+    builder.Help(fmt::format("did you mean \"{}\"?", meant));
   } else if (const std::string closest = ClosestWord(word, known); !closest.empty()) {
     builder.Help(fmt::format("did you mean \"{}\"?", closest));
   }

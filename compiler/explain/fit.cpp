@@ -7,20 +7,27 @@
 #include <cctype>
 #include <charconv>
 
+#include "compiler/diag/diagnostics.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
 
 namespace shardc {
 
-static auto MachineNames() -> std::string {
+/// The nearest machine, or all.
+static auto HelpOnMachines(std::string_view name) -> std::string {
   std::vector<std::string_view> names;
   for (const MachineRow& row : MachineRows()) {
     names.push_back(row.name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  const std::string closest = ClosestWord(name, names);
+  return closest.empty() ? fmt::format("machines: {}", fmt::join(names, ", "))
+                         : fmt::format("did you mean {}?", closest);
 }
 
-static auto MachineBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
+static auto MachineBudget(std::string_view asked) -> ErrorOr<MemoryBudget> {
+  std::string name(asked);
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const std::string_view text = name;
   const MachineRow* found = nullptr;
   for (const MachineRow& row : MachineRows()) {
     if (row.name == text || (row.name.starts_with(text) && found == nullptr)) {
@@ -30,9 +37,8 @@ static auto MachineBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
     }
   }
   if (text.empty() || found == nullptr) {
-    return Fail(ExitCode::Usage,
-                "--fit: `{}` is neither an amount of memory, such as 80GiB, nor a machine; machines: {}", text,
-                MachineNames());
+    return Fail(ExitCode::Usage, "--fit: `{}` is neither an amount of memory, such as 80GiB, nor a machine; {}", asked,
+                HelpOnMachines(text));
   }
   const double bytes = found->memory.value - found->outside_arenas.value;
   return MemoryBudget{.bytes = Bytes{static_cast<int64_t>(bytes)}, .machine = found};
@@ -58,6 +64,9 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
     if (fault == std::errc() && unit == known.name && number * known.bytes < 0x1p62) {
       return MemoryBudget{.bytes = Bytes{static_cast<int64_t>(number * known.bytes)}};
     }
+  }
+  if (unit.starts_with('e') || unit.starts_with('E')) {
+    return Fail(ExitCode::Usage, "--fit: `{}` has an exponent; write the number out, such as 1000GiB", text);
   }
   return Fail(
       ExitCode::Usage,

@@ -10,12 +10,12 @@
 namespace shardc {
 
 /// "units: embed, layers.0, 30 more".
-static auto Listed(const std::vector<std::string_view>& names, std::string_view noun) -> std::string {
-  constexpr size_t MostListed = 8;
+template <class Name>
+static auto Listed(const std::vector<Name>& names, std::string_view noun, size_t most) -> std::string {
   std::vector<std::string> listed(names.begin(),
-                                  names.begin() + static_cast<std::ptrdiff_t>(std::min(MostListed, names.size())));
-  if (names.size() > MostListed) {
-    listed.push_back(fmt::format("{} more", names.size() - MostListed));
+                                  names.begin() + static_cast<std::ptrdiff_t>(std::min(most, names.size())));
+  if (names.size() > most) {
+    listed.push_back(fmt::format("{} more", names.size() - most));
   }
   return fmt::format("{}s: {}", noun, fmt::join(listed, ", "));
 }
@@ -24,12 +24,15 @@ static auto ReportUnused(const NamePattern& pattern, const std::vector<std::stri
                          const MatchMessages& messages, Diagnostics& diags) -> void {
   auto builder = diags.Build(pattern.at, messages.unused, pattern.glob);
   constexpr size_t MostNearest = 3;
+  constexpr size_t MostListed = 8;
   if (const std::string closest = ClosestWord(pattern.glob, names); !closest.empty()) {
     builder.Help(fmt::format("the nearest {} is {}", messages.noun, closest));
   } else if (messages.lists_names) {
-    builder.Help(Listed(names, messages.noun));
+    builder.Help(Listed(names, messages.noun, MostListed));
   } else if (const auto nearest = NearestNames(pattern.glob, names, MostNearest); !nearest.empty()) {
     builder.Help(fmt::format("the nearest {}s: {}", messages.noun, fmt::join(nearest, ", ")));
+  } else {
+    builder.Help(Listed(FoldedNames(names), messages.noun, MostNearest));
   }
   builder.Emit();
 }

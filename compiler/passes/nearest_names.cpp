@@ -33,6 +33,17 @@ static auto Folded(std::string_view name) -> std::string {
   return folded;
 }
 
+auto FoldedNames(const std::vector<std::string_view>& names) -> std::vector<std::string> {
+  std::vector<std::string> folded;
+  for (const std::string_view name : names) {
+    std::string of_all_blocks = Folded(name);
+    if (std::ranges::find(folded, of_all_blocks) == folded.end()) {
+      folded.push_back(std::move(of_all_blocks));
+    }
+  }
+  return folded;
+}
+
 static auto CommonSubsequence(std::string_view a, std::string_view b) -> size_t {
   std::vector<size_t> row(b.size() + 1);
   for (const char c : a) {
@@ -85,13 +96,9 @@ auto NearestNames(std::string_view pattern, const std::vector<std::string_view>&
   }
   const std::vector<std::string_view> parts(bare.begin(), bare.end());
   std::vector<std::pair<double, std::string>> scored;
-  for (const std::string_view name : names) {
-    std::string folded = Folded(name);
-    const auto is_known = [&](const auto& other) { return other.second == folded; };
-    if (std::ranges::none_of(scored, is_known)) {
-      const double score = Score(parts, PartsOf(folded));
-      scored.emplace_back(score, std::move(folded));
-    }
+  for (std::string& folded : FoldedNames(names)) {
+    const double score = Score(parts, PartsOf(folded));
+    scored.emplace_back(score, std::move(folded));
   }
   std::ranges::stable_sort(scored, std::greater<>(), [](const auto& row) { return row.first; });
   std::vector<std::string> nearest;

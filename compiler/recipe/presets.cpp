@@ -55,7 +55,11 @@ auto NearestPresets(std::string_view asked) -> std::vector<std::string_view> {
 }
 
 auto HelpOnPresets(std::string_view name) -> std::string {
+  constexpr size_t Most = 6;
   const std::vector<std::string_view> nearest = NearestPresets(name);
+  if (nearest.size() > Most) {
+    return fmt::format("none is near; `shardc presets` lists all, {} of this family", nearest.size());
+  }
   return nearest.empty() ? std::string("`shardc presets` lists the presets")
                          : fmt::format("nearest: \"{}\"; `shardc presets` lists all", fmt::join(nearest, "\", \""));
 }

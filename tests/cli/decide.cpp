@@ -35,6 +35,10 @@ TEST_F(Decide, FitIsToldByTheExitCode) {
   const Finished unknown = Ask({"plan", recipe_, "--fit", "h300"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("machines: a100-sxm-80gb, h100-sxm"));
+  EXPECT_EQ(Ask({"plan", recipe_, "--fit", "H100"}).exit_code, 0);
+  EXPECT_THAT(Ask({"plan", recipe_, "--fit", "h10-sxm"}).err, HasSubstr("; did you mean h100-sxm?\n"));
+  EXPECT_THAT(Ask({"plan", recipe_, "--fit", "1e3GiB"}).err,
+              HasSubstr("`1e3GiB` has an exponent; write the number out, such as 1000GiB\n"));
   for (const char* other : {"--print-init", "--emit=plan", "--stop-after=build", "--section=step"}) {
     EXPECT_EQ(Ask({"plan", recipe_, "--fit", "1GiB", other}).exit_code, 2) << other;
   }

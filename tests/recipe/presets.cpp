@@ -81,7 +81,38 @@ TEST(Presets, AFaultBesideOneNamesIt) {
   ASSERT_TRUE(result.ok) << RenderText(result.diagnostics, {});
   CheckRecipe(result.recipe, result.diagnostics);
   EXPECT_THAT(RenderText(result.diagnostics, {}),
-              HasSubstr("preset llama3-8b:6:12: error: `heads` is 30, `kv_heads` is 8"));
+              HasSubstr("recipe.toml:3:9: error: `heads` is 30, `kv_heads` is 8; `heads` is not a multiple of "
+                        "`kv_heads` [heads-not-divisible]\n"
+                        "    3 | heads = 30\n"
+                        "      |         ^~\n"
+                        "preset llama3-8b:6:12: note: `kv_heads` set here\n"
+                        "help: use heads = 24 or 32\n"));
+}
+
+// The line to change is the user's, and what the help says agrees with all sizes of the preset.
+TEST(Presets, AFaultBesideOneIsTheUsersToMend) {
+  const auto told = [](const std::string& keys) {
+    ReadResult result;
+    ReadAssuming("[model]\npreset = \"llama3-8b\"\n" + keys, {}, result);
+    CheckRecipe(result.recipe, result.diagnostics);
+    return RenderText(result.diagnostics, {});
+  };
+  const std::string of_heads = told("heads = 30\n");
+  EXPECT_THAT(of_heads, HasSubstr("recipe.toml:3:9: error: `heads` is 30, `kv_heads` is 8"));
+  EXPECT_THAT(of_heads, HasSubstr("help: use heads = 16 or 32\n"));
+  EXPECT_EQ(of_heads.find("error: "), of_heads.rfind("error: ")) << of_heads;
+  EXPECT_EQ(told("heads = 16\n"), "");
+  const std::string of_both = told("heads = 30\nkv_heads = 30\n");
+  EXPECT_THAT(of_both, HasSubstr("recipe.toml:3:9: error: `hidden` is 4096, `heads` is 30"));
+  EXPECT_THAT(of_both, HasSubstr("preset llama3-8b:4:10: note: `hidden` set here\n"));
+  const std::string of_hidden = told("hidden = 4100\n");
+  EXPECT_THAT(of_hidden, HasSubstr("recipe.toml:3:10: error: `hidden` is 4100, `heads` is 32"));
+  EXPECT_THAT(of_hidden, HasSubstr("help: use hidden = 4096 or 4160, or set head_dim\n"));
+}
+
+TEST(Presets, OneOfAFamilyOfManyListsNone) {
+  EXPECT_EQ(HelpOnPresets("llama4-scout"), "none is near; `shardc presets` lists all, 11 of this family");
+  EXPECT_EQ(HelpOnPresets("llama3-8"), "nearest: \"llama3-8b\"; `shardc presets` lists all");
 }
 
 // A key that one of the recipe's own replaces has no effect, and nobody wrote it.
