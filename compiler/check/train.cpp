@@ -1,5 +1,6 @@
 // Rules of [train].
 
+#include "compiler/base/spike_window.h"
 #include "compiler/check/check_context.h"
 #include "compiler/recipe/owned_keys.h"
 
@@ -33,6 +34,18 @@ auto CheckTrain(CheckContext& context) -> void {
   };
   needs_on_spike(recipe.train.spike_window, "spike_window");
   needs_on_spike(recipe.train.spike_sigma, "spike_sigma");
+  const Located<int64_t>& window = recipe.train.spike_window;
+  if (JudgesSpikes(recipe) && context.IsSound(on_spike, window, recipe.train.steps) &&
+      *recipe.train.steps <= LeastLossesToJudge(*window)) {
+    auto builder = context.diags().Build(
+        on_spike.at, DiagnosticKind::KeyHasNoEffect, "on_spike",
+        fmt::format("a loss is judged once {} losses came before it (`spike_window` is {}), and the run has {} steps",
+                    LeastLossesToJudge(*window), *window, *recipe.train.steps));
+    if (window.is_set) {
+      builder.Note(window.at, "`spike_window` set here");
+    }
+    builder.Emit();
+  }
 }
 
 }  // namespace shardc

@@ -29,8 +29,8 @@ compute = "fp32"
 policy = "none"
 
 [optimizer]
-# A number, or an expression over step (0 in the first) and steps. It rises over 100 steps, and then falls.
-lr = "3e-4 * warmup(100) * cosine(100, 0.1)"
+# A number, or an expression over step (0 in the first) and steps. It rises over a tenth of the steps, and then falls.
+lr = "let rise = floor(steps / 10) in 3e-4 * warmup(rise) * cosine(rise, 0.1)"
 weight_decay = 0.1
 
 [data]

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "compiler/base/spike_window.h"
+
 namespace shardc {
 
 struct LossSpread {
@@ -45,7 +47,7 @@ class LossWindow {
   }
   /// No loss is judged by less than half a window.
   auto IsSpike(double loss, int64_t size, double sigma) const -> bool {
-    if (std::ssize(losses_) < 2 || 2 * std::ssize(losses_) < size) {
+    if (std::ssize(losses_) < LeastLossesToJudge(size)) {
       return false;
     }
     const LossSpread spread = Spread();

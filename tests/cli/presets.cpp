@@ -162,6 +162,11 @@ TEST(NewRecipes, PassTheCheckAndReplaceNothing) {
   EXPECT_EQ(RunIt({"new", folder / "none" + std::string("/s.toml")}).exit_code, 6);
   EXPECT_EQ(RunIt({"new", folder / "t.toml"}).exit_code, 0);
   EXPECT_EQ(RunIt({"check", folder / "t.toml"}).exit_code, 0);
+  // A first trial of a few steps needs no other change.
+  for (const char* steps : {"train.steps=1", "train.steps=2", "train.steps=20"}) {
+    const Finished tried = RunIt({"check", folder / "t.toml", "--set", steps});
+    EXPECT_EQ(tried.exit_code, 0) << tried.err;
+  }
 }
 
 }  // namespace
