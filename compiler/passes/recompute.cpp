@@ -7,8 +7,8 @@
 //   2. the rest that backward reads, and what it takes to compute them from what is kept, is emitted again, in forward
 //      order and with buffers of its own, before the first backward op of the block
 //   3. backward ops read the copies
-//   4. where the policy stands for another program's memory, what is saved stays until the block's backward, read or
-//      not: sums that would overwrite it get bytes of their own, and it is released after the recomputed ops
+//
+// What is saved and read by no op of backward is released as early as anything else that no op reads any more.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -17,7 +17,6 @@
 #include <unordered_set>
 
 #include "compiler/expr/layer_choice.h"
-#include "compiler/ops/emitter.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/saved_results.h"
 
@@ -27,10 +26,7 @@ namespace {
 
 /// Where to look in the list of ops, so that a block costs what it has, and not what the model has.
 struct OpIndex {
-  OpIndex(const Plan& plan, const std::vector<Op>& ops) {
-    for (const ValueId id : plan.values.ids()) {
-      values_on[plan.values[id].buffer].push_back(id);
-    }
+  explicit OpIndex(const std::vector<Op>& ops) {
     for (size_t i = 0; i < ops.size(); ++i) {
       if (ops[i].phase == Phase::Forward) {
         forward[ops[i].layer].push_back(i);
@@ -45,7 +41,6 @@ struct OpIndex {
   std::unordered_map<int32_t, std::vector<size_t>> forward;
   /// The ops that read or write each value, in order.
   std::unordered_map<ValueId, std::vector<size_t>> touches;
-  std::unordered_map<BufferId, std::vector<ValueId>> values_on;
 };
 
 class BlockRecomputer {
@@ -66,56 +61,6 @@ class BlockRecomputer {
       Redirect(ops_[i]);
     }
     return again;
-  }
-
-  /// Before Run: a sum in place over a saved value is computed out of place.
-  auto GiveSumsOwnBytes() -> void {
-    for (const size_t i : index_.forward.at(layer_)) {
-      Op& op = ops_[i];
-      const auto* sum = op.As<op::Add>();
-      if (sum == nullptr || std::find(saved_.begin(), saved_.end(), sum->b) == saved_.end()) {
-        continue;
-      }
-      const BufferId taken = plan_.values[sum->b].buffer;
-      Buffer own = plan_.buffers[taken];
-      own.name = plan_.values[sum->y].name;
-      const BufferId bytes = plan_.buffers.Add(std::move(own));
-      for (const ValueId id : index_.values_on.at(taken)) {
-        if (id != sum->b) {
-          plan_.values[id].buffer = bytes;
-        }
-      }
-      op.body = op::ResidualAdd{.x = sum->a, .branch = sum->b, .y = sum->y};
-    }
-  }
-
-  /// After Run, with the ops that it returned: releases what nothing in backward reads, and schedule would release in
-  /// forward.
-  auto ReleaseDeadSaves(std::vector<Op>& again) -> void {
-    std::unordered_set<BufferId> read;
-    for (const Op& op : again) {
-      for (const Access& access : AccessesOf(op.body)) {
-        read.insert(plan_.values[access.value].buffer);
-      }
-    }
-    for (const ValueId id : saved_) {
-      const BufferId buffer = plan_.values[id].buffer;
-      const std::vector<ValueId>& values = index_.values_on.at(buffer);
-      if (std::any_of(values.begin(), values.end(), [&](ValueId value) {
-            return plan_.values[value].buffer == buffer && !BackwardOpsOn(value).empty();
-          })) {
-        read.insert(buffer);
-      }
-    }
-    Emitter emitter(&plan_, &again, PassKind::Recompute);
-    emitter.set_layer(layer_);
-    emitter.set_phase(Phase::Recompute);
-    emitter.set_origin(origin_);
-    for (const ValueId id : saved_) {
-      if (const BufferId buffer = plan_.values[id].buffer; !read.contains(buffer)) {
-        emitter.Emit(op::Release{.buffer = buffer});
-      }
-    }
   }
 
  private:
@@ -270,7 +215,7 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
       again[op.layer];
     }
   }
-  const OpIndex index(plan, ops);
+  const OpIndex index(ops);
   const ParameterSpecs specs =
       ParametersOf(ModelFamilyOf(*context.recipe->model.family), ResolveModel(*context.recipe));
   for (auto& [layer, copies] : again) {
@@ -280,13 +225,7 @@ auto Recompute(Plan plan, PassContext& context) -> ErrorOr<Plan> {
     }
     BlockRecomputer recomputer(&plan, &ops, &index, layer, SavedResults(plan, specs, block, recompute),
                                OriginOf(recompute.policy, "recompute.policy"));
-    if (*recompute.policy == RecomputePolicy::TorchtitanSac) {
-      recomputer.GiveSumsOwnBytes();
-      copies = recomputer.Run();
-      recomputer.ReleaseDeadSaves(copies);
-    } else {
-      copies = recomputer.Run();
-    }
+    copies = recomputer.Run();
   }
   std::vector<Op>& result = plan.section(SectionKind::Step).ops;
   result.clear();

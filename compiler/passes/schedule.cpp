@@ -5,7 +5,7 @@
 //   2. give each op with a SCRATCH field a buffer of its own
 //   3. put collectives of slices on the stream of their axis, host work on the host's
 //   4. release each transient buffer after the last op that uses it; after the loop, if it was written before it;
-//      of a ring, only when the buffer that takes its turn begins. What another pass releases is left to it
+//      of a ring, only when the buffer that takes its turn begins
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -155,7 +155,6 @@ struct BufferUse {
 
   size_t first = Never;
   size_t last = 0;
-  bool released = false;
 };
 
 /// Buffers of a kind and of one size take turns, in each range of ops that no loop edge cuts: each lasts until the
@@ -214,9 +213,6 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
       in_loop = true;
       loop_begin = i;
     }
-    if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
-      at(released).released = true;
-    }
     for (const Access& access : AccessesOf(op.body)) {
       const BufferId buffer = plan.values[access.value].buffer;
       if (IsPersistent(plan.buffers[buffer].arena)) {
@@ -244,7 +240,6 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
   HoldInRings(plan, section, shard, uses);
 
   // Buffers by where they end, in the order in which they began.
-  std::erase_if(order, [&](BufferId buffer) { return at(buffer).released; });
   std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) { return at(a).last < at(b).last; });
   std::vector<Op> ops;
   ops.reserve(section.ops.size() + order.size());

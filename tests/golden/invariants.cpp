@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compiler/explain/explain.h"
 #include "compiler/ops/verify_plan.h"
 #include "compiler/plan/local_parameter.h"
+#include "compiler/plan/loops.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 #include "tests/golden/recipe_shuffle.h"
@@ -146,6 +148,45 @@ TEST_P(Invariants, TheReportFindsThePeak) {
   EXPECT_EQ(std::ssize(report.section_peaks),
             std::count_if(plan.sections.begin(), plan.sections.end(),
                           [](const Section& section) { return !section.ops.empty(); }));
+}
+
+/// Of what a section computes, nothing stays after the last op that touches it; if a loop touches what was there before
+/// the loop, the loop's end is that op. Gathers and reductions may wait for their turn in a ring.
+TEST_P(Invariants, NothingIsKeptThatNoOpReads) {
+  const Plan& plan = PlanOfCase();
+  for (const Section& section : plan.sections) {
+    std::map<BufferId, std::pair<size_t, size_t>> first_and_last;
+    std::set<BufferId> held_by_loop;
+    size_t loop_begin = 0;
+    size_t last_op = 0;
+    for (size_t i = 0; i < section.ops.size(); ++i) {
+      const Op& op = section.ops[i];
+      if (const BufferId released = ReleasedBufferOf(op.body); released.valid()) {
+        const Buffer& buffer = plan.buffers[released];
+        if (buffer.category != Category::Gathered && buffer.category != Category::Gradients) {
+          EXPECT_EQ(first_and_last.at(released).second, last_op) << buffer.name;
+        }
+        continue;
+      }
+      last_op = i;
+      loop_begin = LoopEdgeOf(op) == LoopEdge::Begin ? i : loop_begin;
+      for (const Access& access : AccessesOf(op.body)) {
+        const BufferId buffer = plan.values[access.value].buffer;
+        auto& [first, last] = first_and_last.try_emplace(buffer, i, i).first->second;
+        last = i;
+        if (loop_begin > 0 && first < loop_begin) {
+          held_by_loop.insert(buffer);
+        }
+      }
+      if (LoopEdgeOf(op) == LoopEdge::End) {
+        for (const BufferId buffer : held_by_loop) {
+          first_and_last.at(buffer).second = i;
+        }
+        held_by_loop.clear();
+        loop_begin = 0;
+      }
+    }
+  }
 }
 
 TEST_P(Invariants, WhatIsReservedIsTheArenas) {
