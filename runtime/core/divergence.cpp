@@ -1,7 +1,6 @@
 #include "runtime/core/divergence.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "runtime/core/find_nonfinite.h"
@@ -21,11 +20,7 @@ auto Divergence::Skipped() const -> std::string_view {
 }
 
 auto Divergence::OfSpike(bool ends_run) const -> std::string {
-  // The window has this loss by now, and may have lost its oldest for it; it was judged by those before it.
-  LossWindow before;
-  const std::vector<double>& losses = binder_.host_scalars().losses().losses();
-  before.Restore(std::span(losses).first(losses.size() - 1), std::ssize(losses));
-  const LossSpread spread = before.Spread();
+  const LossSpread& spread = binder_.host_scalars().losses().judged_by();
   const double loss = Number(ScalarRole::Loss);
   const std::string how_far = spread.deviation > 0
                                   ? fmt::format("{:.1f} standard deviations", (loss - spread.mean) / spread.deviation)
@@ -33,7 +28,7 @@ auto Divergence::OfSpike(bool ends_run) const -> std::string {
   const std::string what = fmt::format(
       "step {}: the loss {:.4f} is a spike: it lies {} above {:.4f}, the mean of the {} losses before it; no update "
       "was made",
-      static_cast<int64_t>(Number(ScalarRole::Step)), loss, how_far, spread.mean, before.losses().size());
+      static_cast<int64_t>(Number(ScalarRole::Step)), loss, how_far, spread.mean, spread.count);
   return ends_run
              ? what +
                    "\n  the run saves and ends, as `train.on_spike` asks; run again to continue after this step, or "

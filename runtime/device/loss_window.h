@@ -19,6 +19,7 @@ struct LossSpread {
   double mean = 0;
   /// Standard deviation of the losses themselves (divided by their number).
   double deviation = 0;
+  int64_t count = 0;
 };
 
 class LossWindow {
@@ -35,7 +36,7 @@ class LossWindow {
   }
   auto Spread() const -> LossSpread {
     const auto count = static_cast<double>(losses_.size());
-    LossSpread spread;
+    LossSpread spread{.count = std::ssize(losses_)};
     for (const double loss : losses_) {
       spread.mean += loss / count;
     }
@@ -45,19 +46,19 @@ class LossWindow {
     spread.deviation = std::sqrt(spread.deviation);
     return spread;
   }
-  /// No loss is judged by less than half a window.
-  auto IsSpike(double loss, int64_t size, double sigma) const -> bool {
-    if (std::ssize(losses_) < LeastLossesToJudge(size)) {
-      return false;
-    }
-    const LossSpread spread = Spread();
-    return loss - spread.mean > sigma * spread.deviation;
+  /// Is the loss a spike? No loss is judged by less than half a window. The loss is not added.
+  auto Judge(double loss, int64_t size, double sigma) -> bool {
+    judged_by_ = Spread();
+    return judged_by_.count >= LeastLossesToJudge(size) && loss - judged_by_.mean > sigma * judged_by_.deviation;
   }
+  /// The losses that the last loss was judged by. Adding that loss may have taken the oldest of them out.
+  auto judged_by() const -> const LossSpread& { return judged_by_; }
   /// Oldest first.
   auto losses() const -> const std::vector<double>& { return losses_; }
 
  private:
   std::vector<double> losses_;
+  LossSpread judged_by_;
 };
 
 }  // namespace shardc

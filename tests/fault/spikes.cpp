@@ -58,7 +58,7 @@ TEST_F(Spikes, AreLeftOutAndTold) {
   const Outcome outcome = training_.Run("run", {"train.on_spike=skip"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 30: the loss "), HasSubstr(" is a spike: it lies "),
-                                 HasSubstr(" the mean of the 15 losses before it; no update was made\n"),
+                                 HasSubstr(" the mean of the 16 losses before it; no update was made\n"),
                                  HasSubstr("step 31: the loss is no spike any more, 1 update left out\n")));
   EXPECT_THAT(SkippedSteps(training_ / "run", "spike"), ElementsAre(SpikeStep));
   const auto manifest = Manifest(training_ / "run", 40);
@@ -66,6 +66,12 @@ TEST_F(Spikes, AreLeftOutAndTold) {
   // The window is that of the curve, the spike included.
   const Metrics metrics = ReadMetrics(training_ / "run");
   ASSERT_EQ(metrics.steps.size(), 40U);
+  // The mean that is told is the mean of the losses that judged, those of steps 14 to 29.
+  double mean = 0;
+  for (size_t step = SpikeStep - 16; step < SpikeStep; ++step) {
+    mean += metrics.steps[step - 1].loss / 16;
+  }
+  EXPECT_THAT(outcome.err, HasSubstr(fmt::format(" standard deviations above {:.4f}, the mean of the 16", mean)));
   std::vector<double> last;
   for (size_t i = 24; i < 40; ++i) {
     last.push_back(metrics.steps[i].loss);

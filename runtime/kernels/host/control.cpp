@@ -34,7 +34,7 @@ auto Bind(const op::Control& op, Binder& binder) -> Kernel {
       return own_bad.error();
     }
     const double loss = op.spike.valid() ? scalars[op.loss] : 0;
-    const bool own_spike = op.spike.valid() && scalars.losses().IsSpike(loss, run.spike_window, run.spike_sigma);
+    const bool own_spike = op.spike.valid() && scalars.losses().Judge(loss, run.spike_window, run.spike_sigma);
     const Word mine{.stop = scalars.stop_requested() ? 1 : 0,
                     .bad = *own_bad < num_parameters ? *own_bad : num_parameters + (own_spike ? 0 : 1)};
     RETURN_IF_ERROR(comm.Exchange(queue, op.axes, reinterpret_cast<const std::byte*>(&mine), sizeof(Word),
