@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/base/scan_limit.h"
 #include "compiler/check/check_context.h"
-#include "compiler/recipe/scan_limit.h"
 
 namespace shardc {
 

@@ -44,7 +44,6 @@ class HeaderVerifier {
                     "the run id is \"{}\"; it takes 1 to 128 of A-Z a-z 0-9 . _ - and begins with none of . and -",
                     plan_.run.run_id);
     }
-    RecipeKeys();
     Heads();
     Layers();
     Batch();
@@ -78,7 +77,6 @@ class HeaderVerifier {
   /// From the line `model` into `size`; true if it stands there as it has to.
   template <class T>
   auto ReadSize(const char* key, T& size) -> bool;
-  auto RecipeKeys() -> void;
   auto Heads() -> void;
   auto Layers() -> void;
   auto Batch() -> void;
@@ -149,21 +147,6 @@ auto HeaderVerifier::ReadModel() -> bool {
     }
   }
   return is_complete;
-}
-
-auto HeaderVerifier::RecipeKeys() -> void {
-  const std::string optimizer = fmt::format("\"{}\"", ToText(plan_.run.optimizer));
-  const std::string hosts = fmt::format("{}", plan_.mesh.hosts);
-  for (const RecipeEntry& entry : plan_.recipe) {
-    if (entry.key == "optimizer.name" && entry.value != optimizer) {
-      findings_.Add("header-optimizer"_rule, "the recipe's optimizer.name is {}, the optimizer of the run {}",
-                    entry.value, optimizer);
-    }
-    if (entry.key == "mesh.hosts" && entry.value != hosts) {
-      findings_.Add("header-hosts"_rule, "the recipe's mesh.hosts is {}, the plan's mesh lies on {}", entry.value,
-                    plan_.mesh.hosts == 1 ? "1 host" : hosts + " hosts");
-    }
-  }
 }
 
 auto HeaderVerifier::Heads() -> void {

@@ -160,5 +160,6 @@ auto VerifyLives(const Plan& plan, Findings& findings) -> void;
 auto VerifyEvents(const Plan& plan, Findings& findings) -> void;
 auto VerifyOrder(const Plan& plan, Findings& findings) -> void;
 auto VerifyBackward(const Plan& plan, Findings& findings) -> void;
+auto VerifyRecipe(const Plan& plan, Findings& findings) -> void;
 
 }  // namespace shardc

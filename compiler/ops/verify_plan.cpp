@@ -108,10 +108,10 @@ auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
   Findings findings(plan);
   // What a part finds, later ones would find the consequences of: the first that finds anything is the last to look.
   for (const auto part :
-       {VerifyStructure,  VerifySources, VerifyMemory, VerifySegments, VerifyOps,     VerifyPredicates,
-        VerifySections,   VerifyState,   VerifySaves,  VerifyGathers,  VerifyRoles,   VerifyTokens,
-        VerifyPlacements, VerifySamples, VerifyHeader, VerifyScalars,  VerifyUpdate,  VerifyTriggers,
-        VerifyOffsets,    VerifyLives,   VerifyEvents, VerifyOrder,    VerifyBackward}) {
+       {VerifyStructure,  VerifySources, VerifyMemory, VerifySegments, VerifyOps,      VerifyPredicates,
+        VerifySections,   VerifyState,   VerifySaves,  VerifyGathers,  VerifyRoles,    VerifyTokens,
+        VerifyPlacements, VerifySamples, VerifyHeader, VerifyScalars,  VerifyUpdate,   VerifyTriggers,
+        VerifyOffsets,    VerifyLives,   VerifyEvents, VerifyOrder,    VerifyBackward, VerifyRecipe}) {
     part(plan, findings);
     if (!findings.empty()) {
       break;

@@ -5,12 +5,12 @@
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
+#include "compiler/base/scan_limit.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
 #include "compiler/recipe/run_id.h"
-#include "compiler/recipe/scan_limit.h"
 #include "compiler/recipe/source_name.h"
 
 namespace shardc {

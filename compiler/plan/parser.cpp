@@ -130,7 +130,9 @@ auto Parser::ParseRecipeLine() -> bool {
     return false;
   }
   std::vector<RecipeEntry>& recipe = plan_.recipe;
-  if (!recipe.empty() && recipe.back().key == entry.key) {
+  const bool continues = !recipe.empty() && recipe.back().key == entry.key && !recipe.back().value.empty() &&
+                         recipe.back().value.size() % RecipeLineBytes == 0;
+  if (continues) {
     recipe.back().value += entry.value;
     return true;
   }

@@ -186,16 +186,14 @@ class Printer {
 
   /// A value that is too long for a line continues in the next one, which has the same key.
   auto PrintRecipe() -> void {
-    // Escapes make at most four bytes of one, and a line takes eight times as many.
-    constexpr size_t MostBytes = size_t{8} << 10;
     for (const RecipeEntry& entry : options_.recipe ? plan_.recipe : std::vector<RecipeEntry>{}) {
       std::string_view rest = entry.value;
       do {
-        out_ += fmt::format("recipe {} {}{}\n", QuoteIfNeeded(entry.key), Quote(rest.substr(0, MostBytes)),
+        out_ += fmt::format("recipe {} {}{}\n", QuoteIfNeeded(entry.key), Quote(rest.substr(0, RecipeLineBytes)),
                             entry.is_assumed  ? " assumed"
                             : entry.line == 0 ? ""
                                               : fmt::format(" {}", entry.line));
-        rest.remove_prefix(std::min(MostBytes, rest.size()));
+        rest.remove_prefix(std::min(RecipeLineBytes, rest.size()));
       } while (!rest.empty());
     }
   }

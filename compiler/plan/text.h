@@ -32,6 +32,10 @@ inline auto PrintOp(const Op& op, const Plan& plan, bool origin = false) -> std:
   return PrintOp(op, PlanNames(plan), origin);
 }
 
+/// Bytes of a value in a line `recipe`; the next lines of the same key have the rest. Escapes make at most four bytes
+/// of one, and a line takes eight times as many.
+constexpr size_t RecipeLineBytes = size_t{8} << 10;
+
 /// A longer text is no plan.
 constexpr size_t MaxPlanBytes = size_t{96} << 20;
 

@@ -71,6 +71,8 @@ const Refused RefusedTexts[] = {
     {"+recipe train.steps \"1\" 2 3\n", "2:26: nothing more belongs on this line"},
     {"+recipe train.steps \"1\" 0\n", "2:24: a line of the recipe is a number above 0"},
     {"+recipe a 1\nrecipe b 2\nrecipe a 3\n", "4:8: the key `a` stands twice"},
+    {"+recipe a 1\nrecipe a 1\n", "3:8: the key `a` stands twice"},
+    {"+recipe a \"\"\nrecipe a 1\n", "3:8: the key `a` stands twice"},
     {"+segment begin=0 end=1\n", "2:1: a segment before the first sub_vector"},
     {"+events 1\n", "2:1: `events` does not begin a line of a plan"},
     {"+value x#2 = $b[0] f32[1]\n", "2:13: `$b` stands where a buffer declared above"},

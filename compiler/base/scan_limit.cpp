@@ -1,4 +1,4 @@
-#include "compiler/recipe/scan_limit.h"
+#include "compiler/base/scan_limit.h"
 
 #include <array>
 #include <charconv>
