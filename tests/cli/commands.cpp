@@ -107,16 +107,6 @@ TEST(Cli, OutputThatIsADeviceOrALinkStaysOne) {
   EXPECT_EQ(ReadText(file), piped.out);
 }
 
-TEST(Cli, HelpShowsExamplesFirstAndTheExitCodes) {
-  for (const std::string command : {"check", "plan", "run", "eval", "tokenize", "help", "schema"}) {
-    const Finished finished = RunShardc({command, "--help"});
-    EXPECT_THAT(finished.out, StartsWith("  shardc " + command));
-    EXPECT_THAT(finished.out, HasSubstr("Usage: shardc " + command));
-    EXPECT_THAT(finished.out, HasSubstr("75  stopped by a signal, and saved"));
-  }
-  EXPECT_THAT(RunShardc({"--help"}).out, Not(HasSubstr("docs")));
-}
-
 TEST(Cli, ErrorsGoToStderrWithPlaceAndCaret) {
   const TemporaryFolder folder;
   std::string text = SoundRecipe();
@@ -360,41 +350,6 @@ TEST(Cli, PrintInitShowsWhatARunRealised) {
   EXPECT_EQ(RunShardc({"plan", recipe, "--run-dir", other}).exit_code, 2);
 }
 
-TEST(Cli, HelpPrintsWhatIsWrittenInTheLanguage) {
-  EXPECT_EQ(RunShardc({"help", "warmup"}).out,
-            "warmup(n) (function of expressions): rises in equal parts from 1 / n at step 0 to 1 at step n - 1, and is "
-            "1 from then on; n = 0 means no warm-up; takes n >= 0\n  = if step < n then (step + 1) / n else 1\n");
-  EXPECT_THAT(RunShardc({"help", "olmo-mitchell"}).out,
-              HasSubstr("  attention_out: trunc_normal_sigma(0, 1 / sqrt(2 * hidden * (layer + 1)), 3)\n"));
-}
-
-TEST(Cli, HelpKnowsWhatAFindingHasInBrackets) {
-  EXPECT_EQ(RunShardc({"help", "update-frozen"}).out,
-            "update-frozen (rule of the verifier)\n  A frozen sub-vector is not updated.\n");
-  const std::string of_op = RunShardc({"help", "carry"}).out;
-  EXPECT_THAT(of_op, testing::EndsWith(".\n  carry-c1: last and first are the same bytes.\n  carry-c2: last and first "
-                                       "are of one type.\n"))
-      << of_op;
-  EXPECT_EQ(RunShardc({"help", "carry-c2"}).out,
-            "carry-c2 (constraint of the op carry)\n  last and first are of one type.\n\n" + of_op);
-  EXPECT_THAT(RunShardc({"help", "read-undefned"}).err, HasSubstr("did you mean `read-undefined`?"));
-}
-
-TEST(Cli, HelpKnowsTheWordsOfPlans) {
-  EXPECT_THAT(
-      RunShardc({"help", "hosts"}).out,
-      HasSubstr(
-          "\nhosts (of a plan's mesh): the hosts that the ranks lie on, in rank order, as many on each; 1 where a "
-          "plan does not say\n"));
-  EXPECT_EQ(RunShardc({"help", "dp_inner"}).out,
-            "dp_inner (of a plan's mesh): the ranks in a group of neighbours along dp\n");
-  EXPECT_EQ(RunShardc({"help", "momentum_buffer"}).out,
-            "momentum_buffer (vector that the optimizer sgd keeps of each parameter): decaying sum of gradients; none "
-            "where momentum is 0\n");
-  EXPECT_EQ(RunShardc({"help", "exp_avg"}).out,
-            "exp_avg (vector that the optimizer adamw keeps of each parameter): first moment\n");
-}
-
 TEST(Cli, ExplainNamesTheOptimizerAndWhatItKeeps) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
@@ -409,17 +364,6 @@ TEST(Cli, ExplainNamesTheOptimizerAndWhatItKeeps) {
   EXPECT_THAT(explain({"optimizer.name=sgd"}), HasSubstr("\noptimizer   sgd, which keeps nothing\n"));
   EXPECT_THAT(explain({"optimizer.name=sgd", "optimizer.momentum=0.9"}),
               HasSubstr("\noptimizer   sgd, which keeps momentum_buffer\n"));
-}
-
-TEST(Cli, HelpSaysWhichKeysAFamilyAndAnOptimizerHave) {
-  EXPECT_THAT(RunShardc({"help", "sgd"}).out,
-              testing::StartsWith("sgd (optimizer): gradient descent with momentum, as torch.optim.SGD computes it\n"
-                                  "  has the key momentum\n  has the key nesterov\n\nsgd (op): "));
-  EXPECT_THAT(RunShardc({"help", "qwen3"}).out,
-              HasSubstr("\n  keys of [model]: family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq, "
-                        "norm_eps, tied, rope_theta, rope_frequency\n"));
-  EXPECT_THAT(RunShardc({"help", "betas"}).out, HasSubstr("; of \"adamw\" alone\n"));
-  EXPECT_THAT(RunShardc({"help", "norm_eps"}).out, HasSubstr("; default of \"qwen2\" and \"qwen3\": 1e-06\n"));
 }
 
 TEST(Cli, FullDiskIsAnError) {
@@ -442,61 +386,6 @@ TEST(Cli, TokenizeWritesTheFormatOfLlmC) {
   expected.resize(1024, '\0');
   expected += std::string("a\0b\0\n\0\0\0\xff\0", 10);
   EXPECT_EQ(ReadText(output), expected);
-}
-
-/// A stand-in for shardc-run that says how it was called.
-class BesideRuntime : public testing::Test {
- protected:
-  BesideRuntime() {
-    std::filesystem::copy_file(Shardc(), folder_ / "shardc");
-    recipe_ = WriteIn(folder_, "sound.toml", SoundRecipe());
-  }
-  auto AddRuntime() -> void {
-    const std::string path = WriteIn(folder_, "shardc-run",
-                                     "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\n"
-                                     "[ \"$5\" = --asked-text ] && tr -d '\\n' < \"$6\"; true\n"
-                                     "exit 7\n");
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  }
-  auto Run(const std::vector<std::string>& arguments) -> Finished { return RunProgram(folder_ / "shardc", arguments); }
-
-  TemporaryFolder folder_;
-  std::string recipe_;
-};
-
-TEST_F(BesideRuntime, RunHandsOverThePlan) {
-  AddRuntime();
-  const std::string default_dir = folder_ / "runs/sound";
-  Finished finished = Run({"run", recipe_});
-  EXPECT_EQ(finished.exit_code, 7) << finished.err;
-  const std::string asked =
-      fmt::format("\\|--asked={}\\|--asked-text\\|/proc/self/fd/[0-9]+\\|plan .model.*train.*", recipe_);
-  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + default_dir + asked));
-
-  const std::string other_dir = folder_ / "a/b";
-  finished = Run({"run", recipe_, "--run-dir", other_dir, "--set", "start.run_id=x"});
-  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + other_dir + asked));
-
-  const std::string plan = folder_ / "sound.plan";
-  EXPECT_EQ(Run({"plan", recipe_, "-o", plan}).exit_code, 0);
-  EXPECT_EQ(Run({"run", plan}).out, fmt::format("{0}|--asked={0}|plan ", plan));
-  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, fmt::format("{0}|--asked={0}|--run-dir|d|plan ", plan));
-  EXPECT_EQ(Run({"run", plan, "--set", "mesh.dp=2"}).exit_code, 2);
-}
-
-TEST_F(BesideRuntime, EvalHandsOverAPlanThatStaysInMemory) {
-  AddRuntime();
-  const Finished finished =
-      Run({"eval", recipe_, "--checkpoint", "c", "--format=json", "--set", "data.eval_tokens=64"});
-  EXPECT_EQ(finished.exit_code, 7) << finished.err;
-  EXPECT_THAT(finished.out, HasSubstr("|--eval|c|--format|json|plan "));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
-}
-
-TEST_F(BesideRuntime, WithoutARuntimeTheMessageSaysWhereItBelongs) {
-  const Finished finished = Run({"run", recipe_});
-  EXPECT_EQ(finished.exit_code, 6);
-  EXPECT_THAT(finished.err, HasSubstr("shardc and shardc-run lie in one folder"));
 }
 
 }  // namespace

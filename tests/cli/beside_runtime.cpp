@@ -1,0 +1,72 @@
+// What shardc hands over to shardc-run, which lies beside it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/cli/program.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+/// A stand-in for shardc-run that says how it was called.
+class BesideRuntime : public testing::Test {
+ protected:
+  BesideRuntime() {
+    std::filesystem::copy_file(Shardc(), folder_ / "shardc");
+    recipe_ = WriteIn(folder_, "sound.toml", SoundRecipe());
+  }
+  auto AddRuntime() -> void {
+    const std::string path = WriteIn(folder_, "shardc-run",
+                                     "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\n"
+                                     "[ \"$5\" = --asked-text ] && tr -d '\\n' < \"$6\"; true\n"
+                                     "exit 7\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  auto Run(const std::vector<std::string>& arguments) -> Finished { return RunProgram(folder_ / "shardc", arguments); }
+
+  TemporaryFolder folder_;
+  std::string recipe_;
+};
+
+TEST_F(BesideRuntime, RunHandsOverThePlan) {
+  AddRuntime();
+  const std::string default_dir = folder_ / "runs/sound";
+  Finished finished = Run({"run", recipe_});
+  EXPECT_EQ(finished.exit_code, 7) << finished.err;
+  const std::string asked =
+      fmt::format("\\|--asked={}\\|--asked-text\\|/proc/self/fd/[0-9]+\\|plan .model.*train.*", recipe_);
+  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + default_dir + asked));
+
+  const std::string other_dir = folder_ / "a/b";
+  finished = Run({"run", recipe_, "--run-dir", other_dir, "--set", "start.run_id=x"});
+  EXPECT_THAT(finished.out, MatchesRegex("/proc/self/fd/[0-9]+\\|--run-dir\\|" + other_dir + asked));
+
+  const std::string plan = folder_ / "sound.plan";
+  EXPECT_EQ(Run({"plan", recipe_, "-o", plan}).exit_code, 0);
+  EXPECT_EQ(Run({"run", plan}).out, fmt::format("{0}|--asked={0}|plan ", plan));
+  EXPECT_EQ(Run({"run", plan, "--run-dir", "d"}).out, fmt::format("{0}|--asked={0}|--run-dir|d|plan ", plan));
+  EXPECT_EQ(Run({"run", plan, "--set", "mesh.dp=2"}).exit_code, 2);
+}
+
+TEST_F(BesideRuntime, EvalHandsOverAPlanThatStaysInMemory) {
+  AddRuntime();
+  const Finished finished =
+      Run({"eval", recipe_, "--checkpoint", "c", "--format=json", "--set", "data.eval_tokens=64"});
+  EXPECT_EQ(finished.exit_code, 7) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("|--eval|c|--format|json|plan "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(BesideRuntime, WithoutARuntimeTheMessageSaysWhereItBelongs) {
+  const Finished finished = Run({"run", recipe_});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_THAT(finished.err, HasSubstr("shardc and shardc-run lie in one folder"));
+}
+
+}  // namespace
+}  // namespace shardc
