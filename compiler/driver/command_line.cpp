@@ -190,8 +190,12 @@ static auto UsageText(const CLI::App& app, const CLI::ParseError& error, int arg
   if (extra.starts_with('-') && extra.size() > 1) {
     return UnknownOption(used.empty() ? app : *used.front(), extra);
   }
-  return used.empty() ? UnknownCommand(extra)
-                      : fmt::format("`{}` is one argument more than `{}` takes", extra, used.front()->get_name());
+  if (used.empty()) {
+    return UnknownCommand(extra);
+  }
+  const std::string command = used.front()->get_name();
+  return extra == argv[1] ? fmt::format("the command comes first; write: shardc {} {}", command, extra)
+                          : fmt::format("`{}` is one argument more than `{}` takes", extra, command);
 }
 
 static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv)

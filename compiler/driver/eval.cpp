@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "compiler/base/files.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -38,7 +39,7 @@ static auto NewestBelow(const std::string& path) -> std::string {
     for (const auto& entry : std::filesystem::directory_iterator(parent, unknown)) {
       const std::string name = entry.path().filename().string();
       // Numbers have leading zeros.
-      if (name.starts_with("step-") && std::filesystem::exists(entry.path() / "manifest.json", unknown)) {
+      if (name.starts_with("step-") && std::filesystem::exists(entry.path() / ManifestName, unknown)) {
         newest = std::max(newest, entry.path().string());
       }
     }
@@ -50,7 +51,7 @@ static auto NewestBelow(const std::string& path) -> std::string {
 static auto RefuseOtherFolders(const std::string& checkpoint) -> Status {
   std::error_code unknown;
   if (!std::filesystem::is_directory(checkpoint, unknown) ||
-      std::filesystem::exists(std::filesystem::path(checkpoint) / "manifest.json", unknown)) {
+      std::filesystem::exists(std::filesystem::path(checkpoint) / ManifestName, unknown)) {
     return Success{};
   }
   const std::string newest = NewestBelow(checkpoint);
@@ -59,13 +60,32 @@ static auto RefuseOtherFolders(const std::string& checkpoint) -> Status {
                                checkpoint, newest);
 }
 
+/// Told here, before ranks start, each of which would find the same.
+static auto CheckManifest(const std::string& checkpoint) -> Status {
+  const auto refused = [&](const Error& error) {
+    return Fail(ExitCode::Checkpoint, "--checkpoint {} is no checkpoint: {}: {}", checkpoint, ManifestName,
+                error.message);
+  };
+  const auto text = ReadFile((std::filesystem::path(checkpoint) / ManifestName).string(), MaxManifestBytes);
+  if (!text) {
+    return refused(text.error());
+  }
+  const auto manifest = ManifestFromText(*text);
+  return manifest ? Status(Success{}) : refused(manifest.error());
+}
+
+static auto BecomeEvaluation(const std::string& plan_path, const EvalOptions& options) -> Status {
+  RETURN_IF_ERROR(CheckManifest(options.checkpoint));
+  return BecomeRuntime({plan_path, "--eval", options.checkpoint, "--format", options.format});
+}
+
 static auto Eval(const EvalOptions& options) -> Status {
   RETURN_IF_ERROR(RefuseOtherFolders(options.checkpoint));
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
     const auto path = PathForRuntime(options.recipe.path, *named.text);
-    return path ? BecomeRuntime({*path, "--eval", options.checkpoint, "--format", options.format}) : path.error();
+    return path ? BecomeEvaluation(*path, options) : path.error();
   }
   RecipeSource source(options.recipe, named.text);
   const auto plan = source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)});
@@ -84,7 +104,7 @@ static auto Eval(const EvalOptions& options) -> Status {
   if (!path) {
     return path.error();
   }
-  return BecomeRuntime({*path, "--eval", options.checkpoint, "--format", options.format});
+  return BecomeEvaluation(*path, options);
 }
 
 auto DeclareEval(CommandOptions& options) -> Action {

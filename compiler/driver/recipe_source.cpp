@@ -32,13 +32,13 @@ RecipeSource::RecipeSource(const RecipeOptions& options, std::optional<std::stri
   diagnostics_.set_strict(options.is_strict);
 }
 
-/// What tells at a glance that a text is no recipe; empty where it may be one.
-static auto WhyNoText(std::string_view text) -> std::string {
+/// What tells at a glance that the text of a file is no recipe; empty where it may be one.
+static auto WhyNoText(std::string_view path, std::string_view text) -> std::string {
   const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) {
-    // A recipe of which nothing is written yet.
-    return "";
+    // Perhaps a recipe of which nothing is written yet.
+    return path.ends_with(".plan") || path.ends_with(".shardc") ? "it is empty" : "";
   }
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos && !is_utf16) {
     return fmt::format("it is no text, byte {} is NUL", nul);
@@ -87,7 +87,7 @@ auto RecipeSource::Load() -> ErrorOr<Recipe> {
     diagnostics_.Build({}, DiagnosticKind::FileUnreadable, options_.path, text.error().message).Emit();
     return Error{ExitCode::Usage, ""};
   }
-  if (const std::string reason = WhyNoText(*text); !reason.empty()) {
+  if (const std::string reason = WhyNoText(options_.path, *text); !reason.empty()) {
     diagnostics_.Build({}, DiagnosticKind::NeitherRecipeNorPlan, options_.path, reason).Emit();
     return rejected;
   }

@@ -29,22 +29,47 @@ static auto SectionOf(std::string_view where) -> std::string_view {
   return where.substr(0, where.find_first_of(".]"));
 }
 
+/// Is the value one of the words that the key takes?
+static auto TakesWord(const RecipeKeyRow& row, const TomlNode& value) -> bool {
+  return value.kind == TomlNode::Kind::Text &&
+         std::ranges::any_of(ChoicesOf(row.path()), [&](const Choice& choice) { return choice.word == value.text; });
+}
+
+/// The tables that have a key of this name; of several, those alone whose key takes the value as one of its words.
+static auto TablesWith(const TomlEntry& entry) -> std::set<std::string> {
+  std::set<std::string> tables;
+  std::set<std::string> by_word;
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    if (row.name == entry.key) {
+      const std::string table =
+          row.list.empty() ? fmt::format("[{}]", row.section) : fmt::format("[[{}.{}]]", row.section, row.list);
+      tables.insert(table);
+      if (TakesWord(row, entry.value)) {
+        by_word.insert(table);
+      }
+    }
+  }
+  return by_word.empty() ? tables : by_word;
+}
+
+/// "[a], [b] and [c]".
+static auto Listed(const std::set<std::string>& words) -> std::string {
+  std::string text;
+  for (const std::string& word : words) {
+    text += fmt::format("{}{}", text.empty() ? "" : word == *words.rbegin() ? " and " : ", ", word);
+  }
+  return text;
+}
+
 auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings,
                       Diagnostics& diagnostics) -> std::string {
   const std::string_view section = SectionOf(where);
-  std::set<std::string> homes;
-  for (const RecipeKeyRow& row : RecipeKeyRows()) {
-    if (row.name == entry.key) {
-      homes.insert(row.list.empty() ? fmt::format("[{}]", row.section)
-                                    : fmt::format("[[{}.{}]]", row.section, row.list));
-    }
-  }
+  const std::set<std::string> homes = TablesWith(entry);
   // A key that recipes have elsewhere is meant as that one, unless torchtitan has it in this very section.
   const bool is_torchtitans = std::ranges::any_of(
       TorchtitanKeys(), [&](const KeyElsewhere& row) { return row.section == section && row.key == entry.key; });
   const std::string_view hint = homes.empty() || is_torchtitans ? HintOfKey(section, entry.key) : "";
-  const std::string elsewhere =
-      homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", fmt::join(homes, " and "));
+  const std::string elsewhere = homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", Listed(homes));
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
   if (!hint.empty()) {
     builder.Help(std::string(hint)).Emit();

@@ -42,6 +42,8 @@ TEST(Answers, AMisspeltCommand) {
               StartsWith("error: unknown command `chekc`; did you mean `check`?\ncommands: check plan diff run "));
   EXPECT_THAT(ErrorOf({"train", "base.toml"}),
               StartsWith("error: unknown command `train`; write: shardc run RECIPE\ncommands: "));
+  EXPECT_THAT(ErrorOf({"base.toml", "check"}),
+              StartsWith("error: the command comes first; write: shardc check base.toml\n"));
   EXPECT_THAT(ErrorOf({"base.toml"}),
               StartsWith("error: unknown command `base.toml`; a file comes after a command: shardc check base.toml\n"));
 }
@@ -132,6 +134,28 @@ TEST(Answers, ARunDirectoryIsNoCheckpoint) {
     EXPECT_EQ(
         ErrorOf({"eval", sound, "--checkpoint", name}),
         fmt::format("error: --checkpoint {} is no checkpoint but a folder of them; its newest: {}\n", name, newest));
+  }
+}
+
+// Said before ranks start, so that no rank is named that would only have been the first to look.
+TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  std::filesystem::create_directories(folder / "cut");
+  WriteText(folder / "cut/manifest.json", "{\n");
+  struct Case {
+    std::string checkpoint;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{folder.path(), "No such file or directory"}, Case{folder / "absent", "No such file or directory"},
+        Case{sound, "Not a directory"}, Case{folder / "cut", "its first line is no digest"}}) {
+    const Finished finished =
+        RunProgram(Shardc(), {"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", c.checkpoint});
+    EXPECT_EQ(finished.exit_code, 5) << c.checkpoint;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_EQ(finished.err,
+              fmt::format("error: --checkpoint {} is no checkpoint: manifest.json: {}\n", c.checkpoint, c.reason));
   }
 }
 

@@ -55,10 +55,11 @@ TEST_F(BesideRuntime, RunHandsOverThePlan) {
 
 TEST_F(BesideRuntime, EvalHandsOverAPlanThatStaysInMemory) {
   AddRuntime();
+  const std::string checkpoint = std::string(SHARDC_SOURCE_DIR) + "/tests/support/seed/step-00000002";
   const Finished finished =
-      Run({"eval", recipe_, "--checkpoint", "c", "--format=json", "--set", "data.eval_tokens=64"});
+      Run({"eval", recipe_, "--checkpoint", checkpoint, "--format=json", "--set", "data.eval_tokens=64"});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
-  EXPECT_THAT(finished.out, HasSubstr("|--eval|c|--format|json|plan "));
+  EXPECT_THAT(finished.out, HasSubstr("|--eval|" + checkpoint + "|--format|json|plan "));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 

@@ -58,7 +58,8 @@ TEST_F(PlanFiles, AllCommandsRefuseAPlanInTheSameWords) {
     std::vector<std::vector<std::string>> commands{{"plan", path}, {"plan", path, "--explain"}};
     if (CanRun()) {
       commands.push_back({"run", path, "--run-dir", folder_ / "run"});
-      commands.push_back({"eval", path, "--checkpoint", folder_ / "none"});
+      commands.push_back(
+          {"eval", path, "--checkpoint", std::string(SHARDC_SOURCE_DIR) + "/tests/support/seed/step-00000002"});
     }
     for (const auto& command : commands) {
       const Finished finished = Ask(command);
@@ -144,6 +145,7 @@ TEST_F(PlanFiles, WhatIsNeitherIsToldSo) {
   };
   const Case cases[] = {
       {"/dev/zero", "it is no text, byte 0 is NUL"},
+      {WriteIn(folder_, "empty.plan", ""), "it is empty"},
       {WriteIn(folder_, "model.safetensors", std::string("abc\0\0\1", 6)), "it is no text, byte 3 is NUL"},
       {WriteIn(folder_, "manifest.json", "{\n \"format\": \"shardc checkpoint\"\n}\n"), "it is JSON"},
       {WriteIn(folder_, "log.txt", "run quickstart: started from scratch\nstep 1 loss 5.5\n"),
