@@ -13,7 +13,7 @@
 #include "compiler/base/printable.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
-#include "compiler/recipe/presets.h"
+#include "compiler/recipe/preset_names.h"
 #include "compiler/recipe/reference.h"
 
 namespace shardc {

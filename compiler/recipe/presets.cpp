@@ -1,68 +1,11 @@
 #include "compiler/recipe/presets.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cctype>
 
 #include "compiler/base/preset_rows.h"
+#include "compiler/recipe/preset_names.h"
 
 namespace shardc {
-
-static auto AllNames() -> std::vector<std::string_view> {
-  std::vector<std::string_view> names;
-  for (const PresetRow& row : PresetRows()) {
-    names.push_back(row.name);
-  }
-  return names;
-}
-
-/// A name of Hugging Face as presets are spelled, without what says that it is tuned: llama-3-8b for
-/// meta-llama/Meta-Llama-3-8B-Instruct.
-static auto WithoutDecoration(std::string_view name) -> std::string {
-  std::string plain(name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1));
-  std::ranges::transform(plain, plain.begin(), [](unsigned char letter) { return std::tolower(letter); });
-  if (plain.starts_with("meta-")) {
-    plain.erase(0, std::string_view("meta-").size());
-  }
-  for (const std::string_view end : {"-instruct", "-base", "-chat", "-hf"}) {
-    if (plain.ends_with(end)) {
-      plain.erase(plain.size() - end.size());
-    }
-  }
-  return plain;
-}
-
-auto NearestPresets(std::string_view asked) -> std::vector<std::string_view> {
-  constexpr size_t Most = 3;
-  const std::string plain = WithoutDecoration(asked);
-  const std::string_view name = plain;
-  std::vector<std::string_view> names = AllNames();
-  std::vector<std::string_view> nearest;
-  for (std::string closest = ClosestWord(name, names); !closest.empty() && nearest.size() < Most;
-       closest = ClosestWord(name, names)) {
-    const auto found = std::ranges::find(names, closest);
-    nearest.push_back(*found);
-    names.erase(found);
-  }
-  const std::string_view letters = name.substr(0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
-  for (const std::string_view other : nearest.empty() && letters.size() > 2 ? AllNames() : decltype(names){}) {
-    if (other.starts_with(letters)) {
-      nearest.push_back(other);
-    }
-  }
-  return nearest;
-}
-
-auto HelpOnPresets(std::string_view name) -> std::string {
-  constexpr size_t Most = 6;
-  const std::vector<std::string_view> nearest = NearestPresets(name);
-  if (nearest.size() > Most) {
-    return fmt::format("none is near; `shardc presets` lists all, {} of this family", nearest.size());
-  }
-  return nearest.empty() ? std::string("`shardc presets` lists the presets")
-                         : fmt::format("nearest: \"{}\"; `shardc presets` lists all", fmt::join(nearest, "\", \""));
-}
 
 static auto ReportUnknownPreset(const Located<OneOf<ModelPreset>>& preset, Diagnostics& diagnostics) -> void {
   diagnostics.Build(preset.at, DiagnosticKind::UnknownPreset, preset->text())

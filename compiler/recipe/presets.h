@@ -26,11 +26,4 @@ auto TextOfAssumed(const Recipe& recipe) -> StandInText;
 /// One line for each key that was assumed: "batch.micro = 1 (one sequence per rank and microbatch)".
 auto AssumedLines(const Recipe& recipe) -> std::vector<std::string>;
 
-/// The presets with the names nearest to `name`, three at most, nearest first; if none is near, those that begin with
-/// the same letters.
-auto NearestPresets(std::string_view name) -> std::vector<std::string_view>;
-
-/// The help of a message about a preset that does not exist: the nearest ones, and how to list all.
-auto HelpOnPresets(std::string_view name) -> std::string;
-
 }  // namespace shardc

@@ -124,20 +124,6 @@ TEST(Presets, KeysOfOneThatAreNotUsedAreNoWarnings) {
   EXPECT_EQ(RenderText(result.diagnostics, {}), "");
 }
 
-TEST(Presets, NearestAreNamed) {
-  EXPECT_THAT(NearestPresets("llama3-8"), testing::Contains("llama3-8b"));
-  EXPECT_EQ(NearestPresets("meta-llama/Llama-3.1-8B").front(), "llama3.1-8b");
-  EXPECT_EQ(NearestPresets("Qwen/Qwen2.5-7B").front(), "qwen2.5-7b");
-  EXPECT_EQ(NearestPresets("llama3_70b").front(), "llama3-70b");
-  EXPECT_EQ(NearestPresets("meta-llama/Meta-Llama-3-8B").front(), "llama3-8b");
-  EXPECT_EQ(NearestPresets("Qwen/Qwen2.5-7B-Instruct").front(), "qwen2.5-7b");
-  EXPECT_THAT(NearestPresets("llama4-maverick"), testing::Contains("llama3-8b"));
-  EXPECT_THAT(NearestPresets("gpt2"), IsEmpty());
-  for (const PresetRow& row : PresetRows()) {
-    EXPECT_EQ(NearestPresets(std::string(row.name).substr(1)).front(), row.name);
-  }
-}
-
 TEST(Presets, AssumeWhatARecipeLeavesOut) {
   struct Case {
     std::string text;
