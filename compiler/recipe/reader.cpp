@@ -1,11 +1,9 @@
 // TOML tree to Recipe, by the rows of recipe_keys.def: every key is read by its row, every key without a row is an
-// error, and every row without a key takes its default or is an error. Values are judged by type here and nothing else.
+// error, and every row without a key takes its default or is an error. value_reader.h reads the values.
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
-#include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/least_recipe.h"
 #include "compiler/recipe/override.h"
 #include "compiler/recipe/owned_keys.h"
@@ -15,6 +13,7 @@
 #include "compiler/recipe/toml_recovery.h"
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/unknown_keys.h"
+#include "compiler/recipe/value_reader.h"
 #include "compiler/recipe/visit.h"
 
 namespace shardc {
@@ -27,7 +26,7 @@ class Reader {
  public:
   /// `fills`: of the texts that it reads, it takes the keys alone that no text before has set.
   Reader(Recipe& recipe, Diagnostics& diagnostics, bool fills = false)
-      : recipe_(recipe), diagnostics_(diagnostics), fills_(fills) {}
+      : recipe_(recipe), diagnostics_(diagnostics), values_(diagnostics), fills_(fills) {}
 
   /// Nothing that is missing in the section is reported.
   auto Excuse(std::string_view section) -> void { excused_sections_.insert(section); }
@@ -236,167 +235,9 @@ class Reader {
       leaf.at = entry.value.at;
       // A value of the wrong type counts as given: its absence is not reported besides.
       leaf.is_set = true;
-      leaf.is_known = entry.value.kind != TomlNode::Kind::Broken && ReadLeaf(key, entry.value, leaf.value);
+      leaf.is_known = entry.value.kind != TomlNode::Kind::Broken && values_.ReadLeaf(key, entry.value, leaf.value);
     });
     return found;
-  }
-
-  /// False, and the value as it was, if the node is none for the key; that is reported.
-  template <class T>
-  auto ReadLeaf(const KeyInfo& key, const TomlNode& node, T& value) -> bool {
-    T read = value;
-    const Outcome outcome = ReadValue(key, node, read);
-    if (outcome == Outcome::WrongType) {
-      auto builder =
-          diagnostics_.Build(node.at, DiagnosticKind::WrongType, key.name, Describe(node), DescribeType(key.type));
-      builder.Help(TypeHelp(key, node)).Emit();
-    }
-    if (outcome == Outcome::Read) {
-      value = std::move(read);
-    }
-    return outcome == Outcome::Read;
-  }
-
-  /// What the value would be in the key's type, if that is plain.
-  static auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
-    const bool is_whole =
-        node.kind == TomlNode::Kind::Real && std::abs(node.real) < 0x1p53 && std::trunc(node.real) == node.real;
-    if (key.type == "Int" && is_whole) {
-      return fmt::format("write {} = {}", key.name, static_cast<int64_t>(node.real));
-    }
-    const bool is_list = key.type == "Texts" && node.kind == TomlNode::Kind::Text;
-    return is_list ? fmt::format("write {} = [{}]", key.name, QuoteToml(node.text)) : "";
-  }
-
-  /// Reported: the value is bad in another way than by its type, and that has been said.
-  enum class Outcome { Read, WrongType, Reported };
-
-  static auto When(bool is_read) -> Outcome { return is_read ? Outcome::Read : Outcome::WrongType; }
-
-  auto ReadValue(const KeyInfo&, const TomlNode& node, int64_t& value) -> Outcome {
-    value = node.integer;
-    return When(node.kind == TomlNode::Kind::Int);
-  }
-
-  auto ReadValue(const KeyInfo& key, const TomlNode& node, double& value) -> Outcome {
-    if (node.kind != TomlNode::Kind::Int && node.kind != TomlNode::Kind::Real) {
-      return Outcome::WrongType;
-    }
-    value = node.kind == TomlNode::Kind::Int ? static_cast<double>(node.integer) : node.real;
-    if (!std::isfinite(value)) {
-      diagnostics_.Build(node.at, DiagnosticKind::OutOfRange, key.name, fmt::format("{}", value), "finite numbers")
-          .Emit();
-      return Outcome::Reported;
-    }
-    return Outcome::Read;
-  }
-
-  auto ReadValue(const KeyInfo&, const TomlNode& node, bool& value) -> Outcome {
-    value = node.boolean;
-    return When(node.kind == TomlNode::Kind::Bool);
-  }
-
-  auto ReadValue(const KeyInfo&, const TomlNode& node, std::string& value) -> Outcome {
-    const bool is_text = node.kind == TomlNode::Kind::Text;
-    const bool is_bare = !node.raw.empty() && node.kind != TomlNode::Kind::Array && node.kind != TomlNode::Kind::Table;
-    value = is_text ? node.text : node.raw;
-    return When(is_text || is_bare);
-  }
-
-  template <class E>
-  auto ReadValue(const KeyInfo& key, const TomlNode& node, OneOf<E>& value) -> Outcome {
-    std::string text;
-    const Outcome outcome = ReadValue(key, node, text);
-    value = OneOf<E>(std::move(text));
-    return outcome;
-  }
-
-  auto ReadValue(const KeyInfo& key, const TomlNode& node, Formula& value) -> Outcome {
-    if (node.kind == TomlNode::Kind::Text) {
-      value.text = node.text;
-      return Outcome::Read;
-    }
-    double number = 0;
-    const Outcome outcome = ReadValue(key, node, number);
-    value.text = node.kind == TomlNode::Kind::Int ? fmt::format("{}", node.integer) : fmt::format("{}", number);
-    return outcome;
-  }
-
-  auto ReadValue(const KeyInfo&, const TomlNode& node, ByteSize& value) -> Outcome {
-    const bool is_whole = node.kind == TomlNode::Kind::Int;
-    value.text = is_whole ? fmt::format("{}", node.integer) : node.text;
-    return When(is_whole || node.kind == TomlNode::Kind::Text);
-  }
-
-  auto ReadValue(const KeyInfo&, const TomlNode& node, Condition& value) -> Outcome {
-    if (node.kind == TomlNode::Kind::Bool) {
-      value.text = node.boolean ? "true" : "false";
-      return Outcome::Read;
-    }
-    value.text = node.text;
-    return When(node.kind == TomlNode::Kind::Text);
-  }
-
-  /// The one value that may be a table.
-  auto ReadValue(const KeyInfo& key, const TomlNode& node, FirstStart& value) -> Outcome {
-    value = {};
-    if (node.kind != TomlNode::Kind::Table) {
-      return ReadValue(key, node, value.word);
-    }
-    const std::string where = fmt::format("`{}`", key.name);
-    for (const TomlEntry& entry : node.entries) {
-      const bool found = ReadMember(key, entry, "seed", "Text", value.seed) ||
-                         ReadMember(key, entry, "missing", "Texts", value.missing) ||
-                         ReadMember(key, entry, "unused", "Texts", value.unused);
-      if (!found) {
-        ReportUnknown(entry, where, {"seed", "missing", "unused"});
-      }
-    }
-    if (!value.seed.is_set && !excused_.contains(ExcuseOf(where, "seed"))) {
-      diagnostics_.Build(node.at, DiagnosticKind::MissingKey, "seed", where, "the checkpoint to begin from").Emit();
-    }
-    // What is wrong within has been said; without the seed nothing can be said of the whole.
-    return value.seed.is_set ? Outcome::Read : Outcome::Reported;
-  }
-
-  /// True if the entry is this member of a table.
-  template <class T>
-  auto ReadMember(const KeyInfo& key, const TomlEntry& entry, std::string_view name, std::string_view type,
-                  Located<T>& member) -> bool {
-    if (entry.key != name) {
-      return false;
-    }
-    member.at = entry.value.at;
-    member.is_set = true;
-    KeyInfo of_member = key;
-    of_member.name = name;
-    if (ReadValue(of_member, entry.value, member.value) == Outcome::WrongType) {
-      diagnostics_.Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value), DescribeType(type))
-          .Emit();
-    }
-    return true;
-  }
-
-  template <class T>
-  auto ReadValue(const KeyInfo& key, const TomlNode& node, std::vector<T>& value) -> Outcome {
-    value.clear();
-    if (node.kind != TomlNode::Kind::Array) {
-      return Outcome::WrongType;
-    }
-    Outcome worst = Outcome::Read;
-    for (const TomlNode& item : node.items) {
-      T element{};
-      const Outcome outcome = ReadValue(key, item, element);
-      if (outcome == Outcome::WrongType) {
-        diagnostics_
-            .Build(item.at, DiagnosticKind::WrongType, key.name, fmt::format("a list with {}", Describe(item)),
-                   DescribeType(key.type))
-            .Emit();
-      }
-      worst = outcome == Outcome::Read ? worst : Outcome::Reported;
-      value.push_back(std::move(element));
-    }
-    return worst;
   }
 
   static auto ExcuseOf(std::string_view where, std::string_view key) -> std::string {
@@ -438,6 +279,7 @@ class Reader {
 
   Recipe& recipe_;
   Diagnostics& diagnostics_;
+  ValueReader values_;
   bool fills_ = false;
   /// What is given in a broken or misspelt way, so that its absence goes without saying: "model", "[model].hidden".
   std::set<std::string> excused_;

@@ -24,7 +24,7 @@
 
 namespace shardc {
 
-/// The parts that begin a run are in begin_run.cpp.
+/// The parts that begin a run are in begin_run.cpp, those that train in train_run.cpp.
 class RankRunner {
  public:
   /// Opens the data, binds what needs no checkpoint. Collective.

@@ -1,0 +1,131 @@
+// What a plan says besides its ops: the tokens, the checkpoint that parameters begin from, and the settings of the run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/plan/types.h"
+
+namespace shardc {
+
+/// One stream of tokens, and its share of the samples.
+struct TokenSource {
+  /// Empty where it is the only one and takes all samples, as `data.tokens` names it.
+  std::string name;
+  /// An expression over `step` and `steps`: at a step its share of the samples is weight / sum of all weights.
+  std::string weight;
+  /// As resolved against the recipe's folder.
+  std::vector<std::string> files;
+
+  friend auto operator==(const TokenSource&, const TokenSource&) -> bool = default;
+};
+
+/// The tokens. Sample i of a source is its tokens[i*seq ... i*seq+seq]; the last `eval_tokens` tokens of each are the
+/// eval split.
+struct DataSource {
+  std::vector<TokenSource> sources;
+  /// llm.c's .bin (1 KiB header, u16 ids), headerless little-endian ids, or Megatron-LM's .bin beside an .idx.
+  TokenFormat format = TokenFormat::Bin;
+  /// How tokens are made that no file has. There is one source then, without a name and without files.
+  Synthetic synthetic = Synthetic::None;
+  SampleOrder order = SampleOrder::Shuffled;
+  uint64_t seed = 0;
+  int64_t eval_tokens = 0;
+  int64_t vocab = 0;
+  int64_t seq = 0;
+
+  auto is_synthetic() const -> bool { return synthetic != Synthetic::None; }
+  /// Do samples come from sources by weights?
+  auto is_mixture() const -> bool { return !sources.empty() && !sources.front().name.empty(); }
+  friend auto operator==(const DataSource&, const DataSource&) -> bool = default;
+};
+
+/// What a term of the loss is predicted from: ids in files of their own, aligned with the tokens. A position without
+/// a target has the format's greatest number.
+struct TargetHead {
+  std::string name;
+  int64_t vocab = 0;
+  /// As resolved against the recipe's folder.
+  std::vector<std::string> files;
+  /// The model's own head, which otherwise predicts the next token.
+  bool is_own = false;
+
+  friend auto operator==(const TargetHead&, const TargetHead&) -> bool = default;
+};
+
+/// One of a checkpoint's tensors.
+struct SeedTensor {
+  std::string name;
+  Dims shape;
+  DType dtype = DType::F32;
+
+  friend auto operator==(const SeedTensor&, const SeedTensor&) -> bool = default;
+};
+
+/// The checkpoint that parameters begin from at a first start; none where `manifest` is empty.
+struct Seed {
+  /// Of its directory, as resolved against the recipe's folder.
+  std::string path;
+  std::string run_id;
+  int64_t step = 0;
+  /// The digest in its manifest: what the plan was made for.
+  std::string manifest;
+  /// Those that init rules read, in the order of their names.
+  std::vector<SeedTensor> tensors;
+
+  auto is_set() const -> bool { return !manifest.empty(); }
+  /// Null if nothing has that name.
+  auto Find(std::string_view name) const -> const SeedTensor*;
+  friend auto operator==(const Seed&, const Seed&) -> bool = default;
+};
+
+/// What the run needs to know besides ops; nothing here changes what an op computes, save which losses are spikes.
+struct RunSettings {
+  /// Defaults of recipe keys, which the text of a plan leaves out. A test compares them with those of the recipe. At
+  /// 100 steps, comparing takes below 0.1 % of the time (docs/performance.md).
+  static constexpr int64_t DefaultCompareEvery = 100;
+  static constexpr int64_t DefaultCheckpointKeep = 2;
+  static constexpr int64_t DefaultLogEvery = 10;
+  static constexpr int64_t DefaultScanBytes = int64_t{4} << 30;
+  static constexpr int64_t DefaultSpikeWindow = 128;
+  /// As OLMo-core's SkipStepOptimizer.
+  static constexpr double DefaultSpikeSigma = 6;
+
+  std::string run_id;
+  /// Where runs/<run_id> goes; resolved against the recipe's folder.
+  std::string run_dir;
+  std::string checkpoint_dir;
+  int64_t checkpoint_keep = DefaultCheckpointKeep;
+  int64_t steps = 0;
+  /// Of a launch; 0: no limit.
+  double max_minutes = 0;
+  int64_t log_every = DefaultLogEvery;
+  int64_t tokens_per_step = 0;
+  int64_t micro_batch = 0;
+  int64_t accumulate = 1;
+  int64_t eval_batches = 0;
+  /// 0: cores / local ranks.
+  int64_t threads = 0;
+  Comm comm = Comm::Shm;
+  /// Whose ops update, and whose state is kept.
+  Optimizer optimizer = Optimizer::Adamw;
+  /// Steps between comparisons of ranks that hold the same, which are compared before each save too; 0: at starts only.
+  int64_t compare_every = DefaultCompareEvery;
+  /// Losses that a loss is compared with, and how far above their mean, in standard deviations, it is a spike; read if
+  /// the plan has a scalar of role spike.
+  int64_t spike_window = DefaultSpikeWindow;
+  double spike_sigma = DefaultSpikeSigma;
+  /// Operations per second that the device of one rank can do, to compare with; 0: not known.
+  double peak_flops = 0;
+  uint64_t init_seed = 0;
+  /// A launch compares all ids with the vocabulary if the token files have at most so many bytes together.
+  int64_t scan_bytes = DefaultScanBytes;
+  /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
+  bool guard = false;
+
+  friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
+};
+
+}  // namespace shardc

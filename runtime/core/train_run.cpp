@@ -1,0 +1,206 @@
+// The training of a rank: its steps to the end of the run, what is told and written after each, and why it ends early.
+#include <algorithm>
+
+#include "compiler/base/stopwatch.h"
+#include "compiler/base/where_and_when.h"
+#include "compiler/ops/outside_arenas.h"
+#include "runtime/core/compare_traffic.h"
+#include "runtime/core/compute_threads.h"
+#include "runtime/core/run_report.h"
+#include "runtime/core/runner.h"
+#include "runtime/core/unsaved_warning.h"
+#include "runtime/memory/available_memory.h"
+
+namespace shardc {
+
+auto RankRunner::NoteProgress() -> void {
+  if (leads()) {
+    context_.control->SetCompletedSteps(CompletedSteps());
+  }
+}
+
+auto RankRunner::Time() const -> LineTime {
+  return {.utc = UtcNow(),
+          .elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - context_.begun).count()};
+}
+
+auto RankRunner::WriteTrace() -> Status {
+  if (trace_ == nullptr || trace_->is_written()) {
+    return Success{};
+  }
+  const auto told = trace_->Write();
+  if (!told) {
+    return told.error();
+  }
+  if (leads()) {
+    progress_->Note(*told);
+  }
+  return Success{};
+}
+
+auto RankRunner::Record(double seconds) -> Status {
+  if (!leads()) {
+    return Success{};
+  }
+  NoteProgress();
+  const auto scalar = [&](ScalarRole role) { return scalars_[plan_.ScalarOf(role)]; };
+  const auto utilisation = [&](Flops flops) {
+    const double peak = plan_.run.peak_flops;
+    return peak > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak)) : std::nullopt;
+  };
+  const StepMetrics metrics{.step = CompletedSteps(),
+                            .loss = scalar(ScalarRole::Loss),
+                            .grad_norm = scalar(ScalarRole::GradNorm),
+                            .lr = scalar(ScalarRole::Lr),
+                            .step_ms = seconds * 1e3,
+                            .tokens_per_s = static_cast<double>(plan_.run.tokens_per_step) / seconds,
+                            .tokens = CompletedSteps() * plan_.run.tokens_per_step,
+                            .time = Time(),
+                            .resident_bytes = MeasureResident().value,
+                            .arena_bytes = arena_bytes_,
+                            .mfu = utilisation(flops_.model),
+                            .hfu = utilisation(flops_.model + flops_.recompute),
+                            .skipped = std::string(divergence_.Skipped()),
+                            .terms = TermsOf(ScalarRole::TermLoss)};
+  progress_->Step(metrics);
+  return records_.WriteStep(metrics);
+}
+
+auto RankRunner::LimitTime() -> void {
+  std::optional<TimeLimit::Clock::time_point> end = context_.end_time;
+  if (plan_.run.max_minutes > 0) {
+    constexpr double SecondsPerMinute = 60;
+    const auto most = context_.begun + std::chrono::duration_cast<TimeLimit::Clock::duration>(
+                                           std::chrono::duration<double>(plan_.run.max_minutes * SecondsPerMinute));
+    end = end ? std::min(*end, most) : most;
+  }
+  if (end) {
+    // A slow disk; the first save tells.
+    constexpr double BytesPerSecond = 50e6;
+    double bytes = 0;
+    for (const Arena arena : {Arena::Persistent, Arena::SharedPersistent}) {
+      bytes += static_cast<double>(plan_.arena_bytes[static_cast<size_t>(arena)]);
+    }
+    time_limit_ = TimeLimit(*end, Seconds{bytes / BytesPerSecond});
+  }
+}
+
+auto RankRunner::Train() -> ErrorOr<ExitCode> {
+  LimitTime();
+  const auto begun = Begin();
+  if (!begun) {
+    return begun.error();
+  }
+  NoteProgress();
+  if (leads()) {
+    const auto sources = SourcesText(*tokens_, plan_.run.steps);
+    if (!sources) {
+      return sources.error();
+    }
+    Say(*sources);
+    RETURN_IF_ERROR(records_.Begin(start_, realised_, seed_manifest_, *begun));
+    progress_ = std::make_unique<Progress>(plan_.run.steps, plan_.run.log_every, *context_.log);
+  }
+  if (*begun >= plan_.run.steps) {
+    if (leads()) {
+      Say(*begun == plan_.run.steps
+              ? fmt::format("run {}: complete, {} of {} steps\n", plan_.run.run_id, *begun, plan_.run.steps)
+              : fmt::format("run {}: its checkpoint is of step {}, and train.steps is {}: nothing is left to do\n",
+                            plan_.run.run_id, *begun, plan_.run.steps));
+    }
+    return ExitCode::Ok;
+  }
+  const ScalarId stop = plan_.ScalarOf(ScalarRole::Stop);
+  const Stopwatch training;
+  bool has_warned = !leads();
+  Stopwatch since_look;
+  while (CompletedSteps() < plan_.run.steps) {
+    if (trace_) {
+      RETURN_IF_ERROR(trace_->BeginStep(CompletedSteps() + 1));
+    }
+    const Stopwatch watch;
+    const auto halt = Step();
+    if (!halt) {
+      return halt.error();
+    }
+    const double seconds = watch.Elapsed().value;
+    if (trace_) {
+      trace_->EndStep(CompletedSteps());
+    }
+    const auto divergence = divergence_.AfterStep(halt->has_value(), NewestCheckpoint());
+    if (!divergence) {
+      return divergence.error();
+    }
+    if (leads() && !divergence->empty()) {
+      progress_->Note(*divergence);
+    }
+    // A launch that was stopped and replaced learns it here, and not at a save that may be hours away.
+    if (constexpr Seconds BetweenLooks{5}; leads() && since_look.Elapsed() >= BetweenLooks) {
+      RETURN_IF_ERROR(records_.CheckOwned());
+      RETURN_IF_ERROR(lease_->Check());
+      since_look = Stopwatch();
+    }
+    RETURN_IF_ERROR(Record(seconds));
+    if (*halt || (trace_ && trace_->IsDue(CompletedSteps()))) {
+      RETURN_IF_ERROR(WriteTrace());
+    }
+    if (*halt) {
+      if (divergence_.Skipped() == "spike") {
+        // The state is sound: it is that before this step.
+        RETURN_IF_ERROR(Fire(TriggerKind::Stop));
+      }
+      return **halt;
+    }
+    if (const Seconds trained = training.Elapsed(); !has_warned && trained >= context_.unsaved_warning) {
+      has_warned = true;
+      if (const auto warning = UnsavedWarning(plan_, trained)) {
+        progress_->Note(*warning);
+      }
+    }
+    if (plan_.run.compare_every > 0 && CompletedSteps() % plan_.run.compare_every == 0) {
+      RETURN_IF_ERROR(CompareCopies());
+    }
+    RETURN_IF_ERROR(FireEvery());
+    time_limit_.NoteStep(watch.Elapsed());
+    if (scalars_[stop] != 0 && CompletedSteps() < plan_.run.steps) {
+      RETURN_IF_ERROR(WriteTrace());
+      RETURN_IF_ERROR(Fire(TriggerKind::Stop));
+      if (leads()) {
+        const bool by_time = !context_.control->StopIsRequested();
+        progress_->Note(fmt::format("step {}: stopped {}", CompletedSteps(),
+                                    by_time ? "before the time of this launch is over" : "as asked"));
+      }
+      return ExitCode::Preempted;
+    }
+  }
+  RETURN_IF_ERROR(WriteTrace());
+  RETURN_IF_ERROR(Fire(TriggerKind::End));
+  RETURN_IF_ERROR(Report());
+  return ExitCode::Ok;
+}
+
+auto RankRunner::Report() -> Status {
+  const auto sent = CompareTraffic(*context_.comm, *context_.control, PlannedTraffic(plan_, runs_));
+  if (!sent) {
+    return sent.error();
+  }
+  const auto memory = GatherMemory(*context_.control, *context_.device);
+  if (!memory) {
+    return memory.error();
+  }
+  if (leads()) {
+    const auto own = MemoryText(context_.rank, *context_.device, guard_.get());
+    if (!own) {
+      return own.error();
+    }
+    progress_->Finish();
+    Say(*own);
+    Say(*sent);
+    const Bytes outside = OutsideArenasOf(plan_, NumComputeThreads(plan_)).all();
+    Say(guard_ == nullptr ? JobMemoryText(*memory, context_.launcher, outside) : "");
+  }
+  // The launcher's memory and that of each rank are one sum as long as all of them live.
+  return context_.control->Barrier(AxisSet::All());
+}
+
+}  // namespace shardc
