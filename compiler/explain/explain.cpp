@@ -160,6 +160,7 @@ auto Explain(const Plan& plan) -> Report {
   Report report;
   report.plan = &plan;
   report.plan_hash = PlanHash(plan);
+  report.preset = PresetUseOf(plan);
   for (const Parameter& parameter : plan.parameters) {
     report.parameters_total += parameter.num_elements();
     report.parameters_trainable += parameter.trainable ? parameter.num_elements() : 0;
@@ -203,9 +204,7 @@ auto Explain(const Plan& plan) -> Report {
     report.alive_at_peak = AliveAt(plan, report.peak.section, report.peak.op_index);
   }
   report.blocks = BlockActivationsOf(plan);
-  for (const int64_t bytes : plan.arena_bytes) {
-    report.reserved += Bytes{bytes};
-  }
+  report.reserved = ReservedBytes(plan);
   report.flops = StepFlopsOf(plan);
   report.checkpoint = CheckpointBytesOf(plan);
   report.step_communication = CommunicationOf(plan, SectionKind::Step);

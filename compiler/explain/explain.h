@@ -8,6 +8,7 @@
 #include "compiler/explain/alive.h"
 #include "compiler/explain/block_activations.h"
 #include "compiler/explain/fit.h"
+#include "compiler/explain/preset_use.h"
 #include "compiler/explain/schedule_chart.h"
 #include "compiler/explain/source_shares.h"
 #include "compiler/ops/communication.h"
@@ -85,6 +86,7 @@ struct GradientSums {
 struct Report {
   const Plan* plan = nullptr;
   std::string plan_hash;
+  PresetUse preset;
   int64_t parameters_total = 0;
   /// Elements a rank owns, padding included.
   int64_t parameters_per_rank = 0;

@@ -16,14 +16,11 @@ auto StepWireOf(const Plan& plan) -> Bytes {
 }
 
 auto FiguresOf(const Plan& plan) -> PlanFigures {
-  PlanFigures figures{.flops = StepFlopsOf(plan), .wire = StepWireOf(plan)};
+  PlanFigures figures{.reserved = ReservedBytes(plan), .flops = StepFlopsOf(plan), .wire = StepWireOf(plan)};
   for (int section = 0; section < NumSections; ++section) {
     for (const MemoryUse& use : MemoryOverOps(plan, static_cast<SectionKind>(section))) {
       figures.peak = std::max(figures.peak, use.total());
     }
-  }
-  for (const int64_t bytes : plan.arena_bytes) {
-    figures.reserved += Bytes{bytes};
   }
   return figures;
 }

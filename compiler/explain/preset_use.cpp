@@ -64,8 +64,7 @@ static auto AssumedText(const Plan& plan) -> std::string {
   return text.empty() ? "" : "assumed     for planning; `shardc run` asks for these keys in the recipe:\n" + text;
 }
 
-auto PresetText(const Plan& plan) -> std::string {
-  const PresetUse use = PresetUseOf(plan);
+auto PresetText(const PresetUse& use, const Plan& plan) -> std::string {
   if (use.name.empty()) {
     return "";
   }

@@ -207,7 +207,7 @@ auto RenderReportJson(const Report& report) -> std::string {
                             {"parameters", use.num_parameters},
                             {"elements", use.num_elements}});
   }
-  if (const PresetUse preset = PresetUseOf(plan); !preset.name.empty()) {
+  if (const PresetUse& preset = report.preset; !preset.name.empty()) {
     Json set = Json::array();
     for (const SetBesidePreset& key : preset.set) {
       set.push_back({{"key", key.key}, {"value", key.value}, {"in_preset", key.in_preset}, {"by", key.by}});

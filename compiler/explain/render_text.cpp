@@ -262,14 +262,13 @@ auto InitCells(const PresetUse& preset, const InitRow& row) -> std::vector<std::
 
 auto InitText(const Report& report) -> std::string {
   const std::vector<InitRow> rows = InitRowsOf(report);
-  const PresetUse preset = PresetUseOf(*report.plan);
   Table table("  ");
   std::string two_lines;
   for (const InitRow& row : rows) {
     const std::string rule = WithShortNumbers(row.use.rule);
     const std::string last =
         row.num_rules == 1 ? "" : fmt::format(" ... {}, {} rules", WithShortNumbers(row.last_rule), row.num_rules);
-    std::vector<std::string> cells = InitCells(preset, row);
+    std::vector<std::string> cells = InitCells(report.preset, row);
     two_lines += Wrapped("  " + rule + last, 6) + ClippedLines(fmt::format("    {}", fmt::join(cells, "  ")));
     cells.insert(cells.begin(), rule + last);
     table.Row(std::move(cells));
@@ -353,7 +352,7 @@ auto RenderReportText(const Report& report) -> std::string {
   };
   const std::string microbatches =
       plan.run.accumulate == 1 ? "1 microbatch" : fmt::format("{} microbatches", plan.run.accumulate);
-  return line("plan", report.plan_hash) + PresetText(plan) + line("model", ModelText(plan)) +
+  return line("plan", report.plan_hash) + PresetText(report.preset, plan) + line("model", ModelText(plan)) +
          line("mesh", MeshText(plan.mesh)) +
          line("parameters", fmt::format("{} in all{}, {} per rank (padding included)", Grouped(report.parameters_total),
                                         report.parameters_trainable == report.parameters_total

@@ -1,6 +1,7 @@
 #include "compiler/plan/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/plan/local_parameter.h"
 
@@ -86,6 +87,10 @@ auto StateTypeOf(const Plan& plan, const SubVector& sub_vector, StateRole role) 
   return role == StateRole::Parameter && !sub_vector.segments.empty()
              ? plan.parameters[sub_vector.segments.front().parameter].dtype
              : DType::F32;
+}
+
+auto ReservedBytes(const Plan& plan) -> Bytes {
+  return Bytes{std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0})};
 }
 
 auto SamplesPerStep(const Plan& plan) -> int64_t { return plan.run.tokens_per_step / plan.data.seq; }

@@ -274,6 +274,8 @@ struct Plan {
   friend auto operator==(const Plan& a, const Plan& b) -> bool;
 };
 
+/// All arenas of a rank together.
+auto ReservedBytes(const Plan& plan) -> Bytes;
 /// Sequences per step, over all ranks and microbatches. Requires: data.seq is set.
 auto SamplesPerStep(const Plan& plan) -> int64_t;
 /// Targets run from 0 to this, exclusive: those of a head, or the next tokens if the id is unset.

@@ -36,9 +36,6 @@ RankRunner::RankRunner(RankContext& context)
   }
   services_.drawn = &drawn_;
   services_.runs = &runs_;
-  for (const int64_t bytes : plan_.arena_bytes) {
-    arena_bytes_ += bytes;
-  }
   if (plan_.run.peak_flops > 0) {
     flops_ = StepFlopsOf(plan_);
   }

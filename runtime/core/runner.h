@@ -121,7 +121,6 @@ class RankRunner {
   std::unique_ptr<Trace> trace_;
   /// Of a step on this rank.
   StepFlops flops_;
-  int64_t arena_bytes_ = 0;
   TimeLimit time_limit_;
   RunRecords records_;
   AttemptStart start_;

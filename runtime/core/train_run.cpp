@@ -57,7 +57,7 @@ auto RankRunner::Record(double seconds) -> Status {
                             .tokens = CompletedSteps() * plan_.run.tokens_per_step,
                             .time = Time(),
                             .resident_bytes = MeasureResident().value,
-                            .arena_bytes = arena_bytes_,
+                            .arena_bytes = ReservedBytes(plan_).value,
                             .mfu = utilisation(flops_.model),
                             .hfu = utilisation(flops_.model + flops_.recompute),
                             .skipped = std::string(divergence_.Skipped()),

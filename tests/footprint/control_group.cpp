@@ -7,7 +7,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <optional>
 
 #include "compiler/ops/outside_arenas.h"
@@ -84,9 +83,7 @@ class ControlGroup {
 const Sets Large{"model.hidden=256", "model.heads=4", "model.ffn=768",
                  "model.seq=256",    "train.steps=2", "train.eval_every=0"};
 
-auto ArenaBytes(const Plan& plan) -> int64_t {
-  return std::accumulate(plan.arena_bytes.begin(), plan.arena_bytes.end(), int64_t{0}) * plan.mesh.num_ranks();
-}
+auto ArenaBytes(const Plan& plan) -> int64_t { return ReservedBytes(plan).value * plan.mesh.num_ranks(); }
 
 TEST(ControlGroup, WhatFitsByArenasAloneIsRefused) {
 #ifdef __SANITIZE_ADDRESS__
