@@ -1,6 +1,7 @@
 // What is said of names that are no presets.
 #include "compiler/recipe/preset_names.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/base/preset_rows.h"
