@@ -118,7 +118,8 @@ auto Launcher::Start() -> Status {
     watch_ = std::make_unique<HostWatch>(*job_.control, HostWatch::Options{.network = meeting->network(),
                                                                            .host = meeting->place().host(),
                                                                            .member = meeting->place().process,
-                                                                           .member_name = meeting->OwnName()});
+                                                                           .member_name = meeting->OwnName(),
+                                                                           .timeout = job_.options->timeout});
   }
   const Status kept = KeepLease(job_);
   if (!kept) {
@@ -299,7 +300,8 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
                                        .speaks_for_host = meeting.is_first_of_host(),
                                        .watches_processes = true,
                                        .after_grace = [&job, rank] { LeaveAtOnce(job, rank); },
-                                       .grace = options.grace});
+                                       .grace = options.grace,
+                                       .timeout = options.timeout});
   const Status kept = KeepLease(job);
   if (!kept) {
     job.control->MarkFailed(rank, kept.error());

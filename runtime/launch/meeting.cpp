@@ -214,6 +214,7 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
     all.push_back(Introduction::FromText(text));
     host_names_->push_back(all.back().host);
   }
+  network_.store_host = all.front().host;
   if (is_first()) {
     RETURN_IF_ERROR(CloseStore(*store_));
   }

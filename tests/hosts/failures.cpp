@@ -16,8 +16,22 @@ using testing::HasSubstr;
 constexpr Seconds Longest{15};
 const Sets Endless{"mesh.dp=4", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"};
 
+/// How much later than its bound anything may end on a busy machine.
+constexpr double LoadAllowance = 5;
+
 auto AwaitSteps(Job& job, const std::string& run_dir, int64_t steps) -> void {
   ASSERT_TRUE(job.at(0).Await([&] { return ReadMetrics(run_dir).last_step() >= steps; })) << job.at(0).err();
+}
+
+/// The server of the store, a child of process 0.
+auto StoreOf(const Job& job) -> pid_t {
+  for (const pid_t child : job.at(0).Children()) {
+    if (ReadText(fmt::format("/proc/{}/comm", child)) == "shardc-store\n") {
+      return child;
+    }
+  }
+  ADD_FAILURE() << "process 0 has no store";
+  return 0;
 }
 
 TEST(HostFailures, AKilledProcessIsNamedOnAllHosts) {
@@ -92,6 +106,51 @@ TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
     }
     EXPECT_THAT(ErrorsOf(outcomes), HasSubstr(fmt::format("rank {}", victim)));
   }
+}
+
+// Without it nothing could be saved.
+TEST(HostFailures, AStoreThatIsGoneEndsTheJob) {
+  const Training training(Endless);
+  for (const int64_t processes : {2, 1}) {
+    const std::string run = fmt::format("run{}", processes);
+    Job job({.hosts = 2, .processes = processes}, {training.RunCommand(run)});
+    AwaitSteps(job, training / run, 3);
+    kill(StoreOf(job), SIGKILL);
+    const auto outcomes = job.Wait();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.status, 6) << outcome.err;
+      EXPECT_LT(outcome.waited, Longest);
+      EXPECT_TRUE(outcome.all_gone);
+    }
+    for (size_t host = 0; host < 2; ++host) {
+      std::string errors;
+      for (int64_t i = 0; i < processes; ++i) {
+        errors += outcomes[host * static_cast<size_t>(processes) + static_cast<size_t>(i)].err;
+      }
+      EXPECT_THAT(errors, ContainsRegex("error: the store of the job, at 127.0.0.1:[0-9]+ on [^ ]+, is gone: its "
+                                        "process has ended"));
+    }
+  }
+}
+
+TEST(HostFailures, AStoreThatIsSilentEndsTheJobAfterTheTimeout) {
+  const Training training(Endless);
+  constexpr double Timeout = 4;
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+  Job job({.hosts = 2, .processes = 2}, {command});
+  AwaitSteps(job, training / "run", 3);
+  const pid_t store = StoreOf(job);
+  kill(store, SIGSTOP);
+  const auto outcomes = job.Wait();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_LT(outcome.waited.value, Timeout + 5 + LoadAllowance);
+  }
+  for (const size_t host : {0U, 1U}) {
+    EXPECT_THAT(outcomes[host * 2].err + outcomes[host * 2 + 1].err, HasSubstr("has not answered for "));
+  }
+  kill(store, SIGKILL);
 }
 
 TEST(HostFailures, ASignalToAnyRankSavesOnceAndStopsAll) {
