@@ -110,13 +110,13 @@ class FailuresTest(JobsTest):
         self.hosts = self.enterContext(Hosts(2))
         self.port = 29500
 
-    def start(self, processes: int, timeout: bool = True) -> Launch:
+    def start(self, processes: int, timeout: bool = True, address6: bool = False) -> Launch:
         """A launch that has begun to train."""
         training = self.training("mesh.dp=4", *ENDLESS)
         command = training.plan("run", "mesh.hosts=2") if timeout else training.run("run")
         self.port += 1
         # A port of its own: the store of the launch before may linger.
-        launch = self.launch(processes, command, master=self.hosts[0].address, port=self.port)
+        launch = self.launch(processes, command, master=self.hosts[0].address6 if address6 else self.hosts[0].address, port=self.port)
         until("three steps", lambda: training.last_step("run") >= 3 or not launch.is_running())
         self.assertTrue(launch.is_running(), "".join(launch.text(i) for i in range(len(launch.started))))
         return launch
@@ -137,13 +137,14 @@ class FailuresTest(JobsTest):
         self.assertRegex("\n".join(errors), named)
 
     def link_is_down(self, host: int, named: str) -> None:
-        for processes in (2, 1):
-            with self.subTest(processes=processes):
-                launch = self.start(processes)
+        """A link that goes down takes its addresses of IPv6 away, and keeps those of IPv4."""
+        for processes, address6 in ((1, True), (2, False)):
+            with self.subTest(processes=processes, address6=address6):
+                launch = self.start(processes, address6=address6)
                 self.hosts[host].link_down()
                 self.ends(launch, f"link of host {host} is down", SILENCE_S + LEEWAY_S, named)
-                self.hosts[host].link_up()
                 self.nothing_is_left()
+                self.hosts[host].link_up()
 
     def test_a_link_of_host_1_that_is_down(self):
         self.link_is_down(1, r"no sign of life from host 1 \(node1\)")
