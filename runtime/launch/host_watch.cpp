@@ -52,11 +52,7 @@ auto HostWatch::Run() -> void {
   Clock::time_point failed_at;
   while (!ends_) {
     const auto now = Clock::now();
-    if (options_.watches_processes) {
-      for (const int64_t rank : block_.GoneRanks()) {
-        block_.MarkFailed(rank, ExitCode::Environment, -1);
-      }
-    }
+    LookAtProcesses();
     if (options_.speaks_for_host && !block_.FirstFailure()) {
       SeekStore(now);
     }
@@ -81,12 +77,27 @@ auto HostWatch::Run() -> void {
     }
     std::this_thread::sleep_for(LookEvery);
   }
+  LookAtProcesses();
   // The others may not have heard yet of what happened just before the end.
   if (HasStore() && block_.FirstFailure()) {
     Publish();
   }
   if (HasStore() && options_.member) {
     static_cast<void>(store_->Part(*options_.member));
+  }
+}
+
+auto HostWatch::LookAtProcesses() -> void {
+  if (!options_.watches_processes) {
+    return;
+  }
+  for (const int64_t rank : block_.GoneRanks()) {
+    block_.MarkFailed(rank, ExitCode::Environment, -1);
+  }
+  if (block_.FirstFailure()) {
+    for (const int64_t rank : block_.EndStoppedRanks()) {
+      options_.on_ended(rank);
+    }
   }
 }
 

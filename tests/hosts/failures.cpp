@@ -88,24 +88,56 @@ TEST(HostFailures, AHostThatIsGoneIsNamed) {
   EXPECT_THAT(outcomes[0].err + outcomes[1].err, ContainsRegex("rank [23] |no sign of life from host 1"));
 }
 
-TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
+/// All processes end, the stopped one and the store among them, 5 s after `--timeout` at the latest.
+TEST(HostFailures, AStoppedRankEndsWithTheOthers) {
   const Training training(Endless);
-  for (const size_t victim : {0U, 3U}) {
-    const std::string run = fmt::format("run{}", victim);
-    std::vector<std::string> command = training.RunCommand(run);
-    command.insert(command.end(), {"--timeout", "3"});
-    Job job({.hosts = 2, .processes = 2}, {command});
-    AwaitSteps(job, training / run, 3);
-    job.at(victim).Kill(SIGSTOP);
-    const auto outcomes = job.Wait({victim});
-    job.at(victim).Kill(SIGKILL);
-    for (size_t i = 0; i < outcomes.size(); ++i) {
-      if (i != victim) {
-        EXPECT_EQ(outcomes[i].status, 6) << i << ": " << outcomes[i].err;
+  constexpr double Timeout = 3;
+  for (const int64_t processes : {2, 1}) {
+    for (const size_t host : {0U, 1U}) {
+      const std::string run = fmt::format("run{}{}", processes, host);
+      std::vector<std::string> command = training.RunCommand(run);
+      command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+      Job job({.hosts = 2, .processes = processes}, {command});
+      AwaitSteps(job, training / run, 3);
+      const pid_t store = StoreOf(job);
+      // Ranks 1 and 3: a process of their own, or the last child of a launcher.
+      const size_t victim = host * 2 + 1;
+      if (processes == 2) {
+        job.at(victim).Kill(SIGSTOP);
+      } else {
+        kill(job.at(host).Children().back(), SIGSTOP);
       }
+      const auto outcomes = job.Wait();
+      for (size_t i = 0; i < outcomes.size(); ++i) {
+        EXPECT_EQ(outcomes[i].status, processes == 2 && i == victim ? 128 + SIGKILL : 6)
+            << i << ": " << outcomes[i].err;
+        EXPECT_LT(outcomes[i].waited.value, Timeout + 5 + LoadAllowance);
+      }
+      EXPECT_THAT(ErrorsOf(outcomes), HasSubstr(fmt::format("rank {}", victim)));
+      EXPECT_THAT(ErrorsOf(outcomes), ContainsRegex(fmt::format("warning: rank {} \\([^)]+\\) is stopped", victim)));
+      EXPECT_TRUE(AwaitTrue([&] { return kill(store, 0) != 0; }, {LoadAllowance}));
     }
-    EXPECT_THAT(ErrorsOf(outcomes), HasSubstr(fmt::format("rank {}", victim)));
   }
+}
+
+/// Process 0 without a launcher, and alone on its host: nobody is there to end it, and its store goes.
+TEST(HostFailures, TheStoreOfAStoppedProcessEnds) {
+  const Training training({"mesh.dp=2", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
+  constexpr double Timeout = 3;
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+  Job job({.hosts = 2, .processes = 1}, {command});
+  AwaitSteps(job, training / "run", 3);
+  const pid_t store = StoreOf(job);
+  job.at(0).Kill(SIGSTOP);
+  EXPECT_EQ(job.at(1).Wait().status, 6);
+  const auto is_gone = [&] {
+    const std::string stat = ReadText(fmt::format("/proc/{}/stat", store));
+    return stat.empty() || stat.find(") Z ") != std::string::npos;
+  };
+  EXPECT_TRUE(AwaitTrue(is_gone, {Timeout + LoadAllowance}));
+  job.at(0).Kill(SIGKILL);
+  job.at(0).Wait();
 }
 
 // Without it nothing could be saved.
