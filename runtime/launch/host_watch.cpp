@@ -29,24 +29,25 @@ HostWatch::~HostWatch() {
   thread_.join();
 }
 
-auto HostWatch::Connect() -> void {
-  auto store = JobStore::Connect(options_.network.store, options_.network.prefix, StoreTimeout);
+auto HostWatch::Connect(Seconds timeout) -> Status {
+  auto store = JobStore::Connect(options_.network.store, options_.network.prefix, timeout);
   if (!store) {
-    return;
+    return store.error();
   }
   store_ = *std::move(store);
-  joined_ = store_;
-  if (!options_.speaks_for_host) {
-    // It calls the store once, if its host fails. Who speaks for the host has noticed by then that the store is silent.
-    store_->BoundCalls(LastCallTimeout);
-  }
-  if (options_.member) {
+  // Who does not speak for the host calls the store once, if its host fails. Who does has noticed by then that the
+  // store is silent.
+  store_->BoundCalls(options_.speaks_for_host ? StoreTimeout : LastCallTimeout);
+  if (joined_ == nullptr && options_.member) {
+    joined_ = store_;
     static_cast<void>(store_->Join(*options_.member, options_.member_name));
   }
+  return Success{};
 }
 
 auto HostWatch::Run() -> void {
-  Connect();
+  // If it fails, the store is sought below.
+  static_cast<void>(Connect(StoreTimeout));
   Clock::time_point listened;
   Clock::time_point beat;
   Clock::time_point failed_at;
@@ -123,14 +124,12 @@ auto HostWatch::SeekStore(Clock::time_point now) -> void {
     return;
   }
   sought_ = now;
-  auto store = JobStore::Connect(options_.network.store, options_.network.prefix, LastCallTimeout);
-  if (store) {
-    store_ = *std::move(store);
-    store_->BoundCalls(StoreTimeout);
+  const Status connected = Connect(LastCallTimeout);
+  if (connected) {
     return;
   }
   const Seconds waited{std::chrono::duration<double>(now - answered_).count()};
-  const bool is_gone = store.error().message.ends_with(NobodyListens);
+  const bool is_gone = connected.error().message.ends_with(NobodyListens);
   if (waited.value < FirstWord.value + (is_gone ? 0 : options_.timeout.value) || RanksHaveEnded()) {
     return;
   }

@@ -52,7 +52,7 @@ class HostWatch {
   using Clock = std::chrono::steady_clock;
 
   auto Run() -> void;
-  auto Connect() -> void;
+  auto Connect(Seconds timeout) -> Status;
   auto HasStore() const -> bool { return store_ != nullptr && !store_->is_broken(); }
   /// Connects again, now and then. If that does not help, the job fails.
   auto SeekStore(Clock::time_point now) -> void;
@@ -66,8 +66,8 @@ class HostWatch {
   ControlBlock& block_;
   Options options_;
   std::shared_ptr<JobStore> store_;
-  /// The first connection. It stays open for as long as this process lives, also when the store is silent: by that the
-  /// server sees that it does.
+  /// The connection of the member. It stays open for as long as this process lives, also when the store is silent: by
+  /// that the server sees that it does.
   std::shared_ptr<JobStore> joined_;
   /// When the store answered, and when it was last sought.
   Clock::time_point answered_ = Clock::now();

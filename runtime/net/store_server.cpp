@@ -330,6 +330,13 @@ auto StoreServer::Stop() -> void {
 }
 
 auto StoreServer::LetGo() -> void {
+  siginfo_t stopped{};
+  // It would keep the port.
+  if (pid_ != 0 && owner_ == getpid() &&
+      waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WNOHANG | WNOWAIT) == 0 && stopped.si_pid == pid_) {
+    Stop();
+    return;
+  }
   if (std::exchange(pid_, 0) != 0 && owner_ == getpid()) {
     Say(let_go_, "1");
     let_go_.Close();

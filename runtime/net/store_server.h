@@ -46,7 +46,8 @@ class StoreServer {
 
   /// All clients are through: the server ends at once.
   auto Stop() -> void;
-  /// This process has failed and will end: the server goes on as after its end, and the destructor leaves it alone.
+  /// This process has failed and will end: the server goes on as after its end, and the destructor leaves it alone. A
+  /// server that is stopped (SIGSTOP) ends at once.
   auto LetGo() -> void;
 
  private:

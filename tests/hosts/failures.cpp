@@ -172,17 +172,16 @@ TEST(HostFailures, AStoreThatIsSilentEndsTheJobAfterTheTimeout) {
   command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
   Job job({.hosts = 2, .processes = 2}, {command});
   AwaitSteps(job, training / "run", 3);
-  const pid_t store = StoreOf(job);
-  kill(store, SIGSTOP);
+  kill(StoreOf(job), SIGSTOP);
   const auto outcomes = job.Wait();
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_TRUE(outcome.all_gone) << "the store, too";
     EXPECT_LT(outcome.waited.value, Timeout + 5 + LoadAllowance);
   }
   for (const size_t host : {0U, 1U}) {
     EXPECT_THAT(outcomes[host * 2].err + outcomes[host * 2 + 1].err, HasSubstr("has not answered for "));
   }
-  kill(store, SIGKILL);
 }
 
 TEST(HostFailures, ASignalToAnyRankSavesOnceAndStopsAll) {
