@@ -46,6 +46,8 @@ class Meeting {
   auto host_name() const -> const std::string& { return host_name_; }
   /// "process 3 (node1)".
   auto OwnName() const -> std::string { return fmt::format("process {} ({})", place_.process, host_name_); }
+  /// How long a process waits for the others.
+  auto timeout() const -> Seconds { return options_.timeout; }
   auto is_first() const -> bool { return place_.process == 0; }
   auto is_first_of_host() const -> bool { return place_.local_process == 0; }
 
