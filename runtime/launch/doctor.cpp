@@ -234,7 +234,8 @@ auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& opt
   if (!place) {
     return ExamineThisHost(options);
   }
-  auto meeting = Meeting::Open(*place, {.own_address = options.own_address, .timeout = options.timeout});
+  auto meeting = Meeting::Open(
+      *place, {.own_address = options.own_address, .timeout = options.timeout, .command = "shardc doctor"});
   if (!meeting) {
     return meeting.error();
   }

@@ -32,6 +32,8 @@ class Meeting {
     std::string own_address;
     /// How long a process waits for the others.
     Seconds timeout{600};
+    /// What was asked for, which has to be the same in all processes.
+    std::string command = "shardc run";
     /// Appended to the name of the host, where hosts are played by one machine.
     std::string host_suffix;
     /// JobStore::WhileWaiting: has this process been told to stop?
@@ -80,6 +82,8 @@ class Meeting {
   Meeting(LaunchPlace place, Options options) : place_(std::move(place)), options_(std::move(options)) {}
   auto CompareWorlds() -> Status;
   auto Shared(Error error) -> Error;
+  /// Why processes may not find each other that have both come; empty after they have met.
+  auto WhyNotMet() const -> std::string;
   auto Leave() -> void;
   /// Is there a connection, or can one be made?
   auto Connected() -> bool;
