@@ -199,7 +199,8 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
     }
     scalars_[id] = value.value;
   }
-  if (context_.control->StopIsRequested() || (leads() && time_limit_.IsNear())) {
+  time_is_near_ = leads() && time_limit_.IsNear();
+  if (context_.control->StopIsRequested() || time_is_near_) {
     scalars_.RequestStop();
   }
   // The step counter moves within: both sections belong to the step that begins here.
@@ -387,9 +388,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       RETURN_IF_ERROR(WriteTrace());
       RETURN_IF_ERROR(Fire(TriggerKind::Stop));
       if (leads()) {
-        const bool by_time = !context_.control->StopIsRequested();
+        // A signal may have come to another host, where this rank does not see it.
         progress_->Note(fmt::format("step {}: stopped {}", CompletedSteps(),
-                                    by_time ? "before the time of this launch is over" : "as asked"));
+                                    time_is_near_ ? "before the time of this launch is over" : "as asked"));
       }
       return ExitCode::Preempted;
     }

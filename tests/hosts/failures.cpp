@@ -194,7 +194,9 @@ TEST(HostFailures, ASignalToAnyRankSavesOnceAndStopsAll) {
     for (const Outcome& outcome : job.Wait()) {
       EXPECT_EQ(outcome.status, 75) << outcome.err;
       EXPECT_TRUE(outcome.all_gone);
+      EXPECT_THAT(outcome.err, testing::Not(HasSubstr("before the time")));
     }
+    EXPECT_THAT(job.at(0).err(), HasSubstr("stopped as asked"));
     EXPECT_EQ(CheckpointsOf(training / run).size(), 1U);
     EXPECT_TRUE(UnfinishedSavesOf(training / run).empty());
   }
