@@ -11,6 +11,7 @@
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
+#include "compiler/explain/text_parts.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -28,13 +29,20 @@ struct RunOptions {
 
 }  // namespace
 
-/// The hosts of the launch, as if by --set. Errors: the recipe is for another number of hosts.
+/// The hosts of the launch, as if by --set. Errors: the recipe is for another number of hosts, or has fewer ranks.
 static auto SetHosts(RecipeOptions& options, const Recipe& recipe, const LaunchPlace& place) -> Status {
   const Located<int64_t>& hosts = recipe.mesh.hosts;
   if (hosts.is_set && *hosts != place.num_hosts()) {
     return Fail(ExitCode::Environment,
-                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {} hosts", *hosts,
-                place.launcher, place.num_hosts(), *hosts);
+                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {}", *hosts,
+                place.launcher, place.num_hosts(), Counted(*hosts, "host"));
+  }
+  const int64_t ranks = *recipe.mesh.replicate * *recipe.mesh.dp * *recipe.mesh.tp;
+  if (ranks % place.num_hosts() != 0) {
+    return Fail(
+        ExitCode::Environment,
+        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host",
+        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"));
   }
   if (!hosts.is_set && place.num_hosts() > 1) {
     options.sets.push_back(fmt::format("mesh.hosts={}", place.num_hosts()));
