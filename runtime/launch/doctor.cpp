@@ -125,8 +125,20 @@ auto Examination::Judge(const std::vector<Json>& hosts) -> std::vector<std::stri
   return reasons;
 }
 
-static auto Cell(const Json& host, const char* name, const std::string& unit, double scale) -> std::string {
-  return host.contains(name) ? fmt::format("{:.3g} {}", host[name].get<double>() * scale, unit) : "-";
+static auto LatencyOf(const Json& host) -> std::string {
+  if (!host.contains("latency_seconds")) {
+    return "-";
+  }
+  const double seconds = host["latency_seconds"];
+  return seconds < 1e-3 ? fmt::format("{:.0f} us", seconds * 1e6)
+         : seconds < 1  ? fmt::format("{:.1f} ms", seconds * 1e3)
+                        : fmt::format("{:.1f} s", seconds);
+}
+
+static auto BandwidthOf(const Json& host) -> std::string {
+  return host.contains("bytes_per_second")
+             ? FormatWire(Bytes{static_cast<int64_t>(host["bytes_per_second"].get<double>())}) + "/s"
+             : "-";
 }
 
 /// One row for each host.
@@ -140,8 +152,7 @@ static auto TableOf(const std::vector<Json>& hosts) -> std::string {
                FormatMemory(Bytes{host["memory_available"]}), std::to_string(host["gpus"].get<int64_t>()),
                files < 0 ? "unlimited" : std::to_string(files),
                fmt::format("{:+.3f} s", host["clock_offset_seconds"].get<double>()),
-               host.contains("run_directory_seconds") ? "seen" : "-", Cell(host, "latency_seconds", "us", 1e6),
-               Cell(host, "bytes_per_second", "MB/s", 1e-6)});
+               host.contains("run_directory_seconds") ? "seen" : "-", LatencyOf(host), BandwidthOf(host)});
   }
   return table.Text();
 }
