@@ -5,6 +5,9 @@
 
 #include "compiler/cluster/place.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -219,6 +222,17 @@ auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& l
   return Success{};
 }
 
+/// 0.0.0.0 or ::, however it is written.
+auto IsAnyAddress(std::string host) -> bool {
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  in_addr ipv4{};
+  in6_addr ipv6{};
+  return (inet_aton(host.c_str(), &ipv4) != 0 && ipv4.s_addr == INADDR_ANY) ||
+         (inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&ipv6));
+}
+
 auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   if (launcher.kind == LauncherKind::Slurm) {
     RETURN_IF_ERROR(ReadSlurmMaster(variables, launcher, place));
@@ -239,6 +253,13 @@ auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launch
                   variables.Shown("MASTER_ADDR"));
     }
     place.master_host = host;
+    // On one host it does no harm. How many there are is unknown where this process only tells the others of an error.
+    if (place.num_hosts() != 1 && IsAnyAddress(place.master_host)) {
+      return Fail(ExitCode::Environment,
+                  "{} stands for all addresses of the host that reads it; set it to the name or the address by which "
+                  "the other hosts reach that of process 0",
+                  variables.Shown("MASTER_ADDR"));
+    }
   }
   if (variables.Has("MASTER_PORT")) {
     const ErrorOr<uint16_t> port = ReadPort(variables, launcher);

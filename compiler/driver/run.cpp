@@ -12,6 +12,7 @@
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
+#include "compiler/explain/text_parts.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -35,13 +36,20 @@ constexpr std::string_view RecipeIsRefused = "the recipe is refused\n";
 /// Other processes wait for this one.
 static auto IsAwaited(const std::optional<LaunchPlace>& place) -> bool { return place && place->num_processes > 1; }
 
-/// Errors: the recipe is for another number of hosts than the launch has.
-static auto CheckHosts(int64_t hosts, const LaunchPlace& place) -> Status {
-  return hosts == place.num_hosts() ? Status(Success{})
-                                    : Fail(ExitCode::Environment,
-                                           "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or "
-                                           "launch on {} hosts",
-                                           hosts, place.launcher, place.num_hosts(), hosts);
+/// Errors: the recipe is for another number of hosts than the launch has, or its ranks do not lie on so many.
+static auto CheckHosts(const Mesh& mesh, const LaunchPlace& place) -> Status {
+  if (mesh.num_ranks() % place.num_hosts() != 0) {
+    return Fail(
+        ExitCode::Environment,
+        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host",
+        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(mesh.num_ranks(), "rank"));
+  }
+  if (mesh.hosts != place.num_hosts()) {
+    return Fail(ExitCode::Environment,
+                "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {}", mesh.hosts,
+                place.launcher, place.num_hosts(), Counted(mesh.hosts, "host"));
+  }
+  return Success{};
 }
 
 /// The plan of a recipe, whose diagnostics are printed; in a launch by another launcher, by its process 0 alone, and
@@ -57,7 +65,7 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
     source.PrintDiagnostics();
   }
   if (plan && place) {
-    RETURN_IF_ERROR(CheckHosts(plan->mesh.hosts, *place));
+    RETURN_IF_ERROR(CheckHosts(plan->mesh, *place));
   }
   if (!plan && IsAwaited(place) && plan.error().message.empty()) {
     return Fail(plan.error().code, "{}{}", RecipeIsRefused, source.FirstError());

@@ -33,17 +33,15 @@ auto Says(std::string_view toml, const std::string& value) -> bool {
   std::string quoted = "\"";
   for (const char c : value) {
     const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-    quoted += is_control               ? fmt::format("\\u{:04X}", static_cast<unsigned>(c))
+    quoted += is_control              ? fmt::format("\\u{:04X}", static_cast<unsigned>(c))
               : c == '"' || c == '\\' ? fmt::format("\\{}", c)
-                                       : std::string(1, c);
+                                      : std::string(1, c);
   }
   return toml == value || toml == quoted + "\"";
 }
 template <class E>
-  requires std::is_enum_v<E>
-auto Says(std::string_view toml, E value) -> bool {
-  return Says(toml, std::string(ToText(value)));
-}
+requires std::is_enum_v<E>
+auto Says(std::string_view toml, E value) -> bool { return Says(toml, std::string(ToText(value))); }
 
 template <class T>
 auto TextOf(const T& value) -> std::string {
@@ -118,8 +116,7 @@ class RecipeVerifier {
     return found == plan_.triggers.end() ? 0 : found->every;
   }
   auto HaltsAt(ScalarRole role) const -> bool {
-    return std::ranges::any_of(plan_.halts,
-                               [&](const Halt& halt) { return plan_.scalars[halt.scalar].role == role; });
+    return std::ranges::any_of(plan_.halts, [&](const Halt& halt) { return plan_.scalars[halt.scalar].role == role; });
   }
 
   const Plan& plan_;

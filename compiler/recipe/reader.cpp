@@ -353,7 +353,12 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
 }
 
 auto SetHosts(int64_t num_hosts, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void {
-  if (recipe.mesh.hosts.is_set) {
+  // The axes may hold anything yet: their product may be too large.
+  int64_t rest = 1;
+  for (const int64_t size : {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp}) {
+    rest = rest * (size % num_hosts) % num_hosts;
+  }
+  if (recipe.mesh.hosts.is_set || rest != 0) {
     return;
   }
   recipe.overrides.push_back(fmt::format("mesh.hosts={}", num_hosts));

@@ -198,7 +198,8 @@ auto ReadRecipe(const std::string& path, std::string text, const std::vector<std
 auto ReadSoundParts(const std::string& path, std::string text, const std::vector<std::string>& overrides,
                     SourceSet& sources, Diagnostics& diagnostics, LeftOut left_out) -> std::optional<Recipe>;
 
-/// As if by `--set mesh.hosts=N`, if the recipe does not say on how many hosts it runs.
+/// As if by `--set mesh.hosts=N`, if the recipe does not say on how many hosts it runs, and if its ranks lie on N hosts
+/// in equal numbers. Requires: num_hosts is at least 1 and below 2^31.
 auto SetHosts(int64_t num_hosts, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void;
 
 }  // namespace shardc

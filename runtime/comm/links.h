@@ -16,6 +16,8 @@ namespace shardc {
 struct Network {
   /// Of the job.
   Endpoint store;
+  /// What messages call the host of the store.
+  std::string store_host;
   /// Of its keys.
   std::string prefix;
   /// Address or interface by which the other hosts reach this one.

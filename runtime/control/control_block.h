@@ -22,6 +22,7 @@
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/plan.h"
 #include "runtime/control/position.h"
+#include "runtime/control/process_stat.h"
 
 namespace shardc {
 
@@ -127,6 +128,9 @@ class ControlBlock {
   auto NameOf(int64_t rank) const -> std::string;
   /// The ranks whose processes have ended without a word. Cost: a file of /proc for each rank.
   auto GoneRanks() const -> std::vector<int64_t>;
+  /// Of a job that has failed: kills the processes of ranks that are stopped (SIGSTOP), which do not learn of it, and
+  /// returns these ranks, once each. Cost: as GoneRanks.
+  auto EndStoppedRanks() -> std::vector<int64_t>;
 
   /// Raised by a signal to any rank or to the launcher; the ranks agree on it in `control`. A signal handler may store.
   auto stop_flag() -> std::atomic<bool>&;
@@ -177,6 +181,8 @@ class ControlBlock {
       -> Status;
   auto MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
       -> std::string;
+  /// The process of a rank that has joined; none if it has ended, also if its number has gone to another process since.
+  auto ProcessOf(int64_t rank) const -> std::optional<ProcessStat>;
   auto IsGone(int64_t rank) const -> bool;
   auto WordsOf(int64_t rank) const -> RankWords&;
 

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <functional>
 
 #include "runtime/control/control_block_words.h"
-#include "runtime/control/process_stat.h"
 
 namespace shardc {
 
@@ -155,15 +155,32 @@ auto ControlBlock::GoneRanks() const -> std::vector<int64_t> {
   return gone;
 }
 
-/// Has the process of a rank ended? Its number may have gone to another since.
-auto ControlBlock::IsGone(int64_t rank) const -> bool {
+auto ControlBlock::EndStoppedRanks() -> std::vector<int64_t> {
+  std::vector<int64_t> ended;
+  for (int64_t rank = local_.begin; rank < local_.end && place_.members == Members::Processes; ++rank) {
+    const auto stat = StateOf(rank) == RankState::Running ? ProcessOf(rank) : std::nullopt;
+    const bool is_stopped = stat && (stat->state == 'T' || stat->state == 't');
+    // Processes of other users stay: the call fails.
+    if (is_stopped && kill(WordsOf(rank).pid.load(std::memory_order_relaxed), SIGKILL) == 0) {
+      MarkFailed(rank, ExitCode::Environment, SIGKILL);
+      ended.push_back(rank);
+    }
+  }
+  return ended;
+}
+
+auto ControlBlock::ProcessOf(int64_t rank) const -> std::optional<ProcessStat> {
   const RankWords& words = WordsOf(rank);
+  const auto stat = ReadProcessStat(words.pid.load(std::memory_order_relaxed));
+  return stat && stat->start == words.start.load(std::memory_order_relaxed) ? stat : std::nullopt;
+}
+
+auto ControlBlock::IsGone(int64_t rank) const -> bool {
   if (StateOf(rank) == RankState::Starting) {
     return false;
   }
-  const auto stat = ReadProcessStat(words.pid.load(std::memory_order_relaxed));
-  return !stat || stat->state == 'Z' || stat->state == 'X' ||
-         stat->start != words.start.load(std::memory_order_relaxed);
+  const auto stat = ProcessOf(rank);
+  return !stat || stat->state == 'Z' || stat->state == 'X';
 }
 
 }  // namespace shardc

@@ -189,7 +189,8 @@ auto RankRunner::Step() -> ErrorOr<std::optional<ExitCode>> {
     }
     scalars_[id] = value.value;
   }
-  if (context_.control->StopIsRequested() || (leads() && time_limit_.IsNear())) {
+  time_is_near_ = leads() && time_limit_.IsNear();
+  if (context_.control->StopIsRequested() || time_is_near_) {
     scalars_.RequestStop();
   }
   // The step counter moves within: both sections belong to the step that begins here.

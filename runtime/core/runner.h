@@ -122,6 +122,8 @@ class RankRunner {
   /// Of a step on this rank.
   StepFlops flops_;
   TimeLimit time_limit_;
+  /// Rank 0's: the step that runs is the last one before the time is over.
+  bool time_is_near_ = false;
   RunRecords records_;
   AttemptStart start_;
   std::array<std::optional<Program>, NumSections> programs_;

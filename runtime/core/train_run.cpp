@@ -166,9 +166,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       RETURN_IF_ERROR(WriteTrace());
       RETURN_IF_ERROR(Fire(TriggerKind::Stop));
       if (leads()) {
-        const bool by_time = !context_.control->StopIsRequested();
+        // A signal may have come to another host, where this rank does not see it.
         progress_->Note(fmt::format("step {}: stopped {}", CompletedSteps(),
-                                    by_time ? "before the time of this launch is over" : "as asked"));
+                                    time_is_near_ ? "before the time of this launch is over" : "as asked"));
       }
       return ExitCode::Preempted;
     }

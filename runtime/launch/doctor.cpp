@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "compiler/base/files.h"
@@ -17,6 +16,7 @@
 #include "compiler/explain/table.h"
 #include "runtime/launch/host_facts.h"
 #include "runtime/launch/meeting.h"
+#include "runtime/launch/shared_folder.h"
 #include "runtime/net/peer_group.h"
 #include "runtime/record/run_directory.h"
 
@@ -27,8 +27,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* ProbeName = "doctor.probe";
-/// How long a file that one host has renamed may take to show on the others: caches of network file systems.
-constexpr Seconds LongestVisible{30};
 /// Clocks that differ by more make records and leases hard to read.
 constexpr double MostOffset = 5;
 
@@ -42,8 +40,6 @@ class Examination {
  private:
   auto ReadClocks() -> Status;
   auto ProbeRunDirectory() -> Status;
-  auto WriteProbe(const std::string& token) -> Status;
-  auto AwaitProbe(const std::string& token) -> Status;
   auto MeasureLinks() -> Status;
   auto Judge(const std::vector<Json>& hosts) -> std::vector<std::string>;
 
@@ -64,51 +60,17 @@ auto Examination::ReadClocks() -> Status {
   return Success{};
 }
 
-auto Examination::WriteProbe(const std::string& token) -> Status {
-  const auto directory = RunDirectory::Open(options_.run_dir);
-  if (!directory) {
-    return directory.error();
-  }
-  // As a temporary file that is synced and renamed.
-  return PutFileAt(directory->folder(), ProbeName, token);
-}
-
-auto Examination::AwaitProbe(const std::string& token) -> Status {
-  const Stopwatch watch;
-  std::string seen = "it is not there";
-  while (watch.Elapsed() < LongestVisible) {
-    const auto directory = RunDirectory::Open(options_.run_dir);
-    const auto text =
-        directory ? ReadFileAt(directory->folder(), ProbeName, 4096) : ErrorOr<std::string>(directory.error());
-    if (text && *text == token) {
-      own_["run_directory_seconds"] = watch.Elapsed().value;
-      return Success{};
-    }
-    seen = text ? "it holds another text" : text.error().message;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return Fail(
-      ExitCode::Environment,
-      "{} does not see, within {:g} s, the file {}/{} that process 0 has written: {}; the run directory has to be "
-      "one that all hosts share",
-      meeting_.host_name(), LongestVisible.value, options_.run_dir, ProbeName, seen);
-}
-
 auto Examination::ProbeRunDirectory() -> Status {
   if (options_.run_dir.empty()) {
     return Success{};
   }
-  const std::string token = fmt::format("{} {}", meeting_.host_name(), meeting_.network().store.port);
-  const auto tokens = meeting_.Gather("doctor/token", token);
-  if (!tokens) {
-    return tokens.error();
-  }
-  RETURN_IF_ERROR(
-      meeting_.Agree("doctor/probe", meeting_.is_first() ? WriteProbe(tokens->front()) : Status(Success{})));
-  const Status seen = meeting_.is_first_of_host() ? AwaitProbe(tokens->front()) : Status(Success{});
-  const Status all = meeting_.Agree("doctor/seen", seen);
-  if (meeting_.is_first()) {
-    unlink(fmt::format("{}/{}", options_.run_dir, ProbeName).c_str());
+  std::optional<Seconds> seen;
+  const Status all = ProbeSharedFolder(
+      meeting_,
+      {.what = "run directory", .path = options_.run_dir, .longest_visible = LongestVisible(meeting_, Seconds{30})},
+      seen);
+  if (all && seen) {
+    own_["run_directory_seconds"] = seen->value;
   }
   return all;
 }
@@ -163,8 +125,20 @@ auto Examination::Judge(const std::vector<Json>& hosts) -> std::vector<std::stri
   return reasons;
 }
 
-static auto Cell(const Json& host, const char* name, const std::string& unit, double scale) -> std::string {
-  return host.contains(name) ? fmt::format("{:.3g} {}", host[name].get<double>() * scale, unit) : "-";
+static auto LatencyOf(const Json& host) -> std::string {
+  if (!host.contains("latency_seconds")) {
+    return "-";
+  }
+  const double seconds = host["latency_seconds"];
+  return seconds < 1e-3 ? fmt::format("{:.0f} us", seconds * 1e6)
+         : seconds < 1  ? fmt::format("{:.1f} ms", seconds * 1e3)
+                        : fmt::format("{:.1f} s", seconds);
+}
+
+static auto BandwidthOf(const Json& host) -> std::string {
+  return host.contains("bytes_per_second")
+             ? FormatWire(Bytes{static_cast<int64_t>(host["bytes_per_second"].get<double>())}) + "/s"
+             : "-";
 }
 
 /// One row for each host.
@@ -178,8 +152,7 @@ static auto TableOf(const std::vector<Json>& hosts) -> std::string {
                FormatMemory(Bytes{host["memory_available"]}), std::to_string(host["gpus"].get<int64_t>()),
                files < 0 ? "unlimited" : std::to_string(files),
                fmt::format("{:+.3f} s", host["clock_offset_seconds"].get<double>()),
-               host.contains("run_directory_seconds") ? "seen" : "-", Cell(host, "latency_seconds", "us", 1e6),
-               Cell(host, "bytes_per_second", "MB/s", 1e-6)});
+               host.contains("run_directory_seconds") ? "seen" : "-", LatencyOf(host), BandwidthOf(host)});
   }
   return table.Text();
 }
@@ -272,7 +245,8 @@ auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& opt
   if (!place) {
     return ExamineThisHost(options);
   }
-  auto meeting = Meeting::Open(*place, {.own_address = options.own_address, .timeout = options.timeout});
+  auto meeting = Meeting::Open(
+      *place, {.own_address = options.own_address, .timeout = options.timeout, .command = "shardc doctor"});
   if (!meeting) {
     return meeting.error();
   }

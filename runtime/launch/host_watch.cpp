@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/net/dial.h"
 #include "runtime/net/error_text.h"
 
 namespace shardc {
@@ -27,45 +28,48 @@ HostWatch::~HostWatch() {
   thread_.join();
 }
 
+auto HostWatch::Connect(Seconds timeout) -> Status {
+  auto store = JobStore::Connect(options_.network.store, options_.network.prefix, timeout);
+  if (!store) {
+    return store.error();
+  }
+  store_ = *std::move(store);
+  // Who does not speak for the host calls the store once, if its host fails. Who does has noticed by then that the
+  // store is silent.
+  store_->BoundCalls(options_.speaks_for_host ? StoreTimeout : LastCallTimeout);
+  if (joined_ == nullptr && options_.member) {
+    joined_ = store_;
+    static_cast<void>(store_->Join(*options_.member, options_.member_name));
+  }
+  return Success{};
+}
+
 auto HostWatch::Run() -> void {
-  auto store = JobStore::Connect(options_.network.store, options_.network.prefix, StoreTimeout);
-  if (store) {
-    store_ = *std::move(store);
-    if (!options_.speaks_for_host) {
-      // It calls the store once, if its host fails. Who speaks for the host has noticed by then that the store is
-      // silent.
-      store_->BoundCalls(LastCallTimeout);
-    }
-  }
-  bool is_reachable = store_ != nullptr;
-  if (is_reachable && options_.member) {
-    is_reachable = store_->Join(*options_.member, options_.member_name).ok();
-  }
+  // If it fails, the store is sought below.
+  static_cast<void>(Connect(StoreTimeout));
   Clock::time_point listened;
   Clock::time_point beat;
   Clock::time_point failed_at;
-  int64_t num_beats = 0;
   while (!ends_) {
     const auto now = Clock::now();
-    if (options_.watches_processes) {
-      for (const int64_t rank : block_.GoneRanks()) {
-        block_.MarkFailed(rank, ExitCode::Environment, -1);
-      }
+    LookAtProcesses();
+    if (options_.speaks_for_host && !block_.FirstFailure()) {
+      SeekStore(now);
     }
-    if (is_reachable && options_.speaks_for_host && now - beat >= BeatEvery) {
+    if (HasStore() && options_.speaks_for_host && now - beat >= BeatEvery) {
       beat = now;
-      const std::string text =
-          fmt::format("{} {} {}", ++num_beats, options_.network.host_name, block_.WhereIs(block_.ranks().begin));
-      is_reachable = store_->Set(BeatKey(options_.host), text).ok();
+      Beat();
     }
     const auto failure = block_.FirstFailure();
     if (failure && failed_at == Clock::time_point{}) {
       failed_at = now;
     }
-    is_reachable = is_reachable && (!failure || Publish());
-    if (is_reachable && !failure && options_.speaks_for_host && now - listened >= ListenEvery) {
+    if (HasStore() && failure) {
+      Publish();
+    }
+    if (HasStore() && !failure && options_.speaks_for_host && now - listened >= ListenEvery) {
       listened = now;
-      is_reachable = Listen();
+      Listen();
     }
     if (failure && options_.after_grace && now - failed_at >= std::chrono::duration<double>(options_.grace.value)) {
       options_.after_grace();
@@ -73,42 +77,101 @@ auto HostWatch::Run() -> void {
     }
     std::this_thread::sleep_for(LookEvery);
   }
+  LookAtProcesses();
   // The others may not have heard yet of what happened just before the end.
-  if (is_reachable && block_.FirstFailure()) {
-    is_reachable = Publish();
+  if (HasStore() && block_.FirstFailure()) {
+    Publish();
   }
-  if (is_reachable && options_.member) {
+  if (HasStore() && options_.member) {
     static_cast<void>(store_->Part(*options_.member));
   }
 }
 
-auto HostWatch::Publish() -> bool {
+auto HostWatch::LookAtProcesses() -> void {
+  if (!options_.watches_processes) {
+    return;
+  }
+  for (const int64_t rank : block_.GoneRanks()) {
+    block_.MarkFailed(rank, ExitCode::Environment, -1);
+  }
+  if (block_.FirstFailure()) {
+    for (const int64_t rank : block_.EndStoppedRanks()) {
+      options_.on_ended(rank);
+    }
+  }
+}
+
+auto HostWatch::RanksHaveEnded() const -> bool {
+  for (int64_t rank = block_.ranks().begin; rank < block_.ranks().end; ++rank) {
+    if (block_.StateOf(rank) != RankState::Finished) {
+      return false;
+    }
+  }
+  return true;
+}
+
+auto HostWatch::SeekStore(Clock::time_point now) -> void {
+  constexpr auto SeekEvery = std::chrono::seconds(1);
+  // Ranks that feel what has happened to the host of the store have the first word, and name a rank: they wait half a
+  // second longer than for ranks of their own host, and 2.5 s for the cause.
+  constexpr Seconds FirstWord{3};
+  if (HasStore()) {
+    answered_ = now;
+    return;
+  }
+  if (now - sought_ < SeekEvery) {
+    return;
+  }
+  sought_ = now;
+  const Status connected = Connect(LastCallTimeout);
+  if (connected) {
+    return;
+  }
+  const Seconds waited{std::chrono::duration<double>(now - answered_).count()};
+  const bool is_gone = connected.error().message.ends_with(NobodyListens);
+  if (waited.value < FirstWord.value + (is_gone ? 0 : options_.timeout.value) || RanksHaveEnded()) {
+    return;
+  }
+  const std::string where =
+      fmt::format("the store of the job, at {} on {},", options_.network.store.Text(), options_.network.store_host);
+  block_.MarkFailedElsewhere(
+      ExitCode::Environment,
+      is_gone ? fmt::format("{} is gone: its process has ended, and hosts cannot agree on a save without it", where)
+              : fmt::format("{} has not answered for {:.0f} s, and hosts cannot agree on a save without it", where,
+                            waited.value));
+}
+
+auto HostWatch::Beat() -> void {
+  const std::string text =
+      fmt::format("{} {} {}", ++num_beats_, options_.network.host_name, block_.WhereIs(block_.ranks().begin));
+  static_cast<void>(store_->Set(BeatKey(options_.host), text));
+}
+
+auto HostWatch::Publish() -> void {
   const auto failure = block_.FirstFailure();
   if (has_published_ || failure->rank == RankFailure::Elsewhere) {
-    return true;
+    return;
   }
   has_published_ = true;
   const auto claims = store_->Add("failures", 1);
-  if (!claims || *claims > 1) {
-    return claims.ok();
+  if (claims && *claims == 1) {
+    static_cast<void>(store_->Set(FailureKey, PackError({failure->code, block_.FailureReport(*failure)})));
   }
-  return store_->Set(FailureKey, PackError({failure->code, block_.FailureReport(*failure)})).ok();
 }
 
-auto HostWatch::Listen() -> bool {
+auto HostWatch::Listen() -> void {
   // What a rank failed of, and who has left without a word to anybody.
   for (const char* key : {FailureKey, JobStore::AbandonedKey}) {
     const auto text = store_->TryGet(key);
     if (!text) {
-      return false;
+      return;
     }
     if (*text) {
       const Error error = UnpackError(**text);
       block_.MarkFailedElsewhere(error.code, error.message);
-      break;
+      return;
     }
   }
-  return true;
 }
 
 auto SilentHosts::Rest() const -> Seconds {

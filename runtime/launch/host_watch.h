@@ -1,5 +1,9 @@
 // What the processes of one host hear of the other hosts while ranks run, and tell them, by the store of the job: that
 // a rank failed, and that the host is alive. One thread, which touches nothing that a rank waits for.
+//
+// Without the store nothing can be saved, so the job fails when it is lost. A store whose process has ended is known at
+// once. One that is silent may be cut off for a while only: it is asked again and again, for as long as ranks wait for
+// each other.
 #pragma once
 
 #include <atomic>
@@ -24,8 +28,11 @@ class HostWatch {
     int64_t host = 0;
     /// Listens to the other hosts and gives signs of life, for all processes of the host.
     bool speaks_for_host = true;
-    /// Looks whether processes of ranks have ended; a launcher that forked them hears it first.
+    /// Looks whether processes of ranks have ended, and ends those that are stopped when the job has failed; a launcher
+    /// that forked them does so itself.
     bool watches_processes = false;
+    /// Told which ranks were stopped and are ended. Requires: set if `watches_processes` is.
+    std::function<void(int64_t rank)> on_ended;
     /// Called once, `grace` after the first failure, wherever it was; null: never.
     std::function<void()> after_grace;
     /// The member of the job that this process is (JobStore::Join), and its name, if its connection of the meeting is
@@ -33,6 +40,8 @@ class HostWatch {
     std::optional<int64_t> member;
     std::string member_name;
     Seconds grace{5};
+    /// How long ranks wait for each other.
+    Seconds timeout{600};
   };
 
   /// Requires: `block` outlives the watch.
@@ -43,14 +52,27 @@ class HostWatch {
   using Clock = std::chrono::steady_clock;
 
   auto Run() -> void;
-  /// False: the store cannot be reached any more.
-  auto Publish() -> bool;
-  auto Listen() -> bool;
+  auto Connect(Seconds timeout) -> Status;
+  auto HasStore() const -> bool { return store_ != nullptr && !store_->is_broken(); }
+  /// Connects again, now and then. If that does not help, the job fails.
+  auto SeekStore(Clock::time_point now) -> void;
+  /// Of the processes of ranks on this host: those that are gone, and, after a failure, those that are stopped.
+  auto LookAtProcesses() -> void;
+  auto Beat() -> void;
+  auto Publish() -> void;
+  auto Listen() -> void;
+  auto RanksHaveEnded() const -> bool;
 
   ControlBlock& block_;
   Options options_;
-  /// Stays open for as long as this process lives, also when the store is silent: by that the server sees that it does.
-  std::unique_ptr<JobStore> store_;
+  std::shared_ptr<JobStore> store_;
+  /// The connection of the member. It stays open for as long as this process lives, also when the store is silent: by
+  /// that the server sees that it does.
+  std::shared_ptr<JobStore> joined_;
+  /// When the store answered, and when it was last sought.
+  Clock::time_point answered_ = Clock::now();
+  Clock::time_point sought_;
+  int64_t num_beats_ = 0;
   std::atomic<bool> ends_ = false;
   bool has_published_ = false;
   std::thread thread_;

@@ -11,6 +11,7 @@
 #include "runtime/launch/needed_memory.h"
 #include "runtime/launch/scan_tokens.h"
 #include "runtime/launch/shared_file.h"
+#include "runtime/launch/shared_folder.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -122,6 +123,9 @@ static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
   return opened;
 }
 
+/// A file that another host has renamed shows within this time.
+static constexpr Seconds MostVisible{10};
+
 /// What process 0 has begun, in the other processes: they see its attempt, where they see the run directory. `attempt`:
 /// its number and its text.
 static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
@@ -140,10 +144,10 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
                        is_of_first_host ? std::nullopt : std::optional(job.meeting->place().host()));
   };
   // What another host has made may take a while to show.
-  constexpr Seconds LongestVisible{10};
+  const Seconds longest = LongestVisible(*job.meeting, MostVisible);
   const Stopwatch watch;
   auto log = join();
-  while (!log && watch.Elapsed() < LongestVisible) {
+  while (!log && watch.Elapsed() < longest) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     log = join();
   }
@@ -155,6 +159,20 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   }
   job.joined_log.emplace(*std::move(log));
   return Success{};
+}
+
+/// Checkpoints are written by all hosts. Inside the run directory all of them see the folder.
+static auto ProbeCheckpoints(const Job& job) -> Status {
+  const std::string& folder = job.plan->run.checkpoint_dir;
+  if (job.options->dry || folder.empty() || (folder + "/").starts_with(job.options->run_dir + "/")) {
+    return Success{};
+  }
+  std::optional<Seconds> seen;
+  return ProbeSharedFolder(*job.meeting,
+                           {.what = "folder of the checkpoints (checkpoint.dir)",
+                            .path = folder,
+                            .longest_visible = LongestVisible(*job.meeting, MostVisible)},
+                           seen);
 }
 
 auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOptions& options,
@@ -199,6 +217,7 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
       prepared = attempt ? JoinRunDirectory(job, *attempt) : attempt.error();
     }
     prepared = meeting->Agree("attempt", prepared);
+    prepared = prepared ? ProbeCheckpoints(job) : prepared;
   }
   if (!prepared) {
     PutEndOnRecord(job, ErrorOr<ExitCode>(prepared.error()));

@@ -56,6 +56,8 @@ class Launcher {
     int64_t rank = 0;
     pid_t pid = 0;
     bool running = false;
+    /// It was stopped, and is killed for that.
+    bool was_stopped = false;
     ExitCode code = ExitCode::Ok;
   };
 
@@ -63,6 +65,7 @@ class Launcher {
   auto Reap() -> void;
   auto HandleExit(Child& child, int status) -> void;
   auto EndTheRest() -> void;
+  auto EndStopped() -> void;
   auto SignalAll(int signal) -> void;
   /// Of a job that does not start.
   auto EndAll() -> void;
@@ -79,6 +82,12 @@ class Launcher {
 };
 
 }  // namespace
+
+/// Of a rank that was stopped when the job had failed: it is killed at once.
+static auto TellOfStopped(const Job& job, int64_t rank) -> void {
+  job.Say(fmt::format("warning: {} is stopped and does not learn of the failure, so it is ended, {}",
+                      job.control->NameOf(rank), job.control->WhereIs(rank)));
+}
 
 /// A rank that has not ended `grace` after the failure of another one, and that nobody is there to end.
 static auto LeaveAtOnce(const Job& job, int64_t rank) -> void {
@@ -118,7 +127,8 @@ auto Launcher::Start() -> Status {
     watch_ = std::make_unique<HostWatch>(*job_.control, HostWatch::Options{.network = meeting->network(),
                                                                            .host = meeting->place().host(),
                                                                            .member = meeting->place().process,
-                                                                           .member_name = meeting->OwnName()});
+                                                                           .member_name = meeting->OwnName(),
+                                                                           .timeout = job_.options->timeout});
   }
   const Status kept = KeepLease(job_);
   if (!kept) {
@@ -204,10 +214,17 @@ auto Launcher::HandleExit(Child& child, int status) -> void {
   }
   const bool reported = WIFEXITED(status) && block.StateOf(rank) == RankState::Failed;
   const std::string text = block.FailureText(failure);
-  if (!reported && sent_ == 0 && block.IsNews(text)) {
+  if (!reported && sent_ == 0 && !child.was_stopped && block.IsNews(text)) {
     job_.Say(fmt::format("error: {}{}", text, failure.signal == SIGKILL ? KilledText() : ""));
   }
   block.MarkFailed(rank, failure.code, failure.signal);
+}
+
+auto Launcher::EndStopped() -> void {
+  for (const int64_t rank : job_.control->EndStoppedRanks()) {
+    children_[static_cast<size_t>(rank - job_.control->ranks().begin)].was_stopped = true;
+    TellOfStopped(job_, rank);
+  }
 }
 
 auto Launcher::EndTheRest() -> void {
@@ -217,6 +234,7 @@ auto Launcher::EndTheRest() -> void {
     }
     failed_at_ = Clock::now();
   }
+  EndStopped();
   const double since = std::chrono::duration<double>(Clock::now() - *failed_at_).count();
   const double grace = job_.options->grace.value;
   if (since >= grace && sent_ == 0) {
@@ -299,8 +317,10 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
                                        .host = meeting.place().host(),
                                        .speaks_for_host = meeting.is_first_of_host(),
                                        .watches_processes = true,
+                                       .on_ended = [&job](int64_t ended) { TellOfStopped(job, ended); },
                                        .after_grace = [&job, rank] { LeaveAtOnce(job, rank); },
-                                       .grace = options.grace});
+                                       .grace = options.grace,
+                                       .timeout = options.timeout});
   const Status kept = KeepLease(job);
   if (!kept) {
     job.control->MarkFailed(rank, kept.error());

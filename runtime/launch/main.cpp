@@ -21,6 +21,7 @@
 #include "compiler/base/version.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/cluster/place.h"
+#include "compiler/explain/text_parts.h"
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
@@ -28,6 +29,7 @@
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
 #include "runtime/launch/doctor.h"
+#include "runtime/launch/host_cores.h"
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
@@ -101,22 +103,21 @@ static auto TextOrNothing(const char* variable) -> std::string {
 static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   const int64_t ranks = plan.mesh.num_ranks();
   if (place.num_hosts() != plan.mesh.hosts) {
-    return Fail(ExitCode::Environment, "the plan is for {} hosts, and {} started processes on {}", plan.mesh.hosts,
-                place.launcher, place.num_hosts());
+    return Fail(ExitCode::Environment, "the plan is for {}, and {} started processes on {}",
+                Counted(plan.mesh.hosts, "host"), place.launcher, place.num_hosts());
   }
   if (MemoryMesh(plan).hosts != plan.mesh.hosts) {
     return Fail(
         ExitCode::Environment,
-        "run.comm is \"shm\", by which the ranks of one machine communicate, and {} started processes on {} hosts; "
-        "leave run.comm out",
-        place.launcher, place.num_hosts());
+        "run.comm is \"shm\", by which the ranks of one machine communicate, and {} started processes on {}; leave "
+        "run.comm out",
+        place.launcher, Counted(place.num_hosts(), "host"));
   }
   if (place.num_processes != ranks && place.local_num_processes != 1) {
     return Fail(
         ExitCode::Environment,
-        "{} started {} processes on {} hosts, and the mesh has {} ranks; start one process for each rank, or one "
-        "for each host",
-        place.launcher, place.num_processes, place.num_hosts(), ranks);
+        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host",
+        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"));
   }
   return Success{};
 }
@@ -133,6 +134,7 @@ static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& 
   facts.emplace_back("hash of the plan", PlanHash(plan));
   const Status fits = CheckPlace(plan, place);
   RETURN_IF_ERROR(meeting.Compare(facts, fits && !fingerprint ? Status(fingerprint.error()) : fits));
+  RETURN_IF_ERROR(CheckHostCores(plan.mesh, meeting));
   return place.num_processes == plan.mesh.num_ranks() ? LaunchRank(plan, options, RunRank, meeting)
                                                       : LaunchHost(plan, options, RunRank, meeting);
 }

@@ -188,19 +188,39 @@ auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
              : Fail(ExitCode::Environment, "processes of one launch differ; {}", fmt::join(differences, "; "));
 }
 
+auto Meeting::WhyNotMet() const -> std::string {
+  return host_names_->empty()
+             ? fmt::format(
+                   "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of "
+                   "the launch ({} here) or count of restarts ({} here)",
+                   place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart)
+             : "";
+}
+
+/// How many processes there are, and what each of them does: "2 shardc run".
 auto Meeting::CompareWorlds() -> Status {
   const std::string own = std::to_string(place_.num_processes);
   if (is_first()) {
-    return store_->Set("world", own);
+    return store_->Set("world", own + " " + options_.command);
   }
   const auto world = store_->Get("world", options_.timeout);
-  if (!world) {
+  if (!world && (store_->was_abandoned() || store_->is_broken())) {
     return world.error();
   }
-  return *world == own ? Status(Success{})
-                       : Fail(ExitCode::Environment,
-                              "process {} ({}) was started as one of {} processes, and process 0 as one of {}",
-                              place_.process, host_name_, own, *world);
+  if (!world) {
+    return Fail(ExitCode::Environment, "process 0 of {} has not come to the store at {} within {:g} s{}",
+                place_.num_processes, store_->address(), options_.timeout.value, WhyNotMet());
+  }
+  const std::string count = world->substr(0, world->find(' '));
+  if (count != own) {
+    return Fail(ExitCode::Environment, "process {} ({}) was started as one of {} processes, and process 0 as one of {}",
+                place_.process, host_name_, own, count);
+  }
+  const std::string command = world->substr(std::min(count.size() + 1, world->size()));
+  return command == options_.command
+             ? Status(Success{})
+             : Fail(ExitCode::Environment, "process {} ({}) was started by `{}`, and process 0 by `{}`", place_.process,
+                    host_name_, options_.command, command);
 }
 
 auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
@@ -215,6 +235,7 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
     all.push_back(Introduction::FromText(text));
     host_names_->push_back(all.back().host);
   }
+  network_.store_host = all.front().host;
   if (is_first()) {
     RETURN_IF_ERROR(CloseStore(*store_));
   }
@@ -225,7 +246,15 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
 }
 
 auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorOr<std::vector<std::string>> {
-  return store_->Gather(what, place_.process, place_.num_processes, text, options_.timeout);
+  auto texts = store_->Gather(what, place_.process, place_.num_processes, text, options_.timeout);
+  if (texts || store_->was_abandoned() || store_->is_broken()) {
+    return texts;
+  }
+  const auto missing = store_->MissingAt(what, place_.num_processes);
+  return !missing || missing->empty() ? std::move(texts)
+                                      : Fail(ExitCode::Environment, "{} (asked for {} in the store at {}){}",
+                                             MissingText(place_, *missing, *host_names_, options_.timeout), what,
+                                             store_->address(), WhyNotMet());
 }
 
 auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>> {

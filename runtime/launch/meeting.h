@@ -32,6 +32,8 @@ class Meeting {
     std::string own_address;
     /// How long a process waits for the others.
     Seconds timeout{600};
+    /// What was asked for, which has to be the same in all processes.
+    std::string command = "shardc run";
     /// Appended to the name of the host, where hosts are played by one machine.
     std::string host_suffix;
     /// JobStore::WhileWaiting: has this process been told to stop?
@@ -46,6 +48,8 @@ class Meeting {
   auto host_name() const -> const std::string& { return host_name_; }
   /// "process 3 (node1)".
   auto OwnName() const -> std::string { return fmt::format("process {} ({})", place_.process, host_name_); }
+  /// How long a process waits for the others.
+  auto timeout() const -> Seconds { return options_.timeout; }
   auto is_first() const -> bool { return place_.process == 0; }
   auto is_first_of_host() const -> bool { return place_.local_process == 0; }
 
@@ -78,6 +82,8 @@ class Meeting {
   Meeting(LaunchPlace place, Options options) : place_(std::move(place)), options_(std::move(options)) {}
   auto CompareWorlds() -> Status;
   auto Shared(Error error) -> Error;
+  /// Why processes may not find each other that have both come; empty after they have met.
+  auto WhyNotMet() const -> std::string;
   auto Leave() -> void;
   /// Is there a connection, or can one be made?
   auto Connected() -> bool;

@@ -18,8 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long the store stays after process 0 has failed, so that the others learn why.
+/// How long the store stays at most after process 0 has failed, so that the others learn why.
 constexpr Seconds Linger{20};
+/// What is added to the time that processes wait for each other, until all of them are silent for too long.
+constexpr Seconds BesideTimeout{2};
 /// How long a store looks alive until it is believed.
 constexpr Seconds AliveFor{2};
 constexpr auto ProbeEvery = std::chrono::milliseconds(200);
@@ -115,7 +117,8 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
   constexpr Seconds LongestProbe{3};
   Patience patience;
   while (true) {
-    auto server = StoreServer::Start(seat.address, Linger, seat.prefix);
+    auto server = StoreServer::Start(
+        seat.address, {.linger = Linger, .prefix = seat.prefix, .silence = {seat.timeout.value + BesideTimeout.value}});
     if (server || !server.error().message.ends_with("it is in use")) {
       return server;
     }
@@ -134,6 +137,8 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
       return Fail(ExitCode::Environment, "{}{}", server.error().message,
                   is_left_over ? "" : fmt::format("; {}", is_left_over.error().message));
     }
+    // A store that is left over waits for its clients, and this one has only looked.
+    store = std::unique_ptr<JobStore>();
     RETURN_IF_ERROR(Pause(seat));
   }
 }

@@ -16,7 +16,7 @@ auto TellLaunch(const LaunchPlace& point, const Error& why, bool has_opened_stor
   const Error told{why.code, fmt::format("a process on {} does not start: {}", HostName(), why.message)};
   std::optional<StoreServer> server;
   if (is_first && !has_opened_store) {
-    auto started = StoreServer::Start(address, StayForTheLate, PrefixOf(point));
+    auto started = StoreServer::Start(address, {.linger = StayForTheLate, .prefix = PrefixOf(point)});
     if (!started) {
       return;
     }

@@ -15,8 +15,22 @@ static auto Listed(const std::vector<std::string>& names) -> std::string {
                      named < names.size() ? fmt::format(" and {} more", names.size() - named) : "");
 }
 
-auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
-                 const std::vector<std::string>& host_names, Seconds waited) -> std::string {
+namespace {
+
+/// Whom a launch lacks.
+struct Missed {
+  /// "node1", "node1, node2".
+  std::string hosts;
+  size_t num_hosts = 0;
+  /// "process 3 of 4", "processes 2, 3 of 4".
+  std::string processes;
+  std::string has;
+};
+
+}  // namespace
+
+static auto MissedOf(const LaunchPlace& place, const std::vector<int64_t>& missing,
+                     const std::vector<std::string>& host_names) -> Missed {
   std::vector<std::string> hosts;
   std::vector<std::string> processes;
   int64_t last_host = -1;
@@ -29,9 +43,25 @@ auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
       last_host = host;
     }
   }
-  return fmt::format("waiting for {} of {} hosts ({}): {} {} of {} {} not come for {:.0f} s", hosts.size(),
-                     place.num_hosts(), Listed(hosts), processes.size() == 1 ? "process" : "processes",
-                     Listed(processes), place.num_processes, processes.size() == 1 ? "has" : "have", waited.value);
+  const bool is_one = processes.size() == 1;
+  return {
+      .hosts = Listed(hosts),
+      .num_hosts = hosts.size(),
+      .processes = fmt::format("{} {} of {}", is_one ? "process" : "processes", Listed(processes), place.num_processes),
+      .has = is_one ? "has" : "have"};
+}
+
+auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
+                 const std::vector<std::string>& host_names, Seconds waited) -> std::string {
+  const Missed missed = MissedOf(place, missing, host_names);
+  return fmt::format("waiting for {} of {} hosts ({}): {} {} not come for {:.0f} s", missed.num_hosts,
+                     place.num_hosts(), missed.hosts, missed.processes, missed.has, waited.value);
+}
+
+auto MissingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
+                 const std::vector<std::string>& host_names, Seconds waited) -> std::string {
+  const Missed missed = MissedOf(place, missing, host_names);
+  return fmt::format("{} ({}) {} not come within {:g} s", missed.processes, missed.hosts, missed.has, waited.value);
 }
 
 }  // namespace shardc

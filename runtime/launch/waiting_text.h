@@ -10,9 +10,13 @@
 
 namespace shardc {
 
-/// "waiting for 1 of 2 hosts (node1): processes 2 and 3 of 4 have not come for 6 s". `missing`: processes, in order.
+/// "waiting for 1 of 2 hosts (node1): processes 2, 3 of 4 have not come for 6 s". `missing`: processes, in order.
 /// `host_names`: by process, as far as they are known.
 auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
+                 const std::vector<std::string>& host_names, Seconds waited) -> std::string;
+
+/// "processes 2, 3 of 4 (node1) have not come within 600 s", for an error.
+auto MissingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
                  const std::vector<std::string>& host_names, Seconds waited) -> std::string;
 
 }  // namespace shardc

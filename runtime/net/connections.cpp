@@ -1,5 +1,6 @@
 #include "runtime/net/connections.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
 
 #include <charconv>
@@ -23,6 +24,12 @@ static auto Unmapped(const SocketAddress& address) -> SocketAddress {
   return plain;
 }
 
+static auto BytesReceived(int socket) -> uint64_t {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+}
+
 auto Connections() -> std::vector<Connection> {
   std::vector<Connection> connections;
   std::error_code unknown;
@@ -35,7 +42,7 @@ auto Connections() -> std::vector<Connection> {
     if (getpeername(number, connection.peer.data(), &connection.peer.size) == 0 &&
         getsockname(number, connection.own.data(), &connection.own.size) == 0 &&
         (connection.peer.family() == AF_INET || connection.peer.family() == AF_INET6)) {
-      connections.push_back({Unmapped(connection.own), Unmapped(connection.peer)});
+      connections.push_back({Unmapped(connection.own), Unmapped(connection.peer), BytesReceived(number)});
     }
   }
   return connections;

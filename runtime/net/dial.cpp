@@ -55,7 +55,7 @@ static auto Attempt(const SocketAddress& address, Clock::time_point deadline) ->
 
 static auto Explain(int reason) -> std::string {
   switch (reason) {
-    case ECONNREFUSED: return "nobody listens there";
+    case ECONNREFUSED: return std::string(NobodyListens);
     case ETIMEDOUT: return "it did not answer";
     default: return std::strerror(reason);
   }
@@ -73,7 +73,10 @@ auto Dial(const Endpoint& server, Clock::time_point deadline) -> ErrorOr<SocketA
         if (failure == 0) {
           return address;
         }
-        reason = Explain(failure);
+        // Of a host that listens on one of its addresses, another one may refuse while that one is silent.
+        if (reason.empty() || failure != ECONNREFUSED) {
+          reason = Explain(failure);
+        }
       }
     } else {
       reason = addresses.error().message;

@@ -5,6 +5,11 @@
 //   LetGo                 a byte in a pipe.
 //   the parent is gone    the child has another parent. (The end of the pipe does not say so: forks of the parent hold
 //                         it open too.)
+//   silence               nobody sends it anything (client_watch.h).
+//
+// The child has two threads of its own. One asks the store, as a client, who is a member; it may stay in a call for
+// ever, if the address of the server goes away (that of IPv6 does when its link goes down). So the other one decides
+// about the end, by what the kernel says, without a call to the store.
 #include "runtime/net/store_server.h"
 
 #include <fcntl.h>
@@ -15,14 +20,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "runtime/net/client_watch.h"
 #include "runtime/net/connections.h"
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
@@ -134,12 +142,20 @@ class Serving {
     own_ = store_.OwnAddress();
   }
 
-  auto num_clients() const -> size_t { return Clients().size(); }
-  /// Whether members of the job are gone, who are told to the others. How long to sleep until the next look.
-  auto Look() -> milliseconds;
+  /// For ever, on a thread of its own: whether members of the job are gone, who are told to the others.
+  [[noreturn]] auto WatchMembers() -> void;
+
+  /// The process that started the server has ended.
+  auto LeaveOver() -> void { is_left_over_ = true; }
+  /// Since the last call at the latest, a client is connected that has said something within `time`. `none`: if no
+  /// client is connected.
+  auto HaveSpokenWithin(Seconds time, bool none) -> bool;
 
  private:
-  auto Clients() const -> std::set<std::string>;
+  /// How long to sleep until the next look.
+  auto LookAtMembers() -> milliseconds;
+  /// How many bytes came from the other ends of the connections to the server.
+  auto Clients() const -> std::map<std::string, uint64_t>;
 
   TcpStore& store_;
   uint16_t port_;
@@ -147,24 +163,41 @@ class Serving {
   std::string abandoned_key_;
   /// The server's own client.
   std::string own_;
-  MemberWatch watch_;
+  std::atomic<bool> is_left_over_ = false;
+  bool has_told_ = false;
+  MemberWatch members_;
+  ClientWatch clients_;
 };
 
 }  // namespace
 
-/// The other ends of the connections to the server.
-auto Serving::Clients() const -> std::set<std::string> {
-  std::set<std::string> clients;
+auto Serving::Clients() const -> std::map<std::string, uint64_t> {
+  std::map<std::string, uint64_t> clients;
   for (const Connection& connection : Connections()) {
     const std::string peer = connection.peer.Text();
     if (connection.own.Port() == port_ && peer != own_) {
-      clients.insert(peer);
+      clients[peer] = connection.bytes_received;
     }
   }
   return clients;
 }
 
-auto Serving::Look() -> milliseconds {
+auto Serving::HaveSpokenWithin(Seconds time, bool none) -> bool {
+  clients_.Look(Clients(), Clock::now());
+  const auto duration = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value));
+  return clients_.num_clients() == 0 ? none : clients_.HaveSpokenWithin(duration);
+}
+
+auto Serving::WatchMembers() -> void {
+  while (true) {
+    if (is_left_over_ && !has_told_) {
+      has_told_ = store_.Set(LeftOverKey, "1").ok();
+    }
+    std::this_thread::sleep_for(LookAtMembers());
+  }
+}
+
+auto Serving::LookAtMembers() -> milliseconds {
   constexpr milliseconds Shortest{20};
   constexpr milliseconds Longest{1000};
   // A twentieth of one core, whatever a look costs.
@@ -173,18 +206,22 @@ auto Serving::Look() -> milliseconds {
   const auto is_there = store_.Has(members_key_);
   const auto lines = is_there.ok() && *is_there ? store_.Get(members_key_) : ErrorOr<std::string>("");
   if (lines) {
-    const auto gone = watch_.Look(*lines, Clients(), Clock::now());
+    std::set<std::string> connected;
+    for (const auto& [client, received] : Clients()) {
+      connected.insert(client);
+    }
+    const auto gone = members_.Look(*lines, connected, Clock::now());
     const auto is_known = gone ? store_.Has(abandoned_key_) : ErrorOr<bool>(true);
     if (is_known && !*is_known) {
       static_cast<void>(store_.Set(abandoned_key_, PackError({ExitCode::Environment, *gone})));
     }
   }
   const auto cost = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-  return std::clamp(Share * cost, watch_.is_quiet(begin) ? milliseconds(LookMs) : Shortest, Longest);
+  return std::clamp(Share * cost, members_.is_quiet(begin) ? milliseconds(LookMs) : Shortest, Longest);
 }
 
-[[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent, Seconds linger,
-                                   const std::string& prefix) -> void {
+[[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent,
+                                   const StoreServer::Options& options) -> void {
   for (int signal = 1; signal < NSIG; ++signal) {
     // Faults of its own and SIGKILL end it; the signals of job control stop it with the others.
     const bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
@@ -199,17 +236,22 @@ auto Serving::Look() -> milliseconds {
     Say(said.write, store.error().message);
     _exit(static_cast<int>(ExitCode::Environment));
   }
-  Serving serving(**store, listening.own.Port(), prefix);
+  Serving serving(**store, listening.own.Port(), options.prefix);
   Say(said.write, Serves);
   said.write.Close();
+  // It never ends before this process does.
+  std::thread([&serving] { serving.WatchMembers(); }).detach();
   pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
-  while (getppid() == parent && poll(&watched, 1, static_cast<int>(serving.Look().count())) <= 0) {
+  while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
+    if (!serving.HaveSpokenWithin(options.silence, true)) {
+      _exit(static_cast<int>(ExitCode::Ok));
+    }
   }
-  static_cast<void>((*store)->Set(LeftOverKey, "1"));
-  const auto end = Clock::now() + std::chrono::duration<double>(linger.value);
+  serving.LeaveOver();
+  const auto end = Clock::now() + std::chrono::duration<double>(options.linger.value);
   do {
-    std::this_thread::sleep_for(std::max(serving.Look(), milliseconds(LookMs)));
-  } while (Clock::now() < end && serving.num_clients() > 0);
+    std::this_thread::sleep_for(milliseconds(LookMs));
+  } while (Clock::now() < end && serving.HaveSpokenWithin(StoreServer::LongestSilence, false));
   _exit(static_cast<int>(ExitCode::Ok));
 }
 
@@ -228,7 +270,7 @@ static auto ReadAll(const OwnedDescriptor& pipe) -> std::string {
   return text;
 }
 
-auto StoreServer::Start(const Address& address, Seconds linger, const std::string& prefix) -> ErrorOr<StoreServer> {
+auto StoreServer::Start(const Address& address, const Options& options) -> ErrorOr<StoreServer> {
   auto listening = ListenOn(address);
   if (!listening) {
     return listening.error();
@@ -241,7 +283,7 @@ auto StoreServer::Start(const Address& address, Seconds linger, const std::strin
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    RunServer(*listening, *let_go, *said, parent, linger, prefix);
+    RunServer(*listening, *let_go, *said, parent, options);
   }
   if (child < 0) {
     return Fail(ExitCode::Environment, "cannot start the server of the store: {}", std::strerror(errno));
@@ -288,6 +330,13 @@ auto StoreServer::Stop() -> void {
 }
 
 auto StoreServer::LetGo() -> void {
+  siginfo_t stopped{};
+  // It would keep the port.
+  if (pid_ != 0 && owner_ == getpid() &&
+      waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WNOHANG | WNOWAIT) == 0 && stopped.si_pid == pid_) {
+    Stop();
+    return;
+  }
   if (std::exchange(pid_, 0) != 0 && owner_ == getpid()) {
     Say(let_go_, "1");
     let_go_.Close();

@@ -17,12 +17,24 @@ class StoreServer {
  public:
   using Address = Endpoint;
 
+  struct Options {
+    /// How long the server stays at most after its process has ended without Stop, for clients that still talk.
+    Seconds linger;
+    /// Of the job whose members it watches (JobStore::Join); empty: of none.
+    std::string prefix;
+    /// Processes of the job that say nothing for so long are stopped or cut off.
+    Seconds silence{1e9};
+  };
+  /// A client that has said nothing for so long will not come back to a job that has ended.
+  static constexpr Seconds LongestSilence{5};
+
   /// Listens on this address and no other, and forks. If this process ends without Stop, however it ends, the server
-  /// ends when its last client has gone, and `linger` later at the latest. It leaves alone the signals by which a
+  /// ends when its last client has gone or has been silent for LongestSilence, and `linger` later at the latest. While
+  /// this process lives, the server ends when all clients have been silent for `silence`: then this process, which is
+  /// one of them, is stopped, or the address of the server is gone. The server leaves alone the signals by which a
   /// launcher stops a process group, and holds no descriptor of this process open. Requires: this process has one
   /// thread. Errors: ExitCode::Environment with the address.
-  /// `prefix`: of the job whose members it watches (JobStore::Join); empty: of none.
-  static auto Start(const Address& address, Seconds linger, const std::string& prefix = "") -> ErrorOr<StoreServer>;
+  static auto Start(const Address& address, const Options& options) -> ErrorOr<StoreServer>;
   StoreServer(StoreServer&& other) noexcept;
   auto operator=(StoreServer&& other) noexcept -> StoreServer&;
   /// As Stop.
@@ -34,8 +46,8 @@ class StoreServer {
 
   /// All clients are through: the server ends at once.
   auto Stop() -> void;
-  /// This process has failed and will end: the server ends `linger` after this call, and the destructor leaves it
-  /// alone.
+  /// This process has failed and will end: the server goes on as after its end, and the destructor leaves it alone. A
+  /// server that is stopped (SIGSTOP) ends at once.
   auto LetGo() -> void;
 
  private:

@@ -32,8 +32,8 @@ def show(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-# The store of a launch that failed stays for 20 s at most: connections of hosts that are gone look open. Processes end after it.
-STORE_LEFT_S = 25
+# The store of a launch that failed waits for 5 s for hosts that are gone, whose connections look open. Processes end after it.
+STORE_LEFT_S = 5 + 2
 
 
 class JobsTest(unittest.TestCase):

@@ -110,13 +110,13 @@ class FailuresTest(JobsTest):
         self.hosts = self.enterContext(Hosts(2))
         self.port = 29500
 
-    def start(self, processes: int, timeout: bool = True) -> Launch:
+    def start(self, processes: int, timeout: bool = True, address6: bool = False) -> Launch:
         """A launch that has begun to train."""
         training = self.training("mesh.dp=4", *ENDLESS)
         command = training.plan("run", "mesh.hosts=2") if timeout else training.run("run")
         self.port += 1
         # A port of its own: the store of the launch before may linger.
-        launch = self.launch(processes, command, master=self.hosts[0].address, port=self.port)
+        launch = self.launch(processes, command, master=self.hosts[0].address6 if address6 else self.hosts[0].address, port=self.port)
         until("three steps", lambda: training.last_step("run") >= 3 or not launch.is_running())
         self.assertTrue(launch.is_running(), "".join(launch.text(i) for i in range(len(launch.started))))
         return launch
@@ -137,15 +137,16 @@ class FailuresTest(JobsTest):
         self.assertRegex("\n".join(errors), named)
 
     def link_is_down(self, host: int, named: str) -> None:
-        for processes in (2, 1):
-            with self.subTest(processes=processes):
-                launch = self.start(processes)
+        """A link that goes down takes its addresses of IPv6 away, and keeps those of IPv4."""
+        for processes, address6 in ((1, True), (2, False)):
+            with self.subTest(processes=processes, address6=address6):
+                launch = self.start(processes, address6=address6)
                 self.hosts[host].link_down()
                 try:
                     self.ends(launch, f"link of host {host} is down", SILENCE_S + LEEWAY_S, named)
+                    self.nothing_is_left()
                 finally:
                     self.hosts[host].link_up()
-                self.nothing_is_left()
 
     def test_a_link_of_host_1_that_is_down(self):
         self.link_is_down(1, r"no sign of life from host 1 \(node1\)")
@@ -218,6 +219,24 @@ class DirectoriesTest(JobsTest):
                     self.assertEqual(text.count("error: "), 1, text)
                     self.assertEqual(training.curve("run"), [])
 
+    def test_checkpoints_that_are_not_shared(self):
+        """In a folder of their own: at the start, and not at the first save."""
+        training = self.training("mesh.dp=4")
+        elsewhere = training.folder / "elsewhere"
+        self.hide(1, elsewhere)
+        for processes in (2, 1):
+            with self.subTest(processes=processes):
+                text = self.finish(self.launch(processes, training.run("run", f"checkpoint.dir='{elsewhere}/checkpoints'")), 6)
+                self.assertRegex(text, r"error: .*node1 does not see, .*the folder of the checkpoints \(checkpoint.dir\) has to be one")
+                self.assertEqual(training.curve("run"), [])
+                self.assertEqual(list((elsewhere / "checkpoints").iterdir()), [])
+
+    def test_a_reason_comes_before_the_others_give_up(self):
+        training = self.training("mesh.dp=4")
+        self.hide(1, training.folder / "run")
+        text = self.finish(self.launch(1, [*training.run("run"), "--timeout", "6"]), 6)
+        self.assertRegex(text, r"error: .*node1 does not see .*the run directory has to be one that all hosts share")
+
     def test_tokens_that_one_host_lacks(self):
         training = self.training("mesh.dp=4", "data.tokens=['data/tokens.bin']")
         (training.folder / "data").mkdir()
@@ -231,10 +250,18 @@ class DirectoriesTest(JobsTest):
         training = self.training()
         text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "run"))))
         for host in ("node0", "node1"):
-            self.assertRegex(text, rf"(?m)^{host} +(10\.77\.0\.|fd77::)\d .* seen .*[GM]B/s")
+            self.assertRegex(text, rf"(?m)^{host} +(10\.77\.0\.|fd77::)\d .* seen +[\d.]+ [um]s +[\d.]+ [GM]B/s")
         self.hide(1, training.folder / "other")
         text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "other"))), 6)
         self.assertRegex(text, r"error: .*node1 does not see")
+        read_only = training.folder / "read_only"
+        read_only.mkdir()
+        done = self.hosts[1].run(["sh", "-c", f"mount --bind {read_only} {read_only} && mount -o remount,ro,bind {read_only}"])
+        self.assertEqual(done.returncode, 0)
+        self.addCleanup(self.hosts[1].run, ["umount", str(read_only)])
+        text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(read_only))), 6)
+        self.assertRegex(text, r"error: .*node1 cannot write a file .*Read-only file system")
+        self.assertEqual(list(read_only.iterdir()), [])
 
 
 @needs("mpirun.openmpi", "mpiexec.hydra", "ip")

@@ -16,7 +16,7 @@ namespace {
 /// Hosts of one process: a control block for each, and a thread with a client of its own for each rank.
 class Hosts {
  public:
-  explicit Hosts(const Mesh& mesh) : mesh_(mesh), server_(*StoreServer::Start({"127.0.0.1", 0}, Seconds{1})) {
+  explicit Hosts(const Mesh& mesh) : mesh_(mesh), server_(*StoreServer::Start({"127.0.0.1", 0}, {.linger = {1}})) {
     for (int64_t host = 0; host < mesh.hosts; ++host) {
       blocks_.push_back(*ControlBlock::Create({.mesh = mesh, .host = host, .members = ControlBlock::Members::Threads}));
     }

@@ -19,6 +19,9 @@ using testing::StartsWith;
 constexpr Seconds Longest{15};
 const Sets Endless{"mesh.dp=4", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"};
 
+/// How much later than its bound anything may end on a busy machine.
+constexpr double LoadAllowance = 5;
+
 /// The errors that the processes of one host told, of so many per host. Each failure is told once.
 auto ErrorOfHost(const std::vector<Outcome>& outcomes, size_t host, size_t processes) -> std::string {
   const auto first = outcomes.begin() + static_cast<ptrdiff_t>(host * processes);
@@ -27,6 +30,17 @@ auto ErrorOfHost(const std::vector<Outcome>& outcomes, size_t host, size_t proce
 
 auto AwaitSteps(Job& job, const std::string& run_dir, int64_t steps) -> void {
   ASSERT_TRUE(job.at(0).Await([&] { return ReadMetrics(run_dir).last_step() >= steps; })) << job.at(0).err();
+}
+
+/// The server of the store, a child of process 0.
+auto StoreOf(const Job& job) -> pid_t {
+  for (const pid_t child : job.at(0).Children()) {
+    if (ReadText(fmt::format("/proc/{}/comm", child)) == "shardc-store\n") {
+      return child;
+    }
+  }
+  ADD_FAILURE() << "process 0 has no store";
+  return 0;
 }
 
 TEST(HostFailures, AKilledProcessIsNamedOnAllHosts) {
@@ -117,25 +131,99 @@ TEST(HostFailures, AHostThatIsGoneIsNamed) {
   EXPECT_THAT(ErrorOfHost(outcomes, 0, 2), ContainsRegex("rank [23] |no sign of life from host 1"));
 }
 
-TEST(HostFailures, AStoppedRankIsNotWaitedForForEver) {
+/// All processes end, the stopped one and the store among them, 5 s after `--timeout` at the latest.
+TEST(HostFailures, AStoppedRankEndsWithTheOthers) {
   const Training training(Endless);
-  for (const size_t victim : {0U, 3U}) {
-    const std::string run = fmt::format("run{}", victim);
-    std::vector<std::string> command = training.RunCommand(run);
-    command.insert(command.end(), {"--timeout", "3"});
-    Job job({.hosts = 2, .processes = 2}, {command});
-    AwaitSteps(job, training / run, 3);
-    job.at(victim).Kill(SIGSTOP);
-    const auto outcomes = job.Wait({victim});
-    job.at(victim).Kill(SIGKILL);
-    for (size_t i = 0; i < outcomes.size(); ++i) {
-      if (i != victim) {
-        EXPECT_EQ(outcomes[i].status, 6) << i << ": " << outcomes[i].err;
-      }
-    }
+  constexpr double Timeout = 3;
+  for (const int64_t processes : {2, 1}) {
     for (const size_t host : {0U, 1U}) {
-      EXPECT_THAT(ErrorOfHost(outcomes, host, 2), HasSubstr(fmt::format("rank {}", victim)));
+      const std::string run = fmt::format("run{}{}", processes, host);
+      std::vector<std::string> command = training.RunCommand(run);
+      command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+      Job job({.hosts = 2, .processes = processes}, {command});
+      AwaitSteps(job, training / run, 3);
+      const pid_t store = StoreOf(job);
+      // Ranks 1 and 3: a process of their own, or the last child of a launcher.
+      const size_t victim = host * 2 + 1;
+      if (processes == 2) {
+        job.at(victim).Kill(SIGSTOP);
+      } else {
+        kill(job.at(host).Children().back(), SIGSTOP);
+      }
+      const auto outcomes = job.Wait();
+      for (size_t i = 0; i < outcomes.size(); ++i) {
+        EXPECT_EQ(outcomes[i].status, processes == 2 && i == victim ? 128 + SIGKILL : 6)
+            << i << ": " << outcomes[i].err;
+        EXPECT_LT(outcomes[i].waited.value, Timeout + 5 + LoadAllowance);
+      }
+      for (const size_t of : {0U, 1U}) {
+        EXPECT_THAT(ErrorOfHost(outcomes, of, static_cast<size_t>(processes)),
+                    HasSubstr(fmt::format("rank {}", victim)));
+      }
+      EXPECT_THAT(ErrorsOf(outcomes), ContainsRegex(fmt::format("warning: rank {} \\([^)]+\\) is stopped", victim)));
+      EXPECT_TRUE(AwaitTrue([&] { return kill(store, 0) != 0; }, {LoadAllowance}));
     }
+  }
+}
+
+/// Process 0 without a launcher, and alone on its host: nobody is there to end it, and its store goes.
+TEST(HostFailures, TheStoreOfAStoppedProcessEnds) {
+  const Training training({"mesh.dp=2", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
+  constexpr double Timeout = 3;
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+  Job job({.hosts = 2, .processes = 1}, {command});
+  AwaitSteps(job, training / "run", 3);
+  const pid_t store = StoreOf(job);
+  job.at(0).Kill(SIGSTOP);
+  EXPECT_EQ(job.at(1).Wait().status, 6);
+  const auto is_gone = [&] {
+    const std::string stat = ReadText(fmt::format("/proc/{}/stat", store));
+    return stat.empty() || stat.find(") Z ") != std::string::npos;
+  };
+  EXPECT_TRUE(AwaitTrue(is_gone, {Timeout + LoadAllowance}));
+  job.at(0).Kill(SIGKILL);
+  job.at(0).Wait();
+}
+
+// Without it nothing could be saved.
+TEST(HostFailures, AStoreThatIsGoneEndsTheJob) {
+  const Training training(Endless);
+  for (const int64_t processes : {2, 1}) {
+    const std::string run = fmt::format("run{}", processes);
+    Job job({.hosts = 2, .processes = processes}, {training.RunCommand(run)});
+    AwaitSteps(job, training / run, 3);
+    kill(StoreOf(job), SIGKILL);
+    const auto outcomes = job.Wait();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.status, 6) << outcome.err;
+      EXPECT_LT(outcome.waited, Longest);
+      EXPECT_TRUE(outcome.all_gone);
+    }
+    for (size_t host = 0; host < 2; ++host) {
+      EXPECT_THAT(ErrorOfHost(outcomes, host, static_cast<size_t>(processes)),
+                  ContainsRegex("error: the store of the job, at 127.0.0.1:[0-9]+ on [^ ]+, is gone: its "
+                                "process has ended"));
+    }
+  }
+}
+
+TEST(HostFailures, AStoreThatIsSilentEndsTheJobAfterTheTimeout) {
+  const Training training(Endless);
+  constexpr double Timeout = 4;
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+  Job job({.hosts = 2, .processes = 2}, {command});
+  AwaitSteps(job, training / "run", 3);
+  kill(StoreOf(job), SIGSTOP);
+  const auto outcomes = job.Wait();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, 6) << outcome.err;
+    EXPECT_TRUE(outcome.all_gone) << "the store, too";
+    EXPECT_LT(outcome.waited.value, Timeout + 5 + LoadAllowance);
+  }
+  for (const size_t host : {0U, 1U}) {
+    EXPECT_THAT(outcomes[host * 2].err + outcomes[host * 2 + 1].err, HasSubstr("has not answered for "));
   }
 }
 
@@ -149,7 +237,9 @@ TEST(HostFailures, ASignalToAnyRankSavesOnceAndStopsAll) {
     for (const Outcome& outcome : job.Wait()) {
       EXPECT_EQ(outcome.status, 75) << outcome.err;
       EXPECT_TRUE(outcome.all_gone);
+      EXPECT_THAT(outcome.err, testing::Not(HasSubstr("before the time")));
     }
+    EXPECT_THAT(job.at(0).err(), HasSubstr("stopped as asked"));
     EXPECT_EQ(CheckpointsOf(training / run).size(), 1U);
     EXPECT_TRUE(UnfinishedSavesOf(training / run).empty());
   }

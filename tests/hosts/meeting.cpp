@@ -142,7 +142,7 @@ TEST(Meeting, OthersAreWaitedForAsLongAsTheOptionSays) {
   command.insert(command.end(), {"--timeout", "1.5"});
   MeetingJob job(2, 1);
   job.Start(command, 0);
-  job.ExpectAllEnd(6, "1 of 2 members did not come");
+  job.ExpectAllEnd(6, "process 1 of 2 (host 1) has not come within 1.5 s");
 }
 
 TEST(Meeting, AnInterfaceThatIsNotThereIsRefusedFirst) {
@@ -157,6 +157,17 @@ TEST(Meeting, AnInterfaceThatIsNotThereIsRefusedFirst) {
                                      testing::ContainsRegex("those that are: .*lo")));
 }
 
+TEST(Meeting, AnotherCommandIsRefusedAtOnce) {
+  const Training training;
+  for (const bool is_first : {true, false}) {
+    MeetingJob job(2, 1);
+    job.Start(training.RunCommand(), is_first ? 0 : 1);
+    job.Start(training.Command("doctor"), is_first ? 1 : 0);
+    job.ExpectAllEnd(6, is_first ? "was started by `shardc doctor`, and process 0 by `shardc run`"
+                                 : "was started by `shardc run`, and process 0 by `shardc doctor`");
+  }
+}
+
 // A secret makes names of its own for what a launch keeps in its store.
 TEST(Meeting, WhoDoesNotKnowTheTokenIsNotOfTheLaunch) {
   const Training training({"mesh.dp=2", "train.steps=3"});
@@ -169,7 +180,10 @@ TEST(Meeting, WhoDoesNotKnowTheTokenIsNotOfTheLaunch) {
   MeetingJob other(2, 1);
   other.Start(command, 0, {"SHARDC_JOB_TOKEN=secret"});
   other.Start(command, 1, {"SHARDC_JOB_TOKEN=guess"});
-  other.ExpectAllEnd(6, "within 2 s");
+  other.ExpectAllEnd(6,
+                     "was started with another SHARDC_JOB_TOKEN (one here), name of the launch (none here) or count");
+  EXPECT_THAT(other.at(0).err(), HasSubstr("process 1 of 2 (host 1) has not come within 2 s"));
+  EXPECT_THAT(other.at(1).err(), HasSubstr("process 0 of 2 has not come to the store at 127.0.0.1:"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <fstream>
 
 #include "tests/hosts/job.h"
@@ -91,7 +93,27 @@ TEST(Refused, ACommandLineThatIsWrongInOneProcess) {
 TEST(Refused, AWorldThatIsNotTheMesh) {
   const Training training({"mesh.dp=4"});
   Job job({.hosts = 1, .processes = 2}, {training.RunCommand()});
-  EXPECT_THAT(ExpectRefused(job.Wait(), 6), HasSubstr("started 2 processes on 1 hosts, and the mesh has 4 ranks"));
+  EXPECT_THAT(ExpectRefused(job.Wait(), 6), HasSubstr("started 2 processes on 1 host, and the mesh has 4 ranks"));
+}
+
+TEST(Refused, AMeshThatIsTooSmallForTheHosts) {
+  const Training training({"mesh.dp=1"});
+  Job job({.hosts = 2, .processes = 1}, {training.RunCommand()});
+  const std::string errors = ExpectRefused(job.Wait(), 6);
+  EXPECT_THAT(errors, HasSubstr("started 2 processes on 2 hosts, and the mesh has 1 rank; start one process for each"));
+  EXPECT_THAT(errors, testing::Not(HasSubstr("--set")));
+}
+
+TEST(Refused, FewerCoresThanRanks) {
+  const Training training({"mesh.dp=4"});
+  const std::vector<std::string> command = training.RunCommand();
+  std::vector<std::string> on_one_core{"/usr/bin/env", "taskset", "-c", fmt::format("{}", sched_getcpu())};
+  on_one_core.insert(on_one_core.end(), command.begin(), command.end());
+  Job ranks({.hosts = 2, .processes = 2}, {command, command, on_one_core});
+  EXPECT_THAT(ExpectRefused(ranks.Wait(), 6), HasSubstr(" has 1 core for 2 ranks; start fewer ranks per host"));
+  Job launchers({.hosts = 2, .processes = 1}, {command, on_one_core});
+  EXPECT_THAT(ExpectRefused(launchers.Wait(), 6), HasSubstr(" has 1 core for 2 ranks; start fewer ranks per host"));
+  EXPECT_TRUE(CheckpointsOf(training / "run").empty());
 }
 
 TEST(Refused, AnotherNumberOfHostsThanTheRecipeHas) {

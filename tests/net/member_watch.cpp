@@ -87,7 +87,7 @@ TEST_F(MemberWatchTest, TextsThatNoMemberWroteAreNoMembers) {
 }
 
 TEST_F(MemberWatchTest, AServerTellsThoseWhoWaitOfAMemberThatIsKilled) {
-  const auto server = StoreServer::Start({"127.0.0.1", 0}, {1}, "job");
+  const auto server = StoreServer::Start({"127.0.0.1", 0}, {.linger = {1}, .prefix = "job"});
   ASSERT_TRUE(server.ok());
   const Members members(2, [&](int64_t i) -> std::string {
     const auto store = ConnectTo(*server);

@@ -98,7 +98,7 @@ class Members {
 };
 
 inline auto StartServer(const std::string& host = "127.0.0.1", Seconds linger = {1}) -> StoreServer {
-  auto server = StoreServer::Start({host, 0}, linger);
+  auto server = StoreServer::Start({host, 0}, {.linger = linger});
   CHECK(server.ok(), "{}", server.error().message);
   return *std::move(server);
 }

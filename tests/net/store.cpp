@@ -112,7 +112,7 @@ TEST_F(StoreTest, ServerMayComeLaterThanItsClients) {
     return store ? "connected" : store.error().message;
   });
   Sleep(300);
-  const auto server = StoreServer::Start({"127.0.0.1", port}, {1});
+  const auto server = StoreServer::Start({"127.0.0.1", port}, {.linger = {1}});
   ASSERT_TRUE(server.ok());
   EXPECT_EQ(client.Text(0), "connected");
 }

@@ -27,7 +27,7 @@ auto IsRunning(pid_t pid) -> bool {
 
 TEST_F(StoreServerTest, AddressInUseIsNamed) {
   const StoreServer server = StartServer();
-  const auto second = StoreServer::Start({"127.0.0.1", server.port()}, {1});
+  const auto second = StoreServer::Start({"127.0.0.1", server.port()}, {.linger = {1}});
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, ExitCode::Environment);
   EXPECT_EQ(second.error().message,
@@ -35,10 +35,10 @@ TEST_F(StoreServerTest, AddressInUseIsNamed) {
 }
 
 TEST_F(StoreServerTest, AddressOfAnotherHostAndUnknownNameAreErrors) {
-  const auto elsewhere = StoreServer::Start({"192.0.2.1", 0}, {1});
+  const auto elsewhere = StoreServer::Start({"192.0.2.1", 0}, {.linger = {1}});
   ASSERT_FALSE(elsewhere.ok());
   EXPECT_EQ(elsewhere.error().message, "the store cannot listen on 192.0.2.1:0: it is no address of this host");
-  const auto unknown = StoreServer::Start({"no-such-host.invalid", 0}, {1});
+  const auto unknown = StoreServer::Start({"no-such-host.invalid", 0}, {.linger = {1}});
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(unknown.error().message, HasSubstr("no-such-host.invalid"));
 }
@@ -63,7 +63,7 @@ TEST_F(StoreServerTest, StopEndsItAtOnceAndThePortIsFree) {
   const Status set = store->Set("key", "value");
   ASSERT_FALSE(set.ok());
   EXPECT_THAT(set.error().message, AllOf(HasSubstr(std::to_string(port)), HasSubstr("the connection")));
-  EXPECT_TRUE(StoreServer::Start({"127.0.0.1", port}, {1}).ok());
+  EXPECT_TRUE(StoreServer::Start({"127.0.0.1", port}, {.linger = {1}}).ok());
 }
 
 TEST_F(StoreServerTest, OutlivesItsKilledParentForTheLinger) {
@@ -114,6 +114,35 @@ TEST_F(StoreServerTest, LetGoEndsItWithItsLastClientWhileItsParentLives) {
   EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), 0);
   client.reset();
   EXPECT_TRUE(AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {Linger / 2}));
+}
+
+// A client whose host is gone looks connected.
+TEST_F(StoreServerTest, WaitsForNoSilentClientAfterItsParent) {
+  constexpr double Linger = 60;
+  StoreServer server = StartServer("127.0.0.1", {Linger});
+  const pid_t pid = server.pid();
+  const auto talks = ConnectTo(server);
+  const auto silent = ConnectTo(server);
+  server.LetGo();
+  const auto begin = Clock::now();
+  while (SecondsSince(begin) < StoreServer::LongestSilence.value + 2) {
+    ASSERT_TRUE(talks->TryGet("key").ok());
+    Sleep(200);
+  }
+  EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "a client still talks";
+  EXPECT_TRUE(
+      AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {StoreServer::LongestSilence.value + Slack}));
+}
+
+TEST_F(StoreServerTest, EndsWhenAllClientsAreSilentThoughItsParentLives) {
+  constexpr double Silence = 2;
+  auto started = StoreServer::Start({"127.0.0.1", 0}, {.linger = {60}, .silence = {Silence}});
+  ASSERT_TRUE(started.ok());
+  const pid_t pid = started->pid();
+  Sleep(static_cast<int>(1500 * Silence));
+  EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "no client has come yet";
+  const auto client = ConnectTo(*started);
+  EXPECT_TRUE(AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {Silence + Slack}));
 }
 
 TEST_F(StoreServerTest, SignalsToTheProcessGroupDoNotEndIt) {

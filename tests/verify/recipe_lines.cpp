@@ -45,10 +45,10 @@ auto FreeKeys(const std::vector<std::string>& sets) -> std::set<std::string> {
 TEST(RecipeLines, AgreeWithThePlan) {
   const std::set<std::string> units{"shard.units", "shard.reshard_after_forward", "shard.gather_into",
                                     "shard.prefetch_forward", "shard.prefetch_backward"};
-  std::set<std::string> expected{"precision.compute", "precision.master", "precision.residual", "precision.reduce",
-                                 "loss.chunks", "recompute.policy", "recompute.layers", "init.std", "init.rule",
-                                 "optimizer.weight_decay", "optimizer.frozen", "data.tokens", "batch.reduce",
-                                 "start.first", "start.restart"};
+  std::set<std::string> expected{
+      "precision.compute", "precision.master", "precision.residual", "precision.reduce", "loss.chunks",
+      "recompute.policy",  "recompute.layers", "init.std",           "init.rule",        "optimizer.weight_decay",
+      "optimizer.frozen",  "data.tokens",      "batch.reduce",       "start.first",      "start.restart"};
   expected.insert(units.begin(), units.end());
   EXPECT_EQ(FreeKeys({}), expected);
   // Keys that other settings bring.

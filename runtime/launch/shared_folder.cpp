@@ -1,0 +1,91 @@
+#include "runtime/launch/shared_folder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "compiler/base/files.h"
+#include "compiler/base/fs.h"
+#include "compiler/base/stopwatch.h"
+#include "runtime/record/run_directory.h"
+
+namespace shardc {
+
+auto LongestVisible(const Meeting& meeting, Seconds longest) -> Seconds {
+  return Seconds{std::min(longest.value, meeting.timeout().value / 2)};
+}
+
+/// Two launches that probe one folder at once have stores of their own.
+static auto ProbeName(const Meeting& meeting, int64_t host) -> std::string {
+  return fmt::format("probe.{}.host{}", meeting.network().store.port, host);
+}
+
+static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& text) -> Status {
+  const std::string name = ProbeName(meeting, meeting.place().host());
+  const auto write = [&]() -> Status {
+    const auto directory = RunDirectory::Open(folder.path);
+    if (!directory) {
+      return directory.error();
+    }
+    // As a temporary file that is synced and renamed.
+    RETURN_IF_ERROR(PutFileAt(directory->folder(), name, text));
+    const auto read = ReadFileAt(directory->folder(), name, 4096);
+    if (!read) {
+      return read.error();
+    }
+    return *read == text ? Status(Success{}) : Fail(ExitCode::Environment, "it reads another text than it wrote");
+  };
+  const Status written = write();
+  return written ? written
+                 : Fail(written.error().code, "{} cannot write a file {}/{}: {}", meeting.host_name(), folder.path,
+                        name, written.error().message);
+}
+
+/// Waits until this host sees what the first host has written.
+static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& text)
+    -> ErrorOr<Seconds> {
+  const std::string name = ProbeName(meeting, 0);
+  const Stopwatch watch;
+  std::string why;
+  do {
+    const auto directory = RunDirectory::Open(folder.path);
+    const auto read = directory ? ReadFileAt(directory->folder(), name, 4096) : ErrorOr<std::string>(directory.error());
+    if (read && *read == text) {
+      return watch.Elapsed();
+    }
+    why = read ? "it holds another text" : read.error().message;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (watch.Elapsed() < folder.longest_visible);
+  return Fail(ExitCode::Environment,
+              "{} does not see, within {:g} s, the file {}/{} that process 0 has written: {}; the {} has to be one "
+              "that all hosts share",
+              meeting.host_name(), folder.longest_visible.value, folder.path, name, why, folder.what);
+}
+
+auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status {
+  const bool takes_part = meeting.is_first_of_host();
+  const std::string key = "probe/" + folder.what;
+  const auto texts = meeting.Gather(key, fmt::format("{} process {}", meeting.host_name(), getpid()));
+  if (!texts) {
+    return texts.error();
+  }
+  const std::string& own = (*texts)[static_cast<size_t>(meeting.place().process)];
+  Status all = meeting.Agree(key + "/written", takes_part ? WriteProbe(meeting, folder, own) : Status(Success{}));
+  if (all) {
+    Status found = Success{};
+    if (takes_part) {
+      const auto time = AwaitProbe(meeting, folder, texts->front());
+      seen = time ? std::optional(*time) : std::nullopt;
+      found = time ? found : Status(time.error());
+    }
+    all = meeting.Agree(key + "/seen", found);
+  }
+  if (takes_part) {
+    unlink(fmt::format("{}/{}", folder.path, ProbeName(meeting, meeting.place().host())).c_str());
+  }
+  return all;
+}
+
+}  // namespace shardc

@@ -1,0 +1,36 @@
+// Which clients of a job's store still talk to its server. A process of a job asks the store something every second or
+// two, whatever it waits for. One that says nothing for much longer is stopped or cut off, or its host is gone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace shardc {
+
+class ClientWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The most that the time between two looks counts as silence: if it is longer, the server was stopped itself.
+  static constexpr std::chrono::seconds LongestGap{1};
+
+  /// `received`: how many bytes came from each client that is connected, by its address.
+  auto Look(const std::map<std::string, uint64_t>& received, Clock::time_point now) -> void;
+
+  auto num_clients() const -> size_t { return clients_.size(); }
+  /// A client is connected that has said something within `time`.
+  auto HaveSpokenWithin(Clock::duration time) const -> bool;
+
+ private:
+  struct Client {
+    uint64_t received = 0;
+    Clock::duration silence{};
+  };
+
+  std::map<std::string, Client> clients_;
+  Clock::time_point looked_ = Clock::now();
+};
+
+}  // namespace shardc
