@@ -19,6 +19,9 @@ struct FileList {
   FilePurpose purpose;
   VocabRange range;
   std::vector<std::string> paths;
+  /// Where the recipe names the files, as errors of scans tell it: "from recipe line 9, data.tokens". Empty if they do
+  /// not.
+  std::string place = {};
 };
 
 using HeadTable = IdVector<HeadId, TargetHead>;

@@ -11,6 +11,8 @@ constexpr std::string_view Magic("MMIDIDX\0\0", 9);
 constexpr int64_t HeaderBytes = 9 + 8 + 1 + 8 + 8;
 constexpr int64_t LengthBytes = 4;
 constexpr int64_t PointerBytes = 8;
+/// Entries that are read at once.
+constexpr int64_t EntriesAtOnce = 64 << 10;
 
 auto IndexPathOf(const std::string& bin_path) -> std::string {
   return bin_path.substr(0, bin_path.size() - std::min<size_t>(bin_path.size(), 4)) + ".idx";
@@ -30,6 +32,10 @@ static auto IdTypeOf(uint8_t code) -> IdType {
 
 auto MegatronIndex::begin_of_lengths() const -> int64_t { return HeaderBytes; }
 auto MegatronIndex::begin_of_pointers() const -> int64_t { return HeaderBytes + LengthBytes * num_sequences_; }
+
+auto MegatronIndex::begin_of_documents() const -> int64_t {
+  return begin_of_pointers() + PointerBytes * num_sequences_;
+}
 
 auto MegatronIndex::Read(void* data, int64_t bytes, int64_t offset) const -> Status {
   const Status read = ReadAll(file_, data, bytes, offset);
@@ -102,6 +108,7 @@ auto MegatronIndex::ReadHeader() -> Status {
                     *file_bytes, sequences, documents));
   }
   num_sequences_ = static_cast<int64_t>(sequences);
+  num_entries_of_documents_ = static_cast<int64_t>(documents);
   return Success{};
 }
 
@@ -124,13 +131,17 @@ auto MegatronIndex::CheckEnd() const -> Status {
   return Success{};
 }
 
+auto MegatronIndex::CheckEntries() const -> Status {
+  RETURN_IF_ERROR(CheckSequences());
+  return CheckDocuments();
+}
+
 auto MegatronIndex::CheckSequences() const -> Status {
-  constexpr int64_t Block = 64 << 10;
-  std::vector<int32_t> lengths(static_cast<size_t>(std::min(Block, num_sequences_)));
+  std::vector<int32_t> lengths(static_cast<size_t>(std::min(EntriesAtOnce, num_sequences_)));
   std::vector<int64_t> pointers(lengths.size());
   uint64_t expected = 0;
-  for (int64_t begin = 0; begin < num_sequences_; begin += Block) {
-    const int64_t count = std::min(Block, num_sequences_ - begin);
+  for (int64_t begin = 0; begin < num_sequences_; begin += EntriesAtOnce) {
+    const int64_t count = std::min(EntriesAtOnce, num_sequences_ - begin);
     RETURN_IF_ERROR(Read(lengths.data(), count * LengthBytes, begin_of_lengths() + begin * LengthBytes));
     RETURN_IF_ERROR(Read(pointers.data(), count * PointerBytes, begin_of_pointers() + begin * PointerBytes));
     for (int64_t i = 0; i < count; ++i) {
@@ -146,6 +157,34 @@ auto MegatronIndex::CheckSequences() const -> Status {
     }
   }
   return Success{};
+}
+
+auto MegatronIndex::CheckDocuments() const -> Status {
+  const auto reject = [&](const std::string& what) {
+    return Fail(ExitCode::RecipeRejected, "{} file {}: {}; write the index again", noun_, file_.path(), what);
+  };
+  std::vector<int64_t> firsts(static_cast<size_t>(std::min(EntriesAtOnce, num_entries_of_documents_)));
+  int64_t last = 0;
+  for (int64_t begin = 0; begin < num_entries_of_documents_; begin += EntriesAtOnce) {
+    const int64_t count = std::min(EntriesAtOnce, num_entries_of_documents_ - begin);
+    RETURN_IF_ERROR(Read(firsts.data(), count * PointerBytes, begin_of_documents() + begin * PointerBytes));
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = firsts[static_cast<size_t>(i)];
+      if (begin + i == 0 && first != 0) {
+        return reject(fmt::format("document 0 begins at sequence {}, expected 0", first));
+      }
+      if (first < last || first > num_sequences_) {
+        return reject(
+            fmt::format("document {} begins at sequence {}, the one before it at {}, and there are {} sequences",
+                        begin + i, first, last, num_sequences_));
+      }
+      last = first;
+    }
+  }
+  return last == num_sequences_
+             ? Status(Success{})
+             : Status(reject(fmt::format("the last document ends before sequence {}, and there are {} sequences", last,
+                                         num_sequences_)));
 }
 
 }  // namespace shardc

@@ -11,8 +11,9 @@
 //   S bytes      the mode of each sequence, in files of several modes
 //
 // All numbers are little-endian. Megatron writes the sequences one after another, without gaps; the ids of a file are
-// therefore those of its .bin, from the first to the last. A file that is otherwise is refused.
-// Source: NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py, _IndexWriter and _IndexReader.
+// therefore those of its .bin, from the first to the last. A file that is otherwise is refused. The table of documents
+// is judged and not used: documents follow one another. Source: NVIDIA/Megatron-LM,
+// megatron/core/datasets/indexed_dataset.py, _IndexWriter and _IndexReader.
 #pragma once
 
 #include <cstdint>
@@ -35,23 +36,28 @@ class MegatronIndex {
   auto type() const -> IdType { return type_; }
   auto num_sequences() const -> int64_t { return num_sequences_; }
 
-  /// Reads all of the index: each sequence begins where the one before it ends. Errors: as Open.
-  auto CheckSequences() const -> Status;
+  /// Reads all of the index: each sequence begins where the one before it ends, and the documents take the sequences
+  /// in order, without gaps. Errors: as Open.
+  auto CheckEntries() const -> Status;
 
  private:
   MegatronIndex(Descriptor file, std::string noun, int64_t bin_bytes)
       : file_(std::move(file)), noun_(std::move(noun)), bin_bytes_(bin_bytes) {}
   auto ReadHeader() -> Status;
   auto CheckEnd() const -> Status;
+  auto CheckSequences() const -> Status;
+  auto CheckDocuments() const -> Status;
   auto Read(void* data, int64_t bytes, int64_t offset) const -> Status;
   auto begin_of_lengths() const -> int64_t;
   auto begin_of_pointers() const -> int64_t;
+  auto begin_of_documents() const -> int64_t;
 
   Descriptor file_;
   std::string noun_;
   int64_t bin_bytes_ = 0;
   IdType type_;
   int64_t num_sequences_ = 0;
+  int64_t num_entries_of_documents_ = 0;
 };
 
 }  // namespace shardc

@@ -22,6 +22,11 @@ struct Block {
 
 constexpr int64_t BlockBytes = int64_t{1} << 20;
 
+auto WithPlace(const FileList& list, Error error) -> Error {
+  error.message += list.place.empty() ? "" : "; " + list.place;
+  return error;
+}
+
 class Scanner {
  public:
   Scanner(std::vector<Block> blocks, TokenFormat format, int64_t all_bytes)
@@ -58,7 +63,9 @@ auto Scanner::Look(const Block& block, std::vector<uint8_t>& raw) const -> Statu
   }
   const int64_t bad = FindBadId(raw.data(), block.count, file.type, block.list->range);
   if (bad >= 0) {
-    return BadId(file, noun, format_, block.begin + bad, raw.data() + bad * file.type.bytes, block.list->range);
+    const Status found =
+        BadId(file, noun, format_, block.begin + bad, raw.data() + bad * file.type.bytes, block.list->range);
+    return WithPlace(*block.list, found.error());
   }
   return Success{};
 }
@@ -128,6 +135,34 @@ auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int6
   return bytes;
 }
 
+static auto OpenOf(const FileList& list, const std::string& path, TokenFormat format) -> ErrorOr<TokenFile> {
+  auto file = OpenTokenFile(path, format, list.purpose);
+  if (!file) {
+    return WithPlace(list, file.error());
+  }
+  if (const Status fits = CheckNoneFits(*file, list.purpose.noun, list.range); !fits) {
+    return WithPlace(list, fits.error());
+  }
+  if (format == TokenFormat::Megatron) {
+    const auto index = MegatronIndex::Open(path, file->file_bytes, list.purpose);
+    if (const Status follows = index ? index->CheckEntries() : Status(index.error()); !follows) {
+      return WithPlace(list, follows.error());
+    }
+  }
+  return file;
+}
+
+auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Status {
+  for (const FileList& list : lists) {
+    for (const std::string& path : list.paths) {
+      if (const auto file = OpenOf(list, path, format); !file) {
+        return file.error();
+      }
+    }
+  }
+  return Success{};
+}
+
 auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanOptions& options)
     -> ErrorOr<ScanResult> {
   // Blocks point into it.
@@ -137,15 +172,9 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
   for (size_t i = 0; i < lists.size(); ++i) {
     const FileList& list = lists[i];
     for (const std::string& path : list.paths) {
-      auto file = OpenTokenFile(path, format, list.purpose);
+      auto file = OpenOf(list, path, format);
       if (!file) {
         return file.error();
-      }
-      RETURN_IF_ERROR(CheckNoneFits(*file, list.purpose.noun, list.range));
-      if (format == TokenFormat::Megatron) {
-        const auto index = MegatronIndex::Open(path, file->file_bytes, list.purpose);
-        const Status follows = index ? index->CheckSequences() : Status(index.error());
-        RETURN_IF_ERROR(follows);
       }
       ++result.files;
       result.ids += file->num_ids;

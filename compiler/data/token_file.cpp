@@ -47,9 +47,26 @@ auto OpenDataFile(const std::string& path, const FilePurpose& purpose) -> ErrorO
   return descriptor;
 }
 
+static auto HasLlama3Header(const TokenFileHeader& header) -> bool {
+  return header.magic == TokenFileHeader::Llama3Magic && header.version == TokenFileHeader::Llama3Version;
+}
+
+/// A file that llm.c writes for Llama 3: another header than that of `data.format` = bin.
+static auto RefuseLlama3(const TokenFile& file, const std::string& noun) -> Status {
+  return Fail(ExitCode::RecipeRejected,
+              "{0} file {1} has the header of llm.c's files for Llama 3 (magic {2}, version {3}, u32 ids), which this "
+              "program does not read; cut the header off (tail -c +{4} {1} > ids.u32) and set `data.format` to u32",
+              noun, file.path, TokenFileHeader::Llama3Magic, TokenFileHeader::Llama3Version,
+              TokenFileHeader::Bytes + 1);
+}
+
 /// A file of `format` that has no header.
 static auto JudgeRaw(TokenFile& file, const TokenFileHeader& header, TokenFormat format, const std::string& noun)
     -> Status {
+  if (HasLlama3Header(header) &&
+      file.file_bytes == TokenFileHeader::Bytes + int64_t{header.num_tokens} * TokenFileHeader::Llama3IdBytes) {
+    return RefuseLlama3(file, noun);
+  }
   // Magic, version and a count that is that of the file: no raw ids have all three by chance.
   if (header.magic == TokenFileHeader::Magic && header.version == TokenFileHeader::Version &&
       file.file_bytes == TokenFileHeader::Bytes + int64_t{header.num_tokens} * TokenFileHeader::IdBytes) {
@@ -72,6 +89,9 @@ static auto JudgeBin(TokenFile& file, const TokenFileHeader& header, const std::
                 "{} file {} has {} bytes, so it has no llm.c header, which is {}; if it holds raw ids, set "
                 "`data.format` to u8, u16 or u32",
                 noun, file.path, file.file_bytes, TokenFileHeader::Bytes);
+  }
+  if (HasLlama3Header(header)) {
+    return RefuseLlama3(file, noun);
   }
   if (header.magic != TokenFileHeader::Magic) {
     const bool is_indexed = file.path.ends_with(".bin") && !IsMissing(IndexPathOf(file.path));

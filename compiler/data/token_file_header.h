@@ -19,6 +19,10 @@ struct TokenFileHeader {
   static constexpr int64_t IdBytes = 2;
   static constexpr int32_t Magic = 20240520;
   static constexpr int32_t Version = 1;
+  /// Of llm.c's files for Llama 3, whose ids are uint32. They are not read.
+  static constexpr int32_t Llama3Magic = 20240801;
+  static constexpr int32_t Llama3Version = 7;
+  static constexpr int64_t Llama3IdBytes = 4;
   /// The header counts tokens in an int32.
   static constexpr int64_t MaxTokens = std::numeric_limits<int32_t>::max();
 

@@ -6,6 +6,9 @@
 namespace shardc {
 
 auto OriginOfTokens(const Recipe& recipe) -> Origin {
+  if (*recipe.data.synthetic != Synthetic::None) {
+    return OriginOf(recipe.data.synthetic, "data.synthetic");
+  }
   return recipe.data.source.empty() ? OriginOf(recipe.data.tokens, "data.tokens")
                                     : OriginOf(recipe.data.source.front().tokens, "data.source");
 }

@@ -27,7 +27,7 @@ auto IdStream::AddFile(const std::string& path, const FilePurpose& purpose) -> S
   RETURN_IF_ERROR(CheckNoneFits(*file, noun_, range_));
   if (format_ == TokenFormat::Megatron) {
     const auto index = MegatronIndex::Open(path, file->file_bytes, purpose);
-    const Status follows = index ? index->CheckSequences() : Status(index.error());
+    const Status follows = index ? index->CheckEntries() : Status(index.error());
     RETURN_IF_ERROR(follows);
   }
   const int64_t num_ids = file->num_ids;

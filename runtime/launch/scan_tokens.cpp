@@ -8,6 +8,9 @@
 #include "compiler/base/processor.h"
 #include "compiler/data/scan.h"
 #include "compiler/data/scan_bar.h"
+#include "compiler/diag/diagnostics.h"
+#include "compiler/ops/op_facts.h"
+#include "compiler/plan/op_place.h"
 #include "runtime/data/token_reader.h"
 
 namespace shardc {
@@ -40,6 +43,32 @@ static auto ReadEntries(const Descriptor& folder) -> ErrorOr<std::vector<std::st
   return entries;
 }
 
+/// The lists of the plan, with the places in the recipe that name them.
+static auto PlacedLists(const Plan& plan) -> std::vector<FileList> {
+  std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
+  for (const Op& op : plan.section(SectionKind::Data).ops) {
+    const auto load = SampleLoadOf(op);
+    if (!load) {
+      continue;
+    }
+    for (size_t i = 0; i < plan.data.sources.size() && load->tokens.valid(); ++i) {
+      lists[i].place = OriginText(plan, op.origin);
+    }
+    if (load->head.valid()) {
+      lists[plan.data.sources.size() + static_cast<size_t>(load->head.index)].place = OriginText(plan, op.origin);
+    }
+  }
+  return lists;
+}
+
+/// What is wrong with the files has the name that `shardc check --data` gives it.
+static auto Named(Error error) -> Error {
+  if (error.code == ExitCode::RecipeRejected) {
+    error.message += fmt::format(" [{}]", RowOf(DiagnosticKind::TokenIdInvalid).name);
+  }
+  return error;
+}
+
 /// What the files hold, and what their ids were compared with.
 static auto EntryOf(const Plan& plan) -> ErrorOr<std::string> {
   const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
@@ -66,14 +95,16 @@ auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope*
   if (plan.data.is_synthetic() || plan.run.scan_bytes == 0) {
     return std::string();
   }
+  const std::vector<FileList> lists = PlacedLists(plan);
   const auto entry = EntryOf(plan);
   if (!entry) {
-    return entry.error();
+    // The reader of the run knows no place.
+    const Status sound = CheckFiles(lists, plan.data.format);
+    return sound ? entry.error() : Named(sound.error());
   }
   if (IsOnRecord(run_dir, *entry)) {
     return std::string();
   }
-  const std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
   if (const int64_t bytes = BytesToScan(lists, plan.data.format); bytes > plan.run.scan_bytes) {
     log.Print(fmt::format(
         "the token ids are not looked at before the run: the files have {} bytes, more than the {} of `data.scan`; "
@@ -92,7 +123,7 @@ auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope*
                                 .tell = [&](int64_t done, int64_t all) { bar.Tell(done, all); },
                                 .may_continue = may_continue});
   if (!scanned) {
-    return scanned.error();
+    return Named(scanned.error());
   }
   return *entry;
 }

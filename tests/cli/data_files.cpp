@@ -17,6 +17,16 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+/// What llm.c writes for Llama 3: another header, and ids of 4 bytes.
+auto Llama3Text(int32_t count) -> std::string {
+  std::vector<int32_t> words(256, 0);
+  words[0] = 20240801;
+  words[1] = 7;
+  words[2] = count;
+  words.resize(words.size() + static_cast<size_t>(count), 3);
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(int32_t)};
+}
+
 /// llm.c's header, and so many ids, all of them 3.
 auto BinText(int32_t count) -> std::string {
   std::vector<int32_t> header(256, 0);
@@ -67,6 +77,9 @@ TEST_F(DataFiles, WhatIsHereIsJudgedWithItsLine) {
   const Case cases[] = {
       {"", "has 0 bytes, so it has no llm.c header"},
       {std::string(2000, 'x'), "has no llm.c header: it begins with 2021161080, not 20240520"},
+      {Llama3Text(20),
+       "has the header of llm.c's files for Llama 3 (magic 20240801, version 7, u32 ids), which this "
+       "program does not read; cut the header off"},
       {BinText(20).substr(0, 1050), "has 1050 bytes, its header says 20 tokens, which is 1064 bytes"},
       {BinText(8), "8 tokens in 1 file, 0 of them held out by `data.eval_tokens`: 8 left to train on",
        "data-too-short"},
@@ -88,6 +101,12 @@ TEST_F(DataFiles, WhatIsHereIsJudgedWithItsLine) {
   EXPECT_EQ(sound.exit_code, 0) << sound.err;
   EXPECT_EQ(sound.err, "");
   EXPECT_THAT(Check({"--set", "data.format=u16"}).err, HasSubstr("set `data.format` to bin [token-file-invalid]"));
+  // The header of Llama 3 is not read as 256 ids, and what the message says to do gives a file that is read.
+  WriteText(tokens_, Llama3Text(20));
+  EXPECT_THAT(Check({"--set", "data.format=u32"}).err, HasSubstr("the header of llm.c's files for Llama 3"));
+  WriteText(tokens_, Llama3Text(20).substr(1024));
+  const Finished cut = Check({"--data", "--set", "data.format=u32"});
+  EXPECT_EQ(cut.exit_code, 0) << cut.err;
 }
 
 TEST_F(DataFiles, AFolderIsNoFileAndEachFaultIsTold) {
@@ -97,6 +116,16 @@ TEST_F(DataFiles, AFolderIsNoFileAndEachFaultIsTold) {
   EXPECT_EQ(finished.exit_code, 3);
   EXPECT_THAT(finished.err, AllOf(HasSubstr("tokens.bin is a folder, not a regular file"),
                                   HasSubstr("cut.bin has 1 bytes"), HasSubstr("absent.bin is not here")));
+}
+
+TEST_F(DataFiles, AWrongWordOfSyntheticIsTheOnlyError) {
+  std::string text = SoundRecipe();
+  text.replace(text.find("tokens = [\"tokens.bin\"]\n"), 24, "synthetic = \"Zipf\"\n");
+  WriteText(recipe_, text);
+  const Finished checked = Check();
+  EXPECT_EQ(checked.exit_code, 3);
+  EXPECT_THAT(checked.err, AllOf(HasSubstr("sound.toml:15:13: error: "), HasSubstr("\"zipf\""),
+                                 HasSubstr("wait for this\n"), Not(HasSubstr("neither `data.tokens`"))));
 }
 
 TEST_F(DataFiles, SourcesAndTargetsAreJudgedAtTheirOwnLines) {

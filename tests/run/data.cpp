@@ -34,8 +34,24 @@ TEST(LaunchData, ABadIdIsFoundBeforeTheFirstStep) {
   EXPECT_THAT(outcome.err, HasSubstr(fmt::format("token file {}: id 300 at byte {} (token 35000 of the file), and "
                                                  "`model.vocab` is 256",
                                                  training / "tokens.bin", 1024 + 70'000)));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("from recipe line [0-9]+, data.tokens \\[token-id-invalid\\]\n"));
   EXPECT_THAT(outcome.err, Not(HasSubstr("step 1")));
   EXPECT_FALSE(std::filesystem::exists(training / "run/scanned.json"));
+}
+
+TEST(LaunchData, ABadIndexIsToldWithTheRecipesLine) {
+  const Training training({"train.steps=2", "data.format=megatron"});
+  const Outcome written = RunProcess({"/usr/bin/env", "python3", SHARDC_SOURCE_DIR "/tests/data/write_megatron.py",
+                                      training / "tokens", "uint16", "1,2,3", "4,5"});
+  ASSERT_EQ(written.status, 0) << written.err;
+  // The second document begins at a sequence that there is not.
+  std::string index = ReadText(training / "tokens.idx");
+  index[66] = 9;
+  WriteText(training / "tokens.idx", index);
+  const Outcome outcome = training.Run("run", {"data.eval_tokens=0", "model.seq=4"});
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("document 1 begins at sequence 9.*; from recipe line [0-9]+, "
+                                                  "data.tokens \\[token-id-invalid\\]\n"));
 }
 
 TEST(LaunchData, AScanIsOnRecordByTheFingerprint) {
@@ -116,6 +132,8 @@ TEST(Synthetic, RunsResumeExactlyAndReadTheSameSamplesOnOtherMeshes) {
     std::filesystem::remove(training / "tokens.bin");
     const Outcome whole = training.Run("whole");
     ASSERT_EQ(whole.status, 0) << whole.err;
+    EXPECT_THAT(ReadText(training / "whole/attempts/0001/plan.shardc"),
+                testing::ContainsRegex(" load_tokens .*// recipe:[0-9]+ data.synthetic, build\n"));
     ASSERT_EQ(training.Run("run", {"train.steps=6"}).status, 0);
     ASSERT_EQ(training.Run("run").status, 0);
     ExpectSameRun(training / "run", training / "whole");
