@@ -15,7 +15,7 @@ namespace {
 
 /// The lanes of a rank: the streams by their numbers, and those that are no stream.
 constexpr int64_t StepLane = 1000;
-constexpr int64_t HostLane = 1001;
+constexpr int64_t EndLane = 1001;
 
 auto LaneName(int64_t rank, int64_t lane, std::string_view name) -> std::string {
   return fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", rank, lane,
@@ -91,7 +91,7 @@ auto Trace::EndStep(int64_t step) -> void {
 
 auto Trace::LineOf(const Event& event) const -> std::string {
   std::string name;
-  int64_t lane = HostLane;
+  int64_t lane = EndLane;
   JsonObject args;
   args.Integer("step", event.step);
   if (event.op_index == StepEvent) {
@@ -126,7 +126,7 @@ auto Trace::Text() const -> std::string {
       fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}"}}}})", rank, rank) + ",\n" +
       fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", rank, rank) +
       ",\n";
-  text += LaneName(rank, StepLane, "step") + LaneName(rank, HostLane, "host");
+  text += LaneName(rank, StepLane, "step") + LaneName(rank, EndLane, "end of step");
   std::set<Stream> streams;
   for (const Event& event : events_) {
     if (event.op_index >= 0) {
@@ -140,6 +140,16 @@ auto Trace::Text() const -> std::string {
     text += LineOf(event) + ",\n";
   }
   return text;
+}
+
+auto Trace::StepsTraced() const -> StepRange {
+  StepRange steps = request_.steps;
+  const auto is_step = [](const Event& event) { return event.op_index == StepEvent; };
+  const auto first = std::ranges::find_if(events_, is_step);
+  if (first != events_.end()) {
+    steps = {.first = first->step, .last = std::find_if(events_.rbegin(), events_.rend(), is_step)->step};
+  }
+  return steps;
 }
 
 auto Trace::PartPath(int64_t rank) const -> std::string { return fmt::format("{}.rank-{:05}", request_.path, rank); }
@@ -167,7 +177,7 @@ auto Trace::Join(const std::vector<int32_t>& written) const -> Status {
                       JsonObject()
                           .Text("run_id", plan_.run.run_id)
                           .Text("plan_hash", PlanHash(plan_))
-                          .Text("steps", fmt::format("{}..{}", request_.steps.first, request_.steps.last))
+                          .Text("steps", fmt::format("{}..{}", StepsTraced().first, StepsTraced().last))
                           .text());
   return WriteFile(request_.path, text);
 }
@@ -190,8 +200,12 @@ auto Trace::Write() -> ErrorOr<std::string> {
   if (const Status joined = own ? Join(*written) : own; !joined) {
     return fmt::format("warning: no trace: {}", joined.error().message);
   }
-  return fmt::format("trace of steps {} to {}: {}{}", request_.steps.first, request_.steps.last, request_.path,
-                     is_cut_ ? fmt::format(" (cut after {} events per rank)", MostEvents) : "");
+  const StepRange steps = StepsTraced();
+  const bool is_all = steps.first == request_.steps.first && steps.last == request_.steps.last;
+  return fmt::format(
+      "trace of steps {} to {}{}: {}{}", steps.first, steps.last,
+      is_all ? "" : fmt::format(", which ran of the steps {} to {}", request_.steps.first, request_.steps.last),
+      request_.path, is_cut_ ? fmt::format(" (cut after {} events per rank)", MostEvents) : "");
 }
 
 }  // namespace shardc

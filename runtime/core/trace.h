@@ -1,9 +1,9 @@
 // What the ops of chosen steps took, as a file in Chrome's trace format, which chrome://tracing and Perfetto draw: a
-// process per rank, a lane per stream, and a lane "step" with the steps.
+// process per rank, a lane per stream, a lane "step" with the steps, and a lane "end of step".
 //
 // On the CPU one thread of a rank runs the ops of all streams in turn. So the time of an op lasts from the end of the
 // op before it, and what hands the op over counts to the op: the times of a step's ops and of what lies around them
-// (lane "host") add up to the step.
+// (lane "end of step") add up to the step.
 #pragma once
 
 #include <chrono>
@@ -65,6 +65,8 @@ class Trace {
   auto LineOf(const Event& event) const -> std::string;
   /// The lines that name the lanes, and the events, each ended by ",\n".
   auto Text() const -> std::string;
+  /// Those whose end is among the events: of the steps that were asked for, those that ran.
+  auto StepsTraced() const -> StepRange;
   auto PartPath(int64_t rank) const -> std::string;
   /// Rank 0: puts the parts together.
   auto Join(const std::vector<int32_t>& written) const -> Status;

@@ -108,6 +108,7 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
               : fmt::format("run {}: its checkpoint is of step {}, and train.steps is {}: nothing is left to do\n",
                             plan_.run.run_id, *begun, plan_.run.steps));
     }
+    RETURN_IF_ERROR(WriteTrace());
     return ExitCode::Ok;
   }
   const ScalarId stop = plan_.ScalarOf(ScalarRole::Stop);

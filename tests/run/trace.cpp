@@ -68,7 +68,8 @@ TEST(Trace, AddsUpToTheStepsAndNamesOpsOfThePlan) {
       continue;
     }
     sums[at] += event["dur"].get<double>();
-    if (names[lane] == "host" && !args.contains("op")) {
+    if (names[lane] == "end of step") {
+      EXPECT_FALSE(args.contains("op"));
       continue;
     }
     const auto section = FromText<SectionKind>(args["section"].get<std::string>());
@@ -90,6 +91,11 @@ TEST(Trace, AddsUpToTheStepsAndNamesOpsOfThePlan) {
       // Times are written to the nanosecond.
       EXPECT_GE(list[i].first + 0.002, list[i - 1].second) << names[lane];
     }
+  }
+  // One lane of a name per rank.
+  std::set<std::pair<int64_t, std::string>> lanes;
+  for (const auto& [lane, name] : names) {
+    EXPECT_TRUE(lanes.emplace(lane.rank, name).second) << name;
   }
   const Metrics metrics = ReadMetrics(training / "run");
   ASSERT_EQ(metrics.steps.size(), 7U);
@@ -129,6 +135,20 @@ TEST(Trace, OfStepsThatDoNotRunIsAWarning) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("warning: no trace: none of the steps 5 to 8 ran in this launch\n"));
   EXPECT_FALSE(std::filesystem::exists(training / "trace.json"));
+  // The run is complete: no step runs at all.
+  const Outcome again = RunTraced(training, {"--trace-steps", "1..4"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.err, testing::AllOf(HasSubstr("complete, 4 of 4 steps"),
+                                        HasSubstr("warning: no trace: none of the steps 1 to 4 ran in this launch\n")));
+  EXPECT_FALSE(std::filesystem::exists(training / "trace.json"));
+}
+
+TEST(Trace, TellsTheStepsThatRan) {
+  const Training training({"train.steps=4", "train.eval_every=0"});
+  const Outcome outcome = RunTraced(training, {"--trace-steps", "3..9"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("trace of steps 3 to 4, which ran of the steps 3 to 9: "));
+  EXPECT_EQ(json::parse(ReadText(training / "trace.json"))["otherData"]["steps"], "3..4");
 }
 
 TEST(Trace, AsksForStepsAndAFolder) {
