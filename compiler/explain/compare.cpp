@@ -11,19 +11,30 @@
 
 namespace shardc {
 
+/// The recipe of a plan. A run has an id if no key gives it: then the name of the recipe's file does.
+static auto EntriesOf(const Plan& plan) -> std::vector<RecipeEntry> {
+  constexpr std::string_view RunId = "start.run_id";
+  std::vector<RecipeEntry> entries = plan.recipe;
+  if (std::ranges::find(entries, RunId, &RecipeEntry::key) == entries.end()) {
+    entries.push_back({.key = std::string(RunId), .value = fmt::format("\"{}\"", plan.run.run_id)});
+  }
+  return entries;
+}
+
 /// In the order of `a`, then what `b` alone has.
-static auto KeyChangesOf(const Plan& a, const Plan& b) -> std::vector<KeyChange> {
-  const auto value_in = [](const Plan& plan, const std::string& key) -> std::string {
-    const auto found = std::ranges::find(plan.recipe, key, &RecipeEntry::key);
-    return found == plan.recipe.end() ? "" : found->value;
+static auto KeyChangesOf(const std::vector<RecipeEntry>& a, const std::vector<RecipeEntry>& b)
+    -> std::vector<KeyChange> {
+  const auto value_in = [](const std::vector<RecipeEntry>& entries, const std::string& key) -> std::string {
+    const auto found = std::ranges::find(entries, key, &RecipeEntry::key);
+    return found == entries.end() ? "" : found->value;
   };
   std::vector<KeyChange> changes;
-  for (const RecipeEntry& entry : a.recipe) {
+  for (const RecipeEntry& entry : a) {
     if (const std::string other = value_in(b, entry.key); other != entry.value) {
       changes.push_back({entry.key, entry.value, other});
     }
   }
-  for (const RecipeEntry& entry : b.recipe) {
+  for (const RecipeEntry& entry : b) {
     if (value_in(a, entry.key).empty()) {
       changes.push_back({entry.key, "", entry.value});
     }
@@ -75,7 +86,7 @@ static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<Fig
 auto Compare(const Report& a, const Report& b) -> Comparison {
   return {.hash_a = a.plan_hash,
           .hash_b = b.plan_hash,
-          .keys = KeyChangesOf(*a.plan, *b.plan),
+          .keys = KeyChangesOf(EntriesOf(*a.plan), EntriesOf(*b.plan)),
           .figures = FigureChangesOf(a, b)};
 }
 
@@ -130,6 +141,9 @@ auto RenderComparisonText(const Comparison& comparison) -> std::string {
     }
     const std::string rows = table.Text();
     out += rows.empty() ? "" : fmt::format("{}\n{}", TitleOf(static_cast<FigureKind>(kind)), rows);
+  }
+  if (comparison.keys.empty() && comparison.figures.empty()) {
+    return out + "the plans differ in what no key and no figure shows; compare the texts that `shardc plan` prints\n";
   }
   return out + (comparison.figures.empty() ? "no figure of memory, communication or FLOPs differs\n" : "");
 }

@@ -77,7 +77,7 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
 
 static auto BudgetText(const MemoryBudget& budget) -> std::string {
   if (budget.machine == nullptr) {
-    return FormatMemory(budget.bytes);
+    return fmt::format("{} that `--fit` allows", FormatMemory(budget.bytes));
   }
   return fmt::format("{} that {} has for arenas ({} less {} outside them)", FormatMemory(budget.bytes),
                      budget.machine->name, FormatMemory(Bytes{static_cast<int64_t>(budget.machine->memory.value)}),
@@ -103,7 +103,7 @@ static auto KnobTable(const FitUse& fit) -> std::string {
 auto RenderFitText(const FitUse& fit) -> std::string {
   const Bytes difference = fit.now.reserved - fit.budget.bytes;
   std::string out = Wrapped(
-      fit.fits() ? fmt::format("fits: each rank takes {} of the {}, {} less", FormatMemory(fit.now.reserved),
+      fit.fits() ? fmt::format("fits: each rank takes {} of the {}; {} are left", FormatMemory(fit.now.reserved),
                                BudgetText(fit.budget), FormatMemory(Bytes{} - difference))
                  : fmt::format("does not fit: each rank takes {}, {} more than the {}", FormatMemory(fit.now.reserved),
                                FormatMemory(difference), BudgetText(fit.budget)),

@@ -26,10 +26,14 @@ TEST_F(Decide, FitIsToldByTheExitCode) {
   const Finished fits = Ask({"plan", recipe_, "--fit", "80GiB"});
   EXPECT_EQ(fits.exit_code, 0) << fits.err;
   EXPECT_EQ(fits.err, "");
-  EXPECT_THAT(fits.out, AllOf(StartsWith("fits: each rank takes "), HasSubstr("recompute.policy=full")));
+  EXPECT_THAT(fits.out, AllOf(StartsWith("fits: each rank takes "), HasSubstr("recompute.policy=full"),
+                              HasSubstr(" of the 80.0 GiB that `--fit` allows; "), HasSubstr(" are left\n")));
   const Finished small = Ask({"plan", recipe_, "--fit=1KiB"});
   EXPECT_EQ(small.exit_code, 4);
-  EXPECT_THAT(small.out, StartsWith("does not fit: each rank takes "));
+  EXPECT_THAT(small.out, AllOf(StartsWith("does not fit: each rank takes "),
+                               HasSubstr(" more than the 1.00 KiB that `--fit` allows\n")));
+  EXPECT_THAT(Ask({"plan", recipe_, "--fit", "1GiB", "--set", "batch.micro=1"}).out,
+              HasSubstr("not batch.micro: it is 1, which cannot be halved\n"));
   EXPECT_EQ(small.err, "");
   EXPECT_EQ(Ask({"plan", recipe_, "--fit", "h100"}).exit_code, 0);
   const Finished unknown = Ask({"plan", recipe_, "--fit", "h300"});
@@ -82,7 +86,7 @@ TEST_F(Decide, ThePageHoldsWhatFormatJsonPrints) {
 TEST_F(Decide, DiffEndsWith0OfTheSameAnd10OfOthers) {
   EXPECT_EQ(Ask({"diff", recipe_, recipe_}).exit_code, 0);
   const std::string commented = WriteIn(folder_, "commented.toml", "# other text, same recipe\n" + SoundRecipe());
-  EXPECT_EQ(Ask({"diff", recipe_, commented, "--set", "start.run_id=a"}).exit_code, 10) << "the id is another";
+  EXPECT_EQ(Ask({"diff", recipe_, commented, "--set", "start.run_id=a"}).exit_code, 0);
   const Finished differs = Ask({"diff", recipe_, "--set", "recompute.policy=full"});
   EXPECT_EQ(differs.exit_code, 10);
   EXPECT_THAT(differs.out, HasSubstr("recompute.policy  \"none\" -> \"full\""));
@@ -95,6 +99,14 @@ TEST_F(Decide, DiffEndsWith0OfTheSameAnd10OfOthers) {
   ASSERT_EQ(Ask({"plan", recipe_, "-o", plan}).exit_code, 0);
   EXPECT_EQ(Ask({"diff", recipe_, plan}).exit_code, 0) << Ask({"diff", recipe_, plan}).out;
   EXPECT_EQ(Ask({"diff", plan, recipe_, "--set", "loss.chunks=2"}).exit_code, 10);
+}
+
+TEST_F(Decide, DiffOfACopyTellsTheRunId) {
+  const std::string copy = WriteIn(folder_, "copy.toml", SoundRecipe());
+  const Finished differs = Ask({"diff", recipe_, copy});
+  EXPECT_EQ(differs.exit_code, 10);
+  EXPECT_THAT(differs.out, AllOf(StartsWith("keys\n  start.run_id  \"a\" -> \"copy\"\nplan: "),
+                                 HasSubstr("\nno figure of memory, communication or FLOPs differs\n")));
 }
 
 TEST_F(Decide, DiffOfWhatIsNoneSaysSo) {
