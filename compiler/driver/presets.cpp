@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/explain/table.h"
+#include "compiler/explain/text_parts.h"
 #include "compiler/model/model_family.h"
 #include "compiler/recipe/model_sizes.h"
 
@@ -39,32 +41,27 @@ static auto ModelOf(const PresetRow& row) -> PresetModel {
   return model;
 }
 
-/// 8030261248 as "8,030,261,248".
-static auto Grouped(int64_t n) -> std::string {
-  std::string digits = std::to_string(n);
-  for (size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(i - 3, 1, ',');
-  }
-  return digits;
-}
-
 static auto PresetsText() -> std::string {
   Table table("");
-  table.Row(
-      {"preset", "parameters", "layers", "hidden", "heads", "kv", "of", "ffn", "vocab", "seq", "longest", "init"});
+  table.Row({"preset", "parameters", "layers", "hidden", "heads", "kv", "of", "ffn", "vocab", "seq", "longest"});
+  std::map<std::string, std::vector<std::string_view>> by_scheme;
   const auto number = [](int64_t n) { return fmt::format("{}", n); };
   for (const PresetRow& row : PresetRows()) {
     const PresetModel model = ModelOf(row);
     const ModelSizes& sizes = model.sizes;
     table.Row({std::string(row.name), Grouped(model.parameters), number(sizes.layers), number(sizes.hidden),
                number(sizes.heads), number(sizes.kv_heads), number(sizes.head_dim), number(sizes.ffn),
-               number(sizes.vocab), number(sizes.seq), number(row.longest_seq), model.scheme});
+               number(sizes.vocab), number(sizes.seq), number(row.longest_seq)});
+    by_scheme[model.scheme].push_back(row.name);
   }
-  return table.Text() +
-         "\nseq is what the preset sets: the length that the family was trained at first; longest is what the "
-         "published\n"
-         "model takes. Each key may be set beside `preset`; `shardc plan --emit=recipe` writes out what a preset "
-         "gives.\n";
+  std::string text = table.Text() + "\n";
+  for (const auto& [scheme, presets] : by_scheme) {
+    text += Wrapped(fmt::format("init.scheme {}: {}", scheme, fmt::join(presets, ", ")), 2);
+  }
+  return text +
+         "\nseq is what the preset sets: the length that the family was trained at first; longest is what the\n"
+         "published model takes. Each key may be set beside `preset`; `shardc plan --emit=recipe` writes out\n"
+         "what a preset gives.\n";
 }
 
 static auto PresetsJson() -> std::string {

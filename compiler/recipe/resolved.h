@@ -15,7 +15,8 @@ struct ResolvedKey {
   std::string path;
   /// In TOML; of a list, an array of inline tables.
   std::string value;
-  /// Where the recipe sets a key beside the preset that it names, a key of the model or init.scheme; 0 of all others.
+  /// Where the recipe sets a key beside the preset that it names, a key of the model or init.scheme, to something else
+  /// than a default that the preset leaves alone; 0 of all others.
   int32_t line_beside_preset = 0;
   bool is_assumed = false;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "compiler/base/preset_rows.h"
 #include "tests/cli/program.h"
@@ -13,6 +14,7 @@
 namespace shardc {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -111,6 +113,21 @@ TEST(KnownModels, AreWrittenOutByEmit) {
   EXPECT_THAT(finished.out, HasSubstr("\n# micro = 1  # assumed\n"));
 }
 
+TEST(KnownModels, AreTheSameChoiceWrittenOut) {
+  const TemporaryFolder folder;
+  for (const PresetRow& row : PresetRows()) {
+    const std::string path = WriteIn(folder, "r.toml", fmt::format("model.preset = \"{}\"\n", row.name));
+    const std::string written = WriteIn(folder, "written.toml", RunIt({"plan", "--emit=recipe", path}).out);
+    const Finished report = RunIt({"plan", "--explain", written});
+    EXPECT_EQ(report.exit_code, 0) << report.err;
+    EXPECT_THAT(report.out, AllOf(HasSubstr("set as in the preset: "), Not(HasSubstr("which the preset does not set"))))
+        << row.name;
+  }
+  // A choice is told.
+  const std::string other = WriteIn(folder, "r.toml", "[model]\npreset = \"llama3-8b\"\ntied = true\n");
+  EXPECT_THAT(RunIt({"plan", "--explain", other}).out, HasSubstr("tied true set by recipe:3"));
+}
+
 TEST(KnownModels, AWrongNameIsAnsweredWithTheNearest) {
   const TemporaryFolder folder;
   const std::string path = WriteIn(folder, "r.toml", "[model]\npreset = \"llama3-8\"\n");
@@ -137,6 +154,10 @@ TEST(KnownModels, AreListed) {
   EXPECT_EQ(json[3].at("keys").at("model.layers"), 32);
   EXPECT_EQ(json[3].at("keys").at("init.scheme"), "torchtitan-llama");
   EXPECT_THAT(text.out, HasSubstr("8,030,261,248"));
+  std::istringstream lines(text.out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100U) << line;
+  }
 }
 
 TEST(NewRecipes, PassTheCheckAndReplaceNothing) {
