@@ -46,7 +46,6 @@ struct Subcommand {
   /// Two command lines, shown first in the help.
   std::string_view examples;
   auto(*declare)(CommandOptions& options) -> Action;
-  bool is_hidden = false;
 };
 
 /// The rows of the table, in its order.

@@ -43,9 +43,8 @@ static constexpr Subcommand Rows[] = {
     {"completion", "print the completion of command lines for a shell",
      "  source <(shardc completion bash)\n  shardc completion fish > ~/.config/fish/completions/shardc.fish",
      DeclareCompletion},
-    {"docs", "print a generated page of the documentation",
-     "  shardc docs --errors\n  shardc docs --recipe\n  shardc docs --machines\n  shardc docs --man", DeclareDocs,
-     true},
+    {"docs", "print a generated page of the documentation, or the manual page",
+     "  shardc docs --errors\n  shardc docs --recipe\n  shardc docs --machines\n  shardc docs --man", DeclareDocs},
 };
 
 auto Subcommands() -> std::span<const Subcommand> { return Rows; }
@@ -122,6 +121,7 @@ static constexpr CommandElsewhere CommandsElsewhere[] = {
     {"validate", "shardc check RECIPE"},
     {"evaluate", "shardc eval RECIPE --checkpoint DIR"},
     {"test", "shardc eval RECIPE --checkpoint DIR"},
+    {"version", "shardc --version"},
 };
 
 /// "; did you mean `check`?", or what does it here.
@@ -141,9 +141,7 @@ static auto CommandHelp(std::string_view word, const std::vector<std::string_vie
 static auto UnknownCommand(std::string_view word) -> std::string {
   std::vector<std::string_view> commands;
   for (const Subcommand& subcommand : Rows) {
-    if (!subcommand.is_hidden) {
-      commands.push_back(subcommand.name);
-    }
+    commands.push_back(subcommand.name);
   }
   return fmt::format("unknown command `{}`{}\ncommands: {}", word, CommandHelp(word, commands),
                      fmt::join(commands, " "));
@@ -228,9 +226,6 @@ auto RunCommandLine(int argc, const char* const* argv) -> ExitCode {
     CommandOptions options(*command);
     actions.emplace_back(command, subcommand.declare(options));
     command->footer(ExitCodeTable());
-    if (subcommand.is_hidden) {
-      command->group("");
-    }
   }
   app.require_subcommand(0, 1);
   try {

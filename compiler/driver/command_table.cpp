@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "compiler/base/machine_rows.h"
 #include "compiler/base/preset_rows.h"
 #include "compiler/driver/command.h"
 #include "compiler/passes/pipeline.h"
@@ -33,6 +34,10 @@ static auto WordsOf(const OptionRow& row) -> std::vector<std::string> {
   } else if (row.long_name == "--preset") {
     for (const PresetRow& preset : PresetRows()) {
       words.emplace_back(preset.name);
+    }
+  } else if (row.long_name == "--fit") {
+    for (const MachineRow& machine : MachineRows()) {
+      words.emplace_back(machine.name);
     }
   } else if (row.metavar.find('|') != std::string::npos && row.metavar != "RECIPE|PLAN") {
     words = Split(row.metavar, '|');
@@ -64,11 +69,8 @@ auto CommandTable() -> std::vector<CommandRow> {
     CommandOptions options(app);
     // Holds the places that the options name.
     const Action action = subcommand.declare(options);
-    CommandRow& row = rows.emplace_back(CommandRow{.name = subcommand.name,
-                                                   .doc = subcommand.doc,
-                                                   .examples = subcommand.examples,
-                                                   .is_hidden = subcommand.is_hidden,
-                                                   .options = {}});
+    CommandRow& row = rows.emplace_back(
+        CommandRow{.name = subcommand.name, .doc = subcommand.doc, .examples = subcommand.examples, .options = {}});
     for (const CLI::Option* option : std::as_const(app).get_options()) {
       row.options.push_back(RowOf(*option));
     }

@@ -28,7 +28,6 @@ struct CommandRow {
   std::string_view name;
   std::string_view doc;
   std::string_view examples;
-  bool is_hidden = false;
   std::vector<OptionRow> options;
 };
 

@@ -37,9 +37,7 @@ static auto SetCases(std::string_view form) -> std::string {
 static auto CommandNames() -> std::vector<std::string_view> {
   std::vector<std::string_view> names;
   for (const CommandRow& command : CommandTable()) {
-    if (!command.is_hidden) {
-      names.push_back(command.name);
-    }
+    names.push_back(command.name);
   }
   return names;
 }
@@ -190,8 +188,7 @@ static auto ZshScript() -> std::string {
   std::string commands;
   std::string cases;
   for (const CommandRow& command : CommandTable()) {
-    commands +=
-        command.is_hidden ? "" : fmt::format("    {}\n", Quoted(fmt::format("{}:{}", command.name, command.doc), ""));
+    commands += fmt::format("    {}\n", Quoted(fmt::format("{}:{}", command.name, command.doc), ""));
     cases += fmt::format("    {}) _arguments{} ;;\n", command.name, ZshArguments(command));
   }
   return fmt::format(
@@ -234,10 +231,8 @@ static auto FishScript() -> std::string {
   std::string text =
       "# Completion of shardc for fish, made by `shardc completion fish`.\n" + set + "end\ncomplete -c shardc -f\n";
   for (const CommandRow& command : CommandTable()) {
-    if (!command.is_hidden) {
-      text += fmt::format("complete -c shardc -n __fish_use_subcommand -a {} -d {}\n", command.name,
-                          Quoted(command.doc, "\\"));
-    }
+    text += fmt::format("complete -c shardc -n __fish_use_subcommand -a {} -d {}\n", command.name,
+                        Quoted(command.doc, "\\"));
     for (const OptionRow& option : command.options) {
       text += FishOption(command, option);
     }

@@ -41,9 +41,6 @@ auto ManualPage() -> std::string {
       ".SH COMMANDS\n",
       Roff(ProgramVersion()));
   for (const CommandRow& command : CommandTable()) {
-    if (command.is_hidden) {
-      continue;
-    }
     text +=
         fmt::format(".SS shardc {}\n{}\n.PP\n.nf\n{}\n.fi\n", command.name, Roff(command.doc), Roff(command.examples));
     for (const OptionRow& option : command.options) {

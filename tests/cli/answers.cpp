@@ -44,6 +44,7 @@ TEST(Answers, AMisspeltCommand) {
               StartsWith("error: unknown command `train`; write: shardc run RECIPE\ncommands: "));
   EXPECT_THAT(ErrorOf({"base.toml", "check"}),
               StartsWith("error: the command comes first; write: shardc check base.toml\n"));
+  EXPECT_THAT(ErrorOf({"version"}), StartsWith("error: unknown command `version`; write: shardc --version\n"));
   EXPECT_THAT(ErrorOf({"base.toml"}),
               StartsWith("error: unknown command `base.toml`; a file comes after a command: shardc check base.toml\n"));
 }
@@ -55,7 +56,7 @@ TEST(Answers, SlipsOfCommandsAreAnsweredWithTheCommand) {
   }
   for (const Subcommand& command : Subcommands()) {
     for (const std::string& typo : TyposOf(std::string(command.name), 0)) {
-      if (!command.is_hidden && !names.contains(typo)) {
+      if (!names.contains(typo)) {
         EXPECT_THAT(ErrorOf({typo, "x"}), HasSubstr(fmt::format("did you mean `{}`?", command.name)));
       }
     }
