@@ -23,6 +23,8 @@ def event(line: dict) -> bytes:  # The protobuf Event: wall_time = 1, step = 2, 
     return b"\x09" + struct.pack("<d", time) + b"\x10" + varint(line["step"]) + b"\x2a" + varint(len(summary)) + summary
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or not (pathlib.Path(sys.argv[1]) / "metrics.jsonl").is_file():
+        sys.exit("usage: metrics_to_tensorboard.py RUN_FOLDER LOG_FOLDER; RUN_FOLDER is that of a run, with its metrics.jsonl")
     pathlib.Path(sys.argv[2]).mkdir(parents=True, exist_ok=True)
     with open(pathlib.Path(sys.argv[2]) / "events.out.tfevents.0.shardc", "wb") as out:
         for data in [b"\x1a\x0dbrain.Event:2"] + [event(json.loads(text)) for text in open(pathlib.Path(sys.argv[1]) / "metrics.jsonl")]:

@@ -281,6 +281,12 @@ class ToolsTest(unittest.TestCase):
         # The check sums of the first record, which TensorBoard itself has accepted.
         self.assertEqual(path.read_bytes()[:31].hex(), "0f000000000000006d532b091a0d627261696e2e4576656e743a32fc985129")
 
+    def test_metrics_to_tensorboard_without_a_run(self):
+        for arguments in [], ["run"], ["missing", "log"]:
+            result = run(sys.executable, ROOT / "tools" / "metrics_to_tensorboard.py", *arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, r"^usage: metrics_to_tensorboard\.py RUN_FOLDER LOG_FOLDER; .*\n$")
+
     def test_bigram(self):
         # Training part 0 1 0 1 0 1: from 0, 1 was seen three times of three; from 1, 0 twice of two. Vocabulary 2, add one.
         tokens = [0, 1, 0, 1, 0, 1, 0, 1, 1]
