@@ -207,6 +207,11 @@ auto RecipeVerifier::Halts() -> void {
   } else if (const std::string* on_spike = ValueOf("train.on_spike")) {
     findings_.Add("header-recipe"_rule, "the line `recipe train.on_spike` has {}, the plan judges no loss", *on_spike);
   }
+  const bool skips_spikes = plan_.FindScalar(ScalarRole::Spike).valid() && !HaltsAt(ScalarRole::Spike);
+  if (HaltsAt(ScalarRole::NonFinite) && !skips_spikes) {
+    // No update is left out, so the key has no effect, whatever it says.
+    return;
+  }
   const auto counts = [&](const Halt& halt) { return plan_.scalars[halt.scalar].role == ScalarRole::None; };
   const auto counting = std::ranges::find_if(plan_.halts, counts);
   Expect("train.max_skipped", counting == plan_.halts.end() ? int64_t{0} : counting->above);

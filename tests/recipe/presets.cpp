@@ -110,11 +110,6 @@ TEST(Presets, AFaultBesideOneIsTheUsersToMend) {
   EXPECT_THAT(of_hidden, HasSubstr("help: use hidden = 4096 or 4160, or set head_dim\n"));
 }
 
-TEST(Presets, OneOfAFamilyOfManyListsNone) {
-  EXPECT_EQ(HelpOnPresets("llama4-scout"), "none is near; `shardc presets` lists all, 11 of this family");
-  EXPECT_EQ(HelpOnPresets("llama3-8"), "nearest: \"llama3-8b\"; `shardc presets` lists all");
-}
-
 // A key that one of the recipe's own replaces has no effect, and nobody wrote it.
 TEST(Presets, KeysOfOneThatAreNotUsedAreNoWarnings) {
   ReadResult result;
