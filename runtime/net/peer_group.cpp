@@ -31,6 +31,7 @@
 
 #include "compiler/base/check.h"
 #include "runtime/net/address.h"
+#include "runtime/net/batch_threads.h"
 #include "runtime/net/blocked_signals.h"
 #include "runtime/net/peer_group.h"
 #include "runtime/net/torch_error.h"
@@ -199,6 +200,7 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   IgnoreBrokenPipes();
   try {
     const BlockedSignals blocked;
+    const BatchThreads batch;
     auto gloo = c10d::ProcessGroupGloo::Options::create(ToMilliseconds(options_.timeout));
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address, /*lazyInit=*/true));
     gloo->group_name = options_.name;

@@ -1,6 +1,9 @@
 // Groups over Gloo: what they exchange, and what their members learn of one that dies or is silent.
 #include "runtime/net/peer_group.h"
 
+#include <sched.h>
+
+#include <filesystem>
 #include <thread>
 
 #include "tests/net/members.h"
@@ -127,6 +130,19 @@ TEST_F(PeerGroupTest, ExchangesBytesOfAnyLength) {
   }
   EXPECT_THAT(MakeGroup(server, {}, [](PeerGroup& group) { return ExchangeIsRight(group, int64_t{8} << 20); })->Texts(),
               Each(""));
+}
+
+TEST_F(PeerGroupTest, ThreadsOfGlooDoNotInterruptTheirMember) {
+  const StoreServer server = StartServer();
+  const auto members = MakeGroup(server, {}, [](PeerGroup&) -> std::string {
+    int64_t batch_threads = 0;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      batch_threads += sched_getscheduler(std::stoi(thread.path().filename())) == SCHED_BATCH ? 1 : 0;
+    }
+    return fmt::format("{} of Gloo and c10d, {} of its own", batch_threads,
+                       sched_getscheduler(0) == SCHED_BATCH ? 1 : 0);
+  });
+  EXPECT_THAT(members->Texts(), Each("2 of Gloo and c10d, 0 of its own"));
 }
 
 TEST_F(PeerGroupTest, OfOneHasNobodyToWaitFor) {
