@@ -1,8 +1,9 @@
 // The lines `recipe` against the rest of the plan. Nothing is computed from them, but reports, records and comparisons
 // tell them, so a key has the value that the plan has: in its header, its triggers and halts, and the ops that update.
 //
-// A key that is not there is not asked for. Keys of which the plan has no such fact (units, precision, recomputation,
-// rules of initial values) are free.
+// A plan may leave out any key. Keys of which the plan has no such fact may have any value: units, precision,
+// recomputation, chunks of the loss, rules of initial values, groups of the optimizer and frozen parameters, names of
+// token files, how a start finds its checkpoint.
 #include <charconv>
 
 #include "compiler/base/machine_rows.h"
@@ -37,7 +38,7 @@ auto Says(std::string_view toml, const std::string& value) -> bool {
               : c == '"' || c == '\\' ? fmt::format("\\{}", c)
                                       : std::string(1, c);
   }
-  return toml == value || toml == quoted + "\"";
+  return toml == quoted + "\"" || (toml == value && NumberIn<double>(toml));
 }
 template <class E>
 requires std::is_enum_v<E>
@@ -57,6 +58,7 @@ class RecipeVerifier {
   RecipeVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
   auto Run() -> void {
+    Keys();
     ModelAndMesh();
     DataAndBatch();
     Settings();
@@ -76,6 +78,7 @@ class RecipeVerifier {
     using Formula = std::string;
   };
 
+  auto Keys() -> void;
   auto ModelAndMesh() -> void;
   auto DataAndBatch() -> void;
   auto Settings() -> void;
@@ -123,6 +126,29 @@ class RecipeVerifier {
   Findings& findings_;
 };
 
+auto RecipeVerifier::Keys() -> void {
+  struct Setting {
+    std::string_view key;
+    Optimizer owner;
+  };
+  static constexpr Setting Settings[] = {
+#define SETTING(Name, key) {"optimizer." #key, Optimizer::Name},
+#include "schemas/optimizers.def"
+  };
+  for (const RecipeEntry& entry : plan_.recipe) {
+    // "optimizer.group" is a key, and "optimizer.group.match" stands in its tables.
+    if (!OriginKey::Find(entry.key) || std::ranges::count(entry.key, '.') != 1) {
+      findings_.Add("header-recipe"_rule, "`{}` is no key of a recipe", entry.key);
+    }
+    const auto is_of_this = [&](const Setting& setting) { return setting.key == entry.key; };
+    const auto* setting = std::ranges::find_if(Settings, is_of_this);
+    if (setting != std::end(Settings) && setting->owner != plan_.run.optimizer) {
+      findings_.Add("header-recipe"_rule, "the line `recipe {}` is of the optimizer {}, the plan has {}", entry.key,
+                    ToText(setting->owner), ToText(plan_.run.optimizer));
+    }
+  }
+}
+
 auto RecipeVerifier::ModelAndMesh() -> void {
   ExpectSize<InPlan::Formula>("model.family", "family", "");
 #define REQUIRED
@@ -144,7 +170,8 @@ auto RecipeVerifier::DataAndBatch() -> void {
   Expect("data.seed", plan_.data.seed);
   Expect("data.eval_tokens", plan_.data.eval_tokens);
   if (const std::string* scan = ValueOf("data.scan")) {
-    const std::string_view text = scan->starts_with('"') ? std::string_view(*scan).substr(1, scan->size() - 2) : *scan;
+    const bool is_quoted = scan->size() >= 2 && scan->starts_with('"') && scan->ends_with('"');
+    const std::string text = is_quoted ? scan->substr(1, scan->size() - 2) : *scan == "0" ? *scan : "";
     if (ParseScanLimit(text) != plan_.run.scan_bytes) {
       findings_.Add("header-recipe"_rule, "the line `recipe data.scan` has {}, the plan {} bytes", *scan,
                     plan_.run.scan_bytes);
@@ -161,6 +188,10 @@ auto RecipeVerifier::Settings() -> void {
   Expect("checkpoint.keep", run.checkpoint_keep);
   Expect("init.seed", run.init_seed);
   Expect("optimizer.name", run.optimizer);
+  if (!plan_.groups.empty()) {
+    // The first group has the parameters that no rule of the recipe names.
+    Expect("optimizer.weight_decay", plan_.groups.begin()->weight_decay);
+  }
   Expect("train.steps", run.steps);
   Expect("train.max_minutes", run.max_minutes);
   Expect("train.log_every", run.log_every);

@@ -133,6 +133,10 @@ auto Parser::ParseRecipeLine() -> bool {
   const bool continues = !recipe.empty() && recipe.back().key == entry.key && !recipe.back().value.empty() &&
                          recipe.back().value.size() % RecipeLineBytes == 0;
   if (continues) {
+    if (recipe.back().line != entry.line || recipe.back().is_assumed != entry.is_assumed) {
+      return in_.Reject(at, "the line continues `{}`, and the two end in different words",
+                        LineParser::Shortened(entry.key));
+    }
     recipe.back().value += entry.value;
     return true;
   }

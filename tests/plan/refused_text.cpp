@@ -129,5 +129,14 @@ TEST(PlanText, LongLinesAndTextsAreRefused) {
   EXPECT_TRUE(ParsePlan(std::string(First) + "set \"" + std::string(60'000, 'x') + "\"\n").ok());
 }
 
+TEST(PlanText, AContinuedLineOfTheRecipeEndsInTheSameWords) {
+  const std::string full = std::string(First) + "recipe a " + std::string(8192, '1');
+  for (const char* ends : {" 3\nrecipe a 1\n", "\nrecipe a 1 assumed\n", " 3\nrecipe a 1 4\n"}) {
+    const auto plan = ParsePlan(full + ends);
+    ASSERT_FALSE(plan.ok()) << ends;
+    EXPECT_EQ(plan.error().message, "3:8: the line continues `a`, and the two end in different words") << ends;
+  }
+}
+
 }  // namespace
 }  // namespace shardc

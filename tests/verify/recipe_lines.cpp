@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/ops/verify_plan.h"
+#include "compiler/recipe/key_rows.h"
 #include "tests/support/plan_samples.h"
 #include "tests/verify/broken_plan.h"
 
@@ -21,14 +22,15 @@ auto Another(const std::string& value) -> std::string {
                                   : value + "1";
 }
 
-/// The keys whose lines may have any value.
-auto FreeKeys(const std::vector<std::string>& sets) -> std::set<std::string> {
+/// The keys whose lines may have any value. Adds those that the plan has to `seen`.
+auto FreeKeys(const std::vector<std::string>& sets, std::set<std::string>& seen) -> std::set<std::string> {
   const Plan plan = CompileSample(sets);
   EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
   std::set<std::string> free;
   for (size_t i = 0; i < plan.recipe.size(); ++i) {
     Plan changed = plan;
     RecipeEntry& entry = changed.recipe[i];
+    seen.insert(entry.key);
     entry.value = Another(entry.value);
     const std::vector<std::string> findings = VerifyPlan(changed);
     if (findings.empty()) {
@@ -45,22 +47,75 @@ auto FreeKeys(const std::vector<std::string>& sets) -> std::set<std::string> {
 TEST(RecipeLines, AgreeWithThePlan) {
   const std::set<std::string> units{"shard.units", "shard.reshard_after_forward", "shard.gather_into",
                                     "shard.prefetch_forward", "shard.prefetch_backward"};
-  std::set<std::string> expected{
-      "precision.compute", "precision.master", "precision.residual", "precision.reduce", "loss.chunks",
-      "recompute.policy",  "recompute.layers", "init.std",           "init.rule",        "optimizer.weight_decay",
-      "optimizer.frozen",  "data.tokens",      "batch.reduce",       "start.first",      "start.restart"};
+  std::set<std::string> expected{"precision.compute", "precision.master", "precision.residual", "precision.reduce",
+                                 "loss.chunks",       "recompute.policy", "recompute.layers",   "init.std",
+                                 "init.rule",         "optimizer.frozen", "data.tokens",        "batch.reduce",
+                                 "start.first",       "start.restart"};
   expected.insert(units.begin(), units.end());
-  EXPECT_EQ(FreeKeys({}), expected);
+  std::set<std::string> seen;
+  EXPECT_EQ(FreeKeys({}, seen), expected);
   // Keys that other settings bring.
   EXPECT_EQ(FreeKeys({"train.on_spike=skip", "run.machine=h100-sxm", "train.max_minutes=5", "start.run_id=tuned",
                       "model.rope_theta=50000", "model.rope_frequency=linear_rope(4)", "data.scan=1 MiB",
-                      "run.comm=gloo", "run.device=cpu-portable"}),
+                      "run.comm=gloo", "run.device=cpu-portable"},
+                     seen),
             expected);
+  const std::set<std::string> of_others{"init.scheme",    "optimizer.group",   "precision.override", "recompute.save",
+                                        "shard.override", "shard.reduce_ring", "shard.unit"};
+  EXPECT_THAT(FreeKeys({"init.scheme=gpt2", "init.rule=[]", "model.head_dim=4", "batch.accumulate=3",
+                        "shard.reduce_ring=2", "shard.unit=[{match = [\"lm_head.weight\"]}]",
+                        "shard.override=[{match = \"embed\", reshard_after_forward = false}]",
+                        "precision.override=[{match = \"embed\", reduce = \"bf16\"}]", "recompute.policy=selective",
+                        "recompute.save=[\"attention\"]", "optimizer.group=[{match = \"*norm*\", weight_decay = 0}]"},
+                       seen),
+              testing::IsSupersetOf(of_others));
   expected.insert({"shard.gather_ring", "checkpoint.dir"});
   EXPECT_EQ(FreeKeys({"train.on_nonfinite=skip", "run.peak_flops=1e12", "optimizer.name=sgd", "optimizer.momentum=0.9",
                       "optimizer.nesterov=true", "mesh.dp=4", "shard.reshard_size=2", "shard.gather_ring=2",
-                      "batch.global=24", "checkpoint.dir=saves", "optimizer.lr=0.5"}),
+                      "batch.global=24", "checkpoint.dir=saves", "optimizer.lr=0.5"},
+                     seen),
             expected);
+  // A key that the recipe gets has to be set here, or to be listed.
+  const std::set<std::string> unset{"data.source", "data.targets", "loss.head", "model.preset"};
+  std::set<std::string> unseen;
+  for (const RecipeKeyRow& row : RecipeKeyRows()) {
+    const std::string key = row.section + "." + (row.list.empty() ? row.name : row.list);
+    if (!seen.contains(key)) {
+      unseen.insert(key);
+    }
+  }
+  EXPECT_EQ(unseen, unset);
+}
+
+auto FindingsWith(const std::string& key, const std::string& value, const std::vector<std::string>& sets = {})
+    -> std::vector<std::string> {
+  Plan plan = CompileSample(sets);
+  const auto entry = std::ranges::find(plan.recipe, key, &RecipeEntry::key);
+  if (entry == plan.recipe.end()) {
+    plan.recipe.push_back({.key = key, .value = value});
+  } else {
+    entry->value = value;
+  }
+  return VerifyPlan(plan);
+}
+
+TEST(RecipeLines, HaveKeysOfRecipesAndOfTheOptimizer) {
+  for (const char* key : {"foo.bar", "optimizer", "optimizer.group.match", ""}) {
+    EXPECT_THAT(FindingsWith(key, "1"), testing::ElementsAre(testing::StartsWith(fmt::format("`{}` is no key", key))));
+  }
+  EXPECT_THAT(FindingsWith("optimizer.betas", "[0.9, 0.95]", {"optimizer.name=sgd"}),
+              testing::ElementsAre(testing::HasSubstr("is of the optimizer adamw, the plan has sgd")));
+  EXPECT_THAT(FindingsWith("optimizer.momentum", "0.9"),
+              testing::ElementsAre(testing::HasSubstr("is of the optimizer sgd, the plan has adamw")));
+}
+
+TEST(RecipeLines, HaveTextInQuotes) {
+  EXPECT_THAT(FindingsWith("data.scan", "\"1 MiB\"", {"data.scan=1 MiB"}), testing::IsEmpty());
+  for (const char* broken : {"\"1 MiBx", "\"", "1 MiB"}) {
+    EXPECT_THAT(FindingsWith("data.scan", broken, {"data.scan=1 MiB"}), testing::SizeIs(1)) << broken;
+  }
+  EXPECT_THAT(FindingsWith("model.family", "llama"), testing::SizeIs(1));
+  EXPECT_THAT(FindingsWith("optimizer.lr", "0.5", {"optimizer.lr=0.5"}), testing::IsEmpty());
 }
 
 TEST(RecipeLines, MayBeLeftOut) {
