@@ -4,6 +4,7 @@
 #include "compiler/check/expression_place.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "compiler/check/check_context.h"
 
@@ -73,26 +74,41 @@ auto PlaceInList(const SourceSet& sources, const SourceRange& list, std::string_
   return list;
 }
 
-/// Is it a division by what `step` has a part in? The message quotes the divisor.
-static auto DividesByStep(std::string_view message) -> bool {
-  constexpr std::string_view Before = "division by zero: ";
+/// The divisor that the message of a division by zero quotes; empty for other messages.
+static auto DivisorIn(std::string_view message) -> std::string_view {
+  constexpr std::string_view Before = "division by zero: `";
   const size_t found = message.find(Before);
-  if (found == std::string_view::npos) {
-    return false;
-  }
-  const std::string_view divisor = message.substr(found + Before.size());
+  const std::string_view after = found == std::string_view::npos ? "" : message.substr(found + Before.size());
+  return after.substr(0, after.find('`'));
+}
+
+/// Is `step` a word of the expression?
+static auto ReadsStep(std::string_view expression) -> bool {
   const auto is_name_part = [&](size_t at) {
-    const char c = divisor[at];
+    const char c = expression[at];
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
   constexpr std::string_view Word = "step";
-  for (size_t at = divisor.find(Word); at != std::string_view::npos; at = divisor.find(Word, at + 1)) {
+  for (size_t at = expression.find(Word); at != std::string_view::npos; at = expression.find(Word, at + 1)) {
     const size_t end = at + Word.size();
-    if ((at == 0 || !is_name_part(at - 1)) && (end == divisor.size() || !is_name_part(end))) {
+    if ((at == 0 || !is_name_part(at - 1)) && (end == expression.size() || !is_name_part(end))) {
       return true;
     }
   }
   return false;
+}
+
+/// Is it `step`, or `step` times a number that is not 0, so that it is 0 in the first step alone?
+static auto IsMultipleOfStep(std::string expression) -> bool {
+  std::erase_if(expression, [](char c) { return c == ' ' || c == '(' || c == ')'; });
+  const size_t times = std::min(expression.find('*'), expression.size());
+  const std::string left = expression.substr(0, times);
+  const std::string right = times == expression.size() ? "1" : expression.substr(times + 1);
+  const std::string& factor = left == "step" ? right : left;
+  double number = 0;
+  const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
+  return (left == "step" || right == "step") && error == std::errc() && end == factor.data() + factor.size() &&
+         number != 0;
 }
 
 static auto KindNamed(std::string_view name) -> DiagnosticKind {
@@ -128,8 +144,9 @@ auto ReportStepErrors(CheckContext& context, const SourceRange& at, const std::v
     if (error.message.find("steps") != std::string::npos) {
       builder.Note(steps.at, fmt::format("`steps` is {}, set here", *steps));
     }
-    if (step == 0 && DividesByStep(error.message)) {
-      builder.Help("`step` is 0 in the first step; (step + 1) counts from 1");
+    if (const std::string divisor(DivisorIn(error.message)); step == 0 && ReadsStep(divisor)) {
+      builder.Help(IsMultipleOfStep(divisor) ? "`step` is 0 in the first step; (step + 1) counts from 1"
+                                             : "`step` is 0 in the first step");
     }
     builder.Emit();
   }

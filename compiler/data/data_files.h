@@ -19,8 +19,8 @@ struct FileList {
   FilePurpose purpose;
   VocabRange range;
   std::vector<std::string> paths;
-  /// Where the recipe names the files, as errors of scans tell it: "from recipe line 9, data.tokens". Empty if they do
-  /// not.
+  /// Where the recipe names the files, for errors of scans: "from recipe line 9, data.tokens". Empty if the errors do
+  /// not say where.
   std::string place = {};
 };
 

@@ -163,6 +163,9 @@ auto MegatronIndex::CheckDocuments() const -> Status {
   const auto reject = [&](const std::string& what) {
     return Fail(ExitCode::RecipeRejected, "{} file {}: {}; write the index again", noun_, file_.path(), what);
   };
+  if (num_entries_of_documents_ == 0) {
+    return reject("it has no table of documents");
+  }
   std::vector<int64_t> firsts(static_cast<size_t>(std::min(EntriesAtOnce, num_entries_of_documents_)));
   int64_t last = 0;
   for (int64_t begin = 0; begin < num_entries_of_documents_; begin += EntriesAtOnce) {
@@ -171,12 +174,12 @@ auto MegatronIndex::CheckDocuments() const -> Status {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t first = firsts[static_cast<size_t>(i)];
       if (begin + i == 0 && first != 0) {
-        return reject(fmt::format("document 0 begins at sequence {}, expected 0", first));
+        return reject(fmt::format("entry 0 of the table of documents is sequence {}, expected 0", first));
       }
       if (first < last || first > num_sequences_) {
-        return reject(
-            fmt::format("document {} begins at sequence {}, the one before it at {}, and there are {} sequences",
-                        begin + i, first, last, num_sequences_));
+        return reject(fmt::format(
+            "entry {} of the table of documents is sequence {}, the one before it {}, and there are {} sequences",
+            begin + i, first, last, num_sequences_));
       }
       last = first;
     }

@@ -115,10 +115,9 @@ struct RenderOptions {
 ///     recipe.toml:3:9: note: heads set here
 ///     help: use tp = 1, 2, 3 or 6
 ///
-/// with `~` under the rest of a longer value, and a line
-/// `137 errors, 100 shown; ...` that says how to see the rest where errors are left out, and a last line
-/// `3 more checks wait for these` where an error keeps rules from being judged. Bytes that are not printable ASCII
-/// appear escaped (`\u202e`), tabs of the quoted line as spaces; long lines are cut.
+/// with `~` under the rest of a longer value. If errors are left out, a line `137 errors, 100 shown; ...` says how to
+/// see them. If an error keeps rules from being judged, the last line is `3 more checks wait for these`. Bytes that are
+/// not printable ASCII appear escaped (`\u202e`), tabs of the quoted line as spaces; long lines are cut.
 auto RenderText(const Diagnostics& diagnostics, const RenderOptions& options) -> std::string;
 
 /// JSON Lines, one object a diagnostic, all of them, in the order of RenderText: severity, name, file, line, column,

@@ -48,7 +48,8 @@ class TextRenderer {
 
   auto AddCount(int num_errors) -> void {
     text_ +=
-        fmt::format("{} errors, {} shown; `shardc check --format json` prints all\n", num_errors, options_.max_errors);
+        fmt::format("{} errors, {} shown; `shardc check --format json RECIPE`, with the same options, prints all\n",
+                    num_errors, options_.max_errors);
   }
 
   auto text() const -> const std::string& { return text_; }

@@ -192,8 +192,9 @@ static auto UsageText(const CLI::App& app, const CLI::ParseError& error, int arg
     return UnknownCommand(extra);
   }
   const std::string command = used.front()->get_name();
-  return extra == argv[1] ? fmt::format("the command comes first; write: shardc {} {}", command, extra)
-                          : fmt::format("`{}` is one argument more than `{}` takes", extra, command);
+  return extra == argv[1] && extra != command
+             ? fmt::format("the command comes first; write: shardc {} {}", command, extra)
+             : fmt::format("`{}` is one argument more than `{}` takes", extra, command);
 }
 
 static auto ReportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv)

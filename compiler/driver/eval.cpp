@@ -66,9 +66,15 @@ static auto CheckManifest(const std::string& checkpoint) -> Status {
     return Fail(ExitCode::Checkpoint, "--checkpoint {} is no checkpoint: {}: {}", checkpoint, ManifestName,
                 error.message);
   };
-  const auto text = ReadFile((std::filesystem::path(checkpoint) / ManifestName).string(), MaxManifestBytes);
+  const auto path = std::filesystem::path(checkpoint) / ManifestName;
+  const auto text = ReadFile(path.string(), MaxManifestBytes);
   if (!text) {
-    return refused(text.error());
+    std::error_code unknown;
+    const auto type = std::filesystem::status(path, unknown).type();
+    const bool is_another =
+        type == std::filesystem::file_type::not_found || type == std::filesystem::file_type::directory;
+    return is_another ? refused(text.error())
+                      : Fail(ExitCode::Environment, "{} cannot be read: {}", path.string(), text.error().message);
   }
   const auto manifest = ManifestFromText(*text);
   return manifest ? Status(Success{}) : refused(manifest.error());

@@ -28,26 +28,27 @@ struct RunOptions {
   std::string trace_steps;
 };
 
-/// Begins the error of a recipe that process 0 of a launch has printed the diagnostics of.
+/// So begins the error of a recipe that is refused, if the diagnostics are printed already.
 constexpr std::string_view RecipeIsRefused = "the recipe is refused\n";
 
 }  // namespace
 
-/// Other processes wait for this one.
+/// Do other processes wait for this one?
 static auto IsAwaited(const std::optional<LaunchPlace>& place) -> bool { return place && place->num_processes > 1; }
 
 /// Errors: the recipe is for another number of hosts than the launch has, or its ranks do not lie on so many.
 static auto CheckHosts(const Mesh& mesh, const LaunchPlace& place) -> Status {
-  if (mesh.num_ranks() % place.num_hosts() != 0) {
-    return Fail(
-        ExitCode::Environment,
-        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host",
-        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(mesh.num_ranks(), "rank"));
+  const int64_t num_ranks = mesh.num_ranks();
+  if (mesh.hosts == 1 && num_ranks % place.num_hosts() != 0) {
+    return Fail(ExitCode::Environment,
+                "{} started processes on {}, and the mesh has {}, so that hosts cannot have equally many; launch on a "
+                "number of hosts that divides {}, or change [mesh]",
+                place.launcher, Counted(place.num_hosts(), "host"), Counted(num_ranks, "rank"), num_ranks);
   }
   if (mesh.hosts != place.num_hosts()) {
     return Fail(ExitCode::Environment,
                 "mesh.hosts is {}, and {} started processes on {}; leave mesh.hosts out, or launch on {}", mesh.hosts,
-                place.launcher, place.num_hosts(), Counted(mesh.hosts, "host"));
+                place.launcher, Counted(place.num_hosts(), "host"), Counted(mesh.hosts, "host"));
   }
   return Success{};
 }
@@ -81,15 +82,18 @@ static auto Launch(const RunOptions& options, std::vector<std::string> arguments
   return BecomeRuntime(arguments);
 }
 
-/// In a launch over several processes the others wait for this one, and learn from shardc-run that it will not start.
-/// If all of them have this error, process 0 tells it, unless it has printed the diagnostics.
+/// In a launch over several processes the others wait for this one. shardc-run tells them that it will not start, and
+/// why. If all of them have this error, process 0 prints it, unless it has printed the diagnostics. Returns only if
+/// shardc-run cannot be started.
 static auto Refuse(const RunOptions& options, const Error& error) -> Error {
   std::vector<std::string> arguments{"-", fmt::format("--refused={}", static_cast<int>(error.code)),
                                      "--refused-why=" + error.message};
   if (error.message.starts_with(RecipeIsRefused)) {
     arguments.emplace_back("--refused-is-told");
   }
-  return Launch(options, arguments);
+  const Error not_started = Launch(options, arguments);
+  return Fail(error.code, "{}\nthe other processes of this launch do not learn of this: {}", error.message,
+              not_started.message);
 }
 
 /// From now on shardc-run, which the signals wait for, decides what becomes of those that ask for a stop. (A mask and

@@ -143,7 +143,7 @@ auto RenderComparisonText(const Comparison& comparison) -> std::string {
     out += rows.empty() ? "" : fmt::format("{}\n{}", TitleOf(static_cast<FigureKind>(kind)), rows);
   }
   if (comparison.keys.empty() && comparison.figures.empty()) {
-    return out + "the plans differ in what no key and no figure shows; compare the texts that `shardc plan` prints\n";
+    return out + "the plans differ, but no key and no figure does; compare the two texts of `shardc plan`\n";
   }
   return out + (comparison.figures.empty() ? "no figure of memory, communication or FLOPs differs\n" : "");
 }

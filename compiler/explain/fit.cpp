@@ -65,7 +65,9 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
       return MemoryBudget{.bytes = Bytes{static_cast<int64_t>(number * known.bytes)}};
     }
   }
-  if (unit.starts_with('e') || unit.starts_with('E')) {
+  const size_t sign = unit.size() > 1 && (unit[1] == '+' || unit[1] == '-') ? 1 : 0;
+  if ((unit.starts_with('e') || unit.starts_with('E')) && unit.size() > 1 + sign &&
+      std::isdigit(static_cast<unsigned char>(unit[1 + sign])) != 0) {
     return Fail(ExitCode::Usage, "--fit: `{}` has an exponent; write the number out, such as 1000GiB", text);
   }
   return Fail(

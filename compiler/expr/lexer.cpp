@@ -264,7 +264,7 @@ class Lexer {
       const Token& number = tokens_.back();
       const auto begin = static_cast<size_t>(number.begin);
       Report(1, "expr-syntax",
-             fmt::format("`%` is the remainder of a division; write {} for {}%", number.number / 100,
+             fmt::format("`%` is the remainder of a division; write {:.15g} for {}%", number.number / 100,
                          text_.substr(begin, static_cast<size_t>(number.end) - begin)));
       ++at_;
       return true;
@@ -285,8 +285,9 @@ class Lexer {
     if (rest.front() == '[') {
       const size_t length = std::min(rest.find(']'), rest.size() - 1) + 1;
       Report(length, "expr-syntax",
-             fmt::format("there are no lists, as {}: a value is one number; `if` chooses between several",
-                         Quoted(rest.substr(0, length))));
+             fmt::format(
+                 "{} is a list, and the language has none; a value is one number, and `if` chooses between several",
+                 Quoted(rest.substr(0, length))));
       Push(TokenKind::Broken, length);
       return true;
     }

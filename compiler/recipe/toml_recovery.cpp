@@ -70,6 +70,10 @@ class Recovery {
       const int16_t text = changed.Add("", JoinedLines(lines_));
       root = ParseToml(changed, text, fault, source_);
     }
+    if (!root && num_reported_ >= MostTomlFaults) {
+      const std::string more = fmt::format("more than {} faults; the rest of the text was not read", MostTomlFaults);
+      diagnostics_.Build(fault.at, DiagnosticKind::TomlSyntax, more).Emit();
+    }
     return root;
   }
 

@@ -44,6 +44,8 @@ TEST(Answers, AMisspeltCommand) {
               StartsWith("error: unknown command `train`; write: shardc run RECIPE\ncommands: "));
   EXPECT_THAT(ErrorOf({"base.toml", "check"}),
               StartsWith("error: the command comes first; write: shardc check base.toml\n"));
+  EXPECT_THAT(ErrorOf({"check", "base.toml", "check"}),
+              StartsWith("error: `check` is one argument more than `check` takes\n"));
   EXPECT_THAT(ErrorOf({"version"}), StartsWith("error: unknown command `version`; write: shardc --version\n"));
   EXPECT_THAT(ErrorOf({"base.toml"}),
               StartsWith("error: unknown command `base.toml`; a file comes after a command: shardc check base.toml\n"));
@@ -158,6 +160,17 @@ TEST(Answers, WhatHasNoManifestIsNoCheckpoint) {
     EXPECT_EQ(finished.err,
               fmt::format("error: --checkpoint {} is no checkpoint: manifest.json: {}\n", c.checkpoint, c.reason));
   }
+}
+
+TEST(Answers, AManifestThatCannotBeReadIsNotCalledNoCheckpoint) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  std::filesystem::create_symlink("manifest.json", folder / "manifest.json");
+  const Finished finished =
+      RunProgram(Shardc(), {"eval", sound, "--set", "data.eval_tokens=64", "--checkpoint", folder.path()});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_EQ(finished.err,
+            fmt::format("error: {} cannot be read: Too many levels of symbolic links\n", folder / "manifest.json"));
 }
 
 TEST(Answers, AnEmptyFileGetsTheLeastRecipe) {

@@ -69,5 +69,14 @@ TEST_F(BesideRuntime, WithoutARuntimeTheMessageSaysWhereItBelongs) {
   EXPECT_THAT(finished.err, HasSubstr("shardc and shardc-run lie in one folder"));
 }
 
+TEST_F(BesideRuntime, WithoutARuntimeAnErrorOfALaunchIsToldAllTheSame) {
+  const Finished finished = RunProgram(
+      folder_ / "shardc", {"run", recipe_, "--timeout", "never"},
+      {"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("error: --timeout: `never` stands where seconds belong"));
+  EXPECT_THAT(finished.err, HasSubstr("the other processes of this launch do not learn of this: "));
+}
+
 }  // namespace
 }  // namespace shardc

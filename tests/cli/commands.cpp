@@ -130,7 +130,9 @@ TEST(Cli, ManyErrorsAreCappedWithACount) {
   const std::string told = RunShardc({"check", path}).err;
   EXPECT_THAT(told, HasSubstr("`unknown_99` is not known"));
   EXPECT_THAT(told, Not(HasSubstr("`unknown_100` is not known")));
-  EXPECT_THAT(told, HasSubstr("\n130 errors, 100 shown; `shardc check --format json` prints all\n"));
+  EXPECT_THAT(
+      told,
+      HasSubstr("\n130 errors, 100 shown; `shardc check --format json RECIPE`, with the same options, prints all\n"));
   EXPECT_THAT(RunShardc({"check", "--format", "json", path}).out, HasSubstr("`unknown_129` is not known"));
 }
 

@@ -43,6 +43,10 @@ TEST_F(Decide, FitIsToldByTheExitCode) {
   EXPECT_THAT(Ask({"plan", recipe_, "--fit", "h10-sxm"}).err, HasSubstr("; did you mean h100-sxm?\n"));
   EXPECT_THAT(Ask({"plan", recipe_, "--fit", "1e3GiB"}).err,
               HasSubstr("`1e3GiB` has an exponent; write the number out, such as 1000GiB\n"));
+  for (const char* wrong : {"80EiB", "1EB", "5elephants", "80e+", "3e"}) {
+    EXPECT_THAT(Ask({"plan", recipe_, "--fit", wrong}).err,
+                HasSubstr(fmt::format("`{}` is no amount of memory: write a number", wrong)));
+  }
   for (const char* other : {"--print-init", "--emit=plan", "--stop-after=build", "--section=step"}) {
     EXPECT_EQ(Ask({"plan", recipe_, "--fit", "1GiB", other}).exit_code, 2) << other;
   }

@@ -118,11 +118,11 @@ TEST_F(Megatron, WhatIsNoDatasetIsRefused) {
       {34, std::string("\4", 1), "sequence 1 has 3 ids from byte 6, and the one before it ends at byte 8"},
       {34, std::string("\xff\xff\xff\xff", 4), "sequence 0 has -1 ids"},
       // The documents, after 34 bytes, 2 lengths and 2 pointers: 0, 1, 2.
-      {58, std::string("\1", 1), "document 0 begins at sequence 1, expected 0"},
+      {58, std::string("\1", 1), "entry 0 of the table of documents is sequence 1, expected 0"},
       {66, std::string("\x63", 1),
-       "document 1 begins at sequence 99, the one before it at 0, and there are 2 sequences"},
-      {66, std::string("\xfb\xff\xff\xff\xff\xff\xff\xff", 8), "document 1 begins at sequence -5"},
-      {74, std::string("\0", 1), "document 2 begins at sequence 0, the one before it at 1"},
+       "entry 1 of the table of documents is sequence 99, the one before it 0, and there are 2 sequences"},
+      {66, std::string("\xfb\xff\xff\xff\xff\xff\xff\xff", 8), "entry 1 of the table of documents is sequence -5"},
+      {74, std::string("\0", 1), "entry 2 of the table of documents is sequence 0, the one before it 1"},
       {74, std::string("\1", 1), "the last document ends before sequence 1, and there are 2 sequences"},
   };
   for (const Case& test : cases) {

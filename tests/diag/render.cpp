@@ -158,7 +158,8 @@ TEST(RenderText, ErrorsBeyondTheCapAreCounted) {
   ASSERT_EQ(lines.size(), 102U);
   EXPECT_EQ(lines[99], "error: 99 [expr-syntax]");
   EXPECT_EQ(lines[100], "warning: `dp` has no effect: it is 1 [key-has-no-effect]");
-  EXPECT_EQ(lines[101], "105 errors, 100 shown; `shardc check --format json` prints all");
+  EXPECT_EQ(lines[101],
+            "105 errors, 100 shown; `shardc check --format json RECIPE`, with the same options, prints all");
   EXPECT_EQ(RenderText(fixture.diagnostics, {.color = false, .max_errors = 105}).find("shown"), std::string::npos);
 }
 

@@ -100,7 +100,9 @@ TEST(Refused, AMeshThatIsTooSmallForTheHosts) {
   const Training training({"mesh.dp=1"});
   Job job({.hosts = 2, .processes = 1}, {training.RunCommand()});
   const std::string errors = ExpectRefused(job.Wait(), 6);
-  EXPECT_THAT(errors, HasSubstr("started 2 processes on 2 hosts, and the mesh has 1 rank; start one process for each"));
+  EXPECT_THAT(errors,
+              HasSubstr("started processes on 2 hosts, and the mesh has 1 rank, so that hosts cannot have equally "
+                        "many; launch on a number of hosts that divides 1, or change [mesh]"));
   EXPECT_THAT(errors, testing::Not(HasSubstr("--set")));
 }
 

@@ -50,8 +50,9 @@ TEST(LaunchData, ABadIndexIsToldWithTheRecipesLine) {
   WriteText(training / "tokens.idx", index);
   const Outcome outcome = training.Run("run", {"data.eval_tokens=0", "model.seq=4"});
   EXPECT_EQ(outcome.status, 3) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("document 1 begins at sequence 9.*; from recipe line [0-9]+, "
-                                                  "data.tokens \\[token-id-invalid\\]\n"));
+  EXPECT_THAT(outcome.err,
+              testing::ContainsRegex("entry 1 of the table of documents is sequence 9.*; from recipe line [0-9]+, "
+                                     "data.tokens \\[token-id-invalid\\]\n"));
 }
 
 TEST(LaunchData, AScanIsOnRecordByTheFingerprint) {
