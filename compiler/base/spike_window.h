@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// Half a window, and two at least: fewer have no spread to speak of.
+/// Half a window, and at least two, because a standard deviation needs two losses.
 constexpr auto LeastLossesToJudge(int64_t window) -> int64_t { return std::max<int64_t>(2, (window + 1) / 2); }
 
 }  // namespace shardc

@@ -12,10 +12,10 @@
 
 namespace shardc {
 
-/// Longer is as good as for ever, and no overflow of a clock.
+/// In seconds: 31 years. No clock overflows when so much is added to it.
 inline constexpr double LongestTimeout = 1e9;
 
-/// Nothing if it is no such number.
+/// Nothing if the text is no number of seconds above 0 and at most LongestTimeout.
 inline auto ParseTimeout(std::string_view text) -> std::optional<Seconds> {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -26,7 +26,7 @@ inline auto ParseTimeout(std::string_view text) -> std::optional<Seconds> {
 
 /// What is wrong with the text.
 inline auto WrongTimeout(std::string_view text) -> std::string {
-  return fmt::format("`{}` stands where seconds belong, more than 0 and at most {:g}", text, LongestTimeout);
+  return fmt::format("`{}` stands where seconds belong, more than 0 and at most {:.0f}", text, LongestTimeout);
 }
 
 }  // namespace shardc

@@ -46,7 +46,7 @@ static auto CheckOneOrSources(CheckContext& context) -> bool {
     return false;
   }
   const bool is_none_known = data.tokens.is_known && context.IsRead("data.source");
-  // A `synthetic` that is misspelt was to be what is read.
+  // If the value of `synthetic` is misspelt, the recipe does say what to read.
   if (!data.tokens.is_set && data.source.empty() && is_none_known && context.IsSound(data.synthetic)) {
     context.diags()
         .Build(data.at.valid() ? data.at : SourceRange{0, 0, 0, 1}, DiagnosticKind::DataSourceCount,

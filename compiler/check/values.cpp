@@ -9,7 +9,8 @@
 
 namespace shardc {
 
-/// The known word that `word` is elsewhere, or is the beginning of; empty if none, or if several begin so.
+/// The known word that other programs write as `word`, or the only known word that begins with `word`. Empty if there
+/// is neither.
 static auto WordMeant(std::string_view word, const std::vector<std::string_view>& known) -> std::string_view {
   const auto is_known = [&](std::string_view other) { return std::ranges::find(known, other) != known.end(); };
   const auto elsewhere = std::ranges::find(NamesElsewhere(), word, &Hint::word);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/base/check.h"
+#include "compiler/base/joined.h"
 #include "compiler/diag/diagnostics.h"
 #include "compiler/expr/lexer.h"
 
@@ -44,11 +45,11 @@ auto KnownFunctions(ExprKind kind) -> std::vector<std::string_view> {
 }
 
 auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string {
-  std::string list;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    list += fmt::format("{}{}", i == 0 ? "" : i + 1 == kinds.size() ? " and " : ", ", WithArticle(kinds[i]));
+  std::vector<std::string> texts;
+  for (const ExprKind kind : kinds) {
+    texts.emplace_back(WithArticle(kind));
   }
-  return list;
+  return JoinedByAnd(texts);
 }
 
 namespace {

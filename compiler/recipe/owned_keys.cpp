@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/base/family_keys.h"
+#include "compiler/base/joined.h"
 
 namespace shardc {
 
@@ -70,11 +71,11 @@ auto TakesDefault(const Recipe& recipe, const KeyInfo& key) -> bool {
 }
 
 auto QuotedWords(std::span<const std::string_view> words) -> std::string {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    text += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
+  std::vector<std::string> quoted;
+  for (const std::string_view word : words) {
+    quoted.push_back(fmt::format("\"{}\"", word));
   }
-  return text;
+  return JoinedByAnd(quoted);
 }
 
 template <class T>

@@ -30,7 +30,7 @@ struct ModelName {
 
 }  // namespace
 
-/// So many names at most, unless they are of one model.
+/// A hint lists at most so many names, unless all of them are of one model.
 static constexpr size_t Most = 3;
 
 /// "8b", "0.5b".

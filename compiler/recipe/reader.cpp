@@ -353,6 +353,7 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
 }
 
 auto SetHosts(int64_t num_hosts, Recipe& recipe, SourceSet& sources, Diagnostics& diagnostics) -> void {
+  CHECK(num_hosts >= 1 && num_hosts < int64_t{1} << 31, "{} hosts", num_hosts);
   // The axes may hold anything yet: their product may be too large.
   int64_t rest = 1;
   for (const int64_t size : {*recipe.mesh.replicate, *recipe.mesh.dp, *recipe.mesh.tp}) {

@@ -34,7 +34,7 @@ static auto TypeSchema(std::string_view type) -> Json {
     return {{"type", {"number", "string"}}};
   }
   if (type == "ByteSize") {
-    return {{"type", {"integer", "string"}}};
+    return {{"anyOf", {{{"enum", {0}}}, {{"type", "string"}}}}};
   }
   if (type == "FirstStart") {
     const Json globs{{"type", "array"}, {"items", {{"type", "string"}}}};

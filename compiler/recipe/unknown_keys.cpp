@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/base/joined.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
 
@@ -52,15 +53,6 @@ static auto TablesWith(const TomlEntry& entry) -> std::set<std::string> {
   return by_word.empty() ? tables : by_word;
 }
 
-/// "[a], [b] and [c]".
-static auto Listed(const std::set<std::string>& words) -> std::string {
-  std::string text;
-  for (const std::string& word : words) {
-    text += fmt::format("{}{}", text.empty() ? "" : word == *words.rbegin() ? " and " : ", ", word);
-  }
-  return text;
-}
-
 auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings,
                       Diagnostics& diagnostics) -> std::string {
   const std::string_view section = SectionOf(where);
@@ -69,7 +61,8 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
   const bool is_torchtitans = std::ranges::any_of(
       TorchtitanKeys(), [&](const KeyElsewhere& row) { return row.section == section && row.key == entry.key; });
   const std::string_view hint = homes.empty() || is_torchtitans ? HintOfKey(section, entry.key) : "";
-  const std::string elsewhere = homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", Listed(homes));
+  const std::string elsewhere =
+      homes.empty() || !hint.empty() ? "" : fmt::format("; it exists in {}", JoinedByAnd(homes));
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
   if (!hint.empty()) {
     builder.Help(std::string(hint)).Emit();

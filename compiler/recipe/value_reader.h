@@ -1,4 +1,5 @@
-// One value of a recipe, read by the type of its key. Values are judged by type here and by nothing else.
+// Reads one value of a recipe by the type of its key. Whether a value of the right type is a sensible one,
+// compiler/check judges.
 #pragma once
 
 #include <cmath>
