@@ -125,6 +125,10 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
     if (options.tell) {
       of_list.tell = [&](int64_t of_these, int64_t) { options.tell(std::min(all, done + of_these), all); };
     }
+    if (const Status sound = CheckFiles({list.files}, format); !sound) {
+      diagnostics.Build(list.at, DiagnosticKind::TokenFileInvalid, sound.error().message).Emit();
+      continue;
+    }
     const auto scanned = ScanIds({list.files}, format, of_list);
     if (!scanned) {
       diagnostics.Build(list.at, DiagnosticKind::TokenIdInvalid, scanned.error().message).Emit();

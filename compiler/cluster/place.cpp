@@ -230,7 +230,8 @@ auto IsAnyAddress(std::string host) -> bool {
   in_addr ipv4{};
   in6_addr ipv6{};
   return (inet_aton(host.c_str(), &ipv4) != 0 && ipv4.s_addr == INADDR_ANY) ||
-         (inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&ipv6));
+         (inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 &&
+          (IN6_IS_ADDR_UNSPECIFIED(&ipv6) || (IN6_IS_ADDR_V4MAPPED(&ipv6) && ipv6.s6_addr32[3] == 0)));
 }
 
 auto ReadMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {

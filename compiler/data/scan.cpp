@@ -135,7 +135,7 @@ auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int6
   return bytes;
 }
 
-static auto OpenOf(const FileList& list, const std::string& path, TokenFormat format) -> ErrorOr<TokenFile> {
+static auto Open(const FileList& list, const std::string& path, TokenFormat format) -> ErrorOr<TokenFile> {
   auto file = OpenTokenFile(path, format, list.purpose);
   if (!file) {
     return WithPlace(list, file.error());
@@ -143,21 +143,27 @@ static auto OpenOf(const FileList& list, const std::string& path, TokenFormat fo
   if (const Status fits = CheckNoneFits(*file, list.purpose.noun, list.range); !fits) {
     return WithPlace(list, fits.error());
   }
+  return file;
+}
+
+static auto CheckFile(const FileList& list, const std::string& path, TokenFormat format) -> Status {
+  const auto file = Open(list, path, format);
+  if (!file) {
+    return file.error();
+  }
   if (format == TokenFormat::Megatron) {
     const auto index = MegatronIndex::Open(path, file->file_bytes, list.purpose);
     if (const Status follows = index ? index->CheckEntries() : Status(index.error()); !follows) {
       return WithPlace(list, follows.error());
     }
   }
-  return file;
+  return Success{};
 }
 
 auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Status {
   for (const FileList& list : lists) {
     for (const std::string& path : list.paths) {
-      if (const auto file = OpenOf(list, path, format); !file) {
-        return file.error();
-      }
+      RETURN_IF_ERROR(CheckFile(list, path, format));
     }
   }
   return Success{};
@@ -172,7 +178,7 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
   for (size_t i = 0; i < lists.size(); ++i) {
     const FileList& list = lists[i];
     for (const std::string& path : list.paths) {
-      auto file = OpenOf(list, path, format);
+      auto file = Open(list, path, format);
       if (!file) {
         return file.error();
       }

@@ -28,10 +28,11 @@ struct ScanResult {
 /// The bytes that a scan of these lists reads, as their files are now. Files that are not here count as 0.
 auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int64_t;
 
-/// Opens all files of the lists, and looks at no id but at each entry of Megatron's indices. Errors: as ScanIds.
+/// Opens all files of the lists, and looks at no id but at each entry of Megatron's indices. Errors: what OpenTokenFile
+/// and the index find, with the place of the file's list.
 auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Status;
 
-/// Opens all files of the lists and looks at each id; of Megatron's, at each entry of the index too.
+/// Opens all files of the lists and looks at each id. CheckFiles looks at what else they hold.
 /// Errors: what OpenTokenFile finds; the first id, in the order of lists, files and ids, that is outside of its
 ///   vocabulary (ExitCode::RecipeRejected, with file, byte and token, whatever the number of threads); a file that
 ///   cannot be read (ExitCode::Environment); what `may_continue` says. Those of a file end with the place of its list.

@@ -35,6 +35,7 @@ static auto JudgePlanData(const Plan& plan, bool scans) -> Status {
   }
   const std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
   if (scans) {
+    RETURN_IF_ERROR(CheckFiles(lists, plan.data.format));
     ScanBar bar(stderr);
     const auto scanned = ScanIds(lists, plan.data.format, ScanOnTerminal(bar));
     return scanned ? Status(Success{}) : scanned.error();

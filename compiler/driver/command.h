@@ -65,8 +65,8 @@ auto DeclareRun(CommandOptions& options) -> Action;
 auto DeclareSchema(CommandOptions& options) -> Action;
 auto DeclareTokenize(CommandOptions& options) -> Action;
 
-/// Tells the processes that wait for this one of an error in the command line of `shardc run`. Returns the error if
-/// nobody waits, or if they cannot be told.
+/// Tells the processes that wait for this one of an error that keeps `shardc run` or `shardc eval` from starting.
+/// Returns the error if nobody waits, or if they cannot be told.
 auto TellLaunchOf(const Error& error) -> Error;
 
 /// The program shardc: parses, runs the subcommand, maps every outcome to an exit code.

@@ -1,11 +1,13 @@
 // shardc eval RECIPE|PLAN --checkpoint DIR: the loss of a checkpoint on the held-out tokens, by shardc-run.
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/cluster/place.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -94,6 +96,9 @@ static auto Eval(const EvalOptions& options) -> Status {
     return path ? BecomeEvaluation(*path, options) : path.error();
   }
   RecipeSource source(options.recipe, named.text);
+  if (const auto place = FindPlace(std::getenv); place && *place) {
+    source.set_num_hosts((*place)->num_hosts());
+  }
   const auto plan = source.LoadAndCompile({.run_dir = RunDirOfCheckpoint(options.checkpoint)});
   source.PrintDiagnostics();
   if (!plan) {
@@ -118,7 +123,10 @@ auto DeclareEval(CommandOptions& options) -> Action {
   DeclareRecipeOptions(options, values->recipe);
   options.Text("--checkpoint", values->checkpoint, "DIR", "the checkpoint to evaluate", true);
   options.Choice("--format", values->format, {"text", "json"}, "format of the result");
-  return [values] { return ExitCodeOf(Eval(*values)); };
+  return [values] {
+    const Status done = Eval(*values);
+    return ExitCodeOf(done ? done : Status(TellLaunchOf(done.error())));
+  };
 }
 
 }  // namespace shardc

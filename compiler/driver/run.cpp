@@ -207,7 +207,11 @@ static auto Run(const RunOptions& options) -> Status {
 
 auto TellLaunchOf(const Error& error) -> Error {
   const auto place = FindPlace(std::getenv);
-  return place && IsAwaited(*place) ? Refuse({}, error) : error;
+  if (!place || !IsAwaited(*place)) {
+    return error;
+  }
+  // An error without a message has diagnostics, which are printed.
+  return Refuse({}, error.message.empty() ? Error{error.code, std::string(RecipeIsRefused)} : error);
 }
 
 auto DeclareRun(CommandOptions& options) -> Action {

@@ -33,7 +33,7 @@ auto ControlBlock::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
   WakeAll();
 }
 
-/// False where there is one.
+/// False if a text is kept already.
 auto ControlBlock::KeepText(int64_t rank, const std::string& text) -> bool {
   int64_t before = Block::NoText;
   if (!block_->text_of.compare_exchange_strong(before, rank, std::memory_order_seq_cst)) {
@@ -159,7 +159,8 @@ auto ControlBlock::EndStoppedRanks() -> std::vector<int64_t> {
   std::vector<int64_t> ended;
   for (int64_t rank = local_.begin; rank < local_.end && place_.members == Members::Processes; ++rank) {
     const auto stat = StateOf(rank) == RankState::Running ? ProcessOf(rank) : std::nullopt;
-    const bool is_stopped = stat && (stat->state == 'T' || stat->state == 't');
+    // 't' is a process that a debugger looks at.
+    const bool is_stopped = stat && stat->state == 'T';
     // Processes of other users stay: the call fails.
     if (is_stopped && kill(WordsOf(rank).pid.load(std::memory_order_relaxed), SIGKILL) == 0) {
       MarkFailed(rank, ExitCode::Environment, SIGKILL);

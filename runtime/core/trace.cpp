@@ -142,14 +142,26 @@ auto Trace::Text() const -> std::string {
   return text;
 }
 
-auto Trace::StepsTraced() const -> StepRange {
-  StepRange steps = request_.steps;
+auto Trace::StepsTraced() const -> std::optional<StepRange> {
   const auto is_step = [](const Event& event) { return event.op_index == StepEvent; };
   const auto first = std::ranges::find_if(events_, is_step);
-  if (first != events_.end()) {
-    steps = {.first = first->step, .last = std::find_if(events_.rbegin(), events_.rend(), is_step)->step};
+  return first == events_.end()
+             ? std::nullopt
+             : std::optional(StepRange{first->step, std::find_if(events_.rbegin(), events_.rend(), is_step)->step});
+}
+
+auto Trace::StepsText() const -> std::string {
+  const StepRange& asked = request_.steps;
+  const auto traced = StepsTraced();
+  const std::string cut = is_cut_ ? fmt::format(", cut after {} events per rank", MostEvents) : "";
+  if (!traced) {
+    return fmt::format("a part of step {}{}", events_.front().step, cut);
   }
-  return steps;
+  const bool is_all = traced->first == asked.first && traced->last == asked.last;
+  const std::string of_asked = is_all    ? ""
+                               : is_cut_ ? fmt::format(" of {} to {}", asked.first, asked.last)
+                                         : fmt::format(", which ran of the steps {} to {}", asked.first, asked.last);
+  return fmt::format("steps {} to {}{}{}", traced->first, traced->last, of_asked, cut);
 }
 
 auto Trace::PartPath(int64_t rank) const -> std::string { return fmt::format("{}.rank-{:05}", request_.path, rank); }
@@ -173,11 +185,12 @@ auto Trace::Join(const std::vector<int32_t>& written) const -> Status {
   if (text.ends_with(",\n")) {
     text.resize(text.size() - 2);
   }
+  const auto traced = StepsTraced();
   text += fmt::format("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{}}}\n",
                       JsonObject()
                           .Text("run_id", plan_.run.run_id)
                           .Text("plan_hash", PlanHash(plan_))
-                          .Text("steps", fmt::format("{}..{}", StepsTraced().first, StepsTraced().last))
+                          .Text("steps", traced ? fmt::format("{}..{}", traced->first, traced->last) : "none")
                           .text());
   return WriteFile(request_.path, text);
 }
@@ -200,12 +213,7 @@ auto Trace::Write() -> ErrorOr<std::string> {
   if (const Status joined = own ? Join(*written) : own; !joined) {
     return fmt::format("warning: no trace: {}", joined.error().message);
   }
-  const StepRange steps = StepsTraced();
-  const bool is_all = steps.first == request_.steps.first && steps.last == request_.steps.last;
-  return fmt::format(
-      "trace of steps {} to {}{}: {}{}", steps.first, steps.last,
-      is_all ? "" : fmt::format(", which ran of the steps {} to {}", request_.steps.first, request_.steps.last),
-      request_.path, is_cut_ ? fmt::format(" (cut after {} events per rank)", MostEvents) : "");
+  return fmt::format("trace of {}: {}", StepsText(), request_.path);
 }
 
 }  // namespace shardc

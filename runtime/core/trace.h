@@ -65,8 +65,10 @@ class Trace {
   auto LineOf(const Event& event) const -> std::string;
   /// The lines that name the lanes, and the events, each ended by ",\n".
   auto Text() const -> std::string;
-  /// Those whose end is among the events: of the steps that were asked for, those that ran.
-  auto StepsTraced() const -> StepRange;
+  /// "steps 5 to 8": the steps that are whole in the trace, and why others that were asked for are not.
+  auto StepsText() const -> std::string;
+  /// The first and the last step that is whole in the trace; none if none is.
+  auto StepsTraced() const -> std::optional<StepRange>;
   auto PartPath(int64_t rank) const -> std::string;
   /// Rank 0: puts the parts together.
   auto Join(const std::vector<int32_t>& written) const -> Status;

@@ -27,6 +27,9 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* ProbeName = "doctor.probe";
+/// By which latency and bandwidth of links are measured.
+constexpr int NumBarriers = 21;
+constexpr int NumTransfers = 3;
 /// Clocks that differ by more make records and leases hard to read.
 constexpr double MostOffset = 5;
 
@@ -85,20 +88,19 @@ auto Examination::MeasureLinks() -> Status {
   if (!group) {
     return group.error();
   }
-  constexpr int Rounds = 21;
   std::vector<double> seconds;
-  for (int i = 0; i < Rounds; ++i) {
+  for (int i = 0; i < NumBarriers; ++i) {
     const Stopwatch watch;
     RETURN_IF_ERROR((*group)->Barrier());
     seconds.push_back(watch.Elapsed().value);
   }
-  std::ranges::nth_element(seconds, seconds.begin() + Rounds / 2);
-  own_["latency_seconds"] = seconds[Rounds / 2];
+  std::ranges::nth_element(seconds, seconds.begin() + NumBarriers / 2);
+  own_["latency_seconds"] = seconds[NumBarriers / 2];
   constexpr int64_t BytesPerPeer = int64_t{8} << 20;
   std::vector<std::byte> sent(static_cast<size_t>(BytesPerPeer * hosts));
   std::vector<std::byte> received(sent.size());
   double best = 0;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < NumTransfers; ++i) {
     const Stopwatch watch;
     RETURN_IF_ERROR((*group)->AllToAll(sent.data(), BytesPerPeer, received.data(), BytesPerPeer));
     best = std::max(best, static_cast<double>(BytesPerPeer * (hosts - 1)) / watch.Elapsed().value);
@@ -245,8 +247,12 @@ auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& opt
   if (!place) {
     return ExamineThisHost(options);
   }
-  auto meeting = Meeting::Open(
-      *place, {.own_address = options.own_address, .timeout = options.timeout, .command = "shardc doctor"});
+  // While links are measured, nobody asks the store anything: each exchange may take as long as the timeout.
+  constexpr double Exchanges = NumBarriers + NumTransfers + 1;
+  auto meeting = Meeting::Open(*place, {.own_address = options.own_address,
+                                        .timeout = options.timeout,
+                                        .longest_silence = Seconds{Exchanges * options.timeout.value},
+                                        .command = "shardc doctor"});
   if (!meeting) {
     return meeting.error();
   }

@@ -45,7 +45,7 @@ auto HostWatch::Connect(Seconds timeout) -> Status {
 }
 
 auto HostWatch::Run() -> void {
-  // If it fails, the store is sought below.
+  // If it fails, who speaks for the host seeks the store below.
   static_cast<void>(Connect(StoreTimeout));
   Clock::time_point listened;
   Clock::time_point beat;
@@ -111,15 +111,19 @@ auto HostWatch::RanksHaveEnded() const -> bool {
 }
 
 auto HostWatch::SeekStore(Clock::time_point now) -> void {
-  constexpr auto SeekEvery = std::chrono::seconds(1);
+  constexpr auto Shortest = std::chrono::seconds(1);
+  constexpr auto Longest = std::chrono::seconds(10);
   // Ranks that feel what has happened to the host of the store have the first word, and name a rank: they wait half a
   // second longer than for ranks of their own host, and 2.5 s for the cause.
   constexpr Seconds FirstWord{3};
   if (HasStore()) {
     answered_ = now;
+    seek_after_ = Shortest;
     return;
   }
-  if (now - sought_ < SeekEvery) {
+  const Seconds waited{std::chrono::duration<double>(now - answered_).count()};
+  const bool is_late = waited.value >= FirstWord.value + options_.timeout.value;
+  if (now - sought_ < (is_late ? Shortest : seek_after_)) {
     return;
   }
   sought_ = now;
@@ -127,9 +131,10 @@ auto HostWatch::SeekStore(Clock::time_point now) -> void {
   if (connected) {
     return;
   }
-  const Seconds waited{std::chrono::duration<double>(now - answered_).count()};
   const bool is_gone = connected.error().message.ends_with(NobodyListens);
-  if (waited.value < FirstWord.value + (is_gone ? 0 : options_.timeout.value) || RanksHaveEnded()) {
+  // A store that accepts a connection and says nothing keeps it, and the thread that waits for its word.
+  seek_after_ = is_gone ? Shortest : std::min<Clock::duration>(2 * seek_after_, Longest);
+  if (!(is_late || (is_gone && waited.value >= FirstWord.value)) || RanksHaveEnded()) {
     return;
   }
   const std::string where =

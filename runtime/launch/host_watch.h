@@ -1,9 +1,9 @@
 // What the processes of one host hear of the other hosts while ranks run, and tell them, by the store of the job: that
 // a rank failed, and that the host is alive. One thread, which touches nothing that a rank waits for.
 //
-// Without the store nothing can be saved, so the job fails when it is lost. A store whose process has ended is known at
-// once. One that is silent may be cut off for a while only: it is asked again and again, for as long as ranks wait for
-// each other.
+// Without the store nothing can be saved, so the job fails when it is lost. A store whose process has ended is known
+// within seconds. One that is silent may be cut off for a while only: it is asked again and again, for as long as ranks
+// wait for each other.
 #pragma once
 
 #include <atomic>
@@ -72,6 +72,8 @@ class HostWatch {
   /// When the store answered, and when it was last sought.
   Clock::time_point answered_ = Clock::now();
   Clock::time_point sought_;
+  /// How long after `sought_` it is sought again.
+  Clock::duration seek_after_ = std::chrono::seconds(1);
   int64_t num_beats_ = 0;
   std::atomic<bool> ends_ = false;
   bool has_published_ = false;

@@ -279,7 +279,7 @@ static auto CauseElsewhere(const Job& job, int64_t rank, Error& own) -> std::opt
     }
     std::this_thread::sleep_for(Between);
   }
-  if (const std::string text = silent->Text(); !text.empty()) {
+  if (const std::string text = silent ? silent->Text() : ""; !text.empty()) {
     own.message += "; " + text;
   }
   return job.control->FirstFailure();

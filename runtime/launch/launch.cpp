@@ -152,6 +152,10 @@ auto Launcher::Watch() -> ExitCode {
     EndTheRest();
   }
   if (const auto failure = job_.control->FirstFailure()) {
+    // It may have come from another host when the ranks of this one had just ended.
+    if (const std::string text = job_.control->FailureText(*failure); job_.control->IsFirst(text)) {
+      job_.Say("error: " + text);
+    }
     return failure->code;
   }
   for (const Child& child : children_) {

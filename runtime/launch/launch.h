@@ -4,11 +4,11 @@
 // A launch that trains is an attempt of its run, on record in the run directory from before the first rank to after the
 // last.
 //
-// Processes. Control block and shared arenas are made before the fork. The launcher makes no thread before it, and
-// after it none but that which keeps the run directory's lease; it makes no LibTorch call. A signal (SIGTERM, SIGUSR1,
-// SIGINT, and SIGHUP unless it is ignored) to any rank or to the launcher raises one flag for all, and the run stops at
-// the next step boundary; a second SIGINT ends at once. A rank that dies is marked in the control block, where every
-// wait of the others sees it. Ranks die with their launcher.
+// Processes. Control block and shared arenas are made before the fork. The launcher makes no thread before it.
+// After it the launcher has threads that keep the run directory's lease and, in a launch over hosts, watch the job's
+// store. A signal (SIGTERM, SIGUSR1, SIGINT, and SIGHUP unless it is ignored) to any rank or to the launcher raises one
+// flag for all, and the run stops at the next step boundary; a second SIGINT ends at once. A rank that dies is marked
+// in the control block, where every wait of the others sees it. Ranks die with their launcher.
 #pragma once
 
 #include <chrono>

@@ -153,12 +153,13 @@ static auto OwnAddress() -> ErrorOr<std::string> {
   return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
 }
 
-/// Ends the waits of the meeting when this process has been told to stop. Signals are held back from now on until it
+/// Ends the waits of the meeting when this process has been told to stop. A wait that is over at that moment does not
+/// end so, and the next one does, or the ranks hear of the signal. Signals are held back from now on until the process
 /// ends: a second one must not take the place of the exit code.
 static auto StopsBetweenWaits() -> std::function<Status()> {
   static const auto* const signals = new SignalScope;
   return []() -> Status {
-    return signals->TakeStop()
+    return signals->HasStop()
                ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
                : Status(Success{});
   };
@@ -246,13 +247,13 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
 static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   const auto place = FindPlace(std::getenv);
   if (!place) {
-    return place.error();
+    return RefuseLaunch(place.error());
   }
   DoctorOptions doctor;
   doctor.run_dir = options.run_dir;
   const auto address = OwnAddress();
   if (!address) {
-    return address.error();
+    return RefuseLaunch(address.error());
   }
   doctor.own_address = *address;
   doctor.torch_version = TorchVersion();

@@ -113,6 +113,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
             .place = place,
             .host_name = meeting.host_name_,
             .timeout = options.timeout,
+            .longest_silence = options.longest_silence,
             .while_waiting = {.interrupt = options.interrupt, .tell = {}}};
   if (place.process == 0 && options.opens_store) {
     auto server = OpenStore(seat);

@@ -32,6 +32,9 @@ class Meeting {
     std::string own_address;
     /// How long a process waits for the others.
     Seconds timeout{600};
+    /// For how long no process may ask the store anything, until the store takes them for gone; none: a little longer
+    /// than `timeout`.
+    std::optional<Seconds> longest_silence = std::nullopt;
     /// What was asked for, which has to be the same in all processes.
     std::string command = "shardc run";
     /// Appended to the name of the host, where hosts are played by one machine.

@@ -100,9 +100,9 @@ static auto Pause(const Seat& seat) -> Status {
 
 /// Who has the address of process 0, if it is believed to be there to stay.
 static auto InUse(const Seat& seat, JobStore& store, const Error& failed) -> Error {
-  const auto closed = store.TryGet(ClosedKey);
+  const auto have_met = HaveMet(store);
   const auto taken = store.TryGet(SeatKey(seat));
-  if (closed && *closed) {
+  if (have_met && *have_met) {
     return UnderWay(seat);
   }
   if (taken && *taken) {
@@ -115,10 +115,10 @@ static auto InUse(const Seat& seat, JobStore& store, const Error& failed) -> Err
 auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
   constexpr Seconds Longest{Linger.value + 5};
   constexpr Seconds LongestProbe{3};
+  const Seconds silence = seat.longest_silence.value_or(Seconds{seat.timeout.value + BesideTimeout.value});
   Patience patience;
   while (true) {
-    auto server = StoreServer::Start(
-        seat.address, {.linger = Linger, .prefix = seat.prefix, .silence = {seat.timeout.value + BesideTimeout.value}});
+    auto server = StoreServer::Start(seat.address, {.linger = Linger, .prefix = seat.prefix, .silence = silence});
     if (server || !server.error().message.ends_with("it is in use")) {
       return server;
     }
@@ -145,36 +145,48 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
 
 auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>> {
   Patience patience;
+  bool was_left_over = false;
   while (true) {
     auto store = JobStore::Connect(seat.address, seat.prefix, seat.timeout, seat.while_waiting);
+    if (!store && was_left_over && store.error().code == ExitCode::Environment &&
+        patience.Elapsed() < seat.timeout.value) {
+      // The store of the last launch has gone in the middle of the greeting.
+      RETURN_IF_ERROR(Pause(seat));
+      continue;
+    }
     if (!store) {
       return store;
     }
     // A store that is about to go may break any call.
     const auto is_left_over = (*store)->IsLeftOver();
-    const auto closed =
-        is_left_over ? (*store)->TryGet(ClosedKey) : ErrorOr<std::optional<std::string>>(is_left_over.error());
-    if (closed && !*is_left_over && !*closed) {
+    const auto have_met = is_left_over ? HaveMet(**store) : is_left_over;
+    if (have_met && !*is_left_over && !*have_met) {
       RETURN_IF_ERROR(TakeSeat(seat, **store));
       return store;
     }
-    if (closed && !*is_left_over) {
+    if (have_met && !*is_left_over) {
       patience.NoteAlive();
     } else {
       patience.NoteLeftOver();
+      was_left_over = true;
     }
     if (patience.is_believed()) {
       return UnderWay(seat);
     }
     if (patience.Elapsed() > seat.timeout.value) {
-      return closed ? Fail(ExitCode::Environment,
-                           "at {} there is the store of a launch that has ended, and none of this one",
-                           seat.address.Text())
-                    : closed.error();
+      return have_met ? Fail(ExitCode::Environment,
+                             "at {} there is the store of a launch that has ended, and none of this one",
+                             seat.address.Text())
+                      : have_met.error();
     }
     store->reset();
     RETURN_IF_ERROR(Pause(seat));
   }
+}
+
+auto HaveMet(JobStore& store) -> ErrorOr<bool> {
+  const auto closed = store.TryGet(ClosedKey);
+  return closed ? ErrorOr<bool>(closed->has_value()) : closed.error();
 }
 
 auto CloseStore(JobStore& store) -> Status { return store.Set(ClosedKey, "1"); }

@@ -20,6 +20,8 @@ struct Seat {
   LaunchPlace place;
   std::string host_name;
   Seconds timeout{600};
+  /// As Meeting::Options::longest_silence.
+  std::optional<Seconds> longest_silence;
   JobStore::WhileWaiting while_waiting;
 };
 
@@ -35,7 +37,9 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer>;
 /// that is there goes on without this process.
 auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>>;
 
-/// From now on nobody else takes a seat in the store.
+/// Whether the processes of the launch whose store this is have all met.
+auto HaveMet(JobStore& store) -> ErrorOr<bool>;
+/// They have. From now on nobody else takes a seat in the store.
 auto CloseStore(JobStore& store) -> Status;
 
 }  // namespace shardc

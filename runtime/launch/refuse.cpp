@@ -23,7 +23,9 @@ auto TellLaunch(const LaunchPlace& point, const Error& why, bool has_opened_stor
     server = *std::move(started);
   }
   const auto store = JobStore::Connect(address, PrefixOf(point), LongestWait);
-  if (store && (*store)->Abandon(told) && is_first) {
+  const auto have_met = store ? HaveMet(**store) : ErrorOr<bool>(store.error());
+  // All processes of a launch that has met are there: it is another one, which goes on.
+  if (have_met && !*have_met && (*store)->Abandon(told) && is_first) {
     std::this_thread::sleep_for(std::chrono::duration<double>(StayForTheLate.value));
   }
 }

@@ -62,11 +62,26 @@ static auto PlacedLists(const Plan& plan) -> std::vector<FileList> {
 }
 
 /// What is wrong with the files has the name that `shardc check --data` gives it.
-static auto Named(Error error) -> Error {
+static auto Named(Error error, DiagnosticKind kind) -> Error {
   if (error.code == ExitCode::RecipeRejected) {
-    error.message += fmt::format(" [{}]", RowOf(DiagnosticKind::TokenIdInvalid).name);
+    error.message += fmt::format(" [{}]", RowOf(kind).name);
   }
   return error;
+}
+
+/// Opens each file, as compiler/check/data_files.cpp judges them.
+static auto CheckEach(const std::vector<FileList>& lists, TokenFormat format) -> Status {
+  for (const FileList& list : lists) {
+    for (const std::string& path : list.paths) {
+      FileList one = list;
+      one.paths = {path};
+      if (const Status sound = CheckFiles({one}, format); !sound) {
+        return Named(sound.error(),
+                     IsMissing(path) ? DiagnosticKind::TokenFileMissing : DiagnosticKind::TokenFileInvalid);
+      }
+    }
+  }
+  return Success{};
 }
 
 /// What the files hold, and what their ids were compared with.
@@ -99,8 +114,8 @@ auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope*
   const auto entry = EntryOf(plan);
   if (!entry) {
     // The reader of the run knows no place.
-    const Status sound = CheckFiles(lists, plan.data.format);
-    return sound ? entry.error() : Named(sound.error());
+    const Status sound = CheckEach(lists, plan.data.format);
+    return sound ? entry.error() : sound.error();
   }
   if (IsOnRecord(run_dir, *entry)) {
     return std::string();
@@ -112,6 +127,7 @@ auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope*
         bytes, plan.run.scan_bytes));
     return std::string();
   }
+  RETURN_IF_ERROR(CheckEach(lists, plan.data.format));
   ScanBar bar(stderr);
   const auto may_continue = [&]() -> Status {
     return signals != nullptr && signals->TakeStop()
@@ -123,7 +139,7 @@ auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope*
                                 .tell = [&](int64_t done, int64_t all) { bar.Tell(done, all); },
                                 .may_continue = may_continue});
   if (!scanned) {
-    return Named(scanned.error());
+    return Named(scanned.error(), DiagnosticKind::TokenIdInvalid);
   }
   return *entry;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "compiler/base/files.h"
@@ -17,25 +18,25 @@ auto LongestVisible(const Meeting& meeting, Seconds longest) -> Seconds {
   return Seconds{std::min(longest.value, meeting.timeout().value / 2)};
 }
 
-/// Two launches that probe one folder at once have stores of their own.
-static auto ProbeName(const Meeting& meeting, int64_t host) -> std::string {
-  return fmt::format("probe.{}.host{}", meeting.network().store.port, host);
+/// `launch`: a number that no other launch has, since two may probe one folder at once.
+static auto ProbeName(const std::string& launch, int64_t host) -> std::string {
+  return fmt::format("probe.{}.host{}", launch, host);
 }
 
-static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& text) -> Status {
-  const std::string name = ProbeName(meeting, meeting.place().host());
+static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& launch) -> Status {
+  const std::string name = ProbeName(launch, meeting.place().host());
   const auto write = [&]() -> Status {
     const auto directory = RunDirectory::Open(folder.path);
     if (!directory) {
       return directory.error();
     }
     // As a temporary file that is synced and renamed.
-    RETURN_IF_ERROR(PutFileAt(directory->folder(), name, text));
+    RETURN_IF_ERROR(PutFileAt(directory->folder(), name, launch));
     const auto read = ReadFileAt(directory->folder(), name, 4096);
     if (!read) {
       return read.error();
     }
-    return *read == text ? Status(Success{}) : Fail(ExitCode::Environment, "it reads another text than it wrote");
+    return *read == launch ? Status(Success{}) : Fail(ExitCode::Environment, "it reads another text than it wrote");
   };
   const Status written = write();
   return written ? written
@@ -44,15 +45,15 @@ static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const
 }
 
 /// Waits until this host sees what the first host has written.
-static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& text)
+static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& launch)
     -> ErrorOr<Seconds> {
-  const std::string name = ProbeName(meeting, 0);
+  const std::string name = ProbeName(launch, 0);
   const Stopwatch watch;
   std::string why;
   do {
     const auto directory = RunDirectory::Open(folder.path);
     const auto read = directory ? ReadFileAt(directory->folder(), name, 4096) : ErrorOr<std::string>(directory.error());
-    if (read && *read == text) {
+    if (read && *read == launch) {
       return watch.Elapsed();
     }
     why = read ? "it holds another text" : read.error().message;
@@ -67,23 +68,23 @@ static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const
 auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status {
   const bool takes_part = meeting.is_first_of_host();
   const std::string key = "probe/" + folder.what;
-  const auto texts = meeting.Gather(key, fmt::format("{} process {}", meeting.host_name(), getpid()));
+  const auto texts = meeting.Gather(key, meeting.is_first() ? fmt::format("{:08x}", std::random_device()()) : "");
   if (!texts) {
     return texts.error();
   }
-  const std::string& own = (*texts)[static_cast<size_t>(meeting.place().process)];
-  Status all = meeting.Agree(key + "/written", takes_part ? WriteProbe(meeting, folder, own) : Status(Success{}));
+  const std::string& launch = texts->front();
+  Status all = meeting.Agree(key + "/written", takes_part ? WriteProbe(meeting, folder, launch) : Status(Success{}));
   if (all) {
     Status found = Success{};
     if (takes_part) {
-      const auto time = AwaitProbe(meeting, folder, texts->front());
+      const auto time = AwaitProbe(meeting, folder, launch);
       seen = time ? std::optional(*time) : std::nullopt;
       found = time ? found : Status(time.error());
     }
     all = meeting.Agree(key + "/seen", found);
   }
   if (takes_part) {
-    unlink(fmt::format("{}/{}", folder.path, ProbeName(meeting, meeting.place().host())).c_str());
+    unlink(fmt::format("{}/{}", folder.path, ProbeName(launch, meeting.place().host())).c_str());
   }
   return all;
 }

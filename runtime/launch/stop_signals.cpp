@@ -86,6 +86,12 @@ auto SignalScope::Next() const -> int {
   return signal > 0 ? signal : 0;
 }
 
+auto SignalScope::HasStop() const -> bool {
+  sigset_t waiting;
+  sigpending(&waiting);
+  return std::ranges::any_of(stop_signals_, [&](int signal) { return sigismember(&waiting, signal) == 1; });
+}
+
 auto SignalScope::TakeStop() const -> bool {
   const timespec now{};
   const int signal = sigtimedwait(&set_, nullptr, &now);

@@ -23,6 +23,8 @@ class SignalScope {
   /// The next signal, SIGCHLD included, or 0 after 100 ms.
   auto Next() const -> int;
   auto AsksForStop(int signal) const -> bool;
+  /// Has a signal come that asks for a stop? It stays for whoever asks next.
+  auto HasStop() const -> bool;
   /// Has a signal come that asks for a stop? It counts as handled then. Requires: no child runs yet.
   auto TakeStop() const -> bool;
 

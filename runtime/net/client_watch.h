@@ -1,5 +1,6 @@
 // Which clients of a job's store still talk to its server. A process of a job asks the store something every second or
-// two, whatever it waits for. One that says nothing for much longer is stopped or cut off, or its host is gone.
+// two while it waits for others, and while its ranks run. If none of them says anything for much longer, all of them
+// are stopped or cut off, or gone with their hosts.
 #pragma once
 
 #include <chrono>

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -27,7 +28,9 @@ static auto Unmapped(const SocketAddress& address) -> SocketAddress {
 static auto BytesReceived(int socket) -> uint64_t {
   tcp_info info{};
   socklen_t size = sizeof info;
-  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+  const bool is_known = getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+                        size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
+  return is_known ? info.tcpi_bytes_received : 0;
 }
 
 auto Connections() -> std::vector<Connection> {

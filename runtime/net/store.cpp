@@ -127,12 +127,16 @@ auto JobStore::Open() -> Status {
   if (!is_over && (interrupted_ || longest < LongestGreeting)) {
     return silent();
   }
-  if (!is_over || !*opened) {
+  if (!is_over) {
+    return Fail(ExitCode::Environment,
+                "cannot connect to the store at {}: what listens there has said nothing for {} s, so it is no store of "
+                "shardc, or a store that is stopped",
+                address_, std::chrono::ceil<std::chrono::seconds>(longest).count());
+  }
+  if (!*opened) {
     return Fail(ExitCode::Environment,
                 "cannot connect to the store at {}: what answers there is no store of shardc (it {})", address_,
-                is_over
-                    ? opened->error().message
-                    : fmt::format("said nothing for {} s", std::chrono::ceil<std::chrono::seconds>(longest).count()));
+                opened->error().message);
   }
   client_ = std::move(**opened);
   return Success{};

@@ -73,7 +73,7 @@ class JobStore {
   auto MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::vector<int64_t>>;
 
   // The server of the store abandons in the name of a member whose connection ends between Join and Part
-  // (member_watch.h). Requires: no other client of this process is connected.
+  // (member_watch.h).
   /// `name`: in messages.
   auto Join(int64_t member, const std::string& name) -> Status;
   /// This connection ends, and another one joins within seconds.

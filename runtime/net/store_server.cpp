@@ -147,7 +147,7 @@ class Serving {
 
   /// The process that started the server has ended.
   auto LeaveOver() -> void { is_left_over_ = true; }
-  /// Since the last call at the latest, a client is connected that has said something within `time`. `none`: if no
+  /// Whether a client that is connected has said something within `time`, or the kernel does not tell; `none` if no
   /// client is connected.
   auto HaveSpokenWithin(Seconds time, bool none) -> bool;
 
@@ -183,9 +183,12 @@ auto Serving::Clients() const -> std::map<std::string, uint64_t> {
 }
 
 auto Serving::HaveSpokenWithin(Seconds time, bool none) -> bool {
-  clients_.Look(Clients(), Clock::now());
+  const auto received = Clients();
+  clients_.Look(received, Clock::now());
+  // Every client has sent a greeting.
+  const bool is_counted = std::ranges::any_of(received, [](const auto& client) { return client.second > 0; });
   const auto duration = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value));
-  return clients_.num_clients() == 0 ? none : clients_.HaveSpokenWithin(duration);
+  return received.empty() ? none : !is_counted || clients_.HaveSpokenWithin(duration);
 }
 
 auto Serving::WatchMembers() -> void {

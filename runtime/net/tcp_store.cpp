@@ -64,6 +64,26 @@ static auto Guarded(const Call& call) -> decltype(call()) {
 
 static auto ToBytes(std::string_view value) -> std::vector<uint8_t> { return {value.begin(), value.end()}; }
 
+static auto OwnAddressesTowards(const std::string& server) -> std::set<std::string> {
+  std::set<std::string> own;
+  for (const Connection& connection : Connections()) {
+    if (connection.peer.Text() == server) {
+      own.insert(connection.own.Text());
+    }
+  }
+  return own;
+}
+
+/// c10d does not tell which socket is a client's: it is the one that was not there before.
+static auto NewAddressTowards(const std::string& server, const std::set<std::string>& before) -> std::string {
+  for (const std::string& own : OwnAddressesTowards(server)) {
+    if (!before.contains(own)) {
+      return own;
+    }
+  }
+  return "?";
+}
+
 auto TcpStore::Serve(int listening, const SocketAddress& own) -> ErrorOr<std::unique_ptr<TcpStore>> {
   return Guarded([&]() -> ErrorOr<std::unique_ptr<TcpStore>> {
     c10d::TCPStoreOptions options;
@@ -72,8 +92,9 @@ auto TcpStore::Serve(int listening, const SocketAddress& own) -> ErrorOr<std::un
     options.waitWorkers = false;
     options.masterListenFd = listening;
     std::unique_ptr<TcpStore> store(new TcpStore);
+    const auto before = OwnAddressesTowards(own.Text());
     store->body_->store = Construct(own, options);
-    store->server_address_ = own.Text();
+    store->own_address_ = NewAddressTowards(own.Text(), before);
     return store;
   });
 }
@@ -87,8 +108,9 @@ auto TcpStore::Connect(const SocketAddress& server, std::chrono::milliseconds ti
     // c10d counts whole seconds here.
     options.timeout = std::chrono::ceil<std::chrono::seconds>(timeout);
     std::unique_ptr<TcpStore> store(new TcpStore);
+    const auto before = OwnAddressesTowards(server.Text());
     store->body_->store = Construct(server, options);
-    store->server_address_ = server.Text();
+    store->own_address_ = NewAddressTowards(server.Text(), before);
     return store;
   });
 }
@@ -132,16 +154,6 @@ auto TcpStore::Get(const std::string& key) -> ErrorOr<std::string> {
     const std::vector<uint8_t> value = body_->store->get(key);
     return std::string(value.begin(), value.end());
   });
-}
-
-// c10d does not tell which socket is a client's.
-auto TcpStore::OwnAddress() const -> std::string {
-  for (const Connection& connection : Connections()) {
-    if (connection.peer.Text() == server_address_) {
-      return connection.own.Text();
-    }
-  }
-  return "?";
 }
 
 }  // namespace shardc

@@ -41,9 +41,9 @@ class TcpStore {
   /// False: the time is over, and there is no such key.
   auto Wait(const std::string& key, std::chrono::milliseconds timeout) -> ErrorOr<bool>;
   auto Has(const std::string& key) -> ErrorOr<bool>;
-  /// The address of a client's end of its connection; "?" if it is not found. Requires: no other client of this
-  /// process has a connection to the server.
-  auto OwnAddress() const -> std::string;
+  /// The address of the client's end of its connection; "?" if it was not found. Another client of this process that
+  /// connected at the same time may have been taken for it.
+  auto OwnAddress() const -> const std::string& { return own_address_; }
   /// Requires: the key is there.
   auto Get(const std::string& key) -> ErrorOr<std::string>;
 
@@ -51,7 +51,7 @@ class TcpStore {
   TcpStore();
   struct Body;
   std::unique_ptr<Body> body_;
-  std::string server_address_;
+  std::string own_address_ = "?";
 };
 
 }  // namespace shardc

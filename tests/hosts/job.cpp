@@ -43,6 +43,10 @@ auto Job::Wait(const std::vector<size_t>& left_out) -> std::vector<Outcome> {
       outcomes[i] = processes_[i]->Wait();
     }
   }
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    // What process 0 has started, the store, lives until the others have ended.
+    outcomes[i].all_gone = outcomes[i].all_gone || (outcomes[i].status >= 0 && processes_[i]->AwaitAllGone());
+  }
   return outcomes;
 }
 

@@ -29,7 +29,7 @@ class Job {
   std::vector<std::unique_ptr<Process>> processes_;
 };
 
-/// A port of the loopback interface, and the one before it, that nobody listens on.
+/// A port of the loopback interface that nobody listens on.
 auto FreePort() -> uint16_t;
 
 /// The lines that begin with "error: ".

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstring>
+#include <sstream>
 
 #include "tests/hosts/job.h"
 
@@ -78,6 +80,19 @@ TEST(Meeting, AKilledProcessEndsTheOthersAndWhoIsMissingIsSaid) {
   }
 }
 
+/// Whether a signal to stop would not end the process by itself. Source: proc(5), SigBlk and SigCgt of
+/// /proc/pid/status.
+auto HoldsBackSigterm(pid_t pid) -> bool {
+  std::istringstream status(ReadText(fmt::format("/proc/{}/status", pid)));
+  uint64_t held = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigBlk:") || line.starts_with("SigCgt:")) {
+      held |= std::stoull(line.substr(std::strlen("SigBlk:")), nullptr, 16);
+    }
+  }
+  return (held >> (SIGTERM - 1) & 1U) != 0;
+}
+
 TEST(Meeting, ASignalToAnyProcessStopsAllWithNothingToSave) {
   const Training training({"mesh.dp=3"});
   std::vector<MeetingJob> jobs;
@@ -88,8 +103,11 @@ TEST(Meeting, ASignalToAnyProcessStopsAllWithNothingToSave) {
       jobs.back().Start(training.RunCommand(fmt::format("run{}", i)), rank);
     }
   }
-  Sleep(3000);
   for (size_t i = 0; i < signals.size(); ++i) {
+    for (const size_t process : {0U, 1U}) {
+      Process& waiting = jobs[i].at(process);
+      ASSERT_TRUE(waiting.Await([&] { return HoldsBackSigterm(waiting.pid()); })) << waiting.err();
+    }
     jobs[i].at(i % 2).Kill(signals[i]);
     // A second one makes no difference.
     jobs[i].at(i % 2).Kill(SIGTERM);
@@ -132,6 +150,17 @@ TEST(Meeting, ASecondLaunchAtThePortOfOneThatRunsIsRefused) {
   MeetingJob second(2, 1);
   start(second, "other", {fmt::format("MASTER_PORT={}", first.port())});
   second.ExpectAllEnd(6, "there is the store of a launch that is under way");
+  // Neither a process with wrong variables nor one that is told to stop speaks for the launch that runs there.
+  MeetingJob wrong(2, 1);
+  wrong.Start(training.RunCommand("other"), 1, {fmt::format("MASTER_PORT={}", first.port()), "LOCAL_RANK="});
+  wrong.ExpectAllEnd(6, "LOCAL_RANK is not: set it");
+  MeetingJob stopped(2, 1);
+  stopped.Start(training.RunCommand("other"), 1, {fmt::format("MASTER_PORT={}", first.port())});
+  ASSERT_TRUE(stopped.at(0).Await([&] { return HoldsBackSigterm(stopped.at(0).pid()); }));
+  stopped.at(0).Kill(SIGTERM);
+  stopped.ExpectAllEnd(75, "stopped by a signal before the ranks began");
+  const auto step = ReadMetrics(training / "run").last_step();
+  EXPECT_TRUE(first.at(0).Await([&] { return ReadMetrics(training / "run").last_step() >= step + 10; }));
   EXPECT_TRUE(first.at(0).is_running());
   EXPECT_TRUE(first.at(1).is_running());
 }

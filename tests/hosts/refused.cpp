@@ -52,6 +52,15 @@ TEST(Refused, ARecipeThatIsWrongEverywhereIsToldOnce) {
   EXPECT_EQ(outcomes[1].err, "");
 }
 
+TEST(Refused, AnEvaluationWhoseCheckpointAHostLacks) {
+  const Training training({"data.eval_tokens=64", "mesh.dp=2"});
+  const std::string seed = std::string(SHARDC_SOURCE_DIR) + "/tests/support/seed/step-00000002";
+  Job job({.hosts = 2, .processes = 1}, {training.Command("eval", {"--checkpoint", seed}),
+                                         training.Command("eval", {"--checkpoint", training / "no"})});
+  const std::string errors = ExpectRefused(job.Wait(), 5);
+  EXPECT_THAT(errors, HasSubstr("/no is no checkpoint: manifest.json: No such file or directory"));
+}
+
 /// Two processes, of which number `wrong` has these arguments besides.
 auto RunWithOneWrong(size_t wrong, const std::vector<std::string>& arguments) -> std::vector<Outcome> {
   const Training training;

@@ -75,6 +75,18 @@ TEST(Hosts, ALaunchBySomebodyElseGivesTheBitsOfOurOwn) {
   ExpectSameResults(training / "one", training / "on_one_host");
 }
 
+TEST(Hosts, EvaluateACheckpointOfOneHost) {
+  const Training training({"data.eval_tokens=64", "mesh.dp=2"});
+  ASSERT_EQ(training.Run().status, 0);
+  const std::string checkpoint = (training / "run/checkpoints/") + CheckpointsOf(training / "run").back();
+  const Outcome on_one = training.Eval(checkpoint);
+  ASSERT_EQ(on_one.status, 0) << on_one.err;
+  Job job({.hosts = 2, .processes = 1}, {training.Command("eval", {"--checkpoint", checkpoint, "--format", "json"})});
+  const auto outcomes = job.Wait();
+  ASSERT_TRUE(Succeeds(outcomes)) << ErrorsOf(outcomes);
+  EXPECT_EQ(outcomes[0].out + outcomes[1].out, on_one.out);
+}
+
 TEST(Hosts, ARunContinuesOnOtherHosts) {
   const Training training({"train.steps=40", "checkpoint.every=10", "batch.micro=3"});
   const auto run_until = [&](const Shape& shape, const std::string& mesh, int64_t steps) {

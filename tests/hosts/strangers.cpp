@@ -127,7 +127,7 @@ TEST(Strangers, WhatListensInThePlaceOfTheStoreIsNamed) {
     EXPECT_THAT(OnlyErrorIn(first.err), HasSubstr("it is in use"));
     const Outcome second = launch[1]->Wait();
     EXPECT_EQ(second.status, 6) << second.err;
-    EXPECT_THAT(OnlyErrorIn(second.err), HasSubstr("what answers there is no store of shardc"));
+    EXPECT_THAT(OnlyErrorIn(second.err), HasSubstr("no store of shardc"));
   }
 }
 

@@ -102,6 +102,21 @@ TEST_F(MemberWatchTest, AServerTellsThoseWhoWaitOfAMemberThatIsKilled) {
   EXPECT_LT(SecondsSince(begin), 5 + Slack);
 }
 
+TEST_F(MemberWatchTest, AMemberIsItsOwnConnectionBesideOthersOfItsProcess) {
+  const auto server = StoreServer::Start({"127.0.0.1", 0}, {.linger = {1}, .prefix = "job"});
+  ASSERT_TRUE(server.ok());
+  const Members members(1, [&](int64_t) -> std::string {
+    auto other = ConnectTo(*server);
+    const auto store = ConnectTo(*server);
+    EXPECT_TRUE(store->Join(0, "process 0").ok());
+    Sleep(500);
+    other.reset();
+    const auto value = store->Get("never", {4});
+    return store->was_abandoned() ? "told: " + value.error().message : "waited";
+  });
+  EXPECT_EQ(members.Text(0), "waited");
+}
+
 TEST_F(MemberWatchTest, AnInterruptEndsAWait) {
   const StoreServer server = StartServer();
   const auto begin = Clock::now();

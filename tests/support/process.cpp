@@ -158,6 +158,10 @@ auto Process::is_running() -> bool {
   return wait_status_ == -1;
 }
 
+auto Process::AwaitAllGone() const -> bool {
+  return AwaitTrue([&] { return waitpid(-pid_, nullptr, WNOHANG) < 0 && errno == ECHILD; }, Seconds{2});
+}
+
 auto Process::Wait(Seconds deadline) -> Outcome {
   Outcome outcome;
   const auto begin = Clock::now();
@@ -165,7 +169,7 @@ auto Process::Wait(Seconds deadline) -> Outcome {
   outcome.waited = SecondsSince(begin);
   if (ended) {
     outcome.status = WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
-    outcome.all_gone = AwaitTrue([&] { return waitpid(-pid_, nullptr, WNOHANG) < 0 && errno == ECHILD; }, Seconds{2});
+    outcome.all_gone = AwaitAllGone();
   } else {
     kill(-pid_, SIGKILL);
     AwaitTrue([&] { return !is_running(); }, Seconds{10});

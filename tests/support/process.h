@@ -24,7 +24,7 @@ struct Outcome {
   std::string err;
   /// From Wait to the end of the process.
   Seconds waited;
-  /// Every process of the group had ended 2 s after the first.
+  /// Every process of the group had ended 2 s after the first; of a Job, after all that it consists of.
   bool all_gone = false;
 };
 
@@ -62,6 +62,8 @@ class Process {
   static constexpr Seconds Patience{IsSanitized ? 600.0 : 60.0};
 
   auto Wait(Seconds deadline = Patience) -> Outcome;
+  /// Of a process that has ended: waits up to 2 s until every process of its group has.
+  auto AwaitAllGone() const -> bool;
 
  private:
   TemporaryFolder streams_;
