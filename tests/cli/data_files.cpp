@@ -65,7 +65,7 @@ TEST_F(DataFiles, AFileThatIsNotHereIsAWarningOfCheckAlone) {
   const Finished scanned = Check({"--data"});
   EXPECT_EQ(scanned.exit_code, 3);
   EXPECT_THAT(scanned.err, HasSubstr("No such file or directory; `data.tokens` is relative to the recipe's folder "
-                                     "[token-id-invalid]"));
+                                     "[token-file-invalid]"));
 }
 
 TEST_F(DataFiles, WhatIsHereIsJudgedWithItsLine) {

@@ -52,7 +52,7 @@ TEST(LaunchData, ABadIndexIsToldWithTheRecipesLine) {
   EXPECT_EQ(outcome.status, 3) << outcome.err;
   EXPECT_THAT(outcome.err,
               testing::ContainsRegex("entry 1 of the table of documents is sequence 9.*; from recipe line [0-9]+, "
-                                     "data.tokens \\[token-id-invalid\\]\n"));
+                                     "data.tokens \\[token-file-invalid\\]\n"));
 }
 
 TEST(LaunchData, AScanIsOnRecordByTheFingerprint) {
