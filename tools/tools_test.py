@@ -153,6 +153,23 @@ class ToolsTest(unittest.TestCase):
         self.assertIn("a.h: 0 places ask which op they have, tools/op_types.txt allows 31", result.stdout)
         self.assertIn("places, more than 30", result.stdout)
 
+    def test_types(self):
+        def text(body):
+            return "namespace shardc {\n\n" + body + "\n}  // namespace shardc\n"
+
+        check = (sys.executable, ROOT / "tools" / "check_types.py", self.folder)
+        self.assertEqual(run(*check).returncode, 1)
+        self.write("compiler/a/use.h", text("struct Use {\n  int first = 0;\n};\n"))
+        hidden = "namespace {\n\nclass Use {\n};\n\n}  // namespace\n"
+        self.write("compiler/b/hidden.cpp", text(hidden))
+        self.write("compiler/b/later.cpp", "namespace shardc::inner {\n\nstruct Use {};\n\n}  // namespace shardc::inner\n")
+        self.write("runtime/a/named.h", text("struct Use;\nclass User : public Use {\n};\n"))
+        self.assertEqual((run(*check).returncode, run(*check).stdout), (0, ""))
+        self.write("runtime/b/b.cpp", text(hidden + "\nenum class Use : uint8_t { A };\n"))
+        result = run(*check)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout, "shardc::Use is defined 2 times: compiler/a/use.h:3, runtime/b/b.cpp:10\n")
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")

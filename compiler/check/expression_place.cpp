@@ -10,11 +10,15 @@
 
 namespace shardc {
 
+namespace {
+
 /// Bytes that the escape at the front of `text` takes in the source and stands for in the value.
 struct EscapeSize {
   size_t in_source = 1;
   size_t in_value = 1;
 };
+
+}  // namespace
 
 static auto SizeOfEscape(std::string_view text) -> EscapeSize {
   if (text.size() < 2 || text[0] != '\\') {

@@ -48,12 +48,16 @@ static auto CheckRanks(CheckContext& context) -> void {
   context.MarkFaulty(mesh.tp);
 }
 
+namespace {
+
 /// A size of [model] that tp cuts into equal parts.
 struct CutSize {
   std::string_view name;
   int64_t size;
   SourceRange at;
 };
+
+}  // namespace
 
 static auto CutSizeOf(ModelKey key, const ModelSection& model, const ModelSizes& sizes) -> CutSize {
   switch (key) {

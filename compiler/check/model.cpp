@@ -33,12 +33,16 @@ static auto NeedsEvenHeadDim(const ModelSection& model) -> bool {
   return model.family->is_accepted() && NeedsEvenHeads(ModelFamilyOf(*model.family));
 }
 
+namespace {
+
 /// Two sizes that do not agree: the one to change, and the other.
 struct Disagreement {
   const Located<int64_t>& blamed;
   const Located<int64_t>& other;
   std::string_view other_name;
 };
+
+}  // namespace
 
 /// `size` and `heads`: it is `heads` that changes if the recipe sets it beside a preset that has the size.
 static auto Disagree(const Recipe& recipe, const Located<int64_t>& size, std::string_view name) -> Disagreement {

@@ -101,11 +101,16 @@ static auto HelpText(CLI::App& app) -> std::string {
   return used.front()->help("shardc");
 }
 
+namespace {
+
 /// Commands by their names elsewhere, and what does that here.
 struct CommandElsewhere {
   std::string_view name;
   std::string_view remedy;
 };
+
+}  // namespace
+
 static constexpr CommandElsewhere CommandsElsewhere[] = {
     {"train", "shardc run RECIPE"},
     {"resume", "shardc run RECIPE"},

@@ -17,6 +17,8 @@
 
 namespace shardc {
 
+namespace {
+
 /// The gathers of one unit, next to each other in a section.
 struct GatherGroup {
   size_t begin = 0;
@@ -25,6 +27,8 @@ struct GatherGroup {
   /// The last op that writes what they gather: they are not moved in front of it.
   size_t ready = 0;
 };
+
+}  // namespace
 
 /// A gather goes after the one that is `depth` units before it in the same half of the step and the same loop body, or
 /// after the first of these: while a unit is in use, the next `depth` are on their way. What forward kept of a unit is
@@ -149,22 +153,26 @@ static auto PickStreams(const Plan& plan, Section& section) -> void {
   }
 }
 
+namespace {
+
 /// The ops at which a buffer is touched first and last.
-struct BufferUse {
+struct BufferLife {
   static constexpr size_t Never = std::numeric_limits<size_t>::max();
 
   size_t first = Never;
   size_t last = 0;
 };
 
+}  // namespace
+
 /// Buffers of a kind and of one size take turns, in each range of ops that no loop edge cuts: each lasts until the
 /// buffer begins that comes after it by the ring's depth.
 static auto HoldInRings(const Plan& plan, const Section& section, const ShardSection& shard,
-                        std::vector<BufferUse>& uses) -> void {
+                        std::vector<BufferLife>& uses) -> void {
   if (!shard.gather_ring.is_set && !shard.reduce_ring.is_set) {
     return;
   }
-  const auto at = [&](BufferId id) -> BufferUse& { return uses[static_cast<size_t>(id.index)]; };
+  const auto at = [&](BufferId id) -> BufferLife& { return uses[static_cast<size_t>(id.index)]; };
   std::vector<size_t> range_of(section.ops.size());
   std::vector<BufferId> gathered;
   std::vector<BufferId> reduced;
@@ -201,8 +209,8 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
 
 static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
   // One from before a loop is last touched at the loop's end.
-  std::vector<BufferUse> uses(static_cast<size_t>(plan.buffers.size()));
-  const auto at = [&](BufferId id) -> BufferUse& { return uses[static_cast<size_t>(id.index)]; };
+  std::vector<BufferLife> uses(static_cast<size_t>(plan.buffers.size()));
+  const auto at = [&](BufferId id) -> BufferLife& { return uses[static_cast<size_t>(id.index)]; };
   std::vector<BufferId> order;
   size_t loop_begin = 0;
   bool in_loop = false;
@@ -218,8 +226,8 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
       if (IsPersistent(plan.buffers[buffer].arena)) {
         continue;
       }
-      BufferUse& use = at(buffer);
-      if (use.first == BufferUse::Never) {
+      BufferLife& use = at(buffer);
+      if (use.first == BufferLife::Never) {
         use.first = i;
         order.push_back(buffer);
       }

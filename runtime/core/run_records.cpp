@@ -83,7 +83,7 @@ auto RunRecords::WriteStep(const StepMetrics& metrics) -> Status {
   return metrics_->Write(metrics);
 }
 
-auto RunRecords::WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms, const LineTime& time)
+auto RunRecords::WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms, const LineTime& time)
     -> Status {
   RETURN_IF_ERROR(context_.directory->CheckThere());
   return metrics_->WriteEval(step, eval_loss, terms, time);

@@ -29,7 +29,7 @@ class RunRecords {
   auto Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn, const std::string& seed_manifest,
              int64_t begun) -> Status;
   auto WriteStep(const StepMetrics& metrics) -> Status;
-  auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms, const LineTime& time) -> Status;
+  auto WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms, const LineTime& time) -> Status;
   /// Before a save: is the run directory there, and still this launch's?
   auto CheckOwned() const -> Status;
   /// After its commit.

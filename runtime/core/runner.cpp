@@ -215,8 +215,8 @@ auto RankRunner::NewestCheckpoint() const -> const std::string& {
   return writer_->last_path().empty() ? restored_from_ : writer_->last_path();
 }
 
-auto RankRunner::TermsOf(ScalarRole role) const -> std::vector<LossTerm> {
-  std::vector<LossTerm> terms;
+auto RankRunner::TermsOf(ScalarRole role) const -> std::vector<HeadLoss> {
+  std::vector<HeadLoss> terms;
   for (const ScalarId id : plan_.scalars.ids()) {
     if (plan_.scalars[id].role == role) {
       terms.push_back({plan_.scalars[id].name, scalars_[id]});

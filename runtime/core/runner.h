@@ -75,7 +75,7 @@ class RankRunner {
   /// A first start: from scratch, or from the plan's seed.
   auto StartFirst() -> Status;
   /// The metrics whose names begin so.
-  auto TermsOf(ScalarRole role) const -> std::vector<LossTerm>;
+  auto TermsOf(ScalarRole role) const -> std::vector<HeadLoss>;
   /// For the launcher, which outlives this rank.
   auto NoteProgress() -> void;
   auto Time() const -> LineTime;

@@ -12,8 +12,8 @@ namespace shardc {
 namespace {
 
 /// Adds further members to a line.
-auto AddTerms(JsonObject& line, const std::vector<LossTerm>& terms) -> void {
-  for (const LossTerm& term : terms) {
+auto AddTerms(JsonObject& line, const std::vector<HeadLoss>& terms) -> void {
+  for (const HeadLoss& term : terms) {
     line.Number(term.name, term.value);
   }
 }
@@ -136,7 +136,7 @@ auto CutBack(const Descriptor& run_dir, int64_t restored_step, const Descriptor&
 
 }  // namespace
 
-auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms, const std::optional<LineTime>& time)
+auto EvalLine(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms, const std::optional<LineTime>& time)
     -> std::string {
   JsonObject line;
   line.Integer("step", step).Number("eval_loss", eval_loss);
@@ -187,7 +187,7 @@ auto MetricsWriter::Write(const StepMetrics& metrics) -> Status {
   return Append(line.text());
 }
 
-auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms,
+auto MetricsWriter::WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms,
                               const std::optional<LineTime>& time) -> Status {
   return Append(EvalLine(step, eval_loss, terms, time));
 }

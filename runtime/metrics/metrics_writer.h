@@ -17,7 +17,7 @@ constexpr const char* MetricsName = "metrics.jsonl";
 constexpr const char* DroppedMetricsName = "metrics_dropped.jsonl";
 
 /// The mean of one term of the loss by itself, as the metric is called: "loss_image".
-struct LossTerm {
+struct HeadLoss {
   std::string name;
   double value = 0;
 };
@@ -51,11 +51,11 @@ struct StepMetrics {
   /// Why no update was made: "nonfinite", "spike"; empty if one was.
   std::string skipped;
   /// Where the loss has several.
-  std::vector<LossTerm> terms;
+  std::vector<HeadLoss> terms;
 };
 
 /// {"step":...,"eval_loss":...}, the time where it is given, and the terms; without a line end.
-auto EvalLine(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {},
+auto EvalLine(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms = {},
               const std::optional<LineTime>& time = {}) -> std::string;
 
 class MetricsWriter {
@@ -73,7 +73,7 @@ class MetricsWriter {
   /// without a target in this step.
   auto Write(const StepMetrics& metrics) -> Status;
   /// EvalLine.
-  auto WriteEval(int64_t step, double eval_loss, const std::vector<LossTerm>& terms = {},
+  auto WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms = {},
                  const std::optional<LineTime>& time = {}) -> Status;
 
  private:

@@ -3,7 +3,7 @@
 // targets_N, lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_range.h"
+#include "runtime/kernels/cpu/vocab_shard.h"
 
 namespace shardc {
 
@@ -13,7 +13,7 @@ static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder&
   CheckSameBytes(binder, op.dlogits, op.logits);
   return [dlogits = Resolve<T>(binder, op.dlogits), targets = Resolve<const int32_t>(binder, op.targets),
           lse = Resolve<const float>(binder, op.lse), count = Resolve<const double>(binder, op.count), rows = size.rows,
-          columns = size.columns, vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head),
+          columns = size.columns, vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head),
           backward = LoopsOf(binder.plan()).Of<T>().CrossEntropyBackward](const Moment& moment) -> Status {
     T* const logits_NV = dlogits.At(moment);
     const int32_t* const targets_N = targets.At(moment);

@@ -2,7 +2,7 @@
 // hidden; weight_VH: V vocabulary.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_range.h"
+#include "runtime/kernels/cpu/vocab_shard.h"
 
 namespace shardc {
 
@@ -11,7 +11,7 @@ static auto BindEmbedding(const op::Embedding& op, Binder& binder) -> Kernel {
   const Matrix table = AsMatrix(binder.plan(), op.weight);
   const int64_t num_tokens = binder.ViewOf(op.tokens).num_elements();
   return [tokens = Resolve<const int32_t>(binder, op.tokens), weight = Resolve<const T>(binder, op.weight),
-          y = Resolve<R>(binder, op.y), vocab = VocabRangeOf(binder, op.vocab_axes, table.rows),
+          y = Resolve<R>(binder, op.y), vocab = VocabShardOf(binder, op.vocab_axes, table.rows),
           is_cut = op.vocab_axes != AxisSet{}, hidden = table.columns, num_tokens,
           embedding = LoopsOf(binder.plan()).Of<T, R>().Embedding](const Moment& moment) -> Status {
     const int32_t* const tokens_N = tokens.At(moment);

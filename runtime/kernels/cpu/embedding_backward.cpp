@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_range.h"
+#include "runtime/kernels/cpu/vocab_shard.h"
 
 namespace shardc {
 
@@ -15,7 +15,7 @@ static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binde
   const bool adds = AddsOnto(binder, op.dweight, op.dweight_onto);
   return [tokens = Resolve<const int32_t>(binder, op.tokens), dy = Resolve<const T>(binder, op.dy),
           dweight = Resolve<float>(binder, op.dweight), rows = table.rows, hidden = table.columns, num_tokens,
-          vocab = VocabRangeOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds,
+          vocab = VocabShardOf(binder, op.vocab_axes, table.rows), is_cut = op.vocab_axes != AxisSet{}, adds,
           backward = LoopsOf(binder.plan()).Of<T>().EmbeddingBackward](const Moment& moment) -> Status {
     const int32_t* const tokens_N = tokens.At(moment);
     RETURN_IF_ERROR(CheckTokens(tokens_N, num_tokens, 0, vocab.total));

@@ -1,7 +1,7 @@
 // log_sum_exp of this rank's range of the vocabulary. logits_NV: N rows, V columns; lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_range.h"
+#include "runtime/kernels/cpu/vocab_shard.h"
 
 namespace shardc {
 
@@ -9,7 +9,7 @@ template <class T>
 static auto BindLogSumExp(const op::LogSumExp& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
   return [logits = Resolve<const T>(binder, op.logits), lse = Resolve<float>(binder, op.lse), size,
-          vocabulary = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head).size,
+          vocabulary = VocabShardOf(binder, op.vocab_axes, size.columns, op.head).size,
           log_sum_exp = LoopsOf(binder.plan()).Of<T>().LogSumExp](const Moment& moment) -> Status {
     const T* const logits_NV = logits.At(moment);
     float* const lse_N = lse.At(moment);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/vocab_range.h"
+#include "runtime/kernels/cpu/vocab_shard.h"
 
 namespace shardc {
 
@@ -29,7 +29,7 @@ static auto BindShardedCrossEntropy(const op::ShardedCrossEntropy& op, Binder& b
   return [logits = Resolve<const T>(binder, op.logits), targets = Resolve<const int32_t>(binder, op.targets),
           parts = Resolve<const float>(binder, op.parts), loss = Resolve<double>(binder, op.loss),
           lse = Resolve<float>(binder, op.lse), size, ranks = binder.plan().mesh.size(op.vocab_axes),
-          vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head), adds](const Moment& moment) -> Status {
+          vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head), adds](const Moment& moment) -> Status {
     const T* const logits_NV = logits.At(moment);
     const int32_t* const targets_N = targets.At(moment);
     const float* const parts_RN = parts.At(moment);

@@ -1,12 +1,12 @@
 // N tokens, H hidden, V vocabulary.
 #include "runtime/kernels/reference/tensor.h"
 
-#include "runtime/kernels/cpu/vocab_range.h"
+#include "runtime/kernels/cpu/vocab_shard.h"
 
 namespace shardc::reference {
 
 /// The rows of this rank that ids name, 0 for those of other ranks; and where that is so.
-static auto RowsHere(const at::Tensor& ids_N, const VocabRange& vocab) -> std::pair<at::Tensor, at::Tensor> {
+static auto RowsHere(const at::Tensor& ids_N, const VocabShard& vocab) -> std::pair<at::Tensor, at::Tensor> {
   const at::Tensor elsewhere_N = ids_N.lt(vocab.first).logical_or(ids_N.ge(vocab.first + vocab.size));
   return {(ids_N - vocab.first).masked_fill(elsewhere_N, 0), elsewhere_N};
 }
@@ -15,7 +15,7 @@ auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
   const Matrix table = AsMatrix(binder.plan(), op.weight);
   return MakeKernel([tokens = Elements(binder, op.tokens), ids = Resolve<const int32_t>(binder, op.tokens),
                      weight = Elements(binder, op.weight), y = Elements(binder, op.y),
-                     vocab = VocabRangeOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
+                     vocab = VocabShardOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, vocab.total));
     const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), vocab);
     y.Write(moment, weight.Read(moment).index_select(0, rows_N).masked_fill(elsewhere_N.unsqueeze(1), 0));
@@ -28,7 +28,7 @@ auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
   return MakeKernel([tokens = Elements(binder, op.tokens), ids = Resolve<const int32_t>(binder, op.tokens),
                      dy = Elements(binder, op.dy), dweight = Elements(binder, op.dweight),
                      adds = AddsOnto(binder, op.dweight, op.dweight_onto), table,
-                     vocab = VocabRangeOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
+                     vocab = VocabShardOf(binder, op.vocab_axes, table.rows)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), tokens.num_elements(), 0, vocab.total));
     const auto [rows_N, elsewhere_N] = RowsHere(tokens.ReadIndices(moment), vocab);
     const at::Tensor sums_VH = at::zeros({table.rows, table.columns}, at::kDouble);
@@ -64,7 +64,7 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
 
 auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
-  const int64_t vocabulary = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head).size;
+  const int64_t vocabulary = VocabShardOf(binder, op.vocab_axes, size.columns, op.head).size;
   return MakeKernel(
       [logits = Elements(binder, op.logits), lse = Elements(binder, op.lse), vocabulary](const Moment& moment) {
         lse.Write(moment, logits.ReadRows(moment).narrow(1, 0, vocabulary).logsumexp(-1));
@@ -77,7 +77,7 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
                      ids = Resolve<const int32_t>(binder, op.targets), parts = Elements(binder, op.parts),
                      loss = Elements(binder, op.loss), lse = Elements(binder, op.lse),
                      adds = AddsOnto(binder, op.loss, op.loss_onto),
-                     vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head), size,
+                     vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head), size,
                      ranks = binder.plan().mesh.size(op.vocab_axes)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, vocab.total));
     const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), vocab);
@@ -96,7 +96,7 @@ auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
       [dlogits = Elements(binder, op.dlogits), targets = Elements(binder, op.targets),
        ids = Resolve<const int32_t>(binder, op.targets), lse = Elements(binder, op.lse),
        count = Resolve<const double>(binder, op.count), size,
-       vocab = VocabRangeOf(binder, op.vocab_axes, size.columns, op.head)](const Moment& moment) -> Status {
+       vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head)](const Moment& moment) -> Status {
         RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, vocab.total));
         const double valid = *count.At(moment);
         const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);

@@ -26,7 +26,7 @@ inline auto CheckTokens(const int32_t* ids, int64_t count, int32_t least, int64_
 }
 
 /// The range of the vocabulary that lies on this rank: ids [first, first + size), of `total`.
-struct VocabRange {
+struct VocabShard {
   int64_t first = 0;
   int64_t size = 0;
   int64_t total = 0;
@@ -36,7 +36,7 @@ struct VocabRange {
 
 /// `rows`: of the matrix on each rank of `axes`, padding included; the whole vocabulary if there are no axes. `head`:
 /// whose vocabulary it is.
-inline auto VocabRangeOf(Binder& binder, AxisSet axes, int64_t rows, HeadId head = {}) -> VocabRange {
+inline auto VocabShardOf(Binder& binder, AxisSet axes, int64_t rows, HeadId head = {}) -> VocabShard {
   if (axes == AxisSet{}) {
     return {.first = 0, .size = rows, .total = rows};
   }
