@@ -160,7 +160,9 @@ auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>> {
     // A store that is about to go may break any call.
     const auto is_left_over = (*store)->IsLeftOver();
     const auto have_met = is_left_over ? HaveMet(**store) : is_left_over;
-    if (have_met && !*is_left_over && !*have_met) {
+    const auto is_own = have_met ? (*store)->IsOfThisJob() : have_met;
+    // That of an attempt before this one may not know yet that it is left over.
+    if (is_own && !*is_left_over && !*have_met && (*is_own || patience.is_believed())) {
       RETURN_IF_ERROR(TakeSeat(seat, **store));
       return store;
     }
@@ -170,7 +172,7 @@ auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>> {
       patience.NoteLeftOver();
       was_left_over = true;
     }
-    if (patience.is_believed()) {
+    if (patience.is_believed() && have_met && *have_met) {
       return UnderWay(seat);
     }
     if (patience.Elapsed() > seat.timeout.value) {

@@ -293,6 +293,16 @@ auto JobStore::IsLeftOver() -> ErrorOr<bool> {
                     [](TcpStore& store) { return store.Has(LeftOverKey); });
 }
 
+auto JobStore::IsOfThisJob() -> ErrorOr<bool> {
+  return Call<bool>("look whose store it is", DeadlineIn(timeout_), [prefix = prefix_](TcpStore& store) {
+    const auto is_there = store.Has(JobKey);
+    const auto job = is_there && *is_there ? store.Get(JobKey) : ErrorOr<std::string>("");
+    return !is_there ? ErrorOr<bool>(is_there.error())
+           : !job    ? ErrorOr<bool>(job.error())
+                     : ErrorOr<bool>(*job == prefix);
+  });
+}
+
 auto JobStore::Append(const std::string& key, std::string_view bytes) -> Status {
   return Append(key, bytes, DeadlineIn(timeout_));
 }

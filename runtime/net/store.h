@@ -52,6 +52,8 @@ class JobStore {
   /// The process that started the server has ended: the store is there for those who know it, and no launch begins in
   /// it.
   auto IsLeftOver() -> ErrorOr<bool>;
+  /// The server was started for the job of this prefix.
+  auto IsOfThisJob() -> ErrorOr<bool>;
   /// Puts `bytes` at the end of the value. Requires: at most MaxAppend of them.
   auto Append(const std::string& key, std::string_view bytes) -> Status;
   /// Adds to a count that begins at 0, and gives the sum.

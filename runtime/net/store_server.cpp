@@ -193,10 +193,14 @@ auto Serving::HaveSpokenWithin(Seconds time, bool none) -> bool {
 
 auto Serving::WatchMembers() -> void {
   while (true) {
-    if (is_left_over_ && !has_told_) {
-      has_told_ = store_.Set(LeftOverKey, "1").ok();
+    const auto next = Clock::now() + LookAtMembers();
+    while (Clock::now() < next) {
+      // At once: the processes of the next launch would take this store for theirs.
+      if (is_left_over_ && !has_told_) {
+        has_told_ = store_.Set(LeftOverKey, "1").ok();
+      }
+      std::this_thread::sleep_for(std::min<Clock::duration>(next - Clock::now(), milliseconds(LookMs)));
     }
-    std::this_thread::sleep_for(LookAtMembers());
   }
 }
 
@@ -239,6 +243,7 @@ auto Serving::LookAtMembers() -> milliseconds {
     Say(said.write, store.error().message);
     _exit(static_cast<int>(ExitCode::Environment));
   }
+  static_cast<void>((*store)->Set(JobKey, options.prefix));
   Serving serving(**store, listening.own.Port(), options.prefix);
   Say(said.write, Serves);
   said.write.Close();

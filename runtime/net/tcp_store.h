@@ -19,6 +19,8 @@ namespace shardc {
 
 /// What a server puts into its store when the process that started it has ended.
 constexpr const char* LeftOverKey = "shardc/left over";
+/// The prefix of the job that a server was started for.
+constexpr const char* JobKey = "shardc/job";
 
 /// A server, or a client, or a server with a client of its own.
 class TcpStore {
