@@ -34,8 +34,13 @@ class Patience {
     alive_since_ = is_alive_ ? alive_since_ : Clock::now();
     is_alive_ = true;
   }
-  auto NoteLeftOver() -> void { is_alive_ = false; }
-  auto is_believed() const -> bool { return is_alive_ && Since(alive_since_) > AliveFor.value; }
+  auto NoteLeftOver() -> void {
+    is_alive_ = false;
+    has_seen_left_over_ = true;
+  }
+  auto has_seen_left_over() const -> bool { return has_seen_left_over_; }
+  auto IsAliveFor(Seconds time) const -> bool { return is_alive_ && Since(alive_since_) > time.value; }
+  auto is_believed() const -> bool { return IsAliveFor(AliveFor); }
 
  private:
   static auto Since(Clock::time_point begin) -> double {
@@ -45,6 +50,14 @@ class Patience {
   Clock::time_point begin_ = Clock::now();
   Clock::time_point alive_since_ = begin_;
   bool is_alive_ = false;
+  bool has_seen_left_over_ = false;
+};
+
+struct StoreState {
+  bool is_left_over = false;
+  /// Started for the launch that looks.
+  bool is_own = false;
+  bool have_met = false;
 };
 
 constexpr const char* ClosedKey = "met";
@@ -143,43 +156,48 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer> {
   }
 }
 
+static auto LookAt(JobStore& store) -> ErrorOr<StoreState> {
+  const auto is_left_over = store.IsLeftOver();
+  const auto is_own = is_left_over ? store.IsOfThisJob() : is_left_over;
+  const auto have_met = is_own ? HaveMet(store) : is_own;
+  return have_met ? ErrorOr<StoreState>(StoreState{*is_left_over, *is_own, *have_met}) : have_met.error();
+}
+
 auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>> {
+  // The store of an attempt before this one may not know yet that it is left over.
+  const Seconds longest_of_other{std::min(AliveFor.value, seat.timeout.value / 2)};
   Patience patience;
-  bool was_left_over = false;
   while (true) {
     auto store = JobStore::Connect(seat.address, seat.prefix, seat.timeout, seat.while_waiting);
-    if (!store && was_left_over && store.error().code == ExitCode::Environment &&
-        patience.Elapsed() < seat.timeout.value) {
-      // The store of the last launch has gone in the middle of the greeting.
+    if (!store) {
+      // The store of the last launch may have gone in the middle of the greeting.
+      if (!patience.has_seen_left_over() || store.error().code != ExitCode::Environment ||
+          patience.Elapsed() >= seat.timeout.value) {
+        return store;
+      }
       RETURN_IF_ERROR(Pause(seat));
       continue;
     }
-    if (!store) {
-      return store;
-    }
     // A store that is about to go may break any call.
-    const auto is_left_over = (*store)->IsLeftOver();
-    const auto have_met = is_left_over ? HaveMet(**store) : is_left_over;
-    const auto is_own = have_met ? (*store)->IsOfThisJob() : have_met;
-    // That of an attempt before this one may not know yet that it is left over.
-    if (is_own && !*is_left_over && !*have_met && (*is_own || patience.is_believed())) {
+    const auto state = LookAt(**store);
+    const bool is_alive = state && !state->is_left_over;
+    if (is_alive && !state->have_met && (state->is_own || patience.IsAliveFor(longest_of_other))) {
       RETURN_IF_ERROR(TakeSeat(seat, **store));
       return store;
     }
-    if (have_met && !*is_left_over) {
+    if (is_alive) {
       patience.NoteAlive();
     } else {
       patience.NoteLeftOver();
-      was_left_over = true;
     }
-    if (patience.is_believed() && have_met && *have_met) {
+    if (is_alive && state->have_met && patience.is_believed()) {
       return UnderWay(seat);
     }
     if (patience.Elapsed() > seat.timeout.value) {
-      return have_met ? Fail(ExitCode::Environment,
-                             "at {} there is the store of a launch that has ended, and none of this one",
-                             seat.address.Text())
-                      : have_met.error();
+      return state ? Fail(ExitCode::Environment,
+                          "at {} there is the store of a launch that has ended, and none of this one",
+                          seat.address.Text())
+                   : state.error();
     }
     store->reset();
     RETURN_IF_ERROR(Pause(seat));

@@ -294,13 +294,15 @@ auto JobStore::IsLeftOver() -> ErrorOr<bool> {
 }
 
 auto JobStore::IsOfThisJob() -> ErrorOr<bool> {
-  return Call<bool>("look whose store it is", DeadlineIn(timeout_), [prefix = prefix_](TcpStore& store) {
-    const auto is_there = store.Has(JobKey);
-    const auto job = is_there && *is_there ? store.Get(JobKey) : ErrorOr<std::string>("");
-    return !is_there ? ErrorOr<bool>(is_there.error())
-           : !job    ? ErrorOr<bool>(job.error())
-                     : ErrorOr<bool>(*job == prefix);
-  });
+  return Call<bool>("look whose store it is", DeadlineIn(timeout_),
+                    [prefix = prefix_](TcpStore& store) -> ErrorOr<bool> {
+                      const auto is_there = store.Has(JobKey);
+                      if (!is_there || !*is_there) {
+                        return is_there;
+                      }
+                      const auto job = store.Get(JobKey);
+                      return job ? ErrorOr<bool>(*job == prefix) : job.error();
+                    });
 }
 
 auto JobStore::Append(const std::string& key, std::string_view bytes) -> Status {
