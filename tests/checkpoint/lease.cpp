@@ -1,9 +1,8 @@
-// Who owns a directory: leases of the living, the dead, the stopped and the unknown, and takers who come together.
+// Who owns a directory: leases of the living, the dead, the stopped and the unknown.
 #include "runtime/checkpoint/lease.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/fault_fs.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/checkpoint/lease_process.h"
 
 namespace shardc {
 namespace {
@@ -25,81 +23,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// Short times, so that a test can wait for them.
-auto Quick() -> LeaseOptions {
-  return {.what = "checkpoint directory",
-          .remedy = "set `checkpoint.dir` to another folder",
-          .beat = Seconds{0.02},
-          .stale_after = Seconds{0.5},
-          .poll = Seconds{0.01},
-          .while_waiting = {},
-          .note = {}};
-}
-
-auto NamesIn(const std::string& folder) -> std::vector<std::string> {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-auto Milliseconds(int64_t count) -> std::chrono::milliseconds { return std::chrono::milliseconds(count); }
-
-/// A process that runs `body` and ends with what that returns.
-class Child {
- public:
-  explicit Child(const std::function<int()>& body) : pid_(fork()) {
-    CHECK(pid_ >= 0, "fork");
-    if (pid_ == 0) {
-      _exit(body());
-    }
-  }
-  Child(const Child&) = delete;
-  ~Child() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      Wait();
-    }
-  }
-  auto pid() const -> pid_t { return pid_; }
-  auto Kill(int signal) const -> void { kill(pid_, signal); }
-  /// Returns once it stands still.
-  auto Stop() const -> void {
-    Kill(SIGSTOP);
-    waitpid(pid_, nullptr, WUNTRACED);
-  }
-  /// The exit status, 128 + n for signal n.
-  auto Wait() -> int {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = 0;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-/// Holds a lease until it is killed.
-auto Owner(const std::string& folder) -> std::unique_ptr<Child> {
-  auto child = std::make_unique<Child>([&] {
-    const auto lease = Lease::Acquire(folder, "owner", Quick());
-    if (!lease.ok()) {
-      return 1;
-    }
-    WriteText(folder + "/ready", "");
-    std::this_thread::sleep_for(std::chrono::minutes(5));
-    return 2;
-  });
-  while (!std::filesystem::exists(folder + "/ready")) {
-    std::this_thread::sleep_for(Milliseconds(1));
-  }
-  std::filesystem::remove(folder + "/ready");
-  return child;
-}
 
 /// The lease of a process of another host, as its text.
 auto RemoteLease(int64_t beat = 0) -> LeaseRecord {
@@ -389,133 +312,6 @@ TEST(Lease, TwoNamesInOneDirectoryAreTwoLeases) {
   ASSERT_TRUE(second.ok()) << second.error().message;
   EXPECT_TRUE((*first)->Check().ok());
   EXPECT_TRUE((*second)->Check().ok());
-}
-
-/// Who died where: after the claim, and after the rename.
-TEST(Lease, ATakerThatWasKilledIsInNobodysWay) {
-  const TemporaryFolder folder;
-  LeaseRecord dead = NewLeaseRecord("dead");
-  dead.process.start -= 1;
-  LeaseRecord taker = NewLeaseRecord("taker");
-  taker.process.start -= 1;
-  LeaseOptions options = Quick();
-  options.stale_after = Seconds{3600};
-  WriteText(folder / "lease.json", ToText(dead));
-  WriteText(folder / ("lease.json.claim-" + dead.token), ToText(taker));
-  {
-    const auto lease = Lease::Acquire(folder.path(), "run", options);
-    ASSERT_TRUE(lease.ok()) << lease.error().message;
-    EXPECT_EQ(NamesIn(folder.path()), std::vector<std::string>{"lease.json"});
-  }
-  WriteText(folder / ("lease.json.claim-" + dead.token), ToText(taker));
-  WriteText(folder / ("lease.json.stale-" + taker.token), ToText(dead));
-  EXPECT_TRUE(Lease::Acquire(folder.path(), "run", options).ok());
-}
-
-/// Contenders meet at a gate; each that gets the lease holds it until all have their answer.
-auto CountWinners(const std::string& folder, int num_contenders, const LeaseOptions& options) -> int {
-  int gate[2];
-  int over[2];
-  CHECK(pipe(gate) == 0 && pipe(over) == 0, "pipe");
-  std::vector<std::unique_ptr<Child>> children;
-  for (int i = 0; i < num_contenders; ++i) {
-    children.push_back(std::make_unique<Child>([&] {
-      close(gate[1]);
-      close(over[1]);
-      char byte = 0;
-      [[maybe_unused]] const ssize_t opened = read(gate[0], &byte, 1);
-      const auto lease = Lease::Acquire(folder, "contender", options);
-      const bool won = lease.ok() && (*lease)->Check().ok();
-      WriteText(fmt::format("{}/answer-{}", folder, getpid()), won ? "won" : "lost");
-      [[maybe_unused]] const ssize_t ended = read(over[0], &byte, 1);
-      if (won && !(*lease)->Check().ok()) {
-        return 3;
-      }
-      // A loser was told of a winner, not of a fault.
-      return won ? 1 : lease.error().message.find("is in use by run contender") != std::string::npos ? 0 : 2;
-    }));
-  }
-  close(gate[0]);
-  close(over[0]);
-  close(gate[1]);
-  const auto all_answered = [&] {
-    return std::all_of(children.begin(), children.end(), [&](const auto& child) {
-      return !ReadText(fmt::format("{}/answer-{}", folder, child->pid())).empty();
-    });
-  };
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!all_answered() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
-  }
-  if (!all_answered()) {
-    ADD_FAILURE() << "a contender neither won nor lost in a minute";
-    for (const auto& child : children) {
-      child->Kill(SIGKILL);
-    }
-  }
-  close(over[1]);
-  int winners = 0;
-  for (const auto& child : children) {
-    std::filesystem::remove(fmt::format("{}/answer-{}", folder, child->pid()));
-    const int status = child->Wait();
-    EXPECT_TRUE(status == 0 || status == 1) << status;
-    winners += status == 1 ? 1 : 0;
-  }
-  return winners;
-}
-
-auto ExpectOneWinnerInEachOf(int rounds) -> void {
-  const TemporaryFolder folder;
-  LeaseOptions options = Quick();
-  options.beat = Seconds{5};
-  LeaseRecord dead = NewLeaseRecord("dead");
-  dead.process.start -= 1;
-  for (int round = 0; round < rounds; ++round) {
-    dead.beat = round;
-    WriteText(folder / "lease.json", ToText(dead));
-    ASSERT_EQ(CountWinners(folder.path(), 4 + round % 4, options), 1) << "round " << round;
-    EXPECT_THAT(NamesIn(folder.path()), IsEmpty()) << "round " << round;
-  }
-}
-
-TEST(Lease, OfSomeTakersOneWins) { ExpectOneWinnerInEachOf(20); }
-
-TEST(Lease, OfManyTakersOneWins) { ExpectOneWinnerInEachOf(1000); }
-
-/// Each file-system call of a start and of a takeover fails in turn: an error or a lease, and nobody is kept out after.
-TEST(Lease, AFailedCallKeepsNobodyOut) {
-  LeaseOptions options = Quick();
-  options.beat = Seconds{3600};
-  for (const bool is_takeover : {false, true}) {
-    for (int64_t n = 1;; ++n) {
-      SCOPED_TRACE(fmt::format("call {} of a {}", n, is_takeover ? "takeover" : "start"));
-      const TemporaryFolder folder;
-      if (is_takeover) {
-        LeaseRecord dead = NewLeaseRecord("dead");
-        dead.process.start -= 1;
-        WriteText(folder / "lease.json", ToText(dead));
-      }
-      FaultFs faults({.fail_at = n});
-      options.fs = &faults;
-      const auto lease = Lease::Acquire(folder.path(), "run", options);
-      const bool was_hit = faults.hit();
-      if (lease.ok()) {
-        EXPECT_EQ(LeaseRecordFromText(ReadText(folder / "lease.json"))->token, (*lease)->token());
-      } else {
-        EXPECT_EQ(lease.error().code, ExitCode::Environment);
-        EXPECT_THAT(lease.error().message, HasSubstr("Input/output error"));
-        options.fs = &PosixFs();
-        const auto next = Lease::Acquire(folder.path(), "next", options);
-        ASSERT_TRUE(next.ok()) << next.error().message;
-        EXPECT_TRUE((*next)->Check().ok());
-      }
-      if (!was_hit) {
-        EXPECT_TRUE(lease.ok());
-        EXPECT_GE(n, is_takeover ? 15 : 5);
-        break;
-      }
-    }
-  }
 }
 
 TEST(Lease, DamagedTextsAreNoLeases) {
