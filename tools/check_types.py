@@ -15,7 +15,7 @@ import re
 import sys
 
 DEFINITION = re.compile(r"(?:struct|class|enum class|enum|union)\s+(?:alignas\(\d+\)\s+)?(\w+)\s*(?:final\s*)?(?::[^;:][^;]*)?\{")
-NAMESPACE = re.compile(r"namespace ([\w:]*)\s*\{")
+NAMESPACE = re.compile(r"namespace ([\w:]*)\s*\{$")
 END_OF_NAMESPACE = re.compile(r"\}  // namespace")
 
 

@@ -146,7 +146,7 @@ static auto Open(const FileList& list, const std::string& path, TokenFormat form
   return file;
 }
 
-static auto CheckFile(const FileList& list, const std::string& path, TokenFormat format) -> Status {
+auto CheckFile(const FileList& list, const std::string& path, TokenFormat format) -> Status {
   const auto file = Open(list, path, format);
   if (!file) {
     return file.error();

@@ -28,8 +28,10 @@ struct ScanResult {
 /// The bytes that a scan of these lists reads, as their files are now. Files that are not here count as 0.
 auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int64_t;
 
-/// Opens all files of the lists, and looks at no id but at each entry of Megatron's indices. Errors: what OpenTokenFile
-/// and the index find, with the place of the file's list.
+/// Opens one file of the list, and looks at no id but at each entry of Megatron's index. Errors: what OpenTokenFile and
+/// the index find, with the place of the list.
+auto CheckFile(const FileList& list, const std::string& path, TokenFormat format) -> Status;
+/// CheckFile of each file.
 auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Status;
 
 /// Opens all files of the lists and looks at each id. CheckFiles looks at what else they hold.

@@ -89,13 +89,18 @@ static auto TellOfStopped(const Job& job, int64_t rank) -> void {
                       job.control->NameOf(rank), job.control->WhereIs(rank)));
 }
 
+/// What the job failed of, unless an error was told on this host already.
+static auto TellIfNobodyHas(const Job& job, const std::string& failure) -> void {
+  if (job.control->IsFirst(failure)) {
+    job.Say("error: " + failure);
+  }
+}
+
 /// A rank that has not ended `grace` after the failure of another one, and that nobody is there to end.
 static auto LeaveAtOnce(const Job& job, int64_t rank) -> void {
   const auto failure = job.control->FirstFailure();
   const std::string text = job.control->FailureText(*failure);
-  if (job.control->IsFirst(text)) {
-    job.Say("error: " + text);
-  }
+  TellIfNobodyHas(job, text);
   job.Say(fmt::format("warning: {} has not ended {:g} s after the failure and ends at once, {}",
                       job.control->NameOf(rank), job.options->grace.value, job.control->WhereIs(rank)));
   PutEndOnRecord(job, static_cast<int>(failure->code), text);
@@ -153,9 +158,7 @@ auto Launcher::Watch() -> ExitCode {
   }
   if (const auto failure = job_.control->FirstFailure()) {
     // It may have come from another host when the ranks of this one had just ended.
-    if (const std::string text = job_.control->FailureText(*failure); job_.control->IsFirst(text)) {
-      job_.Say("error: " + text);
-    }
+    TellIfNobodyHas(job_, job_.control->FailureText(*failure));
     return failure->code;
   }
   for (const Child& child : children_) {
@@ -243,11 +246,7 @@ auto Launcher::EndTheRest() -> void {
   const double grace = job_.options->grace.value;
   if (since >= grace && sent_ == 0) {
     // No rank of this host may have come to where it learns of it.
-    const auto failure = job_.control->FirstFailure();
-    const std::string text = job_.control->FailureText(*failure);
-    if (job_.control->IsFirst(text)) {
-      job_.Say("error: " + text);
-    }
+    TellIfNobodyHas(job_, job_.control->FailureText(*job_.control->FirstFailure()));
     for (const Child& child : children_) {
       if (child.running) {
         job_.Say(fmt::format("warning: {} has not ended {:g} s after the failure and is ended, {}",

@@ -73,9 +73,7 @@ static auto Named(Error error, DiagnosticKind kind) -> Error {
 static auto CheckEach(const std::vector<FileList>& lists, TokenFormat format) -> Status {
   for (const FileList& list : lists) {
     for (const std::string& path : list.paths) {
-      FileList one = list;
-      one.paths = {path};
-      if (const Status sound = CheckFiles({one}, format); !sound) {
+      if (const Status sound = CheckFile(list, path, format); !sound) {
         return Named(sound.error(),
                      IsMissing(path) ? DiagnosticKind::TokenFileMissing : DiagnosticKind::TokenFileInvalid);
       }
