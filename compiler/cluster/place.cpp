@@ -180,10 +180,7 @@ auto ReadPort(const EnvironmentVariables& variables, const LauncherRow& launcher
   // The store of torchrun itself is on MASTER_PORT.
   const int64_t above = launcher.kind == LauncherKind::Torchrun ? 1 : 0;
   const ErrorOr<int64_t> port = variables.Number("MASTER_PORT");
-  if (!port) {
-    return port.error();
-  }
-  if (*port < 1 || *port > std::numeric_limits<uint16_t>::max() - above) {
+  if (!port || *port < 1 || *port > std::numeric_limits<uint16_t>::max() - above) {
     return Fail(ExitCode::Environment, "{}: a port from 1 to {} is expected{}", variables.Shown("MASTER_PORT"),
                 std::numeric_limits<uint16_t>::max() - above,
                 above > 0 ? ", because torchrun uses that port and this program the one above it" : "");

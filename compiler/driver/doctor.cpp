@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "compiler/base/timeout.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
@@ -14,12 +15,16 @@ namespace {
 struct DoctorOptions {
   RecipeOptions recipe;
   std::string run_dir;
+  std::string timeout = "60";
   std::string format = "text";
 };
 
 }  // namespace
 
 static auto Examine(const DoctorOptions& options) -> Status {
+  if (!ParseTimeout(options.timeout)) {
+    return Fail(ExitCode::Usage, "--timeout: {}", WrongTimeout(options.timeout));
+  }
   std::string run_dir = options.run_dir;
   if (run_dir.empty() && !options.recipe.path.empty()) {
     RecipeSource source(options.recipe);
@@ -30,7 +35,7 @@ static auto Examine(const DoctorOptions& options) -> Status {
     }
     run_dir = RunDirOf(*recipe);
   }
-  std::vector<std::string> arguments{"-", "--doctor", "--format", options.format};
+  std::vector<std::string> arguments{"-", "--doctor", "--format", options.format, "--timeout=" + options.timeout};
   if (!run_dir.empty()) {
     arguments.insert(arguments.end(), {"--run-dir", run_dir});
   }
@@ -41,6 +46,7 @@ auto DeclareDoctor(CommandOptions& options) -> Action {
   const auto values = std::make_shared<DoctorOptions>();
   options.Positional("RECIPE", values->recipe.path, "a recipe, whose run directory is looked at", false);
   options.Text("--run-dir", values->run_dir, "DIR", "the run directory to look at instead");
+  options.Text("--timeout", values->timeout, "SECONDS", "how long a process waits for the others; default: 60");
   options.Choice("--format", values->format, {"text", "json"}, "format of the result");
   return [values] { return ExitCodeOf(Examine(*values)); };
 }

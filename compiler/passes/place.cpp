@@ -22,7 +22,8 @@ namespace {
 
 class Placer {
  public:
-  explicit Placer(Plan* plan) : plan_(*plan), axes_(Spread(plan->mesh, AxesSharing(Shared::Samples))) {}
+  Placer(Plan* plan, const Recipe& recipe)
+      : plan_(*plan), recipe_(recipe), axes_(Spread(plan->mesh, AxesSharing(Shared::Samples))) {}
 
   auto Run(Section& section) -> void {
     std::vector<Op> ops;
@@ -142,7 +143,7 @@ class Placer {
         continue;
       }
       Emitter emitter(&plan_, &ops, PassKind::Place);
-      emitter.set_origin(Origin{0, AxisKeyOf(sum.axes)});
+      emitter.set_origin(OriginOfAxis(sum.axes));
       const Value& value = plan_.values[sum.value];
       const ValueId whole = emitter.Alias(sum.value, {value.dtype, value.shape}, value.name + ".whole");
       emitter.Emit(op::AllReduce{.x = sum.value, .y = whole, .axes = sum.axes});
@@ -152,10 +153,10 @@ class Placer {
   }
 
   /// The key that makes such a sum necessary: the first of several.
-  static auto AxisKeyOf(AxisSet axes) -> OriginKey {
-    return axes.Has(Axis::Dp)          ? OriginKey("mesh.dp")
-           : axes.Has(Axis::Replicate) ? OriginKey("mesh.replicate")
-                                       : OriginKey("mesh.tp");
+  auto OriginOfAxis(AxisSet axes) const -> Origin {
+    return axes.Has(Axis::Dp)          ? OriginOf(recipe_.mesh.dp, "mesh.dp")
+           : axes.Has(Axis::Replicate) ? OriginOf(recipe_.mesh.replicate, "mesh.replicate")
+                                       : OriginOf(recipe_.mesh.tp, "mesh.tp");
   }
   auto BufferOf(ValueId id) const -> BufferId { return plan_.values[id].buffer; }
   auto WholeOf(ValueId id) const -> ValueId {
@@ -164,6 +165,7 @@ class Placer {
   }
 
   Plan& plan_;
+  const Recipe& recipe_;
   /// The axes along which ranks see different samples.
   AxisSet axes_;
   std::string refusal_;
@@ -181,7 +183,7 @@ auto Place(Plan plan, PassContext& context) -> ErrorOr<Plan> {
   if (plan.mesh.size(Axis::Tp) > 1) {
     RETURN_IF_ERROR(SpreadOverTp(plan, OriginOf(context.recipe->mesh.tp, "mesh.tp")));
   }
-  Placer placer(&plan);
+  Placer placer(&plan, *context.recipe);
   placer.Run(plan.section(SectionKind::Data));
   placer.Run(plan.section(SectionKind::Step));
   placer.Run(plan.section(SectionKind::Eval));

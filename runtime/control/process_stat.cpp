@@ -1,8 +1,11 @@
 #include "runtime/control/process_stat.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -27,6 +30,21 @@ auto ReadProcessStat(int64_t pid) -> std::optional<ProcessStat> {
                      .num_threads = std::strtoll(field(20).c_str(), nullptr, 10),
                      .flags = std::strtoull(field(9).c_str(), nullptr, 10),
                      .start = std::strtoll(field(22).c_str(), nullptr, 10)};
+}
+
+auto StartOfThisProcess() -> std::chrono::steady_clock::time_point {
+  const auto now = std::chrono::steady_clock::now();
+  const auto stat = ReadProcessStat(getpid());
+  timespec since_boot{};
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  if (!stat || stat->start == 0 || ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0) {
+    return now;
+  }
+  constexpr double NsPerSecond = 1e9;
+  const double age = static_cast<double>(since_boot.tv_sec) + static_cast<double>(since_boot.tv_nsec) / NsPerSecond -
+                     static_cast<double>(stat->start) / ticks;
+  return now - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                   std::chrono::duration<double>(std::max(0.0, age)));
 }
 
 }  // namespace shardc

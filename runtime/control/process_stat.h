@@ -1,6 +1,7 @@
 // What the kernel says of a process. Source: proc(5), /proc/PID/stat.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -18,5 +19,8 @@ struct ProcessStat {
 
 /// None if there is no process with this number, or if it is hidden.
 auto ReadProcessStat(int64_t pid) -> std::optional<ProcessStat>;
+
+/// When the calling process began, to a clock tick. An exec begins no new process. Now, if the kernel does not tell.
+auto StartOfThisProcess() -> std::chrono::steady_clock::time_point;
 
 }  // namespace shardc

@@ -25,10 +25,12 @@ class TimeLimit {
     has_saved_ = true;
   }
 
-  /// Is the step that begins now the last one? It and the save may take half as long again as the longest so far.
+  /// Is the step that begins now the last one? It and the save may take half as long again as the longest so far, and
+  /// the processes take up to a second to agree on the end and to be gone.
   auto IsNear(Clock::time_point now = Clock::now()) const -> bool {
     constexpr double Allowance = 1.5;
-    const std::chrono::duration<double> needed(Allowance * (step_.value + save_.value));
+    constexpr Seconds End{1};
+    const std::chrono::duration<double> needed(Allowance * (step_.value + save_.value) + End.value);
     return end_ && now + needed >= *end_;
   }
 

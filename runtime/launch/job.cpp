@@ -153,8 +153,8 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   }
   if (!log) {
     return Fail(log.error().code,
-                "{} does not see attempt {} of the run directory {}, which process 0 has just begun: {}; the run "
-                "directory has to be one that all hosts share",
+                "{} cannot use attempt {} of the run directory {}, which process 0 has just begun: {}; all hosts have "
+                "to share the run directory, and to write to it",
                 job.meeting->host_name(), number, job.options->run_dir, log.error().message);
   }
   job.joined_log.emplace(*std::move(log));
@@ -311,7 +311,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .trace = options.trace,
                         .dry = options.dry,
                         .json = options.json,
-                        .begun = job.begun,
+                        .begun = options.begun,
                         .end_time = options.end_time,
                         .execution = {}};
     return (*job.rank_main)(context);

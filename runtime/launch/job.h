@@ -37,7 +37,6 @@ struct Job {
   Meeting* meeting = nullptr;
   /// On other hosts, and in other processes, than that which began the attempt: its log.
   std::optional<RunLog> joined_log;
-  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 
   auto log() const -> const RunLog& { return attempt ? attempt->log() : joined_log ? *joined_log : only_stderr; }
   /// A line for people.

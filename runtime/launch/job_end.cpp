@@ -64,7 +64,10 @@ auto EndOfJob(const LookUp& look_up) -> ErrorOr<std::optional<std::chrono::stead
   }
   // Further away than a run lasts, and no overflow of the clock.
   constexpr int64_t Longest = int64_t{1} << 30;
-  return std::optional(Clock::now() + std::chrono::seconds(std::min(*end - std::time(nullptr), Longest)));
+  // By a clock that does not count whole seconds: std::time would place the end up to a second too late.
+  const std::chrono::system_clock::time_point at{std::chrono::seconds(std::min(*end, std::time(nullptr) + Longest))};
+  return std::optional(Clock::now() +
+                       std::chrono::duration_cast<Clock::duration>(at - std::chrono::system_clock::now()));
 }
 
 }  // namespace shardc

@@ -37,6 +37,8 @@ struct LaunchOptions {
   bool json = false;
   /// DevicePlace::shuffles.
   bool shuffles = false;
+  /// When the launch began: `train.max_minutes` counts from then.
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   /// When the launch has to be over, by whoever gave it the machines.
   std::optional<std::chrono::steady_clock::time_point> end_time;
   /// How long a rank waits for its peers in a collective.

@@ -25,6 +25,7 @@
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
+#include "runtime/control/process_stat.h"
 #include "runtime/core/runner.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
@@ -66,16 +67,19 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
 }
 
 /// What has to be the same in all processes of a launch.
-static auto FactsOf(const Plan& plan, const LaunchOptions& options) -> Facts {
+static auto FactsOf(const Plan& plan, const LaunchOptions& options, const LaunchPlace& place) -> Facts {
   std::string sets;
   for (const std::string& set : plan.overrides) {
-    sets += (sets.empty() ? "" : " ") + set;
+    // The launch adds the number of its hosts, which is the same in all processes.
+    if (set != fmt::format("mesh.hosts={}", place.num_hosts())) {
+      sets += (sets.empty() ? "" : " ") + set;
+    }
   }
-  const std::string& recipe = options.request.recipe ? *options.request.recipe : std::string();
+  const std::optional<std::string>& recipe = options.request.recipe;
   return {{"shardc --version", std::string(ProgramVersion())},
           {"LibTorch", options.request.torch_version},
-          {"bytes of the recipe", std::to_string(recipe.size())},
-          {"digest of the recipe", DigestOf(recipe)},
+          {"bytes of the recipe", recipe ? std::to_string(recipe->size()) : "none, but a plan file"},
+          {"digest of the recipe", recipe ? DigestOf(*recipe) : ""},
           {"--set", sets},
           {"run.device, by what the machine has", std::string(ToText(plan.device))},
           {"--run-dir", options.run_dir},
@@ -126,7 +130,7 @@ static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
 /// host.
 static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& meeting) -> ErrorOr<ExitCode> {
   const LaunchPlace& place = meeting.place();
-  Facts facts = FactsOf(plan, options);
+  Facts facts = FactsOf(plan, options, place);
   const auto fingerprint = FingerprintOf(plan);
   // On a host that lacks the files, what it says of them is the difference.
   facts.emplace_back("tokens", fingerprint ? *fingerprint : fingerprint.error().message);
@@ -141,16 +145,25 @@ static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& 
 
 /// The address by which GLOO_SOCKET_IFNAME has other hosts reach this one; empty if it is not set. It names interfaces,
 /// or is an address of this host.
-static auto OwnAddress() -> ErrorOr<std::string> {
+static auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string> {
   const std::string names = TextOrNothing("GLOO_SOCKET_IFNAME");
   if (names.empty()) {
     return names;
   }
   auto address = AddressOfInterface(names);
-  if (address || IsAddressOfThisHost(names)) {
-    return address ? address : ErrorOr<std::string>(names);
+  if (!address && IsAddressOfThisHost(names)) {
+    address = names;
   }
-  return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
+  if (!address) {
+    return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
+  }
+  if (place.num_hosts() > 1 && IsLoopback(*address) && !IsLoopback(place.master_host)) {
+    return Fail(ExitCode::Environment,
+                "GLOO_SOCKET_IFNAME={} is {}, where other hosts do not reach this one; name the interface of the "
+                "network between the hosts, or unset GLOO_SOCKET_IFNAME",
+                names, *address);
+  }
+  return address;
 }
 
 /// Ends the waits of the meeting when this process has been told to stop. A wait that is over at that moment does not
@@ -168,7 +181,7 @@ static auto StopsBetweenWaits() -> std::function<Status()> {
 /// The part of this process in a launch by another launcher. `plan`: or why it has none.
 static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options)
     -> ErrorOr<ExitCode> {
-  const auto address = OwnAddress();
+  const auto address = OwnAddress(place);
   if (plan && !address) {
     plan = address.error();
   }
@@ -251,13 +264,15 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   }
   DoctorOptions doctor;
   doctor.run_dir = options.run_dir;
-  const auto address = OwnAddress();
-  if (!address) {
-    return RefuseLaunch(address.error());
+  if (*place) {
+    const auto address = OwnAddress(**place);
+    if (!address) {
+      return RefuseLaunch(address.error());
+    }
+    doctor.own_address = *address;
   }
-  doctor.own_address = *address;
   doctor.torch_version = TorchVersion();
-  doctor.timeout = Seconds{std::min(options.timeout.value, doctor.timeout.value)};
+  doctor.timeout = options.timeout;
   doctor.json = options.json;
   return RunDoctor(*place, doctor);
 }
@@ -320,6 +335,7 @@ auto main(int argc, char** argv) -> int {
     std::cerr << Printable(message.str());
     return code == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
+  options.begun = StartOfThisProcess();
   options.json = format == "json";
   options.trace.steps = *ParseStepRange(trace_steps);
   if (refused != 0) {

@@ -35,6 +35,32 @@ static auto Take(std::string_view& text) -> std::string {
   return part;
 }
 
+namespace {
+
+/// What every process of a launch was started as one of.
+struct World {
+  int64_t num_processes;
+  int64_t local_num_processes;
+  std::string command;
+
+  auto ToText() const -> std::string {
+    std::string text;
+    Put(text, std::to_string(num_processes));
+    Put(text, std::to_string(local_num_processes));
+    Put(text, command);
+    return text;
+  }
+  static auto FromText(std::string_view text) -> World {
+    World world{};
+    world.num_processes = std::stoll(Take(text));
+    world.local_num_processes = std::stoll(Take(text));
+    world.command = Take(text);
+    return world;
+  }
+};
+
+}  // namespace
+
 struct Meeting::Introduction {
   std::string host;
   Facts facts;
@@ -71,9 +97,7 @@ static constexpr size_t MostToldBytes = 1000;
 
 /// Distributions give a host's own name an address that only the host itself reaches.
 static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_address) -> void {
-  const bool is_meant = place.master_host.starts_with("127.") || place.master_host == "localhost" ||
-                        place.master_host.find("::1") != std::string::npos;
-  if (place.process == 0 && place.num_hosts() > 1 && own_address.starts_with("127.") && !is_meant) {
+  if (place.process == 0 && place.num_hosts() > 1 && IsLoopback(own_address) && !IsLoopback(place.master_host)) {
     RunLog().Print(
         fmt::format("warning: {} stands for {} on this host, where other hosts do not reach it; set MASTER_ADDR "
                     "to an address of the network between the hosts\n",
@@ -190,38 +214,49 @@ auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
 }
 
 auto Meeting::WhyNotMet() const -> std::string {
-  return host_names_->empty()
-             ? fmt::format(
-                   "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of "
-                   "the launch ({} here) or count of restarts ({} here)",
-                   place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart)
-             : "";
+  std::string why;
+  if (host_names_->empty()) {
+    why = fmt::format(
+        "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of the launch "
+        "({} here) or count of restarts ({} here)",
+        place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart);
+  }
+  if (place_.num_hosts() > 1 && IsLoopback(place_.master_host)) {
+    why += fmt::format("; MASTER_ADDR is {}, by which each host means itself: other hosts need the name of this one",
+                       place_.master_host);
+  }
+  return why;
 }
 
-/// How many processes there are, and what each of them does: "2 shardc run".
+/// How many processes there are, on each host too, and what each of them does.
 auto Meeting::CompareWorlds() -> Status {
-  const std::string own = std::to_string(place_.num_processes);
+  World own{place_.num_processes, place_.local_num_processes, options_.command};
   if (is_first()) {
-    return store_->Set("world", own + " " + options_.command);
+    return store_->Set("world", own.ToText());
   }
-  const auto world = store_->Get("world", options_.timeout);
-  if (!world && (store_->was_abandoned() || store_->is_broken())) {
-    return world.error();
+  const auto text = store_->Get("world", options_.timeout);
+  if (!text && (store_->was_abandoned() || store_->is_broken())) {
+    return text.error();
   }
-  if (!world) {
+  if (!text) {
     return Fail(ExitCode::Environment, "process 0 of {} has not come to the store at {} within {:g} s{}",
                 place_.num_processes, store_->address(), options_.timeout.value, WhyNotMet());
   }
-  const std::string count = world->substr(0, world->find(' '));
-  if (count != own) {
-    return Fail(ExitCode::Environment, "process {} ({}) was started as one of {} processes, and process 0 as one of {}",
-                place_.process, host_name_, own, count);
+  const World first = World::FromText(*text);
+  if (first.num_processes != own.num_processes) {
+    return Fail(ExitCode::Environment, "this process was started as one of {}, and process 0 as one of {}",
+                own.num_processes, first.num_processes);
   }
-  const std::string command = world->substr(std::min(count.size() + 1, world->size()));
-  return command == options_.command
+  if (first.local_num_processes != own.local_num_processes) {
+    return Fail(ExitCode::Environment,
+                "this process was started as one of {} on its host, and process 0 as one of {}; have {} start equally "
+                "many on each host",
+                own.local_num_processes, first.local_num_processes, place_.launcher);
+  }
+  return first.command == own.command
              ? Status(Success{})
-             : Fail(ExitCode::Environment, "process {} ({}) was started by `{}`, and process 0 by `{}`", place_.process,
-                    host_name_, options_.command, command);
+             : Fail(ExitCode::Environment, "this process was started by `{}`, and process 0 by `{}`", own.command,
+                    first.command);
 }
 
 auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {

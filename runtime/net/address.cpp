@@ -155,6 +155,10 @@ auto AddressOfInterface(const std::string& names) -> ErrorOr<std::string> {
               fmt::join(up, ", "));
 }
 
+auto IsLoopback(std::string_view host) -> bool {
+  return host == "localhost" || host.starts_with("127.") || host == "::1" || host == "[::1]";
+}
+
 auto IsAddressOfThisHost(const std::string& text) -> bool {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/base/error_or.h"
@@ -53,6 +54,9 @@ class OwnedDescriptor {
  private:
   int number_ = -1;
 };
+
+/// Whether `host` is "localhost", or an address that a host has for itself alone.
+auto IsLoopback(std::string_view host) -> bool;
 
 /// All addresses of `endpoint`, in the order in which the resolver gives them. Errors: ExitCode::Environment with the
 /// name. Cost: may wait for a name server.

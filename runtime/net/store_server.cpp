@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +123,15 @@ static auto KeepOnly(std::array<int, 3> kept) -> void {
     first = next + 1;
   }
   close_range(first, ~0U, 0);
+}
+
+/// Each connection takes one: those of the job, and those of strangers until they go.
+static auto AllowAllDescriptors() -> void {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
 }
 
 static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
@@ -237,6 +247,9 @@ auto Serving::LookAtMembers() -> milliseconds {
     std::signal(signal, is_fault || is_job_control ? SIG_DFL : SIG_IGN);
   }
   prctl(PR_SET_NAME, "shardc-store");
+  // If the server is stopped (SIGSTOP) and its parent ends, the server goes on and finds that out.
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
+  AllowAllDescriptors();
   KeepOnly({listening.socket.number(), let_go.read.number(), said.write.number()});
   const auto store = TcpStore::Serve(listening.socket.number(), listening.own);
   if (!store) {

@@ -55,6 +55,11 @@ class TrainsTest(JobsTest):
         launch = self.launch(1, training.run("run"), environment={"GLOO_SOCKET_IFNAME": "eth7"})
         self.assertIn("eth7", self.finish(launch, 6))
 
+    def test_an_interface_that_other_hosts_do_not_reach(self):
+        training = self.training("mesh.dp=2")
+        launch = self.launch(1, training.run("run"), environment={"GLOO_SOCKET_IFNAME": "lo"})
+        self.assertRegex(self.finish(launch, 6), "error: GLOO_SOCKET_IFNAME=lo is 127.0.0.1, where other hosts do not reach")
+
     def bytes_sent(self, training: Training, name: str, processes: int, steps: int) -> list[int]:
         """By each host, in a launch of so many steps."""
         before = [host.counters()["sent"] for host in self.hosts]

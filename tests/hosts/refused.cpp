@@ -154,18 +154,29 @@ TEST(Refused, ARunDirectoryThatAnotherLaunchHas) {
 
 TEST(Refused, AWorldOfAnotherSizeInOneProcess) {
   const Training training({"mesh.dp=2"});
-  const std::string port = std::to_string(FreePort());
-  std::vector<std::unique_ptr<Process>> processes;
-  for (const auto& [rank, world] : {std::pair("0", "2"), std::pair("1", "3")}) {
-    processes.push_back(std::make_unique<Process>(
-        training.RunCommand(),
-        ProcessOptions{.environment = {"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, fmt::format("RANK={}", rank),
-                                       fmt::format("WORLD_SIZE={}", world), "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"}}));
-  }
-  for (const auto& process : processes) {
-    const Outcome outcome = process->Wait();
-    EXPECT_EQ(outcome.status, 6) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("was started as one of 3 processes, and process 0 as one of 2"));
+  struct Case {
+    const char* of_process_0;
+    const char* of_process_1;
+    const char* local_of_process_0;
+    const char* expected;
+  };
+  for (const Case& c : {Case{"2", "3", "1", "was started as one of 3, and process 0 as one of 2"},
+                        Case{"2", "2", "2", "was started as one of 1 on its host, and process 0 as one of 2"}}) {
+    const std::string port = std::to_string(FreePort());
+    const auto start = [&](const char* rank, const char* world, const char* local) {
+      return std::make_unique<Process>(
+          training.RunCommand(),
+          ProcessOptions{.environment = {"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, fmt::format("RANK={}", rank),
+                                         fmt::format("WORLD_SIZE={}", world), "LOCAL_RANK=0",
+                                         fmt::format("LOCAL_WORLD_SIZE={}", local)}});
+    };
+    const auto first = start("0", c.of_process_0, c.local_of_process_0);
+    const auto second = start("1", c.of_process_1, "1");
+    for (Process* const process : {first.get(), second.get()}) {
+      const Outcome outcome = process->Wait();
+      EXPECT_EQ(outcome.status, 6) << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr(c.expected));
+    }
   }
 }
 

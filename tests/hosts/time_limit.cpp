@@ -15,12 +15,12 @@ TEST(TimeLimit, LeavesTimeForOneStepAndASave) {
   TimeLimit limit(now + std::chrono::seconds(100), Seconds{10});
   limit.NoteStep(Seconds{20});
   EXPECT_FALSE(limit.IsNear(now));
-  EXPECT_FALSE(limit.IsNear(now + std::chrono::seconds(54)));
-  EXPECT_TRUE(limit.IsNear(now + std::chrono::seconds(56)));
+  EXPECT_FALSE(limit.IsNear(now + std::chrono::seconds(53)));
+  EXPECT_TRUE(limit.IsNear(now + std::chrono::seconds(55)));
   // The first save was faster than thought.
   limit.NoteSave(Seconds{2});
-  EXPECT_FALSE(limit.IsNear(now + std::chrono::seconds(56)));
-  EXPECT_TRUE(limit.IsNear(now + std::chrono::seconds(68)));
+  EXPECT_FALSE(limit.IsNear(now + std::chrono::seconds(55)));
+  EXPECT_TRUE(limit.IsNear(now + std::chrono::seconds(67)));
   EXPECT_FALSE(TimeLimit().IsNear());
 }
 

@@ -28,6 +28,15 @@ TEST(Address, OfNumbersAndNames) {
   EXPECT_TRUE(Resolve({"localhost", 7}).ok());
 }
 
+TEST(Address, OfAHostForItselfAlone) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.0.1.1", "::1", "[::1]"}) {
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  }
+  for (const char* host : {"node0", "10.0.0.1", "fd20::1", "[fd20::1]", "localhost.example", ""}) {
+    EXPECT_FALSE(IsLoopback(host)) << host;
+  }
+}
+
 TEST(Address, UnknownNameIsAnError) {
   const auto addresses = Resolve({"no-such-host.invalid", 1});
   ASSERT_FALSE(addresses.ok());

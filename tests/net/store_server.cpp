@@ -1,8 +1,11 @@
 // The server of the store: where it listens, and when its process ends.
 #include "runtime/net/store_server.h"
 
+#include <sys/resource.h>
+
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "tests/net/members.h"
 
@@ -102,6 +105,42 @@ TEST_F(StoreServerTest, OutlivesItsKilledParentForTheLinger) {
   EXPECT_TRUE(AwaitTrue([&] { return !IsRunning(server); }, {Linger + Slack}));
   EXPECT_GT(SecondsSince(killed), Linger - 0.1);
   EXPECT_FALSE(CanConnect(port));
+}
+
+TEST_F(StoreServerTest, IsNotLeftBehindIfItIsStopped) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  pid_t server = 0;
+  {
+    const Members parent(1, [&](int64_t) -> std::string {
+      const auto own = StartServer("127.0.0.1", {1});
+      const pid_t pid = own.pid();
+      EXPECT_EQ(kill(pid, SIGSTOP), 0);
+      EXPECT_EQ(write(ends[1], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+      kill(getpid(), SIGKILL);
+      return "";
+    });
+    ASSERT_EQ(read(ends[0], &server, sizeof server), static_cast<ssize_t>(sizeof server));
+    EXPECT_EQ(parent.Text(0), "(signal 9)");
+  }
+  close(ends[0]);
+  close(ends[1]);
+  EXPECT_TRUE(AwaitTrue([&] { return !IsRunning(server); }, {1 + Slack}));
+}
+
+TEST_F(StoreServerTest, ServesMoreConnectionsThanItsParentMayHaveOpen) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit low = limit;
+  low.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  const StoreServer server = StartServer();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<std::unique_ptr<JobStore>> clients;
+  for (int64_t i = 1; i <= 100; ++i) {
+    clients.push_back(ConnectTo(server));
+    EXPECT_EQ(clients.back()->Add("count", 1).value(), i);
+  }
 }
 
 TEST_F(StoreServerTest, LetGoEndsItWithItsLastClientWhileItsParentLives) {
