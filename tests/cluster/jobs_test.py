@@ -220,7 +220,7 @@ class DirectoriesTest(JobsTest):
                         attempt = training.folder / "run" / "attempts" / "0001"
                         self.hosts[1].run(["sh", "-c", f"mkdir -p {attempt}; echo '{{}}' > {attempt}/attempt.json; touch {attempt}/log.txt"])
                     text = self.finish(self.launch(processes, training.run("run")), 6)
-                    self.assertRegex(text, r"error: .*node1 does not see .*the run directory has to be one that all hosts share")
+                    self.assertRegex(text, r"error: .*node1 cannot use attempt .*; all hosts have to share the run directory")
                     self.assertEqual(text.count("error: "), 1, text)
                     self.assertEqual(training.curve("run"), [])
 
@@ -240,7 +240,7 @@ class DirectoriesTest(JobsTest):
         training = self.training("mesh.dp=4")
         self.hide(1, training.folder / "run")
         text = self.finish(self.launch(1, [*training.run("run"), "--timeout", "6"]), 6)
-        self.assertRegex(text, r"error: .*node1 does not see .*the run directory has to be one that all hosts share")
+        self.assertRegex(text, r"error: .*node1 cannot use attempt .*; all hosts have to share the run directory")
 
     def test_tokens_that_one_host_lacks(self):
         training = self.training("mesh.dp=4", "data.tokens=['data/tokens.bin']")
