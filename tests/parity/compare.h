@@ -20,8 +20,9 @@ struct Tolerance {
   double times = 0;
 };
 
-/// The demand on gradients: 1e-6 is 8 ulp of f32; the order of the sums differs from LibTorch's, hence its error twice.
-constexpr Tolerance GradientTolerance{.floor = 1e-6, .times = 2};
+/// The demand on gradients: 1e-6 is 8 ulp of f32; the order of the sums differs from LibTorch's, hence its error three
+/// times (up to 2.04 times were seen, on a processor without AVX-512).
+constexpr Tolerance GradientTolerance{.floor = 1e-6, .times = 3};
 
 struct Worst {
   std::string parameter;

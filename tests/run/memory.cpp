@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <regex>
 
+#include "compiler/base/processor.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "runtime/memory/available_memory.h"
@@ -53,9 +54,10 @@ TEST(Memory, TouchedPagesAreThosePlanned) {
     for (const ArenaLine& line : ReadReport(outcome.err).arenas) {
       arenas.push_back(line.arena);
       EXPECT_LE(line.touched, RoundUp(line.planned, page)) << compute << ", tp " << tp << ", " << line.arena;
-      // In bf16 products have scratch for processors that multiply f32 alone too; in a plan of 0.6 MiB that counts.
-      const bool has_wide_scratch = line.arena == "transient" && std::string_view(compute) == "bf16";
-      EXPECT_GE(line.touched, has_wide_scratch ? line.planned * 85 / 100 : line.planned)
+      // In bf16 products have scratch for processors that multiply f32 alone too, and the kernels without AVX-512 leave
+      // a part of what those with it need; in a plan of 0.6 MiB that counts.
+      const bool has_wide_scratch = line.arena == "transient" && (std::string_view(compute) == "bf16" || !HasAvx512());
+      EXPECT_GE(line.touched, has_wide_scratch ? line.planned * 80 / 100 : line.planned)
           << compute << ", tp " << tp << ", " << line.arena;
     }
     EXPECT_THAT(arenas, ElementsAre("persistent", "transient", "shared-persistent", "shared-transient", "host"));
