@@ -249,9 +249,9 @@ auto Meeting::CompareWorlds() -> Status {
   }
   if (first.local_num_processes != own.local_num_processes) {
     return Fail(ExitCode::Environment,
-                "this process was started as one of {} on its host, and process 0 as one of {}; have {} start equally "
-                "many on each host",
-                own.local_num_processes, first.local_num_processes, place_.launcher);
+                "this process was started as one of {} on its host, and process 0 as one of {}; start equally many "
+                "processes on each host",
+                own.local_num_processes, first.local_num_processes);
   }
   return first.command == own.command
              ? Status(Success{})
