@@ -122,8 +122,8 @@ TEST(ExtremeRecipes, AnInitRuleThatWouldTakeMinutesToCompileIsRefusedAtItsPlace)
 TEST(ExtremeRecipes, TooLongAPlanIsNotHandedOver) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
-  // The text has to be written before its length is known: 20 to 60 s of a core.
-  const Ended ended = RunWithin(8192, "run", recipe, {"model.seq=49152", "loss.chunks=49152"}, 240);
+  // The text has to be written before its length is known: 20 to 50 s of a core.
+  const Ended ended = RunWithin(8192, "run", recipe, {"model.seq=40960", "loss.chunks=40960"}, 120);
   EXPECT_EQ(ended.status, 3);
   EXPECT_THAT(ended.err, HasSubstr("bytes of text; a plan that runs has 100663296 at most\nfewer `layers` in [model]"));
 }

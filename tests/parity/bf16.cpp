@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler/base/bfloat16.h"
+#include "compiler/base/processor.h"
 #include "tests/parity/compare.h"
 #include "tests/parity/training_run.h"
 
@@ -144,7 +145,7 @@ TEST(LossChunks, EqualAutograd) {
 }
 
 // Twenty steps in bf16 go where those in f32 go. How far they stray is up to how the compiler orders sums: under 2 % in
-// a Release build on processors with AVX-512, 2.3 % in one with sanitizers, and 5.8 % on a Zen 3 without AVX-512.
+// a Release build, 2.3 % in one with sanitizers. Without AVX-512 other loops order them: 5.8 % on a Zen 3.
 TEST(Bf16, LearnsAsF32Does) {
   const auto train = [](std::vector<std::string> sets) {
     sets.insert(sets.end(), {"mesh.dp=2", "train.steps=20"});
@@ -152,9 +153,10 @@ TEST(Bf16, LearnsAsF32Does) {
   };
   const TrainingRun f32 = train({});
   EXPECT_LT(f32.losses.back(), f32.losses.front() - 1) << "nothing was learned";
+  const double most = HasAvx512() ? 0.05 : 0.1;
   for (const char* residual : {"precision.residual=compute", "precision.residual=fp32"}) {
     const TrainingRun bf16 = train({"precision.compute=bf16", residual});
-    EXPECT_NEAR(bf16.losses.back(), f32.losses.back(), 0.1 * f32.losses.back()) << residual;
+    EXPECT_NEAR(bf16.losses.back(), f32.losses.back(), most * f32.losses.back()) << residual;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "compiler/base/processor.h"
 #include "tests/parity/training_run.h"
 
 namespace shardc {
@@ -20,9 +21,9 @@ struct Tolerance {
   double times = 0;
 };
 
-/// The demand on gradients: 1e-6 is 8 ulp of f32; the order of the sums differs from LibTorch's, hence its error three
-/// times (up to 2.04 times were seen, on a processor without AVX-512).
-constexpr Tolerance GradientTolerance{.floor = 1e-6, .times = 3};
+/// The demand on gradients: 1e-6 is 8 ulp of f32; the order of the sums differs from LibTorch's, hence its error twice.
+/// Without AVX-512 other loops order them, and 2.04 times were seen (on a Zen 3).
+inline const Tolerance GradientTolerance{.floor = 1e-6, .times = HasAvx512() ? 2.0 : 3.0};
 
 struct Worst {
   std::string parameter;

@@ -54,11 +54,13 @@ TEST(Memory, TouchedPagesAreThosePlanned) {
     for (const ArenaLine& line : ReadReport(outcome.err).arenas) {
       arenas.push_back(line.arena);
       EXPECT_LE(line.touched, RoundUp(line.planned, page)) << compute << ", tp " << tp << ", " << line.arena;
-      // In bf16 products have scratch for processors that multiply f32 alone too, and the kernels without AVX-512 leave
-      // a part of what those with it need; in a plan of 0.6 MiB that counts.
-      const bool has_wide_scratch = line.arena == "transient" && (std::string_view(compute) == "bf16" || !HasAvx512());
-      EXPECT_GE(line.touched, has_wide_scratch ? line.planned * 80 / 100 : line.planned)
-          << compute << ", tp " << tp << ", " << line.arena;
+      // In bf16 products have scratch for processors that multiply f32 alone too, and without AVX-512 products of f32
+      // are the library's and leave theirs; in a plan of 0.6 MiB that counts.
+      const bool is_transient = line.arena == "transient";
+      const int64_t percent = is_transient && !HasAvx512()                          ? 80
+                              : is_transient && std::string_view(compute) == "bf16" ? 85
+                                                                                    : 100;
+      EXPECT_GE(line.touched, line.planned * percent / 100) << compute << ", tp " << tp << ", " << line.arena;
     }
     EXPECT_THAT(arenas, ElementsAre("persistent", "transient", "shared-persistent", "shared-transient", "host"));
   }
