@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
 
 namespace shardc {
@@ -27,6 +28,11 @@ inline auto ParseTimeout(std::string_view text) -> std::optional<Seconds> {
 /// What is wrong with the text.
 inline auto WrongTimeout(std::string_view text) -> std::string {
   return fmt::format("`{}` stands where seconds belong, more than 0 and at most {:.0f}", text, LongestTimeout);
+}
+
+/// Of the option --timeout. Errors: ExitCode::Usage with what is wrong.
+inline auto CheckTimeout(std::string_view text) -> Status {
+  return ParseTimeout(text) ? Status(Success{}) : Fail(ExitCode::Usage, "--timeout: {}", WrongTimeout(text));
 }
 
 }  // namespace shardc

@@ -22,9 +22,7 @@ struct DoctorOptions {
 }  // namespace
 
 static auto Examine(const DoctorOptions& options) -> Status {
-  if (!ParseTimeout(options.timeout)) {
-    return Fail(ExitCode::Usage, "--timeout: {}", WrongTimeout(options.timeout));
-  }
+  RETURN_IF_ERROR(CheckTimeout(options.timeout));
   std::string run_dir = options.run_dir;
   if (run_dir.empty() && !options.recipe.path.empty()) {
     RecipeSource source(options.recipe);

@@ -172,8 +172,8 @@ static auto ArgumentsOfRecipe(const RunOptions& options, const std::optional<std
 
 static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPlace>& place)
     -> ErrorOr<std::vector<std::string>> {
-  if (!options.timeout.empty() && !ParseTimeout(options.timeout)) {
-    return Fail(ExitCode::Usage, "--timeout: {}", WrongTimeout(options.timeout));
+  if (!options.timeout.empty()) {
+    RETURN_IF_ERROR(CheckTimeout(options.timeout));
   }
   const auto trace = TraceArguments(options);
   if (!trace) {

@@ -17,7 +17,8 @@ struct DoctorOptions {
   /// Address or interface, as Meeting::Options::own_address.
   std::string own_address;
   std::string torch_version;
-  Seconds timeout{60};
+  /// How long a process waits for the others.
+  Seconds timeout{600};
   bool json = false;
 };
 

@@ -157,7 +157,7 @@ static auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string> {
   if (!address) {
     return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
   }
-  if (place.num_hosts() > 1 && IsLoopback(*address) && !IsLoopback(place.master_host)) {
+  if (IsHiddenFromOthers(place, *address)) {
     return Fail(ExitCode::Environment,
                 "GLOO_SOCKET_IFNAME={} is {}, where other hosts do not reach this one; name the interface of the "
                 "network between the hosts, or unset GLOO_SOCKET_IFNAME",

@@ -1,7 +1,6 @@
 #include "runtime/launch/meeting.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -23,81 +22,16 @@ static auto Shortened(std::string_view value) -> std::string {
                                : std::string(value);
 }
 
-// Texts of this file's own making: names and values one after another, each after its length.
-static auto Put(std::string& text, std::string_view part) -> void { text += fmt::format("{} {}", part.size(), part); }
-static auto Take(std::string_view& text) -> std::string {
-  size_t size = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), size);
-  const auto begin = static_cast<size_t>(parsed.ptr - text.data()) + 1;
-  CHECK(parsed.ec == std::errc() && begin + size <= text.size(), "a message that no process of this version wrote");
-  std::string part(text.substr(begin, size));
-  text.remove_prefix(begin + size);
-  return part;
-}
-
-namespace {
-
-/// What every process of a launch was started as one of.
-struct World {
-  int64_t num_processes;
-  int64_t local_num_processes;
-  std::string command;
-
-  auto ToText() const -> std::string {
-    std::string text;
-    Put(text, std::to_string(num_processes));
-    Put(text, std::to_string(local_num_processes));
-    Put(text, command);
-    return text;
-  }
-  static auto FromText(std::string_view text) -> World {
-    World world{};
-    world.num_processes = std::stoll(Take(text));
-    world.local_num_processes = std::stoll(Take(text));
-    world.command = Take(text);
-    return world;
-  }
-};
-
-}  // namespace
-
-struct Meeting::Introduction {
-  std::string host;
-  Facts facts;
-  /// Why this process cannot start; code 0: it can.
-  int64_t code = 0;
-  std::string error;
-
-  auto ToText() const -> std::string {
-    std::string text;
-    Put(text, host);
-    Put(text, std::to_string(code));
-    Put(text, error);
-    for (const auto& [name, value] : facts) {
-      Put(text, name);
-      Put(text, value);
-    }
-    return text;
-  }
-  static auto FromText(std::string_view text) -> Introduction {
-    Introduction introduction;
-    introduction.host = Take(text);
-    introduction.code = std::stoll(Take(text));
-    introduction.error = Take(text);
-    while (!text.empty()) {
-      std::string name = Take(text);
-      introduction.facts.emplace_back(std::move(name), Take(text));
-    }
-    return introduction;
-  }
-};
-
 /// Of an error's text that others are told.
 static constexpr size_t MostToldBytes = 1000;
 
+auto IsHiddenFromOthers(const LaunchPlace& place, const std::string& own_address) -> bool {
+  return place.num_hosts() > 1 && IsLoopback(own_address) && !IsLoopback(place.master_host);
+}
+
 /// Distributions give a host's own name an address that only the host itself reaches.
 static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_address) -> void {
-  if (place.process == 0 && place.num_hosts() > 1 && IsLoopback(own_address) && !IsLoopback(place.master_host)) {
+  if (place.process == 0 && IsHiddenFromOthers(place, own_address)) {
     RunLog().Print(
         fmt::format("warning: {} stands for {} on this host, where other hosts do not reach it; set MASTER_ADDR "
                     "to an address of the network between the hosts\n",
@@ -303,39 +237,36 @@ auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> E
 }
 
 auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
-  std::string text;
-  Put(text, std::to_string(CodeOf(mine)));
-  Put(text, TextOf(mine, MostToldBytes));
-  Put(text, mine.ok() ? "" : host_name_);
-  const auto texts = Gather("agree/" + what, text);
+  const ToldOutcome own{
+      .code = CodeOf(mine), .error = TextOf(mine, MostToldBytes), .host = mine.ok() ? "" : host_name_};
+  const auto texts = Gather("agree/" + what, own.ToText());
   if (!texts) {
     return texts.error();
   }
   constexpr size_t MostShown = 3;
   int64_t code = 0;
   struct OfProcess {
-    std::string error;
+    ToldOutcome told;
     size_t process;
-    std::string host;
   };
   std::vector<OfProcess> errors;
   for (size_t i = 0; i < texts->size(); ++i) {
-    std::string_view rest = (*texts)[i];
-    const int64_t its_code = std::stoll(Take(rest));
-    const std::string error = Take(rest);
-    code = code == 0 ? its_code : code;
-    const bool is_known = std::ranges::any_of(errors, [&](const auto& other) { return other.error == error; });
-    if (its_code != 0 && !is_known && errors.size() < MostShown) {
-      errors.push_back({error, i, Take(rest)});
+    ToldOutcome told = ToldOutcome::FromText((*texts)[i]);
+    code = code == 0 ? told.code : code;
+    const bool is_known =
+        std::ranges::any_of(errors, [&](const auto& other) { return other.told.error == told.error; });
+    if (told.code != 0 && !is_known && errors.size() < MostShown) {
+      errors.push_back({std::move(told), i});
     }
   }
   if (errors.empty()) {
     return Success{};
   }
   std::vector<std::string> shown;
-  for (const auto& [error, process, host] : errors) {
-    shown.push_back(errors.size() == 1 && process == 0 ? error
-                                                       : fmt::format("process {} ({}): {}", process, host, error));
+  for (const auto& [told, process] : errors) {
+    shown.push_back(errors.size() == 1 && process == 0
+                        ? told.error
+                        : fmt::format("process {} ({}): {}", process, told.host, told.error));
   }
   return Shared(Error{static_cast<ExitCode>(code), fmt::format("{}", fmt::join(shown, "; "))});
 }

@@ -14,14 +14,16 @@
 #include "compiler/base/units.h"
 #include "compiler/cluster/place.h"
 #include "runtime/comm/links.h"
+#include "runtime/launch/meeting_texts.h"
 #include "runtime/net/peer_group.h"
 #include "runtime/net/store.h"
 #include "runtime/net/store_server.h"
 
 namespace shardc {
 
-/// What each process was started with, by name: "recipe", "shardc". They have to be the same in all of them.
-using Facts = std::vector<std::pair<std::string, std::string>>;
+/// Whether other hosts of the launch cannot reach this one by the address: it is one that a host has for itself alone.
+/// Not if process 0 is named by such an address too: all "hosts" are one machine then.
+auto IsHiddenFromOthers(const LaunchPlace& place, const std::string& own_address) -> bool;
 
 class Meeting {
  public:
@@ -79,9 +81,6 @@ class Meeting {
   auto Close(const ErrorOr<ExitCode>& result) -> void;
 
  private:
-  /// What a process says of itself.
-  struct Introduction;
-
   Meeting(LaunchPlace place, Options options) : place_(std::move(place)), options_(std::move(options)) {}
   auto CompareWorlds() -> Status;
   auto Shared(Error error) -> Error;
