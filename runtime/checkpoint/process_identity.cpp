@@ -11,8 +11,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "compiler/base/process_stat.h"
 #include "compiler/base/where_and_when.h"
-#include "runtime/control/process_stat.h"
 
 namespace shardc {
 

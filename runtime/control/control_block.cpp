@@ -9,9 +9,9 @@
 #include <cstring>
 #include <new>
 
+#include "compiler/base/process_stat.h"
 #include "compiler/base/processor.h"
 #include "runtime/control/control_block_words.h"
-#include "runtime/control/process_stat.h"
 
 namespace shardc {
 

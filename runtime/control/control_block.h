@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/process_stat.h"
 #include "compiler/base/units.h"
 #include "compiler/mesh/mesh.h"
 #include "compiler/plan/plan.h"
 #include "runtime/control/position.h"
-#include "runtime/control/process_stat.h"
 
 namespace shardc {
 

@@ -20,6 +20,18 @@ auto HostsControl::NextKey(std::string_view what, AxisSet axes) -> std::string {
   return fmt::format("{}/{}/{}/{}", what, ToText(axes), mesh_.GroupNumber(axes, rank()), num_agreements_[axes.bits]++);
 }
 
+auto HostsControl::GatherOverHosts(const Part& part, const std::string& key, std::string_view mine)
+    -> ErrorOr<std::vector<std::string>> {
+  auto hosts = store_->Gather(key, part.host, part.num_hosts, mine, timeout_);
+  if (hosts || KnowsWhy()) {
+    return hosts;
+  }
+  const auto missing = store_->MissingAt(key, part.num_hosts);
+  return !missing || missing->empty() ? std::move(hosts)
+                                      : Fail(ExitCode::Environment, "{} of {} hosts sent nothing within {:g} s",
+                                             missing->size(), part.num_hosts, timeout_.value);
+}
+
 auto HostsControl::GatherBytes(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
   const Part part = PartOf(axes);
   const int64_t of_host = bytes * std::ssize(part.ranks.ranks);
@@ -27,7 +39,7 @@ auto HostsControl::GatherBytes(AxisSet axes, const std::byte* mine, int64_t byte
   std::string gathered(static_cast<size_t>(of_host), '\0');
   RETURN_IF_ERROR(member().Gather(part.ranks, mine, bytes, reinterpret_cast<std::byte*>(gathered.data())));
   if (part.leads()) {
-    const auto hosts = store_->Gather(key, part.host, part.num_hosts, gathered, timeout_);
+    const auto hosts = GatherOverHosts(part, key, gathered);
     if (!hosts) {
       return hosts.error();
     }
@@ -63,7 +75,9 @@ auto HostsControl::Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> St
   } else if (part.leads()) {
     const auto text = store_->Get(key, timeout_);
     if (!text) {
-      return text.error();
+      return KnowsWhy() ? text.error()
+                        : Fail(ExitCode::Environment, "the first of {} hosts sent nothing within {:g} s",
+                               part.num_hosts, timeout_.value);
     }
     CHECK(std::ssize(*text) == bytes, "a broadcast of {} B came with {} B", bytes, text->size());
     std::memcpy(data, text->data(), static_cast<size_t>(bytes));
@@ -83,8 +97,7 @@ auto HostsControl::Sum(AxisSet axes, std::byte* data, int64_t num_elements, DTyp
   // All ranks of a host have its sum now.
   const std::string key = NextKey("sum", axes);
   if (part.leads()) {
-    const auto hosts = store_->Gather(key, part.host, part.num_hosts,
-                                      {reinterpret_cast<const char*>(data), static_cast<size_t>(bytes)}, timeout_);
+    const auto hosts = GatherOverHosts(part, key, {reinterpret_cast<const char*>(data), static_cast<size_t>(bytes)});
     if (!hosts) {
       return hosts.error();
     }

@@ -17,6 +17,7 @@
 #include "runtime/launch/host_facts.h"
 #include "runtime/launch/meeting.h"
 #include "runtime/launch/shared_folder.h"
+#include "runtime/net/open_file_limit.h"
 #include "runtime/net/peer_group.h"
 #include "runtime/record/run_directory.h"
 
@@ -203,6 +204,7 @@ auto Examination::Run() -> ErrorOr<ExitCode> {
     return alike.error();
   }
   keep(alike);
+  keep(meeting_.Agree("doctor/open files", CheckOpenFileLimit(meeting_.place().num_processes)));
   RETURN_IF_ERROR(ReadClocks());
   keep(ProbeRunDirectory());
   keep(meeting_.Agree("doctor/links", MeasureLinks()));
@@ -244,6 +246,7 @@ static auto ExamineThisHost(const DoctorOptions& options) -> ExitCode {
 }
 
 auto RunDoctor(const std::optional<LaunchPlace>& place, const DoctorOptions& options) -> ErrorOr<ExitCode> {
+  RaiseOpenFileLimit();
   if (!place) {
     return ExamineThisHost(options);
   }

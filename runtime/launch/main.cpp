@@ -16,6 +16,7 @@
 #include "compiler/base/exit_code_text.h"
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/process_stat.h"
 #include "compiler/base/standard_streams.h"
 #include "compiler/base/timeout.h"
 #include "compiler/base/version.h"
@@ -25,7 +26,6 @@
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
-#include "runtime/control/process_stat.h"
 #include "runtime/core/runner.h"
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
@@ -37,6 +37,7 @@
 #include "runtime/launch/refuse.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/net/address.h"
+#include "runtime/net/open_file_limit.h"
 
 namespace shardc {
 
@@ -184,6 +185,10 @@ static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const Launc
   const auto address = OwnAddress(place);
   if (plan && !address) {
     plan = address.error();
+  }
+  RaiseOpenFileLimit();
+  if (const Status files = CheckOpenFileLimit(place.num_processes); plan && !files) {
+    plan = files.error();
   }
   auto meeting = Meeting::Open(place, {.own_address = address ? *address : "",
                                        .timeout = options.timeout,

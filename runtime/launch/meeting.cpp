@@ -7,6 +7,7 @@
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/base/where_and_when.h"
+#include "runtime/launch/facts_differ.h"
 #include "runtime/launch/open_store.h"
 #include "runtime/launch/refuse.h"
 #include "runtime/launch/waiting_text.h"
@@ -14,13 +15,6 @@
 #include "runtime/net/error_text.h"
 
 namespace shardc {
-
-static auto Shortened(std::string_view value) -> std::string {
-  constexpr size_t Most = 200;
-  return value.empty()         ? "nothing"
-         : value.size() > Most ? fmt::format("{}...", value.substr(0, Most))
-                               : std::string(value);
-}
 
 /// Of an error's text that others are told.
 static constexpr size_t MostToldBytes = 1000;
@@ -37,6 +31,16 @@ static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_addr
                     "to an address of the network between the hosts\n",
                     place.master_host, own_address));
   }
+}
+
+/// Why hosts may not find each other by the address of process 0; empty if nothing is wrong with it.
+static auto WhyAddressMisleads(const LaunchPlace& place) -> std::string {
+  return place.num_hosts() > 1 && IsLoopback(place.master_host)
+             ? fmt::format(
+                   "; MASTER_ADDR is {}, by which each host means itself: set it to a name or address by which "
+                   "all hosts reach that of process 0",
+                   place.master_host)
+             : "";
 }
 
 /// One process tells: the first, or, as long as that one has not opened the store, the first of the next host.
@@ -101,7 +105,9 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
   auto store = EnterStore(seat);
   if (!store) {
     TellIfStopped(place, store.error(), meeting.server_.has_value());
-    return store.error();
+    Error error = store.error();
+    error.message += error.code == ExitCode::Environment ? WhyAddressMisleads(place) : "";
+    return error;
   }
   meeting.store_ = *std::move(store);
   return meeting;
@@ -124,29 +130,6 @@ auto Meeting::CheckPlaces(const std::vector<Introduction>& all) const -> Status 
   return Success{};
 }
 
-auto Meeting::CheckFacts(const std::vector<Introduction>& all) -> Status {
-  constexpr size_t MostShown = 3;
-  std::vector<std::string> differences;
-  for (size_t i = 1; i < all.size() && differences.size() < MostShown; ++i) {
-    // One that has no plan says why, below.
-    const size_t num_facts = std::min(all[0].facts.size(), all[i].facts.size());
-    bool differs = false;
-    for (size_t k = 0; k < num_facts; ++k) {
-      const auto& [name, expected] = all[0].facts[k];
-      const std::string& here = all[i].facts[k].second;
-      // The last one, the plan, follows from the others.
-      if (here != expected && !(differs && k + 1 == num_facts)) {
-        differs = true;
-        differences.push_back(fmt::format("{}: {} in process 0 ({}), {} in process {} ({})", name, Shortened(expected),
-                                          all[0].host, Shortened(here), i, all[i].host));
-      }
-    }
-  }
-  return differences.empty()
-             ? Status(Success{})
-             : Fail(ExitCode::Environment, "processes of one launch differ; {}", fmt::join(differences, "; "));
-}
-
 auto Meeting::WhyNotMet() const -> std::string {
   std::string why;
   if (host_names_->empty()) {
@@ -155,11 +138,7 @@ auto Meeting::WhyNotMet() const -> std::string {
         "({} here) or count of restarts ({} here)",
         place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart);
   }
-  if (place_.num_hosts() > 1 && IsLoopback(place_.master_host)) {
-    why += fmt::format("; MASTER_ADDR is {}, by which each host means itself: other hosts need the name of this one",
-                       place_.master_host);
-  }
-  return why;
+  return why + WhyAddressMisleads(place_);
 }
 
 /// How many processes there are, on each host too, and what each of them does.
@@ -209,7 +188,7 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
   if (is_first()) {
     RETURN_IF_ERROR(CloseStore(*store_));
   }
-  if (Status alike = CheckPlaces(all); !alike || !(alike = CheckFacts(all))) {
+  if (Status alike = CheckPlaces(all); !alike || !(alike = CheckFactsAreEqual(all))) {
     return Shared(alike.error());
   }
   return Agree("started", own);
@@ -221,10 +200,10 @@ auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorO
     return texts;
   }
   const auto missing = store_->MissingAt(what, place_.num_processes);
-  return !missing || missing->empty() ? std::move(texts)
-                                      : Fail(ExitCode::Environment, "{} (asked for {} in the store at {}){}",
-                                             MissingText(place_, *missing, *host_names_, options_.timeout), what,
-                                             store_->address(), WhyNotMet());
+  return !missing || missing->empty()
+             ? std::move(texts)
+             : Fail(ExitCode::Environment, "{} (by the store at {}){}",
+                    MissingText(place_, *missing, *host_names_, options_.timeout), store_->address(), WhyNotMet());
 }
 
 auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>> {
@@ -309,8 +288,8 @@ auto Meeting::TellOthers(const Error& error) -> void {
   const bool may_be_late = they_told || error.code == ExitCode::Preempted;
   const Stopwatch watch;
   while (may_be_late && server_ && host_names_->empty() && Connected() && watch.Elapsed() < StayForTheLate) {
-    const auto missing = store_->MissingAt("introductions", place_.num_processes);
-    if (!missing || missing->empty()) {
+    const auto come = NumCome(*store_);
+    if (!come || *come >= place_.num_processes) {
       break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -91,7 +91,6 @@ class Meeting {
   auto Connected() -> bool;
   auto TellOthers(const Error& error) -> void;
   auto CheckPlaces(const std::vector<Introduction>& all) const -> Status;
-  static auto CheckFacts(const std::vector<Introduction>& all) -> Status;
 
   LaunchPlace place_;
   Options options_;

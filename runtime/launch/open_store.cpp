@@ -61,6 +61,7 @@ struct StoreState {
 };
 
 constexpr const char* ClosedKey = "met";
+constexpr const char* ComeKey = "come";
 
 }  // namespace
 
@@ -102,7 +103,9 @@ static auto TakeSeat(const Seat& seat, JobStore& store) -> Status {
     RETURN_IF_ERROR(store.Abandon(twice));
     return twice;
   }
-  return store.Join(seat.place.process, fmt::format("process {} ({})", seat.place.process, seat.host_name));
+  RETURN_IF_ERROR(store.Join(seat.place.process, fmt::format("process {} ({})", seat.place.process, seat.host_name)));
+  const auto come = store.Add(ComeKey, 1);
+  return come ? Status(Success{}) : come.error();
 }
 
 /// Sleeps, unless this process is told to stop.
@@ -208,6 +211,8 @@ auto HaveMet(JobStore& store) -> ErrorOr<bool> {
   const auto closed = store.TryGet(ClosedKey);
   return closed ? ErrorOr<bool>(closed->has_value()) : closed.error();
 }
+
+auto NumCome(JobStore& store) -> ErrorOr<int64_t> { return store.Add(ComeKey, 0); }
 
 auto CloseStore(JobStore& store) -> Status { return store.Set(ClosedKey, "1"); }
 

@@ -37,6 +37,9 @@ auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer>;
 /// that is there goes on without this process.
 auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>>;
 
+/// How many processes have taken their seats.
+auto NumCome(JobStore& store) -> ErrorOr<int64_t>;
+
 /// Whether the processes of the launch whose store this is have all met.
 auto HaveMet(JobStore& store) -> ErrorOr<bool>;
 /// They have. From now on nobody else takes a seat in the store.

@@ -44,7 +44,7 @@ static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const
                         name, written.error().message);
 }
 
-/// Waits until this host sees what the first host has written.
+/// Waits until this process sees what the first host has written.
 static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& launch)
     -> ErrorOr<Seconds> {
   const std::string name = ProbeName(launch, 0);
@@ -66,24 +66,21 @@ static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const
 }
 
 auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status {
-  const bool takes_part = meeting.is_first_of_host();
+  const bool writes = meeting.is_first_of_host();
   const std::string key = "probe/" + folder.what;
   const auto texts = meeting.Gather(key, meeting.is_first() ? fmt::format("{:08x}", std::random_device()()) : "");
   if (!texts) {
     return texts.error();
   }
   const std::string& launch = texts->front();
-  Status all = meeting.Agree(key + "/written", takes_part ? WriteProbe(meeting, folder, launch) : Status(Success{}));
+  Status all = meeting.Agree(key + "/written", writes ? WriteProbe(meeting, folder, launch) : Status(Success{}));
   if (all) {
-    Status found = Success{};
-    if (takes_part) {
-      const auto time = AwaitProbe(meeting, folder, launch);
-      seen = time ? std::optional(*time) : std::nullopt;
-      found = time ? found : Status(time.error());
-    }
-    all = meeting.Agree(key + "/seen", found);
+    // Processes of one host may see different file systems at one path.
+    const auto time = AwaitProbe(meeting, folder, launch);
+    seen = time ? std::optional(*time) : std::nullopt;
+    all = meeting.Agree(key + "/seen", time ? Status(Success{}) : time.error());
   }
-  if (takes_part) {
+  if (writes) {
     unlink(fmt::format("{}/{}", folder.path, ProbeName(launch, meeting.place().host())).c_str());
   }
   return all;

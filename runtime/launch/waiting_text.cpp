@@ -24,7 +24,8 @@ struct Missed {
   size_t num_hosts = 0;
   /// "process 3 of 4", "processes 2, 3 of 4".
   std::string processes;
-  std::string has;
+  /// "has not come": to the meeting, or, once all have met, to what they do next.
+  std::string has_not_come;
 };
 
 }  // namespace
@@ -48,20 +49,20 @@ static auto MissedOf(const LaunchPlace& place, const std::vector<int64_t>& missi
       .hosts = Listed(hosts),
       .num_hosts = hosts.size(),
       .processes = fmt::format("{} {} of {}", is_one ? "process" : "processes", Listed(processes), place.num_processes),
-      .has = is_one ? "has" : "have"};
+      .has_not_come = fmt::format("{} not {}", is_one ? "has" : "have", host_names.empty() ? "come" : "answered")};
 }
 
 auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
                  const std::vector<std::string>& host_names, Seconds waited) -> std::string {
   const Missed missed = MissedOf(place, missing, host_names);
-  return fmt::format("waiting for {} of {} hosts ({}): {} {} not come for {:.0f} s", missed.num_hosts,
-                     place.num_hosts(), missed.hosts, missed.processes, missed.has, waited.value);
+  return fmt::format("waiting for {} of {} hosts ({}): {} {} for {:.0f} s", missed.num_hosts, place.num_hosts(),
+                     missed.hosts, missed.processes, missed.has_not_come, waited.value);
 }
 
 auto MissingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
                  const std::vector<std::string>& host_names, Seconds waited) -> std::string {
   const Missed missed = MissedOf(place, missing, host_names);
-  return fmt::format("{} ({}) {} not come within {:g} s", missed.processes, missed.hosts, missed.has, waited.value);
+  return fmt::format("{} ({}) {} within {:g} s", missed.processes, missed.hosts, missed.has_not_come, waited.value);
 }
 
 }  // namespace shardc

@@ -11,7 +11,7 @@
 namespace shardc {
 
 /// "waiting for 1 of 2 hosts (node1): processes 2, 3 of 4 have not come for 6 s". `missing`: processes, in order.
-/// `host_names`: by process, as far as they are known.
+/// `host_names`: by process; empty before all have met. Afterwards they "have not answered".
 auto WaitingText(const LaunchPlace& place, const std::vector<int64_t>& missing,
                  const std::vector<std::string>& host_names, Seconds waited) -> std::string;
 

@@ -6,8 +6,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
-#include <string>
+#include <string_view>
 
 namespace shardc {
 
@@ -33,11 +32,14 @@ static auto BytesReceived(int socket) -> uint64_t {
   return is_known ? info.tcpi_bytes_received : 0;
 }
 
-auto Connections() -> std::vector<Connection> {
+auto OpenFiles::Connections() -> std::vector<Connection> {
   std::vector<Connection> connections;
-  std::error_code unknown;
-  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", unknown)) {
-    const std::string name = file.path().filename();
+  if (!is_known()) {
+    return connections;
+  }
+  rewinddir(files_.get());
+  while (const dirent* file = readdir(files_.get())) {
+    const std::string_view name = file->d_name;
     int number = -1;
     std::from_chars(name.data(), name.data() + name.size(), number);
     Connection connection{.own = {.bytes = {}, .size = sizeof(sockaddr_storage)},

@@ -143,8 +143,7 @@ auto JobStore::Open() -> Status {
 }
 
 template <class Result>
-auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
-                    std::function<ErrorOr<Result>(TcpStore&)> call) -> ErrorOr<Result> {
+auto JobStore::Call(Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call) -> ErrorOr<Result> {
   if (broken_) {
     return *broken_;
   }
@@ -159,13 +158,11 @@ auto JobStore::Call(const std::string& asked, Clock::time_point deadline,
   }
   if (!is_over) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    broken_ = Fail(ExitCode::Environment, "the store at {} did not answer for {:.1f} s when asked to {}", address_,
-                   seconds, asked);
+    broken_ = Fail(ExitCode::Environment, "the store at {} did not answer for {:.1f} s", address_, seconds);
     return *broken_;
   }
   if (!**result) {
-    broken_ =
-        Fail(ExitCode::Environment, "the store at {} {} when asked to {}", address_, (*result)->error().message, asked);
+    broken_ = Fail(ExitCode::Environment, "the store at {} {}", address_, (*result)->error().message);
     return *broken_;
   }
   return std::move(**result);
@@ -184,7 +181,7 @@ auto JobStore::Set(const std::string& key, std::string_view value) -> Status {
   const auto deadline = DeadlineIn(timeout_);
   const auto set = [&](const std::string& full_key, std::string_view bytes) -> Status {
     ++num_operations_;
-    return Call<Success>(fmt::format("set {}", key), deadline, [full_key, bytes = std::string(bytes)](TcpStore& store) {
+    return Call<Success>(deadline, [full_key, bytes = std::string(bytes)](TcpStore& store) {
       return Acknowledged(store, full_key, store.Set(full_key, bytes));
     });
   };
@@ -205,7 +202,7 @@ auto JobStore::Wait(const std::string& key, Clock::time_point deadline) -> Error
   // That the time is over is the server's answer. It may be late, where machines are busy.
   const auto answered_by = deadline + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(std::min(timeout_.value, LongestAnswer.value)));
-  return Call<bool>(fmt::format("wait for {}", key), answered_by,
+  return Call<bool>(answered_by,
                     [full_key = FullKey(key), waits](TcpStore& store) { return store.Wait(full_key, waits); });
 }
 
@@ -234,8 +231,7 @@ auto JobStore::Await(const std::string& key, Clock::time_point deadline) -> Erro
 
 auto JobStore::Read(const std::string& key, Clock::time_point deadline) -> ErrorOr<std::string> {
   const auto get = [&](const std::string& full_key) {
-    return Call<std::string>(fmt::format("get {}", key), deadline,
-                             [full_key](TcpStore& store) { return store.Get(full_key); });
+    return Call<std::string>(deadline, [full_key](TcpStore& store) { return store.Get(full_key); });
   };
   auto value = get(FullKey(key));
   if (!value || !value->starts_with(PiecesMark)) {
@@ -276,8 +272,8 @@ auto JobStore::Get(const std::string& key, Seconds timeout) -> ErrorOr<std::stri
 
 auto JobStore::TryGet(const std::string& key) -> ErrorOr<std::optional<std::string>> {
   const auto deadline = DeadlineIn(timeout_);
-  const auto is_there = Call<bool>(fmt::format("look for {}", key), deadline,
-                                   [full_key = FullKey(key)](TcpStore& store) { return store.Has(full_key); });
+  const auto is_there =
+      Call<bool>(deadline, [full_key = FullKey(key)](TcpStore& store) { return store.Has(full_key); });
   if (!is_there) {
     return is_there.error();
   }
@@ -289,20 +285,18 @@ auto JobStore::TryGet(const std::string& key) -> ErrorOr<std::optional<std::stri
 }
 
 auto JobStore::IsLeftOver() -> ErrorOr<bool> {
-  return Call<bool>("look whether the store is left over", DeadlineIn(timeout_),
-                    [](TcpStore& store) { return store.Has(LeftOverKey); });
+  return Call<bool>(DeadlineIn(timeout_), [](TcpStore& store) { return store.Has(LeftOverKey); });
 }
 
 auto JobStore::IsOfThisJob() -> ErrorOr<bool> {
-  return Call<bool>("look whose store it is", DeadlineIn(timeout_),
-                    [prefix = prefix_](TcpStore& store) -> ErrorOr<bool> {
-                      const auto is_there = store.Has(JobKey);
-                      if (!is_there || !*is_there) {
-                        return is_there;
-                      }
-                      const auto job = store.Get(JobKey);
-                      return job ? ErrorOr<bool>(*job == prefix) : job.error();
-                    });
+  return Call<bool>(DeadlineIn(timeout_), [prefix = prefix_](TcpStore& store) -> ErrorOr<bool> {
+    const auto is_there = store.Has(JobKey);
+    if (!is_there || !*is_there) {
+      return is_there;
+    }
+    const auto job = store.Get(JobKey);
+    return job ? ErrorOr<bool>(*job == prefix) : job.error();
+  });
 }
 
 auto JobStore::Append(const std::string& key, std::string_view bytes) -> Status {
@@ -312,10 +306,9 @@ auto JobStore::Append(const std::string& key, std::string_view bytes) -> Status 
 auto JobStore::Append(const std::string& key, std::string_view bytes, Clock::time_point deadline) -> Status {
   CHECK(bytes.size() <= MaxAppend && !bytes.starts_with(PiecesMark), "{} bytes to append to {}", bytes.size(), key);
   ++num_operations_;
-  return Call<Success>(fmt::format("append to {}", key), deadline,
-                       [full_key = FullKey(key), bytes = std::string(bytes)](TcpStore& store) {
-                         return Acknowledged(store, full_key, store.Append(full_key, bytes));
-                       });
+  return Call<Success>(deadline, [full_key = FullKey(key), bytes = std::string(bytes)](TcpStore& store) {
+    return Acknowledged(store, full_key, store.Append(full_key, bytes));
+  });
 }
 
 auto JobStore::Add(const std::string& key, int64_t value) -> ErrorOr<int64_t> {
@@ -323,7 +316,7 @@ auto JobStore::Add(const std::string& key, int64_t value) -> ErrorOr<int64_t> {
 }
 
 auto JobStore::Add(const std::string& key, int64_t value, Clock::time_point deadline) -> ErrorOr<int64_t> {
-  return Call<int64_t>(fmt::format("count {}", key), deadline,
+  return Call<int64_t>(deadline,
                        [full_key = FullKey(key), value](TcpStore& store) { return store.Add(full_key, value); });
 }
 

@@ -24,7 +24,7 @@ namespace shardc {
 class TcpStore;
 
 /// One thread at a time. Keys are at most a thousand bytes; values may have any length. Errors: ExitCode::Environment
-/// with the address of the store and what was asked.
+/// with the address of the store.
 class JobStore {
  public:
   /// What a client does besides while it waits. Either may be null.
@@ -109,10 +109,9 @@ class JobStore {
   /// On the thread. False: it has been given up.
   auto RunCall(std::function<void()> call, Clock::time_point deadline, const std::function<void()>& meanwhile) -> bool;
 
-  /// `call` of c10d's client, on the thread, until `deadline`. `asked` says what for, in an error.
+  /// `call` of c10d's client, on the thread, until `deadline`.
   template <class Result>
-  auto Call(const std::string& asked, Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call)
-      -> ErrorOr<Result>;
+  auto Call(Clock::time_point deadline, std::function<ErrorOr<Result>(TcpStore&)> call) -> ErrorOr<Result>;
   auto Open() -> Status;
   auto DeadlineIn(Seconds timeout) const -> Clock::time_point;
   auto FullKey(const std::string& key) const -> std::string { return FullKey(prefix_, key); }

@@ -7,6 +7,8 @@
 //                         it open too.)
 //   silence               nobody sends it anything (client_watch.h).
 //
+// A parent that is stopped (SIGSTOP) when its job has been given up never learns of that. The child kills it.
+//
 // The child has two threads of its own. One asks the store, as a client, who is a member; it may stay in a call for
 // ever, if the address of the server goes away (that of IPv6 does when its link goes down). So the other one decides
 // about the end, by what the kernel says, without a call to the store.
@@ -15,7 +17,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,10 +32,12 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/base/process_stat.h"
 #include "runtime/net/client_watch.h"
 #include "runtime/net/connections.h"
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
+#include "runtime/net/open_file_limit.h"
 #include "runtime/net/store.h"
 #include "runtime/net/tcp_store.h"
 
@@ -125,15 +128,6 @@ static auto KeepOnly(std::array<int, 3> kept) -> void {
   close_range(first, ~0U, 0);
 }
 
-/// Each connection takes one: those of the job, and those of strangers until they go.
-static auto AllowAllDescriptors() -> void {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-}
-
 static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
   while (write(pipe.number(), text.data(), text.size()) < 0 && errno == EINTR) {
   }
@@ -157,6 +151,9 @@ class Serving {
 
   /// The process that started the server has ended.
   auto LeaveOver() -> void { is_left_over_ = true; }
+  auto SeesConnections() const -> bool { return files_of_members_.is_known() && files_of_clients_.is_known(); }
+  /// Somebody has abandoned the job.
+  auto is_given_up() const -> bool { return is_given_up_; }
   /// Whether a client that is connected has said something within `time`, or the kernel does not tell; `none` if no
   /// client is connected.
   auto HaveSpokenWithin(Seconds time, bool none) -> bool;
@@ -165,7 +162,7 @@ class Serving {
   /// How long to sleep until the next look.
   auto LookAtMembers() -> milliseconds;
   /// How many bytes came from the other ends of the connections to the server.
-  auto Clients() const -> std::map<std::string, uint64_t>;
+  auto ClientsIn(OpenFiles& files) const -> std::map<std::string, uint64_t>;
 
   TcpStore& store_;
   uint16_t port_;
@@ -174,16 +171,20 @@ class Serving {
   /// The server's own client.
   std::string own_;
   std::atomic<bool> is_left_over_ = false;
+  std::atomic<bool> is_given_up_ = false;
   bool has_told_ = false;
+  /// Of the two threads.
+  OpenFiles files_of_members_;
+  OpenFiles files_of_clients_;
   MemberWatch members_;
   ClientWatch clients_;
 };
 
 }  // namespace
 
-auto Serving::Clients() const -> std::map<std::string, uint64_t> {
+auto Serving::ClientsIn(OpenFiles& files) const -> std::map<std::string, uint64_t> {
   std::map<std::string, uint64_t> clients;
-  for (const Connection& connection : Connections()) {
+  for (const Connection& connection : files.Connections()) {
     const std::string peer = connection.peer.Text();
     if (connection.own.Port() == port_ && peer != own_) {
       clients[peer] = connection.bytes_received;
@@ -193,7 +194,7 @@ auto Serving::Clients() const -> std::map<std::string, uint64_t> {
 }
 
 auto Serving::HaveSpokenWithin(Seconds time, bool none) -> bool {
-  const auto received = Clients();
+  const auto received = ClientsIn(files_of_clients_);
   clients_.Look(received, Clock::now());
   // Every client has sent a greeting.
   const bool is_counted = std::ranges::any_of(received, [](const auto& client) { return client.second > 0; });
@@ -224,18 +225,41 @@ auto Serving::LookAtMembers() -> milliseconds {
   const auto lines = is_there.ok() && *is_there ? store_.Get(members_key_) : ErrorOr<std::string>("");
   if (lines) {
     std::set<std::string> connected;
-    for (const auto& [client, received] : Clients()) {
+    for (const auto& [client, received] : ClientsIn(files_of_members_)) {
       connected.insert(client);
     }
     const auto gone = members_.Look(*lines, connected, Clock::now());
-    const auto is_known = gone ? store_.Has(abandoned_key_) : ErrorOr<bool>(true);
-    if (is_known && !*is_known) {
+    const auto is_known = is_given_up_ ? ErrorOr<bool>(true) : store_.Has(abandoned_key_);
+    if (gone && is_known && !*is_known) {
       static_cast<void>(store_.Set(abandoned_key_, PackError({ExitCode::Environment, *gone})));
     }
+    is_given_up_ = is_known && *is_known;
   }
   const auto cost = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
   return std::clamp(Share * cost, members_.is_quiet(begin) ? milliseconds(LookMs) : Shortest, Longest);
 }
+
+namespace {
+
+/// The process that started the server, if a signal has stopped it.
+class StoppedParent {
+ public:
+  explicit StoppedParent(pid_t pid) : pid_(pid) {}
+
+  /// It has been stopped for two looks: a group of processes that continues does so one after another.
+  auto IsStopped() -> bool {
+    const auto stat = ReadProcessStat(pid_);
+    const bool was_stopped = std::exchange(was_stopped_, stat && stat->state == 'T');
+    return was_stopped && was_stopped_;
+  }
+  auto Kill() const -> void { kill(pid_, SIGKILL); }
+
+ private:
+  pid_t pid_;
+  bool was_stopped_ = false;
+};
+
+}  // namespace
 
 [[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent,
                                    const StoreServer::Options& options) -> void {
@@ -249,7 +273,7 @@ auto Serving::LookAtMembers() -> milliseconds {
   prctl(PR_SET_NAME, "shardc-store");
   // If the server is stopped (SIGSTOP) and its parent ends, the server goes on and finds that out.
   prctl(PR_SET_PDEATHSIG, SIGCONT);
-  AllowAllDescriptors();
+  RaiseOpenFileLimit();
   KeepOnly({listening.socket.number(), let_go.read.number(), said.write.number()});
   const auto store = TcpStore::Serve(listening.socket.number(), listening.own);
   if (!store) {
@@ -258,13 +282,22 @@ auto Serving::LookAtMembers() -> milliseconds {
   }
   static_cast<void>((*store)->Set(JobKey, options.prefix));
   Serving serving(**store, listening.own.Port(), options.prefix);
+  if (!serving.SeesConnections()) {
+    Say(said.write, "it cannot read /proc/self/fd");
+    _exit(static_cast<int>(ExitCode::Environment));
+  }
   Say(said.write, Serves);
   said.write.Close();
   // It never ends before this process does.
   std::thread([&serving] { serving.WatchMembers(); }).detach();
   pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
+  StoppedParent stopped(parent);
   while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
-    if (!serving.HaveSpokenWithin(options.silence, true)) {
+    const bool is_over = !serving.HaveSpokenWithin(options.silence, true);
+    if (stopped.IsStopped() && (is_over || serving.is_given_up())) {
+      stopped.Kill();
+    }
+    if (is_over) {
       _exit(static_cast<int>(ExitCode::Ok));
     }
   }

@@ -66,7 +66,7 @@ static auto ToBytes(std::string_view value) -> std::vector<uint8_t> { return {va
 
 static auto OwnAddressesTowards(const std::string& server) -> std::set<std::string> {
   std::set<std::string> own;
-  for (const Connection& connection : Connections()) {
+  for (const Connection& connection : OpenFiles().Connections()) {
     if (connection.peer.Text() == server) {
       own.insert(connection.own.Text());
     }

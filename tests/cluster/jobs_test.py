@@ -236,6 +236,18 @@ class DirectoriesTest(JobsTest):
                 self.assertEqual(training.curve("run"), [])
                 self.assertEqual(list((elsewhere / "checkpoints").iterdir()), [])
 
+    def test_checkpoints_that_one_process_does_not_see(self):
+        """The other process of its host does."""
+        training = self.training("mesh.dp=4")
+        elsewhere = training.folder / "elsewhere"
+        elsewhere.mkdir()
+        alone = f"mount -t tmpfs tmpfs {elsewhere} && exec \"$@\""
+        hidden = f"if [ $RANK = 3 ]; then exec unshare --mount sh -c '{alone}' sh \"$@\"; fi; exec \"$@\""
+        command = ["sh", "-c", hidden, "sh", *training.run("run", f"checkpoint.dir='{elsewhere}'")]
+        text = self.finish(self.launch(2, command), 6)
+        self.assertRegex(text, r"error: process 3 \(node1\): node1 does not see, .*the folder of the checkpoints \(checkpoint.dir\) has to be one")
+        self.assertEqual(training.curve("run"), [])
+
     def test_a_reason_comes_before_the_others_give_up(self):
         training = self.training("mesh.dp=4")
         self.hide(1, training.folder / "run")

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <sstream>
 
 #include "tests/hosts/job.h"
@@ -23,8 +26,8 @@ class MeetingJob {
  public:
   MeetingJob(int64_t world, int64_t per_host) : world_(world), per_host_(per_host) {}
 
-  auto Start(const std::vector<std::string>& command, int64_t rank, const std::vector<std::string>& more = {})
-      -> Process& {
+  auto Start(const std::vector<std::string>& command, int64_t rank, const std::vector<std::string>& more = {},
+             const std::function<void()>& before_exec = {}) -> Process& {
     std::vector<std::string> environment{"MASTER_ADDR=127.0.0.1",
                                          fmt::format("MASTER_PORT={}", port_),
                                          fmt::format("RANK={}", rank),
@@ -32,7 +35,8 @@ class MeetingJob {
                                          fmt::format("LOCAL_RANK={}", rank % per_host_),
                                          fmt::format("LOCAL_WORLD_SIZE={}", per_host_)};
     environment.insert(environment.end(), more.begin(), more.end());
-    processes_.push_back(std::make_unique<Process>(command, ProcessOptions{.environment = environment}));
+    processes_.push_back(
+        std::make_unique<Process>(command, ProcessOptions{.environment = environment, .before_exec = before_exec}));
     return *processes_.back();
   }
   auto at(size_t i) const -> Process& { return *processes_[i]; }
@@ -78,6 +82,57 @@ TEST(Meeting, AKilledProcessEndsTheOthersAndWhoIsMissingIsSaid) {
   for (size_t victim = 0; victim < jobs.size(); ++victim) {
     jobs[victim].ExpectAllEnd(6, fmt::format("process {} (", victim), victim);
   }
+}
+
+// A process that is stopped never learns that the others have given it up.
+TEST(Meeting, AStoppedProcess0IsEnded) {
+  const Training training({"mesh.dp=2"});
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", "2"});
+  MeetingJob job(2, 1);
+  Process& first = job.Start(command, 0);
+  ASSERT_EQ(first.AwaitChildren(1).size(), 1U) << first.err();
+  first.Kill(SIGSTOP);
+  const Outcome second = job.Start(command, 1).Wait(LongestEnd);
+  EXPECT_EQ(second.status, 6) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("process 0 of 2 has not come to the store at 127.0.0.1:"));
+  const Outcome ended = first.Wait({10});
+  EXPECT_EQ(ended.status, 128 + SIGKILL);
+  EXPECT_TRUE(first.AwaitAllGone()) << "the store ends too";
+}
+
+// Connections are open files.
+TEST(Meeting, ALimitOfOpenFilesThatIsTooLowIsRefused) {
+  const Training training({"mesh.dp=2"});
+  const auto with_few_files = [] {
+    const rlimit few{30, 30};
+    setrlimit(RLIMIT_NOFILE, &few);
+  };
+  const std::vector<std::vector<std::string>> commands{
+      training.RunCommand(), {SHARDC_BINARY_DIR "/shardc", "doctor", "--run-dir", training / "run"}};
+  for (const auto& command : commands) {
+    for (const int64_t low : {0, 1}) {
+      MeetingJob job(2, 1);
+      for (const int64_t rank : {0, 1}) {
+        job.Start(command, rank, {}, rank == low ? with_few_files : std::function<void()>());
+      }
+      const Outcome first = job.at(0).Wait(LongestEnd);
+      EXPECT_EQ(first.status, 6) << first.err;
+      EXPECT_THAT(first.err,
+                  HasSubstr("a process may have 30 open files here, and one of a launch of 2 processes needs"));
+      EXPECT_EQ(first.err.find("process 1 (") != std::string::npos, low == 1) << first.err;
+      EXPECT_EQ(job.at(1).Wait(LongestEnd).status, 6);
+    }
+  }
+}
+
+TEST(Meeting, AHostThatLooksForProcess0OnItselfIsToldSo) {
+  const Training training({"mesh.dp=2"});
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", "1"});
+  MeetingJob job(2, 1);
+  job.Start(command, 1, {"MASTER_ADDR=localhost"});
+  job.ExpectAllEnd(6, "nobody listens there; MASTER_ADDR is localhost, by which each host means itself: set it to ");
 }
 
 /// Whether a signal to stop would not end the process by itself. Source: proc(5), SigBlk and SigCgt of

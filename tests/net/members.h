@@ -97,8 +97,10 @@ class Members {
   std::vector<OwnedDescriptor> pipes_;
 };
 
-inline auto StartServer(const std::string& host = "127.0.0.1", Seconds linger = {1}) -> StoreServer {
-  auto server = StoreServer::Start({host, 0}, {.linger = linger});
+/// `prefix`: of the job whose members it watches; empty: of none.
+inline auto StartServer(const std::string& host = "127.0.0.1", Seconds linger = {1}, const std::string& prefix = "")
+    -> StoreServer {
+  auto server = StoreServer::Start({host, 0}, {.linger = linger, .prefix = prefix});
   CHECK(server.ok(), "{}", server.error().message);
   return *std::move(server);
 }

@@ -1,4 +1,4 @@
-#include "runtime/control/process_stat.h"
+#include "compiler/base/process_stat.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
