@@ -225,8 +225,8 @@ class ExtremeSets {
     const auto bits = static_cast<size_t>(std::max(1.0, std::log2(std::min(range.high, 0x1p62))));
     const double power = std::ldexp(1.0, static_cast<int>(Below(bits + 1)));
     double number = kind == 2 ? power - 1 : kind == 3 ? 3 * power : power;
-    // Plans of so many blocks or chunks are sound, and take seconds.
-    if ((path == "model.layers" && number > 256 && number < 13200) ||
+    // Plans of so many blocks or chunks are sound or a little too long, and take seconds.
+    if ((path == "model.layers" && number > 256 && number < 20000) ||
         (path == "loss.chunks" && number > 4096 && number < 262144)) {
       number = 64;
     }
