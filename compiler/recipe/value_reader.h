@@ -9,6 +9,7 @@
 
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/toml_tree.h"
+#include "compiler/recipe/type_help.h"
 #include "compiler/recipe/unknown_keys.h"
 #include "compiler/recipe/visit.h"
 
@@ -35,17 +36,6 @@ class ValueReader {
   }
 
  private:
-  /// What the value would be in the key's type, if that is plain.
-  static auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string {
-    const bool is_whole =
-        node.kind == TomlNode::Kind::Real && std::abs(node.real) < 0x1p53 && std::trunc(node.real) == node.real;
-    if (key.type == "Int" && is_whole) {
-      return fmt::format("write {} = {}", key.name, static_cast<int64_t>(node.real));
-    }
-    const bool is_list = key.type == "Texts" && node.kind == TomlNode::Kind::Text;
-    return is_list ? fmt::format("write {} = [{}]", key.name, QuoteToml(node.text)) : "";
-  }
-
   /// Reported: the value is bad in another way than by its type, and that has been said.
   enum class Outcome { Read, WrongType, Reported };
 

@@ -1,0 +1,15 @@
+// What a value of the wrong type was probably meant to be.
+#pragma once
+
+#include <string>
+
+#include "compiler/recipe/toml_tree.h"
+#include "compiler/recipe/visit.h"
+
+namespace shardc {
+
+/// "write steps = 100", for a value that would be of the key's type without its quotes, in another unit, or in a list;
+/// empty if none of these would do.
+auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string;
+
+}  // namespace shardc
