@@ -8,7 +8,7 @@ namespace shardc {
 auto CheckRun(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const Located<std::string>& machine = recipe.run.machine;
-  if (!machine.is_set) {
+  if (!machine.is_set || !machine.is_known) {
     return;
   }
   if (FindMachine(*machine) == nullptr) {

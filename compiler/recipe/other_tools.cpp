@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/recipe/key_rows.h"
+
 namespace shardc {
 
 static constexpr auto KeyRows = std::to_array<KeyElsewhere>({
@@ -55,6 +57,26 @@ auto HintOfKey(std::string_view section, std::string_view key) -> std::string_vi
   }
   const auto* const other = std::ranges::find(KeyRows, key, &KeyElsewhere::key);
   return other == KeyRows.end() ? std::string_view() : other->answer;
+}
+
+auto KeysToWrite(std::string_view answer) -> std::vector<std::string> {
+  constexpr std::string_view Begins = "write ";
+  std::vector<std::string> keys;
+  if (!answer.starts_with(Begins)) {
+    return keys;
+  }
+  std::string word;
+  for (const char c : std::string(answer.substr(Begins.size(), answer.find(';') - Begins.size())) + ' ') {
+    if ((c >= 'a' && c <= 'z') || c == '_' || c == '.') {
+      word += c;
+      continue;
+    }
+    if (std::ranges::any_of(RecipeKeyRows(), [&](const RecipeKeyRow& row) { return row.path() == word; })) {
+      keys.push_back(word);
+    }
+    word.clear();
+  }
+  return keys;
 }
 
 auto HintOfSection(std::string_view section) -> std::string_view {

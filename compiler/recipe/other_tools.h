@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardc {
 
@@ -29,6 +31,8 @@ auto NamesElsewhere() -> std::span<const Hint>;
 /// What to say of a key that [section] does not have; empty if no row knows it. torchtitan's key of this section comes
 /// first, then a hint of this section, then a hint, then torchtitan's key of another section.
 auto HintOfKey(std::string_view section, std::string_view key) -> std::string_view;
+/// The keys that an answer tells to write, as "batch.global".
+auto KeysToWrite(std::string_view answer) -> std::vector<std::string>;
 /// What to say of a section that recipes do not have; empty if no row knows it.
 auto HintOfSection(std::string_view section) -> std::string_view;
 

@@ -37,11 +37,13 @@ auto OwnersOf(std::string_view section, std::string_view key, std::span<const Ow
   return owners;
 }
 
-/// The word that chooses among the owners of the section's keys; empty where there is none, or no such owner.
+/// The word that chooses among the owners of the section's keys; empty where it is not known, or no such owner.
 static auto ChoiceOf(const Recipe& recipe, std::string_view section) -> std::string_view {
-  const auto accepted = [](const auto& word) { return word.is_accepted() ? std::string_view(word.text()) : ""; };
-  return section == "optimizer" ? accepted(*recipe.optimizer.name)
-         : section == "model"   ? accepted(*recipe.model.family)
+  const auto accepted = [](const auto& leaf) {
+    return leaf.is_known && leaf->is_accepted() ? std::string_view(leaf->text()) : "";
+  };
+  return section == "optimizer" ? accepted(recipe.optimizer.name)
+         : section == "model"   ? accepted(recipe.model.family)
                                 : "";
 }
 

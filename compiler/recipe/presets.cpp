@@ -1,30 +1,21 @@
 #include "compiler/recipe/presets.h"
 
-#include <algorithm>
-
 #include "compiler/base/preset_rows.h"
 #include "compiler/recipe/preset_names.h"
 
 namespace shardc {
 
-static auto ReportUnknownPreset(const Located<OneOf<ModelPreset>>& preset, Diagnostics& diagnostics) -> void {
-  diagnostics.Build(preset.at, DiagnosticKind::UnknownPreset, preset->text())
-      .Help(HelpOnPresets(preset->text()))
-      .Emit();
-}
-
 auto TextOfPreset(const Recipe& recipe, Diagnostics& diagnostics) -> StandInText {
   const Located<OneOf<ModelPreset>>& preset = recipe.model.preset;
-  if (!preset.is_set) {
+  if (!preset.is_set || !preset.is_known) {
     return {};
   }
   if (const PresetRow* row = PresetNamed(preset->text())) {
     return {.name = fmt::format("preset {}", row->name), .lines = std::string(row->lines)};
   }
-  // A value that is no text has been reported by its type.
-  if (std::ranges::none_of(diagnostics.all(), [&](const Diagnostic& other) { return other.at == preset.at; })) {
-    ReportUnknownPreset(preset, diagnostics);
-  }
+  diagnostics.Build(preset.at, DiagnosticKind::UnknownPreset, preset->text())
+      .Help(HelpOnPresets(preset->text()))
+      .Emit();
   return {};
 }
 
@@ -44,7 +35,8 @@ static auto IsGiven(const Recipe& recipe, const AssumedRow& row) -> bool {
 
 auto TextOfAssumed(const Recipe& recipe) -> StandInText {
   StandInText text{.name = "assumed", .lines = ""};
-  for (const AssumedRow& row : recipe.model.preset.is_set ? AssumedRows() : std::span<const AssumedRow>()) {
+  const bool may_have_preset = recipe.model.preset.is_set || !recipe.model.preset.is_known;
+  for (const AssumedRow& row : may_have_preset ? AssumedRows() : std::span<const AssumedRow>()) {
     if (!IsGiven(recipe, row)) {
       text.lines += fmt::format("[{}]\n{} = {}\n", row.section, row.key, row.value);
     }

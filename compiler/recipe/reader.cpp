@@ -39,13 +39,19 @@ class Reader {
       if (ReadNamed(entry, name) || broken) {
         continue;
       }
-      const std::string meant = ReportUnknownAtTop(entry, diagnostics_);
-      excused_.insert(meant);
-      if (IsSlipOf(entry.key, meant)) {
+      const Meant meant = ReportUnknownAtTop(entry, diagnostics_);
+      excused_.insert(meant.name);
+      ExcuseKeys(meant.keys);
+      if (IsSlipOf(entry.key, meant.name)) {
         const Guess guess(*this);
-        ReadNamed(entry, meant);
+        ReadNamed(entry, meant.name);
       }
     }
+  }
+
+  /// Is there something that may have been model.preset, and could not be read?
+  auto MayHavePreset() const -> bool {
+    return !recipe_.model.preset.is_known || (excused_.contains("model") && !recipe_.model.at.valid());
   }
 
   /// What no text has given.
@@ -58,8 +64,10 @@ class Reader {
       ForEachKey(section, [&](const KeyInfo& key, auto& leaf) {
         leaf.is_known = leaf.is_known && !(is_excused && !leaf.is_set);
         if (IsMissing(key, leaf)) {
-          missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", key.name);
           leaf.is_known = false;
+          if (!excused_.contains(ExcuseOf(fmt::format("[{}]", name), key.name))) {
+            missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", key.name);
+          }
         }
       });
       if (is_excused) {
@@ -148,6 +156,20 @@ class Reader {
       } else if (!meant.empty()) {
         MarkUnread(section, name, meant);
       }
+    }
+  }
+
+  /// These keys, as "batch.global", are given by other names.
+  auto ExcuseKeys(const std::vector<std::string>& paths) -> void {
+    for (const std::string& path : paths) {
+      ForEachSection(recipe_, [&](std::string_view name, std::string_view, auto& section) {
+        const std::string prefix = fmt::format("{}.", name);
+        if (path.starts_with(prefix)) {
+          const std::string key = path.substr(prefix.size());
+          excused_.insert(ExcuseOf(fmt::format("[{}]", name), key));
+          MarkUnread(section, name, key);
+        }
+      });
     }
   }
 
@@ -270,11 +292,12 @@ class Reader {
   /// Returns the sibling that was probably meant, or "".
   auto ReportUnknown(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings)
       -> std::string {
-    std::string meant = ReportUnknownKey(entry, where, siblings, diagnostics_);
-    if (!meant.empty()) {
-      excused_.insert(ExcuseOf(where, meant));
+    Meant meant = ReportUnknownKey(entry, where, siblings, diagnostics_);
+    if (!meant.name.empty()) {
+      excused_.insert(ExcuseOf(where, meant.name));
     }
-    return meant;
+    ExcuseKeys(meant.keys);
+    return std::move(meant.name);
   }
 
   Recipe& recipe_;
@@ -338,11 +361,13 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   if (!is_parsed) {
     return std::nullopt;
   }
+  recipe.model.preset.is_known = !reader.MayHavePreset();
   FillIn(TextOfPreset(recipe, diagnostics), false, recipe, sources, diagnostics);
   if (left_out == LeftOut::Assume) {
     FillIn(TextOfAssumed(recipe), true, recipe, sources, diagnostics);
   }
-  if (recipe.model.preset.is_set && !recipe.model.preset->is_accepted()) {
+  const Located<OneOf<ModelPreset>>& preset = recipe.model.preset;
+  if (!preset.is_known || (preset.is_set && !preset->is_accepted())) {
     for (const std::string_view filled : {"model", "init"}) {
       reader.Excuse(filled);
     }

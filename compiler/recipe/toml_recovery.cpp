@@ -96,11 +96,20 @@ class Recovery {
     }
     ReportFault(fault, line, statement, statements);
     if (statement == nullptr) {
-      lines_[line].clear();
-      changes_[line] = 2;
+      lines_[line] = KeyThatLacksItsSign(lines_[line]);
+      changes_[line] = lines_[line].empty() ? 2 : 1;
     } else {
       Change(statements, *statement, fault.message.find("cannot ") != std::string::npos);
     }
+  }
+
+  /// Of a line such as `layers 4`: the key, with a value that could not be read; empty of another line.
+  static auto KeyThatLacksItsSign(std::string_view line) -> std::string {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const std::string_view name = line.substr(0, line.find_first_of(" \t"));
+    const bool is_key =
+        std::ranges::any_of(RecipeKeyRows(), [&](const RecipeKeyRow& row) { return row.name == name; });
+    return is_key && name.size() < line.size() ? fmt::format("{} = {}", name, QuoteToml(BrokenValue)) : "";
   }
 
   /// Is the line one of the statement's, or does it come after the whole of it?

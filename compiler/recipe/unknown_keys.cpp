@@ -54,7 +54,7 @@ static auto TablesWith(const TomlEntry& entry) -> std::set<std::string> {
 }
 
 auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const std::vector<std::string_view>& siblings,
-                      Diagnostics& diagnostics) -> std::string {
+                      Diagnostics& diagnostics) -> Meant {
   const std::string_view section = SectionOf(where);
   const std::set<std::string> homes = TablesWith(entry);
   // A key that recipes have elsewhere is meant as that one, unless torchtitan has it in this very section.
@@ -66,7 +66,7 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownKey, entry.key, where, elsewhere);
   if (!hint.empty()) {
     builder.Help(std::string(hint)).Emit();
-    return "";
+    return {.name = "", .keys = KeysToWrite(hint)};
   }
   std::string closest = homes.empty() ? ClosestWord(entry.key, siblings) : "";
   if (!closest.empty()) {
@@ -79,19 +79,23 @@ auto ReportUnknownKey(const TomlEntry& entry, const std::string& where, const st
     }
   }
   builder.Emit();
-  return closest;
+  return {.name = std::move(closest), .keys = {}};
 }
 
-/// One note for each key of a table that another tool has.
-static auto AddNotes(const TomlEntry& entry, Diagnostics::Builder& builder) -> void {
+/// One note for each key of a table that another tool has. Returns what to write.
+static auto AddNotes(const TomlEntry& entry, Diagnostics::Builder& builder) -> std::vector<std::string> {
+  std::vector<std::string> keys;
   for (const TomlEntry& inner : entry.value.entries) {
     if (const std::string_view answer = HintOfKey(entry.key, inner.key); !answer.empty()) {
       builder.Note(inner.key_at, fmt::format("`{}`: {}", inner.key, answer));
+      const std::vector<std::string> more = KeysToWrite(answer);
+      keys.insert(keys.end(), more.begin(), more.end());
     }
   }
+  return keys;
 }
 
-auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> std::string {
+auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> Meant {
   const bool is_table = entry.value.kind == TomlNode::Kind::Table || entry.value.kind == TomlNode::Kind::Array;
   if (!is_table) {
     return ReportUnknownKey(entry, "the top level", {}, diagnostics);
@@ -104,15 +108,15 @@ auto ReportUnknownAtTop(const TomlEntry& entry, Diagnostics& diagnostics) -> std
   }
   auto builder = diagnostics.Build(entry.key_at, DiagnosticKind::UnknownSection, entry.key);
   if (const std::string_view hint = HintOfSection(entry.key); !hint.empty()) {
-    AddNotes(entry, builder);
+    std::vector<std::string> keys = AddNotes(entry, builder);
     builder.Help(std::string(hint)).Emit();
-    return "";
+    return {.name = "", .keys = std::move(keys)};
   }
   std::string closest = ClosestWord(entry.key, sections);
   builder.Help(closest.empty() ? fmt::format("sections: {}", fmt::join(sections, ", "))
                                : fmt::format("did you mean [{}]?", closest));
   builder.Emit();
-  return closest;
+  return {.name = std::move(closest), .keys = {}};
 }
 
 }  // namespace shardc

@@ -118,7 +118,7 @@ class ValueReader {
                          ReadMember(key, entry, "missing", "Texts", value.missing) ||
                          ReadMember(key, entry, "unused", "Texts", value.unused);
       if (!found) {
-        is_seed_meant |= ReportUnknownKey(entry, where, {"seed", "missing", "unused"}, diagnostics_) == "seed";
+        is_seed_meant |= ReportUnknownKey(entry, where, {"seed", "missing", "unused"}, diagnostics_).name == "seed";
       }
     }
     if (!value.seed.is_set && !is_seed_meant) {
