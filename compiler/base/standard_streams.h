@@ -4,7 +4,8 @@
 
 namespace shardc {
 
-/// Opens /dev/null under each of the descriptors 0, 1 and 2 that is closed. To be called first in main.
+/// Opens /dev/null under each of the descriptors 0, 1 and 2 that is closed: 0 and 1 to read, 2 to write. To be called
+/// first in main.
 auto OpenStandardStreams() -> void;
 
 }  // namespace shardc

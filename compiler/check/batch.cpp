@@ -66,14 +66,8 @@ static auto IsFactor(std::string_view what, std::string_view size) -> bool {
   return size == "seq" || (is_of_run ? size == "steps" : size != "steps");
 }
 
-/// True if `product` of whole numbers is below `limit`; reports sizes-too-large at [batch] else.
-static auto CheckFits(CheckContext& context, double product, double limit, std::string_view what,
-                      std::string_view limit_text) -> bool {
-  if (product < limit) {
-    return true;
-  }
-  const Recipe& recipe = context.recipe();
-  auto builder = context.diags().Build(recipe.batch.at, DiagnosticKind::SizesTooLarge, what, limit_text);
+/// The keys that the product `what` is made of, with their values and lines.
+static auto NoteFactors(const Recipe& recipe, std::string_view what, Diagnostics::Builder& builder) -> void {
   for (const auto& [name, size] : {std::pair("global", &recipe.batch.global), std::pair("micro", &recipe.batch.micro),
                                    std::pair("accumulate", &recipe.batch.accumulate),
                                    std::pair("replicate", &recipe.mesh.replicate), std::pair("dp", &recipe.mesh.dp),
@@ -84,6 +78,17 @@ static auto CheckFits(CheckContext& context, double product, double limit, std::
       builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
     }
   }
+}
+
+/// True if `product` of whole numbers is below `limit`; reports sizes-too-large at [batch] else.
+static auto CheckFits(CheckContext& context, double product, double limit, std::string_view what,
+                      std::string_view limit_text) -> bool {
+  if (product < limit) {
+    return true;
+  }
+  const Recipe& recipe = context.recipe();
+  auto builder = context.diags().Build(recipe.batch.at, DiagnosticKind::SizesTooLarge, what, limit_text);
+  NoteFactors(recipe, what, builder);
   builder.Emit();
   return false;
 }
@@ -146,12 +151,13 @@ static auto CheckProducts(CheckContext& context) -> void {
   const double run_tokens = static_cast<double>(sizes.global) * seq * static_cast<double>(*recipe.train.steps);
   const double step_tokens = static_cast<double>(sizes.global) * seq;
   if (step_tokens > static_cast<double>(MostCount)) {
-    context.diags()
-        .Build(recipe.batch.at, DiagnosticKind::PlanTooLarge,
-               fmt::format("a `global` batch of {} sequences of `seq` {} is {:.0f} tokens per step", sizes.global,
-                           m.seq, step_tokens),
-               MostCount)
-        .Emit();
+    auto builder = context.diags().Build(
+        recipe.batch.at, DiagnosticKind::PlanTooLarge,
+        fmt::format("a step of {} sequences of `seq` {} has {:.0f} tokens", sizes.global, m.seq, step_tokens),
+        MostCount);
+    NoteFactors(recipe, "sequences", builder);
+    builder.Note(recipe.model.seq.at, fmt::format("`seq` is {}", m.seq));
+    builder.Emit();
     return;
   }
   static_cast<void>(
@@ -159,8 +165,9 @@ static auto CheckProducts(CheckContext& context) -> void {
       (recipe.data.source.empty() || CheckFits(context, static_cast<double>(sizes.global), 0x1p30,
                                                "the number of sequences per step, of several sources,", "2^30")) &&
       CheckFits(context, micro_tokens * 2 * forward.elements, MaxElements,
-                "the activations of a microbatch, in elements,", "2^56") &&
-      CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the operations of a step on one rank", "2^62") &&
+                "the number of elements of the activations of a microbatch", "2^56") &&
+      CheckFits(context, rank_tokens * flops_per_token, MaxCount, "the number of operations of a step on one rank",
+                "2^62") &&
       CheckFits(context, run_tokens, MaxCount, "the number of tokens of the run", "2^62"));
 }
 

@@ -31,6 +31,7 @@ auto CheckFiles(CheckContext& context, std::string_view key, const Located<std::
   }
   for (const std::string& path : *files) {
     if (!CheckPath(context, files.at, key, path, "file")) {
+      context.MarkFaulty(files);
       break;
     }
   }
@@ -72,7 +73,15 @@ auto CheckData(CheckContext& context) -> void {
         .Emit();
   }
   if (!ParseScanLimit(data.scan->text)) {
-    context.diags().Build(data.scan.at, DiagnosticKind::ScanLimitInvalid, data.scan->text, ScanLimitForms).Emit();
+    auto builder =
+        context.diags().Build(data.scan.at, DiagnosticKind::ScanLimitInvalid, data.scan->text, ScanLimitForms);
+    std::string meant = data.scan->text;
+    if (meant.ends_with('B') && !meant.ends_with("iB")) {
+      meant.back() = 'i';
+      meant += 'B';
+    }
+    builder.Help(ParseScanLimit(meant) ? fmt::format("write \"{}\"", meant) : "");
+    builder.Emit();
   }
   if (MakesTokens(context)) {
     CheckSyntheticKeys(context);

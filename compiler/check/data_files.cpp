@@ -24,11 +24,13 @@ struct NamedList {
 }  // namespace
 
 /// All that the recipe names, in the order of ListFiles. Lists without files are reported elsewhere.
-static auto NamedLists(const Recipe& recipe) -> std::vector<NamedList> {
+/// `is_sound`: of the list that a key gives.
+template <class IsSound>
+static auto NamedLists(const Recipe& recipe, const IsSound& is_sound) -> std::vector<NamedList> {
   std::vector<NamedList> lists;
   const auto add = [&](const Located<std::vector<std::string>>& files, std::string name, FilePurpose purpose,
                        VocabRange range, bool is_targets) {
-    if (files->empty()) {
+    if (files->empty() || !is_sound(files)) {
       return;
     }
     NamedList& list = lists.emplace_back();
@@ -88,7 +90,8 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
     return;
   }
   std::optional<int64_t> num_tokens;
-  for (const NamedList& list : NamedLists(context.recipe())) {
+  for (const NamedList& list :
+       NamedLists(context.recipe(), [&](const auto& files) { return context.IsSound(files); })) {
     const OpenedList opened = OpenList(list.files, *format);
     for (const std::string& fault : opened.faults) {
       context.diags().Build(list.at, DiagnosticKind::TokenFileInvalid, fault).Emit();
@@ -113,7 +116,7 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
 }
 
 auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOptions& options) -> void {
-  const std::vector<NamedList> lists = NamedLists(recipe);
+  const std::vector<NamedList> lists = NamedLists(recipe, [](const auto&) { return true; });
   const TokenFormat format = *recipe.data.format;
   int64_t all = 0;
   for (const NamedList& list : lists) {

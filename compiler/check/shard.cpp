@@ -11,13 +11,28 @@
 
 namespace shardc {
 
+/// The preset that a slip of its word, or another unit, stands for; empty if none does.
+static auto UnitPresetMeant(std::string text) -> std::string {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    return ClosestWord(text, {"block", "torchtitan"});
+  }
+  text = fmt::format("{}{}", ClosestWord(text.substr(0, colon), {"blocks", "size"}), text.substr(colon));
+  for (const auto& [theirs, ours] : {std::pair("KB", "KiB"), std::pair("MB", "MiB"), std::pair("GB", "GiB")}) {
+    if (text.ends_with(theirs)) {
+      text = fmt::format("{}{}", text.substr(0, text.size() - 2), ours);
+    }
+  }
+  return ParseUnitPreset(text) ? text : "";
+}
+
 static auto CheckUnits(CheckContext& context) -> void {
   const ShardSection& shard = context.recipe().shard;
   if (context.IsSound(shard.units) && !ParseUnitPreset(*shard.units)) {
     auto builder =
         context.diags().Build(shard.units.at, DiagnosticKind::UnknownChoice, "units", *shard.units, UnitPresetForms);
-    if (const std::string closest = ClosestWord(*shard.units, {"block", "torchtitan"}); !closest.empty()) {
-      builder.Help(fmt::format("did you mean \"{}\"?", closest));
+    if (const std::string meant = UnitPresetMeant(*shard.units); !meant.empty()) {
+      builder.Help(fmt::format("did you mean \"{}\"?", meant));
     }
     builder.Emit();
   }

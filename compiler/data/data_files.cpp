@@ -31,6 +31,22 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
   return lists;
 }
 
+auto CheckNamesFiles(const DataSource& data) -> Status {
+  if (data.is_synthetic()) {
+    return Success{};
+  }
+  if (data.sources.empty()) {
+    return Fail(ExitCode::RecipeRejected, "no token files: `data.tokens` is empty");
+  }
+  for (const TokenSource& source : data.sources) {
+    if (source.files.empty()) {
+      return Fail(ExitCode::RecipeRejected, "{}no token files: `{}` is empty",
+                  source.name.empty() ? "" : fmt::format("source {}: ", source.name), TokenPurpose(source).key);
+    }
+  }
+  return Success{};
+}
+
 auto OpenList(const FileList& list, TokenFormat format) -> OpenedList {
   OpenedList opened;
   for (const std::string& path : list.paths) {

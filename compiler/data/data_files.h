@@ -24,6 +24,9 @@ struct FileList {
   std::string place = {};
 };
 
+/// Errors: ExitCode::RecipeRejected with a source that names no files, though its tokens are read.
+auto CheckNamesFiles(const DataSource& data) -> Status;
+
 using HeadTable = IdVector<HeadId, TargetHead>;
 
 /// The lists of the sources, and after them those of the heads. Data that are made have none.

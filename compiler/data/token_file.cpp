@@ -17,8 +17,8 @@ static auto FolderNote(const std::string& path, const FilePurpose& purpose) -> s
     return fmt::format("; `{}` is relative to the recipe's folder", purpose.key);
   }
   std::error_code unknown;
-  const std::string folder = std::filesystem::current_path(unknown).string();
-  return fmt::format("; the path is relative to the current folder, {}", unknown ? "which cannot be read" : folder);
+  const std::string whole = std::filesystem::absolute(path, unknown).lexically_normal().string();
+  return unknown ? "; the current folder cannot be read" : fmt::format("; looked for at {}", whole);
 }
 
 auto IsMissing(const std::string& path) -> bool {

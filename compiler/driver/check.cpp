@@ -29,6 +29,7 @@ static auto ScanOnTerminal(ScanBar& bar) -> ScanOptions {
 
 /// The files of a plan file, which has no lines of a recipe to show.
 static auto JudgePlanData(const Plan& plan, bool scans) -> Status {
+  RETURN_IF_ERROR(CheckNamesFiles(plan.data));
   const auto facts = LookAtData(plan);
   if (!facts) {
     return facts.error();

@@ -61,7 +61,9 @@ auto CommandOptions::Positionals(const std::string& name, std::vector<std::strin
 
 auto CommandOptions::Text(const std::string& flags, std::string& value, const std::string& metavar,
                           const std::string& doc, bool is_required) -> void {
-  app_.add_option(flags, value, doc)->required(is_required)->type_name(metavar);
+  // A variable of a script that is not set makes an empty argument.
+  const auto is_empty = [](const std::string& text) { return text.empty() ? "the value is empty" : ""; };
+  app_.add_option(flags, value, doc)->required(is_required)->type_name(metavar)->check(is_empty, "", "");
 }
 
 auto CommandOptions::Repeated(const std::string& flags, std::vector<std::string>& values, const std::string& metavar,
@@ -180,6 +182,23 @@ static auto FirstExtra(const CLI::App& app, int argc, const char* const* argv) -
   return extras.empty() ? "" : extras.front();
 }
 
+/// What the library says of options in its own words.
+static auto OptionText(const CLI::ParseError& error) -> std::string {
+  const std::string text = error.what();
+  const auto part = [&](std::string_view after, std::string_view until) {
+    const size_t begin = text.find(after) == std::string::npos ? 0 : text.find(after) + after.size();
+    return text.substr(begin, text.find(until, begin) - begin);
+  };
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return text.ends_with("missing") ? fmt::format("{} needs {}", part("", ":"), part("required ", " missing"))
+                                     : fmt::format("{} is given more than once", part("", ":"));
+  }
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    return fmt::format("{} takes no value", part(": ", " ="));
+  }
+  return text;
+}
+
 static auto UsageText(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv)
     -> std::string {
   const auto used = app.get_subcommands();
@@ -188,7 +207,7 @@ static auto UsageText(const CLI::App& app, const CLI::ParseError& error, int arg
                         dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string extra = is_extra ? FirstExtra(app, argc, argv) : "";
   if (extra.empty()) {
-    return error.what();
+    return OptionText(error);
   }
   if (extra.starts_with('-') && extra.size() > 1) {
     return UnknownOption(used.empty() ? app : *used.front(), extra);

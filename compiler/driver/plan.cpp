@@ -6,6 +6,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/fit.h"
 #include "compiler/driver/output.h"
@@ -183,6 +184,9 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
 /// Prints or writes what the options ask for.
 static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
   SetCheckContext("printing the plan");
+  std::vector<std::string> inputs = TokenFilesOf(plan);
+  inputs.push_back(options.recipe.path);
+  RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
   const auto text = ResultText(plan, options, fit);
   if (!text) {
     return text.error();
@@ -207,6 +211,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     if (!recipe) {
       return recipe.error();
     }
+    RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, std::vector{options.recipe.path}));
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
   auto plan = source.LoadAndCompile(MakePipelineOptions(options));

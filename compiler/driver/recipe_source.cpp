@@ -46,7 +46,8 @@ static auto WhyNoText(std::string_view path, std::string_view text) -> std::stri
   return text[first] == '{' ? "it is JSON" : "";
 }
 
-/// True if a line begins as a table of a recipe does, or a key of one does: `[model]`, `[[init.rule]]`, `model.layers`.
+/// True if a line begins as a table of a recipe does, or a key of one does: `[model]`, `[[init.rule]]`, `model.layers`,
+/// `model = {`.
 static auto NamesASection(std::string_view text) -> bool {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -56,7 +57,10 @@ static auto NamesASection(std::string_view text) -> bool {
     const bool is_header = line.substr(0, first).find('[') != std::string_view::npos;
     line.remove_prefix(first);
     const std::string_view word = line.substr(0, line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
-    if ((is_header || line.substr(word.size()).starts_with('.')) &&
+    const std::string_view after = line.substr(word.size());
+    const size_t sign = after.find_first_not_of(' ');
+    const bool is_inline = sign != std::string_view::npos && after[sign] == '=' && after.find('{') != after.npos;
+    if ((is_header || is_inline || after.starts_with('.')) &&
         std::ranges::any_of(RecipeSectionRows(), [&](const RecipeSectionRow& row) { return row.section == word; })) {
       return true;
     }

@@ -7,6 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/data/token_file_header.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
@@ -66,6 +67,7 @@ static auto Tokenize(const TokenizeOptions& options) -> Status {
   if (!options.bytes) {
     return Fail(ExitCode::Usage, "tokenize makes tokens of bytes only: add --bytes");
   }
+  RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, options.files));
   auto output = AtomicFile::Create(options.output);
   if (!output) {
     return output.error();

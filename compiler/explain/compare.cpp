@@ -84,10 +84,14 @@ static auto FigureChangesOf(const Report& a, const Report& b) -> std::vector<Fig
 }
 
 auto Compare(const Report& a, const Report& b) -> Comparison {
-  return {.hash_a = a.plan_hash,
-          .hash_b = b.plan_hash,
-          .keys = KeyChangesOf(EntriesOf(*a.plan), EntriesOf(*b.plan)),
-          .figures = FigureChangesOf(a, b)};
+  std::vector<KeyChange> keys = KeyChangesOf(EntriesOf(*a.plan), EntriesOf(*b.plan));
+  // One key may give two devices: a run puts that of its machine on record.
+  constexpr std::string_view Device = "run.device";
+  if (a.plan->device != b.plan->device && std::ranges::find(keys, Device, &KeyChange::key) == keys.end()) {
+    keys.push_back(
+        {"run.device, by the machine", std::string(ToText(a.plan->device)), std::string(ToText(b.plan->device))});
+  }
+  return {.hash_a = a.plan_hash, .hash_b = b.plan_hash, .keys = std::move(keys), .figures = FigureChangesOf(a, b)};
 }
 
 static auto FigureText(FigureKind kind, int64_t value) -> std::string {

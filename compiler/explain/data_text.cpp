@@ -5,6 +5,7 @@
 
 #include "compiler/explain/source_shares.h"
 #include "compiler/explain/table.h"
+#include "compiler/explain/text_parts.h"
 
 namespace shardc {
 
@@ -28,7 +29,14 @@ static auto FileCells(const SourceShare& source) -> std::vector<std::string> {
   return {WithCommas(source.tokens), WithCommas(source.epoch_samples), fmt::format("{:.2f}", source.epochs())};
 }
 
+/// A cell of so many characters at most; the report is as wide as ReportColumns.
+static auto CellOf(const std::string& text, size_t most) -> std::string {
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
 static auto MixtureTable(const MixtureUse& use) -> std::string {
+  constexpr size_t MostOfName = 20;
+  constexpr size_t MostOfWeight = 18;
   const bool any_known =
       std::any_of(use.sources.begin(), use.sources.end(), [](const SourceShare& source) { return source.is_known; });
   Table table("  ");
@@ -40,15 +48,21 @@ static auto MixtureTable(const MixtureUse& use) -> std::string {
   }
   table.Row(head);
   for (const SourceShare& source : use.sources) {
-    std::vector<std::string> row{source.name, source.weight, WithCommas(source.samples),
-                                 fmt::format("{:.3f} %", source.fraction * 100)};
+    std::vector<std::string> row{CellOf(source.name, MostOfName), CellOf(source.weight, MostOfWeight),
+                                 WithCommas(source.samples), fmt::format("{:.3f} %", source.fraction * 100)};
     if (any_known) {
       const std::vector<std::string> cells = FileCells(source);
       row.insert(row.end(), cells.begin(), cells.end());
     }
     table.Row(row);
   }
-  return table.Text();
+  std::string text = table.Text();
+  for (const SourceShare& source : use.sources) {
+    if (source.weight.size() > MostOfWeight || source.name.size() > MostOfName) {
+      text += Wrapped(fmt::format("  weight of {}: {}", source.name, source.weight), 4);
+    }
+  }
+  return text;
 }
 
 auto DataText(const Plan& plan, const MixtureUse& use) -> std::string {

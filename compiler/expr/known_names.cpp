@@ -80,6 +80,7 @@ constexpr NameElsewhere NamesElsewhere[] = {
     {"vocab_size", "vocab"},
     {"seq_len", "seq"},
     {"ln", "log"},
+    {"clip", "clamp"},
     {"atanh", "", "write 0.5 * log((1 + x) / (1 - x))"},
     {"log2", "", "write log(x) / log(2)"},
     {"log10", "", "write log(x) / log(10)"},

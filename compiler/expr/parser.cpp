@@ -63,6 +63,22 @@ auto ExpressionParser::ParseExpression() -> ExprNodeId {
   return token().kind == TokenKind::If ? ParseTernary(begin) : value;
 }
 
+static auto IsNumeric(ExprNodeKind kind) -> bool {
+  switch (kind) {
+    case ExprNodeKind::Number:
+    case ExprNodeKind::Variable:
+    case ExprNodeKind::Negate:
+    case ExprNodeKind::Add:
+    case ExprNodeKind::Subtract:
+    case ExprNodeKind::Multiply:
+    case ExprNodeKind::Divide:
+    case ExprNodeKind::Modulo:
+    case ExprNodeKind::Power:
+    case ExprNodeKind::Call: return true;
+    default: return false;
+  }
+}
+
 auto ExpressionParser::ParseTernary(int begin) -> ExprNodeId {
   const Level level(*this);
   if (level.TooDeep()) {
@@ -74,8 +90,10 @@ auto ExpressionParser::ParseTernary(int begin) -> ExprNodeId {
   const std::string_view value = text(begin, Last().end);
   const Token sign = Take();
   const int condition_begin = token().begin;
-  ParseChain(OrOperators, &ExpressionParser::ParseAnd);
-  const std::string_view condition = text(condition_begin, std::max(condition_begin, Last().end));
+  const ExprNodeId asked = ParseChain(OrOperators, &ExpressionParser::ParseAnd);
+  std::string condition(text(condition_begin, std::max(condition_begin, Last().end)));
+  // In Python a number is a condition.
+  condition += IsNumeric(Node(asked).kind) ? " != 0" : "";
   if (token().kind != TokenKind::Else) {
     ReportFault(sign, "`if` stands where an operator or the end belongs; write: if condition then a else b");
     Skip();

@@ -59,14 +59,21 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
       if (const auto broken = FindBrokenLimit(plan)) {
         // What makes ops is known; a size has its reasons in several keys.
         const bool is_of_ops = broken->most == MostOps;
-        diags
-            .Build(is_of_ops ? recipe.model.layers.at : recipe.model.at, DiagnosticKind::PlanTooLarge,
-                   is_of_ops
-                       ? fmt::format("{} with `layers` {}, `loss.chunks` {} and `recompute.policy` {}", broken->what,
-                                     *recipe.model.layers, *recipe.loss.chunks, recipe.recompute.policy->text())
-                       : broken->what,
-                   broken->most)
-            .Emit();
+        auto builder = diags.Build(
+            is_of_ops ? recipe.model.layers.at : recipe.model.at, DiagnosticKind::PlanTooLarge,
+            is_of_ops ? fmt::format("{} with `layers` {}, `loss.chunks` {} and `recompute.policy` {}", broken->what,
+                                    *recipe.model.layers, *recipe.loss.chunks, recipe.recompute.policy->text())
+                      : broken->what,
+            broken->most);
+        for (const auto& [name, size] :
+             {std::pair("hidden", &recipe.model.hidden), std::pair("ffn", &recipe.model.ffn),
+              std::pair("vocab", &recipe.model.vocab), std::pair("seq", &recipe.model.seq),
+              std::pair("micro", &recipe.batch.micro), std::pair("global", &recipe.batch.global)}) {
+          if (!is_of_ops && size->at.valid()) {
+            builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
+          }
+        }
+        builder.Emit();
         return Rejected();
       }
       // Without a disabled pass the verifier accepts every intermediate plan; with one, it is the developer's to judge.

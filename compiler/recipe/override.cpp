@@ -75,6 +75,9 @@ auto ParseOverride(const SourceSet& sources, int16_t source, Diagnostics& diagno
   TomlFault fault;
   if (const auto root = ParseToml(sources, source, fault); root) {
     value = root->entries.at(0).value.entries.at(0).value;
+  } else if (fault.message.find("representable in 64 bits") != std::string::npos) {
+    const WordedFault worded = WordTomlFault(fault.message);
+    return reject(range(value_offset, raw.size()), worded.message, worded.help);
   } else if (!raw.empty() && std::string_view("\"'[{").find(raw.front()) != std::string_view::npos) {
     return reject(fault.at, WordTomlFault(fault.message).message);
   } else {

@@ -206,7 +206,8 @@ class Reader {
     const bool is_list = entry.value.kind == TomlNode::Kind::Array;
     if (!is_list) {
       recipe_.unread_lists.insert(path);
-      if (entry.value.kind == TomlNode::Kind::Broken) {
+      // Under a name that was guessed, the name is the fault.
+      if (entry.value.kind == TomlNode::Kind::Broken || is_guess_) {
         return;
       }
       diagnostics_

@@ -33,8 +33,14 @@ static auto JoinedLines(const std::vector<std::string>& lines) -> std::string {
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
-/// A bare word where a value is expected is text without its quotes: quoting it mends the line for certain.
-static auto QuotingHelp(std::string_view line, const SourceRange& at) -> std::string {
+static auto IsBoolKey(std::string_view name) -> bool {
+  return std::ranges::any_of(RecipeKeyRows(),
+                             [&](const RecipeKeyRow& row) { return row.name == name && row.type == "Bool"; });
+}
+
+/// A bare word where a value is expected is text without its quotes: quoting it mends the line for certain. Except if
+/// the key is true or false.
+static auto QuotingHelp(std::string_view key, std::string_view line, const SourceRange& at) -> std::string {
   line.remove_prefix(std::min(line.size(), static_cast<size_t>(at.column - 1)));
   const size_t end = line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./");
   const std::string_view word = line.substr(0, end);
@@ -42,6 +48,12 @@ static auto QuotingHelp(std::string_view line, const SourceRange& at) -> std::st
   const size_t next = after.find_first_not_of(" \t\r");
   if (word.empty() || (next != std::string_view::npos && after[next] != '#')) {
     return "";
+  }
+  const std::string_view boolean = word == "yes" || word == "on"   ? "true"
+                                   : word == "no" || word == "off" ? "false"
+                                                                   : "";
+  if (!boolean.empty() && IsBoolKey(key)) {
+    return fmt::format("write {} = {}", key, boolean);
   }
   return fmt::format("text stands in quotes: \"{}\"", word);
 }
@@ -107,8 +119,7 @@ class Recovery {
   static auto KeyThatLacksItsSign(std::string_view line) -> std::string {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     const std::string_view name = line.substr(0, line.find_first_of(" \t"));
-    const bool is_key =
-        std::ranges::any_of(RecipeKeyRows(), [&](const RecipeKeyRow& row) { return row.name == name; });
+    const bool is_key = std::ranges::any_of(RecipeKeyRows(), [&](const RecipeKeyRow& row) { return row.name == name; });
     return is_key && name.size() < line.size() ? fmt::format("{} = {}", name, QuoteToml(BrokenValue)) : "";
   }
 
@@ -162,8 +173,9 @@ class Recovery {
       library_text.replace(newline, 1, "\\n");
     }
     const WordedFault worded = WordTomlFault(library_text);
-    const std::string quoting =
-        library_text.ends_with("could not determine value type") ? QuotingHelp(text, fault.at) : "";
+    const std::string quoting = library_text.ends_with("could not determine value type")
+                                    ? QuotingHelp(statement == nullptr ? "" : statement->name, text, fault.at)
+                                    : "";
     Report(line, fault.at, worded.message, quoting.empty() ? worded.help : quoting);
   }
 

@@ -6,10 +6,7 @@
 namespace shardc {
 
 auto SourceStream::Open(const DataSource& data, const TokenSource& source) -> ErrorOr<SourceStream> {
-  if (source.files.empty()) {
-    return Fail(ExitCode::RecipeRejected, "{}no token files: `{}` is empty",
-                source.name.empty() ? "" : fmt::format("source {}: ", source.name), TokenPurpose(source).key);
-  }
+  CHECK(!source.files.empty(), "source {} names no files", source.name);
   SourceStream stream;
   auto tokens = IdStream::Open(
       {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files},

@@ -14,9 +14,7 @@ auto TokenReader::Open(const DataSource& data, const Heads& heads, RunSize run)
   CHECK(data.seq > 0 && data.vocab > 0 && data.eval_tokens >= 0, "seq {}, vocab {}, eval_tokens {}", data.seq,
         data.vocab, data.eval_tokens);
   CHECK(heads.empty() || !data.is_mixture(), "{} sources, {} heads", data.sources.size(), heads.size());
-  if (data.sources.empty()) {
-    return Fail(ExitCode::RecipeRejected, "no token files: `data.tokens` is empty");
-  }
+  RETURN_IF_ERROR(CheckNamesFiles(data));
   std::unique_ptr<TokenReader> reader(new TokenReader(data));
   reader->run_ = run;
   reader->ids_.resize(static_cast<size_t>(data.seq) + 1);

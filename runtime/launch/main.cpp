@@ -22,6 +22,7 @@
 #include "compiler/base/version.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/cluster/place.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/exchange.h"
@@ -219,6 +220,13 @@ static auto RefuseLaunch(const Error& error) -> ErrorOr<ExitCode> {
   return error.code;
 }
 
+/// A trace replaces nothing that the run reads.
+static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
+  std::vector<std::string> inputs = TokenFilesOf(plan);
+  inputs.push_back(options.request.path);
+  return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
+}
+
 /// `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
 static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
     -> ErrorOr<ExitCode> {
@@ -227,6 +235,12 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
     return RefuseLaunch(place.error());
   }
   auto plan = options.refused ? ErrorOr<Plan>(*options.refused) : ReadPlan(plan_path);
+  if (options.request.path.empty()) {
+    options.request.path = plan_path;
+  }
+  if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
+    plan = traced.error();
+  }
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
     plan = device.error();
   }
@@ -235,9 +249,6 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   }
   if (options.run_dir.empty()) {
     options.run_dir = plan->run.run_dir;
-  }
-  if (options.request.path.empty()) {
-    options.request.path = plan_path;
   }
   if (!recipe_path.empty()) {
     auto text = ReadFile(recipe_path, MaxPlanBytes);

@@ -84,7 +84,7 @@ TEST(ExtremeRecipes, TooLargeAPlanIsRefusedBeforeItIsMade) {
   const Case cases[] = {
       {sound, {"model.layers=65536"}, "`layers` 65536 makes 3801088 ops or more; the limit is 1048576"},
       {sound, {"model.seq=1048576", "loss.chunks=1048576"}, "`chunks` 1048576 of 1 head, and `layers` 2, make "},
-      {sound, {"batch.accumulate=1099511627776"}, "is 8796093022208 tokens per step; the limit is 1099511627776"},
+      {sound, {"batch.accumulate=1099511627776"}, "has 8796093022208 tokens; the limit is 1099511627776"},
       {sound, {"mesh.replicate=1048576", "mesh.dp=2"}, "makes 2097152 ranks; the limit is 1048576"},
       {heads, {}, "9000 tables [[loss.head]] make 18000 scalars or more; the limit is 1024"},
   };

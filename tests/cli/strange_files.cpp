@@ -93,8 +93,8 @@ auto OnATerminal(const std::vector<std::string>& command) -> std::string {
 TEST(StrangeNames, AMessageIsSpelledOutOnATerminalAndInAFile) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / std::string(Hostile));
-  const std::string name = WriteIn(folder, std::string(Hostile) + "/a.toml", SoundRecipe());
-  const std::string message = fmt::format("{}: ok\n", folder / (std::string(Shown) + "/a.toml"));
+  const std::string name = WriteIn(folder, fmt::format("{}/a.toml", Hostile), SoundRecipe());
+  const std::string message = fmt::format("{}: ok\n", folder / fmt::format("{}/a.toml", Shown));
   EXPECT_EQ(OnATerminal({Shardc(), "check", name}), message);
   EXPECT_EQ(RunProgram(Shardc(), {"check", name}).out, message);
 }

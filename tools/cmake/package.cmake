@@ -10,12 +10,14 @@ set_target_properties(shardc shardc-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib
 
 install(TARGETS shardc RUNTIME DESTINATION bin COMPONENT compiler)
 install(TARGETS shardc-run RUNTIME DESTINATION bin COMPONENT runtime)
-install(FILES README.md docs/LICENSE DESTINATION share/doc/shardc COMPONENT compiler)
+install(FILES README.md DESTINATION share/doc/shardc COMPONENT compiler)
 install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtime)
-install(DIRECTORY docs/ DESTINATION share/doc/shardc/docs COMPONENT compiler PATTERN LICENSE EXCLUDE)
-install(DIRECTORY recipes/ DESTINATION share/doc/shardc/recipes COMPONENT compiler FILES_MATCHING PATTERN *.toml)
-install(FILES schemas/recipe.schema.json schemas/plan.schema.json schemas/plan_format.md DESTINATION share/shardc/schemas
-  COMPONENT compiler)
+# As in the repository, so that links between these files hold.
+install(DIRECTORY docs/ DESTINATION share/doc/shardc/docs COMPONENT compiler)
+install(DIRECTORY recipes/ DESTINATION share/doc/shardc/recipes COMPONENT compiler FILES_MATCHING PATTERN *.toml PATTERN *.explain)
+install(FILES schemas/recipe.schema.json schemas/plan.schema.json schemas/plan_format.md schemas/random.md
+  DESTINATION share/doc/shardc/schemas COMPONENT compiler)
+install(PROGRAMS tools/metrics_to_tensorboard.py DESTINATION share/doc/shardc/tools COMPONENT compiler)
 install(FILES ${LIBTORCH}/lib/libtorch_cpu.so ${LIBTORCH}/lib/libc10.so ${LIBTORCH}/lib/libgomp.so.1
   ${LIBTORCH}/lib/libcudart.so.13 ${LIBTORCH}/lib/libcupti.so.13 DESTINATION lib/shardc COMPONENT libtorch)
 

@@ -1,0 +1,83 @@
+// Answers to values of --set that are slips: each names what was meant, and the answer, put in, is accepted.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tests/cli/program.h"
+
+namespace shardc {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Slip {
+  const char* set;
+  const char* answer;
+  /// What the answer says; null if it is only a hint.
+  const char* mended = nullptr;
+};
+
+constexpr Slip Slips[] = {
+    {"shard.units=block:2", "did you mean \"blocks:2\"?", "shard.units=blocks:2"},
+    {"shard.units=blocs:2", "did you mean \"blocks:2\"?", "shard.units=blocks:2"},
+    {"shard.units=sizes:64 MiB", "did you mean \"size:64 MiB\"?", "shard.units=size:64 MiB"},
+    {"shard.units=size:64MB", "did you mean \"size:64MiB\"?", "shard.units=size:64MiB"},
+    {"shard.units=blok", "did you mean \"block\"?", "shard.units=block"},
+    {"data.scan=4GB", "write \"4GiB\"", "data.scan=4GiB"},
+    {"optimizer.lr=\"1e-3 if step else 2\"", "write: if step != 0 then 1e-3 else 2",
+     "optimizer.lr=\"if step != 0 then 1e-3 else 2\""},
+    {"optimizer.lr=\"1e-3 if step < 4 else 2\"", "write: if step < 4 then 1e-3 else 2",
+     "optimizer.lr=\"if step < 4 then 1e-3 else 2\""},
+    {"optimizer.lr=\"clip(step, 0, 1)\"", "did you mean `clamp`?", "optimizer.lr=\"clamp(step, 0, 1)\""},
+    {"run.backend=nccl", "write run.comm for how ranks communicate"},
+    {"optimizer.ep=1e-8", "write optimizer.eps", "optimizer.eps=1e-8"},
+    {"train.steps=\"1_000\"", "write steps = 1000", "train.steps=1000"},
+    {"train.max_minutes=2h", "write max_minutes = 120", "train.max_minutes=120"},
+    {"mesh.dp=99999999999999999999", "99999999999999999999 is too large for a whole number"},
+};
+
+TEST(SlipsOfValues, AreAnsweredWithWhatIsAccepted) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  for (const Slip& slip : Slips) {
+    const Finished refused = RunProgram(Shardc(), {"check", recipe, "--set", slip.set});
+    EXPECT_EQ(refused.exit_code, 3) << slip.set;
+    EXPECT_THAT(refused.err, HasSubstr(slip.answer)) << slip.set;
+    if (slip.mended != nullptr) {
+      const Finished mended = RunProgram(Shardc(), {"check", recipe, "--set", slip.mended});
+      EXPECT_EQ(mended.exit_code, 0) << slip.mended << "\n" << mended.err;
+    }
+  }
+}
+
+TEST(SlipsOfValues, AYesIsTrueWhereTheKeyIsTrueOrFalse) {
+  const TemporaryFolder folder;
+  const auto errors_of = [&](const std::string& line) {
+    return RunProgram(Shardc(), {"check", WriteIn(folder, "r.toml", SoundRecipe() + line)}).err;
+  };
+  EXPECT_THAT(errors_of("[run]\nguard = yes\n"), HasSubstr("help: write guard = true\n"));
+  EXPECT_THAT(errors_of("[run]\nguard = off\n"), HasSubstr("help: write guard = false\n"));
+  EXPECT_THAT(errors_of("[run]\ncomm = off\n"), HasSubstr("help: text stands in quotes: \"off\"\n"));
+}
+
+TEST(SlipsOfValues, AnOverflowNamesItsFactors) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const Finished batch = RunProgram(Shardc(), {"check", recipe, "--set", "batch.micro=1000000000", "--set",
+                                               "batch.accumulate=1000", "--set", "mesh.dp=8"});
+  EXPECT_THAT(batch.err,
+              HasSubstr("a step of 8000000000000 sequences of `seq` 8 has 64000000000000 tokens; the limit"));
+  for (const char* factor :
+       {"note: `micro` is 1000000000", "note: `accumulate` is 1000", "note: `dp` is 8", "note: `seq` is 8"}) {
+    EXPECT_THAT(batch.err, HasSubstr(factor));
+  }
+  EXPECT_THAT(batch.err, Not(HasSubstr("`global`")));
+  const Finished width =
+      RunProgram(Shardc(), {"check", recipe, "--set", "model.hidden=16777216", "--set", "model.heads=131072"});
+  EXPECT_THAT(width.err, HasSubstr("note: `hidden` is 16777216"));
+}
+
+}  // namespace
+}  // namespace shardc
