@@ -36,9 +36,9 @@ static auto CellOf(const std::string& text, size_t most) -> std::string {
 
 static auto MixtureTable(const MixtureUse& use) -> std::string {
   constexpr size_t MostOfName = 20;
-  constexpr size_t MostOfWeight = 18;
   const bool any_known =
       std::any_of(use.sources.begin(), use.sources.end(), [](const SourceShare& source) { return source.is_known; });
+  const size_t most_of_weight = any_known ? 18 : 40;
   Table table("  ");
   // A weight may begin with a digit: it is text all the same.
   table.KeepLeft(1);
@@ -48,7 +48,7 @@ static auto MixtureTable(const MixtureUse& use) -> std::string {
   }
   table.Row(head);
   for (const SourceShare& source : use.sources) {
-    std::vector<std::string> row{CellOf(source.name, MostOfName), CellOf(source.weight, MostOfWeight),
+    std::vector<std::string> row{CellOf(source.name, MostOfName), CellOf(source.weight, most_of_weight),
                                  WithCommas(source.samples), fmt::format("{:.3f} %", source.fraction * 100)};
     if (any_known) {
       const std::vector<std::string> cells = FileCells(source);
@@ -58,7 +58,7 @@ static auto MixtureTable(const MixtureUse& use) -> std::string {
   }
   std::string text = table.Text();
   for (const SourceShare& source : use.sources) {
-    if (source.weight.size() > MostOfWeight || source.name.size() > MostOfName) {
+    if (source.weight.size() > most_of_weight || source.name.size() > MostOfName) {
       text += Wrapped(fmt::format("  weight of {}: {}", source.name, source.weight), 4);
     }
   }

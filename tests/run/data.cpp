@@ -115,9 +115,8 @@ TEST(LaunchData, APlanRunsFromAnotherFolder) {
   WriteText(training / "tiny.plan", text);
   const Outcome lost = RunProcess(run, {.folder = elsewhere.path()});
   EXPECT_EQ(lost.status, 3);
-  EXPECT_THAT(lost.err,
-              HasSubstr("token file tokens.bin: No such file or directory; looked for at " +
-                        std::filesystem::canonical(elsewhere.path()).string() + "/tokens.bin"));
+  EXPECT_THAT(lost.err, HasSubstr("token file tokens.bin: No such file or directory; looked for at " +
+                                  std::filesystem::canonical(elsewhere.path()).string() + "/tokens.bin"));
 }
 
 TEST(Synthetic, RunsResumeExactlyAndReadTheSameSamplesOnOtherMeshes) {
