@@ -181,10 +181,21 @@ def test_debian(build: pathlib.Path, folder: pathlib.Path) -> None:
     train(bare.root, *shardc)
 
 
+def broken_links(document: pathlib.Path) -> list[str]:
+    """What an installed Markdown file, or the first line of an installed recipe, points to and is not there."""
+    text = document.read_text()
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if document.suffix == ".md" else re.findall(r"^#:schema (.*)$", text, re.M)
+    return [f"{document.name}: {target}" for target in targets
+            if not target.startswith("http") and not (document.parent / target).exists()]
+
+
 def test_prefix(build: pathlib.Path, folder: pathlib.Path) -> None:
     output("cmake", "--install", str(build), "--prefix", str(folder / "first"))
     moved = folder / "moved"
     (folder / "first").rename(moved)
+    documents = [path for path in (moved / "share/doc/shardc").rglob("*") if path.suffix in (".md", ".toml")]
+    broken = [link for document in documents for link in broken_links(document)]
+    expect(len(documents) > 20 and not broken, f"links of the installed documents hold {broken or ''}".strip())
     write_training(folder / "training")
     train(folder / "training", str(moved / "bin/shardc"), cwd=folder / "training", env={"PATH": "/nowhere"})
     found = output("ldd", str(moved / "bin/shardc-run"))
@@ -223,7 +234,7 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--torch", type=pathlib.Path, help="site-packages with torch and nvidia, in the place of PyPI")
+    parser.add_argument("--torch", type=lambda text: pathlib.Path(text).resolve(), help="site-packages with torch and nvidia, in the place of PyPI")
     parser.add_argument("--only", choices=["debian", "prefix", "wheel"])
     arguments = parser.parse_args()
     build = arguments.build.resolve()

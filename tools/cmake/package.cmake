@@ -10,7 +10,7 @@ set_target_properties(shardc shardc-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib
 
 install(TARGETS shardc RUNTIME DESTINATION bin COMPONENT compiler)
 install(TARGETS shardc-run RUNTIME DESTINATION bin COMPONENT runtime)
-install(FILES README.md DESTINATION share/doc/shardc COMPONENT compiler)
+install(FILES README.md docs/LICENSE DESTINATION share/doc/shardc COMPONENT compiler)
 install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtime)
 # As in the repository, so that links between these files hold.
 install(DIRECTORY docs/ DESTINATION share/doc/shardc/docs COMPONENT compiler)
