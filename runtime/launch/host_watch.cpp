@@ -172,7 +172,12 @@ auto HostWatch::Listen() -> void {
       return;
     }
     if (*text) {
-      const Error error = UnpackError(**text);
+      Error error = UnpackError(**text);
+      if (key == JobStore::AbandonedKey) {
+        // The store does not know where in the run that was.
+        const int64_t first = block_.ranks().begin;
+        error.message += fmt::format("; {} was {}", block_.NameOf(first), block_.WhereIs(first));
+      }
       block_.MarkFailedElsewhere(error.code, error.message);
       return;
     }

@@ -19,9 +19,18 @@ namespace shardc {
 /// Makes it this launch's own. One that trains begins its record.
 static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   const LaunchOptions& options = *job.options;
+  const auto check_goes_on = [&](const std::string& stopped) -> Status {
+    if (signals != nullptr && signals->TakeStop()) {
+      return Fail(ExitCode::Preempted, "{}", stopped);
+    }
+    return job.meeting == nullptr ? Status(Success{}) : job.meeting->Hold();
+  };
   // Before the directory is this launch's: a lease wants signs of life while a long scan continues.
-  const auto scanned = options.dry ? ErrorOr<std::string>(std::string())
-                                   : ScanTokens(*job.plan, options.run_dir, signals, job.only_stderr);
+  const auto scanned =
+      options.dry ? ErrorOr<std::string>(std::string())
+                  : ScanTokens(
+                        *job.plan, options.run_dir,
+                        [&] { return check_goes_on("stopped while it looked at the token ids"); }, job.only_stderr);
   if (!scanned) {
     return scanned.error();
   }
@@ -36,11 +45,7 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
        .remedy = "give the other launch another `--run-dir`",
        .file_name = RunLeaseName,
        .beats_at_once = false,
-       .while_waiting = [&]() -> Status {
-         return signals != nullptr && signals->TakeStop()
-                    ? Status(Fail(ExitCode::Preempted, "stopped while it waited for {}", options.run_dir))
-                    : Status(Success{});
-       },
+       .while_waiting = [&] { return check_goes_on(fmt::format("stopped while it waited for {}", options.run_dir)); },
        .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
   if (!lease) {
     return lease.error();

@@ -183,13 +183,17 @@ static auto StopsBetweenWaits() -> std::function<Status()> {
 /// The part of this process in a launch by another launcher. `plan`: or why it has none.
 static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options)
     -> ErrorOr<ExitCode> {
+  RaiseOpenFileLimit();
   const auto address = OwnAddress(place);
   if (plan && !address) {
     plan = address.error();
   }
-  RaiseOpenFileLimit();
-  if (const Status files = CheckOpenFileLimit(place.num_processes); plan && !files) {
-    plan = files.error();
+  if (const Status files = CheckOpenFileLimit(place.num_processes); !files) {
+    if (!CanOpenStore()) {
+      // Not even to tell the others.
+      return files.error();
+    }
+    plan = plan ? files.error() : plan;
   }
   auto meeting = Meeting::Open(place, {.own_address = address ? *address : "",
                                        .timeout = options.timeout,

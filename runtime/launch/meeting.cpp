@@ -16,6 +16,9 @@
 
 namespace shardc {
 
+/// Where process 0 counts while the others should wait on.
+static constexpr const char* HeldKey = "held";
+
 /// Of an error's text that others are told.
 static constexpr size_t MostToldBytes = 1000;
 
@@ -102,6 +105,10 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
                                                                  Seconds waited) {
     TellOfWait(place, *names, store, key, waited);
   };
+  seat.while_waiting.is_held = [last = int64_t{0}](JobStore& store) mutable {
+    const auto held = store.Add(HeldKey, 0);
+    return held && std::exchange(last, *held) != *held;
+  };
   auto store = EnterStore(seat);
   if (!store) {
     TellIfStopped(place, store.error(), meeting.server_.has_value());
@@ -110,6 +117,12 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
     return error;
   }
   meeting.store_ = *std::move(store);
+  if (options.own_address.empty()) {
+    // By the kind of address by which all processes have come to the store: peers of two kinds do not understand each
+    // other.
+    const auto own = LocalAddressTowards(meeting.store_->server_host());
+    meeting.network_.own_address = own ? *own : meeting.network_.own_address;
+  }
   return meeting;
 }
 
@@ -137,6 +150,9 @@ auto Meeting::WhyNotMet() const -> std::string {
         "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of the launch "
         "({} here) or count of restarts ({} here)",
         place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart);
+    if (server_ && server_->address().host != place_.master_host) {
+      why += fmt::format("; the store listens at {} alone", server_->address().Text());
+    }
   }
   return why + WhyAddressMisleads(place_);
 }
@@ -204,6 +220,18 @@ auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorO
              ? std::move(texts)
              : Fail(ExitCode::Environment, "{} (by the store at {}){}",
                     MissingText(place_, *missing, *host_names_, options_.timeout), store_->address(), WhyNotMet());
+}
+
+auto Meeting::Hold() -> Status {
+  constexpr auto Between = std::chrono::seconds(1);
+  const auto now = std::chrono::steady_clock::now();
+  if (held_at_ && now - *held_at_ < Between) {
+    return Success{};
+  }
+  held_at_ = now;
+  RETURN_IF_ERROR(store_->CheckNotAbandoned());
+  const auto held = store_->Add(HeldKey, 1);
+  return held ? Status(Success{}) : held.error();
 }
 
 auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>> {

@@ -2,6 +2,7 @@
 // what they were started with, tell each other what keeps them from starting, and so start all or none.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -69,6 +70,9 @@ class Meeting {
   auto Gather(const std::string& what, const std::string& text) -> ErrorOr<std::vector<std::string>>;
   /// A group of `size` processes, of which this is member `index`.
   auto Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>>;
+  /// Called by process 0 again and again while it does what may take longer than the others wait: they wait on. Errors:
+  /// that of another process, which has given up.
+  auto Hold() -> Status;
   /// A text for all processes, or for those of this host.
   auto Tell(const std::string& key, const std::string& text) -> Status { return store_->Set(key, text); }
   auto Hear(const std::string& key) -> ErrorOr<std::string> { return store_->Get(key, options_.timeout); }
@@ -100,6 +104,7 @@ class Meeting {
   std::shared_ptr<std::vector<std::string>> host_names_ = std::make_shared<std::vector<std::string>>();
   std::optional<StoreServer> server_;
   std::unique_ptr<JobStore> store_;
+  std::optional<std::chrono::steady_clock::time_point> held_at_;
   bool error_is_shared_ = false;
   /// No process asks the store anything more.
   bool all_have_left_ = false;

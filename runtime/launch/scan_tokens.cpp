@@ -103,8 +103,8 @@ static auto IsOnRecord(const std::string& run_dir, const std::string& entry) -> 
   return entries.ok() && std::find(entries->begin(), entries->end(), entry) != entries->end();
 }
 
-auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope* signals, const RunLog& log)
-    -> ErrorOr<std::string> {
+auto ScanTokens(const Plan& plan, const std::string& run_dir, const std::function<Status()>& may_continue,
+                const RunLog& log) -> ErrorOr<std::string> {
   if (plan.data.is_synthetic() || plan.run.scan_bytes == 0) {
     return std::string();
   }
@@ -127,11 +127,6 @@ auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope*
   }
   RETURN_IF_ERROR(CheckEach(lists, plan.data.format));
   ScanBar bar(stderr);
-  const auto may_continue = [&]() -> Status {
-    return signals != nullptr && signals->TakeStop()
-               ? Status(Fail(ExitCode::Preempted, "stopped while it looked at the token ids"))
-               : Status(Success{});
-  };
   const auto scanned = ScanIds(lists, plan.data.format,
                                {.threads = NumCores(),
                                 .tell = [&](int64_t done, int64_t all) { bar.Tell(done, all); },

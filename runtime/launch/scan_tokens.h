@@ -3,11 +3,11 @@
 // were looked at, by their fingerprint, so that no later launch does it again.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "compiler/base/error_or.h"
 #include "compiler/plan/plan.h"
-#include "runtime/launch/stop_signals.h"
 #include "runtime/metrics/run_log.h"
 #include "runtime/record/run_directory.h"
 
@@ -17,11 +17,10 @@ namespace shardc {
 constexpr const char* ScanRecordName = "scanned.json";
 
 /// Looks at all ids unless the record in `run_dir` says that it was done, or the files have more bytes than data.scan
-/// allows. `signals`: of a launcher that watches for them, or null. Returns what is to be put on record; empty if
-/// nothing was looked at.
-/// Errors: those of TokenReader::Open and ScanIds; ExitCode::Preempted if a signal came.
-auto ScanTokens(const Plan& plan, const std::string& run_dir, const SignalScope* signals, const RunLog& log)
-    -> ErrorOr<std::string>;
+/// allows. `may_continue`: asked several times a second; its error ends the scan. Returns what is to be put on record;
+/// empty if nothing was looked at. Errors: those of TokenReader::Open, ScanIds and `may_continue`.
+auto ScanTokens(const Plan& plan, const std::string& run_dir, const std::function<Status()>& may_continue,
+                const RunLog& log) -> ErrorOr<std::string>;
 
 /// Requires: this launch owns the run directory. An empty text is nothing to record.
 auto RecordScan(const RunDirectory& directory, const std::string& scanned) -> Status;

@@ -53,11 +53,14 @@ static auto Attempt(const SocketAddress& address, Clock::time_point deadline) ->
   return reason;
 }
 
-static auto Explain(int reason) -> std::string {
+/// `address`: one that the name of the server stands for.
+static auto Explain(int reason, const Endpoint& server, const SocketAddress& address) -> std::string {
+  const std::string where = address.Host();
+  const std::string named = where == server.host ? "" : fmt::format(" ({})", where);
   switch (reason) {
     case ECONNREFUSED: return std::string(NobodyListens);
-    case ETIMEDOUT: return "it did not answer";
-    default: return std::strerror(reason);
+    case ETIMEDOUT: return "it did not answer" + named;
+    default: return std::strerror(reason) + named;
   }
 }
 
@@ -75,7 +78,7 @@ auto Dial(const Endpoint& server, Clock::time_point deadline) -> ErrorOr<SocketA
         }
         // Of a host that listens on one of its addresses, another one may refuse while that one is silent.
         if (reason.empty() || failure != ECONNREFUSED) {
-          reason = Explain(failure);
+          reason = Explain(failure, server, address);
         }
       }
     } else {

@@ -14,4 +14,7 @@ auto RaiseOpenFileLimit() -> void;
 /// itself. Errors: ExitCode::Environment with the limit.
 auto CheckOpenFileLimit(int64_t num_processes) -> Status;
 
+/// Whether a process can open a store, or connect to one.
+auto CanOpenStore() -> bool;
+
 }  // namespace shardc

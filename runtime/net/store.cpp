@@ -33,6 +33,8 @@ constexpr std::string_view PiecesMark = "\nshardc pieces: ";
 constexpr milliseconds LongestGreeting{15000};
 /// A server that does not answer for longer is silent.
 constexpr Seconds LongestAnswer{5};
+/// A wait that is held is held for so long, until it is held again.
+constexpr Seconds HeldFor{3};
 
 }  // namespace
 
@@ -118,6 +120,7 @@ auto JobStore::Open() -> Status {
     return Fail(ExitCode::Environment, "cannot connect to the store at {} within {} s: {}", address_, timeout_.value,
                 address->error().message);
   }
+  server_host_ = (**address).Host();
   const auto opened = std::make_shared<ErrorOr<std::unique_ptr<TcpStore>>>(nullptr);
   const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   const auto longest = std::clamp(rest, milliseconds(1), LongestGreeting);
@@ -217,13 +220,12 @@ auto JobStore::Await(const std::string& key, Clock::time_point deadline) -> Erro
     if (!is_there || *is_there) {
       return is_there;
     }
-    const auto reason = TryGet(AbandonedKey);
-    if (!reason || *reason) {
-      was_abandoned_ = reason.ok();
-      return reason ? UnpackError(**reason) : reason.error();
-    }
+    RETURN_IF_ERROR(CheckNotAbandoned());
     if (Clock::now() >= deadline) {
-      return false;
+      if (!while_waiting_.is_held || !while_waiting_.is_held(*this)) {
+        return false;
+      }
+      deadline = DeadlineIn(Seconds{std::min(timeout_.value, HeldFor.value)});
     }
     telling.TellIfDue(*this);
   }

@@ -34,6 +34,8 @@ class JobStore {
     /// Told after 5 s, and every 30 s from then on, which key is waited for, and how long; no key: the store itself is,
     /// and does not answer.
     std::function<void(JobStore& store, const std::string& key, Seconds waited)> tell;
+    /// Asked when the time of a wait is over: true waits on, for a few seconds until it is asked again.
+    std::function<bool(JobStore& store)> is_held;
   };
 
   /// Tries until `timeout`: the server may come later than its clients, and a name of a host later still. Two prefixes
@@ -69,6 +71,8 @@ class JobStore {
 
   /// This member does not go on: the waits of the others end, with this error. The first one stays.
   auto Abandon(const Error& error) -> Status;
+  /// Errors: that of Abandon, if somebody has called it.
+  auto CheckNotAbandoned() -> Status;
   /// The error of a call was that of Abandon.
   auto was_abandoned() const -> bool { return was_abandoned_; }
   /// Of `count` members, those who have not come to the gather of this key yet.
@@ -96,6 +100,8 @@ class JobStore {
   /// Calls to the store so far.
   auto num_operations() const -> int64_t { return num_operations_; }
   auto address() const -> const std::string& { return address_; }
+  /// "10.0.0.1": of the addresses that the server's name stands for, the one that answered.
+  auto server_host() const -> const std::string& { return server_host_; }
 
   static constexpr size_t MaxAppend = size_t{4} << 20;
 
@@ -128,6 +134,7 @@ class JobStore {
 
   std::string address_;
   Endpoint server_;
+  std::string server_host_;
   std::string prefix_;
   Seconds timeout_;
   std::shared_ptr<TcpStore> client_;

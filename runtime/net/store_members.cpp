@@ -14,6 +14,15 @@ auto JobStore::Abandon(const Error& error) -> Status {
   return !before ? Status(before.error()) : *before ? Status(Success{}) : Set(AbandonedKey, PackError(error));
 }
 
+auto JobStore::CheckNotAbandoned() -> Status {
+  const auto reason = TryGet(AbandonedKey);
+  if (!reason || !*reason) {
+    return reason ? Status(Success{}) : reason.error();
+  }
+  was_abandoned_ = true;
+  return UnpackError(**reason);
+}
+
 auto JobStore::Join(int64_t member, const std::string& name) -> Status {
   return Append(MembersKey, MemberLine(member, client_->OwnAddress(), name));
 }

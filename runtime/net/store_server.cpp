@@ -95,10 +95,12 @@ static auto ListenOn(const SocketAddress& address) -> ErrorOr<Listening> {
 }
 
 static auto ListenOn(const Endpoint& endpoint) -> ErrorOr<Listening> {
-  const auto addresses = Resolve(endpoint);
+  auto addresses = Resolve(endpoint);
   if (!addresses) {
     return addresses.error();
   }
+  // One socket listens. Of a name with addresses of both kinds more hosts reach that of IPv4.
+  std::ranges::stable_partition(*addresses, [](const SocketAddress& address) { return address.family() == AF_INET; });
   std::string reason;
   for (const SocketAddress& address : *addresses) {
     auto listening = ListenOn(address);
@@ -345,7 +347,7 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   StoreServer server;
   server.owner_ = parent;
   server.pid_ = child;
-  server.port_ = listening->own.Port();
+  server.address_ = {listening->own.Host(), listening->own.Port()};
   server.let_go_ = std::move(let_go->write);
   said->write.Close();
   const std::string text = ReadAll(said->read);
@@ -357,14 +359,17 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
 }
 
 StoreServer::StoreServer(StoreServer&& other) noexcept
-    : owner_(other.owner_), pid_(std::exchange(other.pid_, 0)), port_(other.port_), let_go_(std::move(other.let_go_)) {}
+    : owner_(other.owner_),
+      pid_(std::exchange(other.pid_, 0)),
+      address_(other.address_),
+      let_go_(std::move(other.let_go_)) {}
 
 auto StoreServer::operator=(StoreServer&& other) noexcept -> StoreServer& {
   if (this != &other) {
     Stop();
     owner_ = other.owner_;
     pid_ = std::exchange(other.pid_, 0);
-    port_ = other.port_;
+    address_ = other.address_;
     let_go_ = std::move(other.let_go_);
   }
   return *this;

@@ -41,7 +41,9 @@ class StoreServer {
   /// As Stop.
   ~StoreServer() { Stop(); }
 
-  auto port() const -> uint16_t { return port_; }
+  /// The one address where it listens.
+  auto address() const -> const Address& { return address_; }
+  auto port() const -> uint16_t { return address_.port; }
   /// 0 after Stop.
   auto pid() const -> pid_t { return pid_; }
 
@@ -56,7 +58,7 @@ class StoreServer {
 
   pid_t owner_ = 0;
   pid_t pid_ = 0;
-  uint16_t port_ = 0;
+  Address address_;
   /// The other end is the server's: a byte in it says LetGo.
   OwnedDescriptor let_go_;
 };

@@ -50,6 +50,17 @@ class TrainsTest(JobsTest):
                 self.finish(self.launch(processes, training.run(name), **options))
                 self.same_run(training, name, "one")
 
+    def test_addresses_of_one_kind(self):
+        """The name of host 0 stands for an address of each kind, and a host lacks one of them."""
+        training = self.training("mesh.dp=4")
+        for kind, lacking in (("-6", (0,)), ("-6", (1,)), ("-4", (0, 1))):
+            with self.subTest(kind=kind, lacking=lacking), Hosts(2) as hosts:
+                for index in lacking:
+                    self.assertEqual(hosts[index].run(["ip", kind, "address", "flush", "dev", "eth0"]).returncode, 0)
+                launch = Launch(hosts, 1, [*training.run(f"run{kind}{len(lacking)}{lacking[0]}"), "--timeout", "20"])
+                ended = launch.wait()
+                self.assertEqual([one.code for one in ended], [0, 0], "".join(one.text for one in ended))
+
     def test_an_interface_that_is_not_there(self):
         training = self.training("mesh.dp=2")
         launch = self.launch(1, training.run("run"), environment={"GLOO_SOCKET_IFNAME": "eth7"})

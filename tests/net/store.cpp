@@ -52,6 +52,20 @@ TEST_F(StoreTest, GetWaitsForTheKey) {
   EXPECT_THAT(members.Texts(), ElementsAre("here", "here"));
 }
 
+TEST_F(StoreTest, AWaitThatIsHeldGoesOn) {
+  const StoreServer server = StartServer();
+  int times = 0;
+  const auto held =
+      JobStore::Connect({"127.0.0.1", server.port()}, "job", {0.2},
+                        {.interrupt = {}, .tell = {}, .is_held = [&times](JobStore&) { return ++times < 4; }});
+  ASSERT_TRUE(held.ok());
+  const auto begin = Clock::now();
+  EXPECT_FALSE((*held)->Get("plan", {0.2}).ok());
+  EXPECT_EQ(times, 4);
+  EXPECT_GE(SecondsSince(begin), 4 * 0.2);
+  EXPECT_LT(SecondsSince(begin), 4 * 0.2 + Slack);
+}
+
 TEST_F(StoreTest, KeyThatNobodySetsIsNamedAndTheStoreGoesOn) {
   const StoreServer server = StartServer();
   const auto store = ConnectTo(server);
