@@ -63,20 +63,10 @@ auto ExpressionParser::ParseExpression() -> ExprNodeId {
   return token().kind == TokenKind::If ? ParseTernary(begin) : value;
 }
 
+/// By the node alone: what a name or a branch stands for is not known yet.
 static auto IsNumeric(ExprNodeKind kind) -> bool {
-  switch (kind) {
-    case ExprNodeKind::Number:
-    case ExprNodeKind::Variable:
-    case ExprNodeKind::Negate:
-    case ExprNodeKind::Add:
-    case ExprNodeKind::Subtract:
-    case ExprNodeKind::Multiply:
-    case ExprNodeKind::Divide:
-    case ExprNodeKind::Modulo:
-    case ExprNodeKind::Power:
-    case ExprNodeKind::Call: return true;
-    default: return false;
-  }
+  return kind == ExprNodeKind::Number || kind == ExprNodeKind::Variable || kind == ExprNodeKind::Call ||
+         (kind >= ExprNodeKind::Negate && kind <= ExprNodeKind::Power);
 }
 
 auto ExpressionParser::ParseTernary(int begin) -> ExprNodeId {
