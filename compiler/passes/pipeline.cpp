@@ -36,6 +36,30 @@ static auto Faults(PassKind pass, const std::vector<std::string>& findings) -> E
   return Error{ExitCode::InternalFault, text + "\nthis is a bug in the compiler"};
 }
 
+/// The keys that make a parameter, or a value of a step, so large.
+static auto NoteSizes(const Recipe& recipe, const BrokenLimit& broken, Diagnostics::Builder& builder) -> void {
+  const ModelSection& model = recipe.model;
+  const auto note = [&](std::initializer_list<std::pair<const char*, const Located<int64_t>*>> sizes) {
+    for (const auto& [name, size] : sizes) {
+      if (size->at.valid()) {
+        builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
+      }
+    }
+  };
+  if (broken.most == MostOps || broken.most == MostScalars) {
+    return;
+  }
+  note({{"hidden", &model.hidden},
+        {"heads", &model.heads},
+        {"kv_heads", &model.kv_heads},
+        {"head_dim", &model.head_dim},
+        {"ffn", &model.ffn},
+        {"vocab", &model.vocab}});
+  if (!broken.what.starts_with("the parameter ")) {
+    note({{"seq", &model.seq}, {"micro", &recipe.batch.micro}, {"global", &recipe.batch.global}});
+  }
+}
+
 auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& diags) -> ErrorOr<Plan> {
   SetCheckContext("reading the seed");
   const auto seed = ReadSeed(recipe, options.run_dir.empty() ? RunDirOf(recipe) : options.run_dir, diags);
@@ -65,14 +89,7 @@ auto Compile(const Recipe& recipe, const PipelineOptions& options, Diagnostics& 
                                     *recipe.model.layers, *recipe.loss.chunks, recipe.recompute.policy->text())
                       : broken->what,
             broken->most);
-        for (const auto& [name, size] :
-             {std::pair("hidden", &recipe.model.hidden), std::pair("ffn", &recipe.model.ffn),
-              std::pair("vocab", &recipe.model.vocab), std::pair("seq", &recipe.model.seq),
-              std::pair("micro", &recipe.batch.micro), std::pair("global", &recipe.batch.global)}) {
-          if (!is_of_ops && size->at.valid()) {
-            builder.Note(size->at, fmt::format("`{}` is {}", name, **size));
-          }
-        }
+        NoteSizes(recipe, *broken, builder);
         builder.Emit();
         return Rejected();
       }

@@ -40,18 +40,13 @@ class Reader {
         continue;
       }
       const Meant meant = ReportUnknownAtTop(entry, diagnostics_);
-      excused_.insert(meant.name);
+      ExcuseSection(meant.name);
       ExcuseKeys(meant.keys);
       if (IsSlipOf(entry.key, meant.name)) {
         const Guess guess(*this);
         ReadNamed(entry, meant.name);
       }
     }
-  }
-
-  /// Is there something that may have been model.preset, and could not be read?
-  auto MayHavePreset() const -> bool {
-    return !recipe_.model.preset.is_known || (excused_.contains("model") && !recipe_.model.at.valid());
   }
 
   /// What no text has given.
@@ -133,7 +128,7 @@ class Reader {
   template <class Section>
   auto ReadSection(const TomlEntry& entry, std::string_view name, Section& section) -> void {
     if (entry.value.kind != TomlNode::Kind::Table) {
-      excused_.emplace(name);
+      ExcuseSection(name);
       if (entry.value.kind != TomlNode::Kind::Broken) {
         diagnostics_
             .Build(entry.value.at, DiagnosticKind::WrongType, name, Describe(entry.value),
@@ -157,6 +152,12 @@ class Reader {
         MarkUnread(section, name, meant);
       }
     }
+  }
+
+  /// The section is given, and could not be read. That of the model may have named a preset.
+  auto ExcuseSection(std::string_view name) -> void {
+    excused_.emplace(name);
+    recipe_.model.preset.is_known = recipe_.model.preset.is_known && name != "model";
   }
 
   /// These keys, as "batch.global", are given by other names.
@@ -228,7 +229,6 @@ class Reader {
       }
       Item item;
       item.at = node.at;
-      const std::set<std::string> excused_before = excused_;
       for (const TomlEntry& inner : node.entries) {
         if (!ReadKey(inner, inner.key, item)) {
           const std::string meant = ReportUnknown(inner, fmt::format("[[{}]]", path), SiblingsOf(item));
@@ -239,7 +239,10 @@ class Reader {
         }
       }
       ReportMissingKeys(item, item.at, fmt::format("[[{}]]", path));
-      excused_ = excused_before;
+      // Another table of the list is one of its own.
+      std::erase_if(excused_, [prefix = ExcuseOf(fmt::format("[[{}]]", path), "")](const std::string& excuse) {
+        return excuse.starts_with(prefix);
+      });
       items.push_back(std::move(item));
     }
   }
@@ -362,7 +365,6 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   if (!is_parsed) {
     return std::nullopt;
   }
-  recipe.model.preset.is_known = !reader.MayHavePreset();
   FillIn(TextOfPreset(recipe, diagnostics), false, recipe, sources, diagnostics);
   if (left_out == LeftOut::Assume) {
     FillIn(TextOfAssumed(recipe), true, recipe, sources, diagnostics);

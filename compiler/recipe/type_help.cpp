@@ -11,6 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "compiler/recipe/key_rows.h"
+
 namespace shardc {
 
 namespace {
@@ -40,15 +42,22 @@ static auto MinutesIn(std::string_view unit) -> std::optional<double> {
     std::string_view unit;
     double minutes;
   };
-  constexpr std::array rows = {Row{"s", 1.0 / 60}, Row{"sec", 1.0 / 60}, Row{"m", 1},
-                               Row{"min", 1},      Row{"minutes", 1},    Row{"h", 60},
-                               Row{"hours", 60},   Row{"hour", 60},      Row{"d", 24.0 * 60.0}};
+  constexpr std::array rows = {
+      Row{"s", 1.0 / 60}, Row{"sec", 1.0 / 60}, Row{"seconds", 1.0 / 60}, Row{"m", 1},           Row{"min", 1},
+      Row{"mins", 1},     Row{"minute", 1},     Row{"minutes", 1},        Row{"h", 60},          Row{"hr", 60},
+      Row{"hour", 60},    Row{"hours", 60},     Row{"d", 24.0 * 60},      Row{"day", 24.0 * 60}, Row{"days", 24.0 * 60},
+  };
   const auto* const row = std::ranges::find(rows, unit, &Row::unit);
   return row == rows.end() ? std::nullopt : std::optional(row->minutes);
 }
 
-/// As TOML has it for a key that takes whole numbers, or any; empty if it is none of these.
+/// As TOML has it for a key that takes whole numbers, or any; empty if the key does not take it.
 static auto NumberFor(const KeyInfo& key, double number) -> std::string {
+  const auto range = RangeOf(key.list.empty() ? fmt::format("{}.{}", key.section, key.name)
+                                              : fmt::format("{}.{}.{}", key.section, key.list, key.name));
+  if (range && (number < range->low || number > range->high)) {
+    return "";
+  }
   const bool is_whole = std::abs(number) < 0x1p53 && std::trunc(number) == number;
   if (is_whole) {
     return fmt::format("{}", static_cast<int64_t>(number));

@@ -185,6 +185,10 @@ static auto Print(const std::vector<Json>& hosts, const std::vector<std::string>
     std::cout << Printable(DetailsOf(hosts) + TableOf(hosts));
   }
   std::cout.flush();
+  if (!std::cout) {
+    std::cerr << "error: cannot write to stdout\n";
+    return ExitCode::Environment;
+  }
   for (const std::string& reason : reasons) {
     std::cerr << Printable("error: " + reason) << "\n";
   }

@@ -108,7 +108,8 @@ static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
   const std::string key = fmt::format("memory/{}", place.host);
   place.is_made = !is_maker;
   const auto open = [&]() -> Status {
-    const auto name = is_maker ? ErrorOr<std::string>("") : job.meeting->Hear(key);
+    const auto name = is_maker ? ErrorOr<std::string>("")
+                               : job.meeting->Hear(key, place.host * job.meeting->place().local_num_processes);
     if (!name) {
       return name.error();
     }
@@ -212,13 +213,14 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
     prepared = TakeRunDirectory(job, signals);
   }
   if (meeting != nullptr) {
+    prepared = prepared && meeting->is_first() ? meeting->EndHold() : prepared;
     RETURN_IF_ERROR(meeting->Agree("run directory", prepared));
     const std::string key = "attempt";
     if (meeting->is_first()) {
       RETURN_IF_ERROR(
           meeting->Tell(key, job.attempt ? fmt::format("{} {}", job.attempt->number(), job.attempt->text()) : ""));
     } else {
-      const auto attempt = meeting->Hear(key);
+      const auto attempt = meeting->Hear(key, 0);
       prepared = attempt ? JoinRunDirectory(job, *attempt) : attempt.error();
     }
     prepared = meeting->Agree("attempt", prepared);

@@ -188,12 +188,16 @@ static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const Launc
   if (plan && !address) {
     plan = address.error();
   }
-  if (const Status files = CheckOpenFileLimit(place.num_processes); !files) {
+  // The store of a launch of launchers has a connection for each of their ranks.
+  const int64_t num_ranks = plan ? plan->mesh.num_ranks() : 0;
+  if (const Status files = CheckOpenFileLimit(std::max(place.num_processes, num_ranks)); !files) {
     if (!CanOpenStore()) {
       // Not even to tell the others.
       return files.error();
     }
-    plan = plan ? files.error() : plan;
+    if (plan) {
+      plan = files.error();
+    }
   }
   auto meeting = Meeting::Open(place, {.own_address = address ? *address : "",
                                        .timeout = options.timeout,
@@ -302,6 +306,9 @@ static auto IsStepRange(const std::string& text) -> std::string {
   return ParseStepRange(text) ? "" : fmt::format("`{}` stands where steps belong, such as 5..8", text);
 }
 
+/// What is wrong with a path; empty if nothing is.
+static auto IsGiven(const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }
+
 /// What is wrong with a number of seconds; empty if nothing is.
 static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
 
@@ -324,13 +331,15 @@ auto main(int argc, char** argv) -> int {
   app.name("shardc-run");
   app.footer(ExitCodeTable());
   app.add_option("plan", plan_path, "A plan that `shardc plan -o` wrote")->required();
-  app.add_option("--run-dir", options.run_dir, "Directory of metrics and checkpoints (default: the plan's)");
+  app.add_option("--run-dir", options.run_dir, "Directory of metrics and checkpoints (default: the plan's)")
+      ->check(IsGiven);
   app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
   app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
       ->check(IsTimeout);
   std::string trace_steps{DefaultTraceSteps};
-  app.add_option("--trace", options.trace.path, "Write what the ops of some steps took, in Chrome's trace format");
+  app.add_option("--trace", options.trace.path, "Write what the ops of some steps took, in Chrome's trace format")
+      ->check(IsGiven);
   app.add_option("--trace-steps", trace_steps, "Which steps, both included (default 5..8)")->check(IsStepRange);
   app.add_flag("--dry", options.dry, "Bind every op, but run none");
   // From `shardc run`.
@@ -351,9 +360,9 @@ auto main(int argc, char** argv) -> int {
     std::ostringstream help;
     std::ostringstream message;
     const int code = app.exit(error, help, message);
-    std::cout << help.str();
+    std::cout << help.str() << std::flush;
     std::cerr << Printable(message.str());
-    return code == 0 ? 0 : static_cast<int>(ExitCode::Usage);
+    return code != 0 ? static_cast<int>(ExitCode::Usage) : std::cout ? 0 : static_cast<int>(ExitCode::Environment);
   }
   options.begun = StartOfThisProcess();
   options.json = format == "json";

@@ -105,9 +105,11 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
                                                                  Seconds waited) {
     TellOfWait(place, *names, store, key, waited);
   };
-  seat.while_waiting.is_held = [last = int64_t{0}](JobStore& store) mutable {
+  seat.while_waiting.time_left = [last = int64_t{0}](JobStore& store) mutable {
+    // Process 0 counts once a second, unless its file system or its core is slow.
+    constexpr Seconds UntilNextCount{6};
     const auto held = store.Add(HeldKey, 0);
-    return held && std::exchange(last, *held) != *held;
+    return held && *held != 0 && std::exchange(last, *held) != *held ? UntilNextCount : Seconds{};
   };
   auto store = EnterStore(seat);
   if (!store) {
@@ -144,17 +146,17 @@ auto Meeting::CheckPlaces(const std::vector<Introduction>& all) const -> Status 
 }
 
 auto Meeting::WhyNotMet() const -> std::string {
-  std::string why;
-  if (host_names_->empty()) {
-    why = fmt::format(
-        "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of the launch "
-        "({} here) or count of restarts ({} here)",
-        place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart);
-    if (server_ && server_->address().host != place_.master_host) {
-      why += fmt::format("; the store listens at {} alone", server_->address().Text());
-    }
+  if (!host_names_->empty()) {
+    return "";
   }
-  return why + WhyAddressMisleads(place_);
+  const std::string address = server_ && server_->address().host != place_.master_host
+                                  ? fmt::format("; the store listens at {} alone", server_->address().Text())
+                                  : "";
+  return fmt::format(
+      "; who has come there and is not found was started with another SHARDC_JOB_TOKEN ({} here), name of the launch "
+      "({} here) or count of restarts ({} here){}{}",
+      place_.token.empty() ? "none" : "one", place_.job.empty() ? "none" : place_.job, place_.restart, address,
+      WhyAddressMisleads(place_));
 }
 
 /// How many processes there are, on each host too, and what each of them does.
@@ -218,8 +220,15 @@ auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorO
   const auto missing = store_->MissingAt(what, place_.num_processes);
   return !missing || missing->empty()
              ? std::move(texts)
-             : Fail(ExitCode::Environment, "{} (by the store at {}){}",
+             : Fail(ExitCode::Environment, "{} (the store is at {}){}",
                     MissingText(place_, *missing, *host_names_, options_.timeout), store_->address(), WhyNotMet());
+}
+
+auto Meeting::Hear(const std::string& key, int64_t from) -> ErrorOr<std::string> {
+  auto text = store_->Get(key, options_.timeout);
+  return text || store_->was_abandoned() || store_->is_broken()
+             ? std::move(text)
+             : Fail(ExitCode::Environment, "{}", MissingText(place_, {from}, *host_names_, options_.timeout));
 }
 
 auto Meeting::Hold() -> Status {
@@ -231,7 +240,13 @@ auto Meeting::Hold() -> Status {
   held_at_ = now;
   RETURN_IF_ERROR(store_->CheckNotAbandoned());
   const auto held = store_->Add(HeldKey, 1);
+  ++num_holds_;
   return held ? Status(Success{}) : held.error();
+}
+
+auto Meeting::EndHold() -> Status {
+  const auto none = num_holds_ == 0 ? ErrorOr<int64_t>(0) : store_->Add(HeldKey, -std::exchange(num_holds_, 0));
+  return none ? Status(Success{}) : none.error();
 }
 
 auto Meeting::Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>> {

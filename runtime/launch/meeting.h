@@ -73,9 +73,11 @@ class Meeting {
   /// Called by process 0 again and again while it does what may take longer than the others wait: they wait on. Errors:
   /// that of another process, which has given up.
   auto Hold() -> Status;
-  /// A text for all processes, or for those of this host.
+  /// From now on nobody waits for longer.
+  auto EndHold() -> Status;
+  /// A text for all processes, or for those of this host, and the text that process `from` tells.
   auto Tell(const std::string& key, const std::string& text) -> Status { return store_->Set(key, text); }
-  auto Hear(const std::string& key) -> ErrorOr<std::string> { return store_->Get(key, options_.timeout); }
+  auto Hear(const std::string& key, int64_t from) -> ErrorOr<std::string>;
 
   /// Closes the connection to the store: afterwards this process has no thread beside its own. Its HostWatch connects
   /// within seconds, as the same member of the job.
@@ -105,6 +107,7 @@ class Meeting {
   std::optional<StoreServer> server_;
   std::unique_ptr<JobStore> store_;
   std::optional<std::chrono::steady_clock::time_point> held_at_;
+  int64_t num_holds_ = 0;
   bool error_is_shared_ = false;
   /// No process asks the store anything more.
   bool all_have_left_ = false;

@@ -45,8 +45,7 @@ static auto WriteProbe(const Meeting& meeting, const SharedFolder& folder, const
 }
 
 /// Waits until this process sees what the first host has written.
-static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const std::string& launch)
-    -> ErrorOr<Seconds> {
+static auto AwaitProbe(const SharedFolder& folder, const std::string& launch) -> ErrorOr<Seconds> {
   const std::string name = ProbeName(launch, 0);
   const Stopwatch watch;
   std::string why;
@@ -59,10 +58,11 @@ static auto AwaitProbe(const Meeting& meeting, const SharedFolder& folder, const
     why = read ? "it holds another text" : read.error().message;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } while (watch.Elapsed() < folder.longest_visible);
-  return Fail(ExitCode::Environment,
-              "{} does not see, within {:g} s, the file {}/{} that process 0 has written: {}; the {} has to be one "
-              "that all hosts share",
-              meeting.host_name(), folder.longest_visible.value, folder.path, name, why, folder.what);
+  return Fail(
+      ExitCode::Environment,
+      "the file {}/{} that process 0 has written does not show within {:g} s: {}; the {} has to be one that all "
+      "processes share",
+      folder.path, name, folder.longest_visible.value, why, folder.what);
 }
 
 auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status {
@@ -76,7 +76,7 @@ auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::option
   Status all = meeting.Agree(key + "/written", writes ? WriteProbe(meeting, folder, launch) : Status(Success{}));
   if (all) {
     // Processes of one host may see different file systems at one path.
-    const auto time = AwaitProbe(meeting, folder, launch);
+    const auto time = AwaitProbe(folder, launch);
     seen = time ? std::optional(*time) : std::nullopt;
     all = meeting.Agree(key + "/seen", time ? Status(Success{}) : time.error());
   }

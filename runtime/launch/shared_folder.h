@@ -26,7 +26,8 @@ auto LongestVisible(const Meeting& meeting, Seconds longest) -> Seconds;
 /// The first process of each host writes a file there, syncs it, renames it and reads it, and then every process reads
 /// that of the first host. All processes call it, in a constant number of calls to the store for each. The files are
 /// removed. `seen`: how long the file of the first host took to show; none if it did not.
-/// Errors, the same in all processes: ExitCode::Environment with the hosts that cannot write, or do not see the file.
+/// Errors, the same in all processes: ExitCode::Environment with the processes that cannot write, or do not see the
+/// file.
 auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status;
 
 }  // namespace shardc

@@ -83,6 +83,11 @@ auto Resolve(const Endpoint& endpoint) -> ErrorOr<std::vector<SocketAddress>> {
   return addresses;
 }
 
+auto Ipv4First(std::vector<SocketAddress> addresses) -> std::vector<SocketAddress> {
+  std::ranges::stable_partition(addresses, [](const SocketAddress& address) { return address.family() == AF_INET; });
+  return addresses;
+}
+
 auto LocalAddressTowards(const std::string& host) -> ErrorOr<std::string> {
   // Connecting a datagram socket sends nothing: the kernel chooses the route. Any port does.
   const auto addresses = Resolve({host, 9});

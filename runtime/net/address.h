@@ -61,6 +61,8 @@ auto IsLoopback(std::string_view host) -> bool;
 /// All addresses of `endpoint`, in the order in which the resolver gives them. Errors: ExitCode::Environment with the
 /// name. Cost: may wait for a name server.
 auto Resolve(const Endpoint& endpoint) -> ErrorOr<std::vector<SocketAddress>>;
+/// Those of IPv4 first, each kind in its order.
+auto Ipv4First(std::vector<SocketAddress> addresses) -> std::vector<SocketAddress>;
 
 /// The address of this host from which the way to `host` leaves: by it the other hosts of a job reach this one.
 auto LocalAddressTowards(const std::string& host) -> ErrorOr<std::string>;

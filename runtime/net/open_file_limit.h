@@ -10,8 +10,8 @@ namespace shardc {
 /// Raises the limit of this process (`ulimit -n`) as far as it may (`ulimit -Hn`).
 auto RaiseOpenFileLimit() -> void;
 
-/// Whether a process can have what a launch of `num_processes` opens: connections to all others, and what it has for
-/// itself. Errors: ExitCode::Environment with the limit.
+/// Whether a process can have what a launch of `num_processes`, those of forked ranks included, opens: connections to
+/// all others, and what it has for itself. Errors: ExitCode::Environment with the limit.
 auto CheckOpenFileLimit(int64_t num_processes) -> Status;
 
 /// Whether a process can open a store, or connect to one.

@@ -214,10 +214,16 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   }
   // A line with the host, for messages, and what Gloo published.
   const std::string& host = options_.host_name.empty() ? own_address : options_.host_name;
-  const auto entries = store.Gather("group/" + options_.name, options_.index, options_.size,
-                                    host + "\n" + body_->book->own(), options_.timeout);
+  const std::string key = "group/" + options_.name;
+  const auto entries =
+      store.Gather(key, options_.index, options_.size, host + "\n" + body_->book->own(), options_.timeout);
   if (!entries) {
-    return entries.error();
+    const bool is_late = !store.is_broken() && !store.was_abandoned();
+    const auto missing = is_late ? store.MissingAt(key, options_.size) : ErrorOr<std::vector<int64_t>>(entries.error());
+    return !missing || missing->empty()
+               ? entries.error()
+               : Fail(ExitCode::Environment, "{} of {} members of the group {} did not come within {:g} s",
+                      missing->size(), options_.size, options_.name, options_.timeout.value);
   }
   std::vector<std::string> published;
   for (const std::string& entry : *entries) {

@@ -33,8 +33,6 @@ constexpr std::string_view PiecesMark = "\nshardc pieces: ";
 constexpr milliseconds LongestGreeting{15000};
 /// A server that does not answer for longer is silent.
 constexpr Seconds LongestAnswer{5};
-/// A wait that is held is held for so long, until it is held again.
-constexpr Seconds HeldFor{3};
 
 }  // namespace
 
@@ -222,10 +220,11 @@ auto JobStore::Await(const std::string& key, Clock::time_point deadline) -> Erro
     }
     RETURN_IF_ERROR(CheckNotAbandoned());
     if (Clock::now() >= deadline) {
-      if (!while_waiting_.is_held || !while_waiting_.is_held(*this)) {
+      const Seconds more = while_waiting_.time_left ? while_waiting_.time_left(*this) : Seconds{};
+      if (more <= Seconds{}) {
         return false;
       }
-      deadline = DeadlineIn(Seconds{std::min(timeout_.value, HeldFor.value)});
+      deadline = DeadlineIn(more);
     }
     telling.TellIfDue(*this);
   }

@@ -1,8 +1,8 @@
 // The store of a job: keys and values that its members on all hosts see. A client of it; the server is a StoreServer.
 //
-// Every call ends in time. A server that is silent (its host is gone, or it is stopped) is told apart from a key that
-// nobody has set: it gets up to 5 s more for its answer. After an error other than a time that was over, every further
-// call has that error.
+// Every call ends in time, unless somebody holds the others. A server that is silent (its host is gone, or it is
+// stopped) is told apart from a key that nobody has set: it gets up to 5 s more for its answer. After an error other
+// than a time that was over, every further call has that error.
 #pragma once
 
 #include <chrono>
@@ -27,15 +27,15 @@ class TcpStore;
 /// with the address of the store.
 class JobStore {
  public:
-  /// What a client does besides while it waits. Either may be null.
+  /// What a client does besides while it waits. Each may be null.
   struct WhileWaiting {
     /// Asked ten times a second. An error of it ends the call, and every further call has that error.
     std::function<Status()> interrupt;
     /// Told after 5 s, and every 30 s from then on, which key is waited for, and how long; no key: the store itself is,
     /// and does not answer.
     std::function<void(JobStore& store, const std::string& key, Seconds waited)> tell;
-    /// Asked when the time of a wait is over: true waits on, for a few seconds until it is asked again.
-    std::function<bool(JobStore& store)> is_held;
+    /// Asked when the time of a wait is over: for how long to wait on, until it is asked again; 0 ends the wait.
+    std::function<Seconds(JobStore& store)> time_left;
   };
 
   /// Tries until `timeout`: the server may come later than its clients, and a name of a host later still. Two prefixes

@@ -95,14 +95,13 @@ static auto ListenOn(const SocketAddress& address) -> ErrorOr<Listening> {
 }
 
 static auto ListenOn(const Endpoint& endpoint) -> ErrorOr<Listening> {
-  auto addresses = Resolve(endpoint);
+  const auto addresses = Resolve(endpoint);
   if (!addresses) {
     return addresses.error();
   }
   // One socket listens. Of a name with addresses of both kinds more hosts reach that of IPv4.
-  std::ranges::stable_partition(*addresses, [](const SocketAddress& address) { return address.family() == AF_INET; });
   std::string reason;
-  for (const SocketAddress& address : *addresses) {
+  for (const SocketAddress& address : Ipv4First(*addresses)) {
     auto listening = ListenOn(address);
     if (listening) {
       return listening;
@@ -231,11 +230,11 @@ auto Serving::LookAtMembers() -> milliseconds {
       connected.insert(client);
     }
     const auto gone = members_.Look(*lines, connected, Clock::now());
-    const auto is_known = is_given_up_ ? ErrorOr<bool>(true) : store_.Has(abandoned_key_);
-    if (gone && is_known && !*is_known) {
+    const auto given_up = is_given_up_ ? ErrorOr<bool>(true) : store_.Has(abandoned_key_);
+    if (given_up && gone && !*given_up) {
       static_cast<void>(store_.Set(abandoned_key_, PackError({ExitCode::Environment, *gone})));
     }
-    is_given_up_ = is_known && *is_known;
+    is_given_up_ = is_given_up_ || (given_up && (*given_up || gone));
   }
   const auto cost = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
   return std::clamp(Share * cost, members_.is_quiet(begin) ? milliseconds(LookMs) : Shortest, Longest);

@@ -16,12 +16,11 @@ using testing::HasSubstr;
 TEST(Outputs, ReplaceNothingThatIsRead) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
-  const std::string tokens = WriteIn(folder, "tokens.bin", "");
+  const std::string tokens = folder / "tokens.bin";
   const std::string text = WriteIn(folder, "text.txt", "some text");
   const std::string link = folder / "link.toml";
   std::filesystem::create_symlink(recipe, link);
   const std::string plan = folder / "sound.plan";
-  std::filesystem::remove(tokens);
   ASSERT_EQ(RunProgram(Shardc(), {"tokenize", "--bytes", text, "-o", tokens}).exit_code, 0);
   const std::vector<std::string> small{"--set", "model.seq=2", "--set", "model.vocab=256"};
   const auto with_small = [&](std::vector<std::string> arguments) {
@@ -66,6 +65,15 @@ TEST(Outputs, ToAClosedStdoutAreErrors) {
     EXPECT_EQ(outcome.status, 6) << arguments[0];
     EXPECT_THAT(outcome.err, HasSubstr("cannot write to stdout: Bad file descriptor")) << arguments[0];
   }
+}
+
+TEST(Outputs, OfTheRuntimeToAClosedStdoutAreErrors) {
+  const Outcome doctor = RunProcess({Shardc(), "doctor"}, {.before_exec = [] { close(STDOUT_FILENO); }});
+  EXPECT_EQ(doctor.status, 6);
+  EXPECT_THAT(doctor.err, HasSubstr("cannot write to stdout"));
+  const Outcome help =
+      RunProcess({SHARDC_BINARY_DIR "/shardc-run", "--help"}, {.before_exec = [] { close(STDOUT_FILENO); }});
+  EXPECT_EQ(help.status, 6);
 }
 
 // As a variable of a script does that is not set.

@@ -62,6 +62,16 @@ TEST(SlipsOfValues, AYesIsTrueWhereTheKeyIsTrueOrFalse) {
   EXPECT_THAT(errors_of("[run]\ncomm = off\n"), HasSubstr("help: text stands in quotes: \"off\"\n"));
 }
 
+TEST(SlipsOfValues, ASizeThatIsSetDoesNotMakeAnUnreadPresetForgotten) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "r.toml", "model = { preset = \"llama-debug\", }\n[mesh]\ndp = 2\n");
+  const Finished finished = RunProgram(Shardc(), {"check", recipe, "--set", "model.seq=8"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_THAT(finished.err, HasSubstr("there is a comma after the last key of `{ }`"));
+  EXPECT_THAT(finished.err, Not(HasSubstr("missing")));
+  EXPECT_THAT(finished.err, Not(HasSubstr("init")));
+}
+
 TEST(SlipsOfValues, AnOverflowNamesItsFactors) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());

@@ -243,7 +243,7 @@ class DirectoriesTest(JobsTest):
         for processes in (2, 1):
             with self.subTest(processes=processes):
                 text = self.finish(self.launch(processes, training.run("run", f"checkpoint.dir='{elsewhere}/checkpoints'")), 6)
-                self.assertRegex(text, r"error: .*node1 does not see, .*the folder of the checkpoints \(checkpoint.dir\) has to be one")
+                self.assertRegex(text, r"error: process \d \(node1\): the file .* does not show .*the folder of the checkpoints \(checkpoint.dir\) has to be one")
                 self.assertEqual(training.curve("run"), [])
                 self.assertEqual(list((elsewhere / "checkpoints").iterdir()), [])
 
@@ -256,7 +256,7 @@ class DirectoriesTest(JobsTest):
         hidden = f"if [ $RANK = 3 ]; then exec unshare --mount sh -c '{alone}' sh \"$@\"; fi; exec \"$@\""
         command = ["sh", "-c", hidden, "sh", *training.run("run", f"checkpoint.dir='{elsewhere}'")]
         text = self.finish(self.launch(2, command), 6)
-        self.assertRegex(text, r"error: process 3 \(node1\): node1 does not see, .*the folder of the checkpoints \(checkpoint.dir\) has to be one")
+        self.assertRegex(text, r"error: process 3 \(node1\): the file .* does not show .*the folder of the checkpoints \(checkpoint.dir\) has to be one")
         self.assertEqual(training.curve("run"), [])
 
     def test_a_reason_comes_before_the_others_give_up(self):
@@ -281,7 +281,7 @@ class DirectoriesTest(JobsTest):
             self.assertRegex(text, rf"(?m)^{host} +(10\.77\.0\.|fd77::)\d .* seen +[\d.]+ [um]s +[\d.]+ [GM]B/s")
         self.hide(1, training.folder / "other")
         text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(training.folder / "other"))), 6)
-        self.assertRegex(text, r"error: .*node1 does not see")
+        self.assertRegex(text, r"error: process 1 \(node1\): the file .* does not show within")
         read_only = training.folder / "read_only"
         read_only.mkdir()
         done = self.hosts[1].run(["sh", "-c", f"mount --bind {read_only} {read_only} && mount -o remount,ro,bind {read_only}"])

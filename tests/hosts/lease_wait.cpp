@@ -1,5 +1,5 @@
-// Process 0 waits for the lease that the last launch has left in the run directory, while the others wait for process 0:
-// longer than `--timeout`, and only as long as all of them go on.
+// Process 0 waits for the lease that the last launch has left in the run directory, while the others wait for process
+// 0: longer than `--timeout`, and only as long as all of them go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -38,7 +38,7 @@ class MeetingJob {
   auto at(size_t i) const -> Process& { return *processes_[i]; }
   auto port() const -> uint16_t { return port_; }
 
-  /// Each ends with `code` and says all of `texts`, but `left_out`.
+  /// Each but `left_out` ends with `code`, and says `text`.
   auto ExpectAllEnd(int code, const std::string& text, std::optional<size_t> left_out = {}) -> void {
     for (size_t i = 0; i < processes_.size(); ++i) {
       const Outcome outcome = processes_[i]->Wait(LongestEnd);

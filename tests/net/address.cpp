@@ -16,6 +16,18 @@ TEST(Address, PortsOfIpv6StandAfterBrackets) {
   EXPECT_EQ((Endpoint{"[fd00::1]", 29500}).Text(), "[fd00::1]:29500");
 }
 
+TEST(Address, ThoseOfIpv4AreTakenFirst) {
+  std::vector<SocketAddress> mixed;
+  for (const char* host : {"::1", "127.0.0.2", "::2", "127.0.0.1"}) {
+    mixed.push_back(Resolve({host, 5})->front());
+  }
+  std::vector<std::string> hosts;
+  for (const SocketAddress& address : Ipv4First(mixed)) {
+    hosts.push_back(address.Host());
+  }
+  EXPECT_THAT(hosts, testing::ElementsAre("127.0.0.2", "127.0.0.1", "::1", "::2"));
+}
+
 TEST(Address, OfNumbersAndNames) {
   const auto ipv4 = Resolve({"127.0.0.1", 5});
   ASSERT_TRUE(ipv4.ok());

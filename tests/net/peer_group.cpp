@@ -196,7 +196,7 @@ TEST_F(PeerGroupTest, MemberThatDoesNotComeIsNamed) {
   const auto group =
       PeerGroup::Create(*store, {.name = "dp", .index = 0, .size = 2, .own_address = "127.0.0.1", .timeout = {0.5}});
   ASSERT_FALSE(group.ok());
-  EXPECT_THAT(group.error().message, HasSubstr("1 of 2 members did not come to group/dp"));
+  EXPECT_THAT(group.error().message, HasSubstr("1 of 2 members of the group dp did not come within"));
 }
 
 // The messages are long, so that it dies in the middle of some. Most often the others have an error at once. Rarely,

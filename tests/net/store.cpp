@@ -55,9 +55,9 @@ TEST_F(StoreTest, GetWaitsForTheKey) {
 TEST_F(StoreTest, AWaitThatIsHeldGoesOn) {
   const StoreServer server = StartServer();
   int times = 0;
-  const auto held =
-      JobStore::Connect({"127.0.0.1", server.port()}, "job", {0.2},
-                        {.interrupt = {}, .tell = {}, .is_held = [&times](JobStore&) { return ++times < 4; }});
+  const auto held = JobStore::Connect(
+      {"127.0.0.1", server.port()}, "job", {0.2},
+      {.interrupt = {}, .tell = {}, .time_left = [&times](JobStore&) { return Seconds{++times < 4 ? 0.2 : 0}; }});
   ASSERT_TRUE(held.ok());
   const auto begin = Clock::now();
   EXPECT_FALSE((*held)->Get("plan", {0.2}).ok());
