@@ -36,7 +36,7 @@ auto Trace::Now() const -> int64_t {
 }
 
 auto Trace::Add(const Event& event) -> void {
-  if (events_.size() >= MostEvents) {
+  if (events_.size() >= request_.most_events) {
     is_cut_ = true;
     return;
   }
@@ -153,7 +153,7 @@ auto Trace::StepsTraced() const -> std::optional<StepRange> {
 auto Trace::StepsText() const -> std::string {
   const StepRange& asked = request_.steps;
   const auto traced = StepsTraced();
-  const std::string cut = is_cut_ ? fmt::format(", cut after {} events per rank", MostEvents) : "";
+  const std::string cut = is_cut_ ? fmt::format(", cut after {} events per rank", request_.most_events) : "";
   if (!traced) {
     return fmt::format("a part of step {}{}", events_.front().step, cut);
   }

@@ -20,6 +20,8 @@ namespace shardc {
 struct TraceRequest {
   std::string path;
   StepRange steps;
+  /// That a rank keeps; the rest is cut. 200 MB.
+  size_t most_events = size_t{1} << 22;
 };
 
 class Trace {
@@ -55,8 +57,6 @@ class Trace {
   };
   static constexpr int64_t StepEvent = -1;
   static constexpr int64_t HostEvent = -2;
-  /// 200 MB.
-  static constexpr size_t MostEvents = size_t{1} << 22;
   static constexpr size_t MaxPartBytes = size_t{1} << 32;
 
   auto Now() const -> int64_t;

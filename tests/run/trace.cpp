@@ -10,6 +10,8 @@
 
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/op_place.h"
+#include "runtime/core/runner.h"
+#include "runtime/launch/launch.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -149,6 +151,46 @@ TEST(Trace, TellsTheStepsThatRan) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("trace of steps 3 to 4, which ran of the steps 3 to 9: "));
   EXPECT_EQ(json::parse(ReadText(training / "trace.json"))["otherData"]["steps"], "3..4");
+}
+
+/// The traced events of rank 0, and what was told of the trace.
+struct ShortTrace {
+  std::vector<json> events;
+  json steps;
+  std::string told;
+};
+
+/// Of the steps 1 to 4, in this process.
+auto TraceOfAtMost(size_t most_events) -> ShortTrace {
+  const Training training({"train.steps=4", "train.eval_every=0", "checkpoint.every=0"});
+  LaunchOptions options{.run_dir = training / "run"};
+  options.trace = {.path = training / "trace.json", .steps = {1, 4}, .most_events = most_events};
+  testing::internal::CaptureStderr();
+  const auto code = LaunchThreads(training.Compile(), options, RunRank);
+  ShortTrace trace{.events = {}, .steps = {}, .told = testing::internal::GetCapturedStderr()};
+  EXPECT_TRUE(code.ok() && *code == ExitCode::Ok) << trace.told;
+  const auto all = json::parse(ReadText(training / "trace.json"));
+  std::ranges::copy_if(all["traceEvents"], std::back_inserter(trace.events),
+                       [](const json& event) { return event["ph"] == "X" && event["pid"] == 0; });
+  trace.steps = all["otherData"]["steps"];
+  return trace;
+}
+
+TEST(Trace, ThatIsTooLongIsCutAndSaysSo) {
+  const ShortTrace whole = TraceOfAtMost(size_t{1} << 22);
+  const size_t num_events = whole.events.size();
+  ASSERT_GT(num_events, 40U);
+  EXPECT_EQ(whole.steps, "1..4");
+  const size_t half = num_events / 2 + 3;
+  const ShortTrace cut = TraceOfAtMost(half);
+  EXPECT_EQ(cut.events.size(), half);
+  EXPECT_EQ(cut.steps, "1..2");
+  EXPECT_THAT(cut.told,
+              HasSubstr(fmt::format("trace of steps 1 to 2 of 1 to 4, cut after {} events per rank: ", half)));
+  const ShortTrace part = TraceOfAtMost(10);
+  EXPECT_EQ(part.events.size(), 10U);
+  EXPECT_EQ(part.steps, "none");
+  EXPECT_THAT(part.told, HasSubstr("trace of a part of step 1, cut after 10 events per rank: "));
 }
 
 TEST(Trace, AsksForStepsAndAFolder) {
