@@ -32,12 +32,12 @@
 #include <thread>
 #include <utility>
 
-#include "compiler/base/process_stat.h"
 #include "runtime/net/client_watch.h"
 #include "runtime/net/connections.h"
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
 #include "runtime/net/open_file_limit.h"
+#include "runtime/net/stopped_process.h"
 #include "runtime/net/store.h"
 #include "runtime/net/tcp_store.h"
 
@@ -240,28 +240,6 @@ auto Serving::LookAtMembers() -> milliseconds {
   return std::clamp(Share * cost, members_.is_quiet(begin) ? milliseconds(LookMs) : Shortest, Longest);
 }
 
-namespace {
-
-/// The process that started the server, if a signal has stopped it.
-class StoppedParent {
- public:
-  explicit StoppedParent(pid_t pid) : pid_(pid) {}
-
-  /// It has been stopped for two looks: a group of processes that continues does so one after another.
-  auto IsStopped() -> bool {
-    const auto stat = ReadProcessStat(pid_);
-    const bool was_stopped = std::exchange(was_stopped_, stat && stat->state == 'T');
-    return was_stopped && was_stopped_;
-  }
-  auto Kill() const -> void { kill(pid_, SIGKILL); }
-
- private:
-  pid_t pid_;
-  bool was_stopped_ = false;
-};
-
-}  // namespace
-
 [[noreturn]] static auto RunServer(const Listening& listening, Pipe& let_go, Pipe& said, pid_t parent,
                                    const StoreServer::Options& options) -> void {
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -292,7 +270,7 @@ class StoppedParent {
   // It never ends before this process does.
   std::thread([&serving] { serving.WatchMembers(); }).detach();
   pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
-  StoppedParent stopped(parent);
+  StoppedProcess stopped(parent);
   while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
     const bool is_over = !serving.HaveSpokenWithin(options.silence, true);
     if (stopped.IsStopped() && (is_over || serving.is_given_up())) {
