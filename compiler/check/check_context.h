@@ -83,6 +83,9 @@ constexpr double MaxCount = 0x1p62;
 /// Are the family and all sizes of [model] sound? Then there is a model whose parameters and ops can be looked at.
 auto HasSoundModel(const CheckContext& context) -> bool;
 
+/// "64MiB" for "64MB", which people write for it; any other text as it is.
+auto InBinaryUnit(std::string text) -> std::string;
+
 /// Reports unknown-choice for `word` of a key, which stands at `at`, with the words that the key knows.
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void;

@@ -75,11 +75,7 @@ auto CheckData(CheckContext& context) -> void {
   if (!ParseScanLimit(data.scan->text)) {
     auto builder =
         context.diags().Build(data.scan.at, DiagnosticKind::ScanLimitInvalid, data.scan->text, ScanLimitForms);
-    std::string meant = data.scan->text;
-    if (meant.ends_with('B') && !meant.ends_with("iB")) {
-      meant.back() = 'i';
-      meant += 'B';
-    }
+    const std::string meant = InBinaryUnit(data.scan->text);
     builder.Help(ParseScanLimit(meant) ? fmt::format("write \"{}\"", meant) : "");
     builder.Emit();
   }

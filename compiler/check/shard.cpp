@@ -12,18 +12,14 @@
 namespace shardc {
 
 /// The preset that a slip of its word, or another unit, stands for; empty if none does.
-static auto UnitPresetMeant(std::string text) -> std::string {
+static auto UnitPresetMeant(const std::string& text) -> std::string {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) {
     return ClosestWord(text, {"block", "torchtitan"});
   }
-  text = fmt::format("{}{}", ClosestWord(text.substr(0, colon), {"blocks", "size"}), text.substr(colon));
-  for (const auto& [theirs, ours] : {std::pair("KB", "KiB"), std::pair("MB", "MiB"), std::pair("GB", "GiB")}) {
-    if (text.ends_with(theirs)) {
-      text = fmt::format("{}{}", text.substr(0, text.size() - 2), ours);
-    }
-  }
-  return ParseUnitPreset(text) ? text : "";
+  const std::string meant =
+      InBinaryUnit(fmt::format("{}{}", ClosestWord(text.substr(0, colon), {"blocks", "size"}), text.substr(colon)));
+  return ParseUnitPreset(meant) ? meant : "";
 }
 
 static auto CheckUnits(CheckContext& context) -> void {

@@ -21,6 +21,14 @@ static auto WordMeant(std::string_view word, const std::vector<std::string_view>
   return std::ranges::count_if(known, begins_so) == 1 ? *std::ranges::find_if(known, begins_so) : std::string_view();
 }
 
+auto InBinaryUnit(std::string text) -> std::string {
+  if (text.ends_with('B') && !text.ends_with("iB")) {
+    text.back() = 'i';
+    text += 'B';
+  }
+  return text;
+}
+
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void {
   auto builder = context.diags().Build(at, DiagnosticKind::UnknownChoice, key, word, QuotedWords(known));
@@ -103,9 +111,7 @@ auto CheckValues(CheckContext& context) -> void {
   const auto check_key = [&](const KeyInfo& key, const auto& leaf) {
     // A key that is unset has no value to judge; defaults are in range (a test says so).
     if (leaf.is_set && leaf.is_known) {
-      const std::string path = key.list.empty() ? fmt::format("{}.{}", key.section, key.name)
-                                                : fmt::format("{}.{}.{}", key.section, key.list, key.name);
-      CheckLeaf(context, key, path, leaf);
+      CheckLeaf(context, key, key.path(), leaf);
     }
   };
   ForEachSection(context.recipe(), [&](std::string_view, std::string_view, const auto& section) {

@@ -13,6 +13,7 @@
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/toml_faults.h"
 #include "compiler/recipe/toml_statements.h"
+#include "compiler/recipe/type_help.h"
 
 namespace shardc {
 
@@ -49,9 +50,7 @@ static auto QuotingHelp(std::string_view key, std::string_view line, const Sourc
   if (word.empty() || (next != std::string_view::npos && after[next] != '#')) {
     return "";
   }
-  const std::string_view boolean = word == "yes" || word == "on"   ? "true"
-                                   : word == "no" || word == "off" ? "false"
-                                                                   : "";
+  const std::string_view boolean = BoolMeant(std::string(word));
   if (!boolean.empty() && IsBoolKey(key)) {
     return fmt::format("write {} = {}", key, boolean);
   }

@@ -53,8 +53,7 @@ static auto MinutesIn(std::string_view unit) -> std::optional<double> {
 
 /// As TOML has it for a key that takes whole numbers, or any; empty if the key does not take it.
 static auto NumberFor(const KeyInfo& key, double number) -> std::string {
-  const auto range = RangeOf(key.list.empty() ? fmt::format("{}.{}", key.section, key.name)
-                                              : fmt::format("{}.{}.{}", key.section, key.list, key.name));
+  const auto range = RangeOf(key.path());
   if (range && (number < range->low || number > range->high)) {
     return "";
   }
@@ -65,8 +64,7 @@ static auto NumberFor(const KeyInfo& key, double number) -> std::string {
   return key.type == "Int" ? "" : fmt::format("{}", number);
 }
 
-static auto BoolIn(const TomlNode& node) -> std::string {
-  std::string text = node.kind == TomlNode::Kind::Int ? std::to_string(node.integer) : node.text;
+auto BoolMeant(std::string text) -> std::string_view {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const std::string_view word : {"true", "yes", "on", "1"}) {
     if (text == word) {
@@ -85,7 +83,7 @@ static auto BoolIn(const TomlNode& node) -> std::string {
 static auto MeantValue(const KeyInfo& key, const TomlNode& node) -> std::string {
   const bool is_text = node.kind == TomlNode::Kind::Text;
   if (key.type == "Bool" && (is_text || node.kind == TomlNode::Kind::Int)) {
-    return BoolIn(node);
+    return std::string(BoolMeant(is_text ? node.text : std::to_string(node.integer)));
   }
   if (key.type == "Texts" && is_text) {
     return fmt::format("[{}]", QuoteToml(node.text));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "compiler/recipe/toml_tree.h"
 #include "compiler/recipe/visit.h"
@@ -11,5 +12,8 @@ namespace shardc {
 /// "write steps = 100", for a value that would be of the key's type without its quotes, in another unit, or in a list;
 /// empty if none of these would do.
 auto TypeHelp(const KeyInfo& key, const TomlNode& node) -> std::string;
+
+/// "true" or "false", for a word or a number that people write for it elsewhere; else empty.
+auto BoolMeant(std::string text) -> std::string_view;
 
 }  // namespace shardc

@@ -2,7 +2,10 @@
 // printer and the reference to share.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <concepts>
+#include <string>
 #include <string_view>
 
 #include "compiler/recipe/recipe.h"
@@ -19,6 +22,10 @@ struct KeyInfo {
   std::string_view default_row;
   std::string_view doc;
 
+  /// "optimizer.lr", "init.rule.value".
+  auto path() const -> std::string {
+    return list.empty() ? fmt::format("{}.{}", section, name) : fmt::format("{}.{}.{}", section, list, name);
+  }
   auto is_required() const -> bool { return default_row == "REQUIRED"; }
   auto has_default() const -> bool { return !is_required() && default_row != "UNSET"; }
 };

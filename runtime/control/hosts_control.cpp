@@ -23,13 +23,13 @@ auto HostsControl::NextKey(std::string_view what, AxisSet axes) -> std::string {
 auto HostsControl::GatherOverHosts(const Part& part, const std::string& key, std::string_view mine)
     -> ErrorOr<std::vector<std::string>> {
   auto hosts = store_->Gather(key, part.host, part.num_hosts, mine, timeout_);
-  if (hosts || KnowsWhy()) {
+  if (hosts) {
     return hosts;
   }
-  const auto missing = store_->MissingAt(key, part.num_hosts);
-  return !missing || missing->empty() ? std::move(hosts)
-                                      : Fail(ExitCode::Environment, "{} of {} hosts sent nothing within {:g} s",
-                                             missing->size(), part.num_hosts, timeout_.value);
+  const std::vector<int64_t> late = store_->LateAt(key, part.num_hosts);
+  return late.empty() ? std::move(hosts)
+                      : Fail(ExitCode::Environment, "{} of {} hosts sent nothing within {:g} s", late.size(),
+                             part.num_hosts, timeout_.value);
 }
 
 auto HostsControl::GatherBytes(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
@@ -75,9 +75,9 @@ auto HostsControl::Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> St
   } else if (part.leads()) {
     const auto text = store_->Get(key, timeout_);
     if (!text) {
-      return KnowsWhy() ? text.error()
-                        : Fail(ExitCode::Environment, "the first of {} hosts sent nothing within {:g} s",
-                               part.num_hosts, timeout_.value);
+      return store_->is_late() ? Fail(ExitCode::Environment, "the first of {} hosts sent nothing within {:g} s",
+                                      part.num_hosts, timeout_.value)
+                               : text.error();
     }
     CHECK(std::ssize(*text) == bytes, "a broadcast of {} B came with {} B", bytes, text->size());
     std::memcpy(data, text->data(), static_cast<size_t>(bytes));

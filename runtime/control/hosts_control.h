@@ -36,9 +36,6 @@ class HostsControl final : public HostControl {
   auto PartOf(AxisSet axes) const -> Part;
   /// A key that no agreement before had, and that is the same on all ranks of the group.
   auto NextKey(std::string_view what, AxisSet axes) -> std::string;
-  /// The last error of the store says what happened. One of a time that is over names a key, which means nothing to
-  /// people.
-  auto KnowsWhy() const -> bool { return store_->is_broken() || store_->was_abandoned(); }
   /// What the hosts of a group bring, in their order. `key`: as NextKey made it.
   auto GatherOverHosts(const Part& part, const std::string& key, std::string_view mine)
       -> ErrorOr<std::vector<std::string>>;

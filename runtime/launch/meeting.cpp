@@ -166,12 +166,11 @@ auto Meeting::CompareWorlds() -> Status {
     return store_->Set("world", own.ToText());
   }
   const auto text = store_->Get("world", options_.timeout);
-  if (!text && (store_->was_abandoned() || store_->is_broken())) {
-    return text.error();
-  }
   if (!text) {
-    return Fail(ExitCode::Environment, "process 0 of {} has not come to the store at {} within {:g} s{}",
-                place_.num_processes, store_->address(), options_.timeout.value, WhyNotMet());
+    return store_->is_late()
+               ? Fail(ExitCode::Environment, "process 0 of {} has not come to the store at {} within {:g} s{}",
+                      place_.num_processes, store_->address(), options_.timeout.value, WhyNotMet())
+               : text.error();
   }
   const World first = World::FromText(*text);
   if (first.num_processes != own.num_processes) {
@@ -214,19 +213,18 @@ auto Meeting::Compare(const Facts& facts, const Status& own) -> Status {
 
 auto Meeting::Gather(const std::string& what, const std::string& text) -> ErrorOr<std::vector<std::string>> {
   auto texts = store_->Gather(what, place_.process, place_.num_processes, text, options_.timeout);
-  if (texts || store_->was_abandoned() || store_->is_broken()) {
+  if (texts) {
     return texts;
   }
-  const auto missing = store_->MissingAt(what, place_.num_processes);
-  return !missing || missing->empty()
-             ? std::move(texts)
-             : Fail(ExitCode::Environment, "{} (the store is at {}){}",
-                    MissingText(place_, *missing, *host_names_, options_.timeout), store_->address(), WhyNotMet());
+  const std::vector<int64_t> late = store_->LateAt(what, place_.num_processes);
+  return late.empty() ? std::move(texts)
+                      : Fail(ExitCode::Environment, "{} (the store is at {}){}",
+                             MissingText(place_, late, *host_names_, options_.timeout), store_->address(), WhyNotMet());
 }
 
 auto Meeting::Hear(const std::string& key, int64_t from) -> ErrorOr<std::string> {
   auto text = store_->Get(key, options_.timeout);
-  return text || store_->was_abandoned() || store_->is_broken()
+  return text || !store_->is_late()
              ? std::move(text)
              : Fail(ExitCode::Environment, "{}", MissingText(place_, {from}, *host_names_, options_.timeout));
 }

@@ -12,14 +12,15 @@ auto RaiseOpenFileLimit() -> void {
   }
 }
 
-static auto IsAllowed(int64_t files) -> bool {
+/// Of this process; all, if the kernel does not tell.
+static auto MostOpenFiles() -> rlim_t {
   rlimit limit{};
-  return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(files);
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 auto CanOpenStore() -> bool {
-  constexpr int64_t OfStoreAndFewClients = 24;
-  return IsAllowed(OfStoreAndFewClients);
+  constexpr rlim_t OfStoreAndFewClients = 24;
+  return MostOpenFiles() >= OfStoreAndFewClients;
 }
 
 auto CheckOpenFileLimit(int64_t num_processes) -> Status {
@@ -27,15 +28,13 @@ auto CheckOpenFileLimit(int64_t num_processes) -> Status {
   // To the server of the store each process has three connections at most, and its ranks one each.
   constexpr int64_t OfEachProcess = 4;
   const int64_t needed = OfItself + OfEachProcess * num_processes;
-  if (IsAllowed(needed)) {
-    return Success{};
-  }
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return Fail(ExitCode::Environment,
-              "a process may have {} open files here, and one of a launch of {} processes needs up to {}; raise the "
-              "limit (ulimit -Hn)",
-              limit.rlim_cur, num_processes, needed);
+  const rlim_t most = MostOpenFiles();
+  return most >= static_cast<rlim_t>(needed)
+             ? Status(Success{})
+             : Fail(ExitCode::Environment,
+                    "a process may have {} open files here, and one of a launch of {} processes needs up to {}; raise "
+                    "the limit (ulimit -Hn)",
+                    most, num_processes, needed);
 }
 
 }  // namespace shardc

@@ -218,12 +218,10 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   const auto entries =
       store.Gather(key, options_.index, options_.size, host + "\n" + body_->book->own(), options_.timeout);
   if (!entries) {
-    const bool is_late = !store.is_broken() && !store.was_abandoned();
-    const auto missing = is_late ? store.MissingAt(key, options_.size) : ErrorOr<std::vector<int64_t>>(entries.error());
-    return !missing || missing->empty()
-               ? entries.error()
-               : Fail(ExitCode::Environment, "{} of {} members of the group {} did not come within {:g} s",
-                      missing->size(), options_.size, options_.name, options_.timeout.value);
+    const std::vector<int64_t> late = store.LateAt(key, options_.size);
+    return late.empty() ? entries.error()
+                        : Fail(ExitCode::Environment, "{} of {} members of the group {} did not come within {:g} s",
+                               late.size(), options_.size, options_.name, options_.timeout.value);
   }
   std::vector<std::string> published;
   for (const std::string& entry : *entries) {

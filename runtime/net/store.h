@@ -77,6 +77,11 @@ class JobStore {
   auto was_abandoned() const -> bool { return was_abandoned_; }
   /// Of `count` members, those who have not come to the gather of this key yet.
   auto MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::vector<int64_t>>;
+  /// Of an error of Gather or Get: its time was over, and its text names a key, which means nothing to people. Any
+  /// other error says what happened.
+  auto is_late() const -> bool { return !is_broken() && !was_abandoned_; }
+  /// After an error of Gather: whom it lacked when its time was over. Empty after any other error.
+  auto LateAt(const std::string& key, int64_t count) -> std::vector<int64_t>;
 
   // The server of the store abandons in the name of a member whose connection ends between Join and Part
   // (member_watch.h).

@@ -107,6 +107,11 @@ auto JobStore::MissingAt(const std::string& key, int64_t count) -> ErrorOr<std::
   return missing;
 }
 
+auto JobStore::LateAt(const std::string& key, int64_t count) -> std::vector<int64_t> {
+  auto missing = is_late() ? MissingAt(key, count) : ErrorOr<std::vector<int64_t>>(std::vector<int64_t>());
+  return missing ? *std::move(missing) : std::vector<int64_t>();
+}
+
 auto JobStore::Missing(const std::string& key, int64_t count, Seconds timeout) -> Error {
   const auto missing = MissingAt(key, count);
   if (!missing) {
