@@ -4,10 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace shardc {
 
 struct ProcessStat {
+  /// At most 15 bytes: of the program, unless the process has set another one.
+  std::string name;
   /// 'R', 'S', 'D', 'T', 'Z' (ended, and nobody has waited for it), 'X', ...
   char state = '?';
   int64_t num_threads = 0;

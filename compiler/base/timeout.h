@@ -13,6 +13,8 @@
 
 namespace shardc {
 
+/// How long a rank waits for others if the command line does not say it.
+inline constexpr Seconds DefaultTimeout{600};
 /// In seconds: 31 years. No clock overflows when so much is added to it.
 inline constexpr double LongestTimeout = 1e9;
 

@@ -8,6 +8,7 @@
 #include "compiler/base/step_range.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/place.h"
+#include "compiler/cluster/stop_guard.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -26,6 +27,8 @@ struct RunOptions {
   std::string timeout;
   std::string trace;
   std::string trace_steps;
+  /// GuardAgainstStops was called.
+  bool is_guarded = false;
 };
 
 /// So begins the error of a recipe that is refused, if the diagnostics are printed already.
@@ -78,6 +81,9 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
 static auto Launch(const RunOptions& options, std::vector<std::string> arguments) -> Error {
   if (ParseTimeout(options.timeout)) {
     arguments.push_back("--timeout=" + options.timeout);
+  }
+  if (options.is_guarded) {
+    arguments.emplace_back("--is-guarded");
   }
   return BecomeRuntime(arguments);
 }
@@ -188,9 +194,11 @@ static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPla
   return arguments;
 }
 
-static auto Run(const RunOptions& options) -> Status {
+static auto Run(RunOptions options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
+  GuardAgainstStops(std::getenv, ParseTimeout(options.timeout).value_or(DefaultTimeout));
+  options.is_guarded = true;
   const auto place = FindPlace(std::getenv);
   if (!place) {
     return Refuse(options, place.error());

@@ -7,8 +7,6 @@
 //                         it open too.)
 //   silence               nobody sends it anything (client_watch.h).
 //
-// A parent that is stopped (SIGSTOP) when its job has been given up never learns of that. The child kills it.
-//
 // The child has two threads of its own. One asks the store, as a client, who is a member; it may stay in a call for
 // ever, if the address of the server goes away (that of IPv6 does when its link goes down). So the other one decides
 // about the end, by what the kernel says, without a call to the store.
@@ -37,7 +35,6 @@
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
 #include "runtime/net/open_file_limit.h"
-#include "runtime/net/stopped_process.h"
 #include "runtime/net/store.h"
 #include "runtime/net/tcp_store.h"
 
@@ -153,8 +150,6 @@ class Serving {
   /// The process that started the server has ended.
   auto LeaveOver() -> void { is_left_over_ = true; }
   auto SeesConnections() const -> bool { return files_of_members_.is_known() && files_of_clients_.is_known(); }
-  /// Somebody has abandoned the job.
-  auto is_given_up() const -> bool { return is_given_up_; }
   /// Whether a client that is connected has said something within `time`, or the kernel does not tell; `none` if no
   /// client is connected.
   auto HaveSpokenWithin(Seconds time, bool none) -> bool;
@@ -172,7 +167,8 @@ class Serving {
   /// The server's own client.
   std::string own_;
   std::atomic<bool> is_left_over_ = false;
-  std::atomic<bool> is_given_up_ = false;
+  /// Somebody has abandoned the job.
+  bool is_given_up_ = false;
   bool has_told_ = false;
   /// Of the two threads.
   OpenFiles files_of_members_;
@@ -270,13 +266,8 @@ auto Serving::LookAtMembers() -> milliseconds {
   // It never ends before this process does.
   std::thread([&serving] { serving.WatchMembers(); }).detach();
   pollfd watched{.fd = let_go.read.number(), .events = POLLIN, .revents = 0};
-  StoppedProcess stopped(parent);
   while (getppid() == parent && poll(&watched, 1, LookMs) <= 0) {
-    const bool is_over = !serving.HaveSpokenWithin(options.silence, true);
-    if (stopped.IsStopped() && (is_over || serving.is_given_up())) {
-      stopped.Kill();
-    }
-    if (is_over) {
+    if (!serving.HaveSpokenWithin(options.silence, true)) {
       _exit(static_cast<int>(ExitCode::Ok));
     }
   }

@@ -31,10 +31,9 @@ class StoreServer {
   /// Listens on this address and no other, and forks. If this process ends without Stop, however it ends, the server
   /// ends when its last client has gone or has been silent for LongestSilence, and `linger` later at the latest. While
   /// this process lives, the server ends when all clients have been silent for `silence`: then this process, which is
-  /// one of them, is stopped, or the address of the server is gone. If this process is stopped then, or when somebody
-  /// has abandoned the job, the server kills it. The server leaves alone the signals by which a launcher stops a
-  /// process group, and holds no descriptor of this process open. Requires: this process has one thread. Errors:
-  /// ExitCode::Environment with the address.
+  /// one of them, is stopped, or the address of the server is gone. The server leaves alone the signals by which a
+  /// launcher stops a process group, and holds no descriptor of this process open. Requires: this process has one
+  /// thread. Errors: ExitCode::Environment with the address.
   static auto Start(const Address& address, const Options& options) -> ErrorOr<StoreServer>;
   StoreServer(StoreServer&& other) noexcept;
   auto operator=(StoreServer&& other) noexcept -> StoreServer&;

@@ -97,6 +97,24 @@ class TrainsTest(JobsTest):
                 self.assertLessEqual(per_step, 1.02 * told)
                 self.assertLessEqual(beside, MOST_BESIDE)
 
+    @needs("nft")
+    def test_packets_that_are_lost(self):
+        """TCP sends them again: steps take longer, and have the same bits."""
+        Percent = 2
+        training = self.training("mesh.dp=4")
+        self.on_one_machine(training, "one", "mesh.hosts=2")
+        for processes in (2, 1):
+            with self.subTest(processes=processes), Hosts(2) as hosts:
+                for host in hosts:
+                    host.lose_some(Percent)
+                begin = time.monotonic()
+                ended = Launch(hosts, processes, training.run(f"lossy{processes}")).wait()
+                lost = [host.lost() for host in hosts]
+                show(f"{Percent} % of the packets are lost, {processes} processes per host: {lost} packets, {time.monotonic() - begin:.1f} s")
+                self.assertEqual([one.code for one in ended], [0] * len(ended), "".join(one.text for one in ended))
+                self.assertGreater(min(lost), 20)
+                self.same_run(training, f"lossy{processes}", "one")
+
     def test_goes_on_with_other_hosts(self):
         """On 1 x 2, 2 x 2 and 2 x 1 ranks in turn."""
         training = self.training("train.steps=60", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=20")

@@ -90,6 +90,19 @@ class Host:
         """What the host sends to `address` is lost from now on, and nobody is told: frames go to an interface that is not there."""
         self._ip("neigh", "replace", address, "lladdr", NOBODY, "dev", INTERFACE, "nud", "permanent")
 
+    def _nft(self, *arguments: str) -> str:
+        return check("nsenter", "--target", str(self.pid), "--net", "--", "nft", *arguments)
+
+    def lose_some(self, percent: int) -> None:
+        """So many of a hundred packets that come to the host are lost, by chance. Needs nftables."""
+        self._nft("add table inet loss; add chain inet loss input { type filter hook input priority 0; };"
+                  f"add rule inet loss input iif {INTERFACE} numgen random mod 100 < {percent} counter drop")
+
+    def lost(self) -> int:
+        """How many packets `lose_some` has lost so far."""
+        rows = json.loads(self._nft("--json", "list", "table", "inet", "loss"))["nftables"]
+        return sum(part["counter"]["packets"] for row in rows if "rule" in row for part in row["rule"]["expr"] if "counter" in part)
+
     def kill(self) -> None:
         """The host is gone at once, with all its processes."""
         os.kill(self.pid, signal.SIGKILL)

@@ -19,9 +19,6 @@ using testing::StartsWith;
 constexpr Seconds Longest{15};
 const Sets Endless{"mesh.dp=4", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"};
 
-/// How much later than its bound anything may end on a busy machine.
-constexpr double LoadAllowance = 5;
-
 /// The errors that the processes of one host told, of so many per host. Each failure is told once.
 auto ErrorOfHost(const std::vector<Outcome>& outcomes, size_t host, size_t processes) -> std::string {
   const auto first = outcomes.begin() + static_cast<ptrdiff_t>(host * processes);
@@ -71,9 +68,10 @@ TEST(HostFailures, AKilledRankOfALauncherIsNamedOnAllHosts) {
   const Training training(Endless);
   Job job({.hosts = 2, .processes = 1}, {training.RunCommand()});
   AwaitSteps(job, training / "run", 3);
-  const auto ranks = job.at(1).Children();
-  ASSERT_EQ(ranks.size(), 2U);
-  kill(ranks[1], SIGKILL);
+  // The guard of the launcher, and two ranks.
+  const auto children = job.at(1).Children();
+  ASSERT_EQ(children.size(), 3U);
+  kill(children.back(), SIGKILL);
   const auto outcomes = job.Wait();
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status, 6) << outcome.err;
@@ -168,24 +166,26 @@ TEST(HostFailures, AStoppedRankEndsWithTheOthers) {
   }
 }
 
-/// Process 0 without a launcher, and alone on its host: nobody is there to end it, and its store goes.
-TEST(HostFailures, TheStoreOfAStoppedProcessEnds) {
+/// A process that is alone on its host, which nobody but its guard could end.
+TEST(HostFailures, AStoppedProcessEndsThatIsAloneOnItsHost) {
   const Training training({"mesh.dp=2", "train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
   constexpr double Timeout = 3;
-  std::vector<std::string> command = training.RunCommand();
-  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
-  Job job({.hosts = 2, .processes = 1}, {command});
-  AwaitSteps(job, training / "run", 3);
-  const pid_t store = StoreOf(job);
-  job.at(0).Kill(SIGSTOP);
-  EXPECT_EQ(job.at(1).Wait().status, 6);
-  const auto is_gone = [&] {
-    const std::string stat = ReadText(fmt::format("/proc/{}/stat", store));
-    return stat.empty() || stat.find(") Z ") != std::string::npos;
-  };
-  EXPECT_TRUE(AwaitTrue(is_gone, {Timeout + LoadAllowance}));
-  job.at(0).Kill(SIGKILL);
-  job.at(0).Wait();
+  for (const size_t victim : {0U, 1U}) {
+    const std::string run = fmt::format("run{}", victim);
+    std::vector<std::string> command = training.RunCommand(run);
+    command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+    Job job({.hosts = 2, .processes = 1}, {command});
+    AwaitSteps(job, training / run, 3);
+    const pid_t store = StoreOf(job);
+    job.at(victim).Kill(SIGSTOP);
+    const auto outcomes = job.Wait();
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      EXPECT_EQ(outcomes[i].status, i == victim ? 128 + SIGKILL : 6) << i << ": " << outcomes[i].err;
+      EXPECT_LT(outcomes[i].waited.value, Timeout + 5 + LoadAllowance) << i;
+    }
+    EXPECT_THAT(outcomes[victim].err, HasSubstr(fmt::format("warning: process {} of 2 (", victim)));
+    EXPECT_TRUE(AwaitTrue([&] { return kill(store, 0) != 0; }, {LoadAllowance}));
+  }
 }
 
 // Without it nothing could be saved.

@@ -15,6 +15,9 @@ struct Shape {
   int64_t processes = 1;
 };
 
+/// How much later than its bound anything may end on a busy machine.
+constexpr double LoadAllowance = 5;
+
 class Job {
  public:
   /// `commands`: of each process; the last one of all further ones too. The store is at a port that was free.

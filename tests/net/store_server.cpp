@@ -191,29 +191,6 @@ TEST_F(StoreServerTest, EndsWhenAllClientsAreSilentThoughItsParentLives) {
   EXPECT_TRUE(AwaitTrue([&] { return waitpid(pid, nullptr, WNOHANG) == pid; }, {Silence + Slack}));
 }
 
-// It does not learn by itself that nobody waits for it any more.
-TEST_F(StoreServerTest, KillsItsParentIfThatIsStoppedWhenTheJobIsGivenUp) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const Members parent(1, [&](int64_t) -> std::string {
-    const auto own = StartServer("127.0.0.1", {60}, "job");
-    const uint16_t port = own.port();
-    EXPECT_EQ(write(ends[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-    raise(SIGSTOP);
-    return "goes on";
-  });
-  uint16_t port = 0;
-  ASSERT_EQ(read(ends[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-  close(ends[0]);
-  close(ends[1]);
-  auto client = JobStore::Connect({"127.0.0.1", port}, "job", {5});
-  ASSERT_TRUE(client.ok()) << client.error().message;
-  Sleep(1000);
-  EXPECT_TRUE(IsRunning(parent.pid(0))) << "the job goes on";
-  EXPECT_TRUE((*client)->Abandon({ExitCode::Environment, "nobody comes"}).ok());
-  EXPECT_EQ(parent.Text(0), "(signal 9)");
-}
-
 // The server would take all members for gone otherwise.
 TEST_F(StoreServerTest, SeesItsClientsWhenItMayOpenNoMoreFiles) {
   int ends[2];

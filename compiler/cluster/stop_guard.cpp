@@ -1,0 +1,104 @@
+#include "compiler/cluster/stop_guard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "compiler/base/process_stat.h"
+#include "compiler/base/where_and_when.h"
+
+namespace shardc {
+
+using Clock = std::chrono::steady_clock;
+
+/// How much longer than `timeout` the guard waits: who waits in vain ends by then.
+static constexpr double LastWord = 4;
+static constexpr auto LookEvery = std::chrono::milliseconds(500);
+/// The most that one look counts as a stop: if it took longer, the guard was stopped as well.
+static constexpr auto LongestGap = std::chrono::seconds(1);
+
+/// Does a rank that the process forked go on? A rank has its parent's name; the store and the guard have names of their
+/// own.
+static auto HasRunningRank(pid_t process, const std::string& name) -> bool {
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", process));
+  for (pid_t child = 0; children >> child;) {
+    const auto stat = ReadProcessStat(child);
+    if (stat && stat->name == name && stat->state != 'T' && stat->state != 'Z') {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Keeps the way to stderr. The files of the process that is guarded are not the guard's.
+static auto CloseAllButStderr() -> void {
+  const int nowhere = open("/dev/null", O_RDWR);
+  dup2(nowhere, STDIN_FILENO);
+  dup2(nowhere, STDOUT_FILENO);
+  close_range(STDERR_FILENO + 1, ~0U, 0);
+}
+
+[[noreturn]] static auto Guard(pid_t guarded, const std::string& name, Seconds timeout) -> void {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "shardc-guard");
+  // Launchers signal all processes of a group, and the one that is guarded may take its time to save. The signals of
+  // job control stop the guard and the group alike.
+  sigset_t held;
+  sigfillset(&held);
+  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT}) {
+    sigdelset(&held, signal);
+    std::signal(signal, SIG_DFL);
+  }
+  sigprocmask(SIG_SETMASK, &held, nullptr);
+  CloseAllButStderr();
+  const std::chrono::duration<double> longest(timeout.value + LastWord);
+  Clock::duration stopped{};
+  auto looked = Clock::now();
+  while (getppid() == guarded) {
+    std::this_thread::sleep_for(LookEvery);
+    const auto gap = std::min<Clock::duration>(Clock::now() - looked, LongestGap);
+    looked = Clock::now();
+    // 't' is a process that a debugger looks at.
+    const auto stat = ReadProcessStat(guarded);
+    stopped = stat && stat->state == 'T' ? stopped + gap : Clock::duration{};
+    if (stopped >= longest && !HasRunningRank(guarded, stat->name)) {
+      const std::string text = fmt::format("warning: {} has been stopped for {:.0f} s (SIGSTOP), and is ended\n", name,
+                                           std::chrono::duration<double>(stopped).count());
+      [[maybe_unused]] const auto told = write(STDERR_FILENO, text.data(), text.size());
+      kill(guarded, SIGKILL);
+      break;
+    }
+  }
+  _exit(0);
+}
+
+/// "process 1 of 4 (node1)", or what is known of it.
+static auto NameOf(const LaunchPlace& place) -> std::string {
+  return place.process < 0 || place.num_processes == 0
+             ? fmt::format("process {} ({})", getpid(), HostName())
+             : fmt::format("process {} of {} ({})", place.process, place.num_processes, HostName());
+}
+
+auto GuardAgainstStops(const LookUp& look_up, Seconds timeout) -> void {
+  const auto found = FindPlace(look_up);
+  // A process whose variables are wrong tells the others.
+  const auto place = found ? *found : FindMeetingPoint(look_up);
+  if (!place) {
+    return;
+  }
+  const std::string name = NameOf(*place);
+  const pid_t guarded = getpid();
+  if (fork() == 0) {
+    Guard(guarded, name, timeout);
+  }
+}
+
+}  // namespace shardc
