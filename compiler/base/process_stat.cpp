@@ -29,6 +29,7 @@ auto ReadProcessStat(int64_t pid) -> std::optional<ProcessStat> {
   const auto field = [&](size_t n) { return n - 3 < fields.size() ? fields[n - 3] : std::string("0"); };
   return ProcessStat{.name = text.substr(name_begin, name_end - name_begin),
                      .state = field(3).front(),
+                     .parent = std::strtoll(field(4).c_str(), nullptr, 10),
                      .num_threads = std::strtoll(field(20).c_str(), nullptr, 10),
                      .flags = std::strtoull(field(9).c_str(), nullptr, 10),
                      .start = std::strtoll(field(22).c_str(), nullptr, 10)};

@@ -13,6 +13,7 @@ struct ProcessStat {
   std::string name;
   /// 'R', 'S', 'D', 'T', 'Z' (ended, and nobody has waited for it), 'X', ...
   char state = '?';
+  int64_t parent = 0;
   int64_t num_threads = 0;
   /// PF_* of the kernel's linux/sched.h.
   uint64_t flags = 0;

@@ -19,6 +19,8 @@ struct LauncherRow {
   const char* name;
   /// Set in all of its processes; the launcher is visible by it.
   const char* marker;
+  /// Its process on the host is the parent of those that it starts, and stays.
+  bool is_parent = false;
   /// As messages name whoever sets the variables.
   const char* subject;
   const char* process;

@@ -316,6 +316,7 @@ auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>> {
   }
   RETURN_IF_ERROR(CheckPlacement(variables, found, *local));
   LaunchPlace place{.launcher = found.launcher->name,
+                    .launcher_is_parent = found.launcher->is_parent,
                     .process = found.process,
                     .num_processes = found.num_processes,
                     .local_process = local->process,
@@ -338,7 +339,10 @@ auto FindMeetingPoint(const LookUp& look_up) -> std::optional<LaunchPlace> {
     return std::nullopt;
   }
   const ErrorOr<int64_t> process = variables.Number(launcher->process);
-  LaunchPlace point{.launcher = launcher->name, .process = process ? *process : -1, .num_processes = 0};
+  LaunchPlace point{.launcher = launcher->name,
+                    .launcher_is_parent = launcher->is_parent,
+                    .process = process ? *process : -1,
+                    .num_processes = 0};
   if (!ReadLaunch(variables, *launcher, point) || !ReadMaster(variables, *launcher, point) ||
       point.master_host.empty()) {
     return std::nullopt;

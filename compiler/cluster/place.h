@@ -19,6 +19,9 @@ using LookUp = std::function<const char*(const char* name)>;
 struct LaunchPlace {
   /// As messages name it: "torchrun", "Slurm", "Open MPI", "Hydra", "Kubernetes", "RANK and WORLD_SIZE".
   std::string launcher;
+  /// The parent of this process is the launcher's, or a script that the launcher started, and is there for as long as
+  /// this process runs.
+  bool launcher_is_parent = false;
   /// Number of this process among all that were started. Processes of one host have consecutive numbers.
   int64_t process = 0;
   int64_t num_processes = 1;

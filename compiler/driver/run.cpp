@@ -7,8 +7,8 @@
 
 #include "compiler/base/step_range.h"
 #include "compiler/base/timeout.h"
+#include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
-#include "compiler/cluster/stop_guard.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -27,7 +27,7 @@ struct RunOptions {
   std::string timeout;
   std::string trace;
   std::string trace_steps;
-  /// GuardAgainstStops was called.
+  /// StartGuard was called.
   bool is_guarded = false;
 };
 
@@ -197,7 +197,7 @@ static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPla
 static auto Run(RunOptions options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
-  GuardAgainstStops(std::getenv, ParseTimeout(options.timeout).value_or(DefaultTimeout));
+  StartGuard(std::getenv, ParseTimeout(options.timeout).value_or(DefaultTimeout));
   options.is_guarded = true;
   const auto place = FindPlace(std::getenv);
   if (!place) {

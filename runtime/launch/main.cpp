@@ -21,8 +21,8 @@
 #include "compiler/base/timeout.h"
 #include "compiler/base/version.h"
 #include "compiler/checkpoint/digest.h"
+#include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
-#include "compiler/cluster/stop_guard.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/read_plan.h"
@@ -356,7 +356,7 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--refused-why", refused_why, "Why")->group(Hidden);
   app.add_flag("--refused-is-told", options.refused_is_told, "Process 0 has told it")->group(Hidden);
   bool is_guarded = false;
-  app.add_flag("--is-guarded", is_guarded, "A guard against stops has been started")->group(Hidden);
+  app.add_flag("--is-guarded", is_guarded, "The guard has been started")->group(Hidden);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -374,7 +374,7 @@ auto main(int argc, char** argv) -> int {
     options.refused = Error{static_cast<ExitCode>(refused), refused_why};
   }
   if (!is_guarded) {
-    GuardAgainstStops(std::getenv, options.timeout);
+    StartGuard(std::getenv, options.timeout);
   }
   const auto result = examines ? Examine(options) : Run(plan_path, recipe_path, options);
   if (!result) {

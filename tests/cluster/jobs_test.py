@@ -8,10 +8,7 @@ SHARDC_SHOW=1 prints what is measured: times to the end by fault, bytes on the w
 
 import os
 import pathlib
-import random
-import shlex
 import signal
-import subprocess
 import sys
 import time
 import unittest
@@ -21,10 +18,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
 import side_by_side  # noqa: E402
 from jobs import JobsTest, needs, show  # noqa: E402
+from launcher_jobs import MpiTest, SlurmTest  # noqa: E402, F401
 from load import Load  # noqa: E402
-from slurm_cluster import SlurmCluster  # noqa: E402
-from training import Launch, Training, processes_of, until  # noqa: E402
-from two_hosts import Host, Hosts  # noqa: E402
+from training import ENDLESS, Launch, Training, launched_on, until  # noqa: E402
+from two_hosts import Hosts  # noqa: E402
 
 # What takes longest begins first.
 LONGEST = ("SlurmTest.test_requeued_at_random_times", "DirectoriesTest.test_a_run_directory_that_is_not_shared",
@@ -126,8 +123,6 @@ class TrainsTest(JobsTest):
         self.assertEqual(steps, list(range(1, 61)))
 
 
-# No step, evaluation or save ends these runs.
-ENDLESS = ("train.steps=1000000", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=0")
 # --timeout of Training.plan.
 SILENCE_S = 5
 # What is added to it, as docs/cluster.md has it: connections are looked at, messages exchanged; and a second in which processes end.
@@ -204,7 +199,7 @@ class FailuresTest(JobsTest):
         for host, processes in ((1, 2), (0, 2), (1, 1)):
             with self.subTest(host=host, processes=processes):
                 launch = self.start(processes, timeout=False)
-                for pid in processes_of(self.hosts[host]):
+                for pid in launched_on(self.hosts[host]):
                     os.kill(pid, signal.SIGKILL)
                 self.ends(launch, f"all {processes} processes of host {host} are killed", SOON_S, rf"rank [{'01' if host == 0 else '23'}] |node{host}",
                           lambda index, host=host, processes=processes: index // processes != host)
@@ -223,7 +218,7 @@ class FailuresTest(JobsTest):
         training = self.training("mesh.dp=4", *ENDLESS)
         launch = self.launch(1, training.run("run"))
         until("three steps", lambda: training.last_step("run") >= 3)
-        os.kill(processes_of(self.hosts[1])[0], signal.SIGTERM)
+        os.kill(launched_on(self.hosts[1])[0], signal.SIGTERM)
         self.finish(launch, 75)
         self.assertEqual(len(training.checkpoints("run")), 1)
 
@@ -308,118 +303,6 @@ class DirectoriesTest(JobsTest):
         text = self.finish(self.launch(1, training.command("doctor", "--run-dir", str(read_only))), 6)
         self.assertRegex(text, r"error: .*node1 cannot write a file .*Read-only file system")
         self.assertEqual(list(read_only.iterdir()), [])
-
-
-@needs("mpirun.openmpi", "mpiexec.hydra", "ip")
-class MpiTest(JobsTest):
-    def mpi(self, command: list[str], **variables: str) -> subprocess.CompletedProcess:
-        return self.hosts[0].run(command, capture_output=True, text=True, timeout=180, env=os.environ | {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_plm_rsh_agent": self.hosts.agent,
-            "HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": self.hosts.agent} | variables)
-
-    def test_the_bits_of_one_machine(self):
-        """By tools/launch/mpirun.sh."""
-        training = self.training("mesh.dp=4", "train.steps=20")
-        self.on_one_machine(training, "one", "mesh.hosts=2")
-        for name, mpirun, per_host in (("openmpi", "mpirun.openmpi", 2), ("hydra", "mpiexec.hydra", 2), ("launchers", "mpirun.openmpi", 1)):
-            with self.subTest(name):
-                done = self.mpi([str(ROOT / "tools" / "launch" / "mpirun.sh"), *training.run(name)[2:]], HOSTS="node0,node1",
-                                RANKS_PER_HOST=str(per_host), MPIRUN=mpirun, SHARDC=str(training.shardc))
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.nothing_is_left()
-                self.same_run(training, name, "one")
-
-    def test_by_node_is_refused(self):
-        training = self.training("mesh.dp=4")
-        done = self.mpi(["mpirun.openmpi", "--host", "node0:2,node1:2", "--map-by", "node", "-n", "4", "-x", "MASTER_ADDR=node0",
-                         "-x", "MASTER_PORT=29500", *training.run("run")])
-        self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertIn("Open MPI did not number the processes host by host (OMPI_MCA_rmaps_base_mapping_policy=node)", done.stderr)
-        self.assertFalse((training.folder / "run").exists())
-        self.nothing_is_left()
-
-
-@needs("slurmctld", "slurmd", "munged", "srun", "ip")
-class SlurmTest(JobsTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(SlurmCluster())
-        # Slurm itself is on these hosts: ports of its daemons.
-        cls.hosts = cls.cluster.hosts
-
-    def left(self, host: Host) -> list[str]:
-        return [f"process {pid}" for pid in processes_of(host)]
-
-    def srun(self, *words: str) -> subprocess.CompletedProcess:
-        return self.cluster.run(["srun", "-N2", *words], capture_output=True, text=True, timeout=180, cwd=self.cluster.folder)
-
-    def test_steps(self):
-        training = self.training("mesh.dp=4", "train.steps=20")
-        self.on_one_machine(training, "one", "mesh.hosts=2")
-        for name, options in (("ranks", ["-n4", "--ntasks-per-node=2"]), ("launchers", ["-n2"])):
-            with self.subTest(name):
-                done = self.srun(*options, *training.run(name))
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.nothing_is_left()
-                self.same_run(training, name, "one")
-
-    def test_cyclic_is_refused(self):
-        training = self.training("mesh.dp=4")
-        done = self.srun("-n4", "--ntasks-per-node=2", "--distribution=cyclic", *training.run("run"))
-        self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertIn("Slurm did not number the processes host by host (SLURM_DISTRIBUTION=cyclic)", done.stderr)
-        self.assertFalse((training.folder / "run").exists())
-
-    def submit(self, training: Training, name: str, *options: str) -> str:
-        """A job of tools/launch/slurm.sbatch with one process per host."""
-        return self.cluster.submit(f"--output={name}.log", "--ntasks-per-node=1", "--cpus-per-task=2", *options,
-                                   str(ROOT / "tools" / "launch" / "slurm.sbatch"), *training.run(name)[2:],
-                                   env=self.cluster.environment() | {"SHARDC": str(training.shardc)})
-
-    def log(self, name: str) -> str:
-        return (self.cluster.folder / f"{name}.log").read_text()
-
-    def test_requeued_at_random_times(self):
-        """By somebody else, without a word to the ranks: the run goes on from its newest checkpoint each time."""
-        Requeues = 5
-        training = self.training("mesh.dp=2", "train.steps=1000", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=20")
-        job = self.submit(training, "run")
-        times = random.Random()
-        for requeue in range(Requeues):
-            attempt = training.folder / "run" / "attempts" / f"{requeue + 1:04}"
-            until("the next attempt", attempt.exists)
-            before = training.last_step("run")
-            until("a step", lambda before=before: training.last_step("run") > before or self.is_over(job))
-            delay = times.uniform(0, 0.6)
-            time.sleep(delay)
-            done = self.cluster.run(["scontrol", "requeue", job], capture_output=True, text=True)
-            show(f"requeue {requeue + 1}, {delay:.2f} s after a step of this start, at step {training.last_step('run')}: {done.stderr.strip() or 'ok'}")
-            self.assertEqual(done.returncode, 0, done.stderr + self.log("run"))
-        self.on_one_machine(training, "one", "mesh.hosts=2")
-        self.assertEqual(self.cluster.wait(job), ("COMPLETED", 0), self.log("run"))
-        self.assertEqual(len(list((training.folder / "run" / "attempts").iterdir())), Requeues + 1)
-        self.same_run(training, "run", "one")
-        self.nothing_is_left()
-
-    def is_over(self, job: str) -> bool:
-        told = self.cluster.run(["scontrol", "show", "job", job], capture_output=True, text=True).stdout
-        return "JobState=COMPLETED" in told or "JobState=FAILED" in told
-
-    def test_saves_before_the_end_of_the_job(self):
-        """The end is what scontrol tells; SLURM_JOB_END_TIME, where it is set."""
-        for name, tell in (
-            ("told", "export SLURM_JOB_END_TIME=$(($(date +%s) + 10))"),
-            ("asked", "scontrol update JobId=$SLURM_JOB_ID EndTime=$(date -d '+10 seconds' +%Y-%m-%dT%H:%M:%S)"),
-        ):
-            with self.subTest(name):
-                training = self.training("mesh.dp=2", *ENDLESS)
-                begin = time.monotonic()
-                job = self.cluster.submit("-N2", "--ntasks-per-node=1", "--time=2", f"--output={name}.log", "--wrap",
-                                          f"{tell}\nscontrol show job $SLURM_JOB_ID | grep EndTime\nsrun {shlex.join(training.run('run'))}")
-                ended = self.cluster.wait(job)
-                show(f"{name}: ended after {time.monotonic() - begin:.1f} s\n{self.log(name)}")
-                self.assertEqual(ended[1], 75, self.log(name))
-                self.assertEqual(len(training.checkpoints("run")), 1)
 
 
 # What hosts send beside the plan's bytes, in a launch of a few steps: the store, the connections, control and heartbeats.

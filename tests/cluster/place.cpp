@@ -14,9 +14,10 @@ namespace shardc {
 
 /// For the messages of GoogleTest.
 static auto PrintTo(const LaunchPlace& place, std::ostream* out) -> void {
-  *out << fmt::format("{}: {} of {}, here {} of {}, {}:{}, job {}, restart {}, end {}", place.launcher, place.process,
-                      place.num_processes, place.local_process, place.local_num_processes, place.master_host,
-                      place.master_port, place.job, place.restart, place.end_time.value_or(-1));
+  *out << fmt::format("{}: {} of {}, here {} of {}, {}:{}, job {}, restart {}, end {}, {}", place.launcher,
+                      place.process, place.num_processes, place.local_process, place.local_num_processes,
+                      place.master_host, place.master_port, place.job, place.restart, place.end_time.value_or(-1),
+                      place.launcher_is_parent ? "is the parent" : "need not stay");
 }
 
 namespace {
@@ -27,6 +28,7 @@ using testing::Not;
 /// The launcher is that of `environment`, and the place is process 3 of two hosts with two processes each.
 auto Third(const char* launcher, const char* master_host, uint16_t master_port) -> LaunchPlace {
   return LaunchPlace{.launcher = launcher,
+                     .launcher_is_parent = std::string_view(launcher) != "RANK and WORLD_SIZE",
                      .process = 3,
                      .num_processes = 4,
                      .local_process = 1,
@@ -167,6 +169,7 @@ TEST(LaunchPlace, ALauncherThatAnotherStartedOncePerHost) {
               With(Torchrun,
                    {{"GROUP_WORLD_SIZE", "1"}, {"GROUP_RANK", "0"}, {"LOCAL_RANK", "3"}, {"LOCAL_WORLD_SIZE", "4"}})),
          LaunchPlace{.launcher = "torchrun",
+                     .launcher_is_parent = true,
                      .process = 3,
                      .num_processes = 4,
                      .local_process = 3,
@@ -197,6 +200,7 @@ TEST(LaunchPlace, ALauncherThatAnotherStartedOncePerHost) {
 /// One process per host cannot be interleaved, whatever the policy says.
 TEST(LaunchPlace, OneProcessPerHostMayBeCyclic) {
   LaunchPlace slurm{.launcher = "Slurm",
+                    .launcher_is_parent = true,
                     .process = 1,
                     .num_processes = 2,
                     .master_host = "node0",

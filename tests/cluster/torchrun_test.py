@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "tests" / "cluster"), str(ROOT / "tests" / "bench" / 
 import pytorch  # noqa: E402
 from jobs import JobsTest, needs, show  # noqa: E402
 from load import Load  # noqa: E402
-from training import Ended, Launch, Training, processes_of, until  # noqa: E402
+from training import Ended, Launch, Training, launched_on, until  # noqa: E402
 from two_hosts import Hosts  # noqa: E402
 
 # A rank that fails ends those of all hosts within so long; torchrun takes a moment to see it.
@@ -78,8 +78,7 @@ class TorchrunTest(JobsTest):
             with self.subTest(host=host):
                 training = self.training(*ENDLESS)
                 agents = self.start(training)
-                # The last one: the store of rank 0 is a process of host 0 too, younger than rank 0 and named as it.
-                victim = max(processes_of(self.hosts[host])) if host else min(processes_of(self.hosts[0]))
+                victim = launched_on(self.hosts[host])[0]
                 os.kill(victim, signal.SIGKILL)
                 ended = self.ends(agents, f"a rank of host {host} is killed", SOON_S)
                 text = "".join(one.text for one in ended)
@@ -99,13 +98,27 @@ class TorchrunTest(JobsTest):
                 self.assertEqual(training.checkpoints("run"), [f"step-{training.last_step('run'):08}"])
                 self.assertEqual(len(list((training.folder / "run" / "attempts").iterdir())), 1)
 
+    def test_an_agent_that_is_killed(self):
+        """Its ranks save and end with those of the other host."""
+        training = self.training(*ENDLESS)
+        agents = self.start(training)
+        os.kill(agents.agent(0), signal.SIGKILL)
+        begin = time.monotonic()
+        with Load() as load:
+            ended = agents.wait()
+            self.assertLess(time.monotonic() - begin, load.longer(SOON_S))
+        text = ended[1].text
+        self.assertRegex(text, "exitcode *: 75")
+        self.assertEqual(training.checkpoints("run"), [f"step-{training.last_step('run'):08}"], text)
+        self.nothing_is_left()
+
     def test_starts_the_ranks_again(self):
         """With --max-restarts, after a rank was killed: the run goes on from its newest checkpoint, to the bits of a run that was left alone."""
         training = self.training("mesh.dp=4", "train.steps=400", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=20")
         agents = self.start(training, restarts=1)
         until("a checkpoint", lambda: training.checkpoints("run") or not agents.is_running())
         begin, before = time.monotonic(), training.last_step("run")
-        os.kill(max(processes_of(self.hosts[1])), signal.SIGKILL)
+        os.kill(launched_on(self.hosts[1])[0], signal.SIGKILL)
         attempts = training.folder / "run" / "attempts"
         until("the next attempt", lambda: (attempts / "0002").exists() or not agents.is_running())
         show(f"killed at step {before}; the next attempt began after {time.monotonic() - begin:.1f} s")

@@ -21,6 +21,9 @@ from two_hosts import Host, Hosts  # noqa: E402
 
 LISTENS = "0A"
 
+# No step, evaluation or save ends these runs.
+ENDLESS = ("train.steps=1000000", "train.eval_every=0", "data.eval_tokens=0", "checkpoint.every=0")
+
 
 def tiny_recipe() -> str:
     """TinyRecipe of tests/support/training.cpp."""
@@ -154,6 +157,11 @@ def processes_of(host: Host, program: str = "shardc") -> list[int]:
         except (OSError, UnicodeDecodeError):
             pass
     return sorted(found)
+
+
+def launched_on(host: Host) -> list[int]:
+    """Those of them that are not a guard or the store, which have names of their own."""
+    return [pid for pid in processes_of(host) if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("shardc-run")]
 
 
 def left_on(host: Host) -> list[str]:

@@ -1,11 +1,15 @@
 // The guard of a process: what it ends, what it leaves alone, and when it ends itself.
 
-#include "compiler/cluster/stop_guard.h"
+#include "compiler/cluster/guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <utility>
 #include <vector>
 
 #include "compiler/base/process_stat.h"
@@ -24,12 +28,12 @@ constexpr int LongestMs = 4500;
 /// How much later than its bound anything may end on a busy machine.
 constexpr double Slack = IsSanitized ? 30 : 3;
 
-auto Guarded(const std::vector<std::string>& command, const Environment& environment = Torchrun) -> Process {
-  return Process(command, {.before_exec = [&] { GuardAgainstStops(LookUpIn(environment), {Timeout}); }});
+auto StartGuarded(const std::vector<std::string>& command, const Environment& environment = Torchrun) -> Process {
+  return Process(command, {.before_exec = [&] { StartGuard(LookUpIn(environment), {Timeout}); }});
 }
 
-TEST(StopGuard, EndsAProcessThatStaysStopped) {
-  Process process = Guarded({"/bin/sleep", "60"});
+TEST(Guard, EndsAProcessThatStaysStopped) {
+  Process process = StartGuarded({"/bin/sleep", "60"});
   ASSERT_EQ(process.AwaitChildren(1).size(), 1U);
   process.Kill(SIGSTOP);
   const Outcome outcome = process.Wait({Longest + Slack});
@@ -40,9 +44,9 @@ TEST(StopGuard, EndsAProcessThatStaysStopped) {
                                                  "\\(SIGSTOP\\), and is ended\n"));
 }
 
-TEST(StopGuard, LeavesAloneWhatGoesOnInTimeAndASuspendedGroup) {
-  Process process = Guarded({"/bin/sleep", "60"});
-  Process suspended = Guarded({"/bin/sleep", "60"});
+TEST(Guard, LeavesAloneWhatGoesOnInTimeAndASuspendedGroup) {
+  Process process = StartGuarded({"/bin/sleep", "60"});
+  Process suspended = StartGuarded({"/bin/sleep", "60"});
   ASSERT_EQ(process.AwaitChildren(1).size(), 1U);
   const auto guards = suspended.AwaitChildren(1);
   ASSERT_EQ(guards.size(), 1U);
@@ -68,9 +72,9 @@ TEST(StopGuard, LeavesAloneWhatGoesOnInTimeAndASuspendedGroup) {
   }
 }
 
-TEST(StopGuard, ALauncherStaysStoppedWhileItsRanksGoOn) {
+TEST(Guard, ALauncherStaysStoppedWhileItsRanksGoOn) {
   // The inner shell has the name of the outer one, as a rank has that of its launcher.
-  Process launcher = Guarded({"/bin/sh", "-c", "sh -c 'sleep 60; :'; :"});
+  Process launcher = StartGuarded({"/bin/sh", "-c", "sh -c 'sleep 60; :'; :"});
   const auto children = launcher.AwaitChildren(2);
   ASSERT_EQ(children.size(), 2U);
   launcher.Kill(SIGSTOP);
@@ -81,8 +85,8 @@ TEST(StopGuard, ALauncherStaysStoppedWhileItsRanksGoOn) {
   EXPECT_EQ(launcher.Wait({Slack}).status, 128 + SIGKILL);
 }
 
-TEST(StopGuard, EndsWithItsProcessAndOutlivesSignalsToTheGroup) {
-  Process process = Guarded({"/bin/sh", "-c", "trap '' TERM USR1 INT HUP; while :; do sleep 60; done"});
+TEST(Guard, EndsWithItsProcessAndOutlivesSignalsToTheGroup) {
+  Process process = StartGuarded({"/bin/sh", "-c", "trap '' TERM USR1 INT HUP; while :; do sleep 60; done"});
   const auto children = process.AwaitChildren(2);
   ASSERT_EQ(children.size(), 2U);
   const auto is_guard = [&] {
@@ -102,10 +106,40 @@ TEST(StopGuard, EndsWithItsProcessAndOutlivesSignalsToTheGroup) {
   EXPECT_TRUE(AwaitTrue([&] { return !is_guard(); }, {Slack}));
 }
 
-TEST(StopGuard, IsThereInALaunchOnly) {
-  EXPECT_TRUE(Guarded({"/bin/sleep", "1"}, {}).AwaitChildren(1).empty());
+/// A launcher that starts a process with the variables of `environment`, and waits; both end within a minute.
+auto StartLauncher(const Environment& environment) -> Process {
+  return Process({"/bin/sleep", "60"}, {.before_exec = [&] {
+                   if (fork() == 0) {
+                     StartGuard(LookUpIn(environment), {Timeout});
+                     execl("/bin/sleep", "sleep", "60", nullptr);
+                   }
+                 }});
+}
+
+TEST(Guard, TellsAProcessToEndWhoseLauncherIsKilled) {
+  for (const auto& [environment, is_told] : {std::pair(Torchrun, true), std::pair(ByHand, false)}) {
+    Process launcher = StartLauncher(environment);
+    const auto ranks = launcher.AwaitChildren(1);
+    ASSERT_EQ(ranks.size(), 1U);
+    Sleep(600);
+    launcher.Kill(SIGKILL);
+    // An orphan becomes a child of the test.
+    int status = 0;
+    const bool ended =
+        AwaitTrue([&] { return waitpid(ranks[0], &status, WNOHANG) == ranks[0]; }, {1 + (is_told ? Slack : 0)});
+    EXPECT_EQ(ended, is_told);
+    EXPECT_EQ(ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, is_told);
+    EXPECT_EQ(launcher.err().find("warning: process 3 of 4 (") == 0, is_told) << launcher.err();
+    EXPECT_EQ(launcher.err().find("): torchrun, which started it, is gone, so it is told to save and end") !=
+                  std::string::npos,
+              is_told);
+  }
+}
+
+TEST(Guard, IsThereInALaunchOnly) {
+  EXPECT_TRUE(StartGuarded({"/bin/sleep", "1"}, {}).AwaitChildren(1).empty());
   // Whose variables are wrong is in a launch all the same: it tells the others.
-  EXPECT_EQ(Guarded({"/bin/sleep", "60"}, With(Torchrun, {{"LOCAL_RANK", "7"}})).AwaitChildren(1).size(), 1U);
+  EXPECT_EQ(StartGuarded({"/bin/sleep", "60"}, With(Torchrun, {{"LOCAL_RANK", "7"}})).AwaitChildren(1).size(), 1U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "compiler/cluster/stop_guard.h"
+#include "compiler/cluster/guard.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,6 +25,20 @@ static constexpr auto LookEvery = std::chrono::milliseconds(500);
 /// The most that one look counts as a stop: if it took longer, the guard was stopped as well.
 static constexpr auto LongestGap = std::chrono::seconds(1);
 
+namespace {
+
+/// The process that is guarded.
+struct Guarded {
+  pid_t pid = 0;
+  /// "process 1 of 4 (node1)".
+  std::string name;
+  /// Who started it, and its number; 0: its parent is nobody in particular.
+  std::string launcher;
+  pid_t launcher_pid = 0;
+};
+
+}  // namespace
+
 /// Does a rank that the process forked go on? A rank has its parent's name; the store and the guard have names of their
 /// own.
 static auto HasRunningRank(pid_t process, const std::string& name) -> bool {
@@ -46,11 +60,9 @@ static auto CloseAllButStderr() -> void {
   close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
-[[noreturn]] static auto Guard(pid_t guarded, const std::string& name, Seconds timeout) -> void {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NAME, "shardc-guard");
-  // Launchers signal all processes of a group, and the one that is guarded may take its time to save. The signals of
-  // job control stop the guard and the group alike.
+/// Launchers signal all processes of a group, and the one that is guarded may take its time to save. The signals of job
+/// control stop the guard and the group alike.
+static auto HoldSignals() -> void {
   sigset_t held;
   sigfillset(&held);
   for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT}) {
@@ -58,22 +70,38 @@ static auto CloseAllButStderr() -> void {
     std::signal(signal, SIG_DFL);
   }
   sigprocmask(SIG_SETMASK, &held, nullptr);
+}
+
+static auto Warn(const std::string& text) -> void {
+  const std::string line = fmt::format("warning: {}\n", text);
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+[[noreturn]] static auto Guard(Guarded guarded, Seconds timeout) -> void {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "shardc-guard");
+  HoldSignals();
   CloseAllButStderr();
   const std::chrono::duration<double> longest(timeout.value + LastWord);
   Clock::duration stopped{};
   auto looked = Clock::now();
-  while (getppid() == guarded) {
+  while (getppid() == guarded.pid) {
     std::this_thread::sleep_for(LookEvery);
     const auto gap = std::min<Clock::duration>(Clock::now() - looked, LongestGap);
     looked = Clock::now();
+    const auto stat = ReadProcessStat(guarded.pid);
+    if (stat && guarded.launcher_pid != 0 && stat->parent != guarded.launcher_pid) {
+      guarded.launcher_pid = 0;
+      Warn(fmt::format("{}: {}, which started it, is gone, so it is told to save and end (SIGTERM)", guarded.name,
+                       guarded.launcher));
+      kill(guarded.pid, SIGTERM);
+    }
     // 't' is a process that a debugger looks at.
-    const auto stat = ReadProcessStat(guarded);
     stopped = stat && stat->state == 'T' ? stopped + gap : Clock::duration{};
-    if (stopped >= longest && !HasRunningRank(guarded, stat->name)) {
-      const std::string text = fmt::format("warning: {} has been stopped for {:.0f} s (SIGSTOP), and is ended\n", name,
-                                           std::chrono::duration<double>(stopped).count());
-      [[maybe_unused]] const auto told = write(STDERR_FILENO, text.data(), text.size());
-      kill(guarded, SIGKILL);
+    if (stopped >= longest && !HasRunningRank(guarded.pid, stat->name)) {
+      Warn(fmt::format("{} has been stopped for {:.0f} s (SIGSTOP), and is ended", guarded.name,
+                       std::chrono::duration<double>(stopped).count()));
+      kill(guarded.pid, SIGKILL);
       break;
     }
   }
@@ -87,17 +115,19 @@ static auto NameOf(const LaunchPlace& place) -> std::string {
              : fmt::format("process {} of {} ({})", place.process, place.num_processes, HostName());
 }
 
-auto GuardAgainstStops(const LookUp& look_up, Seconds timeout) -> void {
+auto StartGuard(const LookUp& look_up, Seconds timeout) -> void {
   const auto found = FindPlace(look_up);
   // A process whose variables are wrong tells the others.
   const auto place = found ? *found : FindMeetingPoint(look_up);
   if (!place) {
     return;
   }
-  const std::string name = NameOf(*place);
-  const pid_t guarded = getpid();
+  const Guarded guarded{.pid = getpid(),
+                        .name = NameOf(*place),
+                        .launcher = place->launcher,
+                        .launcher_pid = place->launcher_is_parent ? getppid() : 0};
   if (fork() == 0) {
-    Guard(guarded, name, timeout);
+    Guard(guarded, timeout);
   }
 }
 
