@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "compiler/base/process_stat.h"
 #include "compiler/base/where_and_when.h"
@@ -102,6 +103,9 @@ static auto Warn(const std::string& text) -> void {
       Warn(fmt::format("{} has been stopped for {:.0f} s (SIGSTOP), and is ended", guarded.name,
                        std::chrono::duration<double>(stopped).count()));
       kill(guarded.pid, SIGKILL);
+      std::this_thread::sleep_for(LookEvery);
+      // This process would have ended with it.
+      Warn(fmt::format("{} does not end by SIGKILL: process 1 of a container ends only from outside", guarded.name));
       break;
     }
   }
@@ -116,6 +120,10 @@ static auto NameOf(const LaunchPlace& place) -> std::string {
 }
 
 auto StartGuard(const LookUp& look_up, Seconds timeout) -> void {
+  static pid_t has_guard = 0;
+  if (std::exchange(has_guard, getpid()) == getpid()) {
+    return;
+  }
   const auto found = FindPlace(look_up);
   // A process whose variables are wrong tells the others.
   const auto place = found ? *found : FindMeetingPoint(look_up);

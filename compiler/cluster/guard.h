@@ -1,12 +1,10 @@
 // The guard of a process that a launcher started: a process of its own, which looks at that process and does nothing
-// else. It ends what nobody else would end.
+// else. It ends what nobody else would end:
 //
-// - A process that is stopped (SIGSTOP) and does not go on never learns that the others have given it up. If it is
-// alone
-//   on its host, no process of the launch is there to end it.
-// - A process whose launcher was killed (SIGKILL to torchrun's agent, say) gets no signal from it any more, and would
-// go
-//   on in a job that is over for whoever asked for it.
+// 1. A process that is stopped (SIGSTOP) and does not go on never learns that the others have given it up. If it is
+//    alone on its host, no process of the launch is there to end it.
+// 2. A process whose launcher was killed (SIGKILL to torchrun's agent, say) gets no more signals from it, and would go
+//    on in a job that is over for those who asked for it.
 #pragma once
 
 #include "compiler/base/units.h"
@@ -14,8 +12,8 @@
 
 namespace shardc {
 
-/// Starts the guard of this process, if a launcher started it as one of several. The guard ends together with this
-/// process, also if this process becomes another program (exec). It does two things, and says so:
+/// Starts the guard of this process, if a launcher started it as one of several, and it has none yet. The guard ends
+/// together with this process, also if this process becomes another program (exec). It does two things, and says so:
 ///
 /// - It kills this process when this process has been stopped for 4 s more than `timeout`. By then the others, who wait
 ///   for this process as long as `timeout` says, have given it up. A launcher of ranks stays stopped for as long as its

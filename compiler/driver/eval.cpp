@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "compiler/base/files.h"
+#include "compiler/base/timeout.h"
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
@@ -88,6 +90,7 @@ static auto BecomeEvaluation(const std::string& plan_path, const EvalOptions& op
 }
 
 static auto Eval(const EvalOptions& options) -> Status {
+  StartGuard(std::getenv, DefaultTimeout);
   RETURN_IF_ERROR(RefuseOtherFolders(options.checkpoint));
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
   if (named.is_plan) {

@@ -27,8 +27,6 @@ struct RunOptions {
   std::string timeout;
   std::string trace;
   std::string trace_steps;
-  /// StartGuard was called.
-  bool is_guarded = false;
 };
 
 /// So begins the error of a recipe that is refused, if the diagnostics are printed already.
@@ -81,9 +79,6 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
 static auto Launch(const RunOptions& options, std::vector<std::string> arguments) -> Error {
   if (ParseTimeout(options.timeout)) {
     arguments.push_back("--timeout=" + options.timeout);
-  }
-  if (options.is_guarded) {
-    arguments.emplace_back("--is-guarded");
   }
   return BecomeRuntime(arguments);
 }
@@ -194,11 +189,10 @@ static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPla
   return arguments;
 }
 
-static auto Run(RunOptions options) -> Status {
+static auto Run(const RunOptions& options) -> Status {
   // It stays ignored in shardc-run: a reader of the messages that went away ends no run.
   std::signal(SIGPIPE, SIG_IGN);
   StartGuard(std::getenv, ParseTimeout(options.timeout).value_or(DefaultTimeout));
-  options.is_guarded = true;
   const auto place = FindPlace(std::getenv);
   if (!place) {
     return Refuse(options, place.error());

@@ -7,10 +7,13 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "compiler/base/fs.h"
+#include "compiler/base/timeout.h"
+#include "compiler/cluster/guard.h"
 
 namespace shardc {
 
@@ -21,7 +24,8 @@ auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error {
     return Fail(ExitCode::Environment, "cannot tell where shardc lies: /proc/self/exe: {}", error.message());
   }
   const std::string program = (self.parent_path() / "shardc-run").string();
-  std::vector<std::string> texts{program};
+  StartGuard(std::getenv, DefaultTimeout);
+  std::vector<std::string> texts{program, "--is-guarded"};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& text : texts) {

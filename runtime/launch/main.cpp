@@ -7,10 +7,12 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "compiler/base/exit_code_text.h"
@@ -181,6 +183,15 @@ static auto StopsBetweenWaits() -> std::function<Status()> {
   };
 }
 
+/// Tells the others that this process has no plan, and why. Whom it waits for in vain does not keep that from being
+/// said.
+static auto MeetWithoutPlan(Meeting& meeting, const Error& why) -> Error {
+  const Error error = meeting.Compare({}, why).error();
+  return meeting.error_is_shared() || error.message.find(why.message) != std::string::npos
+             ? error
+             : Error{why.code, fmt::format("{}\nalso: {}", why.message, error.message)};
+}
+
 /// The part of this process in a launch by another launcher. `plan`: or why it has none.
 static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options)
     -> ErrorOr<ExitCode> {
@@ -207,7 +218,7 @@ static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const Launc
   if (!meeting) {
     return meeting.error();
   }
-  auto result = plan ? RunInPlace(*plan, options, *meeting) : meeting->Compare({}, plan.error()).error();
+  auto result = plan ? RunInPlace(*plan, options, *meeting) : MeetWithoutPlan(*meeting, plan.error());
   meeting->Close(result);
   // What all have is told by process 0, which may have done so.
   const bool is_told =
@@ -313,11 +324,33 @@ static auto IsGiven(const std::string& text) -> std::string { return text.empty(
 /// What is wrong with a number of seconds; empty if nothing is.
 static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
 
+static const std::terminate_handler TerminateOtherwise = std::get_terminate();
+
+/// Ends the process for want of a thread, which the standard library may throw in any of its threads.
+[[noreturn]] static auto EndForWantOfThreads() -> void {
+  try {
+    if (const auto thrown = std::current_exception()) {
+      std::rethrow_exception(thrown);
+    }
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      std::cerr << "error: the system gives this process no more threads; raise the limit of processes (ulimit -u, a "
+                   "control group's pids.max)"
+                << std::endl;
+      _exit(static_cast<int>(ExitCode::Environment));
+    }
+  } catch (...) {
+  }
+  TerminateOtherwise();
+  std::abort();
+}
+
 }  // namespace shardc
 
 auto main(int argc, char** argv) -> int {
   using namespace shardc;
   OpenStandardStreams();
+  std::set_terminate(EndForWantOfThreads);
   // If the reader of the log goes away, a write to the log fails, and the run continues.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -313,6 +313,9 @@ auto Meeting::Connected() -> bool {
     store_->WaitOnly();
     return true;
   }
+  if (store_ != nullptr && store_->is_silent()) {
+    return false;
+  }
   auto store = JobStore::Connect(network_.store, network_.prefix, Longest);
   if (store) {
     store_ = *std::move(store);
@@ -350,10 +353,11 @@ auto Meeting::Shared(Error error) -> Error {
 }
 
 auto Meeting::Close(const ErrorOr<ExitCode>& result) -> void {
-  // What all processes have come to: none of them died, and each one leaves.
+  // What all processes have come to: each one leaves. Who has died does not, and the others were told of that.
+  const bool has_lost_some = store_ != nullptr && store_->was_abandoned();
   const bool is_agreed =
       result ? *result == ExitCode::Ok || *result == ExitCode::Preempted || *result == ExitCode::Diverged
-             : error_is_shared_;
+             : error_is_shared_ && !has_lost_some;
   if (is_agreed) {
     Leave();
   } else if (!result) {

@@ -159,6 +159,7 @@ auto JobStore::Call(Clock::time_point deadline, std::function<ErrorOr<Result>(Tc
   }
   if (!is_over) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    is_silent_ = true;
     broken_ = Fail(ExitCode::Environment, "the store at {} did not answer for {:.1f} s", address_, seconds);
     return *broken_;
   }

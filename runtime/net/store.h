@@ -94,6 +94,8 @@ class JobStore {
 
   /// A call had an error after which the connection is of no use.
   auto is_broken() const -> bool { return broken_.has_value(); }
+  /// That error was that the store did not answer in time.
+  auto is_silent() const -> bool { return is_silent_; }
   /// From now on nothing is done while this client waits.
   auto WaitOnly() -> void { while_waiting_ = {}; }
 
@@ -148,6 +150,7 @@ class JobStore {
   /// What `interrupt` said.
   std::optional<Error> interrupted_;
   bool was_abandoned_ = false;
+  bool is_silent_ = false;
   /// The first error after which the connection is of no use.
   std::optional<Error> broken_;
   int64_t num_operations_ = 0;

@@ -26,6 +26,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -48,7 +49,7 @@ namespace {
 /// How often the child looks for its parent.
 constexpr int LookMs = 200;
 /// How long the child may take until it serves.
-constexpr int ReadyMs = 60000;
+constexpr Seconds LongestStart{60};
 /// Ranks connect all at once. The kernel takes the least of this and net.core.somaxconn.
 constexpr int Backlog = 16384;
 /// What the child says when it serves; anything else is an error's text.
@@ -279,19 +280,22 @@ auto Serving::LookAtMembers() -> milliseconds {
   _exit(static_cast<int>(ExitCode::Ok));
 }
 
-/// What the child says until it closes the pipe, or the time is over.
-static auto ReadAll(const OwnedDescriptor& pipe) -> std::string {
+/// What the child says until it closes the pipe; nothing if it has not by `deadline`.
+static auto ReadAll(const OwnedDescriptor& pipe, Clock::time_point deadline) -> std::optional<std::string> {
   std::string text;
   pollfd watched{.fd = pipe.number(), .events = POLLIN, .revents = 0};
-  while (poll(&watched, 1, ReadyMs) > 0) {
+  while (true) {
+    const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    if (poll(&watched, 1, static_cast<int>(std::max(rest, milliseconds(0)).count())) <= 0) {
+      return std::nullopt;
+    }
     char bytes[256];
     const ssize_t count = read(pipe.number(), bytes, sizeof bytes);
     if (count <= 0) {
-      break;
+      return text;
     }
     text.append(bytes, static_cast<size_t>(count));
   }
-  return text;
 }
 
 auto StoreServer::Start(const Address& address, const Options& options) -> ErrorOr<StoreServer> {
@@ -318,10 +322,14 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   server.address_ = {listening->own.Host(), listening->own.Port()};
   server.let_go_ = std::move(let_go->write);
   said->write.Close();
-  const std::string text = ReadAll(said->read);
+  const Seconds longest = std::min(LongestStart, options.silence);
+  const auto text =
+      ReadAll(said->read, Clock::now() + std::chrono::milliseconds(static_cast<int>(1000 * longest.value)));
   if (text != Serves) {
     return Fail(ExitCode::Environment, "the store on {} cannot serve: {}", address.Text(),
-                text.empty() ? "its process ended" : text);
+                !text           ? fmt::format("its process, {}, has said nothing for {:g} s", child, longest.value)
+                : text->empty() ? "its process ended"
+                                : *text);
   }
   return server;
 }

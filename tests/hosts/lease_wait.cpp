@@ -47,12 +47,13 @@ TEST(LeaseWait, IsWaitedForByTheOthersAndEndsWithThem) {
     each->AwaitWait();
   }
   loses_one.job().at(1).Kill(SIGKILL);
-  const Outcome alone = loses_one.job().at(0).Wait({15});
+  // Nobody waits for the one that is gone, which would take ten seconds more.
+  const Outcome alone = loses_one.job().at(0).Wait({9});
   EXPECT_EQ(alone.status, 6) << alone.err;
   EXPECT_THAT(OnlyErrorIn(alone.err), testing::ContainsRegex("process 1 \\([^)]+\\) is gone"));
   is_told.job().at(1).Kill(SIGTERM);
   for (const size_t i : {1U, 0U}) {
-    const Outcome stopped = is_told.job().at(i).Wait({15});
+    const Outcome stopped = is_told.job().at(i).Wait({7});
     EXPECT_EQ(stopped.status, 75) << i << ": " << stopped.err;
   }
   goes_on.job().ExpectAllEnd(0, "");

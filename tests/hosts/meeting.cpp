@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 
 #include "tests/hosts/meeting_job.h"
@@ -65,6 +68,74 @@ TEST(Meeting, AStoppedProcessIsEnded) {
     const std::chrono::duration<double> until_end = std::chrono::steady_clock::now() - begin;
     EXPECT_LT(until_end.count(), Timeout + 5 + LoadAllowance);
     EXPECT_TRUE(stopped.AwaitAllGone()) << "the store ends too";
+  }
+}
+
+// The process that started it waits for its word.
+TEST(Meeting, AStoreThatIsStoppedWhenItBeginsEndsTheLaunch) {
+  const Training training({"mesh.dp=2"});
+  constexpr double Timeout = 2;
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+  MeetingJob job(2, 1);
+  Process& first = job.Start(command, 0);
+  pid_t store = 0;
+  // Before it can have said anything, but for a machine that is slow at the wrong moment.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (store == 0 && std::chrono::steady_clock::now() < end) {
+    for (const pid_t child : first.Children()) {
+      store = ReadText(fmt::format("/proc/{}/comm", child)) == "shardc-store\n" ? child : store;
+    }
+  }
+  ASSERT_NE(store, 0) << first.err();
+  kill(store, SIGSTOP);
+  const Outcome outcome = first.Wait({Timeout + 5 + LoadAllowance});
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("its process, [0-9]+, has said nothing for 4 s|did not answer for "));
+  EXPECT_TRUE(outcome.all_gone) << "the store is killed";
+}
+
+/// May other users start what is at this path?
+auto IsOpenToOthers(std::filesystem::path path) -> bool {
+  while (path.has_relative_path()) {
+    if ((std::filesystem::status(path).permissions() & std::filesystem::perms::others_exec) ==
+        std::filesystem::perms::none) {
+      return false;
+    }
+    path = path.parent_path();
+  }
+  return true;
+}
+
+// Threads count as processes. The limit does not hold for root.
+TEST(Meeting, ALimitOfProcessesThatIsTooLowIsRefused) {
+  if (geteuid() != 0 || !IsOpenToOthers(SHARDC_BINARY_DIR "/shardc-run")) {
+    GTEST_SKIP() << "needs root, to become another user who has no processes yet, and a folder that this user may read";
+  }
+  const Training training({"mesh.dp=2", "train.steps=1"});
+  std::filesystem::permissions(training.path(), std::filesystem::perms::all);
+  for (const rlim_t most : {5U, 12U}) {
+    const auto as_another_user = [most] {
+      constexpr uid_t Unused = 64123;
+      const rlimit few{most, most};
+      if (setrlimit(RLIMIT_NPROC, &few) != 0 || setresuid(Unused, Unused, Unused) != 0) {
+        _exit(126);
+      }
+    };
+    MeetingJob job(2, 2);
+    std::vector<std::string> command = training.RunCommand(fmt::format("run{}", most));
+    command.insert(command.end(), {"--timeout", "5"});
+    for (const int64_t rank : {0, 1}) {
+      job.Start(command, rank, {}, as_another_user);
+    }
+    std::string errors;
+    for (const size_t i : {0U, 1U}) {
+      const Outcome outcome = job.at(i).Wait(LongestEnd);
+      EXPECT_EQ(outcome.status, 6) << outcome.err;
+      errors += outcome.err;
+    }
+    EXPECT_THAT(errors, testing::ContainsRegex(
+                            "no more threads; raise the limit of processes|Resource temporarily unavailable"));
   }
 }
 

@@ -61,6 +61,19 @@ TEST(Refused, AnEvaluationWhoseCheckpointAHostLacks) {
   EXPECT_THAT(errors, HasSubstr("/no is no checkpoint: manifest.json: No such file or directory"));
 }
 
+/// The others of the launch never come.
+TEST(Refused, AWrongCommandLineIsToldIfOthersDoNotCome) {
+  const Training training({"mesh.dp=2", "mesh.tp=nine"});
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", "2"});
+  const std::string port = fmt::format("MASTER_PORT={}", FreePort());
+  const Outcome first = RunProcess(command, {.environment = {"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0",
+                                                             "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", port}});
+  EXPECT_EQ(first.status, 3) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("`tp` is the text \"nine\""));
+  EXPECT_THAT(first.err, HasSubstr("\nalso: process 1 of 2 (host 1) has not come within 2 s"));
+}
+
 /// Two processes, of which number `wrong` has these arguments besides.
 auto RunWithOneWrong(size_t wrong, const std::vector<std::string>& arguments) -> std::vector<Outcome> {
   const Training training;
