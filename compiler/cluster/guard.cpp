@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -14,17 +13,14 @@
 #include <utility>
 
 #include "compiler/base/process_stat.h"
+#include "compiler/base/waited_time.h"
 #include "compiler/base/where_and_when.h"
 
 namespace shardc {
 
-using Clock = std::chrono::steady_clock;
-
 /// How much longer than `timeout` the guard waits: who waits in vain ends by then.
 static constexpr double LastWord = 4;
 static constexpr auto LookEvery = std::chrono::milliseconds(500);
-/// The most that one look counts as a stop: if it took longer, the guard was stopped as well.
-static constexpr auto LongestGap = std::chrono::seconds(1);
 
 namespace {
 
@@ -84,12 +80,10 @@ static auto Warn(const std::string& text) -> void {
   HoldSignals();
   CloseAllButStderr();
   const std::chrono::duration<double> longest(timeout.value + LastWord);
-  Clock::duration stopped{};
-  auto looked = Clock::now();
+  WaitedTime stopped;
   while (getppid() == guarded.pid) {
     std::this_thread::sleep_for(LookEvery);
-    const auto gap = std::min<Clock::duration>(Clock::now() - looked, LongestGap);
-    looked = Clock::now();
+    const auto so_far = std::chrono::duration<double>(stopped.Look());
     const auto stat = ReadProcessStat(guarded.pid);
     if (stat && guarded.launcher_pid != 0 && stat->parent != guarded.launcher_pid) {
       guarded.launcher_pid = 0;
@@ -98,10 +92,10 @@ static auto Warn(const std::string& text) -> void {
       kill(guarded.pid, SIGTERM);
     }
     // 't' is a process that a debugger looks at.
-    stopped = stat && stat->state == 'T' ? stopped + gap : Clock::duration{};
-    if (stopped >= longest && !HasRunningRank(guarded.pid, stat->name)) {
-      Warn(fmt::format("{} has been stopped for {:.0f} s (SIGSTOP), and is ended", guarded.name,
-                       std::chrono::duration<double>(stopped).count()));
+    if (!stat || stat->state != 'T') {
+      stopped.Restart();
+    } else if (so_far >= longest && !HasRunningRank(guarded.pid, stat->name)) {
+      Warn(fmt::format("{} has been stopped for {:.0f} s (SIGSTOP), and is ended", guarded.name, so_far.count()));
       kill(guarded.pid, SIGKILL);
       std::this_thread::sleep_for(LookEvery);
       // This process would have ended with it.

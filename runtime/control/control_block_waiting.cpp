@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "compiler/base/processor.h"
+#include "compiler/base/waited_time.h"
 #include "runtime/control/control_block_words.h"
 
 namespace shardc {
@@ -23,16 +24,12 @@ static constexpr auto SpinTime = std::chrono::microseconds(20);
 static constexpr auto LookEvery = std::chrono::milliseconds(50);
 /// The launcher hears of a death first and says how it came about; this is for when it does not.
 static constexpr auto AskProcAfter = std::chrono::milliseconds(250);
-/// The most that one look counts as waiting: a longer gap means that this process was stopped, and the whole job with
-/// it (Ctrl-Z, a scheduler's suspend).
-static constexpr auto LongestGap = std::chrono::seconds(1);
 
 /// What one wait has seen so far.
 struct ControlBlock::Patience {
   Clock::time_point began = Clock::now();
   Clock::time_point asked_proc = began;
-  Clock::time_point looked = began;
-  Clock::duration waited{};
+  WaitedTime waited = WaitedTime(began);
   bool warned = false;
   /// By index in the group: position at the last look, and since when.
   std::vector<uint64_t> positions;
@@ -154,9 +151,7 @@ auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation
       return Hear(rank, fmt::format("{} (axis {})", FailureText(*FirstFailure()), group.name));
     }
   }
-  patience.waited += std::min<Clock::duration>(now - patience.looked, LongestGap);
-  patience.looked = now;
-  const Seconds waited{std::chrono::duration<double>(patience.waited).count()};
+  const Seconds waited{std::chrono::duration<double>(patience.waited.Look(now)).count()};
   if (waited >= options.timeout) {
     return Fail(ExitCode::Environment, "timed out after {:g} s (axis {}), waiting for {}", options.timeout.value,
                 group.name, MissingText(group, rank, generation, patience));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/base/waited_time.h"
 #include "runtime/net/blocked_signals.h"
 
 namespace shardc {
@@ -60,8 +61,12 @@ auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time
   shared_->changed.notify_all();
   const auto is_over = [&] { return !shared_->call; };
   bool is_over_now = false;
+  auto looked = std::chrono::steady_clock::now();
   while (!is_over_now) {
     const auto now = std::chrono::steady_clock::now();
+    // Not the time in which the whole job was suspended.
+    deadline += std::max<std::chrono::steady_clock::duration>(now - looked - WaitedTime::LongestGap, {});
+    looked = now;
     lock.unlock();
     const bool waits = goes_on() && now < deadline;
     lock.lock();

@@ -33,6 +33,7 @@
 #include "runtime/net/address.h"
 #include "runtime/net/batch_threads.h"
 #include "runtime/net/blocked_signals.h"
+#include "runtime/net/exchange_watch.h"
 #include "runtime/net/peer_group.h"
 #include "runtime/net/torch_error.h"
 
@@ -40,7 +41,6 @@ namespace shardc {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// Tags of one call.
@@ -120,8 +120,11 @@ static auto Wrap(const std::byte* data, int64_t bytes) -> std::vector<at::Tensor
 struct PeerGroup::Body {
   using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
+  explicit Body(Seconds timeout) : watch(timeout) {}
+
   c10::intrusive_ptr<AddressBook> book;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
+  ExchangeWatch watch;
   int call = 0;
   /// Of the call under way.
   std::vector<Transfer> transfers;
@@ -155,18 +158,17 @@ struct PeerGroup::Body {
     data.clear();
     sent_ends.clear();
     received_ends.clear();
+    watch.Begin();
   }
 };
 
 PeerGroup::PeerGroup(Options options) : options_(std::move(options)) {}
 
+/// The clause of an error of which Gloo says that its time was over.
+static constexpr std::string_view Late = "did not answer in time";
+
 static auto ToMilliseconds(Seconds seconds) -> milliseconds {
   return std::max(std::chrono::ceil<milliseconds>(std::chrono::duration<double>(seconds.value)), milliseconds(1));
-}
-
-/// Until then, and not nothing, which would be Gloo's word for no bound.
-static auto Until(Clock::time_point deadline) -> milliseconds {
-  return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
 }
 
 PeerGroup::~PeerGroup() = default;
@@ -195,12 +197,12 @@ static auto IgnoreBrokenPipes() -> void {
 auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Status {
   const auto size = static_cast<size_t>(options_.size);
   SilenceTorchLog();
-  body_ = std::make_unique<Body>();
-  body_->book = c10::make_intrusive<AddressBook>(size);
   IgnoreBrokenPipes();
   try {
     const BlockedSignals blocked;
     const BatchThreads batch;
+    body_ = std::make_unique<Body>(options_.timeout);
+    body_->book = c10::make_intrusive<AddressBook>(size);
     auto gloo = c10d::ProcessGroupGloo::Options::create(ToMilliseconds(options_.timeout));
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address, /*lazyInit=*/true));
     gloo->group_name = options_.name;
@@ -236,13 +238,12 @@ auto PeerGroup::Connect(JobStore& store, const std::string& own_address) -> Stat
   return AllToAll(nothing.data(), 1, from_each.data(), 1);
 }
 
-auto PeerGroup::Break(int64_t peer, const std::string& text) -> Error {
+auto PeerGroup::Break(int64_t peer, std::string_view why) -> Error {
   const auto index = static_cast<size_t>(peer);
   const std::string name = options_.members.empty() ? fmt::format("member {} of the group {}", peer, options_.name)
                                                     : options_.members[index];
-  const std::string clause = ClauseOf(text) == "did not answer in time"
-                                 ? fmt::format("did not come within {} s", options_.timeout.value)
-                                 : ClauseOf(text);
+  const std::string clause =
+      why == Late ? fmt::format("did not come within {} s", options_.timeout.value) : std::string(why);
   broken_ = std::make_unique<Error>(Fail(ExitCode::Environment, "{} ({}) {}", name, hosts_[index], clause));
   body_->Disconnect();
   body_.reset();
@@ -251,7 +252,6 @@ auto PeerGroup::Break(int64_t peer, const std::string& text) -> Error {
 
 auto PeerGroup::Exchange() -> Status {
   Body& body = *body_;
-  const auto deadline = Clock::now() + ToMilliseconds(options_.timeout);
   body.BeginCall();
   int64_t peer = options_.index;
   try {
@@ -272,14 +272,18 @@ auto PeerGroup::Exchange() -> Status {
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].from;
-      body.received_ends[i]->wait(Until(deadline));
+      if (!body.watch.Wait(*body.received_ends[i])) {
+        return Break(peer, Late);
+      }
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].to;
-      body.sent_ends[i]->wait(Until(deadline));
+      if (!body.watch.Wait(*body.sent_ends[i])) {
+        return Break(peer, Late);
+      }
     }
   } catch (const std::exception& exception) {
-    return Break(peer, TextOf(exception));
+    return Break(peer, ClauseOf(TextOf(exception)));
   }
   return Success{};
 }

@@ -63,7 +63,7 @@ class PeerGroup {
   struct Transfer;
   /// Those of body_, all at once.
   auto Exchange() -> Status;
-  auto Break(int64_t peer, const std::string& text) -> Error;
+  auto Break(int64_t peer, std::string_view why) -> Error;
 
   Options options_;
   std::vector<std::string> hosts_;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "compiler/base/check.h"
+#include "compiler/base/waited_time.h"
 #include "runtime/net/dial.h"
 #include "runtime/net/error_text.h"
 #include "runtime/net/tcp_store.h"
@@ -215,11 +216,14 @@ auto JobStore::Await(const std::string& key, Clock::time_point deadline) -> Erro
   constexpr auto BetweenLooks = std::chrono::seconds(2);
   Telling telling{.while_waiting = while_waiting_, .key = key};
   while (true) {
-    const auto is_there = Wait(key, std::min(deadline, Clock::now() + BetweenLooks));
+    const auto looked = Clock::now();
+    const auto is_there = Wait(key, std::min(deadline, looked + BetweenLooks));
     if (!is_there || *is_there) {
       return is_there;
     }
     RETURN_IF_ERROR(CheckNotAbandoned());
+    // Not the time in which the whole job was suspended.
+    deadline += std::max<Clock::duration>(Clock::now() - looked - BetweenLooks - WaitedTime::LongestGap, {});
     if (Clock::now() >= deadline) {
       const Seconds more = while_waiting_.time_left ? while_waiting_.time_left(*this) : Seconds{};
       if (more <= Seconds{}) {

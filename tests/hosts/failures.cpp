@@ -188,6 +188,33 @@ TEST(HostFailures, AStoppedProcessEndsThatIsAloneOnItsHost) {
   }
 }
 
+/// As a scheduler does it that needs the hosts for a while: longer than any rank would wait.
+TEST(HostFailures, AJobThatIsSuspendedGoesOn) {
+  const Training training(Endless);
+  constexpr double Timeout = 2;
+  for (const int64_t processes : {2, 1}) {
+    const std::string run = fmt::format("run{}", processes);
+    std::vector<std::string> command = training.RunCommand(run);
+    command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+    Job job({.hosts = 2, .processes = processes}, {command});
+    AwaitSteps(job, training / run, 3);
+    for (int i = 0; i < 3; ++i) {
+      for (const int signal : {SIGSTOP, SIGCONT}) {
+        for (const auto& process : job.processes()) {
+          process->KillGroup(signal);
+        }
+        Sleep(signal == SIGSTOP ? static_cast<int>(1000 * (Timeout + 2)) : 0);
+      }
+      const int64_t step = ReadMetrics(training / run).last_step();
+      AwaitSteps(job, training / run, step + 2);
+    }
+    job.at(0).Kill(SIGTERM);
+    for (const Outcome& outcome : job.Wait()) {
+      EXPECT_EQ(outcome.status, 75) << outcome.err;
+    }
+  }
+}
+
 // Without it nothing could be saved.
 TEST(HostFailures, AStoreThatIsGoneEndsTheJob) {
   const Training training(Endless);

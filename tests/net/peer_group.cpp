@@ -139,10 +139,10 @@ TEST_F(PeerGroupTest, ThreadsOfGlooDoNotInterruptTheirMember) {
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
       batch_threads += sched_getscheduler(std::stoi(thread.path().filename())) == SCHED_BATCH ? 1 : 0;
     }
-    return fmt::format("{} of Gloo and c10d, {} of its own", batch_threads,
+    return fmt::format("{} of Gloo, c10d and the watch, {} of its own", batch_threads,
                        sched_getscheduler(0) == SCHED_BATCH ? 1 : 0);
   });
-  EXPECT_THAT(members->Texts(), Each("2 of Gloo and c10d, 0 of its own"));
+  EXPECT_THAT(members->Texts(), Each("3 of Gloo, c10d and the watch, 0 of its own"));
 }
 
 TEST_F(PeerGroupTest, OfOneHasNobodyToWaitFor) {
@@ -223,6 +223,29 @@ TEST_F(PeerGroupTest, KilledMemberEndsTheCallsOfTheOthers) {
     }
     EXPECT_LT(SecondsSince(begin), Timeout + Slack);
   }
+}
+
+// The members continue at the same time, as a scheduler's suspend and resume has it. Only then the second one comes.
+TEST_F(PeerGroupTest, TheTimeInWhichAllWereStoppedDoesNotCount) {
+  constexpr double Timeout = 2;
+  const auto server = StartServer();
+  const auto members = MakeGroup(server, {.size = 2, .timeout = {Timeout}}, [](PeerGroup& group) -> std::string {
+    if (group.index() == 1) {
+      Sleep(1000);
+      // A stopped process sleeps on: what is left of it begins now.
+      Sleep(500);
+    }
+    const Status met = group.Barrier();
+    return met ? ExchangeIsRight(group, 1000) : met.error().message;
+  });
+  Sleep(700);
+  for (const int signal : {SIGSTOP, SIGCONT}) {
+    for (const int64_t i : {0, 1}) {
+      members->Kill(i, signal);
+    }
+    Sleep(signal == SIGSTOP ? static_cast<int>(2000 * Timeout) : 0);
+  }
+  EXPECT_THAT(members->Texts(), Each(std::string()));
 }
 
 TEST_F(PeerGroupTest, SilentMemberEndsTheCallsOfTheOthersAfterTheTimeout) {

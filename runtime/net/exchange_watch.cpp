@@ -1,0 +1,61 @@
+#include "runtime/net/exchange_watch.h"
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <chrono>
+
+#include "compiler/base/waited_time.h"
+
+namespace shardc {
+
+ExchangeWatch::ExchangeWatch(Seconds timeout) : timeout_(timeout), thread_([this] { Run(); }) {}
+
+ExchangeWatch::~ExchangeWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+auto ExchangeWatch::Begin() -> void {
+  const std::lock_guard lock(mutex_);
+  ++exchange_;
+}
+
+auto ExchangeWatch::SetCurrent(c10d::Work* work) -> void {
+  const std::lock_guard lock(mutex_);
+  current_ = work;
+}
+
+auto ExchangeWatch::Wait(c10d::Work& work) -> bool {
+  // Gloo takes 0 for its own default.
+  constexpr std::chrono::hours Forever(24 * 365);
+  struct Scope {
+    ExchangeWatch& watch;
+    ~Scope() { watch.SetCurrent(nullptr); }
+  };
+  SetCurrent(&work);
+  const Scope scope{*this};
+  return work.wait(Forever);
+}
+
+auto ExchangeWatch::Run() -> void {
+  constexpr std::chrono::milliseconds LookEvery{200};
+  const std::chrono::duration<double> longest(timeout_.value);
+  uint64_t seen = 0;
+  WaitedTime waited;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, LookEvery, [&] { return ends_; })) {
+    const auto so_far = waited.Look();
+    if (exchange_ != seen) {
+      seen = exchange_;
+      waited.Restart();
+    } else if (current_ != nullptr && so_far >= longest) {
+      current_->abort();
+    }
+  }
+}
+
+}  // namespace shardc
