@@ -95,11 +95,10 @@ static auto Warn(const std::string& text) -> void {
     if (!stat || stat->state != 'T') {
       stopped.Restart();
     } else if (so_far >= longest && !HasRunningRank(guarded.pid, stat->name)) {
-      Warn(fmt::format("{} has been stopped for {:.0f} s (SIGSTOP), and is ended", guarded.name, so_far.count()));
+      Warn(
+          fmt::format("{} has been stopped for {:.0f} s (SIGSTOP), and {}", guarded.name, so_far.count(),
+                      guarded.pid == 1 ? "can only be ended from outside, as process 1 of its container" : "is ended"));
       kill(guarded.pid, SIGKILL);
-      std::this_thread::sleep_for(LookEvery);
-      // This process would have ended with it.
-      Warn(fmt::format("{} does not end by SIGKILL: process 1 of a container ends only from outside", guarded.name));
       break;
     }
   }

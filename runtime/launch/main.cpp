@@ -183,8 +183,7 @@ static auto StopsBetweenWaits() -> std::function<Status()> {
   };
 }
 
-/// Tells the others that this process has no plan, and why. Whom it waits for in vain does not keep that from being
-/// said.
+/// Tells the others that this process has no plan, and why. If it waits for one of them in vain, the error has both.
 static auto MeetWithoutPlan(Meeting& meeting, const Error& why) -> Error {
   const Error error = meeting.Compare({}, why).error();
   return meeting.error_is_shared() || error.message.find(why.message) != std::string::npos

@@ -1,5 +1,5 @@
-// Gives up the waits of an exchange with peers when they have taken too long. Gloo could do so by itself, but by a clock
-// that goes on while a job is suspended: whoever continued first would give up the others.
+// Gives up the waits of an exchange with peers when they have taken too long. Gloo could do so by itself, but by a
+// clock that goes on while a job is suspended: whoever continued first would give up the others.
 #pragma once
 
 #include <condition_variable>
