@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// How long a rank waits for others if the command line does not say it.
+/// How long a rank waits for others if --timeout is not given.
 inline constexpr Seconds DefaultTimeout{600};
 /// In seconds: 31 years. No clock overflows when so much is added to it.
 inline constexpr double LongestTimeout = 1e9;

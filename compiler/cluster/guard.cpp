@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <fstream>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "compiler/base/process_stat.h"
 #include "compiler/base/waited_time.h"
@@ -18,8 +18,8 @@
 
 namespace shardc {
 
-/// How much longer than `timeout` the guard waits: who waits in vain ends by then.
-static constexpr double LastWord = 4;
+/// In seconds: how much longer than the timeout the guard waits. Ranks that have waited in vain have ended by then.
+static constexpr double Grace = 4;
 static constexpr auto LookEvery = std::chrono::milliseconds(500);
 
 namespace {
@@ -29,17 +29,20 @@ struct Guarded {
   pid_t pid = 0;
   /// "process 1 of 4 (node1)".
   std::string name;
-  /// Who started it, and its number; 0: its parent is nobody in particular.
+  /// The name of the launcher, and the number of its process if that is the parent of this one, else 0.
   std::string launcher;
   pid_t launcher_pid = 0;
 };
 
 }  // namespace
 
-/// Does a rank that the process forked go on? A rank has its parent's name; the store and the guard have names of their
-/// own.
+/// Whether a rank that the process forked is neither stopped nor ended; also if the kernel does not tell. A rank has
+/// the name of its parent. The store and the guard have names of their own.
 static auto HasRunningRank(pid_t process, const std::string& name) -> bool {
   std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", process));
+  if (!children) {
+    return true;
+  }
   for (pid_t child = 0; children >> child;) {
     const auto stat = ReadProcessStat(child);
     if (stat && stat->name == name && stat->state != 'T' && stat->state != 'Z') {
@@ -62,16 +65,20 @@ static auto CloseAllButStderr() -> void {
 static auto HoldSignals() -> void {
   sigset_t held;
   sigfillset(&held);
-  for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT}) {
+  for (const int signal : {SIGTSTP, SIGTTIN, SIGCONT}) {
     sigdelset(&held, signal);
     std::signal(signal, SIG_DFL);
   }
   sigprocmask(SIG_SETMASK, &held, nullptr);
 }
 
+/// Unless nobody reads it, as when stderr is a full pipe to a launcher that is stopped too.
 static auto Warn(const std::string& text) -> void {
   const std::string line = fmt::format("warning: {}\n", text);
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  pollfd watched{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&watched, 1, 0) == 1) {
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  }
 }
 
 [[noreturn]] static auto Guard(Guarded guarded, Seconds timeout) -> void {
@@ -79,7 +86,7 @@ static auto Warn(const std::string& text) -> void {
   prctl(PR_SET_NAME, "shardc-guard");
   HoldSignals();
   CloseAllButStderr();
-  const std::chrono::duration<double> longest(timeout.value + LastWord);
+  const std::chrono::duration<double> longest(timeout.value + Grace);
   WaitedTime stopped;
   while (getppid() == guarded.pid) {
     std::this_thread::sleep_for(LookEvery);
@@ -113,10 +120,14 @@ static auto NameOf(const LaunchPlace& place) -> std::string {
 }
 
 auto StartGuard(const LookUp& look_up, Seconds timeout) -> void {
-  static pid_t has_guard = 0;
-  if (std::exchange(has_guard, getpid()) == getpid()) {
+  static pid_t guarded_pid = 0;
+  const auto own = ReadProcessStat(getpid());
+  // /proc may be that of another pid namespace.
+  const bool is_visible = own && own->parent == getppid();
+  if (guarded_pid == getpid() || !is_visible) {
     return;
   }
+  guarded_pid = getpid();
   const auto found = FindPlace(look_up);
   // A process whose variables are wrong tells the others.
   const auto place = found ? *found : FindMeetingPoint(look_up);

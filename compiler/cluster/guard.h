@@ -13,16 +13,18 @@
 namespace shardc {
 
 /// Starts the guard of this process, if a launcher started it as one of several, and it has none yet. The guard ends
-/// together with this process, also if this process becomes another program (exec). It does two things, and says so:
+/// together with this process, also if this process becomes another program (exec). It does two things, and writes a
+/// warning to stderr each time:
 ///
 /// - It kills this process when this process has been stopped for 4 s more than `timeout`. By then the others, who wait
-///   for this process as long as `timeout` says, have given it up. A launcher of ranks stays stopped for as long as its
-///   ranks go on. A stop of the guard itself does not count: a whole process group that is suspended (Ctrl-Z, a
-///   scheduler) may go on later.
+///   for this process as long as `timeout` says, have given it up. It does not kill a launcher whose ranks go on. It
+///   cannot kill process 1 of a pid namespace. A stop of the guard itself does not count: a whole process group that is
+///   suspended (Ctrl-Z, a scheduler) may go on later.
 /// - It sends SIGTERM to this process when the parent of this process is gone, if that was the launcher
-///   (LaunchPlace::launcher_is_parent): the run is saved and ends.
+///   (LaunchPlace::launcher_is_parent) and was still there when the guard began: the run is saved and ends.
 ///
-/// If the system has no process to spare, there is no guard.
+/// If the system has no process to spare, or /proc does not show this process, there is no guard. Requires: this
+/// process has one thread.
 auto StartGuard(const LookUp& look_up, Seconds timeout) -> void;
 
 }  // namespace shardc

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/timeout.h"
 #include "compiler/base/units.h"
 #include "compiler/plan/plan.h"
 #include "runtime/core/rank_main.h"
@@ -42,7 +43,7 @@ struct LaunchOptions {
   /// When the launch has to be over, by whoever gave it the machines.
   std::optional<std::chrono::steady_clock::time_point> end_time;
   /// How long a rank waits for its peers in a collective.
-  Seconds timeout{600};
+  Seconds timeout = DefaultTimeout;
   /// How long the others have to end by themselves after the first failure.
   Seconds grace{5};
 };

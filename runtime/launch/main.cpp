@@ -186,9 +186,11 @@ static auto StopsBetweenWaits() -> std::function<Status()> {
 /// Tells the others that this process has no plan, and why. If it waits for one of them in vain, the error has both.
 static auto MeetWithoutPlan(Meeting& meeting, const Error& why) -> Error {
   const Error error = meeting.Compare({}, why).error();
-  return meeting.error_is_shared() || error.message.find(why.message) != std::string::npos
-             ? error
-             : Error{why.code, fmt::format("{}\nalso: {}", why.message, error.message)};
+  // What all processes have agreed on has the reason of each.
+  if (meeting.error_is_shared() || error.code == ExitCode::Preempted) {
+    return error;
+  }
+  return Error{why.code, fmt::format("{}\nalso: {}", why.message, error.message)};
 }
 
 /// The part of this process in a launch by another launcher. `plan`: or why it has none.
@@ -325,7 +327,8 @@ static auto IsTimeout(const std::string& text) -> std::string { return ParseTime
 
 static const std::terminate_handler TerminateOtherwise = std::get_terminate();
 
-/// Ends the process for want of a thread, which the standard library may throw in any of its threads.
+/// Ends the process with an error if it ends because std::thread found no thread. Any thread of a library may let that
+/// exception through.
 [[noreturn]] static auto EndForWantOfThreads() -> void {
   try {
     if (const auto thrown = std::current_exception()) {

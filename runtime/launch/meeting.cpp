@@ -313,6 +313,7 @@ auto Meeting::Connected() -> bool {
     store_->WaitOnly();
     return true;
   }
+  // Another connection to a store that does not answer would take as long again.
   if (store_ != nullptr && store_->is_silent()) {
     return false;
   }
@@ -353,7 +354,8 @@ auto Meeting::Shared(Error error) -> Error {
 }
 
 auto Meeting::Close(const ErrorOr<ExitCode>& result) -> void {
-  // What all processes have come to: each one leaves. Who has died does not, and the others were told of that.
+  // If all processes have come to this result, each one leaves. If one has died, the others were told of it, and it
+  // never leaves: nobody waits for it.
   const bool has_lost_some = store_ != nullptr && store_->was_abandoned();
   const bool is_agreed =
       result ? *result == ExitCode::Ok || *result == ExitCode::Preempted || *result == ExitCode::Diverged

@@ -64,9 +64,10 @@ auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time
   auto looked = std::chrono::steady_clock::now();
   while (!is_over_now) {
     const auto now = std::chrono::steady_clock::now();
-    // Not the time in which the whole job was suspended.
-    deadline += std::max<std::chrono::steady_clock::duration>(now - looked - WaitedTime::LongestGap, {});
+    const auto excess = WaitedTime::Excess(now - looked);
     looked = now;
+    deadline += excess;
+    moved_ += excess;
     lock.unlock();
     const bool waits = goes_on() && now < deadline;
     lock.lock();

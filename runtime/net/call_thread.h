@@ -17,10 +17,12 @@ class CallThread {
   ~CallThread();
 
   /// True: the call is over. False: it was not at `deadline`, or when `goes_on`, which is asked ten times a second,
-  /// said no. The call goes on then, and there are no further ones. Requires: `call` owns what it uses, and throws
-  /// nothing.
+  /// said no. The deadline moves by the time in which this process did not run (WaitedTime). The call goes on then, and
+  /// there are no further ones. Requires: `call` owns what it uses, and throws nothing.
   auto Run(std::function<void()> call, std::chrono::steady_clock::time_point deadline,
            const std::function<bool()>& goes_on) -> bool;
+  /// By how much the deadlines of all calls so far have moved.
+  auto moved() const -> std::chrono::steady_clock::duration { return moved_; }
   /// A call was given up.
   auto is_stuck() const -> bool { return is_stuck_; }
 
@@ -30,6 +32,7 @@ class CallThread {
 
   std::shared_ptr<Shared> shared_;
   bool is_stuck_ = false;
+  std::chrono::steady_clock::duration moved_{};
 };
 
 }  // namespace shardc

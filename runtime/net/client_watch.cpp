@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "compiler/base/waited_time.h"
+
 namespace shardc {
 
 auto ClientWatch::Look(const std::map<std::string, uint64_t>& received, Clock::time_point now) -> void {
-  const auto gap = std::min<Clock::duration>(now - looked_, LongestGap);
+  const Clock::duration gap = now - looked_ - WaitedTime::Excess(now - looked_);
   looked_ = now;
   std::map<std::string, Client> clients;
   for (const auto& [address, bytes] : received) {

@@ -14,10 +14,8 @@ class ClientWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The most that the time between two looks counts as silence: if it is longer, the server was stopped itself.
-  static constexpr std::chrono::seconds LongestGap{1};
-
-  /// `received`: how many bytes came from each client that is connected, by its address.
+  /// `received`: how many bytes came from each client that is connected, by its address. The time in which the server
+  /// did not run is no silence (WaitedTime).
   auto Look(const std::map<std::string, uint64_t>& received, Clock::time_point now) -> void;
 
   auto num_clients() const -> size_t { return clients_.size(); }

@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <chrono>
+#include <utility>
 
 #include "compiler/base/waited_time.h"
 
@@ -30,8 +31,8 @@ auto ExchangeWatch::SetCurrent(c10d::Work* work) -> void {
 }
 
 auto ExchangeWatch::Wait(c10d::Work& work) -> bool {
-  // Gloo takes 0 for its own default.
-  constexpr std::chrono::hours Forever(24 * 365);
+  // A century: longer than any timeout. 0 would mean Gloo's own default.
+  constexpr std::chrono::hours Forever(24 * 365 * 100);
   struct Scope {
     ExchangeWatch& watch;
     ~Scope() { watch.SetCurrent(nullptr); }
@@ -53,7 +54,8 @@ auto ExchangeWatch::Run() -> void {
       seen = exchange_;
       waited.Restart();
     } else if (current_ != nullptr && so_far >= longest) {
-      current_->abort();
+      // Once: Gloo would keep a second call for the next wait, which closes the connections.
+      std::exchange(current_, nullptr)->abort();
     }
   }
 }

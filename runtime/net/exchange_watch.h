@@ -1,5 +1,6 @@
-// Gives up the waits of an exchange with peers when they have taken too long. Gloo could do so by itself, but by a
-// clock that goes on while a job is suspended: whoever continued first would give up the others.
+// Gives up the waits of an exchange with peers when they have taken too long. Gloo can do so too, but its clock goes on
+// while a job is suspended: the host that continued first would give up the others. Gloo's clock bounds only the time
+// in which members connect.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +25,8 @@ class ExchangeWatch {
 
   /// An exchange begins.
   auto Begin() -> void;
-  /// Waits for a part of the exchange. False: it was given up. Throws what Gloo throws.
+  /// Waits for a part of the exchange, at most 0.4 s longer than the timeout. False: it was given up. Throws what Gloo
+  /// throws. Requires: one thread at a time calls this.
   auto Wait(c10d::Work& work) -> bool;
 
  private:

@@ -164,9 +164,6 @@ struct PeerGroup::Body {
 
 PeerGroup::PeerGroup(Options options) : options_(std::move(options)) {}
 
-/// The clause of an error of which Gloo says that its time was over.
-static constexpr std::string_view Late = "did not answer in time";
-
 static auto ToMilliseconds(Seconds seconds) -> milliseconds {
   return std::max(std::chrono::ceil<milliseconds>(std::chrono::duration<double>(seconds.value)), milliseconds(1));
 }
@@ -243,7 +240,7 @@ auto PeerGroup::Break(int64_t peer, std::string_view why) -> Error {
   const std::string name = options_.members.empty() ? fmt::format("member {} of the group {}", peer, options_.name)
                                                     : options_.members[index];
   const std::string clause =
-      why == Late ? fmt::format("did not come within {} s", options_.timeout.value) : std::string(why);
+      why == LateClause ? fmt::format("did not come within {} s", options_.timeout.value) : std::string(why);
   broken_ = std::make_unique<Error>(Fail(ExitCode::Environment, "{} ({}) {}", name, hosts_[index], clause));
   body_->Disconnect();
   body_.reset();
@@ -273,13 +270,13 @@ auto PeerGroup::Exchange() -> Status {
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].from;
       if (!body.watch.Wait(*body.received_ends[i])) {
-        return Break(peer, Late);
+        return Break(peer, LateClause);
       }
     }
     for (size_t i = 0; i < body.transfers.size(); ++i) {
       peer = body.transfers[i].to;
       if (!body.watch.Wait(*body.sent_ends[i])) {
-        return Break(peer, Late);
+        return Break(peer, LateClause);
       }
     }
   } catch (const std::exception& exception) {

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "compiler/base/check.h"
-#include "compiler/base/waited_time.h"
 #include "runtime/net/dial.h"
 #include "runtime/net/error_text.h"
 #include "runtime/net/tcp_store.h"
@@ -216,14 +215,14 @@ auto JobStore::Await(const std::string& key, Clock::time_point deadline) -> Erro
   constexpr auto BetweenLooks = std::chrono::seconds(2);
   Telling telling{.while_waiting = while_waiting_, .key = key};
   while (true) {
-    const auto looked = Clock::now();
-    const auto is_there = Wait(key, std::min(deadline, looked + BetweenLooks));
+    const auto moved = thread_.moved();
+    const auto is_there = Wait(key, std::min(deadline, Clock::now() + BetweenLooks));
     if (!is_there || *is_there) {
       return is_there;
     }
     RETURN_IF_ERROR(CheckNotAbandoned());
-    // Not the time in which the whole job was suspended.
-    deadline += std::max<Clock::duration>(Clock::now() - looked - BetweenLooks - WaitedTime::LongestGap, {});
+    // The time in which the whole job was suspended does not count.
+    deadline += thread_.moved() - moved;
     if (Clock::now() >= deadline) {
       const Seconds more = while_waiting_.time_left ? while_waiting_.time_left(*this) : Seconds{};
       if (more <= Seconds{}) {

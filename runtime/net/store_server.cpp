@@ -31,6 +31,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/base/waited_time.h"
 #include "runtime/net/client_watch.h"
 #include "runtime/net/connections.h"
 #include "runtime/net/error_text.h"
@@ -280,14 +281,18 @@ auto Serving::LookAtMembers() -> milliseconds {
   _exit(static_cast<int>(ExitCode::Ok));
 }
 
-/// What the child says until it closes the pipe; nothing if it has not by `deadline`.
-static auto ReadAll(const OwnedDescriptor& pipe, Clock::time_point deadline) -> std::optional<std::string> {
+/// What the child says until it closes the pipe; nothing if it has not within `longest`.
+static auto ReadAll(const OwnedDescriptor& pipe, Seconds longest) -> std::optional<std::string> {
   std::string text;
   pollfd watched{.fd = pipe.number(), .events = POLLIN, .revents = 0};
+  WaitedTime waited;
   while (true) {
-    const auto rest = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    if (poll(&watched, 1, static_cast<int>(std::max(rest, milliseconds(0)).count())) <= 0) {
+    const bool has_more = poll(&watched, 1, LookMs) > 0;
+    if (!has_more && std::chrono::duration<double>(waited.Look()).count() >= longest.value) {
       return std::nullopt;
+    }
+    if (!has_more) {
+      continue;
     }
     char bytes[256];
     const ssize_t count = read(pipe.number(), bytes, sizeof bytes);
@@ -323,8 +328,7 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   server.let_go_ = std::move(let_go->write);
   said->write.Close();
   const Seconds longest = std::min(LongestStart, options.silence);
-  const auto text =
-      ReadAll(said->read, Clock::now() + std::chrono::milliseconds(static_cast<int>(1000 * longest.value)));
+  const auto text = ReadAll(said->read, longest);
   if (text != Serves) {
     return Fail(ExitCode::Environment, "the store on {} cannot serve: {}", address.Text(),
                 !text           ? fmt::format("its process, {}, has said nothing for {:g} s", child, longest.value)

@@ -29,9 +29,9 @@ constexpr std::array KnownTexts = {
     Known{"No route to host", "cannot be reached: no route to host"},
     Known{"Network is unreachable", "cannot be reached: network is unreachable"},
     Known{"to a (local) address", "is no address of this host"},
-    Known{"Timed out", "did not answer in time"},
-    Known{"timed out", "did not answer in time"},
-    Known{"imeout", "did not answer in time"},
+    Known{"Timed out", LateClause},
+    Known{"timed out", LateClause},
+    Known{"imeout", LateClause},
 };
 
 }  // namespace

@@ -4,11 +4,15 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 namespace shardc {
 
 /// The text without the backtrace.
 auto TextOf(const std::exception& exception) -> std::string;
+
+/// The clause of a wait that took too long.
+inline constexpr std::string_view LateClause = "did not answer in time";
 
 /// A clause about the other side: "closed the connection", "reset the connection", "did not answer in time"; for a text
 /// that is none of these "failed: " and its first line.

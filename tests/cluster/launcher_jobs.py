@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
 from jobs import JobsTest, needs, show  # noqa: E402
 from slurm_cluster import SlurmCluster  # noqa: E402
-from training import ENDLESS, Training, launched_on, processes_of, until  # noqa: E402
+from training import ENDLESS, Training, launched_on, parent_of, processes_of, until  # noqa: E402
 from two_hosts import Host  # noqa: E402
 
 
@@ -37,8 +37,7 @@ class MpiTest(JobsTest):
                     [str(ROOT / "tools" / "launch" / "mpirun.sh"), *training.run("run")[2:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                     env=self.environment(HOSTS="node0,node1", RANKS_PER_HOST="2", MPIRUN=mpirun, SHARDC=str(training.shardc)))
                 until("three steps", lambda: training.last_step("run") >= 3 or launch.poll() is not None)
-                stat = pathlib.Path(f"/proc/{launched_on(self.hosts[host])[0]}/stat").read_text()
-                os.kill(int(stat.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+                os.kill(parent_of(launched_on(self.hosts[host])[0]), signal.SIGKILL)
                 begin = time.monotonic()
                 self.assertNotEqual(launch.wait(timeout=60), 0)
                 self.nothing_is_left()

@@ -4,6 +4,7 @@ share; processes of one launch on these hosts, and what is left of them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -160,8 +161,16 @@ def processes_of(host: Host, program: str = "shardc") -> list[int]:
 
 
 def launched_on(host: Host) -> list[int]:
-    """Those of them that are not a guard or the store, which have names of their own."""
-    return [pid for pid in processes_of(host) if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("shardc-run")]
+    """The processes of shardc-run on the host, without guards and the store, which have names of their own."""
+    launched = []
+    for pid in processes_of(host):
+        with contextlib.suppress(OSError):
+            launched += [pid] if pathlib.Path(f"/proc/{pid}/comm").read_text() == "shardc-run\n" else []
+    return launched
+
+
+def parent_of(pid: int) -> int:
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
 def left_on(host: Host) -> list[str]:

@@ -47,13 +47,13 @@ TEST(LeaseWait, IsWaitedForByTheOthersAndEndsWithThem) {
     each->AwaitWait();
   }
   loses_one.job().at(1).Kill(SIGKILL);
-  // Nobody waits for the one that is gone, which would take ten seconds more.
-  const Outcome alone = loses_one.job().at(0).Wait({9});
+  // Process 0 does not wait for the one that is gone to leave, which would take ten seconds more (Meeting::Leave).
+  const Outcome alone = loses_one.job().at(0).Wait({5 + LoadAllowance});
   EXPECT_EQ(alone.status, 6) << alone.err;
   EXPECT_THAT(OnlyErrorIn(alone.err), testing::ContainsRegex("process 1 \\([^)]+\\) is gone"));
   is_told.job().at(1).Kill(SIGTERM);
   for (const size_t i : {1U, 0U}) {
-    const Outcome stopped = is_told.job().at(i).Wait({7});
+    const Outcome stopped = is_told.job().at(i).Wait({2 + LoadAllowance});
     EXPECT_EQ(stopped.status, 75) << i << ": " << stopped.err;
   }
   goes_on.job().ExpectAllEnd(0, "");

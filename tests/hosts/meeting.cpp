@@ -71,6 +71,24 @@ TEST(Meeting, AStoppedProcessIsEnded) {
   }
 }
 
+/// Process 0 waits for the other one, is suspended for longer than it would wait, and goes on to wait.
+TEST(Meeting, AProcessThatIsSuspendedWaitsOn) {
+  const Training training({"mesh.dp=2", "train.steps=2"});
+  constexpr double Timeout = IsSanitized ? 30 : 4;
+  std::vector<std::string> command = training.RunCommand();
+  command.insert(command.end(), {"--timeout", fmt::format("{}", Timeout)});
+  MeetingJob job(2, 1);
+  Process& first = job.Start(command, 0);
+  // Its guard, and the store.
+  ASSERT_EQ(first.AwaitChildren(2).size(), 2U) << first.err();
+  Sleep(300);
+  first.KillGroup(SIGSTOP);
+  Sleep(static_cast<int>(1000 * (Timeout + 2)));
+  first.KillGroup(SIGCONT);
+  job.Start(command, 1);
+  job.ExpectAllEnd(0, "");
+}
+
 // The process that started it waits for its word.
 TEST(Meeting, AStoreThatIsStoppedWhenItBeginsEndsTheLaunch) {
   const Training training({"mesh.dp=2"});
@@ -91,11 +109,12 @@ TEST(Meeting, AStoreThatIsStoppedWhenItBeginsEndsTheLaunch) {
   kill(store, SIGSTOP);
   const Outcome outcome = first.Wait({Timeout + 5 + LoadAllowance});
   EXPECT_EQ(outcome.status, 6) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("its process, [0-9]+, has said nothing for 4 s|did not answer for "));
+  EXPECT_THAT(outcome.err,
+              testing::ContainsRegex("its process, [0-9]+, has said nothing for 4 s|did not answer (for|within) "));
   EXPECT_TRUE(outcome.all_gone) << "the store is killed";
 }
 
-/// May other users start what is at this path?
+/// Whether other users may start what is at this path.
 auto IsOpenToOthers(std::filesystem::path path) -> bool {
   while (path.has_relative_path()) {
     if ((std::filesystem::status(path).permissions() & std::filesystem::perms::others_exec) ==
