@@ -119,28 +119,30 @@ static auto NameOf(const LaunchPlace& place) -> std::string {
              : fmt::format("process {} of {} ({})", place.process, place.num_processes, HostName());
 }
 
-auto StartGuard(const LookUp& look_up, Seconds timeout) -> void {
+auto StartGuard(const LookUp& look_up, Seconds timeout) -> bool {
   static pid_t guarded_pid = 0;
+  if (guarded_pid == getpid()) {
+    return true;
+  }
   const auto own = ReadProcessStat(getpid());
   // /proc may be that of another pid namespace.
   const bool is_visible = own && own->parent == getppid();
-  if (guarded_pid == getpid() || !is_visible) {
-    return;
-  }
-  guarded_pid = getpid();
   const auto found = FindPlace(look_up);
   // A process whose variables are wrong tells the others.
   const auto place = found ? *found : FindMeetingPoint(look_up);
-  if (!place) {
-    return;
+  if (!is_visible || !place) {
+    return false;
   }
   const Guarded guarded{.pid = getpid(),
                         .name = NameOf(*place),
                         .launcher = place->launcher,
                         .launcher_pid = place->launcher_is_parent ? getppid() : 0};
-  if (fork() == 0) {
+  const pid_t guard = fork();
+  if (guard == 0) {
     Guard(guarded, timeout);
   }
+  guarded_pid = guard > 0 ? guarded.pid : 0;
+  return guard > 0;
 }
 
 }  // namespace shardc

@@ -23,8 +23,8 @@ namespace shardc {
 /// - It sends SIGTERM to this process when the parent of this process is gone, if that was the launcher
 ///   (LaunchPlace::launcher_is_parent) and was still there when the guard began: the run is saved and ends.
 ///
-/// If the system has no process to spare, or /proc does not show this process, there is no guard. Requires: this
-/// process has one thread.
-auto StartGuard(const LookUp& look_up, Seconds timeout) -> void;
+/// Returns whether this process has a guard. It has none if the system has no process to spare, or if /proc does not
+/// show this process. Requires: this process has one thread.
+auto StartGuard(const LookUp& look_up, Seconds timeout) -> bool;
 
 }  // namespace shardc

@@ -24,9 +24,11 @@ auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error {
     return Fail(ExitCode::Environment, "cannot tell where shardc lies: /proc/self/exe: {}", error.message());
   }
   const std::string program = (self.parent_path() / "shardc-run").string();
-  StartGuard(std::getenv, DefaultTimeout);
-  std::vector<std::string> texts{program, "--is-guarded"};
+  std::vector<std::string> texts{program};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
+  if (StartGuard(std::getenv, DefaultTimeout)) {
+    texts.emplace_back("--is-guarded");
+  }
   std::vector<char*> argv;
   for (std::string& text : texts) {
     argv.push_back(text.data());
