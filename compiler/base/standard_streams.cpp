@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace shardc {
 
 auto OpenStandardStreams() -> void {
@@ -12,6 +14,25 @@ auto OpenStandardStreams() -> void {
       [[maybe_unused]] const int opened = open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
     }
   }
+}
+
+auto CloseAllBut(std::vector<int> kept) -> void {
+  const int nowhere = open("/dev/null", O_RDWR);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (std::ranges::find(kept, stream) == kept.end()) {
+      dup2(nowhere, stream);
+    }
+  }
+  std::ranges::sort(kept);
+  unsigned first = STDERR_FILENO + 1;
+  for (const int number : kept) {
+    const auto next = static_cast<unsigned>(number);
+    if (next > first) {
+      close_range(first, next - 1, 0);
+    }
+    first = std::max(first, next + 1);
+  }
+  close_range(first, ~0U, 0);
 }
 
 }  // namespace shardc

@@ -13,17 +13,14 @@ class WaitedTime {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds LongestGap{1};
 
-  /// What does not count of a gap.
-  static auto Excess(Clock::duration gap) -> Clock::duration {
-    return gap - std::min<Clock::duration>(gap, LongestGap);
-  }
+  /// What counts of a gap.
+  static auto Counted(Clock::duration gap) -> Clock::duration { return std::min<Clock::duration>(gap, LongestGap); }
 
   explicit WaitedTime(Clock::time_point begin = Clock::now()) : looked_(begin) {}
 
   /// Counts the time since the last look. Returns all that was counted.
   auto Look(Clock::time_point now = Clock::now()) -> Clock::duration {
-    const Clock::duration gap = now - looked_;
-    waited_ += gap - Excess(gap);
+    waited_ += Counted(now - looked_);
     looked_ = now;
     return waited_;
   }

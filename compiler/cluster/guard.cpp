@@ -1,6 +1,5 @@
 #include "compiler/cluster/guard.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "compiler/base/process_stat.h"
+#include "compiler/base/standard_streams.h"
 #include "compiler/base/waited_time.h"
 #include "compiler/base/where_and_when.h"
 
@@ -52,14 +52,6 @@ static auto HasRunningRank(pid_t process, const std::string& name) -> bool {
   return false;
 }
 
-/// Keeps the way to stderr. The files of the process that is guarded are not the guard's.
-static auto CloseAllButStderr() -> void {
-  const int nowhere = open("/dev/null", O_RDWR);
-  dup2(nowhere, STDIN_FILENO);
-  dup2(nowhere, STDOUT_FILENO);
-  close_range(STDERR_FILENO + 1, ~0U, 0);
-}
-
 /// Launchers signal all processes of a group, and the one that is guarded may take its time to save. The signals of job
 /// control stop the guard and the group alike.
 static auto HoldSignals() -> void {
@@ -85,7 +77,7 @@ static auto Warn(const std::string& text) -> void {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "shardc-guard");
   HoldSignals();
-  CloseAllButStderr();
+  CloseAllBut({STDERR_FILENO});
   const std::chrono::duration<double> longest(timeout.value + Grace);
   WaitedTime stopped;
   while (getppid() == guarded.pid) {
@@ -124,13 +116,14 @@ auto StartGuard(const LookUp& look_up, Seconds timeout) -> bool {
   if (guarded_pid == getpid()) {
     return true;
   }
-  const auto own = ReadProcessStat(getpid());
-  // /proc may be that of another pid namespace.
-  const bool is_visible = own && own->parent == getppid();
   const auto found = FindPlace(look_up);
   // A process whose variables are wrong tells the others.
   const auto place = found ? *found : FindMeetingPoint(look_up);
-  if (!is_visible || !place) {
+  if (!place) {
+    return false;
+  }
+  // /proc may be that of another pid namespace.
+  if (const auto own = ReadProcessStat(getpid()); !own || own->parent != getppid()) {
     return false;
   }
   const Guarded guarded{.pid = getpid(),

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/timeout.h"
 #include "compiler/base/units.h"
 #include "compiler/cluster/place.h"
 
@@ -18,7 +19,7 @@ struct DoctorOptions {
   std::string own_address;
   std::string torch_version;
   /// How long a process waits for the others.
-  Seconds timeout{600};
+  Seconds timeout = DefaultTimeout;
   bool json = false;
 };
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/base/timeout.h"
 #include "runtime/comm/links.h"
 #include "runtime/control/control_block.h"
 #include "runtime/net/store.h"
@@ -41,7 +42,7 @@ class HostWatch {
     std::string member_name;
     Seconds grace{5};
     /// How long ranks wait for each other.
-    Seconds timeout{600};
+    Seconds timeout = DefaultTimeout;
   };
 
   /// Requires: `block` outlives the watch.

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -21,27 +20,18 @@
 #include "compiler/base/process_stat.h"
 #include "compiler/base/standard_streams.h"
 #include "compiler/base/timeout.h"
-#include "compiler/base/version.h"
-#include "compiler/checkpoint/digest.h"
 #include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
-#include "compiler/explain/text_parts.h"
 #include "compiler/ops/read_plan.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
 #include "runtime/core/runner.h"
-#include "runtime/data/token_reader.h"
 #include "runtime/kernels/torch_version.h"
 #include "runtime/launch/doctor.h"
-#include "runtime/launch/host_cores.h"
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/meeting.h"
-#include "runtime/launch/refuse.h"
-#include "runtime/launch/stop_signals.h"
-#include "runtime/net/address.h"
-#include "runtime/net/open_file_limit.h"
+#include "runtime/launch/meet_and_run.h"
 
 namespace shardc {
 
@@ -69,176 +59,6 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
     RETURN_IF_ERROR(CheckAssumesNothing(path, *plan));
   }
   return plan;
-}
-
-/// What has to be the same in all processes of a launch.
-static auto FactsOf(const Plan& plan, const LaunchOptions& options, const LaunchPlace& place) -> Facts {
-  std::string sets;
-  for (const std::string& set : plan.overrides) {
-    // The launch adds the number of its hosts, which is the same in all processes.
-    if (set != fmt::format("mesh.hosts={}", place.num_hosts())) {
-      sets += (sets.empty() ? "" : " ") + set;
-    }
-  }
-  const std::optional<std::string>& recipe = options.request.recipe;
-  return {{"shardc --version", std::string(ProgramVersion())},
-          {"LibTorch", options.request.torch_version},
-          {"bytes of the recipe", recipe ? std::to_string(recipe->size()) : "none, but a plan file"},
-          {"digest of the recipe", recipe ? DigestOf(*recipe) : ""},
-          {"--set", sets},
-          {"run.device, by what the machine has", std::string(ToText(plan.device))},
-          {"--run-dir", options.run_dir},
-          {"--eval", options.eval_checkpoint},
-          {"--trace", options.trace.path},
-          {"--trace-steps", fmt::format("{}..{}", options.trace.steps.first, options.trace.steps.last)},
-          {"--timeout", fmt::format("{:g}", options.timeout.value)}};
-}
-
-/// The token files are there on this host, and which tokens they hold.
-static auto FingerprintOf(const Plan& plan) -> ErrorOr<std::string> {
-  const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
-  if (!tokens) {
-    return tokens.error();
-  }
-  return (*tokens)->Fingerprint();
-}
-
-static auto TextOrNothing(const char* variable) -> std::string {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? "" : text;
-}
-
-/// What keeps the plan from running where the launcher has put the processes.
-static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
-  const int64_t ranks = plan.mesh.num_ranks();
-  if (place.num_hosts() != plan.mesh.hosts) {
-    return Fail(ExitCode::Environment, "the plan is for {}, and {} started processes on {}",
-                Counted(plan.mesh.hosts, "host"), place.launcher, place.num_hosts());
-  }
-  if (MemoryMesh(plan).hosts != plan.mesh.hosts) {
-    return Fail(
-        ExitCode::Environment,
-        "run.comm is \"shm\", by which the ranks of one machine communicate, and {} started processes on {}; leave "
-        "run.comm out",
-        place.launcher, Counted(place.num_hosts(), "host"));
-  }
-  if (place.num_processes != ranks && place.local_num_processes != 1) {
-    return Fail(
-        ExitCode::Environment,
-        "{} started {} processes on {}, and the mesh has {}; start one process for each rank, or one for each host",
-        place.launcher, place.num_processes, Counted(place.num_hosts(), "host"), Counted(ranks, "rank"));
-  }
-  return Success{};
-}
-
-/// One of several processes that another launcher started, which have met: a rank, or the launcher of the ranks of one
-/// host.
-static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& meeting) -> ErrorOr<ExitCode> {
-  const LaunchPlace& place = meeting.place();
-  Facts facts = FactsOf(plan, options, place);
-  const auto fingerprint = FingerprintOf(plan);
-  // On a host that lacks the files, what it says of them is the difference.
-  facts.emplace_back("tokens", fingerprint ? *fingerprint : fingerprint.error().message);
-  // Last, as it follows from all others.
-  facts.emplace_back("hash of the plan", PlanHash(plan));
-  const Status fits = CheckPlace(plan, place);
-  RETURN_IF_ERROR(meeting.Compare(facts, fits && !fingerprint ? Status(fingerprint.error()) : fits));
-  RETURN_IF_ERROR(CheckHostCores(plan.mesh, meeting));
-  return place.num_processes == plan.mesh.num_ranks() ? LaunchRank(plan, options, RunRank, meeting)
-                                                      : LaunchHost(plan, options, RunRank, meeting);
-}
-
-/// The address by which GLOO_SOCKET_IFNAME has other hosts reach this one; empty if it is not set. It names interfaces,
-/// or is an address of this host.
-static auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string> {
-  const std::string names = TextOrNothing("GLOO_SOCKET_IFNAME");
-  if (names.empty()) {
-    return names;
-  }
-  auto address = AddressOfInterface(names);
-  if (!address && IsAddressOfThisHost(names)) {
-    address = names;
-  }
-  if (!address) {
-    return Fail(ExitCode::Environment, "GLOO_SOCKET_IFNAME={}: {}", names, address.error().message);
-  }
-  if (IsHiddenFromOthers(place, *address)) {
-    return Fail(ExitCode::Environment,
-                "GLOO_SOCKET_IFNAME={} is {}, where other hosts do not reach this one; name the interface of the "
-                "network between the hosts, or unset GLOO_SOCKET_IFNAME",
-                names, *address);
-  }
-  return address;
-}
-
-/// Ends the waits of the meeting when this process has been told to stop. A wait that is over at that moment does not
-/// end so, and the next one does, or the ranks hear of the signal. Signals are held back from now on until the process
-/// ends: a second one must not take the place of the exit code.
-static auto StopsBetweenWaits() -> std::function<Status()> {
-  static const auto* const signals = new SignalScope;
-  return []() -> Status {
-    return signals->HasStop()
-               ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
-               : Status(Success{});
-  };
-}
-
-/// Tells the others that this process has no plan, and why. If it waits for one of them in vain, the error has both.
-static auto MeetWithoutPlan(Meeting& meeting, const Error& why) -> Error {
-  const Error error = meeting.Compare({}, why).error();
-  // What all processes have agreed on has the reason of each.
-  if (meeting.error_is_shared() || error.code == ExitCode::Preempted) {
-    return error;
-  }
-  return Error{why.code, fmt::format("{}\nalso: {}", why.message, error.message)};
-}
-
-/// The part of this process in a launch by another launcher. `plan`: or why it has none.
-static auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options)
-    -> ErrorOr<ExitCode> {
-  RaiseOpenFileLimit();
-  const auto address = OwnAddress(place);
-  if (plan && !address) {
-    plan = address.error();
-  }
-  // The store of a launch of launchers has a connection for each of their ranks.
-  const int64_t num_ranks = plan ? plan->mesh.num_ranks() : 0;
-  if (const Status files = CheckOpenFileLimit(std::max(place.num_processes, num_ranks)); !files) {
-    if (!CanOpenStore()) {
-      // Not even to tell the others.
-      return files.error();
-    }
-    if (plan) {
-      plan = files.error();
-    }
-  }
-  auto meeting = Meeting::Open(place, {.own_address = address ? *address : "",
-                                       .timeout = options.timeout,
-                                       .host_suffix = "",
-                                       .interrupt = StopsBetweenWaits()});
-  if (!meeting) {
-    return meeting.error();
-  }
-  auto result = plan ? RunInPlace(*plan, options, *meeting) : MeetWithoutPlan(*meeting, plan.error());
-  meeting->Close(result);
-  // What all have is told by process 0, which may have done so.
-  const bool is_told =
-      options.refused_is_told && !result && options.refused->message.starts_with(result.error().message);
-  if (!result && meeting->error_is_shared() && (!meeting->is_first() || is_told)) {
-    return result.error().code;
-  }
-  return result;
-}
-
-/// Of a process whose variables are wrong: it says so here first, and then to the others, which wait for it.
-static auto RefuseLaunch(const Error& error) -> ErrorOr<ExitCode> {
-  const auto point = FindMeetingPoint(std::getenv);
-  if (!point) {
-    return error;
-  }
-  std::cerr << "error: " << Printable(error.message) << std::endl;
-  TellLaunch(*point, error);
-  return error.code;
 }
 
 /// A trace replaces nothing that the run reads.

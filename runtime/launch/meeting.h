@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/timeout.h"
 #include "compiler/base/units.h"
 #include "compiler/cluster/place.h"
 #include "runtime/comm/links.h"
@@ -34,7 +35,7 @@ class Meeting {
     /// Address or name of the interface by which other hosts reach this one; empty: that of the way to process 0.
     std::string own_address;
     /// How long a process waits for the others.
-    Seconds timeout{600};
+    Seconds timeout = DefaultTimeout;
     /// For how long no process may ask the store anything, until the store takes them for gone; none: a little longer
     /// than `timeout`.
     std::optional<Seconds> longest_silence = std::nullopt;

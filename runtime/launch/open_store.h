@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/timeout.h"
 #include "compiler/base/units.h"
 #include "compiler/cluster/place.h"
 #include "runtime/net/store.h"
@@ -19,7 +20,7 @@ struct Seat {
   std::string prefix;
   LaunchPlace place;
   std::string host_name;
-  Seconds timeout{600};
+  Seconds timeout = DefaultTimeout;
   /// As Meeting::Options::longest_silence.
   std::optional<Seconds> longest_silence;
   JobStore::WhileWaiting while_waiting;

@@ -64,7 +64,8 @@ auto CallThread::Run(std::function<void()> call, std::chrono::steady_clock::time
   auto looked = std::chrono::steady_clock::now();
   while (!is_over_now) {
     const auto now = std::chrono::steady_clock::now();
-    const auto excess = WaitedTime::Excess(now - looked);
+    const auto gap = now - looked;
+    const auto excess = gap - WaitedTime::Counted(gap);
     looked = now;
     deadline += excess;
     moved_ += excess;

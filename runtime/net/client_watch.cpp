@@ -7,7 +7,7 @@
 namespace shardc {
 
 auto ClientWatch::Look(const std::map<std::string, uint64_t>& received, Clock::time_point now) -> void {
-  const Clock::duration gap = now - looked_ - WaitedTime::Excess(now - looked_);
+  const auto gap = WaitedTime::Counted(now - looked_);
   looked_ = now;
   std::map<std::string, Client> clients;
   for (const auto& [address, bytes] : received) {

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -31,6 +30,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/base/standard_streams.h"
 #include "compiler/base/waited_time.h"
 #include "runtime/net/client_watch.h"
 #include "runtime/net/connections.h"
@@ -108,24 +108,6 @@ static auto ListenOn(const Endpoint& endpoint) -> ErrorOr<Listening> {
     reason = listening.error().message;
   }
   return Fail(ExitCode::Environment, "the store cannot listen on {}: {}", endpoint.Text(), reason);
-}
-
-/// Closes every descriptor but standard streams, which lead nowhere, and `kept`.
-static auto KeepOnly(std::array<int, 3> kept) -> void {
-  const int nowhere = open("/dev/null", O_RDWR);
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    dup2(nowhere, stream);
-  }
-  std::sort(kept.begin(), kept.end());
-  unsigned first = STDERR_FILENO + 1;
-  for (const int number : kept) {
-    const auto next = static_cast<unsigned>(number);
-    if (next > first) {
-      close_range(first, next - 1, 0);
-    }
-    first = next + 1;
-  }
-  close_range(first, ~0U, 0);
 }
 
 static auto Say(const OwnedDescriptor& pipe, std::string_view text) -> void {
@@ -251,7 +233,7 @@ auto Serving::LookAtMembers() -> milliseconds {
   // If the server is stopped (SIGSTOP) and its parent ends, the server goes on and finds that out.
   prctl(PR_SET_PDEATHSIG, SIGCONT);
   RaiseOpenFileLimit();
-  KeepOnly({listening.socket.number(), let_go.read.number(), said.write.number()});
+  CloseAllBut({listening.socket.number(), let_go.read.number(), said.write.number()});
   const auto store = TcpStore::Serve(listening.socket.number(), listening.own);
   if (!store) {
     Say(said.write, store.error().message);
@@ -287,12 +269,10 @@ static auto ReadAll(const OwnedDescriptor& pipe, Seconds longest) -> std::option
   pollfd watched{.fd = pipe.number(), .events = POLLIN, .revents = 0};
   WaitedTime waited;
   while (true) {
-    const bool has_more = poll(&watched, 1, LookMs) > 0;
-    if (!has_more && std::chrono::duration<double>(waited.Look()).count() >= longest.value) {
-      return std::nullopt;
-    }
-    if (!has_more) {
-      continue;
+    while (poll(&watched, 1, LookMs) <= 0) {
+      if (std::chrono::duration<double>(waited.Look()).count() >= longest.value) {
+        return std::nullopt;
+      }
     }
     char bytes[256];
     const ssize_t count = read(pipe.number(), bytes, sizeof bytes);
