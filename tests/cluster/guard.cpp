@@ -19,12 +19,10 @@
 namespace shardc {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr double Timeout = 0.5;
 /// Of a stop, until the guard ends the process.
 constexpr double Longest = Timeout + 4;
-constexpr int LongestMs = 4500;
+constexpr int LongestMs = static_cast<int>(1000 * Longest);
 /// How much later than its bound anything may end on a busy machine.
 constexpr double Slack = IsSanitized ? 30 : 3;
 

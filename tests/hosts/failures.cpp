@@ -31,13 +31,9 @@ auto AwaitSteps(Job& job, const std::string& run_dir, int64_t steps) -> void {
 
 /// The server of the store, a child of process 0.
 auto StoreOf(const Job& job) -> pid_t {
-  for (const pid_t child : job.at(0).Children()) {
-    if (ReadText(fmt::format("/proc/{}/comm", child)) == "shardc-store\n") {
-      return child;
-    }
-  }
-  ADD_FAILURE() << "process 0 has no store";
-  return 0;
+  const auto store = StoreOf(job.at(0));
+  EXPECT_TRUE(store) << "process 0 has no store";
+  return store.value_or(0);
 }
 
 TEST(HostFailures, AKilledProcessIsNamedOnAllHosts) {

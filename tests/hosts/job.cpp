@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "compiler/base/process_stat.h"
+
 namespace shardc {
 
 auto FreePort() -> uint16_t {
@@ -48,6 +50,15 @@ auto Job::Wait(const std::vector<size_t>& left_out) -> std::vector<Outcome> {
     outcomes[i].all_gone = outcomes[i].all_gone || (outcomes[i].status >= 0 && processes_[i]->AwaitAllGone());
   }
   return outcomes;
+}
+
+auto StoreOf(const Process& process) -> std::optional<pid_t> {
+  for (const pid_t child : process.Children()) {
+    if (const auto stat = ReadProcessStat(child); stat && stat->name == "shardc-store") {
+      return child;
+    }
+  }
+  return std::nullopt;
 }
 
 auto ErrorLinesIn(const std::string& text) -> std::vector<std::string> {

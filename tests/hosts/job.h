@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tests/support/training.h"
@@ -31,6 +32,9 @@ class Job {
  private:
   std::vector<std::unique_ptr<Process>> processes_;
 };
+
+/// The server of the store that the process has started, as soon as it has its name.
+auto StoreOf(const Process& process) -> std::optional<pid_t>;
 
 /// A port of the loopback interface that nobody listens on.
 auto FreePort() -> uint16_t;

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "compiler/base/process_stat.h"
 #include "runtime/checkpoint/lease.h"
 #include "runtime/launch/launch.h"
 
@@ -125,11 +126,8 @@ class SharedWords {
 };
 
 auto Exists(pid_t pid) -> bool {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text);
-  const size_t close = text.rfind(')');
-  return close != std::string::npos && text[close + 2] != 'Z';
+  const auto stat = ReadProcessStat(pid);
+  return stat && stat->state != 'Z';
 }
 
 TEST(Launch, RanksRunWithTheirContextAndAgreeOnTheCode) {

@@ -3,10 +3,10 @@
 
 #include <sys/resource.h>
 
-#include <fstream>
 #include <sstream>
 #include <vector>
 
+#include "compiler/base/process_stat.h"
 #include "tests/net/members.h"
 
 namespace shardc {
@@ -21,11 +21,8 @@ auto CanConnect(uint16_t port) -> bool { return JobStore::Connect({"127.0.0.1", 
 
 /// A zombie has ended, too.
 auto IsRunning(pid_t pid) -> bool {
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string number;
-  std::string name;
-  std::string state;
-  return stat >> number >> name >> state && state != "Z";
+  const auto stat = ReadProcessStat(pid);
+  return stat && stat->state != 'Z';
 }
 
 TEST_F(StoreServerTest, AddressInUseIsNamed) {

@@ -12,9 +12,10 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 #include <utility>
+
+#include "compiler/base/process_stat.h"
 
 namespace shardc {
 
@@ -90,8 +91,8 @@ auto Process::Kill(int signal) const -> void { kill(pid_, signal); }
 auto Process::KillGroup(int signal) const -> void { kill(-pid_, signal); }
 
 auto Process::Children() const -> std::vector<pid_t> {
-  // By start time, then by number. Source: proc(5), /proc/pid/stat fields 3 (state), 4 (parent) and 22 (start time).
-  std::vector<std::pair<uint64_t, pid_t>> children;
+  // By start time, then by number.
+  std::vector<std::pair<int64_t, pid_t>> children;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename();
@@ -99,26 +100,9 @@ auto Process::Children() const -> std::vector<pid_t> {
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) {
       continue;
     }
-    // It may end while it is read, which an iterator over the file would throw.
-    std::ifstream file("/proc/" + name + "/stat");
-    std::string stat;
-    std::getline(file, stat);
-    const size_t close = stat.rfind(')');
-    if (close == std::string::npos) {
-      continue;
-    }
-    std::istringstream fields(stat.substr(close + 1));
-    char state = 'X';
-    pid_t parent = 0;
-    fields >> state >> parent;
-    std::string skipped;
-    for (int field = 5; field < 22; ++field) {
-      fields >> skipped;
-    }
-    uint64_t start = 0;
-    fields >> start;
-    if (parent == pid_ && state != 'Z' && state != 'X') {
-      children.emplace_back(start, pid);
+    const auto stat = ReadProcessStat(pid);
+    if (stat && stat->parent == pid_ && stat->state != 'Z' && stat->state != 'X') {
+      children.emplace_back(stat->start, pid);
     }
   }
   std::sort(children.begin(), children.end());
