@@ -8,7 +8,7 @@
 #include "compiler/data/scan_bar.h"
 #include "compiler/driver/output.h"
 #include "compiler/driver/recipe_source.h"
-#include "compiler/ops/read_plan.h"
+#include "compiler/verify/read_plan.h"
 
 namespace shardc {
 

@@ -5,7 +5,7 @@
 
 #include "compiler/base/check.h"
 #include "compiler/diag/diagnostics.h"
-#include "compiler/ops/plan_rule_rows.h"
+#include "compiler/verify/plan_rule_rows.h"
 
 namespace shardc {
 

@@ -13,11 +13,11 @@
 #include "compiler/driver/output.h"
 #include "compiler/expr/init_schemes.h"
 #include "compiler/expr/names.h"
-#include "compiler/ops/plan_rule_rows.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
 #include "compiler/recipe/reference.h"
+#include "compiler/verify/plan_rule_rows.h"
 
 namespace shardc {
 

@@ -8,11 +8,11 @@
 #include "compiler/base/printable.h"
 #include "compiler/diag/render_order.h"
 #include "compiler/driver/output.h"
-#include "compiler/ops/read_plan.h"
 #include "compiler/passes/check_names.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/presets.h"
+#include "compiler/verify/read_plan.h"
 
 namespace shardc {
 

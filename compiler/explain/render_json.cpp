@@ -4,7 +4,7 @@
 #include "compiler/explain/explain.h"
 #include "compiler/explain/json_lines.h"
 #include "compiler/explain/preset_use.h"
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 
 namespace shardc {
 

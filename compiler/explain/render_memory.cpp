@@ -8,7 +8,7 @@
 #include "compiler/explain/fold.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 
 namespace shardc {
 

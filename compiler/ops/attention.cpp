@@ -1,7 +1,7 @@
 // attention. C1: q is f32 or bf16 [S, B, A*D] with D = head_dim; y is of q's type. C2: k and v are [S, B, K*D] of q's
 // dtype. C3: A is a multiple of K. C4: lse is f32 [B, A, S]. C5: scratch has the bytes that the kernels of the plan's
 // device use. C6: its FLOPs can be counted.
-#include "compiler/ops/attention_scratch.h"
+#include "compiler/ops/cpu/attention_scratch.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -1,7 +1,7 @@
 // attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: the sizes of q and k, and their types,
 // are as for attention. C3: lse is f32 [B, A, S]. C4: scratch has the bytes that the kernels of the plan's device use.
 // C5: its FLOPs can be counted.
-#include "compiler/ops/attention_scratch.h"
+#include "compiler/ops/cpu/attention_scratch.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

@@ -1,6 +1,6 @@
 // copy. C1: y is of the type and shape of x.
+#include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/ops/op_support.h"
-#include "compiler/ops/usable_threads.h"
 
 namespace shardc {
 

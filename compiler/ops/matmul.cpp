@@ -1,7 +1,7 @@
 // matmul. With op(a) an m x k matrix and op(b) a k x n one: C1: the k of both agree. C2: out is an m x n matrix. C3: a
 // and b are both f32 or both bf16; out is of that type or f32. C4: out_onto is the same bytes as out. C5: scratch has
 // the bytes that the kernels of the plan's device use. C6: its FLOPs can be counted.
-#include "compiler/ops/gemm_cut.h"
+#include "compiler/ops/cpu/gemm_cut.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {

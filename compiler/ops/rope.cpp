@@ -1,7 +1,7 @@
 // rope. C1: head_dim is even and divides the last dim of x. C2: table is f32 [S, 2, head_dim / 2] with S the first dim
 // of x. C3: y is of x's type, f32 or bf16, and the same bytes.
+#include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/ops/op_support.h"
-#include "compiler/ops/usable_threads.h"
 
 namespace shardc {
 

@@ -1,8 +1,8 @@
 // rope_table. C1: table is f32 [S, 2, D/2], D/2 at most 2^19. C2: frequency reads, and nothing in it is left to look
 // up. C3: every pair has a frequency, and every position an angle with a sine.
 #include "compiler/expr/rotary.h"
+#include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/ops/op_support.h"
-#include "compiler/ops/usable_threads.h"
 
 namespace shardc {
 

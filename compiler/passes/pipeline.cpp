@@ -4,9 +4,9 @@
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/ops/plan_limits.h"
-#include "compiler/ops/verify_plan.h"
 #include "compiler/passes/plan_header.h"
 #include "compiler/passes/seed.h"
+#include "compiler/verify/verify.h"
 
 namespace shardc {
 

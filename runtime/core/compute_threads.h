@@ -1,5 +1,5 @@
 // How many threads a rank may compute with; it starts those of them that its plan has work for
-// (compiler/ops/usable_threads.h).
+// (compiler/ops/cpu/usable_threads.h).
 #pragma once
 
 #include <algorithm>

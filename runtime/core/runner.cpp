@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "compiler/base/stopwatch.h"
-#include "compiler/ops/usable_threads.h"
+#include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/plan/text.h"
 #include "runtime/control/agree_on_plan.h"
 #include "runtime/core/check_state.h"

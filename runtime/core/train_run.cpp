@@ -3,7 +3,7 @@
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/base/where_and_when.h"
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 #include "runtime/core/compare_traffic.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/core/run_report.h"

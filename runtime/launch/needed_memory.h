@@ -4,7 +4,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <optional>
 
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 #include "tests/support/training.h"
 
 namespace shardc {

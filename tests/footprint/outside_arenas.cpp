@@ -1,7 +1,7 @@
 // What a job takes outside of its arenas is what explain says and the start check counts, by the kernel's own figures
 // (PSS): within a tenth but for pages of files, which the kernel maps and drops as it sees fit. In a program of its
 // own, which neither maps LibTorch nor runs beside another test that does: pages that strangers map too count in part.
-#include "compiler/ops/outside_arenas.h"
+#include "compiler/ops/cpu/outside_arenas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "compiler/base/processor.h"
-#include "compiler/ops/usable_threads.h"
+#include "compiler/ops/cpu/usable_threads.h"
 #include "tests/support/training.h"
 
 namespace shardc {

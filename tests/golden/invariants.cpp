@@ -10,9 +10,9 @@
 #include <set>
 
 #include "compiler/explain/explain.h"
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/loops.h"
+#include "compiler/verify/verify.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/plan_sums.h"
 #include "tests/golden/recipe_shuffle.h"

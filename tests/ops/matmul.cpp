@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "compiler/ops/gemm_cut.h"
-#include "compiler/ops/scratch_slots.h"
+#include "compiler/ops/cpu/gemm_cut.h"
+#include "compiler/ops/cpu/scratch_slots.h"
 #include "tests/ops/tolerance.h"
 #include "tests/support/kernel_fixture.h"
 

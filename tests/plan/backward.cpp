@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ops/rewrite.h"
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
 
 namespace shardc {

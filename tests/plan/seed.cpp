@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 #include "tests/support/plan_mutator.h"
 #include "tests/support/plan_samples.h"
 

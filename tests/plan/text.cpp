@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "compiler/ops/rewrite.h"
-#include "compiler/ops/verify_plan.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
 
 namespace shardc {

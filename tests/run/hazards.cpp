@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/ops/verify_internal.h"
+#include "compiler/verify/internal.h"
 
 namespace shardc {
 namespace {

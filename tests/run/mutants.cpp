@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <map>
 
-#include "compiler/ops/verify_plan.h"
+#include "compiler/verify/verify.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/run/in_process.h"

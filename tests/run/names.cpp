@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 #include "tests/run/in_process.h"
 #include "tests/support/training.h"
 

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <set>
 
-#include "compiler/ops/verify_plan.h"
+#include "compiler/verify/verify.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
 #include "tests/run/hazards.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "compiler/ops/read_plan.h"
 #include "compiler/plan/op_place.h"
+#include "compiler/verify/read_plan.h"
 #include "runtime/core/runner.h"
 #include "runtime/launch/launch.h"
 #include "tests/support/training.h"

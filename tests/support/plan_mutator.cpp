@@ -7,8 +7,8 @@
 #include <ctime>
 #include <vector>
 
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
 
 namespace shardc {

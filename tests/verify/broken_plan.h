@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ops/verify_plan.h"
+#include "compiler/verify/verify.h"
 
 namespace shardc {
 

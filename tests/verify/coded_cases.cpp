@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "compiler/base/plan_limits.h"
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
 
 namespace shardc {

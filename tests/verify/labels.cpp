@@ -7,7 +7,7 @@
 #include <iterator>
 #include <set>
 
-#include "compiler/ops/plan_rule_rows.h"
+#include "compiler/verify/plan_rule_rows.h"
 #include "tests/verify/broken_plan.h"
 #include "tests/verify/coded_cases.h"
 
@@ -29,7 +29,7 @@ auto CaseFiles() -> std::vector<fs::path> {
 auto LabelsOfSources() -> std::set<std::string> {
   std::set<std::string> labels;
   constexpr std::string_view Suffix = "\"_rule";
-  for (const auto& entry : fs::directory_iterator(SHARDC_SOURCE_DIR "/compiler/ops")) {
+  for (const auto& entry : fs::recursive_directory_iterator(SHARDC_SOURCE_DIR "/compiler")) {
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     for (size_t end = text.find(Suffix); end != std::string::npos; end = text.find(Suffix, end + 1)) {

@@ -1,8 +1,8 @@
 // Constraints of single ops, each by a plan of that op alone which breaks it and nothing else: types that no kernel
 // computes in, sizes at which the formula of a cost or of scratch would divide by 0 or overflow, constants that mean
 // nothing. Each constraint has a case in cases/ops.txt too, or is one that a plan of modest size cannot break.
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 #include "tests/verify/coded_cases.h"
 
 namespace shardc {

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "compiler/ops/verify_plan.h"
 #include "compiler/recipe/key_rows.h"
+#include "compiler/verify/verify.h"
 #include "tests/support/plan_samples.h"
 #include "tests/verify/broken_plan.h"
 

@@ -1,5 +1,5 @@
 // What the verifier says, and where it says nothing. What it rejects is in tests/verify/cases, as text.
-#include "compiler/ops/verify_plan.h"
+#include "compiler/verify/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

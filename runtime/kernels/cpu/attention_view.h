@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "compiler/ops/attention_scratch.h"
+#include "compiler/ops/cpu/attention_scratch.h"
 #include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "compiler/ops/gemm_cut.h"
+#include "compiler/ops/cpu/gemm_cut.h"
 #include "runtime/kernels/cpu/loops/loops.h"
 
 namespace shardc {

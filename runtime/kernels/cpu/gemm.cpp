@@ -1,9 +1,9 @@
 // Gemm in blocks that stay in cache.
 //
-// A task (compiler/ops/gemm_cut.h) packs, for each block of terms, the right operand's part, a panel of columns after
-// another, and takes the left operand block by block of rows, packed if it is transposed. Sums over the blocks of terms
-// gather in c itself, or in scratch. Which blocks there are depends on the sizes alone; tasks are rows and columns of
-// blocks, so bits do not depend on the number of threads, nor on which thread takes which task.
+// A task (compiler/ops/cpu/gemm_cut.h) packs, for each block of terms, the right operand's part, a panel of columns
+// after another, and takes the left operand block by block of rows, packed if it is transposed. Sums over the blocks of
+// terms gather in c itself, or in scratch. Which blocks there are depends on the sizes alone; tasks are rows and
+// columns of blocks, so bits do not depend on the number of threads, nor on which thread takes which task.
 //
 // Of x W^T with few rows of x, packing W would cost more than the whole of x and c: then c^T = W x^T is computed, whose
 // right operand is x^T, and the sums are transposed on their way into c.

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "compiler/base/units.h"
-#include "compiler/ops/usable_threads.h"
+#include "compiler/ops/cpu/usable_threads.h"
 #include "runtime/kernels/cpu/thread_pool.h"
 
 namespace shardc {

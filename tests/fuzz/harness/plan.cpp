@@ -4,8 +4,8 @@
 
 #include "compiler/base/check.h"
 #include "compiler/explain/explain.h"
-#include "compiler/ops/verify_plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/verify.h"
 
 extern "C" auto LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) -> int {
   using namespace shardc;

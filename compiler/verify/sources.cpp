@@ -1,0 +1,58 @@
+// Where samples come from: one stream of tokens, or sources with names and weights that read, whose shares of a step
+// can be counted. Files are looked for by whoever opens them: a plan that is printed without paths names none.
+#include <unordered_set>
+
+#include "compiler/expr/expr.h"
+#include "compiler/plan/sample_shares.h"
+#include "compiler/verify/internal.h"
+
+namespace shardc {
+
+/// An id is made of 32 random bits, and has 31.
+constexpr int64_t MostSyntheticIds = int64_t{1} << 31;
+
+static auto VerifyMixture(const Plan& plan, Findings& findings) -> void {
+  const DataSource& data = plan.data;
+  std::unordered_set<std::string_view> names;
+  for (const TokenSource& source : data.sources) {
+    if (source.name.empty() || !names.insert(source.name).second) {
+      findings.Add("source-name"_rule, "\"{}\" is the name of two sources, or none", source.name);
+    }
+    if (!ParseExpr(source.weight, ExprKind::Schedule).ok()) {
+      findings.Add("source-weight"_rule, "the weight of source {} does not read: {}", source.name, source.weight);
+    }
+  }
+  if (!plan.heads.empty()) {
+    findings.Add("source-targets"_rule, "targets of head {} lie beside one stream, and there are {} sources",
+                 plan.heads[HeadId{0}].name, data.sources.size());
+  }
+  const int64_t samples = data.seq < 1 ? 0 : SamplesPerStep(plan);
+  if (samples < 1 || samples > MostMixedSamples) {
+    findings.Add("source-samples"_rule, "{} samples per step from {} sources, expected 1 to {}", samples,
+                 data.sources.size(), MostMixedSamples);
+  }
+}
+
+auto VerifySources(const Plan& plan, Findings& findings) -> void {
+  if (!plan.Established(PassKind::Build)) {
+    return;
+  }
+  const DataSource& data = plan.data;
+  if (data.is_synthetic()) {
+    const bool is_alone = data.sources.size() == 1 && data.sources.front() == TokenSource{} && plan.heads.empty();
+    if (!is_alone) {
+      findings.Add("source-synthetic"_rule, "tokens are made ({}), and there are sources, files or heads besides",
+                   ToText(data.synthetic));
+    }
+    if (data.vocab > MostSyntheticIds) {
+      findings.Add("source-synthetic"_rule, "tokens are made below {}, and a vocabulary of {} is the largest",
+                   data.vocab, MostSyntheticIds);
+    }
+  } else if (data.is_mixture()) {
+    VerifyMixture(plan, findings);
+  } else if (data.sources.size() > 1 || (!data.sources.empty() && !data.sources.front().weight.empty())) {
+    findings.Add("source-name"_rule, "a source without a name is the only one, and has no weight");
+  }
+}
+
+}  // namespace shardc

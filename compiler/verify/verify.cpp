@@ -1,0 +1,141 @@
+#include "compiler/verify/verify.h"
+
+#include <algorithm>
+
+#include "compiler/plan/text.h"
+#include "compiler/verify/internal.h"
+
+namespace shardc {
+
+auto Findings::Names() const -> const PlanNames& {
+  if (!names_) {
+    names_.emplace(plan_);
+  }
+  return *names_;
+}
+
+auto Findings::OpLine(SectionKind section, size_t index) const -> std::string {
+  constexpr size_t Longest = 400;
+  std::string line = PrintOp(plan_.section(section).ops[index], Names());
+  if (line.size() > Longest) {
+    line.replace(Longest, std::string::npos, "...");
+  }
+  return fmt::format("{} op {} `{}`", ToText(section), index, line);
+}
+
+auto Findings::Spend(size_t steps) -> bool {
+  if (work_left_ < 0) {
+    return false;
+  }
+  work_left_ -= static_cast<int64_t>(steps);
+  if (work_left_ < 0) {
+    Add("too-complex"_rule, "the byte ranges of this plan take over {} steps to follow", MostWork);
+  }
+  return work_left_ >= 0;
+}
+
+auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool {
+  const Value& first = plan.values[a];
+  const Value& second = plan.values[b];
+  return first.buffer == second.buffer && first.offset == second.offset && first.bytes() == second.bytes();
+}
+
+auto RangeOf(const Value& value, const RankPoint& point) -> Interval {
+  const int64_t begin = value.offset.Evaluate(point);
+  return {begin, begin + value.bytes().value};
+}
+
+auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t steps)
+    -> std::optional<std::pair<int64_t, int64_t>> {
+  constexpr int64_t Limit = int64_t{1} << 62;
+  // As most are.
+  if (expr.is_constant() && expr.base < Limit && expr.base > -Limit) {
+    return std::pair{expr.base, expr.base};
+  }
+  int64_t low = expr.base;
+  int64_t high = expr.base;
+  const auto add = [&](int64_t factor, int64_t last) {
+    int64_t product = 0;
+    if (factor == 0) {
+      return true;
+    }
+    if (__builtin_mul_overflow(factor, last, &product)) {
+      return false;
+    }
+    int64_t& bound = product < 0 ? low : high;
+    return !__builtin_add_overflow(bound, product, &bound) && bound < Limit && bound > -Limit;
+  };
+  bool fits = expr.base < Limit && expr.base > -Limit && add(expr.repeat, repeats - 1) && add(expr.step, steps);
+  for (size_t i = 0; i < NumAxes; ++i) {
+    fits = fits && add(expr.axis[i], mesh.size(static_cast<Axis>(i)) - 1);
+  }
+  if (!fits) {
+    return std::nullopt;
+  }
+  if (expr.clamp) {
+    if (expr.clamp->begin > expr.clamp->end) {
+      return std::nullopt;
+    }
+    low = std::clamp(low, expr.clamp->begin, expr.clamp->end);
+    high = std::clamp(high, expr.clamp->begin, expr.clamp->end);
+  }
+  return expr.equals ? std::pair<int64_t, int64_t>{0, 1} : std::pair{low, high};
+}
+
+auto VerifyOps(const Plan& plan, Findings& findings) -> void {
+  const auto verify = [&](const Op& op, OpCheck& check) {
+    VisitBody(op.body, [&](const auto& body) { Verify(body, plan, check); });
+  };
+  // The text of an op is made only for the few that fail.
+  OpCheck without_line("");
+  ForEachOp(plan, [&](SectionKind section, size_t index, const Op& op) {
+    if (findings.full()) {
+      return;
+    }
+    verify(op, without_line);
+    if (!without_line.failures().empty()) {
+      without_line = OpCheck("");
+      OpCheck check(findings.OpLine(section, index));
+      verify(op, check);
+      for (const std::string& failure : check.failures()) {
+        findings.Push(failure);
+      }
+    }
+  });
+}
+
+auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
+  Findings findings(plan);
+  // What a part finds, later ones would find the consequences of: the first that finds anything is the last to look.
+  for (const auto part :
+       {VerifyStructure,  VerifySources, VerifyMemory, VerifySegments, VerifyOps,      VerifyPredicates,
+        VerifySections,   VerifyState,   VerifySaves,  VerifyGathers,  VerifyRoles,    VerifyTokens,
+        VerifyPlacements, VerifySamples, VerifyHeader, VerifyScalars,  VerifyUpdate,   VerifyTriggers,
+        VerifyOffsets,    VerifyLives,   VerifyEvents, VerifyOrder,    VerifyBackward, VerifyRecipe}) {
+    part(plan, findings);
+    if (!findings.empty()) {
+      break;
+    }
+  }
+  return std::move(findings).list();
+}
+
+auto VerifyRunnable(const Plan& plan) -> std::vector<std::string> {
+  Findings findings(plan);
+  for (size_t i = 0; i < NumPasses; ++i) {
+    const auto expected = static_cast<PassKind>(i);
+    if (plan.passes.size() <= i || plan.passes[i] != expected) {
+      findings.Add("pass-missing"_rule, "pass {} was not run in its place", ToText(expected));
+      break;
+    }
+  }
+  if (plan.passes.size() > NumPasses) {
+    findings.Add("pass-missing"_rule, "{} passes were run, there are {}", plan.passes.size(), NumPasses);
+  }
+  if (!plan.disabled.empty()) {
+    findings.Add("pass-disabled"_rule, "pass {} was switched off", ToText(plan.disabled[0]));
+  }
+  return findings.empty() ? VerifyPlan(plan) : std::move(findings).list();
+}
+
+}  // namespace shardc
