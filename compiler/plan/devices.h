@@ -65,5 +65,6 @@ constexpr auto Serves(const DeviceFacts& open, const DeviceFacts& decided) -> bo
 }
 static_assert(Serves(FactsOf(Device::Cpu), FactsOf(Device::CpuAvx512)));
 static_assert(Serves(FactsOf(Device::Cpu), FactsOf(Device::CpuPortable)));
+static_assert(Serves(FactsOf(Device::Cuda), FactsOf(Device::CudaSm90)));
 
 }  // namespace shardc

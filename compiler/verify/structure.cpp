@@ -21,8 +21,6 @@ struct FieldChecker {
   Findings& findings;
   SectionKind section;
   size_t index;
-  /// A collective has scratch only if its group lies on several hosts, as its own constraint says.
-  bool needs_scratch;
 
   template <class IdType, class T>
   auto Expect(std::string_view name, IdType id, const IdVector<IdType, T>& table) -> void {
@@ -42,7 +40,7 @@ struct FieldChecker {
   }
   auto InOut(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
   auto Scratch(std::string_view name, ValueId id) -> void {
-    if (id != ValueId{} || needs_scratch) {
+    if (id != ValueId{}) {
       Expect(name, id, plan.values);
     }
   }
@@ -185,7 +183,6 @@ auto StructureVerifier::Header() -> bool {
 }
 
 auto StructureVerifier::Ops() -> void {
-  const bool scheduled = plan_.Established(PassKind::Schedule);
   int64_t num_layers = 0;
   for (const Parameter& parameter : plan_.parameters) {
     num_layers = parameter.layer < MostLayers ? std::max(num_layers, parameter.layer + 1) : num_layers;
@@ -195,8 +192,7 @@ auto StructureVerifier::Ops() -> void {
       findings_.Add("op-empty"_rule, "{} op {} has no body", ToText(section), index);
       return;
     }
-    const bool needs_scratch = scheduled && FactsOf(op).collective == CollectiveKind::None;
-    FieldChecker checker{plan_, findings_, section, index, needs_scratch};
+    FieldChecker checker{plan_, findings_, section, index};
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, checker); });
     if (op.layer < -1 || op.layer >= num_layers) {
       findings_.AddOp(section, index, "layer-range"_rule, "layer {} of {}", op.layer, num_layers);

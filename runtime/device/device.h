@@ -100,8 +100,8 @@ struct DevicePlace {
   bool shuffles = false;
 };
 
-/// The one place that chooses a device; each program links one definition. Called by the rank itself (after the fork).
-/// Errors: DoesNotFit if an arena of this rank cannot be mapped.
+/// The one place that chooses a device. Called by the rank itself (after the fork). Requires: ResolveDevice let the
+/// plan pass. Errors: DoesNotFit if an arena of this rank cannot be had.
 auto MakeDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
 
 }  // namespace shardc

@@ -121,7 +121,8 @@ auto KernelFixture::AddScalar(ScalarKind kind, double number) -> ScalarId {
 auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
   VisitBody(body, [&](auto& concrete) {
     if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
-      concrete.scratch = Add(DType::F32, {ScratchBytes(concrete, plan_).value / SizeOf(DType::F32)});
+      const Bytes bytes = ScratchBytes(concrete, plan_);
+      concrete.scratch = bytes > Bytes{} ? Add(DType::F32, {bytes.value / SizeOf(DType::F32)}) : ValueId{};
     }
   });
   return BindOp(body, *this);

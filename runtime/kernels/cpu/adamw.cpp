@@ -9,7 +9,7 @@
 #include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// T: what parameters are kept in.
 template <class T>
@@ -62,4 +62,4 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindAdamw<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -8,7 +8,7 @@
 #include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// T: what the state is kept in.
 template <class T>
@@ -41,4 +41,4 @@ auto Bind(const op::CheckFinite& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() { return BindCheckFinite<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

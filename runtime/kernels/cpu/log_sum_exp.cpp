@@ -3,7 +3,7 @@
 #include "runtime/kernels/cpu/parallel.h"
 #include "runtime/kernels/cpu/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindLogSumExp(const op::LogSumExp& op, Binder& binder) -> Kernel {
@@ -24,4 +24,4 @@ auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() { return BindLogSumExp<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

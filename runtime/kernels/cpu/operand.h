@@ -5,7 +5,6 @@
 // type (loops/loops.def).
 #pragma once
 
-#include "compiler/ops/op_support.h"
 #include "runtime/kernels/cpu/device.h"
 #include "runtime/kernels/view_checks.h"
 
@@ -30,21 +29,6 @@ template <class T>
 auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
   const View view = CheckedView<T>(binder, value);
   return {view.base, view.bytes_per_repeat};
-}
-
-/// True where an ACC field adds to what is there.
-inline auto AddsOnto(Binder& binder, ValueId result, ValueId onto) -> bool {
-  if (onto.valid()) {
-    CheckSameBytes(binder, result, onto);
-  }
-  return onto.valid();
-}
-
-/// CHECKs that a kernel has the scratch that ScratchBytes tells.
-template <class Op>
-auto CheckScratch(const Op& op, const Plan& plan) -> void {
-  CHECK(op.scratch.valid() && BytesOf(plan, op.scratch) >= ScratchBytes(op, plan), "{} needs {} B of scratch",
-        Op::Mnemonic, ScratchBytes(op, plan).value);
 }
 
 /// Calls `make` with the C++ type of the activations' dtype.

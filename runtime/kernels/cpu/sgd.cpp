@@ -6,7 +6,7 @@
 #include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// T: what parameters are kept in.
 template <class T>
@@ -49,4 +49,4 @@ auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindSgd<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -12,7 +12,7 @@
 #include "runtime/kernels/host/host_memory.h"
 #include "runtime/kernels/host/owned_parameter.h"
 
-namespace shardc {
+namespace shardc::host {
 
 /// In blocks, where what is written is not what the values are made as.
 static auto Fill(InitialValues& values, Interval elements, BFloat16* out) -> Status {
@@ -74,4 +74,4 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   });
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

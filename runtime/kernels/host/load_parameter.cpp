@@ -7,7 +7,7 @@
 #include "runtime/kernels/host/host_memory.h"
 #include "runtime/kernels/host/owned_parameter.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -30,4 +30,4 @@ auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

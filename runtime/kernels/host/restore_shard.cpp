@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -29,4 +29,4 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host
