@@ -130,6 +130,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.spike_window = *recipe.train.spike_window;
   run.spike_sigma = *recipe.train.spike_sigma;
   run.peak_flops = PeakFlopsOf(recipe);
+  run.device_checks = *recipe.run.device_checks;
   run.guard = *recipe.run.guard;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;

@@ -124,6 +124,8 @@ struct RunSettings {
   int64_t scan_bytes = DefaultScanBytes;
   /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
   bool guard = false;
+  /// Test mode: the runtime waits after each op until the device has done it.
+  bool device_checks = false;
 
   friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
 };

@@ -199,6 +199,7 @@ auto RecipeVerifier::Settings() -> void {
   Expect("train.spike_sigma", run.spike_sigma);
   Expect("run.threads", run.threads);
   Expect("run.compare_every", run.compare_every);
+  Expect("run.device_checks", run.device_checks);
   Expect("run.guard", run.guard);
   Expect("run.kernels", plan_.kernels);
   Expect("run.peak_flops", run.peak_flops);

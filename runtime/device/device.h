@@ -81,6 +81,10 @@ class RankDevice {
   /// Waits until all queues are empty, then gives the scalars to the host. Errors: those of turns that came only now.
   virtual auto EndSection(ScalarTable& host) -> Status = 0;
 
+  /// Waits until all that was enqueued is over, and tells what kernels found meanwhile. Nothing on a device where an op
+  /// is over when its turn is. A section that ends does the same.
+  virtual auto Finish() -> Status { return Success{}; }
+
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
 
@@ -95,10 +99,16 @@ struct DevicePlace {
   /// Outlives the device.
   const SharedArenas* arenas = nullptr;
   int64_t rank = 0;
+  /// Counted from the first rank of the host.
+  int64_t local_rank = 0;
   /// For tests: a device that runs sections in random legal orders (SectionStart::order), and of which the host reads
   /// and writes copies.
   bool shuffles = false;
 };
+
+/// Of the plan's arenas those that lie in memory of the host, where the launcher maps them before there are ranks: all
+/// of a CPU, none of a device with memory of its own.
+auto HostArenas(const Plan& plan) -> ArenaSizes;
 
 /// The one place that chooses a device. Called by the rank itself (after the fork). Requires: ResolveDevice let the
 /// plan pass. Errors: DoesNotFit if an arena of this rank cannot be had.

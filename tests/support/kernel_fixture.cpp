@@ -8,18 +8,24 @@
 #include <random>
 
 #include "compiler/base/processor.h"
+#include "runtime/device/family.h"
 #include "runtime/kernels/cpu/device.h"
 
 namespace shardc {
 
 constexpr size_t GuardBytes = 256;
 constexpr std::byte Guard{0xA5};
+/// Of a device that copies; what no test uses is never touched.
+constexpr int64_t ArenaBytes = int64_t{1} << 30;
 
 auto Backends() -> const std::vector<Backend>& {
   static const std::vector<Backend> backends = [] {
     std::vector<Backend> all{{Device::CpuPortable, KernelSet::Fused}, {Device::CpuPortable, KernelSet::Reference}};
     if (HasAvx512()) {
       all.push_back({Device::CpuAvx512, KernelSet::Fused});
+    }
+    if (PartsOf(DeviceFamily::Cuda) != nullptr) {
+      all.push_back({Device::CudaSm90, KernelSet::Fused});
     }
     return all;
   }();
@@ -29,6 +35,7 @@ auto Backends() -> const std::vector<Backend>& {
 KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank) {
   plan_.device = backend.device;
   plan_.kernels = backend.kernels;
+  plan_.arena_bytes[static_cast<size_t>(Arena::Transient)] = copies() ? ArenaBytes : 0;
   arenas_ = *SharedArenas::Create({}, {0, rank + 1});
   device_ = *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
   scalars() = ScalarTable(16);
@@ -55,7 +62,48 @@ auto KernelFixture::Allocate(int64_t bytes) -> void {
   memory.end = memory.begin + static_cast<size_t>(bytes);
   std::fill(memory.bytes.begin() + static_cast<int64_t>(memory.begin),
             memory.bytes.begin() + static_cast<int64_t>(memory.end), std::byte{0xFF});
+  const auto begin = static_cast<int64_t>(memory.begin);
+  memory.offset = RoundUp(used_ + begin, 256) - begin;
+  used_ = memory.offset + static_cast<int64_t>(memory.bytes.size());
+  CHECK(!copies() || used_ <= ArenaBytes, "operands of {} B", used_);
   memories_.push_back(std::move(memory));
+}
+
+auto KernelFixture::CopyToDevice() -> Status {
+  Queue& queue = device_->queue(Stream::Compute);
+  for (Memory& memory : memories_) {
+    if (memory.is_scratch && memory.is_written) {
+      continue;
+    }
+    memory.is_written = true;
+    std::byte* const to = device_->Base(Arena::Transient) + memory.offset;
+    const auto bytes = static_cast<int64_t>(memory.bytes.size());
+    std::memcpy(queue.BeginWrite(to, bytes, copy_), memory.bytes.data(), memory.bytes.size());
+    RETURN_IF_ERROR(queue.EndWrite(to, bytes, copy_));
+  }
+  return Success{};
+}
+
+auto KernelFixture::CopyFromDevice() -> Status {
+  for (Memory& memory : memories_) {
+    const auto copy = [&](size_t begin, size_t end) -> Status {
+      const auto bytes = static_cast<int64_t>(end - begin);
+      const auto read =
+          device_->Read(device_->Base(Arena::Transient) + memory.offset + static_cast<int64_t>(begin), bytes, copy_);
+      if (!read) {
+        return read.error();
+      }
+      std::memcpy(memory.bytes.data() + begin, *read, end - begin);
+      return Success{};
+    };
+    if (memory.is_scratch) {
+      RETURN_IF_ERROR(copy(0, memory.begin));
+      RETURN_IF_ERROR(copy(memory.end, memory.bytes.size()));
+    } else {
+      RETURN_IF_ERROR(copy(0, memory.bytes.size()));
+    }
+  }
+  return Success{};
 }
 
 template <class T, class Number>
@@ -122,10 +170,22 @@ auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
   VisitBody(body, [&](auto& concrete) {
     if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
       const Bytes bytes = ScratchBytes(concrete, plan_);
-      concrete.scratch = bytes > Bytes{} ? Add(DType::F32, {bytes.value / SizeOf(DType::F32)}) : ValueId{};
+      if (bytes > Bytes{}) {
+        concrete.scratch = Add(DType::F32, {bytes.value / SizeOf(DType::F32)});
+        memories_.back().is_scratch = true;
+      }
     }
   });
-  return BindOp(body, *this);
+  Kernel kernel = BindOp(body, *this);
+  if (!copies()) {
+    return kernel;
+  }
+  return [this, kernel = std::move(kernel)](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CopyToDevice());
+    RETURN_IF_ERROR(kernel(moment));
+    RETURN_IF_ERROR(device_->Finish());
+    return CopyFromDevice();
+  };
 }
 
 auto KernelFixture::TryRun(OpBody body) -> Status {
@@ -142,7 +202,10 @@ auto KernelFixture::Run(OpBody body) -> void {
 
 auto KernelFixture::ViewOf(ValueId value) -> View {
   const Value& described = plan_.values[value];
-  return {.base = MemoryOf(value), .dtype = described.dtype, .shape = described.shape};
+  const Memory& memory = memories_[static_cast<size_t>(described.buffer.index)];
+  std::byte* const on_device =
+      copies() ? device_->Base(Arena::Transient) + memory.offset + memory.begin : MemoryOf(value);
+  return {.base = on_device, .dtype = described.dtype, .shape = described.shape};
 }
 
 auto KernelFixture::Numbers(ValueId value) -> std::vector<double> {

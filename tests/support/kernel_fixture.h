@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 #include "runtime/kernels/kernel.h"
 
@@ -54,7 +55,8 @@ auto ForResidualTypes(const Body& body) -> void {
 }
 
 /// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in
-/// any floating type), so reads of what nobody wrote show.
+/// any floating type), so reads of what nobody wrote show. Tests read and write memory of the host, whatever the
+/// device.
 class KernelFixture : public Binder {
  public:
   explicit KernelFixture(int64_t rank = 0) : KernelFixture(Backend{}, rank) {}
@@ -108,16 +110,28 @@ class KernelFixture : public Binder {
     std::vector<std::byte> bytes;
     size_t begin = 0;
     size_t end = 0;
+    /// Of all bytes, in the arena of a device that copies.
+    int64_t offset = 0;
+    /// What lies between the guards goes to such a device once, and is not read back.
+    bool is_scratch = false;
+    bool is_written = false;
   };
 
   auto Allocate(int64_t bytes) -> void;
   auto MemoryOf(ValueId value) -> std::byte*;
   auto GuardsHold() const -> bool;
+  /// The device has memory of its own: operands are copied there before each run, and back after it.
+  auto copies() const -> bool { return FactsOf(plan_.device).family != DeviceFamily::Cpu; }
+  auto CopyToDevice() -> Status;
+  auto CopyFromDevice() -> Status;
 
   Plan plan_;
   int64_t rank_ = 0;
   /// Index = BufferId.
   std::deque<Memory> memories_;
+  /// Of the arena of a device that copies.
+  int64_t used_ = 0;
+  HostScratch copy_;
   SharedArenas arenas_;
   /// Has no arenas. Its scalars are there from the start, since kernels keep a reference.
   std::unique_ptr<RankDevice> device_;

@@ -15,6 +15,14 @@ static auto MakeCpuDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr
   return std::unique_ptr<RankDevice>(std::make_unique<CpuDevice>(plan, *std::move(arenas)));
 }
 
+auto HostArenas(const Plan& plan) -> ArenaSizes {
+  switch (FactsOf(plan.device).family) {
+    case DeviceFamily::Cpu: return plan.arena_bytes;
+    case DeviceFamily::Cuda: return {};
+  }
+  CHECK(false, "a device of no family");
+}
+
 auto MakeDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return MakeCpuDevice(plan, place);
