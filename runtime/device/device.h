@@ -55,6 +55,11 @@ class Queue {
   virtual auto EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status = 0;
 };
 
+/// The error of a wait that would never end.
+inline auto NeverSignalled(EventId event) -> Error {
+  return Fail(ExitCode::InternalFault, "waits for event e{}, which nothing has signalled in this section", event.index);
+}
+
 /// One run of a section.
 struct SectionStart {
   SectionKind section = SectionKind::Step;
