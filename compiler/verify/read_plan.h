@@ -13,6 +13,8 @@ namespace shardc {
 
 /// True if the text begins as a plan does: its first line, after empty lines and comments, is `plan version=...`.
 auto IsPlanText(std::string_view text) -> bool;
+/// The device that a plan names, by its first line alone. Device::Cpu where it names none that there is.
+auto DeviceOfPlanText(std::string_view text) -> Device;
 
 /// `path` is for messages. Where `faults` is given, it gets each fault, one line each and no more than the verifier
 /// says.

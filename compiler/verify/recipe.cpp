@@ -9,6 +9,7 @@
 #include "compiler/base/machine_rows.h"
 #include "compiler/base/recipe_words.h"
 #include "compiler/base/scan_limit.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/origin_key.h"
 #include "compiler/verify/internal.h"
 
@@ -216,7 +217,13 @@ auto RecipeVerifier::Settings() -> void {
   if (const std::string* comm = ValueOf("run.comm"); comm != nullptr && !Says(*comm, Comm::Auto)) {
     Expect("run.comm", run.comm);
   }
-  if (const std::string* device = ValueOf("run.device"); device != nullptr && !Says(*device, Device::Cpu)) {
+  const auto decides = [&](const std::string& word) {
+    return std::ranges::any_of(EnumNames<Device>::names, [&](std::string_view name) {
+      const Device device = *FromText<Device>(name);
+      return Says(word, device) && FactsOf(device).is_open && FactsOf(device).family == FactsOf(plan_.device).family;
+    });
+  };
+  if (const std::string* device = ValueOf("run.device"); device != nullptr && !decides(*device)) {
     Expect("run.device", plan_.device);
   }
   if (const ScalarId lr = plan_.FindScalar(ScalarRole::Lr); lr.valid()) {
