@@ -9,7 +9,7 @@ namespace shardc {
 /// What a device with memory of its own cannot do.
 static auto CheckDevice(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
-  const Located<Device>& device = recipe.run.device;
+  const auto& device = recipe.run.device;
   if (!context.IsSound(device) || FactsOf(*device).family == DeviceFamily::Cpu) {
     return;
   }
