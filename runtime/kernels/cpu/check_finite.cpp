@@ -5,7 +5,7 @@
 
 #include "compiler/plan/state_index.h"
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
 
 namespace shardc::cpu {

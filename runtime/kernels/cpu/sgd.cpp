@@ -3,7 +3,7 @@
 // Source: torch/optim/sgd.py of PyTorch 2.11 (_single_tensor_sgd), dampening 0: factors in f64, elements in f32; where
 // parameters are kept in bf16, they are rounded to it after each update. Weight decay is added to the clipped gradient.
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
 
 namespace shardc::cpu {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
 
 namespace shardc::cpu {
