@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/owned_segments.h"
 #include "tests/ops/tolerance.h"
 #include "tests/ops/torch_oracle.h"
 #include "tests/support/kernel_fixture.h"

@@ -5,8 +5,8 @@
 
 #include "compiler/plan/state_index.h"
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/owned_segments.h"
 
 namespace shardc::cpu {
 

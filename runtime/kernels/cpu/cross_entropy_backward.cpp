@@ -3,7 +3,7 @@
 // targets_N, lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {
 

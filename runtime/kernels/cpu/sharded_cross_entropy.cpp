@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::cpu {
 

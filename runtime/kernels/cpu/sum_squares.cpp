@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/owned_segments.h"
 
 namespace shardc::cpu {
 
