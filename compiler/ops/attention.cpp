@@ -32,7 +32,7 @@ auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(op, plan);
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionParts(sizes).total);
-    case DeviceFamily::Cuda: return CudaAttention(sizes, plan.values[op.q].dtype).forward_scratch();
+    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.head_dim).forward_scratch();
   }
   CHECK(false, "a device of no family");
 }

@@ -35,7 +35,7 @@ auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(op, plan);
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionBackwardParts(sizes).total);
-    case DeviceFamily::Cuda: return CudaAttention(sizes, plan.values[op.q].dtype).backward_scratch();
+    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.head_dim).backward_scratch();
   }
   CHECK(false, "a device of no family");
 }

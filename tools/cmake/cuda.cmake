@@ -1,13 +1,18 @@
-# The CUDA toolkit, with cuBLASLt, cuDNN and the headers of cudnn-frontend: of .deps/cuda, or of an installation. Without all of
-# them shardc-run-cuda is left out, and SHARDC_HAS_CUDA is off.
+# The CUDA toolkit, with cuBLASLt, cuDNN and the headers of cudnn-frontend: of .deps/cuda, or of an installation.
+#
+#   SHARDC_HAS_NVCC   kernels are compiled (tools/dev setup --tests brings the compiler)
+#   SHARDC_HAS_CUDA   the libraries are there too, and shardc-run-cuda is made (tools/dev build --cuda)
 
-option(SHARDC_CUDA "Build shardc-run-cuda, if the CUDA toolkit is there" ON)
+option(SHARDC_CUDA "Build what is for GPUs, as far as the CUDA toolkit is there" ON)
+set(SHARDC_HAS_NVCC OFF)
 set(SHARDC_HAS_CUDA OFF)
 if(SHARDC_CUDA)
   set(roots ${CMAKE_SOURCE_DIR}/.deps/cuda $ENV{CUDA_HOME} /usr/local/cuda)
   find_program(SHARDC_NVCC nvcc HINTS ${roots} PATH_SUFFIXES bin)
   set(missing "")
-  if(NOT SHARDC_NVCC)
+  if(SHARDC_NVCC)
+    set(SHARDC_HAS_NVCC ON)
+  else()
     list(APPEND missing nvcc)
   endif()
   foreach(header IN ITEMS cuda_runtime cublasLt cudnn cudnn_frontend)
@@ -17,7 +22,8 @@ if(SHARDC_CUDA)
     endif()
     list(APPEND cuda_includes ${SHARDC_${header}_INCLUDE})
   endforeach()
-  foreach(library IN ITEMS cudart cublasLt cudnn)
+  # (cudnn-frontend names functions of NVRTC.)
+  foreach(library IN ITEMS cudart cublasLt cudnn nvrtc)
     find_library(SHARDC_${library}_LIBRARY ${library} HINTS ${roots} PATH_SUFFIXES lib64 lib)
     if(NOT SHARDC_${library}_LIBRARY)
       list(APPEND missing lib${library}.so)
@@ -32,16 +38,19 @@ if(SHARDC_CUDA)
     list(REMOVE_DUPLICATES cuda_includes)
     add_library(shardc_cuda_libraries INTERFACE)
     target_include_directories(shardc_cuda_libraries SYSTEM INTERFACE ${cuda_includes})
+    # Of cudnn-frontend: nothing here reads or writes graphs as JSON.
+    target_compile_definitions(shardc_cuda_libraries INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
     target_link_libraries(shardc_cuda_libraries INTERFACE ${cuda_libraries})
   endif()
 endif()
 
-# shardc_cuda_objects(TARGET SOURCES...) compiles *.cu files into objects of TARGET, ten at a time: most of what one takes is the
-# same headers.
-function(shardc_cuda_objects target)
+# shardc_cuda_objects(RESULT SOURCES...) compiles *.cu files, ten at a time: most of what one takes is the same headers. RESULT gets the
+# objects. Beside each lies its .resources: the registers, spills and shared memory of its kernels.
+function(shardc_cuda_objects result)
   set(sources ${ARGN})
   list(SORT sources)
   set(batch 0)
+  set(objects "")
   while(sources)
     list(SUBLIST sources 0 10 part)
     list(LENGTH part count)
@@ -52,13 +61,16 @@ function(shardc_cuda_objects target)
     endforeach()
     set(stem ${CMAKE_CURRENT_BINARY_DIR}/cuda_${batch})
     file(CONFIGURE OUTPUT ${stem}.cu CONTENT "${text}" @ONLY)
-    add_custom_command(OUTPUT ${stem}.o
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHARDC_NVCC} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG
-        -DFMT_USE_CONSTEXPR=1 -gencode arch=compute_90,code=[sm_90,compute_90] -Xcompiler=-Wall,-Wno-restrict
-        -I${CMAKE_SOURCE_DIR} -MD -MF ${stem}.d -c ${stem}.cu -o ${stem}.o
-      DEPENDS ${stem}.cu DEPFILE ${stem}.d VERBATIM)
-    target_sources(${target} PRIVATE ${stem}.o)
-    set_source_files_properties(${stem}.o PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    add_custom_command(OUTPUT ${stem}.o BYPRODUCTS ${stem}.resources
+      COMMAND sh -c "\"$@\" 2> ${stem}.resources || { cat ${stem}.resources; exit 1; }" nvcc
+        ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHARDC_NVCC} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG
+        -DFMT_USE_CONSTEXPR=1 -gencode arch=compute_90,code=[sm_90,compute_90] -Xptxas=-v -Werror=all-warnings
+        -Xcompiler=-Wall,-Wno-restrict,-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -I${CMAKE_SOURCE_DIR}
+        -MD -MF ${stem}.d -c ${stem}.cu -o ${stem}.o
+      DEPENDS ${stem}.cu DEPFILE ${stem}.d COMMENT "Compiling kernels for GPUs, batch ${batch}" VERBATIM)
+    list(APPEND objects ${stem}.o)
     math(EXPR batch "${batch} + 1")
   endwhile()
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set(${result} ${objects} PARENT_SCOPE)
 endfunction()

@@ -1,15 +1,17 @@
 #include "compiler/ops/cuda/attention.h"
 
 #include "compiler/base/check.h"
+#include "compiler/ops/op_support.h"
 
 namespace shardc {
 
 /// The least scratch that cuDNN's calls are given.
 static constexpr int64_t LeastWorkspace = 256;
-/// Chunks are cut so that a call of the backward needs no more than this.
-static constexpr int64_t MostWorkspace = int64_t{2} << 30;
-/// cuDNN computes scores in tiles of so many rows and columns.
-static constexpr int64_t Tile = 128;
+/// The backward keeps the gradients of scores, in bf16, in tiles of so many queries and keys.
+static constexpr int64_t QueryTile = 64;
+static constexpr int64_t KeyTile = 128;
+/// Shorter sequences take plain kernels, which have no tiles to fill. cuDNN refuses sequences of 1 position.
+static constexpr int64_t LeastSequence = 64;
 
 /// The greatest divisor of `count`, from `count` down, for which `fits` holds; 1 where it holds for none.
 template <class Fits>
@@ -22,25 +24,35 @@ static auto GreatestDivisor(int64_t count, const Fits& fits) -> int64_t {
   return 1;
 }
 
-CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype)
+CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace)
     : sizes_(sizes),
-      by_cudnn_(dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128),
+      by_cudnn_(dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128 &&
+                sizes.sequence >= LeastSequence),
       chunk_sequences_(GreatestDivisor(
-          sizes.batch, [&](int64_t n) { return BackwardWorkspace(n, sizes.kv_heads) <= MostWorkspace; })),
+          sizes.batch, [&](int64_t n) { return BytesOfScores(n, sizes.kv_heads) <= most_workspace.value; })),
       chunk_kv_heads_(GreatestDivisor(
-          sizes.kv_heads, [&](int64_t n) { return BackwardWorkspace(chunk_sequences_, n) <= MostWorkspace; })) {}
+          sizes.kv_heads, [&](int64_t n) { return BytesOfScores(chunk_sequences_, n) <= most_workspace.value; })) {}
 
-auto CudaAttention::BackwardWorkspace(int64_t sequences, int64_t kv_heads) const -> int64_t {
-  const int64_t heads = sequences * kv_heads * sizes_.heads_per_kv();
-  const int64_t rows = RoundUp(sizes_.sequence, Tile);
-  const int64_t shared = sizes_.heads_per_kv() > 1 ? 4 * heads * sizes_.sequence * sizes_.head_dim : 0;
-  return 2 * heads * rows * rows + 4 * heads * rows + shared + LeastWorkspace;
+auto CudaAttention::BytesOfScores(int64_t sequences, int64_t kv_heads) const -> int64_t {
+  return SizeOf(DType::BF16) * sequences * kv_heads * sizes_.heads_per_kv() * RoundUp(sizes_.sequence, QueryTile) *
+         RoundUp(sizes_.sequence, KeyTile);
 }
 
 auto CudaAttention::forward_scratch() const -> Bytes { return Bytes{by_cudnn_ ? LeastWorkspace : 0}; }
 
+/// A float per query for the sum of dy y; where query heads share keys, dk and dv of each query head in bf16.
 auto CudaAttention::backward_scratch() const -> Bytes {
-  return Bytes{by_cudnn_ ? BackwardWorkspace(chunk_sequences_, chunk_kv_heads_) : 0};
+  if (!by_cudnn_) {
+    return {};
+  }
+  const int64_t queries = chunk_sequences_ * chunk_kv_heads_ * sizes_.heads_per_kv() * sizes_.sequence;
+  const int64_t of_query_heads = sizes_.heads_per_kv() > 1 ? 2 * SizeOf(DType::BF16) * queries * sizes_.head_dim : 0;
+  return Bytes{LeastWorkspace + SizeOf(DType::F32) * queries + of_query_heads +
+               BytesOfScores(chunk_sequences_, chunk_kv_heads_)};
+}
+
+auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention {
+  return {AttentionSizesOf(plan, q, k, head_dim), plan.values[q].dtype, Bytes{plan.run.attention_workspace}};
 }
 
 }  // namespace shardc
