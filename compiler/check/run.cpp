@@ -15,13 +15,13 @@ static auto CheckDevice(CheckContext& context) -> void {
   }
   if (const auto& into = recipe.shard.gather_into; context.IsSound(into) && *into == GatherInto::Host) {
     context.diags()
-        .Build(into.at, DiagnosticKind::DeviceHostGather, ToText(*device))
+        .Build(into.at, DiagnosticKind::DeviceHostGather, ToText(Device{*device}))
         .Note(device.at, fmt::format("`{}` set here", "device"))
         .Emit();
   }
   if (const auto& kernels = recipe.run.kernels; context.IsSound(kernels) && *kernels == KernelSet::Reference) {
     context.diags()
-        .Build(kernels.at, DiagnosticKind::DeviceReference, ToText(*device))
+        .Build(kernels.at, DiagnosticKind::DeviceReference, ToText(Device{*device}))
         .Note(device.at, fmt::format("`{}` set here", "device"))
         .Emit();
   }
