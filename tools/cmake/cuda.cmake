@@ -6,7 +6,7 @@
 option(SHARDC_CUDA "Build what is for GPUs, as far as the CUDA toolkit is there" ON)
 set(SHARDC_HAS_NVCC OFF)
 set(SHARDC_HAS_CUDA OFF)
-if(SHARDC_CUDA)
+if(SHARDC_CUDA AND NOT (SHARDC_SANITIZE OR SHARDC_FUZZ OR SHARDC_SYNTAX_ONLY))
   set(roots ${CMAKE_SOURCE_DIR}/.deps/cuda $ENV{CUDA_HOME} /usr/local/cuda)
   find_program(SHARDC_NVCC nvcc HINTS ${roots} PATH_SUFFIXES bin)
   set(missing "")
@@ -45,7 +45,7 @@ if(SHARDC_CUDA)
 endif()
 
 # shardc_cuda_objects(RESULT SOURCES...) compiles *.cu files, ten at a time: most of what one takes is the same headers. RESULT gets the
-# objects. Beside each lies its .resources: the registers, spills and shared memory of its kernels.
+# objects. Beside each lies its .resources: the registers, spills and shared memory of its kernels, which a test reads.
 function(shardc_cuda_objects result)
   set(sources ${ARGN})
   list(SORT sources)
@@ -64,11 +64,14 @@ function(shardc_cuda_objects result)
     add_custom_command(OUTPUT ${stem}.o BYPRODUCTS ${stem}.resources
       COMMAND sh -c "\"$@\" 2> ${stem}.resources || { cat ${stem}.resources; exit 1; }" nvcc
         ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHARDC_NVCC} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG
-        -DFMT_USE_CONSTEXPR=1 -gencode arch=compute_90,code=[sm_90,compute_90] -Xptxas=-v -Werror=all-warnings
+        -DFMT_USE_CONSTEXPR=1 -gencode arch=compute_90,code=[sm_90,compute_90] -Xptxas=-v
+        # 128: a loop after the return of an `if constexpr`.
+        -Werror=all-warnings -diag-suppress=128
         -Xcompiler=-Wall,-Wno-restrict,-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -I${CMAKE_SOURCE_DIR}
         -MD -MF ${stem}.d -c ${stem}.cu -o ${stem}.o
       DEPENDS ${stem}.cu DEPFILE ${stem}.d COMMENT "Compiling kernels for GPUs, batch ${batch}" VERBATIM)
     list(APPEND objects ${stem}.o)
+    set_property(GLOBAL APPEND PROPERTY shardc_kernel_resources ${stem}.resources)
     math(EXPR batch "${batch} + 1")
   endwhile()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
