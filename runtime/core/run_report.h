@@ -22,7 +22,7 @@ struct RankMemory {
   /// Of its process: all, and pages of files.
   int64_t proportional = 0;
   int64_t files = 0;
-  /// Pages of its arenas, but for that which all ranks of a host share.
+  /// Pages of its arenas in memory of the host, but for that which all ranks of a host share.
   int64_t arenas = 0;
   int64_t gathered = 0;
 };
@@ -36,7 +36,8 @@ auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
 
 /// Bytes of each arena, planned and touched; in guard mode (`guard` is set) those of pages with buffers, and of pages
-/// that were written. `rank`: whose they are.
-auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr<std::string>;
+/// that were written. `rank`: whose they are. `before`: of the device after the second step, where that was measured.
+auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<DeviceMemory>& before, Guard* guard)
+    -> ErrorOr<std::string>;
 
 }  // namespace shardc

@@ -119,6 +119,8 @@ class RankRunner {
   Divergence divergence_;
   /// Where one was asked for.
   std::unique_ptr<Trace> trace_;
+  /// Of the device, after the second step.
+  std::optional<DeviceMemory> memory_after_two_;
   /// Of a step on this rank.
   StepFlops flops_;
   TimeLimit time_limit_;

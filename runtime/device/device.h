@@ -60,6 +60,13 @@ inline auto NeverSignalled(EventId event) -> Error {
   return Fail(ExitCode::InternalFault, "waits for event e{}, which nothing has signalled in this section", event.index);
 }
 
+/// Memory of a device that has its own, by its driver.
+struct DeviceMemory {
+  Bytes total;
+  /// By whoever uses the device.
+  Bytes taken;
+};
+
 /// One run of a section.
 struct SectionStart {
   SectionKind section = SectionKind::Step;
@@ -92,6 +99,8 @@ class RankDevice {
 
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
+  /// Nothing where the arenas lie in memory of the host.
+  virtual auto MeasureMemory() const -> std::optional<DeviceMemory> { return std::nullopt; }
 
   /// Between sections, when all queues are empty and one is as good as another.
   auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> {

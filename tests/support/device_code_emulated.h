@@ -35,6 +35,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define UNROLL
+#define ROLLED
 #define SHARED(name, ...) auto& name = ::shardc::emulated::SharedOf<__VA_ARGS__>([] {})
 
 struct dim3 {

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "compiler/base/processor.h"
 #include "runtime/device/family.h"
 #include "runtime/kernels/cpu/device.h"
+#include "runtime/kernels/host/host.h"
+#include "tests/support/warp_order.h"
 
 namespace shardc {
 
@@ -18,8 +21,8 @@ constexpr std::byte Guard{0xA5};
 /// Of a device that copies; what no test uses is never touched.
 constexpr int64_t ArenaBytes = int64_t{1} << 30;
 
-auto Backends() -> const std::vector<Backend>& {
-  static const std::vector<Backend> backends = [] {
+auto Backends() -> std::vector<Backend>& {
+  static std::vector<Backend> backends = [] {
     std::vector<Backend> all{{Device::CpuPortable, KernelSet::Fused}, {Device::CpuPortable, KernelSet::Reference}};
     if (HasAvx512()) {
       all.push_back({Device::CpuAvx512, KernelSet::Fused});
@@ -32,12 +35,31 @@ auto Backends() -> const std::vector<Backend>& {
   return backends;
 }
 
+/// A device that copies, which is the same for all fixtures: it takes long to make.
+static auto KeptDevice(Device kind) -> std::shared_ptr<RankDevice> {
+  struct Kept {
+    Plan plan;
+    SharedArenas arenas;
+    std::shared_ptr<RankDevice> device;
+  };
+  static std::map<Device, Kept> all;
+  Kept& kept = all[kind];
+  if (kept.device == nullptr) {
+    kept.plan.device = kind;
+    kept.plan.arena_bytes[static_cast<size_t>(Arena::Transient)] = ArenaBytes;
+    kept.arenas = *SharedArenas::Create({}, {0, 1});
+    auto device = MakeDevice(kept.plan, {.arenas = &kept.arenas});
+    CHECK(device.ok(), "no device {}: {}", ToText(kind), device.error().message);
+    kept.device = *std::move(device);
+  }
+  return kept.device;
+}
+
 KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank) {
   plan_.device = backend.device;
   plan_.kernels = backend.kernels;
-  plan_.arena_bytes[static_cast<size_t>(Arena::Transient)] = copies() ? ArenaBytes : 0;
   arenas_ = *SharedArenas::Create({}, {0, rank + 1});
-  device_ = *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
+  device_ = copies() ? KeptDevice(backend.device) : *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
   scalars() = ScalarTable(16);
 }
 
@@ -72,14 +94,19 @@ auto KernelFixture::Allocate(int64_t bytes) -> void {
 auto KernelFixture::CopyToDevice() -> Status {
   Queue& queue = device_->queue(Stream::Compute);
   for (Memory& memory : memories_) {
+    const auto copy = [&](size_t begin, size_t end) -> Status {
+      std::byte* const to = device_->Base(Arena::Transient) + memory.offset + static_cast<int64_t>(begin);
+      const auto bytes = static_cast<int64_t>(end - begin);
+      std::memcpy(queue.BeginWrite(to, bytes, copy_), memory.bytes.data() + begin, end - begin);
+      return queue.EndWrite(to, bytes, copy_);
+    };
     if (memory.is_scratch && memory.is_written) {
-      continue;
+      RETURN_IF_ERROR(copy(0, memory.begin));
+      RETURN_IF_ERROR(copy(memory.end, memory.bytes.size()));
+    } else {
+      RETURN_IF_ERROR(copy(0, memory.bytes.size()));
     }
     memory.is_written = true;
-    std::byte* const to = device_->Base(Arena::Transient) + memory.offset;
-    const auto bytes = static_cast<int64_t>(memory.bytes.size());
-    std::memcpy(queue.BeginWrite(to, bytes, copy_), memory.bytes.data(), memory.bytes.size());
-    RETURN_IF_ERROR(queue.EndWrite(to, bytes, copy_));
   }
   return Success{};
 }
@@ -180,12 +207,41 @@ auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
   if (!copies()) {
     return kernel;
   }
-  return [this, kernel = std::move(kernel)](const Moment& moment) -> Status {
-    RETURN_IF_ERROR(CopyToDevice());
-    RETURN_IF_ERROR(kernel(moment));
-    RETURN_IF_ERROR(device_->Finish());
-    return CopyFromDevice();
+  // An op of the host may count.
+  const bool once = VisitBody(body, []<class Body>(const Body&) { return host::HasKernel<Body>; });
+  return [this, kernel = std::move(kernel), once](const Moment& moment) -> Status {
+    return once ? RunOnDevice(kernel, moment) : RunTwiceOnDevice(kernel, moment);
   };
+}
+
+auto KernelFixture::RunOnDevice(const Kernel& kernel, const Moment& moment) -> Status {
+  RETURN_IF_ERROR(CopyToDevice());
+  RETURN_IF_ERROR(kernel(moment));
+  RETURN_IF_ERROR(device_->Finish());
+  return CopyFromDevice();
+}
+
+auto KernelFixture::RunTwiceOnDevice(const Kernel& kernel, const Moment& moment) -> Status {
+  // Of scratch nothing: the first run finds ones there, and the second one what the first left.
+  std::vector<std::vector<std::byte>> kept(memories_.size());
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (!memories_[i].is_scratch) {
+      kept[i] = memories_[i].bytes;
+    }
+  }
+  emulated::warp_order = emulated::WarpOrder::Ascending;
+  RETURN_IF_ERROR(RunOnDevice(kernel, moment));
+  // Tests have spans of the bytes.
+  for (size_t i = 0; i < kept.size(); ++i) {
+    std::ranges::swap_ranges(memories_[i].bytes, kept[i]);
+  }
+  emulated::warp_order = emulated::WarpOrder::Descending;
+  RETURN_IF_ERROR(RunOnDevice(kernel, moment));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_TRUE(memories_[i].is_scratch || memories_[i].bytes == kept[i])
+        << "another run gave other bits, in buffer " << i;
+  }
+  return Success{};
 }
 
 auto KernelFixture::TryRun(OpBody body) -> Status {

@@ -19,8 +19,8 @@ struct Backend {
   KernelSet kernels = KernelSet::Fused;
 };
 
-/// Every backend, as far as this machine can run it.
-auto Backends() -> const std::vector<Backend>&;
+/// Every backend, as far as this machine can run it; or, in a program that tests one of them, that one.
+auto Backends() -> std::vector<Backend>&;
 
 /// Calls body(backend) for each backend.
 template <class Body>
@@ -56,7 +56,7 @@ auto ForResidualTypes(const Body& body) -> void {
 
 /// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in
 /// any floating type), so reads of what nobody wrote show. Tests read and write memory of the host, whatever the
-/// device.
+/// device. A device with memory of its own runs each kernel twice, and both runs give the same bits.
 class KernelFixture : public Binder {
  public:
   explicit KernelFixture(int64_t rank = 0) : KernelFixture(Backend{}, rank) {}
@@ -124,6 +124,9 @@ class KernelFixture : public Binder {
   auto copies() const -> bool { return FactsOf(plan_.device).family != DeviceFamily::Cpu; }
   auto CopyToDevice() -> Status;
   auto CopyFromDevice() -> Status;
+  auto RunOnDevice(const Kernel& kernel, const Moment& moment) -> Status;
+  /// Expects the same bits of another run.
+  auto RunTwiceOnDevice(const Kernel& kernel, const Moment& moment) -> Status;
 
   Plan plan_;
   int64_t rank_ = 0;
@@ -133,8 +136,8 @@ class KernelFixture : public Binder {
   int64_t used_ = 0;
   HostScratch copy_;
   SharedArenas arenas_;
-  /// Has no arenas. Its scalars are there from the start, since kernels keep a reference.
-  std::unique_ptr<RankDevice> device_;
+  /// Of the host: has no arenas. Its scalars are there from the start, since kernels keep a reference.
+  std::shared_ptr<RankDevice> device_;
 };
 
 /// The same numbers on every machine: roughly normal, of the given spread, each an exact f32.

@@ -157,6 +157,15 @@ auto CudaDevice::MeasureUse() const -> std::vector<ArenaUse> {
   return uses;
 }
 
+auto CudaDevice::MeasureMemory() const -> std::optional<DeviceMemory> {
+  size_t free = 0;
+  size_t total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
+    return std::nullopt;
+  }
+  return DeviceMemory{.total = Bytes{static_cast<int64_t>(total)}, .taken = Bytes{static_cast<int64_t>(total - free)}};
+}
+
 auto CudaDevice::CudaQueue::Wait(EventId event) -> Status {
   const auto index = static_cast<size_t>(event.index);
   if (device_.signalled_in_[index] != device_.section_) {

@@ -31,6 +31,7 @@ class CudaDevice final : public RankDevice {
   auto EndSection(ScalarTable& host) -> Status override;
   auto Finish() -> Status override;
   auto MeasureUse() const -> std::vector<ArenaUse> override;
+  auto MeasureMemory() const -> std::optional<DeviceMemory> override;
 
   class CudaQueue final : public Queue {
    public:

@@ -15,6 +15,8 @@
 #define SHARED(name, ...) __shared__ std::type_identity_t<__VA_ARGS__> name
 /// Has the loop that follows unrolled, so that arrays which it indexes stay in registers.
 #define UNROLL _Pragma("unroll")
+/// Has the loop that follows left as it is: one that seldom runs is not to take registers from the others.
+#define ROLLED _Pragma("unroll 1")
 #endif
 
 #include <algorithm>
@@ -24,6 +26,7 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/base/error_or.h"
+#include "runtime/device/cuda/stream.h"
 
 namespace shardc::cuda {
 
@@ -46,6 +49,15 @@ __device__ __forceinline__ auto ToFloat(float element) -> float { return element
 __device__ __forceinline__ auto ToFloat(BFloat16 element) -> float {
   return __uint_as_float(static_cast<uint32_t>(element.bits) << 16U);
 }
+
+#ifdef __CUDA_ARCH__
+/// Two bf16 in a word, the first in its low half.
+__device__ __forceinline__ auto RoundedPair(float low, float high) -> uint32_t {
+  uint32_t pair = 0;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
 
 /// Rounds to nearest, ties to even; a NaN stays one.
 template <class T>
@@ -113,19 +125,22 @@ template <class T, int N>
 __device__ __forceinline__ auto ToPack(const Floats<N>& floats) -> Pack<T, N> {
   Pack<T, N> pack;
 #ifdef __CUDA_ARCH__
-  if constexpr (std::is_same_v<T, BFloat16> && N % 2 == 0) {
+  constexpr bool ByPairs = std::is_same_v<T, BFloat16> && N % 2 == 0;
+#else
+  constexpr bool ByPairs = false;
+#endif
+  if constexpr (ByPairs) {
     uint32_t pairs[N / 2];
     UNROLL
     for (int i = 0; i < N / 2; ++i) {
-      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pairs[i]) : "f"(floats.at[2 * i + 1]), "f"(floats.at[2 * i]));
+      pairs[i] = RoundedPair(floats.at[2 * i], floats.at[2 * i + 1]);
     }
     memcpy(&pack, pairs, sizeof(pack));
-    return pack;
-  }
-#endif
-  UNROLL
-  for (int i = 0; i < N; ++i) {
-    pack.elements[i] = FromFloat<T>(floats.at[i]);
+  } else {
+    UNROLL
+    for (int i = 0; i < N; ++i) {
+      pack.elements[i] = FromFloat<T>(floats.at[i]);
+    }
   }
   return pack;
 }
@@ -235,9 +250,9 @@ struct LaunchShape {
 /// Blocks of `size` that hold `count`.
 constexpr auto BlocksFor(int64_t count, int64_t size) -> int64_t { return (count + size - 1) / size; }
 
-#ifdef __CUDACC__
-using DeviceStream = cudaStream_t;
+using DeviceStream = CUstream_st*;
 
+#ifdef __CUDACC__
 /// Shared memory whose size the launch tells.
 template <class T>
 __device__ __forceinline__ auto DynamicShared() -> T* {
@@ -245,8 +260,6 @@ __device__ __forceinline__ auto DynamicShared() -> T* {
   return reinterpret_cast<T*>(shardc_dynamic_shared);
 }
 #else
-using DeviceStream = void*;
-
 template <class T>
 auto DynamicShared() -> T* {
   return reinterpret_cast<T*>(emulated::block->dynamic.data());

@@ -1,5 +1,5 @@
-// Kernels that compute each element of a result from the elements at its place: a thread takes one vector of 16 bytes of
-// each operand.
+// Kernels that compute each element of a result from the elements at its place: a thread takes one vector of 16 bytes
+// of each operand.
 #pragma once
 
 #include "runtime/kernels/cuda/device_code.h"
@@ -40,8 +40,8 @@ template <class Rule, class Y, class... X>
 auto Map(DeviceStream stream, int64_t num_elements, const Rule& rule, Y* y, const X*... x) -> Status {
   constexpr int N = PackSize<Y, X...>;
   const auto launch = [&]<int Width>() {
-    return Launch(stream, {.grid = {BlocksFor(num_elements, ElementwiseThreads * Width)}}, MapKernel<Width, Rule, Y, X...>,
-                  num_elements, rule, y, x...);
+    return Launch(stream, {.grid = {BlocksFor(num_elements, ElementwiseThreads * Width)}},
+                  MapKernel<Width, Rule, Y, X...>, num_elements, rule, y, x...);
   };
   const bool aligned = IsAligned<N>(y) && (IsAligned<N>(x) && ...);
   return aligned ? launch.template operator()<N>() : launch.template operator()<1>();

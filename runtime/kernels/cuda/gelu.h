@@ -19,8 +19,8 @@ struct ByErfc {
   }
 };
 
-/// (1 + tanh(u)) / 2 = 1 / (1 + e^-2u) with u = sqrt(2 / pi) (x + 0.044715 x^3), mirrored for x < 0, so that no digit is
-/// lost of what is missing from 0 or 1. The square stops at 100, where nothing is missing in f32 any more: no power
+/// (1 + tanh(u)) / 2 = 1 / (1 + e^-2u) with u = sqrt(2 / pi) (x + 0.044715 x^3), mirrored for x < 0, so that no digit
+/// is lost of what is missing from 0 or 1. The square stops at 100, where nothing is missing in f32 any more: no power
 /// overflows.
 struct ByTanh {
   __device__ __forceinline__ auto operator()(float x) const -> NormalLaw {

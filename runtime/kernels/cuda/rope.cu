@@ -12,9 +12,9 @@ constexpr int RopeThreads = 256;
 template <int N, class T>
 static __global__ void __launch_bounds__(RopeThreads)
     RopeKernel(const float* table_S2D, int64_t width, int half, float sign, T* y_SBA) {
-  const int64_t vector = BlockY() * RopeThreads + Thread();
+  const int vector = static_cast<int>(BlockY()) * RopeThreads + Thread();
   const int64_t head = vector / (half / N);
-  const int64_t pair = vector % (half / N) * N;
+  const int pair = vector % (half / N) * N;
   if (head * 2 * half >= width) {
     return;
   }
@@ -40,9 +40,9 @@ static auto BindRope(const op::Rope& op, Binder& binder) -> Kernel {
   CheckSameBytes(binder, op.y, op.x);
   const Dims shape = binder.ViewOf(op.y).shape;
   CHECK(shape.size() == 3 && op.head_dim % 2 == 0, "rope of {} with head_dim {}", ToText(shape), op.head_dim);
-  return [stream = StreamOf(binder.queue()), y = Resolve<T>(binder, op.y), table = Resolve<const float>(binder, op.table),
-          positions = shape[0], width = shape[1] * shape[2], half = static_cast<int>(op.head_dim / 2),
-          sign = op.inverse ? -1.0F : 1.0F](const Moment& moment) -> Status {
+  return [stream = StreamOf(binder.queue()), y = Resolve<T>(binder, op.y),
+          table = Resolve<const float>(binder, op.table), positions = shape[0], width = shape[1] * shape[2],
+          half = static_cast<int>(op.head_dim / 2), sign = op.inverse ? -1.0F : 1.0F](const Moment& moment) -> Status {
     constexpr int N = PackSize<T>;
     T* const y_SBA = y.At(moment);
     const float* const table_S2D = table.At(moment);

@@ -39,7 +39,8 @@ static auto BindSwigluBackward(const op::SwigluBackward& op, Binder& binder) -> 
   CheckSameBytes(binder, op.dgate, op.gate);
   CheckSameBytes(binder, op.dup, op.up);
   return [stream = StreamOf(binder.queue()), dy = Resolve<const T>(binder, op.dy), dgate = Resolve<T>(binder, op.dgate),
-          dup = Resolve<T>(binder, op.dup), elements = binder.ViewOf(op.dy).num_elements()](const Moment& moment) -> Status {
+          dup = Resolve<T>(binder, op.dup),
+          elements = binder.ViewOf(op.dy).num_elements()](const Moment& moment) -> Status {
     constexpr int N = PackSize<T>;
     const T* const dy_N = dy.At(moment);
     T* const gate_N = dgate.At(moment);
