@@ -44,23 +44,36 @@ if(SHARDC_CUDA AND NOT (SHARDC_SANITIZE OR SHARDC_FUZZ OR SHARDC_SYNTAX_ONLY))
   endif()
 endif()
 
-# shardc_cuda_objects(RESULT SOURCES...) compiles *.cu files, ten at a time: most of what one takes is the same headers. RESULT gets the
-# objects. Beside each lies its .resources: the registers, spills and shared memory of its kernels, which a test reads.
-function(shardc_cuda_objects result)
+# shardc_cuda_units(RESULT FILE FIRST_LINES SOURCES...) writes texts that include *.cu files, ten each: most of what one takes to
+# compile is the same headers. FILE gets a number before its extension.
+function(shardc_cuda_units result file first_lines)
+  cmake_path(GET file EXTENSION LAST_ONLY extension)
+  cmake_path(REMOVE_EXTENSION file LAST_ONLY OUTPUT_VARIABLE stem)
   set(sources ${ARGN})
   list(SORT sources)
-  set(batch 0)
-  set(objects "")
+  set(units "")
   while(sources)
     list(SUBLIST sources 0 10 part)
     list(LENGTH part count)
     list(SUBLIST sources ${count} -1 sources)
-    set(text "")
+    set(text "${first_lines}")
     foreach(source IN LISTS part)
       string(APPEND text "#include \"${source}\"\n")
     endforeach()
-    set(stem ${CMAKE_CURRENT_BINARY_DIR}/cuda_${batch})
-    file(CONFIGURE OUTPUT ${stem}.cu CONTENT "${text}" @ONLY)
+    list(LENGTH units batch)
+    file(CONFIGURE OUTPUT ${stem}_${batch}${extension} CONTENT "${text}" @ONLY)
+    list(APPEND units ${stem}_${batch}${extension})
+  endwhile()
+  set(${result} ${units} PARENT_SCOPE)
+endfunction()
+
+# shardc_cuda_objects(RESULT SOURCES...) compiles *.cu files. RESULT gets the objects. Beside each lies its .resources: the
+# registers, spills and shared memory of its kernels.
+function(shardc_cuda_objects result)
+  shardc_cuda_units(units ${CMAKE_CURRENT_BINARY_DIR}/cuda.cu "" ${ARGN})
+  set(objects "")
+  foreach(unit IN LISTS units)
+    cmake_path(REMOVE_EXTENSION unit LAST_ONLY OUTPUT_VARIABLE stem)
     add_custom_command(OUTPUT ${stem}.o BYPRODUCTS ${stem}.resources
       COMMAND sh -c "\"$@\" 2> ${stem}.resources || { cat ${stem}.resources; exit 1; }" nvcc
         ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHARDC_NVCC} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG
@@ -68,12 +81,11 @@ function(shardc_cuda_objects result)
         # 128: a loop after the return of an `if constexpr`.
         -Werror=all-warnings -diag-suppress=128
         -Xcompiler=-Wall,-Wno-restrict,-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -I${CMAKE_SOURCE_DIR}
-        -MD -MF ${stem}.d -c ${stem}.cu -o ${stem}.o
-      DEPENDS ${stem}.cu DEPFILE ${stem}.d COMMENT "Compiling kernels for GPUs, batch ${batch}" VERBATIM)
+        -MD -MF ${stem}.d -c ${unit} -o ${stem}.o
+      DEPENDS ${unit} DEPFILE ${stem}.d COMMENT "Compiling kernels for GPUs: ${unit}" VERBATIM)
     list(APPEND objects ${stem}.o)
     set_property(GLOBAL APPEND PROPERTY shardc_kernel_resources ${stem}.resources)
-    math(EXPR batch "${batch} + 1")
-  endwhile()
+  endforeach()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set(${result} ${objects} PARENT_SCOPE)
 endfunction()

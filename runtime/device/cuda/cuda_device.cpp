@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
 
 namespace shardc {
@@ -129,7 +130,6 @@ auto CudaDevice::BadIdsOf(int64_t vocabulary) -> unsigned long long* {
 }
 
 auto CudaDevice::CheckIds() -> Status {
-  constexpr auto None = ~0ULL;
   std::array<unsigned long long, MostVocabularies> words{};
   const auto bytes = static_cast<int64_t>(vocabularies_.size() * sizeof(words[0]));
   const cudaStream_t stream = queues_[static_cast<size_t>(Stream::Compute)].stream;
@@ -137,11 +137,10 @@ auto CudaDevice::CheckIds() -> Status {
   auto* const here = reinterpret_cast<std::byte*>(words.data());
   RETURN_IF_ERROR(ring_.FromDevice(on_device, bytes, here, stream));
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
-    if (const auto word = words[i]; word != None) {
-      words.fill(None);
+    if (const auto word = words[i]; word != NoBadId) {
+      words.fill(NoBadId);
       RETURN_IF_ERROR(ring_.ToDevice(here, bytes, on_device, stream));
-      return Fail(ExitCode::InternalFault, "token id {} at position {} is outside the vocabulary of {}",
-                  static_cast<int32_t>(word & 0xFFFF'FFFF), word >> 32, vocabularies_[i]);
+      return BadIdError(word, vocabularies_[i]);
     }
   }
   return Success{};
