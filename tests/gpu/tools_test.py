@@ -1,5 +1,6 @@
 """Tests of tools/gpu_*.py and kernel_budget.py without a GPU: programs that only pretend, records and budgets that are wrong. Run by ctest."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -59,7 +60,8 @@ class GpuToolsTest(unittest.TestCase):
     def pretend(self, losses: list[float], recorded: list[float]) -> None:
         self.write("bin/shardc", SHARDC, 0o755)
         self.write("losses.json", json.dumps(losses))
-        self.write("tests/gpu/quickstart_losses.json", json.dumps({"fp32": recorded, "bf16": recorded}))
+        self.write("tests/gpu/quickstart_losses.json", json.dumps({"tokens": hashlib.sha256(b"tokens").hexdigest(), "fp32": recorded, "bf16": recorded}))
+        self.write(".deps/data/fortunes.bin", "tokens")
 
     def test_losses_are_compared(self):
         recorded = [5.5 - 0.1 * step for step in range(20)]
@@ -67,7 +69,13 @@ class GpuToolsTest(unittest.TestCase):
             self.pretend([loss * factor for loss in recorded], recorded)
             result = self.gpu_test("quickstart,quickstart-bf16")
             self.assertEqual(result.returncode, failed, result.stdout)
+            self.assertIn("| quickstart-bf16 | time of the row |", result.stdout)
             self.assertIn(f"| quickstart | 20 steps in fp32 against the CPU | {'FAIL' if failed else 'pass'} |", result.stdout)
+
+    def test_losses_of_other_tokens(self):
+        self.pretend([5.5] * 20, [5.5] * 20)
+        self.write(".deps/data/fortunes.bin", "other tokens")
+        self.assertIn("FAIL | the losses in tests/gpu/quickstart_losses.json are of other tokens", self.gpu_test("quickstart").stdout)
 
     def test_loss_that_does_not_fall(self):
         for losses, outcome in (([9.0 - 0.1 * step for step in range(20)], "pass"), ([9.0] * 20, "FAIL")):
