@@ -15,6 +15,7 @@ static auto PartsOfBackward(const OpBody& body, const Plan& plan) -> WorkParts {
 }
 
 constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step},
+                                                     .scratch_key = "run.attention_workspace",
                                                      .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
                                                      .dims = {.fields = {{{"dy", "SBA"},
                                                                           {"q", "SBA"},

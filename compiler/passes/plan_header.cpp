@@ -5,7 +5,7 @@
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
-#include "compiler/base/scan_limit.h"
+#include "compiler/base/byte_limit.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
@@ -134,7 +134,8 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.guard = *recipe.run.guard;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
-  run.scan_bytes = *ParseScanLimit(recipe.data.scan->text);
+  run.attention_workspace = *ParseByteLimit(recipe.run.attention_workspace->text);
+  run.scan_bytes = *ParseByteLimit(recipe.data.scan->text);
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }
 

@@ -6,9 +6,9 @@
 // token files, how a start finds its checkpoint.
 #include <charconv>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/base/recipe_words.h"
-#include "compiler/base/scan_limit.h"
 #include "compiler/plan/devices.h"
 #include "compiler/plan/origin_key.h"
 #include "compiler/verify/internal.h"
@@ -100,6 +100,18 @@ class RecipeVerifier {
                     TextOf(in_plan));
     }
   }
+  auto ExpectBytes(OriginKey key, int64_t in_plan) -> void {
+    const std::string* value = ValueOf(key);
+    if (value == nullptr) {
+      return;
+    }
+    const bool is_quoted = value->size() >= 2 && value->starts_with('"') && value->ends_with('"');
+    const std::string text = is_quoted ? value->substr(1, value->size() - 2) : *value == "0" ? *value : "";
+    if (ParseByteLimit(text) != in_plan) {
+      findings_.Add("header-recipe"_rule, "the line `recipe {}` has {}, the plan {} bytes", key.text(), *value,
+                    in_plan);
+    }
+  }
   /// A key of [model], by what the line `model` has, or by the default that this line leaves out.
   template <class T>
   auto ExpectSize(OriginKey key, const char* name, const T& default_) -> void {
@@ -170,14 +182,7 @@ auto RecipeVerifier::DataAndBatch() -> void {
   Expect("data.order", plan_.data.order);
   Expect("data.seed", plan_.data.seed);
   Expect("data.eval_tokens", plan_.data.eval_tokens);
-  if (const std::string* scan = ValueOf("data.scan")) {
-    const bool is_quoted = scan->size() >= 2 && scan->starts_with('"') && scan->ends_with('"');
-    const std::string text = is_quoted ? scan->substr(1, scan->size() - 2) : *scan == "0" ? *scan : "";
-    if (ParseScanLimit(text) != plan_.run.scan_bytes) {
-      findings_.Add("header-recipe"_rule, "the line `recipe data.scan` has {}, the plan {} bytes", *scan,
-                    plan_.run.scan_bytes);
-    }
-  }
+  ExpectBytes("data.scan", plan_.run.scan_bytes);
   Expect("batch.global", SamplesPerStep(plan_));
   Expect("batch.micro", plan_.run.micro_batch);
   Expect("batch.accumulate", plan_.run.accumulate);
@@ -201,6 +206,7 @@ auto RecipeVerifier::Settings() -> void {
   Expect("run.threads", run.threads);
   Expect("run.compare_every", run.compare_every);
   Expect("run.device_checks", run.device_checks);
+  ExpectBytes("run.attention_workspace", run.attention_workspace);
   Expect("run.guard", run.guard);
   Expect("run.kernels", plan_.kernels);
   Expect("run.peak_flops", run.peak_flops);

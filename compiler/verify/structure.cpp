@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
@@ -144,9 +145,9 @@ auto StructureVerifier::Header() -> bool {
   }
   if (plan_.Established(PassKind::Build)) {
     const RunSettings& run = plan_.run;
-    const auto expect = [&](std::string_view name, int64_t value, int64_t least) {
-      if (value < least || value > MostCount) {
-        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, MostCount);
+    const auto expect = [&](std::string_view name, int64_t value, int64_t least, int64_t most = MostCount) {
+      if (value < least || value > most) {
+        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, most);
       }
     };
     expect("run.steps", run.steps, 0);
@@ -161,7 +162,8 @@ auto StructureVerifier::Header() -> bool {
     expect("run.threads", run.threads, 0);
     expect("run.compare_every", run.compare_every, 0);
     expect("run.checkpoint_keep", run.checkpoint_keep, 0);
-    expect("run.scan", run.scan_bytes, 0);
+    expect("run.scan", run.scan_bytes, 0, MostByteLimit);
+    expect("run.attention_workspace", run.attention_workspace, 0, MostByteLimit);
     expect("run.spike_window", run.spike_window, 2);
     if (run.spike_window > MostSpikeWindow) {
       findings_.Add("setting-range"_rule, "run.spike_window is {}, expected {} at most", run.spike_window,

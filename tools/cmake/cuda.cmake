@@ -6,7 +6,7 @@
 option(SHARDC_CUDA "Build what is for GPUs, as far as the CUDA toolkit is there" ON)
 set(SHARDC_HAS_NVCC OFF)
 set(SHARDC_HAS_CUDA OFF)
-if(SHARDC_CUDA)
+if(SHARDC_CUDA AND NOT (SHARDC_SANITIZE OR SHARDC_FUZZ OR SHARDC_SYNTAX_ONLY))
   set(roots ${CMAKE_SOURCE_DIR}/.deps/cuda $ENV{CUDA_HOME} /usr/local/cuda)
   find_program(SHARDC_NVCC nvcc HINTS ${roots} PATH_SUFFIXES bin)
   set(missing "")
@@ -52,10 +52,11 @@ function(shardc_cuda_units result file first_lines)
   set(sources ${ARGN})
   list(SORT sources)
   set(units "")
-  while(sources)
-    list(SUBLIST sources 0 10 part)
-    list(LENGTH part count)
-    list(SUBLIST sources ${count} -1 sources)
+  set(at 0)
+  list(LENGTH sources count)
+  while(at LESS count)
+    list(SUBLIST sources ${at} 10 part)
+    math(EXPR at "${at} + 10")
     set(text "${first_lines}")
     foreach(source IN LISTS part)
       string(APPEND text "#include \"${source}\"\n")
@@ -77,11 +78,14 @@ function(shardc_cuda_objects result)
     add_custom_command(OUTPUT ${stem}.o BYPRODUCTS ${stem}.resources
       COMMAND sh -c "\"$@\" 2> ${stem}.resources || { cat ${stem}.resources; exit 1; }" nvcc
         ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHARDC_NVCC} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG
-        -DFMT_USE_CONSTEXPR=1 -gencode arch=compute_90,code=[sm_90,compute_90] -Xptxas=-v -Werror=all-warnings
+        -DFMT_USE_CONSTEXPR=1 -gencode arch=compute_90,code=[sm_90,compute_90] -Xptxas=-v
+        # 128: a loop after the return of an `if constexpr`.
+        -Werror=all-warnings -diag-suppress=128
         -Xcompiler=-Wall,-Wno-restrict,-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -I${CMAKE_SOURCE_DIR}
         -MD -MF ${stem}.d -c ${unit} -o ${stem}.o
       DEPENDS ${unit} DEPFILE ${stem}.d COMMENT "Compiling kernels for GPUs: ${unit}" VERBATIM)
     list(APPEND objects ${stem}.o)
+    set_property(GLOBAL APPEND PROPERTY shardc_kernel_resources ${stem}.resources)
   endforeach()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set(${result} ${objects} PARENT_SCOPE)
