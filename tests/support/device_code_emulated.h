@@ -13,10 +13,12 @@
 #error "this header is for the host's compiler"
 #endif
 
+// Its functions are global ones, as in kernels.
+#include <math.h>
+
 #include <algorithm>
 #include <bit>
 #include <boost/context/fiber.hpp>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

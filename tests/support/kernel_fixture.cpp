@@ -197,7 +197,7 @@ auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
   VisitBody(body, [&](auto& concrete) {
     if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
       const Bytes bytes = ScratchBytes(concrete, plan_);
-      if (bytes > Bytes{}) {
+      if (bytes > Bytes{} && !concrete.scratch.valid()) {
         concrete.scratch = Add(DType::F32, {bytes.value / SizeOf(DType::F32)});
         memories_.back().is_scratch = true;
       }

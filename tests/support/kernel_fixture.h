@@ -88,11 +88,11 @@ class KernelFixture : public Binder {
 
   auto mutable_plan() -> Plan& { return plan_; }
 
-  /// Binds and runs one op; scratch is made first. An error or a broken guard fails the test.
+  /// Binds and runs one op; scratch is made first, if the op names none. An error or a broken guard fails the test.
   auto Run(OpBody body) -> void;
   /// The same, with the kernel's status.
   auto TryRun(OpBody body) -> Status;
-  /// Binds an op; scratch is made first.
+  /// Binds an op; scratch is made first, if it names none.
   auto BindWithScratch(OpBody body) -> Kernel;
 
   auto plan() const -> const Plan& override { return plan_; }

@@ -194,9 +194,10 @@ template <bool HasMean, class T, class X>
 auto LaunchNormBackward(DeviceStream stream, const NormGradients<T, X>& operands, int64_t rows, int64_t columns,
                         const ParameterGradient& dweight, const ParameterGradient& dbias) -> Status {
   constexpr int N = PackSize<T, X>;
-  const bool by_vectors = columns % N == 0 && IsAligned<N>(operands.dy_NH) && IsAligned<N>(operands.x_NH) &&
-                          IsAligned<N>(operands.weight_H) && IsAligned<N>(operands.dx_NH) &&
-                          IsAligned<N>(operands.partials_RH);
+  // A kernel that takes vectors has no registers for columns that it does not keep.
+  const bool by_vectors = columns % N == 0 && columns <= MostKept<N> && IsAligned<N>(operands.dy_NH) &&
+                          IsAligned<N>(operands.x_NH) && IsAligned<N>(operands.weight_H) &&
+                          IsAligned<N>(operands.dx_NH) && IsAligned<N>(operands.partials_RH);
   return by_vectors ? LaunchNormBackwardBy<N, HasMean>(stream, operands, rows, columns, dweight, dbias)
                     : LaunchNormBackwardBy<1, HasMean>(stream, operands, rows, columns, dweight, dbias);
 }

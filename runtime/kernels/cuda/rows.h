@@ -12,10 +12,13 @@
 
 namespace shardc::cuda {
 
+constexpr int MostRowThreads = 512;
 /// Vectors of N elements that a thread keeps of a row.
 template <int N>
 constexpr int KeptVectors = N == 1 ? 8 : 16 / N;
-constexpr int MostRowThreads = 512;
+/// Columns that the threads of a row keep at most.
+template <int N>
+constexpr int MostKept = MostRowThreads* KeptVectors<N>* N;
 
 /// How a matrix is shared among threads.
 struct RowShape {
