@@ -57,7 +57,7 @@ def add(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) 
 
 def main(build: pathlib.Path, target: pathlib.Path) -> int:
     libraries: dict[str, pathlib.Path] = {}
-    with tempfile.TemporaryDirectory() as scratch, lzma.open(target, "wb", preset=6) as sink, tarfile.open(fileobj=sink, mode="w") as archive:
+    with tempfile.TemporaryDirectory() as scratch, lzma.open(target, "wb", preset=2) as sink, tarfile.open(fileobj=sink, mode="w") as archive:
         for name in PROGRAMS:
             program = build / name
             libraries |= libraries_of(program)
