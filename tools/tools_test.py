@@ -2,6 +2,7 @@
 
 import array
 import math
+import os
 import pathlib
 import shutil
 import struct
@@ -234,6 +235,48 @@ class ToolsTest(unittest.TestCase):
         self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="12.5" status="run"/></testsuite>')
         result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "1 passed, 0 failed"))
+
+    def test_second_runs_fail_if_many(self):
+        self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
+        for count, last in ((2, "1 passed, 0 failed"), (3, "1 passed, 1 failed")):
+            self.write("times/second_runs.txt", "tests_a A.Shaky\n" * count)
+            result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
+            self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (count - 2, last))
+            self.assertIn("\npassed on its second run: tests_a A.Shaky\n", result.stdout)
+
+    def test_phases_beside_committed_figures(self):
+        self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
+        self.write("tools/test_times.py", (ROOT / "tools/test_times.py").read_text())
+        self.write("tests/core_seconds.txt", "build 100  # of a machine\ntests 50\n")
+        self.write("phases.txt", "build 80 100 20\ntests 30.5 40 5\nother 1 1 0\n")
+        result = run(sys.executable, self.folder / "tools/test_times.py", "--phases", self.folder / "phases.txt", "90",
+                     self.folder / "times")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("      80           120        100  build +20 %\n      30            45         50  tests -10 %\n", result.stdout)
+        self.assertIn("       1             1             other\n      90           166             whole run\n", result.stdout)
+
+    def test_twice(self):
+        twice = ROOT / "tests/cluster/twice.py"
+        # A program of three cases, of which each part runs one; the second fails in its first run, the third always.
+        self.write("program.py", """
+import os, pathlib, sys
+case = os.environ.get("GTEST_FILTER") or "A." + "abc"[int(os.environ["GTEST_SHARD_INDEX"])]
+ran = pathlib.Path(case).exists()
+pathlib.Path(case).touch()
+fails = case == "A.c" or case == "A.b" and not ran
+if output := os.environ.get("GTEST_OUTPUT"):
+    failure = "<failure/>" if fails else ""
+    pathlib.Path(output.partition(":")[2]).write_text(f'<a><testcase classname="A" name="{case[2:]}">{failure}</testcase></a>')
+sys.exit(fails)
+""")
+        second_runs = self.folder / "second_runs.txt"
+        for part, code, passed_late in ((1, 0, False), (2, 0, True), (3, 1, False)):
+            result = subprocess.run(
+                [sys.executable, twice, "tests_a", "--part", f"{part}/3", sys.executable, "program.py"], cwd=self.folder,
+                env={**os.environ, "SHARDC_TEST_TIMES": str(self.folder)}, capture_output=True, text=True)
+            self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+            self.assertEqual(second_runs.read_text() if passed_late else "", "tests_a_2 A.b\n" if passed_late else "")
+            self.assertTrue((self.folder / f"tests_a_{part}.xml").is_file())
 
     def test_arguments_are_judged_first(self):
         # A copy without anything to build or install from: what is not refused at once fails in another way.
