@@ -185,7 +185,7 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
 static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
   SetCheckContext("printing the plan");
   std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.push_back(options.recipe.path);
+  inputs.insert(inputs.end(), {options.recipe.path, plan.seed.path});
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
   const auto text = ResultText(plan, options, fit);
   if (!text) {

@@ -61,10 +61,11 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return plan;
 }
 
-/// A trace replaces nothing that the run reads.
+/// A trace replaces nothing that the run reads or keeps.
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
   std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.push_back(options.request.path);
+  inputs.insert(inputs.end(), {options.request.path, plan.seed.path, plan.run.checkpoint_dir, options.eval_checkpoint,
+                               options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
 }
 
