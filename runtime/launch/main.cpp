@@ -23,7 +23,6 @@
 #include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
-#include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/read_plan.h"
 #include "runtime/core/runner.h"
@@ -111,8 +110,8 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   if (*place) {
     return MeetAndRun(**place, plan, options);
   }
-  return MemoryMesh(*plan).hosts == 1 ? LaunchLocal(*plan, options, RunRank)
-                                      : LaunchPlayedHosts(*plan, options, RunRank);
+  return plan->run.comm == Comm::Shm ? LaunchLocal(*plan, options, RunRank)
+                                     : LaunchPlayedHosts(*plan, options, RunRank);
 }
 
 static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
