@@ -31,6 +31,7 @@
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meet_and_run.h"
+#include "runtime/launch/stop_signals.h"
 
 namespace shardc {
 
@@ -110,6 +111,7 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   if (*place) {
     return MeetAndRun(**place, plan, options);
   }
+  HoldSignals();
   return plan->run.comm == Comm::Shm ? LaunchLocal(*plan, options, RunRank)
                                      : LaunchPlayedHosts(*plan, options, RunRank);
 }

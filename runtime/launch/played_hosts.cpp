@@ -32,7 +32,8 @@ static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankM
     auto meeting = Meeting::Open(place, {.opens_store = false,
                                          .own_address = "127.0.0.1",
                                          .timeout = options.timeout,
-                                         .host_suffix = fmt::format("#{}", host)});
+                                         .host_suffix = fmt::format("#{}", host),
+                                         .interrupt = StopsBetweenWaits()});
     if (!meeting) {
       return meeting.error();
     }
