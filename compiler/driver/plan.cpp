@@ -214,6 +214,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, std::vector{options.recipe.path}));
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
+  RETURN_IF_ERROR(CheckWorkingDirectory());
   auto plan = source.LoadAndCompile(MakePipelineOptions(options));
   source.PrintDiagnostics();
   if (!plan) {
