@@ -211,6 +211,39 @@ class ToolsTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0 if message is None else 1, result.stdout + result.stderr)
             self.assertIn(message or "", result.stdout)
 
+    def test_search_paths(self):
+        check = (sys.executable, ROOT / "tools" / "check_search_paths.py", self.folder / "a", "--also", self.folder / "b")
+        self.assertEqual(run(*check).returncode, 1, "no program")
+        library = self.folder / "a/lib/liba.so"
+        library.parent.mkdir(parents=True)
+        outside = self.folder / "ab"
+        for option, fault in {
+            "-rpath,$ORIGIN/../lib:${ORIGIN}/deep": "",
+            f"-rpath,{self.folder}/b/lib": "",
+            "-rpath,::::": "the entry `` is relative",
+            "-rpath,$ORIGIN:": "the entry `` is relative",
+            "--disable-new-dtags,-rpath,lib": "the entry `lib` is relative",
+            "-rpath,$ORIGIN/../../torch/lib": "the entry `$ORIGIN/../../torch/lib` lies outside",
+            f"-rpath,{outside}": f"the entry `{outside}` lies outside",
+            "-soname,./libb.so": "",
+        }.items():
+            linked = run("cc", "-shared", "-x", "c", "/dev/null", "-o", library, f"-Wl,{option}")
+            self.assertEqual(linked.returncode, 0, linked.stderr)
+            result = run(*check)
+            self.assertEqual((result.returncode, fault in result.stdout), (1 if fault else 0, True), f"{option}: {result.stdout}")
+        linked = run("cc", "-shared", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed", library, "-o", self.folder / "a/libc.so")
+        self.assertEqual(linked.returncode, 0, linked.stderr)
+        self.assertIn("libc.so: it needs ./libb.so, a path", run(*check).stdout)
+
+    def test_folder_with_a_colon_is_refused(self):
+        folder = self.folder / "a:b"
+        folder.mkdir()
+        shutil.copy(ROOT / "CMakeLists.txt", folder)
+        shutil.copytree(ROOT / "tools", folder / "tools")
+        result = run("cmake", "-S", folder, "-B", self.folder / "build", "-G", "Ninja")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("a:b has a colon", " ".join(result.stderr.split()))
+
     def test_row_without_file_fails_the_configuration(self):
         for name in ("CMakeLists.txt", "compiler", "runtime", "schemas", "tests", "tools"):
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

@@ -185,7 +185,7 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
 static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
   SetCheckContext("printing the plan");
   std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.push_back(options.recipe.path);
+  inputs.insert(inputs.end(), {options.recipe.path, plan.seed.path});
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
   const auto text = ResultText(plan, options, fit);
   if (!text) {
@@ -214,6 +214,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, std::vector{options.recipe.path}));
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
+  RETURN_IF_ERROR(CheckWorkingDirectory());
   auto plan = source.LoadAndCompile(MakePipelineOptions(options));
   source.PrintDiagnostics();
   if (!plan) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "compiler/base/files.h"
 #include "compiler/base/step_range.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/guard.h"
@@ -170,6 +171,7 @@ static auto ArgumentsOfRecipe(const RunOptions& options, const std::optional<std
 
 static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPlace>& place)
     -> ErrorOr<std::vector<std::string>> {
+  RETURN_IF_ERROR(CheckWorkingDirectory());
   if (!options.timeout.empty()) {
     RETURN_IF_ERROR(CheckTimeout(options.timeout));
   }

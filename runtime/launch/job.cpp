@@ -188,8 +188,10 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   job.options = &options;
   job.rank_main = &rank_main;
   job.meeting = meeting;
-  if (meeting == nullptr && MemoryMesh(plan).hosts != 1) {
-    return Fail(ExitCode::Environment, "the plan is for {} hosts, and this launch has one", plan.mesh.hosts);
+  if (meeting == nullptr && plan.run.comm != Comm::Shm) {
+    return Fail(ExitCode::Environment,
+                "the ranks of the plan communicate over a network (run.comm is {}), and this launch has none",
+                ToText(plan.run.comm));
   }
   RETURN_IF_ERROR(ControlBlock::CheckRanks(MemoryMesh(plan)));
   const bool is_first_of_host = meeting == nullptr || meeting->is_first_of_host();

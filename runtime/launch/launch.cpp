@@ -330,6 +330,7 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
   }
   const ErrorOr<ExitCode> result = kept ? ErrorOr<ExitCode>(RunOneRank(job, rank, 0)) : kept.error();
   PutEndOnRecord(job, result);
+  IgnoreStopSignals();
   return result;
 }
 

@@ -23,7 +23,6 @@
 #include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
-#include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/read_plan.h"
 #include "runtime/core/runner.h"
@@ -32,6 +31,7 @@
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meet_and_run.h"
+#include "runtime/launch/stop_signals.h"
 
 namespace shardc {
 
@@ -61,10 +61,11 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return plan;
 }
 
-/// A trace replaces nothing that the run reads.
+/// A trace replaces nothing that the run reads or keeps.
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
   std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.push_back(options.request.path);
+  inputs.insert(inputs.end(), {options.request.path, plan.seed.path, plan.run.checkpoint_dir, options.eval_checkpoint,
+                               options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
 }
 
@@ -81,6 +82,9 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   }
   if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
     plan = traced.error();
+  }
+  if (const Status there = plan ? CheckWorkingDirectory() : Status(Success{}); !there) {
+    plan = there.error();
   }
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
     plan = device.error();
@@ -110,8 +114,9 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   if (*place) {
     return MeetAndRun(**place, plan, options);
   }
-  return MemoryMesh(*plan).hosts == 1 ? LaunchLocal(*plan, options, RunRank)
-                                      : LaunchPlayedHosts(*plan, options, RunRank);
+  HoldSignals();
+  return plan->run.comm == Comm::Shm ? LaunchLocal(*plan, options, RunRank)
+                                     : LaunchPlayedHosts(*plan, options, RunRank);
 }
 
 static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {

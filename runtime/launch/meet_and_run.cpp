@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <string>
 
@@ -121,18 +120,6 @@ auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string> {
                 names, *address);
   }
   return address;
-}
-
-/// Ends the waits of the meeting when this process has been told to stop. A wait that is over at that moment does not
-/// end so, and the next one does, or the ranks hear of the signal. Signals are held back from now on until the process
-/// ends: a second one must not take the place of the exit code.
-static auto StopsBetweenWaits() -> std::function<Status()> {
-  static const auto* const signals = new SignalScope;
-  return []() -> Status {
-    return signals->HasStop()
-               ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
-               : Status(Success{});
-  };
 }
 
 /// Tells the others that this process has no plan, and why. If it waits for one of them in vain, the error has both.

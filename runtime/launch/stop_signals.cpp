@@ -54,6 +54,12 @@ auto CatchStopSignals(std::atomic<bool>& stop_flag) -> void {
   sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
 }
 
+auto IgnoreStopSignals() -> void {
+  for (const int signal : StopSignals()) {
+    std::signal(signal, SIG_IGN);
+  }
+}
+
 SignalScope::SignalScope() : stop_signals_(StopSignals()), set_(SetOf(stop_signals_)) {
   sigaddset(&set_, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
@@ -100,6 +106,19 @@ auto SignalScope::TakeStop() const -> bool {
 
 auto SignalScope::AsksForStop(int signal) const -> bool {
   return std::find(stop_signals_.begin(), stop_signals_.end(), signal) != stop_signals_.end();
+}
+
+auto HoldSignals() -> const SignalScope& {
+  static const auto* const signals = new SignalScope;
+  return *signals;
+}
+
+auto StopsBetweenWaits() -> std::function<Status()> {
+  return [&signals = HoldSignals()]() -> Status {
+    return signals.HasStop()
+               ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
+               : Status(Success{});
+  };
 }
 
 }  // namespace shardc

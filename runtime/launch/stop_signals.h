@@ -4,12 +4,17 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <vector>
+
+#include "compiler/base/error_or.h"
 
 namespace shardc {
 
 /// In a forked rank: from now on those signals raise the flag. A second SIGINT ends the process at once.
 auto CatchStopSignals(std::atomic<bool>& stop_flag) -> void;
+/// Ignores the signals that ask for a stop from now on, because the flag of CatchStopSignals goes.
+auto IgnoreStopSignals() -> void;
 
 /// In the launcher: blocks the signals that it waits for, and has those ignored, by launcher and ranks, that would end
 /// a process for a write that failed: the write's error says the same, and a log that nobody reads any more, or a file
@@ -36,5 +41,13 @@ class SignalScope {
   struct sigaction pipe_before_ {};
   struct sigaction file_size_before_ {};
 };
+
+/// Holds signals back until the process ends, so that one that comes late does not take the place of the exit code.
+auto HoldSignals() -> const SignalScope&;
+
+/// Holds signals back, as HoldSignals does, and returns what ends the waits of a meeting when this process has been
+/// told to stop. A wait that is over at that moment does not end so; the next one does, or the ranks hear of the
+/// signal.
+auto StopsBetweenWaits() -> std::function<Status()>;
 
 }  // namespace shardc
