@@ -4,6 +4,7 @@
 #include "compiler/cluster/launchers.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace shardc {

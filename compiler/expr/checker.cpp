@@ -5,6 +5,7 @@
 #include "compiler/expr/checker.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "compiler/base/check.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "compiler/base/check.h"
 #include "compiler/expr/lexer.h"

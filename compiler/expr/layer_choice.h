@@ -1,6 +1,8 @@
 // Which blocks a text of a recipe chooses: those for which a predicate holds, or an exact fraction of them.
 #pragma once
 
+#include <cstdint>
+
 #include "compiler/expr/expr.h"
 
 namespace shardc {

@@ -9,6 +9,7 @@
 //      before, it follows through the loop's ends: the end waits for the op of before, the op for the begin
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 
 #include "compiler/passes/pass.h"

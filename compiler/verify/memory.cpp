@@ -1,6 +1,7 @@
 // Memory as a table: sizes without overflow, views inside their buffers, buffers inside their arenas, and buffers that
 // live as long as the plan apart from each other. When buffers live is the matter of lives.cpp.
 #include <algorithm>
+#include <concepts>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/devices.h"

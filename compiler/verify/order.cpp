@@ -11,6 +11,7 @@
 // ranks and in all passes (offsets.cpp), and a release takes the whole buffer.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 
 #include "compiler/verify/internal.h"

@@ -1,6 +1,7 @@
 #include "compiler/verify/step_terms.h"
 
 #include <algorithm>
+#include <concepts>
 
 #include "compiler/ops/backward.h"
 #include "compiler/ops/loss.h"

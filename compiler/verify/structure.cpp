@@ -3,6 +3,7 @@
 // tables.cpp's.
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/loops.h"

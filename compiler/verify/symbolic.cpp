@@ -1,6 +1,7 @@
 #include "compiler/verify/symbolic.h"
 
 #include <algorithm>
+#include <concepts>
 
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/verify/internal.h"

@@ -1,6 +1,8 @@
 // The update as a whole: every update runs where control, on which all ranks agreed before, found all gradients finite,
 // and nowhere else, with the settings of the others; and the norm that clips is the one that is told, of all
 // parameters. What the norm and control are made of is the matter of backward.cpp.
+#include <concepts>
+
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
 

@@ -4,10 +4,12 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "compiler/base/processor.h"

@@ -1,5 +1,6 @@
 #include "compiler/expr/jit/ir_value.h"
 
+#include <limits>
 #include <utility>
 
 #include "compiler/base/check.h"
