@@ -171,6 +171,59 @@ class ToolsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout, "shardc::Use is defined 2 times: compiler/a/use.h:3, runtime/b/b.cpp:10\n")
 
+    def test_includes(self):
+        (self.folder / "tools").mkdir()
+        shutil.copy(ROOT / "tools" / "headers.txt", self.folder / "tools")
+        check = (sys.executable, ROOT / "tools" / "check_includes.py", self.folder)
+        self.assertIn("has no headers", run(*check).stderr)
+        self.write("compiler/a/fruit.h", """
+#include <vector>
+enum class Fruit { Apple, Plum };
+class [[nodiscard]] Bowl {};
+inline constexpr std::vector<int> Prices = {};
+auto Taste(Fruit fruit) -> int;
+#define WASH(fruit) fruit
+""")
+        self.write("tests/a/bread.h", "class Bread {};\nclass Apple {};\n")
+        fruit = '#include "compiler/a/fruit.h"\n'
+        for text, fault in (
+            # Names of libraries.
+            ("#include <vector>\nstd::vector<int> x;", ""),
+            (fruit + "std::vector<int> x;", ""),
+            ("\nstd::vector<int> x;", "2: std::vector needs <vector>"),
+            ("#include <array>\nauto F(uint8_t x) -> void;", "2: uint8_t needs <cstdint>"),
+            ("#include <vector>\nauto x = std::erase(y, 1);", ""),
+            ("auto x = std::ranges::sort(y);", "1: std::ranges::sort needs <algorithm> or <ranges>"),
+            ("auto x = std::frobnicate(y);", "1: std::frobnicate is not in tools/headers.txt: add it to the row of its header"),
+            ("auto x = getpid();", "1: getpid needs <unistd.h>"),
+            ("auto x = fork.getpid() + getpid;", ""),
+            ("auto x = SIGTERM;", "1: SIGTERM needs <csignal> or <signal.h>"),
+            ("auto x = fmt::format(y);", "1: fmt::format needs <fmt/core.h> or <fmt/format.h>"),
+            ('// std::vector\nauto x = "std::map" /* std::set\n */; auto y = R"(std::list)";', ""),
+            ("#include <llvm/Fruit.h>\n", ""),
+            # Names of the project.
+            (fruit + "Bowl bowl = WASH(Taste(Fruit::Plum, Prices));", ""),
+            ("auto F(Fruit fruit) -> int;", "1: Fruit needs compiler/a/fruit.h"),
+            ("auto F(Bowl bowl) -> int;", "1: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Taste(1);", "1: Taste needs compiler/a/fruit.h"),
+            ("auto x = Prices;", "1: Prices needs compiler/a/fruit.h"),
+            ("auto x = WASH(1);", "1: WASH needs compiler/a/fruit.h"),
+            ("class Bowl;\nauto F(Bowl& bowl) -> int;", ""),
+            ("class Bowl;\nauto x = Bowl{};", "2: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Kind::Fruit, y = bowl.Taste(1), z = bowl->Taste(1);", ""),
+            ("enum class Kind : uint8_t { Fruit };\n#include <cstdint>\n", ""),
+            ("struct Own {\n  auto Taste(int x) -> int;\n  auto F() -> int { return Taste(1); }\n};", ""),
+            ("static const int Prices[] = {1};\nauto x = Prices[0];", ""),
+            # A header of tests declares nothing for the program.
+            ("auto F(Bread bread) -> int;", ""),
+        ):
+            self.write("compiler/b/b.cpp", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.stdout, fault and f"compiler/b/b.cpp:{fault}\n", text)
+            self.assertEqual(result.returncode, 1 if fault else 0)
+        self.write("tests/b/b.cpp", "#include <gtest/gtest.h>\nTEST(Fruit, Taste) {}\nTEST_F(Bread, IsBaked) {}\n")
+        self.assertEqual(run(*check).stdout, "tests/b/b.cpp:3: Bread needs tests/a/bread.h\n")
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")
