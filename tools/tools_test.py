@@ -224,6 +224,79 @@ auto Taste(Fruit fruit) -> int;
         self.write("tests/b/b.cpp", "#include <gtest/gtest.h>\nTEST(Fruit, Taste) {}\nTEST_F(Bread, IsBaked) {}\n")
         self.assertEqual(run(*check).stdout, "tests/b/b.cpp:3: Bread needs tests/a/bread.h\n")
 
+    def test_comments(self):
+        check = (sys.executable, ROOT / "tools" / "check_comments.py")
+        self.write("tools/comment_findings.txt", "# FOLDER: COUNT\n")
+        for text, rules in (
+            ("/// Returns the sum.\nauto Sum() -> int;", []),
+            ("/// Requires: a > 0.\nauto Sum(int a) -> int;", []),
+            ("/// Names the file.\nauto Name() -> int;", []),
+            ("/// Names of files.\nauto Name() -> int;", [1]),
+            ("/// Bytes of a rank.\nauto Sum() -> int;", [1]),
+            ("/// The sum.\nauto Sum() -> int;", [1]),
+            ("/// Is there a sum?\nauto Sum() -> int;", [1]),
+            ("/// The sum,\n/// in bytes.\ntemplate <class T>\n  requires std::integral<T>\ninline auto Sum() -> int;", [1]),
+            ("  /// The place.\n  explicit Place(int a);", [1]),
+            ("/// The sum.\nauto Place::Sum() -> int {", [1]),
+            ("/// Of two.\nfriend auto operator==(const A&, const A&) -> bool = default;", [1]),
+            ("  /// The sum.\n  int sum = 0;", []),
+            ("  /// Of the sum.\n  int sum = 0;", [1]),
+            ("/// What a rank has.\nstruct Own {", [1]),
+            ("/// The same again.\nusing Own = int;", [1]),
+            ("  // Of two sums.\n  auto x = Sum();", []),
+            ("// The plan is none\n// of ours.", [2]),
+            ("auto x = 1;  // where there is none", [2]),
+            ("auto x = 1;  // a\nauto y = 2;  // is none of it", [2]),
+            ("// It is no plan.", [2]),
+            ("// There is no plan; it is no longer there.", []),
+            ("/// What is none.\nint x;", [1, 2]),
+            ('auto x = "// is none";', []),
+        ):
+            self.write("compiler/a/a.h", text + "\n")
+            listed = run(*check, "--list", "compiler/a", self.folder)
+            self.assertEqual([int(line.split()[2][:-1]) for line in listed.stdout.splitlines()], rules, text)
+        self.write("compiler/a/a.h", "// This is none.\n\n// Nor is that none.\n\n// It is no plan.\n")
+        self.write("compiler/a/b/b.h", "// This is none.\n")
+        for counts, returncode, message in (
+            ("", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 0"),
+            ("compiler/a: 2", 1, "allows 2"),
+            ("compiler/a: 3", 0, ""),
+            ("compiler/a: 4\nruntime/a: 1", 0, "runtime/a: 0 of 1 comments of a wrong shape are left; lower the line"),
+        ):
+            self.write("tools/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
+            result = run(*check, self.folder)
+            self.assertEqual(result.returncode, returncode)
+            self.assertIn(message, result.stdout)
+        self.assertEqual(run(*check, "--update", self.folder).returncode, 0)
+        self.assertEqual((self.folder / "tools/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
+
+    def test_commits(self):
+        if not shutil.which("git"):
+            self.skipTest("git is not installed")
+        check = (sys.executable, ROOT / "tools" / "check_commits.py")
+        self.assertIn("is not a clone", run(*check, self.folder).stdout)
+        git = ("git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@localhost")
+        run(*git, "init", "--quiet")
+        run(*git, "commit", "--quiet", "--allow-empty", "--message", "What was there before the rule")
+        first = run(*git, "rev-parse", "HEAD").stdout.strip()
+        self.assertIn("does not reach back to", run(*check, self.folder).stdout)
+        for subject, message in {
+            "Add a check": "",
+            "Add " + "a" * 68: "",
+            "Add " + "a" * 69: "73 characters, 72 at most",
+            "Added a check": "`Added` is not a verb",
+            "The check is new": "`The` is not a verb",
+        }.items():
+            run(*git, "commit", "--quiet", "--allow-empty", "--message", subject)
+            result = run(*check, self.folder, first)
+            self.assertEqual(result.returncode, 1 if message else 0, subject)
+            self.assertIn(message, result.stdout)
+            if message:
+                run(*git, "reset", "--quiet", "--hard", "HEAD~")
+        # In a whole clone of this repository the commit is there.
+        if (ROOT / ".git").exists() and run("git", "-C", ROOT, "rev-parse", "--is-shallow-repository").stdout == "false\n":
+            self.assertNotIn("skipped", run(*check, ROOT).stdout)
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")
