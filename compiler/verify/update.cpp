@@ -70,7 +70,7 @@ class UpdateVerifier {
     }
   }
 
-  /// 1 where no update may be made.
+  /// Returns the flag that is 1 if no update may be made.
   auto LeftOutFlag() const -> ScalarId {
     if (agreement_ == nullptr) {
       return {};
@@ -103,7 +103,8 @@ class UpdateVerifier {
     }
   }
 
-  /// What all updates of a step have alike: every attribute but the sub-vector, " lr=lr beta1=0.9".
+  /// Returns the settings that all updates of a step share, as text: every attribute but the sub-vector, " lr=lr
+  /// beta1=0.9".
   auto SettingsOf(const Op& op) const -> std::string {
     SettingsText text(plan_);
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, text); });
@@ -116,7 +117,7 @@ class UpdateVerifier {
   /// The op in which the ranks agree.
   const Op* agreement_ = nullptr;
   bool loss_is_told_ = false;
-  /// What is updated first, and with what settings.
+  /// The sub-vector that is updated first, and the settings of that update.
   SubVectorId first_;
   std::string first_settings_;
   ValueId norm_;
