@@ -34,7 +34,7 @@ VERB = re.compile(r"(?:[A-Z][a-z-]*[a-rt-z]|CHECK)s\b")
 # Words that end as verbs do.
 NOT_VERBS = set("""
     Addresses Always Angles Arguments As Axes Axis Barriers Bars Bases Bias Bits Boxes Buffers Bytes Cases Categories
-    Characters Chunks Columns Constants Contenders Copies Cores Defaults Devices Diagnostics Digits Dims Distributions
+    Characters Chunks Columns Constants Contenders Cores Defaults Devices Diagnostics Digits Dims Distributions
     Docs Does Elements Entries Errors Events Families Faults Files Findings Flags Floats FLOPs Folders Formulas Functions
     Gradients Groups Has Heads Hosts Ids Indices Intervals Is Its Kernels Keys Kinds Launchers Layouts Letters Lines
     Logits Losses Messages Microbatches Minus Moments Norms Numerals Offsets Operands Ops Options Pages Parameters Parts
@@ -44,7 +44,7 @@ NOT_VERBS = set("""
     Vectors Views Warnings Was Weights Words Zeros
     """.split())
 # What follows tells the noun from the verb: "Names of files", "Names the file".
-NOUN_OR_VERB = re.compile(r"(?:Accesses|Changes|Counts|Names|Notes|Numbers|Passes|Reports|Results|Rounds|Sums|Turns)"
+NOUN_OR_VERB = re.compile(r"(?:Accesses|Changes|Copies|Counts|Names|Numbers|Passes|Results|Rounds|Sums|Turns)"
                           r"[,:]?\s+(?:and|by|for|from|in|of|on|or|per|that|which|with)\b")
 NO_NOUN = re.compile(r"(?:Of|The same|What|Who|Whom|Whose|Whether|Where)\b")
 NONE = re.compile(r"\b(?:is|are|was|were) none\b|(?<!there )\b(?:is|are|was|were) no "
