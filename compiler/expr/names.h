@@ -72,7 +72,7 @@ auto ParameterNames(const ExprFunctionRow& function) -> std::vector<std::string_
 
 auto ExprVariableRows() -> const std::vector<ExprVariableRow>&;
 auto ExprConstantRows() -> const std::vector<ExprConstantRow>&;
-/// Of both tables of functions, the library's last.
+/// Returns the rows of init_functions.def, then of expr_library.def.
 auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>&;
 
 /// The index of the row called `name`, or nothing.

@@ -125,7 +125,7 @@ struct TruncNormalLaw {
   }
 };
 
-/// The same beside the mean: by the probability of what lies farther out, which is small, in doubles.
+/// Truncated normal in one tail: inverts the (small) tail probability in double.
 template <class Number, class Float>
 struct TailNormalLaw {
   /// `side` is 1 below the mean, -1 above it. Probabilities are from `from`, over an interval of length `width`; if
