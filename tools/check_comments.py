@@ -92,7 +92,7 @@ def main() -> int:
     found = collections.Counter()
     for top in FOLDERS:
         for path in sorted((arguments.root / top).rglob("*")):
-            if path.suffix in (".h", ".cpp", ".def"):
+            if path.suffix in (".h", ".cpp", ".cu", ".def"):
                 file = path.relative_to(arguments.root)
                 folder = "/".join(file.parts[:-1][:2])
                 for line, rule, comment in findings(path.read_text()):

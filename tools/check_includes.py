@@ -93,7 +93,7 @@ class Tree:
         self.files = {}
         for top in (*FOLDERS, "schemas"):
             for path in sorted((root / top).rglob("*")):
-                if path.suffix in (".h", ".cpp", ".def"):
+                if path.suffix in (".h", ".cpp", ".cu", ".def"):
                     self.files[path.relative_to(root).as_posix()] = File(path.read_text())
         # By name: the headers that declare it.
         self.declaring = collections.defaultdict(list)
@@ -149,7 +149,7 @@ class Tree:
                 if is_new(key) and (headers := self.missing(key, reached)):
                     yield found.start(), f"{name} needs {headers}"
             # (A matcher such as Not(...) of a matcher is found in testing.)
-            elif name in self.declaring and not self.headers.of("testing::" + name):
+            elif name[0].isupper() and name in self.declaring and not self.headers.of("testing::" + name):
                 declaring = [header for header in self.declaring[name]
                              if path.startswith("tests/") or not header.startswith("tests/")]
                 is_enough = name in forward and not FULL_USE.match(code, found.end(1))
