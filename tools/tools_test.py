@@ -171,6 +171,132 @@ class ToolsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout, "shardc::Use is defined 2 times: compiler/a/use.h:3, runtime/b/b.cpp:10\n")
 
+    def test_includes(self):
+        (self.folder / "tools").mkdir()
+        shutil.copy(ROOT / "tools" / "headers.txt", self.folder / "tools")
+        check = (sys.executable, ROOT / "tools" / "check_includes.py", self.folder)
+        self.assertIn("has no headers", run(*check).stderr)
+        self.write("compiler/a/fruit.h", """
+#include <vector>
+enum class Fruit { Apple, Plum };
+class [[nodiscard]] Bowl {};
+inline constexpr std::vector<int> Prices = {};
+auto Taste(Fruit fruit) -> int;
+#define WASH(fruit) fruit
+""")
+        self.write("tests/a/bread.h", "class Bread {};\nclass Apple {};\n")
+        fruit = '#include "compiler/a/fruit.h"\n'
+        for text, fault in (
+            # Names of libraries.
+            ("#include <vector>\nstd::vector<int> x;", ""),
+            (fruit + "std::vector<int> x;", ""),
+            ("\nstd::vector<int> x;", "2: std::vector needs <vector>"),
+            ("#include <array>\nauto F(uint8_t x) -> void;", "2: uint8_t needs <cstdint>"),
+            ("#include <vector>\nauto x = std::erase(y, 1);", ""),
+            ("auto x = std::ranges::sort(y);", "1: std::ranges::sort needs <algorithm> or <ranges>"),
+            ("auto x = std::frobnicate(y);", "1: std::frobnicate is not in tools/headers.txt: add it to the row of its header"),
+            ("auto x = getpid();", "1: getpid needs <unistd.h>"),
+            ("auto x = fork.getpid() + getpid;", ""),
+            ("auto x = SIGTERM;", "1: SIGTERM needs <csignal> or <signal.h>"),
+            ("auto x = fmt::format(y);", "1: fmt::format needs <fmt/core.h> or <fmt/format.h>"),
+            ('// std::vector\nauto x = "std::map" /* std::set\n */; auto y = R"(std::list)";', ""),
+            ("#include <llvm/Fruit.h>\n", ""),
+            # Names of the project.
+            (fruit + "Bowl bowl = WASH(Taste(Fruit::Plum, Prices));", ""),
+            ("auto F(Fruit fruit) -> int;", "1: Fruit needs compiler/a/fruit.h"),
+            ("auto F(Bowl bowl) -> int;", "1: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Taste(1);", "1: Taste needs compiler/a/fruit.h"),
+            ("auto x = Prices;", "1: Prices needs compiler/a/fruit.h"),
+            ("auto x = WASH(1);", "1: WASH needs compiler/a/fruit.h"),
+            ("class Bowl;\nauto F(Bowl& bowl) -> int;", ""),
+            ("class Bowl;\nauto x = Bowl{};", "2: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Kind::Fruit, y = bowl.Taste(1), z = bowl->Taste(1);", ""),
+            ("enum class Kind : uint8_t { Fruit };\n#include <cstdint>\n", ""),
+            ("struct Own {\n  auto Taste(int x) -> int;\n  auto F() -> int { return Taste(1); }\n};", ""),
+            ("static const int Prices[] = {1};\nauto x = Prices[0];", ""),
+            # A header of tests declares nothing for the program.
+            ("auto F(Bread bread) -> int;", ""),
+        ):
+            self.write("compiler/b/b.cpp", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.stdout, fault and f"compiler/b/b.cpp:{fault}\n", text)
+            self.assertEqual(result.returncode, 1 if fault else 0)
+        self.write("tests/b/b.cpp", "#include <gtest/gtest.h>\nTEST(Fruit, Taste) {}\nTEST_F(Bread, IsBaked) {}\n")
+        self.assertEqual(run(*check).stdout, "tests/b/b.cpp:3: Bread needs tests/a/bread.h\n")
+
+    def test_comments(self):
+        check = (sys.executable, ROOT / "tools" / "check_comments.py")
+        self.write("tools/comment_findings.txt", "# FOLDER: COUNT\n")
+        for text, rules in (
+            ("/// Returns the sum.\nauto Sum() -> int;", []),
+            ("/// Requires: a > 0.\nauto Sum(int a) -> int;", []),
+            ("/// Names the file.\nauto Name() -> int;", []),
+            ("/// Names of files.\nauto Name() -> int;", [1]),
+            ("/// Bytes of a rank.\nauto Sum() -> int;", [1]),
+            ("/// The sum.\nauto Sum() -> int;", [1]),
+            ("/// Is there a sum?\nauto Sum() -> int;", [1]),
+            ("/// The sum,\n/// in bytes.\ntemplate <class T>\n  requires std::integral<T>\ninline auto Sum() -> int;", [1]),
+            ("  /// The place.\n  explicit Place(int a);", [1]),
+            ("/// The sum.\nauto Place::Sum() -> int {", [1]),
+            ("/// Of two.\nfriend auto operator==(const A&, const A&) -> bool = default;", [1]),
+            ("  /// The sum.\n  int sum = 0;", []),
+            ("  /// Of the sum.\n  int sum = 0;", [1]),
+            ("/// What a rank has.\nstruct Own {", [1]),
+            ("/// The same again.\nusing Own = int;", [1]),
+            ("  // Of two sums.\n  auto x = Sum();", []),
+            ("// The plan is none\n// of ours.", [2]),
+            ("auto x = 1;  // where there is none", [2]),
+            ("auto x = 1;  // a\nauto y = 2;  // is none of it", [2]),
+            ("// It is no plan.", [2]),
+            ("// There is no plan; it is no longer there.", []),
+            ("/// What is none.\nint x;", [1, 2]),
+            ('auto x = "// is none";', []),
+        ):
+            self.write("compiler/a/a.h", text + "\n")
+            listed = run(*check, "--list", "compiler/a", self.folder)
+            self.assertEqual([int(line.split()[2][:-1]) for line in listed.stdout.splitlines()], rules, text)
+        self.write("compiler/a/a.h", "// This is none.\n\n// Nor is that none.\n\n// It is no plan.\n")
+        self.write("compiler/a/b/b.h", "// This is none.\n")
+        for counts, returncode, message in (
+            ("", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 0"),
+            ("compiler/a: 2", 1, "allows 2"),
+            ("compiler/a: 3", 0, ""),
+            ("compiler/a: 4\nruntime/a: 1", 0, "runtime/a: 0 of 1 comments of a wrong shape are left; lower the line"),
+        ):
+            self.write("tools/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
+            result = run(*check, self.folder)
+            self.assertEqual(result.returncode, returncode)
+            self.assertIn(message, result.stdout)
+        self.assertEqual(run(*check, "--update", self.folder).returncode, 0)
+        self.assertEqual((self.folder / "tools/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
+
+    def test_commits(self):
+        if not shutil.which("git"):
+            self.skipTest("git is not installed")
+        check = (sys.executable, ROOT / "tools" / "check_commits.py")
+        self.assertIn("is not a clone", run(*check, self.folder).stdout)
+        git = ("git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@localhost")
+        run(*git, "init", "--quiet")
+        run(*git, "commit", "--quiet", "--allow-empty", "--message", "What was there before the rule")
+        first = run(*git, "rev-parse", "HEAD").stdout.strip()
+        self.assertIn("does not reach back to", run(*check, self.folder).stdout)
+        for subject, message in {
+            "Add a check": "",
+            "Add " + "a" * 68: "",
+            "Add " + "a" * 69: "73 characters, 72 at most",
+            "Added a check": "`Added` is not a verb",
+            "The check is new": "`The` is not a verb",
+        }.items():
+            run(*git, "commit", "--quiet", "--allow-empty", "--message", subject)
+            result = run(*check, self.folder, first)
+            self.assertEqual(result.returncode, 1 if message else 0, subject)
+            self.assertIn(message, result.stdout)
+            if message:
+                run(*git, "reset", "--quiet", "--hard", "HEAD~")
+        # In a whole clone of this repository the commit is there.
+        if (ROOT / ".git").exists() and run("git", "-C", ROOT, "rev-parse", "--is-shallow-repository").stdout == "false\n":
+            self.assertNotIn("skipped", run(*check, ROOT).stdout)
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")

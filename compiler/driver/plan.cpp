@@ -1,5 +1,6 @@
 // shardc plan RECIPE|PLAN: the plan, or what the options ask for, on stdout or in a file.
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>

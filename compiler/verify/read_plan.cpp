@@ -12,7 +12,7 @@ namespace shardc {
 
 static constexpr const char* MakeItAgain = "make the plan again from its recipe: shardc plan RECIPE -o FILE";
 
-/// `plan`, and `version=` among its fields.
+/// Returns true for a line `plan` with `version=` among its fields.
 static auto IsPlanLine(LineReader& words) -> bool {
   auto word = words.TakeWord();
   if (!word || word->text != "plan") {
@@ -39,7 +39,7 @@ auto IsPlanText(std::string_view text) -> bool {
   return false;
 }
 
-/// Everything but the verifier: the first fault ends the reading.
+/// Reads a plan without verifying it. The first fault ends the reading.
 static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<Plan> {
   if (text.size() > MaxPlanBytes) {
     return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,

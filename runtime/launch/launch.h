@@ -56,7 +56,7 @@ auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain&
 
 class Meeting;
 
-/// The same of the ranks of this host, in a launch over several hosts that have one process each.
+/// Starts the ranks of this host in a launch over several hosts, which have one process each.
 auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
     -> ErrorOr<ExitCode>;
 
@@ -68,7 +68,7 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
 /// whose ranks communicate over a network.
 auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
 
-/// The same with threads; signals are left alone.
+/// Runs the ranks as threads, for tests. Installs no signal handlers.
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
 
 }  // namespace shardc

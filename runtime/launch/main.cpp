@@ -35,7 +35,7 @@
 
 namespace shardc {
 
-/// A text that `shardc run` left in memory takes memory for as long as any process has it open.
+/// Closes a text that `shardc run` left in memory: it takes memory for as long as any process has it open.
 static auto CloseTextInMemory(std::string_view path) -> void {
   constexpr std::string_view Open = "/proc/self/fd/";
   int descriptor = -1;
@@ -61,7 +61,7 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return plan;
 }
 
-/// A trace replaces nothing that the run reads or keeps.
+/// Checks that the trace replaces nothing that the run reads or keeps.
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
   std::vector<std::string> inputs = TokenFilesOf(plan);
   inputs.insert(inputs.end(), {options.request.path, plan.seed.path, plan.run.checkpoint_dir, options.eval_checkpoint,
@@ -69,7 +69,7 @@ static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
 }
 
-/// `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
+/// Runs a plan. `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
 static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
     -> ErrorOr<ExitCode> {
   const auto place = FindPlace(std::getenv);
@@ -139,15 +139,15 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   return RunDoctor(*place, doctor);
 }
 
-/// What is wrong with a range of steps; empty if nothing is.
+/// Returns the fault of a range of steps; empty if it has none.
 static auto IsStepRange(const std::string& text) -> std::string {
   return ParseStepRange(text) ? "" : fmt::format("`{}` stands where steps belong, such as 5..8", text);
 }
 
-/// What is wrong with a path; empty if nothing is.
+/// Returns the fault of a path; empty if it has none.
 static auto IsGiven(const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }
 
-/// What is wrong with a number of seconds; empty if nothing is.
+/// Returns the fault of a number of seconds; empty if it has none.
 static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
 
 static const std::terminate_handler TerminateOtherwise = std::get_terminate();

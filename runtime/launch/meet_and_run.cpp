@@ -24,7 +24,7 @@
 
 namespace shardc {
 
-/// What has to be the same in all processes of a launch.
+/// Returns the facts that have to be the same in all processes of a launch.
 static auto FactsOf(const Plan& plan, const LaunchOptions& options, const LaunchPlace& place) -> Facts {
   std::string sets;
   for (const std::string& set : plan.overrides) {
@@ -47,7 +47,7 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
           {"--timeout", fmt::format("{:g}", options.timeout.value)}};
 }
 
-/// The token files are there on this host, and which tokens they hold.
+/// Returns a fingerprint of the token files on this host. Errors: they are missing or cannot be read.
 static auto FingerprintOf(const Plan& plan) -> ErrorOr<std::string> {
   const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
   if (!tokens) {
@@ -61,7 +61,7 @@ static auto TextOrNothing(const char* variable) -> std::string {
   return text == nullptr ? "" : text;
 }
 
-/// What keeps the plan from running where the launcher has put the processes.
+/// Returns an error if the plan does not fit where the launcher has put the processes.
 static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   const int64_t ranks = plan.mesh.num_ranks();
   if (place.num_hosts() != plan.mesh.hosts) {
@@ -84,8 +84,8 @@ static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   return Success{};
 }
 
-/// One of several processes that another launcher started, which have met: a rank, or the launcher of the ranks of one
-/// host.
+/// Runs the part of this process, which another launcher started as one of several that have met: a rank, or the
+/// launcher of the ranks of one host.
 static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& meeting) -> ErrorOr<ExitCode> {
   const LaunchPlace& place = meeting.place();
   Facts facts = FactsOf(plan, options, place);

@@ -20,7 +20,7 @@
 
 namespace shardc {
 
-/// The life of a process that plays one of several hosts.
+/// Runs a process that plays one of several hosts.
 static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, int64_t host,
                      uint16_t port) -> ExitCode {
   const LaunchPlace place{.launcher = "shardc",

@@ -20,7 +20,8 @@ static void HandleStopSignal(int signal) {
 }
 }
 
-/// A terminal that goes away sends SIGHUP; nohup has it ignored, and then it means nothing here either.
+/// Returns the signals that ask for a stop. A terminal that goes away sends SIGHUP; nohup has it ignored, and then it
+/// is ignored here too.
 static auto StopSignals() -> std::vector<int> {
   std::vector<int> signals{SIGTERM, SIGUSR1, SIGINT};
   struct sigaction action {};

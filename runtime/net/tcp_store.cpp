@@ -4,6 +4,7 @@
 
 #include <resolv.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "tests/cli/program.h"
 #include "tests/support/process.h"
