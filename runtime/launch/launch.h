@@ -64,8 +64,8 @@ auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& 
 auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
     -> ErrorOr<ExitCode>;
 
-/// Forks a process for each host of the plan, which starts the ranks of that host: one machine plays the hosts of a plan
-/// whose ranks communicate over a network.
+/// Forks a process for each host of the plan, which starts the ranks of that host: one machine plays the hosts of a
+/// plan whose ranks communicate over a network.
 auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
 
 /// Runs the ranks as threads, for tests. Installs no signal handlers.
