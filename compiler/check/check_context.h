@@ -86,6 +86,9 @@ auto HasSoundModel(const CheckContext& context) -> bool;
 /// "64MiB" for "64MB", which people write for it; any other text as it is.
 auto InBinaryUnit(std::string text) -> std::string;
 
+/// Reports byte-limit-invalid where the value of a key, which stands in the table without its section, is no limit.
+auto CheckByteLimit(CheckContext& context, std::string_view key, const Located<ByteSize>& leaf) -> void;
+
 /// Reports unknown-choice for `word` of a key, which stands at `at`, with the words that the key knows.
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,
                        const std::vector<std::string_view>& known) -> void;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "compiler/base/scan_limit.h"
 #include "compiler/check/check_context.h"
 
 namespace shardc {
@@ -72,13 +71,7 @@ auto CheckData(CheckContext& context) -> void {
         .Help(fmt::format("use eval_tokens = {} or more, or 0", *recipe.model.seq + 1))
         .Emit();
   }
-  if (!ParseScanLimit(data.scan->text)) {
-    auto builder =
-        context.diags().Build(data.scan.at, DiagnosticKind::ScanLimitInvalid, data.scan->text, ScanLimitForms);
-    const std::string meant = InBinaryUnit(data.scan->text);
-    builder.Help(ParseScanLimit(meant) ? fmt::format("write \"{}\"", meant) : "");
-    builder.Emit();
-  }
+  CheckByteLimit(context, "scan", data.scan);
   if (MakesTokens(context)) {
     CheckSyntheticKeys(context);
     return;

@@ -2,10 +2,33 @@
 
 #include "compiler/base/machine_rows.h"
 #include "compiler/check/check_context.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
+/// What a device with memory of its own cannot do.
+static auto CheckDevice(CheckContext& context) -> void {
+  const Recipe& recipe = context.recipe();
+  const auto& device = recipe.run.device;
+  if (!context.IsSound(device) || FactsOf(*device).family == DeviceFamily::Cpu) {
+    return;
+  }
+  if (const auto& into = recipe.shard.gather_into; context.IsSound(into) && *into == GatherInto::Host) {
+    context.diags()
+        .Build(into.at, DiagnosticKind::DeviceHostGather, ToText(Device{*device}))
+        .Note(device.at, fmt::format("`{}` set here", "device"))
+        .Emit();
+  }
+  if (const auto& kernels = recipe.run.kernels; context.IsSound(kernels) && *kernels == KernelSet::Reference) {
+    context.diags()
+        .Build(kernels.at, DiagnosticKind::DeviceReference, ToText(Device{*device}))
+        .Note(device.at, fmt::format("`{}` set here", "device"))
+        .Emit();
+  }
+}
+
 auto CheckRun(CheckContext& context) -> void {
+  CheckDevice(context);
   const Recipe& recipe = context.recipe();
   const Located<std::string>& machine = recipe.run.machine;
   if (!machine.is_set || !machine.is_known) {

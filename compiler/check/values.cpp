@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/check/check_context.h"
 #include "compiler/recipe/key_rows.h"
 #include "compiler/recipe/other_tools.h"
@@ -27,6 +28,16 @@ auto InBinaryUnit(std::string text) -> std::string {
     text += 'B';
   }
   return text;
+}
+
+auto CheckByteLimit(CheckContext& context, std::string_view key, const Located<ByteSize>& leaf) -> void {
+  if (ParseByteLimit(leaf->text)) {
+    return;
+  }
+  auto builder = context.diags().Build(leaf.at, DiagnosticKind::ByteLimitInvalid, key, leaf->text, ByteLimitForms);
+  const std::string meant = InBinaryUnit(leaf->text);
+  builder.Help(ParseByteLimit(meant) ? fmt::format("write \"{}\"", meant) : "");
+  builder.Emit();
 }
 
 auto ReportUnknownWord(CheckContext& context, const SourceRange& at, std::string_view key, std::string_view word,

@@ -14,6 +14,7 @@
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/read_plan.h"
 
 namespace shardc {
 
@@ -84,9 +85,9 @@ static auto CheckManifest(const std::string& checkpoint) -> Status {
   return manifest ? Status(Success{}) : refused(manifest.error());
 }
 
-static auto BecomeEvaluation(const std::string& plan_path, const EvalOptions& options) -> Status {
+static auto BecomeEvaluation(const std::string& plan_path, Device device, const EvalOptions& options) -> Status {
   RETURN_IF_ERROR(CheckManifest(options.checkpoint));
-  return BecomeRuntime({plan_path, "--eval", options.checkpoint, "--format", options.format});
+  return BecomeRuntime({plan_path, "--eval", options.checkpoint, "--format", options.format}, device);
 }
 
 static auto Eval(const EvalOptions& options) -> Status {
@@ -96,7 +97,7 @@ static auto Eval(const EvalOptions& options) -> Status {
   if (named.is_plan) {
     RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
     const auto path = PathForRuntime(options.recipe.path, *named.text);
-    return path ? BecomeEvaluation(*path, options) : path.error();
+    return path ? BecomeEvaluation(*path, DeviceOfPlanText(*named.text), options) : path.error();
   }
   RecipeSource source(options.recipe, named.text);
   if (const auto place = FindPlace(std::getenv); place && *place) {
@@ -118,7 +119,7 @@ static auto Eval(const EvalOptions& options) -> Status {
   if (!path) {
     return path.error();
   }
-  return BecomeEvaluation(*path, options);
+  return BecomeEvaluation(*path, plan->device, options);
 }
 
 auto DeclareEval(CommandOptions& options) -> Action {

@@ -27,6 +27,8 @@ struct PlanOptions {
   std::string output;
   bool explain = false;
   std::string fit;
+  /// The machine of --fit has this one, and the recipe names none.
+  std::optional<Device> device_of_machine;
   std::string format = "text";
   std::string emit;
   bool print_init = false;
@@ -225,6 +227,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
   std::optional<FitUse> fit;
   if (!options.fit.empty()) {
     fit = FitOfRecipe(*plan, options.recipe, text, *ParseBudget(options.fit));
+    fit->device_of_machine = options.device_of_machine;
   }
   return ShowPlan(*plan, options, fit);
 }
@@ -270,6 +273,19 @@ static auto CheckReportOptions(const PlanOptions& options) -> Status {
   const std::string part = !options.stop_after.empty() ? "--stop-after" : other;
   return part.empty() ? Status(Success{})
                       : Fail(ExitCode::Usage, "--fit judges whole plans, and {} asks for something else", part);
+}
+
+/// Plans for the machine that --fit names, unless the recipe says for which device. All of machines.def are GPUs.
+static auto TakeDeviceOfMachine(PlanOptions& options, const std::optional<std::string>& text) -> void {
+  if (options.fit.empty() || ParseBudget(options.fit)->machine == nullptr) {
+    return;
+  }
+  RecipeSource source(options.recipe, text, LeftOut::Assume);
+  // What is wrong with the recipe is told when its plan is made.
+  if (const auto recipe = source.Load(); recipe && !recipe->run.device.is_set) {
+    options.device_of_machine = Device::Cuda;
+    options.recipe.sets.push_back(fmt::format("run.device={}", ToText(Device::Cuda)));
+  }
 }
 
 template <NamedEnum E>
@@ -334,6 +350,7 @@ auto DeclarePlan(CommandOptions& options) -> Action {
     if (named.is_plan) {
       return ExitCodeOf(ShowPlanFile(*named.text, *values));
     }
+    TakeDeviceOfMachine(*values, named.text);
     RecipeSource source(values->recipe, named.text, LeftOut::Assume);
     return ExitCodeOf(MakePlan(source, named.text.value_or(""), *values));
   };

@@ -17,6 +17,7 @@
 #include "compiler/driver/runtime_program.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/plan/text.h"
+#include "compiler/verify/read_plan.h"
 
 namespace shardc {
 
@@ -29,6 +30,12 @@ struct RunOptions {
   std::string timeout;
   std::string trace;
   std::string trace_steps;
+};
+
+/// How the runtime is called, for a plan for `device`.
+struct RuntimeCall {
+  std::vector<std::string> arguments;
+  Device device = Device::Cpu;
 };
 
 /// So begins the error of a recipe that is refused, if the diagnostics are printed already.
@@ -78,23 +85,22 @@ static auto CompileRecipe(const RunOptions& options, const std::optional<std::st
 }
 
 /// shardc-run with what was asked of this launch besides.
-static auto Launch(const RunOptions& options, std::vector<std::string> arguments) -> Error {
+static auto Launch(const RunOptions& options, RuntimeCall call) -> Error {
   if (ParseTimeout(options.timeout)) {
-    arguments.push_back("--timeout=" + options.timeout);
+    call.arguments.push_back("--timeout=" + options.timeout);
   }
-  return BecomeRuntime(arguments);
+  return BecomeRuntime(call.arguments, call.device);
 }
 
 /// In a launch over several processes the others wait for this one. shardc-run tells them that it will not start, and
 /// why. If all of them have this error, process 0 prints it, unless it has printed the diagnostics. Returns only if
 /// shardc-run cannot be started.
 static auto Refuse(const RunOptions& options, const Error& error) -> Error {
-  std::vector<std::string> arguments{"-", fmt::format("--refused={}", static_cast<int>(error.code)),
-                                     "--refused-why=" + error.message};
+  RuntimeCall call{{"-", fmt::format("--refused={}", static_cast<int>(error.code)), "--refused-why=" + error.message}};
   if (error.message.starts_with(RecipeIsRefused)) {
-    arguments.emplace_back("--refused-is-told");
+    call.arguments.emplace_back("--refused-is-told");
   }
-  const Error not_started = Launch(options, arguments);
+  const Error not_started = Launch(options, call);
   return Fail(error.code, "{}\nthe other processes of this launch do not learn of this: {}", error.message,
               not_started.message);
 }
@@ -129,22 +135,22 @@ static auto TraceArguments(const RunOptions& options) -> ErrorOr<std::vector<std
 }
 
 /// What shardc-run is called with for a plan file.
-static auto ArgumentsOfPlan(const RunOptions& options, const std::string& text) -> ErrorOr<std::vector<std::string>> {
+static auto CallForPlan(const RunOptions& options, const std::string& text) -> ErrorOr<RuntimeCall> {
   RETURN_IF_ERROR(RefuseRecipeOptions(options.recipe.path, {SetOption(options.recipe)}));
   const auto path = PathForRuntime(options.recipe.path, text);
   if (!path) {
     return path.error();
   }
-  std::vector<std::string> arguments{*path, "--asked=" + options.recipe.path};
+  RuntimeCall call{{*path, "--asked=" + options.recipe.path}, DeviceOfPlanText(text)};
   if (!options.run_dir.empty()) {
-    arguments.insert(arguments.end(), {"--run-dir", options.run_dir});
+    call.arguments.insert(call.arguments.end(), {"--run-dir", options.run_dir});
   }
-  return arguments;
+  return call;
 }
 
 /// What shardc-run is called with for a recipe, which is compiled.
-static auto ArgumentsOfRecipe(const RunOptions& options, const std::optional<std::string>& text,
-                              const std::optional<LaunchPlace>& place) -> ErrorOr<std::vector<std::string>> {
+static auto CallForRecipe(const RunOptions& options, const std::optional<std::string>& text,
+                          const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
   auto plan = CompileRecipe(options, text, place);
   if (!plan) {
     return plan.error();
@@ -165,12 +171,11 @@ static auto ArgumentsOfRecipe(const RunOptions& options, const std::optional<std
   if (!recipe) {
     return recipe.error();
   }
-  return std::vector<std::string>{*path,          "--run-dir", run_dir, "--asked=" + options.recipe.path,
-                                  "--asked-text", *recipe};
+  return RuntimeCall{{*path, "--run-dir", run_dir, "--asked=" + options.recipe.path, "--asked-text", *recipe},
+                     plan->device};
 }
 
-static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPlace>& place)
-    -> ErrorOr<std::vector<std::string>> {
+static auto CallFor(const RunOptions& options, const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
   RETURN_IF_ERROR(CheckWorkingDirectory());
   if (!options.timeout.empty()) {
     RETURN_IF_ERROR(CheckTimeout(options.timeout));
@@ -180,12 +185,11 @@ static auto ArgumentsOf(const RunOptions& options, const std::optional<LaunchPla
     return trace.error();
   }
   const NamedText named = ReadRecipeOrPlan(options.recipe.path);
-  auto arguments =
-      named.is_plan ? ArgumentsOfPlan(options, *named.text) : ArgumentsOfRecipe(options, named.text, place);
-  if (arguments) {
-    arguments->insert(arguments->end(), trace->begin(), trace->end());
+  auto call = named.is_plan ? CallForPlan(options, *named.text) : CallForRecipe(options, named.text, place);
+  if (call) {
+    call->arguments.insert(call->arguments.end(), trace->begin(), trace->end());
   }
-  return arguments;
+  return call;
 }
 
 static auto Run(const RunOptions& options) -> Status {
@@ -199,11 +203,11 @@ static auto Run(const RunOptions& options) -> Status {
   if (*place) {
     HoldStopSignals();
   }
-  const auto arguments = ArgumentsOf(options, *place);
-  if (arguments) {
-    return Launch(options, *arguments);
+  const auto call = CallFor(options, *place);
+  if (call) {
+    return Launch(options, *call);
   }
-  return IsAwaited(*place) ? Refuse(options, arguments.error()) : arguments.error();
+  return IsAwaited(*place) ? Refuse(options, call.error()) : call.error();
 }
 
 auto TellLaunchOf(const Error& error) -> Error {

@@ -11,19 +11,29 @@
 #include <cstring>
 #include <filesystem>
 
+#include "compiler/base/check.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/guard.h"
 
 namespace shardc {
 
-auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error {
+static auto ProgramFor(DeviceFamily family) -> std::string_view {
+  switch (family) {
+    case DeviceFamily::Cpu: return "shardc-run";
+    case DeviceFamily::Cuda: return "shardc-run-cuda";
+  }
+  CHECK(false, "a device of no family");
+}
+
+auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> Error {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {
     return Fail(ExitCode::Environment, "cannot tell where shardc lies: /proc/self/exe: {}", error.message());
   }
-  const std::string program = (self.parent_path() / "shardc-run").string();
+  const DeviceFamily family = FactsOf(device).family;
+  const std::string program = (self.parent_path() / ProgramFor(family)).string();
   std::vector<std::string> texts{program};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   if (StartGuard(std::getenv, DefaultTimeout)) {
@@ -36,8 +46,14 @@ auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error {
   argv.push_back(nullptr);
   std::fflush(nullptr);
   execv(program.c_str(), argv.data());
-  return Fail(ExitCode::Environment, "cannot start {}: {}; shardc and shardc-run lie in one folder", program,
-              std::strerror(errno));
+  const std::string why = std::strerror(errno);
+  if (family != DeviceFamily::Cpu && errno == ENOENT) {
+    return Fail(ExitCode::Environment,
+                "the plan is for {}, and this build has no {}, which `tools/dev build --cuda` makes beside shardc",
+                ToText(device), ProgramFor(family));
+  }
+  return Fail(ExitCode::Environment, "cannot start {}: {}; shardc and {} lie in one folder", program, why,
+              ProgramFor(family));
 }
 
 auto TextInMemory(std::string_view text) -> ErrorOr<std::string> {

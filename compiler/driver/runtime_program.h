@@ -1,4 +1,4 @@
-// shardc-run, the program that carries plans out: found beside this one, as git finds its subcommands.
+// shardc-run and its kind, the programs that carry plans out: found beside this one, as git finds its subcommands.
 #pragma once
 
 #include <string>
@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
-/// Replaces this process by shardc-run. Returns only if that fails (ExitCode::Environment).
-auto BecomeRuntime(const std::vector<std::string>& arguments) -> Error;
+/// Replaces this process by the program that runs plans for `device`: shardc-run, or one that runs those for CPUs and
+/// for the device's family. Returns only if that fails (ExitCode::Environment).
+auto BecomeRuntime(const std::vector<std::string>& arguments, Device device = Device::Cpu) -> Error;
 
 /// A path under which shardc-run, and nobody else, reads this text.
 auto TextInMemory(std::string_view text) -> ErrorOr<std::string>;

@@ -12,6 +12,7 @@
 #include "compiler/explain/fold.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
@@ -32,6 +33,8 @@ struct Life {
   /// Does an op after forward read it, so that it need not be kept if that op's operand is computed again?
   bool is_read_after = false;
   SubVectorId sub_vector;
+  /// Of an op's scratch: the key that bounds it.
+  std::string_view scratch_key;
 };
 
 using Lives = std::vector<Life>;
@@ -60,6 +63,9 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
       life.crosses_blocks |= op.phase == Phase::Forward && op.layer != life.layer;
       life.is_read_after |= op.phase == Phase::Backward || op.phase == Phase::Recompute;
       life.is_logits |= loss && loss->logits == access.value;
+      if (access.value == ValueIn(op.body, "scratch")) {
+        life.scratch_key = FactsOf(op).scratch_key;
+      }
       life.sub_vector = life.sub_vector.valid() ? life.sub_vector : value.role.sub_vector();
     }
     if (const BufferId dead = ReleasedBufferOf(op.body); dead.valid()) {
@@ -130,8 +136,9 @@ static auto KeyOf(const Plan& plan, const Buffer& buffer, const Life& life, int6
     case Category::Gathered: return KeyOfGathered(plan, life, at);
     case Category::Activations: return KeyOfActivations(plan, life);
     case Category::Data: return plan.run.micro_batch > 1 ? "batch.micro" : "";
-    case Category::Collective:
-    case Category::Workspace: return "";
+    case Category::Collective: return "";
+    case Category::Workspace:
+      return FactsOf(plan.device).family == DeviceFamily::Cuda ? std::string(life.scratch_key) : "";
   }
   CHECK(false, "category {}", static_cast<int>(buffer.category));
 }

@@ -110,6 +110,9 @@ auto RenderFitText(const FitUse& fit) -> std::string {
                  : fmt::format("does not fit: each rank takes {}, {} more than the {}", FormatMemory(fit.now.reserved),
                                FormatMemory(difference), BudgetText(fit.budget)),
       2);
+  if (fit.device_of_machine) {
+    out += fmt::format("planned with run.device={}, as the recipe names no device\n", ToText(*fit.device_of_machine));
+  }
   if (!fit.has_recipe) {
     return out + "a plan file cannot change; name its recipe to see what each key would change\n";
   }

@@ -33,6 +33,8 @@ struct FitUse {
   std::vector<KnobRow> knobs;
   /// A plan file is what it is: there is no recipe to change.
   bool has_recipe = true;
+  /// For which the recipe was planned, because the machine has it and the recipe names none.
+  std::optional<Device> device_of_machine;
 
   auto fits(const PlanFigures& figures) const -> bool { return figures.reserved <= budget.bytes; }
   auto fits() const -> bool { return fits(now); }

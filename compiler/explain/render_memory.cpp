@@ -9,6 +9,7 @@
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/cpu/outside_arenas.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
@@ -21,10 +22,12 @@ static auto OutsideText(const Plan& plan) -> std::string {
                             : outside.num_ranks == 1
                                 ? "one host has the one rank"
                                 : fmt::format("one host has all {}", Counted(outside.num_ranks, "rank"));
+  const bool is_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
   return fmt::format(
-      "  outside the arenas, about:\n    {} per host for the program, its libraries and the plan\n    {} per rank{}\n"
+      "  outside the arenas, {}about:\n    {} per host for the program, its libraries and the plan\n    {} per rank{}\n"
       "    {} where {}\n",
-      FormatMemory(outside.host()), FormatMemory(outside.rank()), threads, FormatMemory(outside.all()), ranks);
+      is_gpu ? "in memory of the host, " : "", FormatMemory(outside.host()), FormatMemory(outside.rank()), threads,
+      FormatMemory(outside.all()), ranks);
 }
 
 /// Returns the largest buffers that are alive at the peak, with the keys that lower them.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/base/error_or.h"
 #include "compiler/mesh/mesh.h"
 
 namespace shardc {
@@ -41,6 +42,22 @@ auto ForEachMatrixInterval(const BoxInterval& interval, Function&& function) -> 
     function(begin, begin + (end - at), at - interval.elements.begin);
     at = end;
   }
+}
+
+/// Calls function(piece, offset) for intervals of at most `most` elements, or a row of the box, until it fails;
+/// `offset` counts from the first element of `interval`. A row is not cut if the box has some of the columns only.
+template <class Function>
+auto ForEachPiece(const BoxInterval& interval, int64_t most, const Function& function) -> Status {
+  const int64_t width = interval.is_whole_rows() ? 1 : interval.columns.size();
+  const int64_t step = std::max(most / width, int64_t{1}) * width;
+  const Interval& all = interval.elements;
+  for (int64_t begin = all.begin; begin < all.end;) {
+    BoxInterval piece = interval;
+    piece.elements = {begin, std::min(all.end, begin / width * width + step)};
+    RETURN_IF_ERROR(function(piece, begin - all.begin));
+    begin = piece.elements.end;
+  }
+  return Success{};
 }
 
 /// Calls function(in_a, in_b, count) for each interval of the matrix's own elements that both hold: `count` elements,

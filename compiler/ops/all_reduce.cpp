@@ -1,7 +1,6 @@
 // all_reduce. C1: y is of the type and the bytes of x. C2: the element type can be summed: f32, f64 or i64.
 // C3: its FLOPs, and what a group sends, can be counted. C4: where peers read x, it lies at one offset on all ranks of
-// a group: each reads its peers' at its own. C5: it has scratch where the group lies on several hosts, and only there,
-// of the size that pieces of the exchange need.
+// a group: each reads its peers' at its own.
 #include <algorithm>
 
 #include "compiler/ops/op_support.h"
@@ -35,7 +34,6 @@ auto Verify(const op::AllReduce& op, const Plan& plan, OpCheck& check) -> void {
   if (IsBySlices(op, plan)) {
     ExpectOneOffset(check, plan, op.x, op.axes, "x", "all_reduce-c4"_rule);
   }
-  ExpectExchangeScratch(check, plan, op, "all_reduce-c5"_rule);
 }
 
 /// Where peers read the operand, a reduce-scatter and an all-gather of slices: 2 (R - 1) / R of it a rank. Source:

@@ -1,7 +1,7 @@
 // attention_backward. C1: dy, y and dq are of q's type, dk, v and dv of k's. C2: the sizes of q and k, and their types,
-// are as for attention. C3: lse is f32 [B, A, S]. C4: scratch has the bytes that the kernels of the plan's device use.
-// C5: its FLOPs can be counted.
+// are as for attention. C3: lse is f32 [B, A, S]. C4: its FLOPs can be counted.
 #include "compiler/ops/cpu/attention_scratch.h"
+#include "compiler/ops/cuda/attention.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -15,6 +15,7 @@ static auto PartsOfBackward(const OpBody& body, const Plan& plan) -> WorkParts {
 }
 
 constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step},
+                                                     .scratch_key = "run.attention_workspace",
                                                      .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
                                                      .dims = {.fields = {{{"dy", "SBA"},
                                                                           {"q", "SBA"},
@@ -35,6 +36,7 @@ auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes {
   const AttentionSizes sizes = SizesOf(op, plan);
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return BytesOfSlots(sizes, plan, AttentionBackwardParts(sizes).total);
+    case DeviceFamily::Cuda: return CudaAttentionOf(plan, op.q, op.k, op.head_dim).backward_scratch();
   }
   CHECK(false, "a device of no family");
 }
@@ -58,8 +60,7 @@ auto Verify(const op::AttentionBackward& op, const Plan& plan, OpCheck& check) -
   ExpectComputed(check, q.dtype, "q", "attention_backward-c2"_rule);
   ExpectType(check, plan, op.lse, {DType::F32, {q.shape[1], q.shape[2] / op.head_dim, q.shape[0]}}, "lse",
              "attention_backward-c3"_rule);
-  ExpectCountable(check, {4, q.shape[0], NumElements(q.shape)}, "attention_backward-c5"_rule);
-  ExpectScratch(check, plan, op, "attention_backward-c4"_rule);
+  ExpectCountable(check, {4, q.shape[0], NumElements(q.shape)}, "attention_backward-c4"_rule);
 }
 
 /// dq, dk, dv and dp are four products of the causal half; the probabilities, computed again from lse inside the

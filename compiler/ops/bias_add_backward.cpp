@@ -12,6 +12,10 @@ auto Shape(const op::BiasAddBackward& op, const Plan& plan) -> std::vector<Value
   return {{DType::F32, {ShapeOf(plan, op.dy).back()}}};
 }
 
+auto ScratchBytes(const op::BiasAddBackward& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, RangesOfRows * SizeOf(DType::F32) * ShapeOf(plan, op.dy).back());
+}
+
 auto Verify(const op::BiasAddBackward& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType dy = TypeOf(plan, op.dy);
   if (!check.Expect(!dy.shape.empty(), "bias_add_backward-c1"_rule, "dy has no dims")) {

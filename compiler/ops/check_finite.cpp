@@ -9,6 +9,8 @@ constinit const OpFacts op::CheckFinite::Facts{
 
 auto Shape(const op::CheckFinite&, const Plan&) -> std::vector<ValueType> { return {{DType::I64, {1}}}; }
 
+auto ScratchBytes(const op::CheckFinite&, const Plan& plan) -> Bytes { return ScratchOfRangesOfElements(plan); }
+
 auto Verify(const op::CheckFinite& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   ExpectType(check, plan, op.shard,

@@ -16,6 +16,10 @@ auto Shape(const op::CrossEntropy& op, const Plan& plan) -> std::vector<ValueTyp
   return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};
 }
 
+auto ScratchBytes(const op::CrossEntropy& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, SizeOf(DType::F64) * ElementsOf(plan, op.targets));
+}
+
 auto Verify(const op::CrossEntropy& op, const Plan& plan, OpCheck& check) -> void {
   if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "cross_entropy-c1"_rule, "logits have no dims")) {
     return;

@@ -17,6 +17,10 @@ auto Shape(const op::HeadNormBackward& op, const Plan& plan) -> std::vector<Valu
   return {TypeOf(plan, op.x), {DType::F32, ShapeOf(plan, op.weight)}};
 }
 
+auto ScratchBytes(const op::HeadNormBackward& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, RangesOfRows * SizeOf(DType::F32) * ElementsOf(plan, op.weight));
+}
+
 auto Verify(const op::HeadNormBackward& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   const Dims& weight = ShapeOf(plan, op.weight);

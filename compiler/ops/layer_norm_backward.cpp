@@ -23,6 +23,10 @@ auto Shape(const op::LayerNormBackward& op, const Plan& plan) -> std::vector<Val
   return {TypeOf(plan, op.x), gradient, gradient};
 }
 
+auto ScratchBytes(const op::LayerNormBackward& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, 2 * RangesOfRows * SizeOf(DType::F32) * ElementsOf(plan, op.weight));
+}
+
 auto Verify(const op::LayerNormBackward& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   if (!check.Expect(!x.shape.empty(), "layer_norm_backward-c1"_rule, "x has no dims")) {

@@ -201,6 +201,8 @@ struct OpFacts {
   PeerReads peer_reads = PeerReads::None;
   /// Peers on the host read its scratch, where it has some.
   bool peers_read_scratch = false;
+  /// The key of a recipe that bounds its scratch on devices of the family Cuda; empty where none does.
+  std::string_view scratch_key;
   StreamClass stream = StreamClass::Compute;
   Meaning meaning = Meaning::Computed;
   Work work = Work::Other;

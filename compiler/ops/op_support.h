@@ -5,6 +5,7 @@
 
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
@@ -62,32 +63,20 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
 auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                      PlanRule constraint) -> bool;
 
-/// The scratch, where there is some, has the bytes that ScratchBytes tells. That formula divides by sizes which the
-/// constraints of the op bound, so it is asked only where all of these hold.
-template <class Body>
-auto ExpectScratch(OpCheck& check, const Plan& plan, const Body& op, PlanRule constraint) -> void {
-  if (!op.scratch.valid() || !check.failures().empty()) {
-    return;
+/// The scratch of an op that needs some on a device of the family Cuda alone.
+inline auto ScratchOnCuda(const Plan& plan, int64_t bytes) -> Bytes {
+  switch (FactsOf(plan.device).family) {
+    case DeviceFamily::Cpu: return {};
+    case DeviceFamily::Cuda: return Bytes{bytes};
   }
-  check.Expect(plan.values[op.scratch].dtype == DType::F32, constraint, "scratch is {}, expected f32",
-               ToText(plan.values[op.scratch].dtype));
-  const Bytes needed = ScratchBytes(op, plan);
-  check.Expect(BytesOf(plan, op.scratch) == needed, constraint, "scratch has {} B, needs {} B",
-               BytesOf(plan, op.scratch).value, needed.value);
+  CHECK(false, "a device of no family");
 }
-
-/// The same of a collective, which has scratch if ScratchBytes tells of any, and only then.
-template <class Body>
-auto ExpectExchangeScratch(OpCheck& check, const Plan& plan, const Body& op, PlanRule constraint) -> void {
-  if (!check.failures().empty()) {
-    return;
-  }
-  const bool needs_some = ScratchBytes(op, plan) > Bytes{};
-  if (plan.Established(PassKind::Schedule)) {
-    check.Expect(op.scratch.valid() == needs_some, constraint, "{}",
-                 needs_some ? "there is no scratch for what comes from other hosts" : "scratch that nothing needs");
-  }
-  ExpectScratch(check, plan, op, constraint);
+/// A sum over the rows of a matrix into one row of f32: so many ranges of rows each have a sum of their own first.
+constexpr int64_t RangesOfRows = 256;
+/// A sum over a vector into one number: so many ranges each have a sum of their own first, and an id beside it.
+constexpr int64_t RangesOfElements = 1024;
+inline auto ScratchOfRangesOfElements(const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, RangesOfElements * (SizeOf(DType::F64) + SizeOf(DType::I64)));
 }
 
 }  // namespace shardc

@@ -4,7 +4,8 @@
 //   Verify(op, plan, check) its numbered constraints C1, C2, ... on operand shapes, dtypes and placements
 //   Cost(op, plan)          FLOPs, bytes touched, bytes on the wire
 //   Vjp(op, context)        differentiable ops: emits the ops that compute the operands' gradients
-//   ScratchBytes(op, plan)  ops with a SCRATCH field
+//   ScratchBytes(op, plan)  ops with a SCRATCH field: its bytes, by which the compiler makes the buffer and the kernel
+//                           checks it
 #pragma once
 
 #include <string>
@@ -102,18 +103,11 @@ class VjpContext {
   auto Shape(const op::Type& op, const Plan& plan)->std::vector<ValueType>; \
   auto Verify(const op::Type& op, const Plan& plan, OpCheck& check)->void;  \
   auto Cost(const op::Type& op, const Plan& plan)->OpCost;                  \
+  auto ScratchBytes(const op::Type& op, const Plan& plan)->Bytes;           \
   differentiable(Type)
 #include "schemas/ops.def"
 #undef NotDifferentiable
 #undef Differentiable
-
-/// Bytes of the SCRATCH field. Source for both sides: the compiler makes the buffer by it, the kernel checks it.
-auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes;
-auto ScratchBytes(const op::Attention& op, const Plan& plan) -> Bytes;
-auto ScratchBytes(const op::AttentionBackward& op, const Plan& plan) -> Bytes;
-auto ScratchBytes(const op::AllGather& op, const Plan& plan) -> Bytes;
-auto ScratchBytes(const op::ReduceScatter& op, const Plan& plan) -> Bytes;
-auto ScratchBytes(const op::AllReduce& op, const Plan& plan) -> Bytes;
 
 template <class T>
 concept HasScratch = requires(const T& op) {

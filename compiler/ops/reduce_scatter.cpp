@@ -1,8 +1,7 @@
 // reduce_scatter. C1: elements(full) = elements(shard) * ranks of the group. C2: full and shard are of one type, f32 or
 // bf16; or full is bf16 and shard f32. C3: full lies in a shared arena, where the peers read it. C4: shard_onto is the
 // same bytes as shard. C5: full lies at one offset on all ranks of a group: each reads its peers' at its own. C6: what
-// a group sends can be counted. C7: it has scratch where the group lies on several hosts, and only there, of the size
-// that pieces of the exchange need.
+// a group sends can be counted.
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -40,7 +39,6 @@ auto Verify(const op::ReduceScatter& op, const Plan& plan, OpCheck& check) -> vo
   }
   ExpectOneOffset(check, plan, op.full, op.axes, "full", "reduce_scatter-c5"_rule);
   ExpectCountable(check, {BytesOf(plan, op.full).value, 2, plan.mesh.size(op.axes)}, "reduce_scatter-c6"_rule);
-  ExpectExchangeScratch(check, plan, op, "reduce_scatter-c7"_rule);
 }
 
 /// A ring sends every slice but one. Source: Thakur et al. 2005, sec. 4.2.

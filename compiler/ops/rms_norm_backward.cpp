@@ -16,6 +16,10 @@ auto Shape(const op::RmsNormBackward& op, const Plan& plan) -> std::vector<Value
   return {TypeOf(plan, op.x), {DType::F32, ShapeOf(plan, op.weight)}};
 }
 
+auto ScratchBytes(const op::RmsNormBackward& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, RangesOfRows * SizeOf(DType::F32) * ElementsOf(plan, op.weight));
+}
+
 auto Verify(const op::RmsNormBackward& op, const Plan& plan, OpCheck& check) -> void {
   const ValueType x = TypeOf(plan, op.x);
   if (!check.Expect(!x.shape.empty(), "rms_norm_backward-c1"_rule, "x has no dims")) {

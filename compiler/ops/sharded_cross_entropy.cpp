@@ -17,6 +17,10 @@ auto Shape(const op::ShardedCrossEntropy& op, const Plan& plan) -> std::vector<V
   return {{DType::F64, {1}}, {DType::F32, LeadingDims(plan, op.logits)}};
 }
 
+auto ScratchBytes(const op::ShardedCrossEntropy& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, SizeOf(DType::F64) * ElementsOf(plan, op.targets));
+}
+
 auto Verify(const op::ShardedCrossEntropy& op, const Plan& plan, OpCheck& check) -> void {
   if (!check.Expect(!ShapeOf(plan, op.logits).empty(), "sharded_cross_entropy-c1"_rule, "logits have no dims")) {
     return;

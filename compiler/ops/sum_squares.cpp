@@ -11,6 +11,8 @@ auto Shape(const op::SumSquares&, const Plan&) -> std::vector<ValueType> {
   return {{DType::F64, {1}}, {DType::I64, {1}}};
 }
 
+auto ScratchBytes(const op::SumSquares&, const Plan& plan) -> Bytes { return ScratchOfRangesOfElements(plan); }
+
 auto Verify(const op::SumSquares& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];
   ExpectType(check, plan, op.gradient, {DType::F32, {sub_vector.length / plan.mesh.size(sub_vector.axes)}}, "gradient",

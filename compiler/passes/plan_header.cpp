@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
-#include "compiler/base/scan_limit.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
@@ -130,10 +130,12 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.spike_window = *recipe.train.spike_window;
   run.spike_sigma = *recipe.train.spike_sigma;
   run.peak_flops = PeakFlopsOf(recipe);
+  run.device_checks = *recipe.run.device_checks;
   run.guard = *recipe.run.guard;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
-  run.scan_bytes = *ParseScanLimit(recipe.data.scan->text);
+  run.attention_workspace = *ParseByteLimit(recipe.run.attention_workspace->text);
+  run.scan_bytes = *ParseByteLimit(recipe.data.scan->text);
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }
 

@@ -2,7 +2,7 @@
 //
 // Needs: all sections. Gives: a release after the last use of every buffer that does not outlive its section.
 //   1. move each gather ahead of its use by the prefetch depth, counted in gathered units
-//   2. give each op with a SCRATCH field a buffer of its own
+//   2. give each op that needs scratch a buffer of its own
 //   3. put collectives of slices on the stream of their axis, host work on the host's
 //   4. release each transient buffer after the last op that uses it; after the loop, if it was written before it;
 //      of a ring, only when the buffer that takes its turn begins
@@ -108,7 +108,7 @@ static auto AddScratch(Plan& plan, Section& section) -> void {
       using Body = std::remove_cvref_t<decltype(body)>;
       if constexpr (HasScratch<Body>) {
         const Bytes bytes = ScratchBytes(body, plan);
-        if (FactsOf(op).collective != CollectiveKind::None && bytes == Bytes{}) {
+        if (bytes == Bytes{}) {
           return;
         }
         const int64_t elements = CeilDiv(bytes.value, SizeOf(DType::F32));

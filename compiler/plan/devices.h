@@ -43,6 +43,8 @@ struct CpuBlocks {
 
 struct DeviceFacts {
   DeviceFamily family = DeviceFamily::Cpu;
+  /// A run decides which of its family it is, by what the machine has.
+  bool is_open = false;
   /// Offsets of buffers are multiples of this many bytes.
   int64_t offset_alignment = 0;
   CpuBlocks blocks;
@@ -65,5 +67,6 @@ constexpr auto Serves(const DeviceFacts& open, const DeviceFacts& decided) -> bo
 }
 static_assert(Serves(FactsOf(Device::Cpu), FactsOf(Device::CpuAvx512)));
 static_assert(Serves(FactsOf(Device::Cpu), FactsOf(Device::CpuPortable)));
+static_assert(Serves(FactsOf(Device::Cuda), FactsOf(Device::CudaSm90)));
 
 }  // namespace shardc

@@ -50,6 +50,8 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("spike_window", run.spike_window, RunSettings::DefaultSpikeWindow);
   visitor.Default("spike_sigma", run.spike_sigma, RunSettings::DefaultSpikeSigma);
   visitor.Default("peak_flops", run.peak_flops, 0.0);
+  visitor.Default("device_checks", run.device_checks, false);
+  visitor.Default("attention_workspace", run.attention_workspace, RunSettings::DefaultAttentionWorkspace);
   visitor.Default("guard", run.guard, false);
 }
 

@@ -89,6 +89,7 @@ struct RunSettings {
   static constexpr int64_t DefaultCheckpointKeep = 2;
   static constexpr int64_t DefaultLogEvery = 10;
   static constexpr int64_t DefaultScanBytes = int64_t{4} << 30;
+  static constexpr int64_t DefaultAttentionWorkspace = int64_t{2} << 30;
   static constexpr int64_t DefaultSpikeWindow = 128;
   /// As OLMo-core's SkipStepOptimizer.
   static constexpr double DefaultSpikeSigma = 6;
@@ -122,8 +123,12 @@ struct RunSettings {
   uint64_t init_seed = 0;
   /// A launch compares all ids with the vocabulary if the token files have at most so many bytes together.
   int64_t scan_bytes = DefaultScanBytes;
+  /// Bytes that scores take at most while attention's backward runs on a GPU.
+  int64_t attention_workspace = DefaultAttentionWorkspace;
   /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
   bool guard = false;
+  /// Test mode: the runtime waits after each op until the device has done it.
+  bool device_checks = false;
 
   friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
 };

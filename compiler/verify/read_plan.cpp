@@ -12,19 +12,8 @@ namespace shardc {
 
 static constexpr const char* MakeItAgain = "make the plan again from its recipe: shardc plan RECIPE -o FILE";
 
-/// Returns true for a line `plan` with `version=` among its fields.
-static auto IsPlanLine(LineReader& words) -> bool {
-  auto word = words.TakeWord();
-  if (!word || word->text != "plan") {
-    return false;
-  }
-  while (word && word->key() != "version") {
-    word = words.AtEnd() ? std::nullopt : words.TakeWord();
-  }
-  return word.has_value();
-}
-
-auto IsPlanText(std::string_view text) -> bool {
+/// Returns the value of a field of the first line after empty lines and comments, if that line begins with `plan`.
+static auto FieldOfPlanLine(std::string_view text, std::string_view key) -> std::optional<std::string> {
   // The parser says what is wrong with the mark.
   constexpr std::string_view ByteOrderMark = "\xef\xbb\xbf";
   text.remove_prefix(text.starts_with(ByteOrderMark) ? ByteOrderMark.size() : 0);
@@ -32,11 +21,24 @@ auto IsPlanText(std::string_view text) -> bool {
     const std::string_view line = text.substr(0, text.find('\n'));
     LineReader words(line);
     if (!words.AtEnd()) {
-      return IsPlanLine(words);
+      auto word = words.TakeWord();
+      if (!word || word->text != "plan") {
+        return std::nullopt;
+      }
+      while (word && word->key() != key) {
+        word = words.AtEnd() ? std::nullopt : words.TakeWord();
+      }
+      return word ? std::optional(std::string(word->value())) : std::nullopt;
     }
     text.remove_prefix(std::min(text.size(), line.size() + 1));
   }
-  return false;
+  return std::nullopt;
+}
+
+auto IsPlanText(std::string_view text) -> bool { return FieldOfPlanLine(text, "version").has_value(); }
+
+auto DeviceOfPlanText(std::string_view text) -> Device {
+  return FromText<Device>(FieldOfPlanLine(text, "device").value_or("")).value_or(Device::Cpu);
 }
 
 /// Reads a plan without verifying it. The first fault ends the reading.

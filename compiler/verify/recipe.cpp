@@ -6,9 +6,10 @@
 // token files, how a start finds its checkpoint.
 #include <charconv>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/base/recipe_words.h"
-#include "compiler/base/scan_limit.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/origin_key.h"
 #include "compiler/verify/internal.h"
 
@@ -100,6 +101,19 @@ class RecipeVerifier {
                     TextOf(in_plan));
     }
   }
+  /// Compares a key that is a number of bytes.
+  auto ExpectBytes(OriginKey key, int64_t in_plan) -> void {
+    const std::string* value = ValueOf(key);
+    if (value == nullptr) {
+      return;
+    }
+    const bool is_quoted = value->size() >= 2 && value->starts_with('"') && value->ends_with('"');
+    const std::string text = is_quoted ? value->substr(1, value->size() - 2) : *value == "0" ? *value : "";
+    if (ParseByteLimit(text) != in_plan) {
+      findings_.Add("header-recipe"_rule, "the line `recipe {}` has {}, the plan {} bytes", key.text(), *value,
+                    in_plan);
+    }
+  }
   /// Compares a key of [model] with the line `model`, or with the default that this line leaves out.
   template <class T>
   auto ExpectSize(OriginKey key, const char* name, const T& default_) -> void {
@@ -170,14 +184,7 @@ auto RecipeVerifier::DataAndBatch() -> void {
   Expect("data.order", plan_.data.order);
   Expect("data.seed", plan_.data.seed);
   Expect("data.eval_tokens", plan_.data.eval_tokens);
-  if (const std::string* scan = ValueOf("data.scan")) {
-    const bool is_quoted = scan->size() >= 2 && scan->starts_with('"') && scan->ends_with('"');
-    const std::string text = is_quoted ? scan->substr(1, scan->size() - 2) : *scan == "0" ? *scan : "";
-    if (ParseScanLimit(text) != plan_.run.scan_bytes) {
-      findings_.Add("header-recipe"_rule, "the line `recipe data.scan` has {}, the plan {} bytes", *scan,
-                    plan_.run.scan_bytes);
-    }
-  }
+  ExpectBytes("data.scan", plan_.run.scan_bytes);
   Expect("batch.global", SamplesPerStep(plan_));
   Expect("batch.micro", plan_.run.micro_batch);
   Expect("batch.accumulate", plan_.run.accumulate);
@@ -200,6 +207,8 @@ auto RecipeVerifier::Settings() -> void {
   Expect("train.spike_sigma", run.spike_sigma);
   Expect("run.threads", run.threads);
   Expect("run.compare_every", run.compare_every);
+  Expect("run.device_checks", run.device_checks);
+  ExpectBytes("run.attention_workspace", run.attention_workspace);
   Expect("run.guard", run.guard);
   Expect("run.kernels", plan_.kernels);
   Expect("run.peak_flops", run.peak_flops);
@@ -216,7 +225,13 @@ auto RecipeVerifier::Settings() -> void {
   if (const std::string* comm = ValueOf("run.comm"); comm != nullptr && !Says(*comm, Comm::Auto)) {
     Expect("run.comm", run.comm);
   }
-  if (const std::string* device = ValueOf("run.device"); device != nullptr && !Says(*device, Device::Cpu)) {
+  const auto decides = [&](const std::string& word) {
+    return std::ranges::any_of(EnumNames<Device>::names, [&](std::string_view name) {
+      const Device device = *FromText<Device>(name);
+      return Says(word, device) && FactsOf(device).is_open && FactsOf(device).family == FactsOf(plan_.device).family;
+    });
+  };
+  if (const std::string* device = ValueOf("run.device"); device != nullptr && !decides(*device)) {
     Expect("run.device", plan_.device);
   }
   if (const ScalarId lr = plan_.FindScalar(ScalarRole::Lr); lr.valid()) {

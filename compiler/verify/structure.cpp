@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
@@ -22,8 +23,6 @@ struct FieldChecker {
   Findings& findings;
   SectionKind section;
   size_t index;
-  /// A collective has scratch only if its group lies on several hosts, as its own constraint says.
-  bool needs_scratch;
 
   template <class IdType, class T>
   auto Expect(std::string_view name, IdType id, const IdVector<IdType, T>& table) -> void {
@@ -43,7 +42,7 @@ struct FieldChecker {
   }
   auto InOut(std::string_view name, ValueId id) -> void { Expect(name, id, plan.values); }
   auto Scratch(std::string_view name, ValueId id) -> void {
-    if (id != ValueId{} || needs_scratch) {
+    if (id != ValueId{}) {
       Expect(name, id, plan.values);
     }
   }
@@ -147,9 +146,9 @@ auto StructureVerifier::Header() -> bool {
   }
   if (plan_.Established(PassKind::Build)) {
     const RunSettings& run = plan_.run;
-    const auto expect = [&](std::string_view name, int64_t value, int64_t least) {
-      if (value < least || value > MostCount) {
-        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, MostCount);
+    const auto expect = [&](std::string_view name, int64_t value, int64_t least, int64_t most = MostCount) {
+      if (value < least || value > most) {
+        findings_.Add("setting-range"_rule, "{} is {}, expected {} to {}", name, value, least, most);
       }
     };
     expect("run.steps", run.steps, 0);
@@ -164,7 +163,8 @@ auto StructureVerifier::Header() -> bool {
     expect("run.threads", run.threads, 0);
     expect("run.compare_every", run.compare_every, 0);
     expect("run.checkpoint_keep", run.checkpoint_keep, 0);
-    expect("run.scan", run.scan_bytes, 0);
+    expect("run.scan", run.scan_bytes, 0, MostByteLimit);
+    expect("run.attention_workspace", run.attention_workspace, 0, MostByteLimit);
     expect("run.spike_window", run.spike_window, 2);
     if (run.spike_window > MostSpikeWindow) {
       findings_.Add("setting-range"_rule, "run.spike_window is {}, expected {} at most", run.spike_window,
@@ -186,7 +186,6 @@ auto StructureVerifier::Header() -> bool {
 }
 
 auto StructureVerifier::Ops() -> void {
-  const bool scheduled = plan_.Established(PassKind::Schedule);
   int64_t num_layers = 0;
   for (const Parameter& parameter : plan_.parameters) {
     num_layers = parameter.layer < MostLayers ? std::max(num_layers, parameter.layer + 1) : num_layers;
@@ -196,8 +195,7 @@ auto StructureVerifier::Ops() -> void {
       findings_.Add("op-empty"_rule, "{} op {} has no body", ToText(section), index);
       return;
     }
-    const bool needs_scratch = scheduled && FactsOf(op).collective == CollectiveKind::None;
-    FieldChecker checker{plan_, findings_, section, index, needs_scratch};
+    FieldChecker checker{plan_, findings_, section, index};
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, checker); });
     if (op.layer < -1 || op.layer >= num_layers) {
       findings_.AddOp(section, index, "layer-range"_rule, "layer {} of {}", op.layer, num_layers);

@@ -82,9 +82,31 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
   return expr.equals ? std::pair<int64_t, int64_t>{0, 1} : std::pair{low, high};
 }
 
+/// The formula of ScratchBytes divides by sizes which the constraints of the op bound, so it is asked only where all of
+/// these hold.
+template <HasScratch Body>
+static auto VerifyScratch(const Body& op, const Plan& plan, OpCheck& check) -> void {
+  const Bytes needed = ScratchBytes(op, plan);
+  if (op.scratch.valid()) {
+    const Value& scratch = plan.values[op.scratch];
+    check.Expect(scratch.dtype == DType::F32 && scratch.bytes() == needed && needed > Bytes{}, "scratch-size"_rule,
+                 "scratch has {} B of {}, needs {} B of f32", scratch.bytes().value, ToText(scratch.dtype),
+                 needed.value);
+  } else if (plan.Established(PassKind::Schedule)) {
+    check.Expect(needed == Bytes{}, "scratch-size"_rule, "there is no scratch, {} B are needed", needed.value);
+  }
+}
+
 auto VerifyOps(const Plan& plan, Findings& findings) -> void {
   const auto verify = [&](const Op& op, OpCheck& check) {
-    VisitBody(op.body, [&](const auto& body) { Verify(body, plan, check); });
+    VisitBody(op.body, [&]<class Body>(const Body& body) {
+      Verify(body, plan, check);
+      if constexpr (HasScratch<Body>) {
+        if (check.failures().empty()) {
+          VerifyScratch(body, plan, check);
+        }
+      }
+    });
   };
   // The text of an op is made only for the few that fail.
   OpCheck without_line("");

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "compiler/base/copied_pieces.h"
 #include "runtime/checkpoint/checkpoint_save.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/control/agree.h"
@@ -137,12 +138,10 @@ auto CheckpointWriter::WritePieces(SubVectorId sub_vector, StateRole role, const
       break;
     }
     const int64_t element = SizeOf(StateTypeOf(*options_.plan, options_.plan->sub_vectors[sub_vector], role));
-    const int64_t bytes = piece.elements.elements.size() * element;
-    const auto elements = read(piece.slice_begin * element, bytes);
-    if (!elements) {
-      return elements.error();
-    }
-    RETURN_IF_ERROR(Write(*elements, bytes));
+    RETURN_IF_ERROR(ForEachPiece(piece.elements.elements.size() * element, [&](int64_t begin, int64_t bytes) -> Status {
+      const auto elements = read(piece.slice_begin * element + begin, bytes);
+      return elements ? Write(*elements, bytes) : Status(elements.error());
+    }));
   }
   return Success{};
 }

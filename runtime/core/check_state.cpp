@@ -47,14 +47,20 @@ class StateSearch {
         continue;
       }
       const int64_t element = SizeOf(view.dtype);
-      const auto elements = binder_.device().Read(view.At<const std::byte>({}) + owned->in_slice.begin * element,
-                                                  owned->in_slice.size() * element, scratch_);
-      if (!elements) {
-        return elements.error();
-      }
-      if (const auto bad = FindNonFinite(plan, view.dtype, *elements, owned->in_slice.size())) {
-        found_ = {.order = order, .element = LogicalElement(owned->elements, bad->element), .value = bad->value};
-      }
+      const auto* const first = view.At<const std::byte>({}) + owned->in_slice.begin * element;
+      RETURN_IF_ERROR(ForEachPiece(owned->in_slice.size() * element, [&](int64_t begin, int64_t bytes) -> Status {
+        const auto elements = binder_.device().Read(first + begin, bytes, scratch_);
+        if (!elements) {
+          return elements.error();
+        }
+        const auto bad = FindNonFinite(plan, view.dtype, *elements, bytes / element);
+        if (bad && order < found_.order) {
+          found_ = {.order = order,
+                    .element = LogicalElement(owned->elements, begin / element + bad->element),
+                    .value = bad->value};
+        }
+        return Success{};
+      }));
     }
     return Success{};
   }

@@ -35,13 +35,15 @@ auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles
       const int64_t element = SizeOf(StateTypeOf(plan, sub_vector, role));
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedElementsOf(plan, sub_vector, segment, binder.rank());
-        const int64_t bytes = owned.size() * element;
-        const auto elements = binder.device().Read(slice + (owned.begin - slice_begin) * element, bytes, scratch);
-        if (!elements) {
-          return elements.error();
-        }
+        const auto* const first = slice + (owned.begin - slice_begin) * element;
         Digest digest;
-        digest.Update(*elements, bytes);
+        RETURN_IF_ERROR(ForEachPiece(owned.size() * element, [&](int64_t begin, int64_t bytes) -> Status {
+          const auto elements = binder.device().Read(first + begin, bytes, scratch);
+          if (elements) {
+            digest.Update(*elements, bytes);
+          }
+          return elements ? Status(Success{}) : Status(elements.error());
+        }));
         all_held.push_back({segment.parameter, role, digest.Halves()});
       }
     }

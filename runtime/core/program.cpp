@@ -16,7 +16,10 @@ static auto EndOf(const Plan& plan, const Op& op) -> std::string {
 }
 
 Program::Program(SectionKind section, RankBinder& binder, const Execution& execution)
-    : section_(section), binder_(binder), execution_(execution) {
+    : section_(section),
+      binder_(binder),
+      execution_(execution),
+      is_plain_(execution.guard == nullptr && !binder.plan().run.device_checks) {
   const std::vector<Op>& ops = binder.plan().section(section).ops;
   size_t body = 0;
   int64_t count = 0;
@@ -134,7 +137,7 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
     }
     binder_.control().SetPosition(bound.op->stream,
                                   {.step = moment.step, .section = section_, .op_index = IndexOf(bound)});
-    status = CatchExceptions([&] { return execution_.guard == nullptr ? bound.call(moment) : Call(bound, moment); });
+    status = CatchExceptions([&] { return is_plain_ ? bound.call(moment) : Call(bound, moment); });
     binder_.control().LeavePosition(bound.op->stream);
   }
   if (!status) {
@@ -144,9 +147,11 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
 }
 
 auto Program::Call(const BoundOp& bound, const Moment& moment) -> Status {
-  RETURN_IF_ERROR(execution_.guard->BeforeOp(bound.touches));
+  Guard* const guard = execution_.guard;
+  RETURN_IF_ERROR(guard == nullptr ? Status(Success{}) : guard->BeforeOp(bound.touches));
   RETURN_IF_ERROR(bound.call(moment));
-  return execution_.guard->AfterOp(bound.touches);
+  RETURN_IF_ERROR(binder_.device().Finish());
+  return guard == nullptr ? Status(Success{}) : guard->AfterOp(bound.touches);
 }
 
 auto Program::IndexOf(const BoundOp& bound) const -> int64_t {

@@ -22,7 +22,8 @@ auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::strin
   return text;
 }
 
-auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr<std::string> {
+auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<DeviceMemory>& before, Guard* guard)
+    -> ErrorOr<std::string> {
   std::string text = fmt::format("memory of rank {}:\n", rank);
   if (guard != nullptr) {
     const auto uses = guard->MeasurePages();
@@ -37,11 +38,18 @@ auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr
     }
     return text;
   }
+  Bytes arenas;
   for (const ArenaUse& use : device.MeasureUse()) {
+    arenas += use.planned;
     if (use.planned.value > 0) {
       text += fmt::format("  {:<18} planned {:>12} B, touched {:>12} B\n", ToText(use.arena), use.planned.value,
                           use.touched.value);
     }
+  }
+  if (const auto memory = device.MeasureMemory()) {
+    text += fmt::format("  {:<18} taken   {:>12} B of {} B, {} B of them outside of the arenas", "device",
+                        memory->taken.value, memory->total.value, (memory->taken - arenas).value);
+    text += before ? fmt::format(", {} B since step 2\n", (memory->taken - before->taken).value) : "\n";
   }
   return text + fmt::format("  {:<18} peak    {:>12} B resident, {:>12} B by PSS now\n", "process",
                             MeasurePeakResident().value, MeasureProportional(getpid()).all.value);
@@ -49,8 +57,10 @@ auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr
 
 auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>> {
   RankMemory mine{.pid = getpid()};
-  for (const ArenaUse& use : device.MeasureUse()) {
-    (use.arena == Arena::Gathered ? mine.gathered : mine.arenas) += use.touched.value;
+  if (!device.MeasureMemory()) {
+    for (const ArenaUse& use : device.MeasureUse()) {
+      (use.arena == Arena::Gathered ? mine.gathered : mine.arenas) += use.touched.value;
+    }
   }
   const ProportionalMemory proportional = MeasureProportional(getpid());
   mine.proportional = proportional.all.value;

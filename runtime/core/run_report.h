@@ -22,7 +22,7 @@ struct RankMemory {
   /// Memory of its process: all, and pages of files.
   int64_t proportional = 0;
   int64_t files = 0;
-  /// Pages of its arenas, but for that which all ranks of a host share.
+  /// Pages of its arenas in memory of the host, but for that which all ranks of a host share.
   int64_t arenas = 0;
   int64_t gathered = 0;
 };
@@ -36,8 +36,10 @@ auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std
 /// if ranks are threads.
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
 
-/// Returns the bytes of each arena of a rank as text, planned and touched; in guard mode (`guard` is set) those of
-/// pages with buffers, and of pages that were written.
-auto MemoryText(int64_t rank, const RankDevice& device, Guard* guard) -> ErrorOr<std::string>;
+/// Returns the bytes of each arena of the rank as text, planned and touched; in guard mode (`guard` is set) those of
+/// pages with buffers, and of pages that were written. `before`: the device's memory after the second step, if that was
+/// measured.
+auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<DeviceMemory>& before, Guard* guard)
+    -> ErrorOr<std::string>;
 
 }  // namespace shardc

@@ -119,6 +119,8 @@ class RankRunner {
   Divergence divergence_;
   /// The trace, if one was asked for.
   std::unique_ptr<Trace> trace_;
+  /// Memory of the device after the second step.
+  std::optional<DeviceMemory> memory_after_two_;
   /// Operations of a step on this rank.
   StepFlops flops_;
   TimeLimit time_limit_;

@@ -142,6 +142,9 @@ auto RankRunner::Train() -> ErrorOr<ExitCode> {
       since_look = Stopwatch();
     }
     RETURN_IF_ERROR(Record(seconds));
+    if (CompletedSteps() == 2) {
+      memory_after_two_ = context_.device->MeasureMemory();
+    }
     if (*halt || (trace_ && trace_->IsDue(CompletedSteps()))) {
       RETURN_IF_ERROR(WriteTrace());
     }
@@ -190,7 +193,7 @@ auto RankRunner::Report() -> Status {
     return memory.error();
   }
   if (leads()) {
-    const auto own = MemoryText(context_.rank, *context_.device, guard_.get());
+    const auto own = MemoryText(context_.rank, *context_.device, memory_after_two_, guard_.get());
     if (!own) {
       return own.error();
     }

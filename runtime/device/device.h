@@ -55,6 +55,18 @@ class Queue {
   virtual auto EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status = 0;
 };
 
+/// The error of a wait that would never end.
+inline auto NeverSignalled(EventId event) -> Error {
+  return Fail(ExitCode::InternalFault, "waits for event e{}, which nothing has signalled in this section", event.index);
+}
+
+/// Memory of a device that has its own, by its driver.
+struct DeviceMemory {
+  Bytes total;
+  /// By whoever uses the device.
+  Bytes taken;
+};
+
 /// One run of a section.
 struct SectionStart {
   SectionKind section = SectionKind::Step;
@@ -81,8 +93,14 @@ class RankDevice {
   /// Waits until all queues are empty, then gives the scalars to the host. Errors: those of turns that came only now.
   virtual auto EndSection(ScalarTable& host) -> Status = 0;
 
+  /// Waits until all that was enqueued is over, and tells what kernels found meanwhile. Nothing on a device where an op
+  /// is over when its turn is. A section that ends does the same.
+  virtual auto Finish() -> Status { return Success{}; }
+
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
+  /// Nothing where the arenas lie in memory of the host.
+  virtual auto MeasureMemory() const -> std::optional<DeviceMemory> { return std::nullopt; }
 
   /// Between sections, when all queues are empty and one is as good as another.
   auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> {
@@ -95,13 +113,19 @@ struct DevicePlace {
   /// Outlives the device.
   const SharedArenas* arenas = nullptr;
   int64_t rank = 0;
+  /// Counted from the first rank of the host.
+  int64_t local_rank = 0;
   /// For tests: a device that runs sections in random legal orders (SectionStart::order), and of which the host reads
   /// and writes copies.
   bool shuffles = false;
 };
 
-/// The one place that chooses a device; each program links one definition. Called by the rank itself (after the fork).
-/// Errors: DoesNotFit if an arena of this rank cannot be mapped.
+/// Of the plan's arenas those that lie in memory of the host, where the launcher maps them before there are ranks: all
+/// of a CPU, none of a device with memory of its own.
+auto HostArenas(const Plan& plan) -> ArenaSizes;
+
+/// The one place that chooses a device. Called by the rank itself (after the fork). Requires: ResolveDevice let the
+/// plan pass. Errors: DoesNotFit if an arena of this rank cannot be had.
 auto MakeDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
 
 }  // namespace shardc

@@ -31,9 +31,12 @@ static auto PaintByte(uint64_t paint, int64_t offset) -> std::byte {
 }
 
 auto Guard::Paint(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status {
-  if (where.size() == 0) {
-    return Success{};
-  }
+  return ForEachPiece(where.size(), [&](int64_t begin, int64_t size) {
+    return PaintPiece(arena, {where.begin + begin, where.begin + begin + size}, paint);
+  });
+}
+
+auto Guard::PaintPiece(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status {
   // All queues are alike: in guard mode an op is over when its turn is.
   Queue& queue = device_.queue(Stream::Compute);
   std::byte* const to = queue.BeginWrite(arena.base + where.begin, where.size(), scratch_);

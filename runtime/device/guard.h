@@ -94,6 +94,7 @@ class Guard {
   auto Lay() -> Status;
   /// An interval of an arena's bytes.
   auto Paint(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status;
+  auto PaintPiece(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status;
   auto FindChange(const ArenaState& arena, const Interval& where, uint64_t paint) -> ErrorOr<std::optional<Change>>;
   auto StateOf(Arena arena) -> ArenaState& { return arenas_[static_cast<size_t>(arena)]; }
   auto StateOf(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }

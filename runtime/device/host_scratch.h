@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/base/copied_pieces.h"
+
 namespace shardc {
 
 class HostScratch {

@@ -1,6 +1,8 @@
 // How a kernel meets a plan: at load each op is bound once, to views into the arenas and to the services of its rank;
-// a step then enqueues the ops, and each queue calls the kernels of its ops in order. Declared from the rows of
-// schemas/ops.def, one file per op and backend.
+// a step then enqueues the ops, and each queue calls the kernels of its ops in order.
+//
+// Kernels come in sets, each a folder and a namespace: those of ops that work on the host, whatever the device is
+// (host), those of each family of devices, for all other ops (cpu, cuda), and those to compare with (reference).
 #pragma once
 
 #include <cstddef>
@@ -77,14 +79,22 @@ class Binder {
   Stream stream_ = Stream::Compute;
 };
 
+// One file per op and family.
+namespace cpu {
 #define OP(Type, mnemonic, differentiable, fields, doc) auto Bind(const op::Type& op, Binder& binder)->Kernel;
 #include "schemas/ops.def"
+}  // namespace cpu
+namespace cuda {
+#define OP(Type, mnemonic, differentiable, fields, doc) auto Bind(const op::Type& op, Binder& binder)->Kernel;
+#include "schemas/ops.def"
+}  // namespace cuda
 
-/// Binds any op. Structural ops (repeat, end_repeat, carry, release) give a kernel that does nothing.
+/// Binds any op, to the kernel of the host, of the plan's device, or to compare with. Structural ops (repeat,
+/// end_repeat, carry, release) give a kernel that does nothing. Requires: ResolveDevice let the plan pass.
 auto BindOp(const OpBody& body, Binder& binder) -> Kernel;
 
 /// Decides plan.device, where it leaves that open, by what this machine has. Once, before ranks start: bits depend on
-/// it. Errors: Environment where this machine cannot run the device that the plan names.
+/// it. Errors: Environment where this machine, or this program, cannot run the device that the plan names.
 auto ResolveDevice(Plan& plan) -> Status;
 
 /// Threads that one rank computes with; set once before the first kernel runs.

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "compiler/base/bfloat16.h"
+#include "compiler/ops/op_support.h"
 #include "runtime/kernels/kernel.h"
 
 namespace shardc {
@@ -34,12 +35,27 @@ auto CheckedView(Binder& binder, ValueId value) -> View {
   return view;
 }
 
+/// CHECKs that a kernel has the scratch that ScratchBytes tells.
+template <class Op>
+auto CheckScratch(const Op& op, const Plan& plan) -> void {
+  CHECK(op.scratch.valid() && BytesOf(plan, op.scratch) >= ScratchBytes(op, plan), "{} needs {} B of scratch",
+        Op::Mnemonic, ScratchBytes(op, plan).value);
+}
+
 /// CHECKs that `result` lies on the bytes of `over`.
 inline auto CheckSameBytes(Binder& binder, ValueId result, ValueId over) -> void {
   const View a = binder.ViewOf(result);
   const View b = binder.ViewOf(over);
   CHECK(a.base == b.base && a.bytes_per_repeat == b.bytes_per_repeat, "%{} does not lie on %{}", result.index,
         over.index);
+}
+
+/// True where an ACC field adds to what is there.
+inline auto AddsOnto(Binder& binder, ValueId result, ValueId onto) -> bool {
+  if (onto.valid()) {
+    CheckSameBytes(binder, result, onto);
+  }
+  return onto.valid();
 }
 
 }  // namespace shardc

@@ -70,7 +70,7 @@ static auto BlockBytesInFile(const ControlBlock::Place& place) -> int64_t {
 
 static auto BytesInFile(const Plan& plan, const ControlBlock::Place& place) -> int64_t {
   return BlockBytesInFile(place) +
-         SharedArenas::BytesInFile(plan.arena_bytes, place.mesh.RanksOfHost(place.host), plan.mesh.ranks_per_host());
+         SharedArenas::BytesInFile(HostArenas(plan), place.mesh.RanksOfHost(place.host), plan.mesh.ranks_per_host());
 }
 
 /// Makes the control block and the shared arenas, in the file of the place if it has one.
@@ -80,7 +80,7 @@ static auto MapMemory(Job& job, const ControlBlock::Place& place) -> Status {
     return control.error();
   }
   job.control = *std::move(control);
-  auto arenas = SharedArenas::Create(job.plan->arena_bytes, job.control->ranks(), job.plan->mesh.ranks_per_host(),
+  auto arenas = SharedArenas::Create(HostArenas(*job.plan), job.control->ranks(), job.plan->mesh.ranks_per_host(),
                                      {.descriptor = place.file, .begin = place.file < 0 ? 0 : BlockBytesInFile(place)});
   if (!arenas) {
     return arenas.error();
@@ -302,7 +302,10 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                             job.Say(fmt::format("warning: {} {}", name, text));
                           }};
   const auto run = [&](const Links& links) -> ErrorOr<ExitCode> {
-    const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas, .rank = rank, .shuffles = options.shuffles});
+    const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
+                                               .rank = rank,
+                                               .local_rank = rank - job.control->ranks().begin,
+                                               .shuffles = options.shuffles});
     if (!device) {
       return device.error();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/device/device.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -20,7 +21,8 @@ auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string {
   // In double: sums over ranks may not fit the integer.
   const auto ranks = static_cast<double>(outside.num_ranks);
   const auto of_ranks = [&](int64_t bytes) { return static_cast<double>(bytes) * ranks; };
-  const auto arena = [&](Arena which) { return plan.arena_bytes[static_cast<size_t>(which)]; };
+  const ArenaSizes sizes = HostArenas(plan);
+  const auto arena = [&](Arena which) { return sizes[static_cast<size_t>(which)]; };
   // One thread has a slot in any case.
   const int64_t slots = plan.run.threads > 1 ? LargestWorkspace(plan) / plan.run.threads * (plan.run.threads - 1) : 0;
   const int64_t transient =
@@ -48,7 +50,7 @@ auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string {
 }
 
 auto CheckPlanFits(const Plan& plan, const OutsideArenas& outside) -> Status {
-  return CheckFits(plan.arena_bytes, outside.num_ranks, {.planned = outside.all(), .taken = MeasureAnonymous()},
+  return CheckFits(HostArenas(plan), outside.num_ranks, {.planned = outside.all(), .taken = MeasureAnonymous()},
                    MeasureAvailableMemory(), RemedyText(plan, outside));
 }
 

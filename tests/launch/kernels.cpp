@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/control/control_block.h"
-#include "runtime/kernels/kernel.h"
+#include "runtime/kernels/host/host.h"
 #include "runtime/launch/launch.h"
 
 namespace shardc {
@@ -84,7 +84,8 @@ TEST(CollectiveKernels, AllGatherTakesTheRepeatIndex) {
   const ValueId full = bench.Add(Arena::Transient, DType::F32, Count * 3);
   RunRanks(bench.plan, [&](RankContext& context) -> ErrorOr<ExitCode> {
     BenchBinder binder(context);
-    const Kernel kernel = Bind(op::AllGather{.shard = shard, .full = full, .axes = AxisSet::Of(Axis::Dp)}, binder);
+    const Kernel kernel =
+        host::Bind(op::AllGather{.shard = shard, .full = full, .axes = AxisSet::Of(Axis::Dp)}, binder);
     for (int64_t repeat = 0; repeat < 3; ++repeat) {
       const Moment moment{.step = 1, .repeat = repeat};
       float* mine = binder.ViewOf(shard).At<float>(moment);
@@ -109,9 +110,9 @@ TEST(CollectiveKernels, ReduceScatterWritesOrAdds) {
   RunRanks(bench.plan, [&](RankContext& context) -> ErrorOr<ExitCode> {
     BenchBinder binder(context);
     const AxisSet axes = AxisSet::Of(Axis::Dp);
-    const Kernel writes = Bind(op::ReduceScatter{.full = full, .shard = before, .axes = axes}, binder);
+    const Kernel writes = host::Bind(op::ReduceScatter{.full = full, .shard = before, .axes = axes}, binder);
     const Kernel adds =
-        Bind(op::ReduceScatter{.full = full, .shard = after, .shard_onto = before, .axes = axes}, binder);
+        host::Bind(op::ReduceScatter{.full = full, .shard = after, .shard_onto = before, .axes = axes}, binder);
     float* mine = binder.ViewOf(full).At<float>({});
     for (int64_t i = 0; i < Count * 3; ++i) {
       mine[i] = Element(context.rank, i);
@@ -138,7 +139,7 @@ TEST_P(AllReduceKernel, GoesBeyondTheStagingRoom) {
   const ValueId x = bench.Add(GetParam(), DType::F64, Many);
   RunRanks(bench.plan, [&](RankContext& context) -> ErrorOr<ExitCode> {
     BenchBinder binder(context);
-    const Kernel kernel = Bind(op::AllReduce{.x = x, .y = x, .axes = AxisSet::All()}, binder);
+    const Kernel kernel = host::Bind(op::AllReduce{.x = x, .y = x, .axes = AxisSet::All()}, binder);
     auto* data = binder.ViewOf(x).At<double>({});
     for (int64_t i = 0; i < Many; ++i) {
       data[i] = static_cast<double>(i * 10 + context.rank);
@@ -170,12 +171,12 @@ TEST(CollectiveKernels, ControlMakesTheRanksAgree) {
                                ControlCase{-1, {9, 7, 4}, 0, 1, 4}, ControlCase{0, {0, 9, 8}, 1, 1, 0}}) {
     RunRanks(bench.plan, [&](RankContext& context) -> ErrorOr<ExitCode> {
       BenchBinder binder(context);
-      const Kernel kernel = Bind(op::Control{.bad = bad,
-                                             .stop = ScalarId{1},
-                                             .nonfinite = ScalarId{2},
-                                             .bad_parameter = ScalarId{3},
-                                             .axes = AxisSet::All()},
-                                 binder);
+      const Kernel kernel = host::Bind(op::Control{.bad = bad,
+                                                   .stop = ScalarId{1},
+                                                   .nonfinite = ScalarId{2},
+                                                   .bad_parameter = ScalarId{3},
+                                                   .axes = AxisSet::All()},
+                                       binder);
       *binder.ViewOf(bad).At<int64_t>({}) = c.bad[static_cast<size_t>(context.rank)];
       if (context.rank == c.stopper) {
         binder.scalars().RequestStop();

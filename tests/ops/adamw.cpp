@@ -170,4 +170,44 @@ TEST(Adamw, KeepsTheRoundedUpdate) {
   });
 }
 
+// Each element by itself has the update that one parameter of all elements has, and padding stays.
+TEST(Adamw, UpdatesManySegments) {
+  ForBackends([](const Backend& backend) {
+    std::vector<double> of_one;
+    for (const bool many : {false, true}) {
+      KernelFixture fixture(backend);
+      Plan& plan = fixture.mutable_plan();
+      const SubVectorId id = AddManyParameters(plan);
+      if (!many) {
+        plan.parameters[ParameterId{0}].shape = {ManyParametersLength};
+        plan.sub_vectors[id].segments = {{0, ManyParametersLength, ParameterId{0}, true}};
+      }
+      const std::vector<double> start = RandomNumbers(ManyParametersLength, 1);
+      const ValueId parameter = fixture.F32({ManyParametersLength}, start);
+      fixture.Run(
+          op::Adamw{.gradient = fixture.F32({ManyParametersLength}, RandomNumbers(ManyParametersLength, 2)),
+                    .factor = fixture.F64({0.5}),
+                    .parameter = parameter,
+                    .exp_avg = fixture.F32({ManyParametersLength}, RandomNumbers(ManyParametersLength, 3)),
+                    .exp_avg_sq = fixture.F32({ManyParametersLength}, std::vector<double>(ManyParametersLength, 0.25)),
+                    .copy = {},
+                    .sub_vector = id,
+                    .lr = fixture.AddScalar(ScalarKind::Schedule, Lr),
+                    .updates = fixture.AddScalar(ScalarKind::State, 5),
+                    .beta1 = 0.9,
+                    .beta2 = 0.95,
+                    .eps = 1e-8});
+      if (!many) {
+        of_one = fixture.Numbers(parameter);
+        continue;
+      }
+      std::vector<double> expected = start;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        expected[i] = IsOfManyParameters(static_cast<int64_t>(i)) ? of_one[i] : expected[i];
+      }
+      ExpectClose(OpKind::Adamw, "parameter", fixture, parameter, expected);
+    }
+  });
+}
+
 }  // namespace shardc

@@ -28,21 +28,23 @@ constexpr ClipCase ClipCases[] = {
 };
 
 TEST(ClipFactor, FollowsTheFormula) {
-  for (const ClipCase& test : ClipCases) {
-    SCOPED_TRACE(fmt::format("sum {} max_norm {}", test.sum, test.max_norm));
-    KernelFixture fixture;
-    const ValueId norm = fixture.Add(DType::F64, {1});
-    const ValueId factor = fixture.Add(DType::F64, {1});
-    fixture.Run(
-        op::ClipFactor{.sum = fixture.F64({test.sum}), .norm = norm, .factor = factor, .max_norm = test.max_norm});
-    if (std::isfinite(test.sum)) {
-      ExpectClose(OpKind::ClipFactor, "norm", fixture.At<double>(norm), {test.norm});
-      ExpectClose(OpKind::ClipFactor, "factor", fixture.At<double>(factor), {test.factor});
-    } else {
-      EXPECT_EQ(std::isnan(test.norm), std::isnan(fixture.At<double>(norm)[0]));
-      EXPECT_EQ(fmt::format("{}", fixture.At<double>(factor)[0]), fmt::format("{}", test.factor));
+  ForBackends([](const Backend& backend) {
+    for (const ClipCase& test : ClipCases) {
+      SCOPED_TRACE(fmt::format("sum {} max_norm {}", test.sum, test.max_norm));
+      KernelFixture fixture(backend);
+      const ValueId norm = fixture.Add(DType::F64, {1});
+      const ValueId factor = fixture.Add(DType::F64, {1});
+      fixture.Run(
+          op::ClipFactor{.sum = fixture.F64({test.sum}), .norm = norm, .factor = factor, .max_norm = test.max_norm});
+      if (std::isfinite(test.sum)) {
+        ExpectClose(OpKind::ClipFactor, "norm", fixture.At<double>(norm), {test.norm});
+        ExpectClose(OpKind::ClipFactor, "factor", fixture.At<double>(factor), {test.factor});
+      } else {
+        EXPECT_EQ(std::isnan(test.norm), std::isnan(fixture.At<double>(norm)[0]));
+        EXPECT_EQ(fmt::format("{}", fixture.At<double>(factor)[0]), fmt::format("{}", test.factor));
+      }
     }
-  }
+  });
 }
 
 }  // namespace shardc

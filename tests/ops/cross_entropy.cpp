@@ -51,14 +51,16 @@ TEST(CrossEntropy, EqualsLibTorchInF64) {
 }
 
 TEST(CrossEntropy, NamesTheTargetOutOfRange) {
-  KernelFixture fixture;
-  const Status status = fixture.TryRun(op::CrossEntropy{.logits = fixture.F32({2, 1, 3}, {1, 2, 3, 4, 5, 6}),
-                                                        .targets = fixture.I32({2, 1}, {2, 3}),
-                                                        .loss = fixture.Add(DType::F64, {1}),
-                                                        .loss_onto = {},
-                                                        .lse = fixture.Add(DType::F32, {2, 1})});
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, "token id 3 at position 1 is outside the vocabulary of 3");
+  ForBackends([](const Backend& backend) {
+    KernelFixture fixture(backend);
+    const Status status = fixture.TryRun(op::CrossEntropy{.logits = fixture.F32({2, 1, 3}, {1, 2, 3, 4, 5, 6}),
+                                                          .targets = fixture.I32({2, 1}, {2, 3}),
+                                                          .loss = fixture.Add(DType::F64, {1}),
+                                                          .loss_onto = {},
+                                                          .lse = fixture.Add(DType::F32, {2, 1})});
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message, "token id 3 at position 1 is outside the vocabulary of 3");
+  });
 }
 
 // A logit that is not a number is to be seen in the loss, never lost in a comparison.

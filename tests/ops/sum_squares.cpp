@@ -70,6 +70,38 @@ TEST(SumSquares, TakesTheOwnedSegmentsOnly) {
   });
 }
 
+TEST(SumSquares, TakesManySegments) {
+  ForBackends([](const Backend& backend) {
+    // In the padding, in none, and in the last segments of the first and of all launches.
+    for (const int64_t bad : {int64_t{12}, int64_t{-1}, int64_t{95 * 12 + 9}, ManyParametersLength - 3}) {
+      KernelFixture fixture(backend);
+      const SubVectorId id = AddManyParameters(fixture.mutable_plan());
+      auto gradient = RandomNumbers(ManyParametersLength, 1);
+      double expected = 0;
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        expected += IsOfManyParameters(static_cast<int64_t>(i)) ? gradient[i] * gradient[i] : 0;
+      }
+      if (bad >= 0) {
+        gradient[static_cast<size_t>(bad)] = Infinity;
+      }
+      const ValueId sum = fixture.Add(DType::F64, {1});
+      const ValueId found = fixture.Add(DType::I64, {1});
+      fixture.Run(op::SumSquares{.gradient = fixture.F32({ManyParametersLength}, gradient),
+                                 .sum = sum,
+                                 .sum_onto = {},
+                                 .bad = found,
+                                 .bad_onto = {},
+                                 .sub_vector = id});
+      if (bad >= 0 && IsOfManyParameters(bad)) {
+        EXPECT_EQ(fixture.At<int64_t>(found)[0], bad / 12);
+      } else {
+        EXPECT_EQ(fixture.At<int64_t>(found)[0], ManyParameters);
+        ExpectClose(OpKind::SumSquares, "sum", fixture.At<double>(sum), {expected});
+      }
+    }
+  });
+}
+
 TEST(SumSquares, WhatIsNotCountedIsStillChecked) {
   ForBackends([](const Backend& backend) {
     KernelFixture fixture(backend);

@@ -5,32 +5,61 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "compiler/base/processor.h"
+#include "runtime/device/family.h"
 #include "runtime/kernels/cpu/device.h"
+#include "runtime/kernels/host/host.h"
+#include "tests/support/warp_order.h"
 
 namespace shardc {
 
 constexpr size_t GuardBytes = 256;
 constexpr std::byte Guard{0xA5};
+/// Of a device that copies; what no test uses is never touched.
+constexpr int64_t ArenaBytes = int64_t{1} << 30;
 
-auto Backends() -> const std::vector<Backend>& {
-  static const std::vector<Backend> backends = [] {
+auto Backends() -> std::vector<Backend>& {
+  static std::vector<Backend> backends = [] {
     std::vector<Backend> all{{Device::CpuPortable, KernelSet::Fused}, {Device::CpuPortable, KernelSet::Reference}};
     if (HasAvx512()) {
       all.push_back({Device::CpuAvx512, KernelSet::Fused});
+    }
+    if (PartsOf(DeviceFamily::Cuda) != nullptr) {
+      all.push_back({Device::CudaSm90, KernelSet::Fused});
     }
     return all;
   }();
   return backends;
 }
 
+/// A device that copies, which is the same for all fixtures: it takes long to make.
+static auto KeptDevice(Device kind) -> std::shared_ptr<RankDevice> {
+  struct Kept {
+    Plan plan;
+    SharedArenas arenas;
+    std::shared_ptr<RankDevice> device;
+  };
+  static std::map<Device, Kept> all;
+  Kept& kept = all[kind];
+  if (kept.device == nullptr) {
+    kept.plan.device = kind;
+    kept.plan.arena_bytes[static_cast<size_t>(Arena::Transient)] = ArenaBytes;
+    kept.arenas = *SharedArenas::Create({}, {0, 1});
+    auto device = MakeDevice(kept.plan, {.arenas = &kept.arenas});
+    CHECK(device.ok(), "no device {}: {}", ToText(kind), device.error().message);
+    kept.device = *std::move(device);
+  }
+  return kept.device;
+}
+
 KernelFixture::KernelFixture(const Backend& backend, int64_t rank) : rank_(rank) {
   plan_.device = backend.device;
   plan_.kernels = backend.kernels;
   arenas_ = *SharedArenas::Create({}, {0, rank + 1});
-  device_ = *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
+  device_ = copies() ? KeptDevice(backend.device) : *MakeDevice(plan_, {.arenas = &arenas_, .rank = rank});
   scalars() = ScalarTable(16);
 }
 
@@ -55,7 +84,53 @@ auto KernelFixture::Allocate(int64_t bytes) -> void {
   memory.end = memory.begin + static_cast<size_t>(bytes);
   std::fill(memory.bytes.begin() + static_cast<int64_t>(memory.begin),
             memory.bytes.begin() + static_cast<int64_t>(memory.end), std::byte{0xFF});
+  const auto begin = static_cast<int64_t>(memory.begin);
+  memory.offset = RoundUp(used_ + begin, 256) - begin;
+  used_ = memory.offset + static_cast<int64_t>(memory.bytes.size());
+  CHECK(!copies() || used_ <= ArenaBytes, "operands of {} B", used_);
   memories_.push_back(std::move(memory));
+}
+
+auto KernelFixture::CopyToDevice() -> Status {
+  Queue& queue = device_->queue(Stream::Compute);
+  for (Memory& memory : memories_) {
+    const auto copy = [&](size_t begin, size_t end) -> Status {
+      std::byte* const to = device_->Base(Arena::Transient) + memory.offset + static_cast<int64_t>(begin);
+      const auto bytes = static_cast<int64_t>(end - begin);
+      std::memcpy(queue.BeginWrite(to, bytes, copy_), memory.bytes.data() + begin, end - begin);
+      return queue.EndWrite(to, bytes, copy_);
+    };
+    if (memory.is_scratch && memory.is_written) {
+      RETURN_IF_ERROR(copy(0, memory.begin));
+      RETURN_IF_ERROR(copy(memory.end, memory.bytes.size()));
+    } else {
+      RETURN_IF_ERROR(copy(0, memory.bytes.size()));
+    }
+    memory.is_written = true;
+  }
+  return Success{};
+}
+
+auto KernelFixture::CopyFromDevice() -> Status {
+  for (Memory& memory : memories_) {
+    const auto copy = [&](size_t begin, size_t end) -> Status {
+      const auto bytes = static_cast<int64_t>(end - begin);
+      const auto read =
+          device_->Read(device_->Base(Arena::Transient) + memory.offset + static_cast<int64_t>(begin), bytes, copy_);
+      if (!read) {
+        return read.error();
+      }
+      std::memcpy(memory.bytes.data() + begin, *read, end - begin);
+      return Success{};
+    };
+    if (memory.is_scratch) {
+      RETURN_IF_ERROR(copy(0, memory.begin));
+      RETURN_IF_ERROR(copy(memory.end, memory.bytes.size()));
+    } else {
+      RETURN_IF_ERROR(copy(0, memory.bytes.size()));
+    }
+  }
+  return Success{};
 }
 
 template <class T, class Number>
@@ -121,10 +196,52 @@ auto KernelFixture::AddScalar(ScalarKind kind, double number) -> ScalarId {
 auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
   VisitBody(body, [&](auto& concrete) {
     if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
-      concrete.scratch = Add(DType::F32, {ScratchBytes(concrete, plan_).value / SizeOf(DType::F32)});
+      const Bytes bytes = ScratchBytes(concrete, plan_);
+      if (bytes > Bytes{} && !concrete.scratch.valid()) {
+        concrete.scratch = Add(DType::F32, {bytes.value / SizeOf(DType::F32)});
+        memories_.back().is_scratch = true;
+      }
     }
   });
-  return BindOp(body, *this);
+  Kernel kernel = BindOp(body, *this);
+  if (!copies()) {
+    return kernel;
+  }
+  // An op of the host may count.
+  const bool once = VisitBody(body, []<class Body>(const Body&) { return host::HasKernel<Body>; });
+  return [this, kernel = std::move(kernel), once](const Moment& moment) -> Status {
+    return once ? RunOnDevice(kernel, moment) : RunTwiceOnDevice(kernel, moment);
+  };
+}
+
+auto KernelFixture::RunOnDevice(const Kernel& kernel, const Moment& moment) -> Status {
+  RETURN_IF_ERROR(CopyToDevice());
+  RETURN_IF_ERROR(kernel(moment));
+  RETURN_IF_ERROR(device_->Finish());
+  return CopyFromDevice();
+}
+
+auto KernelFixture::RunTwiceOnDevice(const Kernel& kernel, const Moment& moment) -> Status {
+  // Of scratch nothing: the first run finds ones there, and the second one what the first left.
+  std::vector<std::vector<std::byte>> kept(memories_.size());
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (!memories_[i].is_scratch) {
+      kept[i] = memories_[i].bytes;
+    }
+  }
+  emulated::warp_order = emulated::WarpOrder::Ascending;
+  RETURN_IF_ERROR(RunOnDevice(kernel, moment));
+  // Tests have spans of the bytes.
+  for (size_t i = 0; i < kept.size(); ++i) {
+    std::ranges::swap_ranges(memories_[i].bytes, kept[i]);
+  }
+  emulated::warp_order = emulated::WarpOrder::Descending;
+  RETURN_IF_ERROR(RunOnDevice(kernel, moment));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_TRUE(memories_[i].is_scratch || memories_[i].bytes == kept[i])
+        << "another run gave other bits, in buffer " << i;
+  }
+  return Success{};
 }
 
 auto KernelFixture::TryRun(OpBody body) -> Status {
@@ -141,7 +258,10 @@ auto KernelFixture::Run(OpBody body) -> void {
 
 auto KernelFixture::ViewOf(ValueId value) -> View {
   const Value& described = plan_.values[value];
-  return {.base = MemoryOf(value), .dtype = described.dtype, .shape = described.shape};
+  const Memory& memory = memories_[static_cast<size_t>(described.buffer.index)];
+  std::byte* const on_device =
+      copies() ? device_->Base(Arena::Transient) + memory.offset + memory.begin : MemoryOf(value);
+  return {.base = on_device, .dtype = described.dtype, .shape = described.shape};
 }
 
 auto KernelFixture::Numbers(ValueId value) -> std::vector<double> {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 #include "runtime/kernels/kernel.h"
 
@@ -18,8 +19,8 @@ struct Backend {
   KernelSet kernels = KernelSet::Fused;
 };
 
-/// Every backend, as far as this machine can run it.
-auto Backends() -> const std::vector<Backend>&;
+/// Every backend, as far as this machine can run it; or, in a program that tests one of them, that one.
+auto Backends() -> std::vector<Backend>&;
 
 /// Calls body(backend) for each backend.
 template <class Body>
@@ -54,7 +55,8 @@ auto ForResidualTypes(const Body& body) -> void {
 }
 
 /// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in
-/// any floating type), so reads of what nobody wrote show.
+/// any floating type), so reads of what nobody wrote show. Tests read and write memory of the host, whatever the
+/// device. A device with memory of its own runs each kernel twice, and both runs give the same bits.
 class KernelFixture : public Binder {
  public:
   explicit KernelFixture(int64_t rank = 0) : KernelFixture(Backend{}, rank) {}
@@ -86,11 +88,11 @@ class KernelFixture : public Binder {
 
   auto mutable_plan() -> Plan& { return plan_; }
 
-  /// Binds and runs one op; scratch is made first. An error or a broken guard fails the test.
+  /// Binds and runs one op; scratch is made first, if the op names none. An error or a broken guard fails the test.
   auto Run(OpBody body) -> void;
   /// The same, with the kernel's status.
   auto TryRun(OpBody body) -> Status;
-  /// Binds an op; scratch is made first.
+  /// Binds an op; scratch is made first, if it names none.
   auto BindWithScratch(OpBody body) -> Kernel;
 
   auto plan() const -> const Plan& override { return plan_; }
@@ -108,19 +110,34 @@ class KernelFixture : public Binder {
     std::vector<std::byte> bytes;
     size_t begin = 0;
     size_t end = 0;
+    /// Of all bytes, in the arena of a device that copies.
+    int64_t offset = 0;
+    /// What lies between the guards goes to such a device once, and is not read back.
+    bool is_scratch = false;
+    bool is_written = false;
   };
 
   auto Allocate(int64_t bytes) -> void;
   auto MemoryOf(ValueId value) -> std::byte*;
   auto GuardsHold() const -> bool;
+  /// The device has memory of its own: operands are copied there before each run, and back after it.
+  auto copies() const -> bool { return FactsOf(plan_.device).family != DeviceFamily::Cpu; }
+  auto CopyToDevice() -> Status;
+  auto CopyFromDevice() -> Status;
+  auto RunOnDevice(const Kernel& kernel, const Moment& moment) -> Status;
+  /// Expects the same bits of another run.
+  auto RunTwiceOnDevice(const Kernel& kernel, const Moment& moment) -> Status;
 
   Plan plan_;
   int64_t rank_ = 0;
   /// Index = BufferId.
   std::deque<Memory> memories_;
+  /// Of the arena of a device that copies.
+  int64_t used_ = 0;
+  HostScratch copy_;
   SharedArenas arenas_;
-  /// Has no arenas. Its scalars are there from the start, since kernels keep a reference.
-  std::unique_ptr<RankDevice> device_;
+  /// Of the host: has no arenas. Its scalars are there from the start, since kernels keep a reference.
+  std::shared_ptr<RankDevice> device_;
 };
 
 /// The same numbers on every machine: roughly normal, of the given spread, each an exact f32.

@@ -57,7 +57,7 @@ TEST(RecipeLines, AgreeWithThePlan) {
   // Keys that other settings bring.
   EXPECT_EQ(FreeKeys({"train.on_spike=skip", "run.machine=h100-sxm", "train.max_minutes=5", "start.run_id=tuned",
                       "model.rope_theta=50000", "model.rope_frequency=linear_rope(4)", "data.scan=1 MiB",
-                      "run.comm=gloo", "run.device=cpu-portable"},
+                      "run.comm=gloo", "run.device=cpu-portable", "run.attention_workspace=1024 TiB"},
                      seen),
             expected);
   const std::set<std::string> of_others{"init.scheme",    "optimizer.group",   "precision.override", "recompute.save",
@@ -128,6 +128,13 @@ TEST(RecipeLines, LeaveTheDeviceOfALaunchOpen) {
   Plan plan = CompileSample();
   plan.device = Device::CpuAvx512;
   EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+  plan = CompileSample({"run.device=cuda"});
+  EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+  plan.device = Device::CudaSm90;
+  EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+  plan = CompileSample({"run.device=cuda-sm90"});
+  plan.device = Device::Cuda;
+  EXPECT_THAT(VerifyPlan(plan), testing::SizeIs(1));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 # shardc_require_files(TABLE MACRO FOLDERS... [ONCE FOLDER]): each row `MACRO(Name, stem, ...` of schemas/TABLE needs
-# FOLDER/stem.cpp in each of FOLDERS, or one in the folder ONCE and none in the others. The sources themselves are found by
+# FOLDER/stem.cpp (in a folder of CUDA's kernels stem.cu) in each of FOLDERS, or one in the folder ONCE and none in the others. The sources themselves are found by
 # folder; this is the check that none is missing.
 
 function(shardc_require_files table macro)
@@ -21,12 +21,16 @@ function(shardc_require_files table macro)
       set(is_once ON)
     endif()
     foreach(folder IN LISTS arg_UNPARSED_ARGUMENTS)
-      if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/${stem}.cpp)
+      set(extension cpp)
+      if(folder MATCHES "/cuda$")
+        set(extension cu)
+      endif()
+      if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/${stem}.${extension})
         if(is_once)
           message(FATAL_ERROR "schemas/${table}: ${stem} has a file in ${arg_ONCE} and one in ${folder}")
         endif()
       elseif(NOT is_once)
-        list(APPEND missing ${folder}/${stem}.cpp)
+        list(APPEND missing ${folder}/${stem}.${extension})
       endif()
     endforeach()
   endforeach()

@@ -41,7 +41,9 @@ auto PartsOf(const Plan& plan, const OpBody& body) -> WorkParts {
     case WorkCut::Columns: return OfColumns(matrix());
     case WorkCut::RowsThenColumns: return {.all = std::max(OfRows(matrix()).all, OfColumns(matrix()).all)};
     case WorkCut::OwnedSegments: return OfOwnedSegments(plan, *AttributeOf<SubVectorId>(body, "sub_vector"));
-    case WorkCut::Formula: return fact.formula(body, plan);
+    case WorkCut::Formula:
+      // Products and attention, which no thread of a host does for a device of another family.
+      return FactsOf(plan.device).family == DeviceFamily::Cpu ? fact.formula(body, plan) : WorkParts{};
   }
   CHECK(false, "cut {}", static_cast<int>(fact.cut));
 }

@@ -2,10 +2,6 @@
 
 namespace shardc {
 
-auto NeverSignalled(EventId event) -> Error {
-  return Fail(ExitCode::InternalFault, "waits for event e{}, which nothing has signalled in this section", event.index);
-}
-
 CpuDevice::CpuDevice(const Plan& plan, ArenaSet arenas)
     : arenas_(std::move(arenas)),
       scalars_(static_cast<size_t>(plan.scalars.size())),

@@ -49,7 +49,4 @@ class CpuDevice : public RankDevice {
   std::vector<InlineQueue> queues_;
 };
 
-/// The error of a wait that would never end.
-auto NeverSignalled(EventId event) -> Error;
-
 }  // namespace shardc

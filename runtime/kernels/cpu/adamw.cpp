@@ -3,13 +3,11 @@
 // Source: Loshchilov, Hutter 2019, "Decoupled Weight Decay Regularization", alg. 2, by the formulas and in the order of
 // torch/optim/adamw.py of PyTorch 2.11 (_single_tensor_adamw): factors in f64, elements in f32; where parameters are
 // kept in bf16, they are rounded to it after each update.
-#include <cmath>
-
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/owned_segments.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// T: what parameters are kept in.
 template <class T>
@@ -26,28 +24,16 @@ static auto BindAdamw(const op::Adamw& op, Binder& binder) -> Kernel {
   return [gradient = Resolve<const float>(binder, op.gradient), factor = Resolve<const double>(binder, op.factor),
           parameter = Resolve<T>(binder, op.parameter), exp_avg = Resolve<float>(binder, op.exp_avg),
           exp_avg_sq = Resolve<float>(binder, op.exp_avg_sq), copy, copies = op.copy.valid(),
-          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()),
-          lr_id = op.lr, updates = op.updates, beta1 = op.beta1, beta2 = op.beta2, eps = op.eps,
+          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
           update = LoopsOf(plan).Of<T>().Adamw](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     T* const parameter_N = parameter.At(moment);
     float* const exp_avg_N = exp_avg.At(moment);
     float* const exp_avg_sq_N = exp_avg_sq.At(moment);
     OtherElement<T>* const copy_N = copies ? copy.At(moment) : nullptr;
-    // `updates` counts the updates before this one.
-    const double t = scalars[updates] + 1;
-    const double bias1 = 1 - std::pow(beta1, t);
-    const double bias2 = 1 - std::pow(beta2, t);
     for (const UpdateShare& share : shares) {
-      const double lr = scalars[lr_id] * share.lr_scale;
-      const AdamwFactors factors{.gradient = static_cast<float>(*factor.At(moment)),
-                                 .decay = static_cast<float>(1 - lr * share.weight_decay),
-                                 .take1 = static_cast<float>(1 - beta1),
-                                 .keep2 = static_cast<float>(beta2),
-                                 .take2 = static_cast<float>(1 - beta2),
-                                 .step_size = static_cast<float>(lr / bias1),
-                                 .bias2_root = static_cast<float>(std::sqrt(bias2)),
-                                 .eps = static_cast<float>(eps)};
+      AdamwFactors factors = FactorsOf(op, share, scalars);
+      factors.gradient = static_cast<float>(*factor.At(moment));
       ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
         const int64_t first = share.in_slice.begin + begin;
         update(factors, gradient_N + first, end - begin, parameter_N + first, exp_avg_N + first, exp_avg_sq_N + first,
@@ -62,4 +48,4 @@ auto Bind(const op::Adamw& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindAdamw<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

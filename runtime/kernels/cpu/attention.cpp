@@ -11,7 +11,7 @@
 
 #include "runtime/kernels/cpu/attention_view.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 struct AttentionOperands {
@@ -163,4 +163,4 @@ auto Bind(const op::Attention& op, Binder& binder) -> Kernel {
                         [&]<class T, class E>() { return BindAttention<T, E>(op, binder, view); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -10,7 +10,7 @@
 
 #include "runtime/kernels/cpu/attention_view.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 struct BackwardOperands {
@@ -201,4 +201,4 @@ auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel {
                         [&]<class T, class E>() { return BindAttentionBackward<T, E>(op, binder, view); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

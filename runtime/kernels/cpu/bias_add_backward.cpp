@@ -5,7 +5,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindBiasAddBackward(const op::BiasAddBackward& op, Binder& binder) -> Kernel {
@@ -25,4 +25,4 @@ auto Bind(const op::BiasAddBackward& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindBiasAddBackward<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -2,7 +2,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class From, class To, class Loop>
 static auto BindCast(const op::Cast& op, Binder& binder, Loop loop) -> Kernel {
@@ -24,4 +24,4 @@ auto Bind(const op::Cast& op, Binder& binder) -> Kernel {
                             : BindCast<BFloat16, float>(op, binder, loops.ToFloat32);
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -5,10 +5,10 @@
 
 #include "compiler/plan/state_index.h"
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/owned_segments.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// T: what the state is kept in.
 template <class T>
@@ -41,4 +41,4 @@ auto Bind(const op::CheckFinite& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() { return BindCheckFinite<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

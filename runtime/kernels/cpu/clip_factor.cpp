@@ -7,7 +7,7 @@
 
 #include "runtime/kernels/cpu/operand.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 auto Bind(const op::ClipFactor& op, Binder& binder) -> Kernel {
   return [sum = Resolve<const double>(binder, op.sum), norm = Resolve<double>(binder, op.norm),
@@ -21,4 +21,4 @@ auto Bind(const op::ClipFactor& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

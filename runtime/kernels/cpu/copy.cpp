@@ -4,7 +4,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 auto Bind(const op::Copy& op, Binder& binder) -> Kernel {
   const View x = binder.ViewOf(op.x);
@@ -22,4 +22,4 @@ auto Bind(const op::Copy& op, Binder& binder) -> Kernel {
       };
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -1,7 +1,7 @@
 // count_valid: how many targets count, as f64 so that counts and loss sums travel in one all-reduce.
 #include "runtime/kernels/cpu/operand.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 auto Bind(const op::CountValid& op, Binder& binder) -> Kernel {
   const int64_t elements = binder.ViewOf(op.targets).num_elements();
@@ -19,4 +19,4 @@ auto Bind(const op::CountValid& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -3,9 +3,9 @@
 // vocabulary; targets_N, lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindCrossEntropy(const op::CrossEntropy& op, Binder& binder) -> Kernel {
@@ -39,4 +39,4 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() { return BindCrossEntropy<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

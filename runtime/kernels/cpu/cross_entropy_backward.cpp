@@ -3,9 +3,9 @@
 // targets_N, lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindCrossEntropyBackward(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
@@ -34,4 +34,4 @@ auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
                         [&]<class T>() { return BindCrossEntropyBackward<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -2,13 +2,15 @@
 
 #include "compiler/base/check.h"
 #include "compiler/base/processor.h"
-#include "runtime/kernels/kernel.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
-/// The device itself, or for Device::Cpu the best that this machine has.
+/// The device itself if it is decided and of a CPU, else the best CPU that this machine has.
 static auto Decided(Device device) -> Device {
   switch (device) {
+    case Device::Cuda:
+    case Device::CudaSm90:
     case Device::Cpu: return HasAvx512() ? Device::CpuAvx512 : Device::CpuPortable;
     case Device::CpuAvx512:
     case Device::CpuPortable: return device;
@@ -16,9 +18,12 @@ static auto Decided(Device device) -> Device {
   CHECK(false, "device {}", static_cast<int>(device));
 }
 
-auto ResolveDevice(Plan& plan) -> Status {
+auto cpu::ResolveProcessor(Plan& plan) -> Status {
   if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
     return Fail(ExitCode::Environment, "this machine has neither AVX2 nor FMA, which every set of kernels uses");
+  }
+  if (FactsOf(plan.device).family != DeviceFamily::Cpu) {
+    return Success{};
   }
   plan.device = Decided(plan.device);
   if (plan.device == Device::CpuAvx512 && !HasAvx512()) {

@@ -6,7 +6,14 @@
 
 namespace shardc {
 
-/// The loops of plan.device; for Device::Cpu the best that this machine can run. Requires: ResolveDevice let it pass.
+/// The loops of plan.device; the best that this machine can run for Device::Cpu, and for a device of another family,
+/// where kernels of the host use them. Requires: ResolveDevice let it pass.
 auto LoopsOf(const Plan& plan) -> const Loops&;
 
+namespace cpu {
+
+/// As ResolveDevice, for all that a host itself computes.
+auto ResolveProcessor(Plan& plan) -> Status;
+
+}  // namespace cpu
 }  // namespace shardc

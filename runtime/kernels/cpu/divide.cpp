@@ -2,7 +2,7 @@
 // 0 / 0 adds nothing.
 #include "runtime/kernels/cpu/operand.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 auto Bind(const op::Divide& op, Binder& binder) -> Kernel {
   return [a = Resolve<const double>(binder, op.a), b = Resolve<const double>(binder, op.b),
@@ -19,4 +19,4 @@ auto Bind(const op::Divide& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -2,9 +2,9 @@
 // hidden; weight_VH: V vocabulary.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T, class R>
 static auto BindEmbedding(const op::Embedding& op, Binder& binder) -> Kernel {
@@ -41,4 +41,4 @@ auto Bind(const op::Embedding& op, Binder& binder) -> Kernel {
                           [&]<class T, class R>() { return BindEmbedding<T, R>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

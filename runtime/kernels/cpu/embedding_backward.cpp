@@ -4,9 +4,9 @@
 
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindEmbeddingBackward(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
@@ -44,4 +44,4 @@ auto Bind(const op::EmbeddingBackward& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindEmbeddingBackward<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -4,7 +4,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindFill(const op::Fill& op, Binder& binder, T value) -> Kernel {
@@ -32,4 +32,4 @@ auto Bind(const op::Fill& op, Binder& binder) -> Kernel {
   CHECK(false, "fill of a type that is none");
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -2,7 +2,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindGelu(const op::Gelu& op, Binder& binder) -> Kernel {
@@ -21,4 +21,4 @@ auto Bind(const op::Gelu& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindGelu<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

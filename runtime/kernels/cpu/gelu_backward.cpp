@@ -2,7 +2,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindGeluBackward(const op::GeluBackward& op, Binder& binder) -> Kernel {
@@ -22,4 +22,4 @@ auto Bind(const op::GeluBackward& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.dy).dtype, [&]<class T>() { return BindGeluBackward<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

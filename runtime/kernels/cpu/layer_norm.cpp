@@ -3,7 +3,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T, class R>
 static auto BindLayerNorm(const op::LayerNorm& op, Binder& binder) -> Kernel {
@@ -32,4 +32,4 @@ auto Bind(const op::LayerNorm& op, Binder& binder) -> Kernel {
                           [&]<class T, class R>() { return BindLayerNorm<T, R>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

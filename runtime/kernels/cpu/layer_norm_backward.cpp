@@ -6,7 +6,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T, class R>
 static auto BindLayerNormBackward(const op::LayerNormBackward& op, Binder& binder) -> Kernel {
@@ -46,4 +46,4 @@ auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel {
                           [&]<class T, class R>() { return BindLayerNormBackward<T, R>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

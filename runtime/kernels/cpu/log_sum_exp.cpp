@@ -1,9 +1,9 @@
 // log_sum_exp of this rank's range of the vocabulary. logits_NV: N rows, V columns; lse_N.
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindLogSumExp(const op::LogSumExp& op, Binder& binder) -> Kernel {
@@ -24,4 +24,4 @@ auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.logits).dtype, [&]<class T>() { return BindLogSumExp<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -2,7 +2,7 @@
 #include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/operand.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T, class Out>
 static auto BindMatmul(const op::Matmul& op, Binder& binder) -> Kernel {
@@ -33,4 +33,4 @@ auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.a).dtype, [&]<class T>() { return BindMatmul<T, T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

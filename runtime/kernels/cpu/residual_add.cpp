@@ -2,7 +2,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T, class R>
 static auto BindResidualAdd(const op::ResidualAdd& op, Binder& binder) -> Kernel {
@@ -23,4 +23,4 @@ auto Bind(const op::ResidualAdd& op, Binder& binder) -> Kernel {
                           [&]<class T, class R>() { return BindResidualAdd<T, R>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

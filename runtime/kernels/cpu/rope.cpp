@@ -3,7 +3,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindRope(const op::Rope& op, Binder& binder) -> Kernel {
@@ -26,4 +26,4 @@ auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.x).dtype, [&]<class T>() { return BindRope<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

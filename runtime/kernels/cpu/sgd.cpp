@@ -3,10 +3,10 @@
 // Source: torch/optim/sgd.py of PyTorch 2.11 (_single_tensor_sgd), dampening 0: factors in f64, elements in f32; where
 // parameters are kept in bf16, they are rounded to it after each update. Weight decay is added to the clipped gradient.
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/owned_segments.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// T: what parameters are kept in.
 template <class T>
@@ -23,21 +23,18 @@ static auto BindSgd(const op::Sgd& op, Binder& binder) -> Kernel {
           parameter = Resolve<T>(binder, op.parameter),
           momentum_buffer = has_buffer ? Resolve<float>(binder, op.momentum_buffer) : Operand<float>{},
           copy = copies ? Resolve<OtherElement<T>>(binder, op.copy) : Operand<OtherElement<T>>{}, has_buffer, copies,
-          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()),
-          lr_id = op.lr, momentum = op.momentum, nesterov = op.nesterov,
+          shares = UpdateShares(plan, op.sub_vector, binder.rank()), &scalars = std::as_const(binder.scalars()), op,
           update = LoopsOf(plan).Of<T>().Sgd](const Moment& moment) -> Status {
     const float* const gradient_N = gradient.At(moment);
     T* const parameter_N = parameter.At(moment);
     float* const momentum_buffer_N = has_buffer ? momentum_buffer.At(moment) : nullptr;
     OtherElement<T>* const copy_N = copies ? copy.At(moment) : nullptr;
     for (const UpdateShare& share : shares) {
-      const SgdFactors factors{.gradient = static_cast<float>(*factor.At(moment)),
-                               .decay = static_cast<float>(share.weight_decay),
-                               .momentum = static_cast<float>(momentum),
-                               .lr = static_cast<float>(scalars[lr_id] * share.lr_scale)};
+      SgdFactors factors = FactorsOf(op, share, scalars);
+      factors.gradient = static_cast<float>(*factor.At(moment));
       ParallelRanges(share.in_slice.size(), ElementsPerThread, [&](int64_t begin, int64_t end) {
         const int64_t first = share.in_slice.begin + begin;
-        update(factors, nesterov, gradient_N + first, end - begin, parameter_N + first,
+        update(factors, op.nesterov, gradient_N + first, end - begin, parameter_N + first,
                has_buffer ? momentum_buffer_N + first : nullptr, copies ? copy_N + first : nullptr);
       });
     }
@@ -49,4 +46,4 @@ auto Bind(const op::Sgd& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.parameter).dtype, [&]<class T>() { return BindSgd<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 /// A part is minus infinity where a rank has no column; NaN stays one.
 static auto MergedOf(const float* parts, int64_t ranks, int64_t rows) -> float {
@@ -54,4 +54,4 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
                         [&]<class T>() { return BindShardedCrossEntropy<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

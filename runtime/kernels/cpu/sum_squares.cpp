@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "runtime/kernels/cpu/operand.h"
-#include "runtime/kernels/cpu/owned_segments.h"
 #include "runtime/kernels/cpu/parallel.h"
+#include "runtime/kernels/owned_segments.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 constexpr int64_t Parts = 64;
 
@@ -56,4 +56,4 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

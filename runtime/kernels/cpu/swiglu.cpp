@@ -2,7 +2,7 @@
 #include "runtime/kernels/cpu/operand.h"
 #include "runtime/kernels/cpu/parallel.h"
 
-namespace shardc {
+namespace shardc::cpu {
 
 template <class T>
 static auto BindSwiglu(const op::Swiglu& op, Binder& binder) -> Kernel {
@@ -22,4 +22,4 @@ auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.y).dtype, [&]<class T>() { return BindSwiglu<T>(op, binder); });
 }
 
-}  // namespace shardc
+}  // namespace shardc::cpu

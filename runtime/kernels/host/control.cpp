@@ -9,7 +9,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 namespace {
 
@@ -60,4 +60,4 @@ auto Bind(const op::Control& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

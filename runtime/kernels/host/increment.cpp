@@ -1,7 +1,7 @@
 // increment: adds 1 to a scalar of the table.
 #include "runtime/kernels/kernel.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::Increment& op, Binder& binder) -> Kernel {
   return [&scalars = binder.scalars(), scalar = op.scalar](const Moment&) -> Status {
@@ -10,4 +10,4 @@ auto Bind(const op::Increment& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

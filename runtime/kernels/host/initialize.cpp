@@ -12,7 +12,7 @@
 #include "runtime/kernels/host/host_memory.h"
 #include "runtime/kernels/host/owned_parameter.h"
 
-namespace shardc {
+namespace shardc::host {
 
 /// In blocks, where what is written is not what the values are made as.
 static auto Fill(InitialValues& values, Interval elements, BFloat16* out) -> Status {
@@ -51,9 +51,9 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
       const auto distribution = InitDistribution(parameter);
       // Sums are taken of the differences from this center.
       const double center = distribution ? MomentsOf(*distribution).mean : 0;
-      const auto draw = [&](T* out) -> Status {
+      const auto draw = [&](const BoxInterval& piece, T* out) -> Status {
         Status drawn_all = Success{};
-        ForEachMatrixInterval(elements, [&](int64_t begin, int64_t end, int64_t offset) {
+        ForEachMatrixInterval(piece, [&](int64_t begin, int64_t end, int64_t offset) {
           if (drawn_all.ok()) {
             drawn_all = DrawInBlocks(loops, {begin, end}, out + offset, center, drawn,
                                      [&](Interval block, T* to) { return Fill(values, block, to); });
@@ -61,7 +61,11 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
         });
         return drawn_all;
       };
-      Status status = memory.Write(shard.template At<T>(moment) + in_slice.begin, in_slice.size(), draw);
+      T* const first = shard.template At<T>(moment) + in_slice.begin;
+      Status status =
+          ForEachPiece(elements, PieceBytes / int64_t{sizeof(T)}, [&](const BoxInterval& piece, int64_t offset) {
+            return memory.Write(first + offset, piece.elements.size(), [&](T* out) { return draw(piece, out); });
+          });
       // Of a file that changed meanwhile, an element without a value is a consequence.
       if (binder.seed() != nullptr) {
         if (const Status read = binder.seed()->CheckMapped(); !read.ok()) {
@@ -74,4 +78,4 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   });
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

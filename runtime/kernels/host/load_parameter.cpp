@@ -7,7 +7,7 @@
 #include "runtime/kernels/host/host_memory.h"
 #include "runtime/kernels/host/owned_parameter.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -22,12 +22,13 @@ auto Bind(const op::LoadParameter& op, Binder& binder) -> Kernel {
           memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
     CHECK(binder.seed() != nullptr, "{} is loaded, and no seed is open", parameter.name);
     const int64_t element = SizeOf(shard.dtype);
-    return memory.Write(shard.At<std::byte>(moment) + owned.in_slice.begin * element, owned.in_slice.size() * element,
-                        [&](std::byte* to) {
-                          return binder.seed()->ReadElements(*LoadedTensorOf(parameter), StateRole::Parameter,
-                                                             owned.elements, shard.dtype, to);
-                        });
+    std::byte* const first = shard.At<std::byte>(moment) + owned.in_slice.begin * element;
+    return ForEachPiece(owned.elements, PieceBytes / element, [&](const BoxInterval& piece, int64_t offset) {
+      return memory.Write(first + offset * element, piece.elements.size() * element, [&](std::byte* to) {
+        return binder.seed()->ReadElements(*LoadedTensorOf(parameter), StateRole::Parameter, piece, shard.dtype, to);
+      });
+    });
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -2,7 +2,7 @@
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::LoadTargets& op, Binder& binder) -> Kernel {
   const View targets_SB = CheckedView<int32_t>(binder, op.targets);
@@ -21,4 +21,4 @@ auto Bind(const op::LoadTargets& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -2,7 +2,7 @@
 #include "runtime/data/token_reader.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel {
   const View tokens_SB = CheckedView<int32_t>(binder, op.tokens);
@@ -28,4 +28,4 @@ auto Bind(const op::LoadTokens& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -1,7 +1,7 @@
 // read_scalar: takes a number out of memory into the scalar table.
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::ReadScalar& op, Binder& binder) -> Kernel {
   return [value = CheckedView<double>(binder, op.value), &scalars = binder.scalars(), to = op.to,
@@ -15,4 +15,4 @@ auto Bind(const op::ReadScalar& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -1,7 +1,7 @@
 // reset: sets a scalar of the table to 0.
 #include "runtime/kernels/kernel.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::Reset& op, Binder& binder) -> Kernel {
   return [&scalars = binder.scalars(), scalar = op.scalar](const Moment&) -> Status {
@@ -10,4 +10,4 @@ auto Bind(const op::Reset& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -3,7 +3,7 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/kernels/kernel.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::RestoreScalars&, Binder& binder) -> Kernel {
   return [&binder](const Moment&) -> Status {
@@ -24,4 +24,4 @@ auto Bind(const op::RestoreScalars&, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

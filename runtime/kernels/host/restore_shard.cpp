@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -17,16 +17,26 @@ auto Bind(const op::RestoreShard& op, Binder& binder) -> Kernel {
     if (!binder.reader().Gives(op.role)) {
       return Success{};
     }
-    const int64_t bytes = shard.num_elements() * SizeOf(shard.dtype);
-    return memory.Write(shard.At<std::byte>(moment), bytes, [&](std::byte* out) -> Status {
-      std::fill_n(out, bytes, std::byte{0});
-      for (const OwnedSegment& segment : segments) {
-        RETURN_IF_ERROR(binder.reader().ReadElements(plan.parameters[segment.parameter].name, op.role, segment.elements,
-                                                     shard.dtype, out + segment.in_slice.begin * SizeOf(shard.dtype)));
-      }
-      return Success{};
+    const int64_t element = SizeOf(shard.dtype);
+    return ForEachPiece(shard.num_elements() * element, [&](int64_t begin, int64_t bytes) {
+      const Interval piece{begin / element, (begin + bytes) / element};
+      return memory.Write(shard.At<std::byte>(moment) + begin, bytes, [&](std::byte* out) -> Status {
+        std::fill_n(out, bytes, std::byte{0});
+        for (const OwnedSegment& segment : segments) {
+          const Interval part = Intersect(segment.in_slice, piece);
+          if (part.empty()) {
+            continue;
+          }
+          BoxInterval elements = segment.elements;
+          elements.elements.begin += part.begin - segment.in_slice.begin;
+          elements.elements.end = elements.elements.begin + part.size();
+          RETURN_IF_ERROR(binder.reader().ReadElements(plan.parameters[segment.parameter].name, op.role, elements,
+                                                       shard.dtype, out + (part.begin - piece.begin) * element));
+        }
+        return Success{};
+      });
     });
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -9,7 +9,7 @@
 #include "runtime/control/rank_control.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -43,4 +43,4 @@ auto Bind(const op::SaveBegin& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

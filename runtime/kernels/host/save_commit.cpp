@@ -2,11 +2,11 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/kernels/kernel.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::SaveCommit&, Binder& binder) -> Kernel {
   CheckpointWriter& writer = binder.writer();
   return [&writer](const Moment&) -> Status { return writer.Commit(); };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

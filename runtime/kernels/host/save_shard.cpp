@@ -2,7 +2,7 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/kernels/host/host_memory.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::SaveShard& op, Binder& binder) -> Kernel {
   const View shard = binder.ViewOf(op.shard);
@@ -15,4 +15,4 @@ auto Bind(const op::SaveShard& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -1,7 +1,7 @@
 // N tokens, H hidden, V vocabulary.
 #include "runtime/kernels/reference/tensor.h"
 
-#include "runtime/kernels/cpu/vocab_shard.h"
+#include "runtime/kernels/vocab_shard.h"
 
 namespace shardc::reference {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "runtime/kernels/cpu/owned_segments.h"
+#include "runtime/kernels/owned_segments.h"
 
 namespace shardc::reference {
 

@@ -1,9 +1,12 @@
 // The owned segments of the slices that kernels of the update and of the state work on.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "compiler/plan/local_parameter.h"
+#include "runtime/device/scalar_table.h"
+#include "runtime/kernels/update_factors.h"
 
 namespace shardc {
 
@@ -28,6 +31,27 @@ inline auto UpdateShares(const Plan& plan, SubVectorId id, int64_t rank) -> std:
     shares.push_back({segment.in_slice, group.weight_decay, group.lr_scale});
   }
   return shares;
+}
+
+/// The factors of a share's update but for that of its gradient, which a kernel reads when the update runs.
+inline auto FactorsOf(const op::Adamw& op, const UpdateShare& share, const ScalarTable& scalars) -> AdamwFactors {
+  // `updates` counts the updates before this one.
+  const double t = scalars[op.updates] + 1;
+  const double bias1 = 1 - std::pow(op.beta1, t);
+  const double bias2 = 1 - std::pow(op.beta2, t);
+  const double lr = scalars[op.lr] * share.lr_scale;
+  return {.decay = static_cast<float>(1 - lr * share.weight_decay),
+          .take1 = static_cast<float>(1 - op.beta1),
+          .keep2 = static_cast<float>(op.beta2),
+          .take2 = static_cast<float>(1 - op.beta2),
+          .step_size = static_cast<float>(lr / bias1),
+          .bias2_root = static_cast<float>(std::sqrt(bias2)),
+          .eps = static_cast<float>(op.eps)};
+}
+inline auto FactorsOf(const op::Sgd& op, const UpdateShare& share, const ScalarTable& scalars) -> SgdFactors {
+  return {.decay = static_cast<float>(share.weight_decay),
+          .momentum = static_cast<float>(op.momentum),
+          .lr = static_cast<float>(scalars[op.lr] * share.lr_scale)};
 }
 
 }  // namespace shardc

@@ -1,7 +1,7 @@
 // reduce_scatter: shard = (what it holds +) this rank's slice of the sum of the group's full vectors.
-#include "runtime/kernels/cpu/comm_span.h"
+#include "runtime/kernels/host/comm_span.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel {
   const View full = binder.ViewOf(op.full);
@@ -13,4 +13,4 @@ auto Bind(const op::ReduceScatter& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

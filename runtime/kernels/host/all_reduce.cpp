@@ -1,7 +1,7 @@
 // all_reduce: y = the sum of the group's x, over the bytes of x.
-#include "runtime/kernels/cpu/comm_span.h"
+#include "runtime/kernels/host/comm_span.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::AllReduce& op, Binder& binder) -> Kernel {
   return [&comm = binder.communicator(), &queue = binder.queue(), y = binder.ViewOf(op.y),
@@ -10,4 +10,4 @@ auto Bind(const op::AllReduce& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

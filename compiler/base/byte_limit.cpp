@@ -1,4 +1,4 @@
-#include "compiler/base/scan_limit.h"
+#include "compiler/base/byte_limit.h"
 
 #include <array>
 #include <charconv>
@@ -6,13 +6,12 @@
 
 namespace shardc {
 
-auto ParseScanLimit(std::string_view text) -> std::optional<int64_t> {
+auto ParseByteLimit(std::string_view text) -> std::optional<int64_t> {
   struct Scale {
     std::string_view word;
     int shift;
   };
   constexpr std::array scales{Scale{"KiB", 10}, Scale{"MiB", 20}, Scale{"GiB", 30}, Scale{"TiB", 40}};
-  constexpr int64_t Most = int64_t{1} << 50;
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0) {
@@ -26,7 +25,7 @@ auto ParseScanLimit(std::string_view text) -> std::optional<int64_t> {
     text.remove_prefix(1);
   }
   for (const auto& [word, shift] : scales) {
-    if (text == word && number <= Most >> shift) {
+    if (text == word && number <= MostByteLimit >> shift) {
       return number << shift;
     }
   }

@@ -1,7 +1,7 @@
 // all_gather: full = the shards of the group, in rank order.
-#include "runtime/kernels/cpu/comm_span.h"
+#include "runtime/kernels/host/comm_span.h"
 
-namespace shardc {
+namespace shardc::host {
 
 auto Bind(const op::AllGather& op, Binder& binder) -> Kernel {
   return [&comm = binder.communicator(), &queue = binder.queue(), shard = binder.ViewOf(op.shard),
@@ -12,4 +12,4 @@ auto Bind(const op::AllGather& op, Binder& binder) -> Kernel {
   };
 }
 
-}  // namespace shardc
+}  // namespace shardc::host

@@ -1,0 +1,58 @@
+#include "compiler/ops/cuda/attention.h"
+
+#include "compiler/base/check.h"
+#include "compiler/ops/op_support.h"
+
+namespace shardc {
+
+/// The least scratch that cuDNN's calls are given.
+static constexpr int64_t LeastWorkspace = 256;
+/// The backward keeps the gradients of scores, in bf16, in tiles of so many queries and keys.
+static constexpr int64_t QueryTile = 64;
+static constexpr int64_t KeyTile = 128;
+/// Shorter sequences take plain kernels, which have no tiles to fill. cuDNN refuses sequences of 1 position.
+static constexpr int64_t LeastSequence = 64;
+
+/// The greatest divisor of `count`, from `count` down, for which `fits` holds; 1 where it holds for none.
+template <class Fits>
+static auto GreatestDivisor(int64_t count, const Fits& fits) -> int64_t {
+  for (int64_t divisor = count; divisor > 1; --divisor) {
+    if (count % divisor == 0 && fits(divisor)) {
+      return divisor;
+    }
+  }
+  return 1;
+}
+
+CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace)
+    : sizes_(sizes),
+      by_cudnn_(dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128 &&
+                sizes.sequence >= LeastSequence),
+      chunk_sequences_(GreatestDivisor(
+          sizes.batch, [&](int64_t n) { return BytesOfScores(n, sizes.kv_heads) <= most_workspace.value; })),
+      chunk_kv_heads_(GreatestDivisor(
+          sizes.kv_heads, [&](int64_t n) { return BytesOfScores(chunk_sequences_, n) <= most_workspace.value; })) {}
+
+auto CudaAttention::BytesOfScores(int64_t sequences, int64_t kv_heads) const -> int64_t {
+  return SizeOf(DType::BF16) * sequences * kv_heads * sizes_.heads_per_kv() * RoundUp(sizes_.sequence, QueryTile) *
+         RoundUp(sizes_.sequence, KeyTile);
+}
+
+auto CudaAttention::forward_scratch() const -> Bytes { return Bytes{by_cudnn_ ? LeastWorkspace : 0}; }
+
+/// A float per query for the sum of dy y; where query heads share keys, dk and dv of each query head in bf16.
+auto CudaAttention::backward_scratch() const -> Bytes {
+  if (!by_cudnn_) {
+    return {};
+  }
+  const int64_t queries = chunk_sequences_ * chunk_kv_heads_ * sizes_.heads_per_kv() * sizes_.sequence;
+  const int64_t of_query_heads = sizes_.heads_per_kv() > 1 ? 2 * SizeOf(DType::BF16) * queries * sizes_.head_dim : 0;
+  return Bytes{LeastWorkspace + SizeOf(DType::F32) * queries + of_query_heads +
+               BytesOfScores(chunk_sequences_, chunk_kv_heads_)};
+}
+
+auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention {
+  return {AttentionSizesOf(plan, q, k, head_dim), plan.values[q].dtype, Bytes{plan.run.attention_workspace}};
+}
+
+}  // namespace shardc

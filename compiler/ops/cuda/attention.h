@@ -1,0 +1,42 @@
+// How attention runs on a device of the family Cuda: by cuDNN where it takes the type and the sizes, and else by plain
+// kernels, which need no scratch. Part of the plan's meaning: the scratch buffers have these sizes, and bits depend on
+// the choice.
+//
+// The deterministic backward of cuDNN keeps a matrix of S x S scores for each query head. Chunks bound what they take
+// together: some sequences at once, or one sequence and some of its kv heads. Source of the sizes: what cuDNN 9.19
+// tells for its plans on an H100, equal for 19 shapes with sequences of 2 to 8192, heads of 8 to 256, shared keys or
+// not.
+#pragma once
+
+#include "compiler/ops/cpu/attention_scratch.h"
+
+namespace shardc {
+
+class CudaAttention {
+ public:
+  /// `dtype`: that of queries, keys and values. `most_workspace`: what the scores of a call of the backward take at
+  /// most, unless those of one kv head take more.
+  CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace);
+
+  auto by_cudnn() const -> bool { return by_cudnn_; }
+  /// A call of the backward takes so many sequences, and of each so many kv heads with the query heads that share them:
+  /// each divides what the op has of it. Chunks run one after another in the same scratch.
+  auto chunk_sequences() const -> int64_t { return chunk_sequences_; }
+  auto chunk_kv_heads() const -> int64_t { return chunk_kv_heads_; }
+
+  auto forward_scratch() const -> Bytes;
+  auto backward_scratch() const -> Bytes;
+
+ private:
+  auto BytesOfScores(int64_t sequences, int64_t kv_heads) const -> int64_t;
+
+  AttentionSizes sizes_;
+  bool by_cudnn_ = false;
+  int64_t chunk_sequences_ = 0;
+  int64_t chunk_kv_heads_ = 0;
+};
+
+/// As the plan asks for it.
+auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention;
+
+}  // namespace shardc

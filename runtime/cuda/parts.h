@@ -1,0 +1,9 @@
+// What makes a program one that runs plans for GPUs of NVIDIA, beside those for CPUs.
+#pragma once
+
+namespace shardc {
+
+/// Called when the program begins.
+auto UseCuda() -> void;
+
+}  // namespace shardc

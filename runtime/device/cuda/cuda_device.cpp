@@ -1,0 +1,197 @@
+#include "runtime/device/cuda/cuda_device.h"
+
+#include <algorithm>
+
+#include "runtime/device/cuda/bad_ids.h"
+#include "runtime/device/cuda/stream.h"
+
+namespace shardc {
+
+auto StreamOf(Queue& queue) -> CUstream_st* { return static_cast<CudaDevice::CudaQueue&>(queue).stream; }
+
+auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* {
+  return static_cast<CudaDevice::CudaQueue&>(queue).device().BadIdsOf(vocabulary);
+}
+
+CudaDevice::CudaDevice(const Plan& plan)
+    : plan_(plan),
+      scalars_(static_cast<size_t>(plan.scalars.size())),
+      signalled_in_(static_cast<size_t>(plan.num_events), 0),
+      queues_(NumStreams, CudaQueue(this)) {}
+
+auto CudaDevice::Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(plan));
+  RETURN_IF_ERROR(device->Take(static_cast<int>(place.local_rank)));
+  RETURN_IF_ERROR(device->Allocate());
+  RETURN_IF_ERROR(device->MakeStreams());
+  RETURN_IF_ERROR(device->ring_.Create());
+  return std::unique_ptr<RankDevice>(std::move(device));
+}
+
+CudaDevice::~CudaDevice() {
+  for (const cudaEvent_t event : events_) {
+    cudaEventDestroy(event);
+  }
+  for (const CudaQueue& queue : queues_) {
+    if (queue.stream != nullptr) {
+      cudaStreamDestroy(queue.stream);
+    }
+  }
+  cudaFree(memory_);
+}
+
+auto CudaDevice::Take(int number) -> Status {
+  int count = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&count), "looking for GPUs"));
+  if (number >= count) {
+    return Fail(ExitCode::Environment, "rank {} of this host has no GPU: this process sees {}", number, count);
+  }
+  return CudaStatus(cudaSetDevice(number), fmt::format("taking GPU {}", number));
+}
+
+auto CudaDevice::Allocate() -> Status {
+  const auto room = [](int64_t bytes) { return RoundUp(bytes, ArenaAlignment); };
+  int64_t bytes = 0;
+  std::array<int64_t, NumArenas> begins{};
+  for (size_t i = 0; i < NumArenas; ++i) {
+    begins[i] = bytes;
+    bytes += room(plan_.arena_bytes[i]);
+  }
+  const int64_t words = bytes;
+  bytes += room(MostVocabularies * sizeof(*bad_ids_));
+  size_t free = 0;
+  size_t total = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "asking for the memory of the GPU"));
+  void* memory = nullptr;
+  if (static_cast<size_t>(bytes) > free || cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess) {
+    return Fail(ExitCode::DoesNotFit,
+                "the plan's arenas take {} on the GPU, which has {} left of {}; a smaller batch.micro (with more "
+                "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much{}",
+                FormatMemory(Bytes{bytes}), FormatMemory(Bytes{static_cast<int64_t>(free)}),
+                FormatMemory(Bytes{static_cast<int64_t>(total)}),
+                free < total - total / 20 ? "; other processes may have taken the rest" : "");
+  }
+  memory_ = static_cast<std::byte*>(memory);
+  for (size_t i = 0; i < NumArenas; ++i) {
+    bases_[i] = plan_.arena_bytes[i] > 0 ? memory_ + begins[i] : nullptr;
+  }
+  bad_ids_ = reinterpret_cast<unsigned long long*>(memory_ + words);
+  return Success{};
+}
+
+auto CudaDevice::MakeStreams() -> Status {
+  int least = 0;
+  int greatest = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities"));
+  for (size_t i = 0; i < NumStreams; ++i) {
+    const int priority = static_cast<Stream>(i) == Stream::Compute ? least : greatest;
+    RETURN_IF_ERROR(CudaStatus(cudaStreamCreateWithPriority(&queues_[i].stream, cudaStreamNonBlocking, priority),
+                               "making a stream"));
+  }
+  events_.resize(static_cast<size_t>(plan_.num_events), nullptr);
+  for (cudaEvent_t& event : events_) {
+    RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event"));
+  }
+  // As new memory of a host is.
+  const cudaStream_t stream = queues_[static_cast<size_t>(Stream::Compute)].stream;
+  const auto arenas = static_cast<size_t>(reinterpret_cast<std::byte*>(bad_ids_) - memory_);
+  RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(memory_, 0, arenas, stream), "clearing memory"));
+  RETURN_IF_ERROR(
+      CudaStatus(cudaMemsetAsync(bad_ids_, 0xFF, MostVocabularies * sizeof(*bad_ids_), stream), "clearing memory"));
+  return CudaStatus(cudaStreamSynchronize(stream), "clearing memory");
+}
+
+auto CudaDevice::BeginSection(const SectionStart&, const ScalarTable& host) -> Status {
+  ++section_;
+  scalars_ = host;
+  return Success{};
+}
+
+auto CudaDevice::EndSection(ScalarTable& host) -> Status {
+  RETURN_IF_ERROR(Finish());
+  host = scalars_;
+  return Success{};
+}
+
+auto CudaDevice::Finish() -> Status {
+  for (const CudaQueue& queue : queues_) {
+    RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(queue.stream), "waiting for the GPU"));
+  }
+  return vocabularies_.empty() ? Status(Success{}) : CheckIds();
+}
+
+auto CudaDevice::BadIdsOf(int64_t vocabulary) -> unsigned long long* {
+  auto known = std::ranges::find(vocabularies_, vocabulary);
+  if (known == vocabularies_.end()) {
+    CHECK(vocabularies_.size() < MostVocabularies, "more vocabularies than {}", MostVocabularies);
+    known = vocabularies_.insert(known, vocabulary);
+  }
+  return bad_ids_ + (known - vocabularies_.begin());
+}
+
+auto CudaDevice::CheckIds() -> Status {
+  std::array<unsigned long long, MostVocabularies> words{};
+  const auto bytes = static_cast<int64_t>(vocabularies_.size() * sizeof(words[0]));
+  const cudaStream_t stream = queues_[static_cast<size_t>(Stream::Compute)].stream;
+  auto* const on_device = reinterpret_cast<std::byte*>(bad_ids_);
+  auto* const here = reinterpret_cast<std::byte*>(words.data());
+  RETURN_IF_ERROR(ring_.FromDevice(on_device, bytes, here, stream));
+  for (size_t i = 0; i < vocabularies_.size(); ++i) {
+    if (const auto word = words[i]; word != NoBadId) {
+      words.fill(NoBadId);
+      RETURN_IF_ERROR(ring_.ToDevice(here, bytes, on_device, stream));
+      return BadIdError(word, vocabularies_[i]);
+    }
+  }
+  return Success{};
+}
+
+auto CudaDevice::MeasureUse() const -> std::vector<ArenaUse> {
+  std::vector<ArenaUse> uses;
+  for (size_t i = 0; i < NumArenas; ++i) {
+    // All of it is there from the start.
+    const Bytes planned{plan_.arena_bytes[i]};
+    uses.push_back({.arena = static_cast<Arena>(i), .planned = planned, .touched = planned});
+  }
+  return uses;
+}
+
+auto CudaDevice::MeasureMemory() const -> std::optional<DeviceMemory> {
+  size_t free = 0;
+  size_t total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
+    return std::nullopt;
+  }
+  return DeviceMemory{.total = Bytes{static_cast<int64_t>(total)}, .taken = Bytes{static_cast<int64_t>(total - free)}};
+}
+
+auto CudaDevice::CudaQueue::Wait(EventId event) -> Status {
+  const auto index = static_cast<size_t>(event.index);
+  if (device_.signalled_in_[index] != device_.section_) {
+    return NeverSignalled(event);
+  }
+  return CudaStatus(cudaStreamWaitEvent(stream, device_.events_[index]), "waiting for an event");
+}
+
+auto CudaDevice::CudaQueue::Signal(EventId event) -> Status {
+  const auto index = static_cast<size_t>(event.index);
+  device_.signalled_in_[index] = device_.section_;
+  return CudaStatus(cudaEventRecord(device_.events_[index], stream), "recording an event");
+}
+
+auto CudaDevice::CudaQueue::Read(const std::byte* from, int64_t bytes, HostScratch& scratch)
+    -> ErrorOr<const std::byte*> {
+  std::byte* const copy = scratch.Reserve(bytes);
+  RETURN_IF_ERROR(device_.ring_.FromDevice(from, bytes, copy, stream));
+  return static_cast<const std::byte*>(copy);
+}
+
+auto CudaDevice::CudaQueue::BeginWrite(std::byte*, int64_t bytes, HostScratch& scratch) -> std::byte* {
+  return scratch.Reserve(bytes);
+}
+
+auto CudaDevice::CudaQueue::EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status {
+  return device_.ring_.ToDevice(scratch.Reserve(bytes), bytes, to, stream);
+}
+
+}  // namespace shardc

@@ -1,0 +1,91 @@
+// One GPU as the device of a rank: one allocation, in which the arenas lie one after another; a stream for each stream
+// of the plan. A turn runs when it is enqueued, and its kernels launch on the stream of their queue: the GPU keeps the
+// order, and the host is ahead of it.
+//
+// Nothing here waits for the whole GPU, and nothing uses its default stream: ranks that share a GPU do not wait for
+// each other. Called by the rank itself, after the fork: no process that forks ranks calls CUDA.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/cuda/pinned_ring.h"
+#include "runtime/device/device.h"
+
+namespace shardc {
+
+class CudaDevice final : public RankDevice {
+ public:
+  /// Errors: DoesNotFit if the GPU has less memory left than the arenas take.
+  static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
+  // Queues know where their device is.
+  CudaDevice(const CudaDevice&) = delete;
+  auto operator=(const CudaDevice&) -> CudaDevice& = delete;
+  ~CudaDevice() override;
+
+  auto Base(Arena arena) const -> std::byte* override { return bases_[static_cast<size_t>(arena)]; }
+  auto queue(Stream stream) -> Queue& override { return queues_[static_cast<size_t>(stream)]; }
+  auto scalars() -> ScalarTable& override { return scalars_; }
+  auto BeginSection(const SectionStart& start, const ScalarTable& host) -> Status override;
+  auto EndSection(ScalarTable& host) -> Status override;
+  auto Finish() -> Status override;
+  auto MeasureUse() const -> std::vector<ArenaUse> override;
+  auto MeasureMemory() const -> std::optional<DeviceMemory> override;
+
+  class CudaQueue final : public Queue {
+   public:
+    explicit CudaQueue(CudaDevice* device) : device_(*device) {}
+    auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override {
+      return turns.RunTurn(index, moment);
+    }
+    auto Wait(EventId event) -> Status override;
+    auto Signal(EventId event) -> Status override;
+    auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> override;
+    auto BeginWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> std::byte* override;
+    auto EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status override;
+
+    auto device() -> CudaDevice& { return device_; }
+    cudaStream_t stream = nullptr;
+
+   private:
+    CudaDevice& device_;
+  };
+
+  /// See BadIdsOf.
+  auto BadIdsOf(int64_t vocabulary) -> unsigned long long*;
+
+ private:
+  explicit CudaDevice(const Plan& plan);
+
+  /// Takes the GPU with this number, of those that the process sees.
+  auto Take(int number) -> Status;
+  auto Allocate() -> Status;
+  auto MakeStreams() -> Status;
+  /// What kernels said of ids. The words are as new then.
+  auto CheckIds() -> Status;
+
+  /// As many different vocabularies as a plan may have.
+  static constexpr size_t MostVocabularies = 64;
+
+  const Plan& plan_;
+  std::byte* memory_ = nullptr;
+  std::array<std::byte*, NumArenas> bases_{};
+  /// One for each of `vocabularies_`, after the arenas.
+  unsigned long long* bad_ids_ = nullptr;
+  std::vector<int64_t> vocabularies_;
+  PinnedRing ring_;
+  ScalarTable scalars_;
+  /// Counts the sections that began.
+  uint32_t section_ = 0;
+  std::vector<cudaEvent_t> events_;
+  /// By event: the section that signalled it last.
+  std::vector<uint32_t> signalled_in_;
+  std::vector<CudaQueue> queues_;
+};
+
+/// Decides plan.device by the first GPU that this process sees, which a child that ends at once looks at.
+/// Errors: Environment where there is none, its driver is too old, or kernels for it are not in this program.
+auto ResolveCudaDevice(Plan& plan) -> Status;
+
+}  // namespace shardc

@@ -1,0 +1,19 @@
+// Errors of the CUDA runtime as errors of ours.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string_view>
+
+#include "compiler/base/error_or.h"
+
+namespace shardc {
+
+/// `what`: what was done, as "waiting for the device". After most errors the device does nothing more for this process.
+inline auto CudaStatus(cudaError_t code, std::string_view what) -> Status {
+  return code == cudaSuccess
+             ? Status(Success{})
+             : Fail(ExitCode::Environment, "{}: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
+}  // namespace shardc

@@ -1,0 +1,34 @@
+// Copies between memory of the device and of the host, through a few pieces of pinned memory: the device copies into
+// one piece while the host empties another.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/device/cuda/cuda_error.h"
+
+namespace shardc {
+
+class PinnedRing {
+ public:
+  PinnedRing() = default;
+  PinnedRing(const PinnedRing&) = delete;
+  auto operator=(const PinnedRing&) -> PinnedRing& = delete;
+  ~PinnedRing();
+
+  auto Create() -> Status;
+  /// Both return when the copy is over. It comes after what was enqueued on the stream.
+  auto FromDevice(const std::byte* from, int64_t bytes, std::byte* to, cudaStream_t stream) -> Status;
+  auto ToDevice(const std::byte* from, int64_t bytes, std::byte* to, cudaStream_t stream) -> Status;
+
+ private:
+  static constexpr int64_t PieceBytes = int64_t{16} << 20;
+  static constexpr size_t NumPieces = 2;
+
+  std::array<std::byte*, NumPieces> pieces_{};
+  /// What was copied last between device and piece is over.
+  std::array<cudaEvent_t, NumPieces> over_{};
+};
+
+}  // namespace shardc

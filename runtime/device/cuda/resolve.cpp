@@ -1,0 +1,101 @@
+// What GPU this machine has. A process that calls CUDA cannot fork ranks that do, so a child looks, tells, and ends.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "runtime/device/cuda/cuda_device.h"
+
+namespace shardc {
+
+/// The version of CUDA in the form of `cudaDriverGetVersion`.
+static auto VersionText(int version) -> std::string {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+static auto VisibleText() -> std::string {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? "" : fmt::format("; CUDA_VISIBLE_DEVICES={} hides all others", visible);
+}
+
+/// What is wrong with the GPUs of this machine; empty if nothing is.
+static auto FaultOfGpus() -> std::string {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return "this machine has no GPU: no driver of NVIDIA is loaded; set run.device = \"cpu\" to run on its processor";
+  }
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorInsufficientDriver) {
+    return fmt::format("the driver of this machine is for CUDA {}, and this program needs {}; install a newer driver",
+                       VersionText(driver), VersionText(CUDART_VERSION));
+  }
+  if (counted == cudaErrorNoDevice || (counted == cudaSuccess && count == 0)) {
+    return fmt::format("this process sees no GPU{}", VisibleText());
+  }
+  cudaDeviceProp properties{};
+  for (const cudaError_t code : {counted, cudaGetDeviceProperties(&properties, 0)}) {
+    if (code != cudaSuccess) {
+      return fmt::format("the GPU of this machine cannot be used: {} ({}){}", cudaGetErrorString(code),
+                         cudaGetErrorName(code), VisibleText());
+    }
+  }
+  if (properties.major != 9 || properties.minor != 0) {
+    return fmt::format(
+        "GPU 0 is {}, of compute capability {}.{}, and the kernels of this program are for 9.0 (H100, H200){}",
+        properties.name, properties.major, properties.minor, VisibleText());
+  }
+  return "";
+}
+
+/// The result of FaultOfGpus in a child.
+static auto LookAtGpus() -> ErrorOr<std::string> {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) {
+    return Fail(ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string fault = FaultOfGpus();
+    // A short text fits a pipe at once.
+    const ssize_t written = write(ends[1], fault.data(), fault.size());
+    _exit(written == static_cast<ssize_t>(fault.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string fault;
+  std::array<char, 1024> part{};
+  for (ssize_t count = 1; child > 0 && count > 0;) {
+    count = read(ends[0], part.data(), part.size());
+    fault.append(part.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  }
+  close(ends[0]);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return Fail(ExitCode::Environment, "the process that looks at the GPUs of this machine did not end well");
+  }
+  return fault;
+}
+
+auto ResolveCudaDevice(Plan& plan) -> Status {
+  if (plan.mesh.num_ranks() > 1) {
+    return Fail(ExitCode::RecipeRejected,
+                "the plan has {} ranks, and plans for {} run with one so far; set the sizes in [mesh] to 1",
+                plan.mesh.num_ranks(), ToText(plan.device));
+  }
+  const auto fault = LookAtGpus();
+  if (!fault) {
+    return fault.error();
+  }
+  if (!fault->empty()) {
+    return Fail(ExitCode::Environment, "the plan is for {}: {}", ToText(plan.device), *fault);
+  }
+  plan.device = Device::CudaSm90;
+  return Success{};
+}
+
+}  // namespace shardc

@@ -1,0 +1,22 @@
+// What kernels see of a CUDA device: the stream that they launch on, and where they say what ids they could not take.
+// Without headers of CUDA, so that kernels are compiled for tests too, which have streams and words of their own.
+#pragma once
+
+#include <cstdint>
+
+/// `cudaStream_t` is a pointer to it.
+struct CUstream_st;
+
+namespace shardc {
+
+class Queue;
+
+/// The stream of a queue of a CUDA device.
+auto StreamOf(Queue& queue) -> CUstream_st*;
+
+/// A word of the device for ids outside a vocabulary of this size, all ones until a kernel finds one. A kernel that
+/// does takes the least of the word and `position << 32 | id`, the id as 32 bits, and skips the id; RankDevice::Finish
+/// tells of it. Requires: called while an op is bound.
+auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long*;
+
+}  // namespace shardc

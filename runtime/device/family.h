@@ -1,0 +1,28 @@
+// What a program has for plans of a family of devices beyond the CPU's, of which every program has the parts. A program
+// that has more says so when it begins; all others refuse plans for that family.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "compiler/plan/devices.h"
+#include "runtime/device/device.h"
+
+namespace shardc {
+
+class Binder;
+
+struct FamilyParts {
+  /// Decides plan.device by the cards of this machine, which the calling process itself never touches.
+  auto(*resolve_device)(Plan& plan) -> Status = nullptr;
+  auto(*make_device)(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> = nullptr;
+  /// Binds an op that no kernel of the host does.
+  auto(*bind_op)(const OpBody& body, Binder& binder) -> std::function<Status(const Moment&)> = nullptr;
+};
+
+/// Null where the program has none.
+auto PartsOf(DeviceFamily family) -> const FamilyParts*;
+/// Once, when a program begins. `parts` outlives all use.
+auto SetParts(DeviceFamily family, const FamilyParts* parts) -> void;
+
+}  // namespace shardc

@@ -1,0 +1,154 @@
+// The library works on columns: a row-major matrix is the transpose of the column-major one in the same bytes, and
+// c^T = op(b)^T op(a)^T. So b is the library's first operand, and neither is transposed again.
+#include "runtime/kernels/cuda/cublas/product.h"
+
+#include <cublasLt.h>
+
+namespace shardc::cuda {
+
+namespace {
+
+auto Check(cublasStatus_t status, const char* what) -> Status {
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    return Success{};
+  }
+  return Fail(ExitCode::InternalFault, "cuBLASLt: {}: {}", what, cublasLtGetStatusString(status));
+}
+
+/// A handle of the library, which its destructor gives back.
+template <class Handle, cublasStatus_t (*Destroy)(Handle)>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  auto operator=(const Owned&) -> Owned& = delete;
+  ~Owned() {
+    if (handle_ != nullptr) {
+      Destroy(handle_);
+    }
+  }
+
+  auto get() const -> Handle { return handle_; }
+  auto out() -> Handle* { return &handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+};
+
+using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+/// One handle for all products of a rank, which binds its ops on one thread.
+auto LibraryOfThread() -> ErrorOr<std::shared_ptr<Library>> {
+  static thread_local std::weak_ptr<Library> of_thread;
+  std::shared_ptr<Library> library = of_thread.lock();
+  if (library == nullptr) {
+    library = std::make_shared<Library>();
+    RETURN_IF_ERROR(Check(cublasLtCreate(library->out()), "cublasLtCreate"));
+    of_thread = library;
+  }
+  return library;
+}
+
+auto TypeOf(DType dtype) -> cudaDataType_t {
+  switch (dtype) {
+    case DType::F32: return CUDA_R_32F;
+    case DType::BF16: return CUDA_R_16BF;
+    case DType::F64:
+    case DType::I32:
+    case DType::I64: break;
+  }
+  CHECK(false, "no product of {}", ToText(dtype));
+}
+
+/// Makes the layout of a row-major matrix as the library sees it.
+auto MakeLayout(Layout& layout, DType dtype, int64_t rows, int64_t columns) -> Status {
+  return Check(cublasLtMatrixLayoutCreate(layout.out(), TypeOf(dtype), static_cast<uint64_t>(columns),
+                                          static_cast<uint64_t>(rows), columns),
+               "cublasLtMatrixLayoutCreate");
+}
+
+auto Set(Description& description, cublasLtMatmulDescAttributes_t attribute, bool transpose) -> Status {
+  const cublasOperation_t operation = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+  return Check(cublasLtMatmulDescSetAttribute(description.get(), attribute, &operation, sizeof operation),
+               "cublasLtMatmulDescSetAttribute");
+}
+
+template <class T>
+auto Set(Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, T value) -> Status {
+  return Check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
+               "cublasLtMatmulPreferenceSetAttribute");
+}
+
+class LtProduct : public Product {
+ public:
+  auto Prepare(const ProductRequest& request) -> Status {
+    const GemmProblem& of = request.problem;
+    beta_ = request.adds ? 1.0F : 0.0F;
+    scratch_bytes_ = static_cast<size_t>(request.scratch_bytes);
+    ErrorOr<std::shared_ptr<Library>> library = LibraryOfThread();
+    RETURN_IF_ERROR(library);
+    library_ = *library;
+    RETURN_IF_ERROR(Check(cublasLtMatmulDescCreate(description_.out(), CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                          "cublasLtMatmulDescCreate"));
+    RETURN_IF_ERROR(Set(description_, CUBLASLT_MATMUL_DESC_TRANSA, of.transpose_b));
+    RETURN_IF_ERROR(Set(description_, CUBLASLT_MATMUL_DESC_TRANSB, of.transpose_a));
+    RETURN_IF_ERROR(MakeLayout(a_, of.operands, of.transpose_a ? of.k : of.m, of.transpose_a ? of.m : of.k));
+    RETURN_IF_ERROR(MakeLayout(b_, of.operands, of.transpose_b ? of.n : of.k, of.transpose_b ? of.k : of.n));
+    RETURN_IF_ERROR(MakeLayout(c_, of.out, of.m, of.n));
+    return ChooseAlgorithm(request);
+  }
+
+  auto Run(CUstream_st* stream, const void* a, const void* b, void* c, void* scratch) const -> Status override {
+    const float alpha = 1;
+    return Check(cublasLtMatmul(library_->get(), description_.get(), &alpha, b, b_.get(), a, a_.get(), &beta_, c,
+                                c_.get(), c, c_.get(), &algorithm_, scratch, scratch_bytes_, stream),
+                 "cublasLtMatmul");
+  }
+
+ private:
+  auto ChooseAlgorithm(const ProductRequest& request) -> Status {
+    Preference preference;
+    RETURN_IF_ERROR(Check(cublasLtMatmulPreferenceCreate(preference.out()), "cublasLtMatmulPreferenceCreate"));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(scratch_bytes_)));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, request.alignment.b));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, request.alignment.a));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, request.alignment.c));
+    RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, request.alignment.c));
+    cublasLtMatmulHeuristicResult_t first{};
+    int found = 0;
+    RETURN_IF_ERROR(Check(cublasLtMatmulAlgoGetHeuristic(library_->get(), description_.get(), b_.get(), a_.get(),
+                                                         c_.get(), c_.get(), preference.get(), 1, &first, &found),
+                          "cublasLtMatmulAlgoGetHeuristic"));
+    RETURN_IF_ERROR(Check(found > 0 ? first.state : CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm"));
+    algorithm_ = first.algo;
+    return Success{};
+  }
+
+  std::shared_ptr<Library> library_;
+  Description description_;
+  Layout a_;
+  Layout b_;
+  Layout c_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  float beta_ = 0;
+  size_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+auto Product::Make(const ProductRequest& request) -> ErrorOr<std::shared_ptr<const Product>> {
+  const GemmProblem& of = request.problem;
+  auto product = std::make_shared<LtProduct>();
+  if (const Status status = product->Prepare(request); !status) {
+    return Fail(status.error().code, "a product of {} x {} x {}, {} into {}: {}", of.m, of.n, of.k, ToText(of.operands),
+                ToText(of.out), status.error().message);
+  }
+  return std::shared_ptr<const Product>(std::move(product));
+}
+
+}  // namespace shardc::cuda

@@ -1,0 +1,44 @@
+// Products of row-major matrices, as cuBLASLt multiplies them on a stream. Raw pointers, no views; scratch is the
+// caller's. What is asked of the library is decided here: sums are of f32 and in a fixed order, f32 is never rounded to
+// TF32, and partial sums never lie in the type of the result.
+#pragma once
+
+#include <memory>
+
+#include "compiler/base/error_or.h"
+#include "compiler/ops/cpu/gemm_cut.h"
+
+/// `cudaStream_t` is a pointer to it.
+struct CUstream_st;
+
+namespace shardc::cuda {
+
+/// Bytes that divide each address of an operand, up to 256: the library chooses by them.
+struct ProductAlignment {
+  uint32_t a = 256;
+  uint32_t b = 256;
+  uint32_t c = 256;
+};
+
+struct ProductRequest {
+  GemmProblem problem;
+  /// c += op(a) op(b).
+  bool adds = false;
+  ProductAlignment alignment;
+  /// Partial sums go there.
+  int64_t scratch_bytes = 0;
+};
+
+class Product {
+ public:
+  virtual ~Product() = default;
+
+  /// Takes the first answer of the library's heuristic for the device that the caller's thread uses.
+  /// Errors: InternalFault if the library knows no algorithm.
+  static auto Make(const ProductRequest& request) -> ErrorOr<std::shared_ptr<const Product>>;
+
+  /// Launches the product. Requires: `scratch` has the bytes of the request.
+  virtual auto Run(CUstream_st* stream, const void* a, const void* b, void* c, void* scratch) const -> Status = 0;
+};
+
+}  // namespace shardc::cuda

@@ -1,0 +1,58 @@
+// Operands of kernels: views with their element type checked, small enough to live in a closure.
+//
+// Verify has proved shapes and dtypes of the plan; what is CHECKed here is that the kernel that was bound is the one
+// for these types. Kernels are templates over the element type of activations.
+#pragma once
+
+#include "runtime/kernels/view_checks.h"
+
+namespace shardc {
+
+/// Where a value's elements lie at a moment.
+template <class T>
+class Operand {
+ public:
+  Operand() = default;
+  Operand(std::byte* base, int64_t bytes_per_repeat) : base_(base), bytes_per_repeat_(bytes_per_repeat) {}
+
+  auto At(const Moment& moment) const -> T* { return reinterpret_cast<T*>(base_ + bytes_per_repeat_ * moment.repeat); }
+
+ private:
+  std::byte* base_ = nullptr;
+  int64_t bytes_per_repeat_ = 0;
+};
+
+/// The operand of a value. Requires: T is the value's element type.
+template <class T>
+auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
+  const View view = CheckedView<T>(binder, value);
+  return {view.base, view.bytes_per_repeat};
+}
+
+/// Calls `make` with the C++ type of the activations' dtype.
+template <class Make>
+auto ForElementType(DType dtype, const Make& make) -> Kernel {
+  switch (dtype) {
+    case DType::F32: return make.template operator()<float>();
+    case DType::BF16: return make.template operator()<BFloat16>();
+    case DType::F64:
+    case DType::I32:
+    case DType::I64: break;
+  }
+  CHECK(false, "no kernel computes in {}", ToText(dtype));
+}
+
+/// Calls `make` with the C++ types of the activations and of the residual stream: the same, or bf16 and f32.
+template <class Make>
+auto ForResidualTypes(DType dtype, DType residual, const Make& make) -> Kernel {
+  return ForElementType(dtype, [&]<class T>() -> Kernel {
+    if (residual == DTypeOf<T>()) {
+      return make.template operator()<T, T>();
+    }
+    CHECK(residual == DType::F32, "no kernel computes in {} with a residual stream in {}", ToText(dtype),
+          ToText(residual));
+    return make.template operator()<T, float>();
+  });
+}
+
+}  // namespace shardc

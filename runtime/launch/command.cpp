@@ -1,0 +1,245 @@
+#include "runtime/launch/command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "compiler/base/exit_code_text.h"
+#include "compiler/base/files.h"
+#include "compiler/base/printable.h"
+#include "compiler/base/process_stat.h"
+#include "compiler/base/standard_streams.h"
+#include "compiler/base/timeout.h"
+#include "compiler/cluster/guard.h"
+#include "compiler/cluster/place.h"
+#include "compiler/data/replaced_input.h"
+#include "compiler/plan/text.h"
+#include "compiler/verify/read_plan.h"
+#include "runtime/core/runner.h"
+#include "runtime/kernels/torch_version.h"
+#include "runtime/launch/doctor.h"
+#include "runtime/launch/job_end.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/meet_and_run.h"
+#include "runtime/launch/stop_signals.h"
+
+namespace shardc {
+
+/// Closes a text that `shardc run` left in memory: it takes memory for as long as any process has it open.
+static auto CloseTextInMemory(std::string_view path) -> void {
+  constexpr std::string_view Open = "/proc/self/fd/";
+  int descriptor = -1;
+  if (path.starts_with(Open)) {
+    std::from_chars(path.data() + Open.size(), path.data() + path.size(), descriptor);
+  }
+  if (descriptor > STDERR_FILENO) {
+    close(descriptor);
+  }
+}
+
+static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
+  // One byte more than a plan may have, and not what /dev/zero holds.
+  const auto text = ReadFile(path, MaxPlanBytes + 1);
+  if (!text) {
+    return Fail(text.error().code, "cannot read the plan {}: {}", path, text.error().message);
+  }
+  CloseTextInMemory(path);
+  auto plan = ReadRunnablePlan(path, *text);
+  if (plan) {
+    RETURN_IF_ERROR(CheckAssumesNothing(path, *plan));
+  }
+  return plan;
+}
+
+/// Checks that the trace replaces nothing that the run reads or keeps.
+static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
+  std::vector<std::string> inputs = TokenFilesOf(plan);
+  inputs.insert(inputs.end(), {options.request.path, plan.seed.path, plan.run.checkpoint_dir, options.eval_checkpoint,
+                               options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
+  return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
+}
+
+/// Runs a plan. `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
+static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
+    -> ErrorOr<ExitCode> {
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return RefuseLaunch(place.error());
+  }
+  auto plan = options.refused ? ErrorOr<Plan>(*options.refused) : ReadPlan(plan_path);
+  if (options.request.path.empty()) {
+    options.request.path = plan_path;
+  }
+  if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
+    plan = traced.error();
+  }
+  if (const Status there = plan ? CheckWorkingDirectory() : Status(Success{}); !there) {
+    plan = there.error();
+  }
+  if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
+    plan = device.error();
+  }
+  if (!plan) {
+    return *place ? MeetAndRun(**place, plan, options) : plan.error();
+  }
+  if (options.run_dir.empty()) {
+    options.run_dir = plan->run.run_dir;
+  }
+  if (!recipe_path.empty()) {
+    auto text = ReadFile(recipe_path, MaxPlanBytes);
+    if (!text) {
+      return Fail(text.error().code, "cannot read the recipe {}: {}", recipe_path, text.error().message);
+    }
+    CloseTextInMemory(recipe_path);
+    options.request.recipe = *std::move(text);
+  }
+  options.request.torch_version = TorchVersion();
+  if (!*place || (*place)->process == 0) {
+    const auto end = EndOfJob(std::getenv);
+    if (!end) {
+      return end.error();
+    }
+    options.end_time = *end;
+  }
+  if (*place) {
+    return MeetAndRun(**place, plan, options);
+  }
+  HoldSignals();
+  return plan->run.comm == Comm::Shm ? LaunchLocal(*plan, options, RunRank)
+                                     : LaunchPlayedHosts(*plan, options, RunRank);
+}
+
+static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
+  const auto place = FindPlace(std::getenv);
+  if (!place) {
+    return RefuseLaunch(place.error());
+  }
+  DoctorOptions doctor;
+  doctor.run_dir = options.run_dir;
+  if (*place) {
+    const auto address = OwnAddress(**place);
+    if (!address) {
+      return RefuseLaunch(address.error());
+    }
+    doctor.own_address = *address;
+  }
+  doctor.torch_version = TorchVersion();
+  doctor.timeout = options.timeout;
+  doctor.json = options.json;
+  return RunDoctor(*place, doctor);
+}
+
+/// Returns the fault of a range of steps; empty if it has none.
+static auto IsStepRange(const std::string& text) -> std::string {
+  return ParseStepRange(text) ? "" : fmt::format("`{}` stands where steps belong, such as 5..8", text);
+}
+
+/// Returns the fault of a path; empty if it has none.
+static auto IsGiven(const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }
+
+/// Returns the fault of a number of seconds; empty if it has none.
+static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
+
+static const std::terminate_handler TerminateOtherwise = std::get_terminate();
+
+/// Ends the process with an error if it ends because std::thread found no thread. Any thread of a library may let that
+/// exception through.
+[[noreturn]] static auto EndForWantOfThreads() -> void {
+  try {
+    if (const auto thrown = std::current_exception()) {
+      std::rethrow_exception(thrown);
+    }
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      std::cerr << "error: the system gives this process no more threads; raise the limit of processes (ulimit -u, a "
+                   "control group's pids.max)"
+                << std::endl;
+      _exit(static_cast<int>(ExitCode::Environment));
+    }
+  } catch (...) {
+  }
+  TerminateOtherwise();
+  std::abort();
+}
+
+auto RunCommand(int argc, char** argv) -> int {
+  OpenStandardStreams();
+  std::set_terminate(EndForWantOfThreads);
+  // If the reader of the log goes away, a write to the log fails, and the run continues.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::string plan_path;
+  std::string recipe_path;
+  std::string format = "text";
+  LaunchOptions options;
+  CLI::App app{
+      "Runs a plan on the ranks of this host.\n\n"
+      "  shardc-run quickstart.plan\n"
+      "  shardc-run quickstart.plan --eval runs/quickstart/checkpoints/step-00000400"};
+  app.name("shardc-run");
+  app.footer(ExitCodeTable());
+  app.add_option("plan", plan_path, "A plan that `shardc plan -o` wrote")->required();
+  app.add_option("--run-dir", options.run_dir, "Directory of metrics and checkpoints (default: the plan's)")
+      ->check(IsGiven);
+  app.add_option("--eval", options.eval_checkpoint, "Evaluate this checkpoint instead of training");
+  app.add_option("--format", format, "Format of the result: text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--timeout", options.timeout.value, "Seconds that a rank waits for the other ranks (default 600)")
+      ->check(IsTimeout);
+  std::string trace_steps{DefaultTraceSteps};
+  app.add_option("--trace", options.trace.path, "Write what the ops of some steps took, in Chrome's trace format")
+      ->check(IsGiven);
+  app.add_option("--trace-steps", trace_steps, "Which steps, both included (default 5..8)")->check(IsStepRange);
+  app.add_flag("--dry", options.dry, "Bind every op, but run none");
+  // From `shardc run`.
+  constexpr const char* Hidden = "";
+  app.add_option("--asked", options.request.path, "For the record: the recipe or plan that the user named")
+      ->group(Hidden);
+  app.add_option("--asked-text", recipe_path, "For the record: a file with the text of that recipe")->group(Hidden);
+  bool examines = false;
+  app.add_flag("--doctor", examines, "Look at the hosts of the launch, and run nothing")->group(Hidden);
+  int refused = 0;
+  std::string refused_why;
+  app.add_option("--refused", refused, "The recipe has no plan, by this exit code")->group(Hidden);
+  app.add_option("--refused-why", refused_why, "Why")->group(Hidden);
+  app.add_flag("--refused-is-told", options.refused_is_told, "Process 0 has told it")->group(Hidden);
+  bool is_guarded = false;
+  app.add_flag("--is-guarded", is_guarded, "The guard has been started")->group(Hidden);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream help;
+    std::ostringstream message;
+    const int code = app.exit(error, help, message);
+    std::cout << help.str() << std::flush;
+    std::cerr << Printable(message.str());
+    return code != 0 ? static_cast<int>(ExitCode::Usage) : std::cout ? 0 : static_cast<int>(ExitCode::Environment);
+  }
+  options.begun = StartOfThisProcess();
+  options.json = format == "json";
+  options.trace.steps = *ParseStepRange(trace_steps);
+  if (refused != 0) {
+    options.refused = Error{static_cast<ExitCode>(refused), refused_why};
+  }
+  if (!is_guarded) {
+    StartGuard(std::getenv, options.timeout);
+  }
+  const auto result = examines ? Examine(options) : Run(plan_path, recipe_path, options);
+  if (!result) {
+    std::cerr << "error: " << Printable(result.error().message) << "\n";
+    return static_cast<int>(result.error().code);
+  }
+  return static_cast<int>(*result);
+}
+
+}  // namespace shardc
