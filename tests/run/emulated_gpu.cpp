@@ -46,9 +46,9 @@ TEST(EmulatedGpu, LosesAsTheCpuInF32) { ExpectTrainsAsTheCpu({}, 1e-5); }
 TEST(EmulatedGpu, LosesAsTheCpuInBf16) { ExpectTrainsAsTheCpu({"precision.compute=\"bf16\""}, 1e-2); }
 
 TEST(EmulatedGpu, LosesAsTheCpuWithMoreFeatures) {
-  ExpectTrainsAsTheCpu({"model.family=\"qwen3\"", "model.head_dim=16", "batch.micro=4", "recompute.policy=\"full\"",
-                        "loss.chunks=2"},
-                       1e-5);
+  ExpectTrainsAsTheCpu(
+      {"model.family=\"qwen3\"", "model.head_dim=16", "batch.micro=4", "recompute.policy=\"full\"", "loss.chunks=2"},
+      1e-5);
 }
 
 }  // namespace shardc
