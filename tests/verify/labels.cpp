@@ -31,6 +31,9 @@ auto LabelsOfSources() -> std::set<std::string> {
   std::set<std::string> labels;
   constexpr std::string_view Suffix = "\"_rule";
   for (const auto& entry : fs::recursive_directory_iterator(SHARDC_SOURCE_DIR "/compiler")) {
+    if (!entry.is_regular_file()) {
+      continue;
+    }
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     for (size_t end = text.find(Suffix); end != std::string::npos; end = text.find(Suffix, end + 1)) {
