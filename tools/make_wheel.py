@@ -42,8 +42,7 @@ def torch_libraries() -> pathlib.Path | None:
 def start(program: str) -> None:
     environment = dict(os.environ)
     libraries = torch_libraries()
-    # Beside this package the programs find it themselves.
-    if libraries and libraries.parent.parent != PROGRAMS.parent.parent:
+    if libraries:
         known = environment.get("LD_LIBRARY_PATH", "")
         environment["LD_LIBRARY_PATH"] = f"{libraries}:{known}" if known else str(libraries)
     os.execve(PROGRAMS / program, [program, *sys.argv[1:]], environment)

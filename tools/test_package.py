@@ -83,6 +83,11 @@ def train(folder: pathlib.Path, *start: str, **options) -> None:
     expect(steps_of(folder) == STEPS, f"{STEPS} steps are trained")
 
 
+def expect_search_paths(folder: pathlib.Path, what: str) -> None:
+    output(sys.executable, str(ROOT / "tools/check_search_paths.py"), str(folder))
+    expect(True, f"{what} look for libraries in their own folders alone")
+
+
 class Package:
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
@@ -165,6 +170,10 @@ def test_debian(build: pathlib.Path, folder: pathlib.Path) -> None:
     for licence in ("llvm-19-dev", "torch-LICENSE", "nvidia_cuda_runtime-License", "nvidia_cuda_cupti-License"):
         expect(f"/licences/{licence}" in runtime.files, f"shardc-runtime has the licence of {licence}")
 
+    for package in (compiler, runtime):
+        output("dpkg-deb", "--extract", str(package.path), str(folder / "extracted"))
+    expect_search_paths(folder / "extracted", "programs of the Debian packages")
+
     bare = BareRoot(folder / "bare")
     bare.copy(closure(list(compiler.depends)))
     bare.unpack(compiler)
@@ -193,6 +202,7 @@ def test_prefix(build: pathlib.Path, folder: pathlib.Path) -> None:
     output("cmake", "--install", str(build), "--prefix", str(folder / "first"))
     moved = folder / "moved"
     (folder / "first").rename(moved)
+    expect_search_paths(moved, "installed programs")
     documents = [path for path in (moved / "share/doc/shardc").rglob("*") if path.suffix in (".md", ".toml")]
     broken = [link for document in documents for link in broken_links(document)]
     expect(len(documents) > 20 and not broken, f"links of the installed documents hold {broken or ''}".strip())
@@ -205,6 +215,8 @@ def test_prefix(build: pathlib.Path, folder: pathlib.Path) -> None:
 def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | None) -> None:
     wheel = output(sys.executable, str(ROOT / "tools/make_wheel.py"), str(build), str(folder / "wheel")).strip()
     print(f"        {pathlib.Path(wheel).name}: {pathlib.Path(wheel).stat().st_size / MIB:.1f} MiB")
+    shutil.unpack_archive(wheel, folder / "unpacked", "zip")
+    expect_search_paths(folder / "unpacked", "programs of the wheel")
     environment = folder / "environment"
     output(sys.executable, "-m", "venv", str(environment))
     pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -221,7 +233,7 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
     train(folder / "wheel_training", "shardc", cwd=folder / "wheel_training", env=bare)
     attempt = json.loads((folder / "wheel_training/run/attempts/0001/attempt.json").read_text())
     expect(attempt["ended"] == "complete", "the wheel trains with PyPI's torch")
-    # Where torch lies in another folder of the path, the command tells the loader.
+    # torch in another folder of the path.
     if torch:
         for name in ("torch", "nvidia"):
             (packages / name).unlink()

@@ -2,6 +2,7 @@
 
 import array
 import math
+import os
 import pathlib
 import shutil
 import struct
@@ -170,6 +171,132 @@ class ToolsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout, "shardc::Use is defined 2 times: compiler/a/use.h:3, runtime/b/b.cpp:10\n")
 
+    def test_includes(self):
+        (self.folder / "tools").mkdir()
+        shutil.copy(ROOT / "tools" / "headers.txt", self.folder / "tools")
+        check = (sys.executable, ROOT / "tools" / "check_includes.py", self.folder)
+        self.assertIn("has no headers", run(*check).stderr)
+        self.write("compiler/a/fruit.h", """
+#include <vector>
+enum class Fruit { Apple, Plum };
+class [[nodiscard]] Bowl {};
+inline constexpr std::vector<int> Prices = {};
+auto Taste(Fruit fruit) -> int;
+#define WASH(fruit) fruit
+""")
+        self.write("tests/a/bread.h", "class Bread {};\nclass Apple {};\n")
+        fruit = '#include "compiler/a/fruit.h"\n'
+        for text, fault in (
+            # Names of libraries.
+            ("#include <vector>\nstd::vector<int> x;", ""),
+            (fruit + "std::vector<int> x;", ""),
+            ("\nstd::vector<int> x;", "2: std::vector needs <vector>"),
+            ("#include <array>\nauto F(uint8_t x) -> void;", "2: uint8_t needs <cstdint>"),
+            ("#include <vector>\nauto x = std::erase(y, 1);", ""),
+            ("auto x = std::ranges::sort(y);", "1: std::ranges::sort needs <algorithm> or <ranges>"),
+            ("auto x = std::frobnicate(y);", "1: std::frobnicate is not in tools/headers.txt: add it to the row of its header"),
+            ("auto x = getpid();", "1: getpid needs <unistd.h>"),
+            ("auto x = fork.getpid() + getpid;", ""),
+            ("auto x = SIGTERM;", "1: SIGTERM needs <csignal> or <signal.h>"),
+            ("auto x = fmt::format(y);", "1: fmt::format needs <fmt/core.h> or <fmt/format.h>"),
+            ('// std::vector\nauto x = "std::map" /* std::set\n */; auto y = R"(std::list)";', ""),
+            ("#include <llvm/Fruit.h>\n", ""),
+            # Names of the project.
+            (fruit + "Bowl bowl = WASH(Taste(Fruit::Plum, Prices));", ""),
+            ("auto F(Fruit fruit) -> int;", "1: Fruit needs compiler/a/fruit.h"),
+            ("auto F(Bowl bowl) -> int;", "1: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Taste(1);", "1: Taste needs compiler/a/fruit.h"),
+            ("auto x = Prices;", "1: Prices needs compiler/a/fruit.h"),
+            ("auto x = WASH(1);", "1: WASH needs compiler/a/fruit.h"),
+            ("class Bowl;\nauto F(Bowl& bowl) -> int;", ""),
+            ("class Bowl;\nauto x = Bowl{};", "2: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Kind::Fruit, y = bowl.Taste(1), z = bowl->Taste(1);", ""),
+            ("enum class Kind : uint8_t { Fruit };\n#include <cstdint>\n", ""),
+            ("struct Own {\n  auto Taste(int x) -> int;\n  auto F() -> int { return Taste(1); }\n};", ""),
+            ("static const int Prices[] = {1};\nauto x = Prices[0];", ""),
+            # A header of tests declares nothing for the program.
+            ("auto F(Bread bread) -> int;", ""),
+        ):
+            self.write("compiler/b/b.cpp", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.stdout, fault and f"compiler/b/b.cpp:{fault}\n", text)
+            self.assertEqual(result.returncode, 1 if fault else 0)
+        self.write("tests/b/b.cpp", "#include <gtest/gtest.h>\nTEST(Fruit, Taste) {}\nTEST_F(Bread, IsBaked) {}\n")
+        self.assertEqual(run(*check).stdout, "tests/b/b.cpp:3: Bread needs tests/a/bread.h\n")
+
+    def test_comments(self):
+        check = (sys.executable, ROOT / "tools" / "check_comments.py")
+        self.write("tools/comment_findings.txt", "# FOLDER: COUNT\n")
+        for text, rules in (
+            ("/// Returns the sum.\nauto Sum() -> int;", []),
+            ("/// Requires: a > 0.\nauto Sum(int a) -> int;", []),
+            ("/// Names the file.\nauto Name() -> int;", []),
+            ("/// Names of files.\nauto Name() -> int;", [1]),
+            ("/// Bytes of a rank.\nauto Sum() -> int;", [1]),
+            ("/// The sum.\nauto Sum() -> int;", [1]),
+            ("/// Is there a sum?\nauto Sum() -> int;", [1]),
+            ("/// The sum,\n/// in bytes.\ntemplate <class T>\n  requires std::integral<T>\ninline auto Sum() -> int;", [1]),
+            ("  /// The place.\n  explicit Place(int a);", [1]),
+            ("/// The sum.\nauto Place::Sum() -> int {", [1]),
+            ("/// Of two.\nfriend auto operator==(const A&, const A&) -> bool = default;", [1]),
+            ("  /// The sum.\n  int sum = 0;", []),
+            ("  /// Of the sum.\n  int sum = 0;", [1]),
+            ("/// What a rank has.\nstruct Own {", [1]),
+            ("/// The same again.\nusing Own = int;", [1]),
+            ("  // Of two sums.\n  auto x = Sum();", []),
+            ("// The plan is none\n// of ours.", [2]),
+            ("auto x = 1;  // where there is none", [2]),
+            ("auto x = 1;  // a\nauto y = 2;  // is none of it", [2]),
+            ("// It is no plan.", [2]),
+            ("// There is no plan; it is no longer there.", []),
+            ("/// What is none.\nint x;", [1, 2]),
+            ('auto x = "// is none";', []),
+        ):
+            self.write("compiler/a/a.h", text + "\n")
+            listed = run(*check, "--list", "compiler/a", self.folder)
+            self.assertEqual([int(line.split()[2][:-1]) for line in listed.stdout.splitlines()], rules, text)
+        self.write("compiler/a/a.h", "// This is none.\n\n// Nor is that none.\n\n// It is no plan.\n")
+        self.write("compiler/a/b/b.h", "// This is none.\n")
+        for counts, returncode, message in (
+            ("", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 0"),
+            ("compiler/a: 2", 1, "allows 2"),
+            ("compiler/a: 3", 0, ""),
+            ("compiler/a: 4\nruntime/a: 1", 0, "runtime/a: 0 of 1 comments of a wrong shape are left; lower the line"),
+        ):
+            self.write("tools/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
+            result = run(*check, self.folder)
+            self.assertEqual(result.returncode, returncode)
+            self.assertIn(message, result.stdout)
+        self.assertEqual(run(*check, "--update", self.folder).returncode, 0)
+        self.assertEqual((self.folder / "tools/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
+
+    def test_commits(self):
+        if not shutil.which("git"):
+            self.skipTest("git is not installed")
+        check = (sys.executable, ROOT / "tools" / "check_commits.py")
+        self.assertIn("is not a clone", run(*check, self.folder).stdout)
+        git = ("git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@localhost")
+        run(*git, "init", "--quiet")
+        run(*git, "commit", "--quiet", "--allow-empty", "--message", "What was there before the rule")
+        first = run(*git, "rev-parse", "HEAD").stdout.strip()
+        self.assertIn("does not reach back to", run(*check, self.folder).stdout)
+        for subject, message in {
+            "Add a check": "",
+            "Add " + "a" * 68: "",
+            "Add " + "a" * 69: "73 characters, 72 at most",
+            "Added a check": "`Added` is not a verb",
+            "The check is new": "`The` is not a verb",
+        }.items():
+            run(*git, "commit", "--quiet", "--allow-empty", "--message", subject)
+            result = run(*check, self.folder, first)
+            self.assertEqual(result.returncode, 1 if message else 0, subject)
+            self.assertIn(message, result.stdout)
+            if message:
+                run(*git, "reset", "--quiet", "--hard", "HEAD~")
+        # In a whole clone of this repository the commit is there.
+        if (ROOT / ".git").exists() and run("git", "-C", ROOT, "rev-parse", "--is-shallow-repository").stdout == "false\n":
+            self.assertNotIn("skipped", run(*check, ROOT).stdout)
+
     def test_slow_tests(self):
         self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
         self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")
@@ -210,6 +337,39 @@ class ToolsTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0 if message is None else 1, result.stdout + result.stderr)
             self.assertIn(message or "", result.stdout)
 
+    def test_search_paths(self):
+        check = (sys.executable, ROOT / "tools" / "check_search_paths.py", self.folder / "a", "--also", self.folder / "b")
+        self.assertEqual(run(*check).returncode, 1, "no program")
+        library = self.folder / "a/lib/liba.so"
+        library.parent.mkdir(parents=True)
+        outside = self.folder / "ab"
+        for option, fault in {
+            "-rpath,$ORIGIN/../lib:${ORIGIN}/deep": "",
+            f"-rpath,{self.folder}/b/lib": "",
+            "-rpath,::::": "the entry `` is relative",
+            "-rpath,$ORIGIN:": "the entry `` is relative",
+            "--disable-new-dtags,-rpath,lib": "the entry `lib` is relative",
+            "-rpath,$ORIGIN/../../torch/lib": "the entry `$ORIGIN/../../torch/lib` lies outside",
+            f"-rpath,{outside}": f"the entry `{outside}` lies outside",
+            "-soname,./libb.so": "",
+        }.items():
+            linked = run("cc", "-shared", "-x", "c", "/dev/null", "-o", library, f"-Wl,{option}")
+            self.assertEqual(linked.returncode, 0, linked.stderr)
+            result = run(*check)
+            self.assertEqual((result.returncode, fault in result.stdout), (1 if fault else 0, True), f"{option}: {result.stdout}")
+        linked = run("cc", "-shared", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed", library, "-o", self.folder / "a/libc.so")
+        self.assertEqual(linked.returncode, 0, linked.stderr)
+        self.assertIn("libc.so: it needs ./libb.so, a path", run(*check).stdout)
+
+    def test_folder_with_a_colon_is_refused(self):
+        folder = self.folder / "a:b"
+        folder.mkdir()
+        shutil.copy(ROOT / "CMakeLists.txt", folder)
+        shutil.copytree(ROOT / "tools", folder / "tools")
+        result = run("cmake", "-S", folder, "-B", self.folder / "build", "-G", "Ninja")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("a:b has a colon", " ".join(result.stderr.split()))
+
     def test_row_without_file_fails_the_configuration(self):
         for name in ("CMakeLists.txt", "compiler", "runtime", "schemas", "tests", "tools"):
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -234,6 +394,48 @@ class ToolsTest(unittest.TestCase):
         self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="12.5" status="run"/></testsuite>')
         result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "1 passed, 0 failed"))
+
+    def test_second_runs_fail_if_many(self):
+        self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
+        for count, last in ((2, "1 passed, 0 failed"), (3, "1 passed, 1 failed")):
+            self.write("times/second_runs.txt", "tests_a A.Shaky\n" * count)
+            result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
+            self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (count - 2, last))
+            self.assertIn("\npassed on its second run: tests_a A.Shaky\n", result.stdout)
+
+    def test_phases_beside_committed_figures(self):
+        self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
+        self.write("tools/test_times.py", (ROOT / "tools/test_times.py").read_text())
+        self.write("tests/core_seconds.txt", "build 100  # of a machine\ntests 50\n")
+        self.write("phases.txt", "build 80 100 20\ntests 30.5 40 5\nother 1 1 0\n")
+        result = run(sys.executable, self.folder / "tools/test_times.py", "--phases", self.folder / "phases.txt", "90",
+                     self.folder / "times")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("      80           120        100  build +20 %\n      30            45         50  tests -10 %\n", result.stdout)
+        self.assertIn("       1             1             other\n      90           166             whole run\n", result.stdout)
+
+    def test_twice(self):
+        twice = ROOT / "tests/cluster/twice.py"
+        # A program of three cases, of which each part runs one; the second fails in its first run, the third always.
+        self.write("program.py", """
+import os, pathlib, sys
+case = os.environ.get("GTEST_FILTER") or "A." + "abc"[int(os.environ["GTEST_SHARD_INDEX"])]
+ran = pathlib.Path(case).exists()
+pathlib.Path(case).touch()
+fails = case == "A.c" or case == "A.b" and not ran
+if output := os.environ.get("GTEST_OUTPUT"):
+    failure = "<failure/>" if fails else ""
+    pathlib.Path(output.partition(":")[2]).write_text(f'<a><testcase classname="A" name="{case[2:]}">{failure}</testcase></a>')
+sys.exit(fails)
+""")
+        second_runs = self.folder / "second_runs.txt"
+        for part, code, passed_late in ((1, 0, False), (2, 0, True), (3, 1, False)):
+            result = subprocess.run(
+                [sys.executable, twice, "tests_a", "--part", f"{part}/3", sys.executable, "program.py"], cwd=self.folder,
+                env={**os.environ, "SHARDC_TEST_TIMES": str(self.folder)}, capture_output=True, text=True)
+            self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+            self.assertEqual(second_runs.read_text() if passed_late else "", "tests_a_2 A.b\n" if passed_late else "")
+            self.assertTrue((self.folder / f"tests_a_{part}.xml").is_file())
 
     def test_arguments_are_judged_first(self):
         # A copy without anything to build or install from: what is not refused at once fails in another way.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 #include "compiler/base/check.h"
 #include "compiler/base/error_or.h"

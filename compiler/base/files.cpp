@@ -147,6 +147,14 @@ auto AtomicFile::Commit() -> Status {
   return Success{};
 }
 
+auto CheckWorkingDirectory() -> Status {
+  std::error_code error;
+  static_cast<void>(std::filesystem::current_path(error));
+  return error ? Status(Fail(ExitCode::Environment,
+                             "the working directory is gone ({}); change to a folder that exists", error.message()))
+               : Success{};
+}
+
 auto WriteFile(const std::string& path, std::string_view text) -> Status {
   auto file = AtomicFile::Create(path);
   if (!file) {

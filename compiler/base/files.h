@@ -56,6 +56,9 @@ class AtomicFile {
   Descriptor file_;
 };
 
+/// Errors: ExitCode::Environment: the working directory was removed, so that no relative path has a meaning.
+auto CheckWorkingDirectory() -> Status;
+
 /// AtomicFile in one call.
 auto WriteFile(const std::string& path, std::string_view text) -> Status;
 auto PutFileAt(const Descriptor& directory, const std::string& name, std::string_view text) -> Status;

@@ -1,5 +1,6 @@
 #include "compiler/base/json_reader.h"
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // have. Included by .cpp files only. json_text.h writes JSON.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

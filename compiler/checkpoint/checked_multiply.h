@@ -1,6 +1,8 @@
 // Products of sizes that a file tells.
 #pragma once
 
+#include <cstdint>
+
 #include "compiler/base/error_or.h"
 
 namespace shardc {

@@ -36,8 +36,8 @@ struct Guarded {
 
 }  // namespace
 
-/// Whether a rank that the process forked is neither stopped nor ended; also if the kernel does not tell. A rank has
-/// the name of its parent. The store and the guard have names of their own.
+/// Returns true if a rank that the process forked is neither stopped nor ended, and also if the kernel does not report
+/// its children. A rank has the name of its parent; the store and the guard have names of their own.
 static auto HasRunningRank(pid_t process, const std::string& name) -> bool {
   std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", process));
   if (!children) {
@@ -52,8 +52,8 @@ static auto HasRunningRank(pid_t process, const std::string& name) -> bool {
   return false;
 }
 
-/// Launchers signal all processes of a group, and the one that is guarded may take its time to save. The signals of job
-/// control stop the guard and the group alike.
+/// Blocks the signals that launchers send to all processes of a group: the guarded process may take its time to save.
+/// The signals of job control still stop the guard together with the group.
 static auto HoldSignals() -> void {
   sigset_t held;
   sigfillset(&held);
@@ -64,7 +64,7 @@ static auto HoldSignals() -> void {
   sigprocmask(SIG_SETMASK, &held, nullptr);
 }
 
-/// Unless nobody reads it, as when stderr is a full pipe to a launcher that is stopped too.
+/// Writes a warning, unless nobody reads it: stderr may be a full pipe to a launcher that is stopped too.
 static auto Warn(const std::string& text) -> void {
   const std::string line = fmt::format("warning: {}\n", text);
   pollfd watched{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
@@ -104,7 +104,7 @@ static auto Warn(const std::string& text) -> void {
   _exit(0);
 }
 
-/// "process 1 of 4 (node1)", or what is known of it.
+/// Returns "process 1 of 4 (node1)", or as much of it as is known.
 static auto NameOf(const LaunchPlace& place) -> std::string {
   return place.process < 0 || place.num_processes == 0
              ? fmt::format("process {} ({})", getpid(), HostName())

@@ -29,7 +29,7 @@ auto TooMany(std::string_view text) -> Error {
   return NotAList(text, fmt::format("it stands for more than {} names", MaxNames));
 }
 
-/// A number of at most 18 digits, which fits an int64.
+/// Reads a number of at most 18 digits, which fits an int64.
 auto ReadDigits(std::string_view text, int64_t& number) -> bool {
   constexpr size_t MaxDigits = 18;
   if (text.empty() || text.size() > MaxDigits || text.find_first_not_of("0123456789") != std::string_view::npos) {
@@ -39,7 +39,7 @@ auto ReadDigits(std::string_view text, int64_t& number) -> bool {
   return true;
 }
 
-/// What stands between `[` and `]`: numbers and ranges with commas between them.
+/// Expands the text between `[` and `]`: numbers and ranges with commas between them.
 auto ExpandBracket(std::string_view list, std::string_view inside) -> ErrorOr<std::vector<std::string>> {
   std::vector<std::string> texts;
   while (true) {
@@ -68,7 +68,7 @@ auto ExpandBracket(std::string_view list, std::string_view inside) -> ErrorOr<st
   }
 }
 
-/// One name with its brackets; `text` is the list that it stands in, for messages.
+/// Expands one name with its brackets. `list` is the whole list, for messages.
 auto ExpandName(std::string_view list, std::string_view name) -> ErrorOr<std::vector<std::string>> {
   if (static_cast<size_t>(std::count(name.begin(), name.end(), '[')) > MaxBrackets) {
     return NotAList(list, fmt::format("a name has more than {} brackets", MaxBrackets));
@@ -110,7 +110,7 @@ auto ExpandName(std::string_view list, std::string_view name) -> ErrorOr<std::ve
   return names;
 }
 
-/// The end of the name that `text` begins with: the first comma outside of brackets.
+/// Returns the end of the first name of `text`: the first comma outside of brackets.
 auto EndOfName(std::string_view text) -> size_t {
   bool inside = false;
   for (size_t i = 0; i < text.size(); i++) {

@@ -9,9 +9,9 @@
 
 namespace shardc {
 
-/// The names that `text` stands for, in its order. A number keeps the zeros before it, and a range the width of its
-/// first number: `n[08-10]` is n08, n09, n10. Of several brackets in a name the last one runs fastest.
-/// Errors: ExitCode::Environment if `text` is no such list, stands for more than 65,536 names, or has a name of more
+/// Returns the names that `text` stands for, in its order. A number keeps the zeros before it, and a range the width of
+/// its first number: `n[08-10]` is n08, n09, n10. Of several brackets in a name the last one runs fastest.
+/// Errors: ExitCode::Environment if `text` is not such a list, stands for more than 65,536 names, or has a name of more
 /// than 255 characters or 8 brackets.
 /// Cost: at most 65,536 names are ever held, whatever `text` says.
 auto ExpandHostList(std::string_view text) -> ErrorOr<std::vector<std::string>>;

@@ -4,6 +4,7 @@
 #include "compiler/cluster/launchers.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace shardc {
@@ -87,7 +88,7 @@ constexpr std::array Launchers{
                 .master = "export MASTER_ADDR, the name of the host of task 0, before srun"},
 };
 
-/// Is the launcher visible at all?
+/// Returns true if variables show that this launcher is there.
 auto IsVisible(const EnvironmentVariables& variables, LauncherKind kind) -> bool {
   switch (kind) {
     case LauncherKind::Torchrun: return variables.Has("TORCHELASTIC_RUN_ID");
@@ -102,7 +103,7 @@ auto IsVisible(const EnvironmentVariables& variables, LauncherKind kind) -> bool
       return (variables.Has("PMI_RANK") || variables.Has("PMI_SIZE")) &&
              (variables.Has("MPI_LOCALRANKID") || !variables.Has("SLURM_STEP_ID"));
     case LauncherKind::Slurm:
-      // A batch script has SLURM_PROCID=0 and SLURM_NTASKS too, but is no step; `salloc` has SLURM_NTASKS.
+      // A batch script has SLURM_PROCID=0 and SLURM_NTASKS too, but is not a step; `salloc` has SLURM_NTASKS.
       return variables.Has("SLURM_STEP_ID");
   }
   CHECK(false, "a launcher without a case");

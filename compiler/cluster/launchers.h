@@ -21,7 +21,7 @@ struct LauncherRow {
   const char* marker;
   /// Its process on the host is the parent of those that it starts, and stays.
   bool is_parent = false;
-  /// As messages name whoever sets the variables.
+  /// Whoever sets the variables, as messages name it.
   const char* subject;
   const char* process;
   const char* num_processes;
@@ -35,13 +35,13 @@ struct LauncherRow {
   const char* job = nullptr;
   const char* other_job = nullptr;
   const char* restart = nullptr;
-  /// What puts equally many consecutive processes on each host.
+  /// Advice in messages: how to get equally many consecutive processes on each host.
   const char* placement;
-  /// How MASTER_ADDR and MASTER_PORT get to all processes.
+  /// Advice in messages: how MASTER_ADDR and MASTER_PORT get to all processes.
   const char* master;
 };
 
-/// What one launcher says of this process, before it is known whether that launcher started it.
+/// The variables of one launcher about this process, before it is known whether that launcher started it.
 struct FoundLauncher {
   const LauncherRow* launcher;
   int64_t process;
@@ -53,12 +53,12 @@ struct FoundLauncher {
 auto RequireAll(const EnvironmentVariables& variables, const LauncherRow& launcher,
                 std::initializer_list<const char*> names) -> Status;
 
-/// The launchers that are visible; a launcher stands before those that may have started it.
-/// Errors: variables of a launcher are missing or no numbers, or WORLD_SIZE is set without any launcher.
+/// Returns the launchers that are visible. A launcher comes before those that may have started it.
+/// Errors: variables of a launcher are missing or are not numbers, or WORLD_SIZE is set without any launcher.
 auto FindLaunchers(const EnvironmentVariables& variables) -> ErrorOr<std::vector<FoundLauncher>>;
 
-/// The first launcher that is visible, whatever its variables hold; a script that sets WORLD_SIZE alone counts too.
-/// Null if there is none.
+/// Returns the first launcher that is visible, whatever its variables hold; a script that sets only WORLD_SIZE counts
+/// too. Returns null if none is visible.
 auto FirstVisible(const EnvironmentVariables& variables) -> const LauncherRow*;
 
 }  // namespace shardc

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
@@ -31,7 +32,7 @@ auto Unequal(const LauncherRow& launcher, std::string_view shown) -> Error {
               launcher.subject, shown, launcher.placement);
 }
 
-/// `2(x3)` is 2 tasks on each of three hosts; `2(x3),1` is one host more, with 1.
+/// Reads Slurm's tasks per host: `2(x3)` is 2 tasks on each of three hosts; `2(x3),1` adds a host with 1.
 auto ReadTasksPerHost(const EnvironmentVariables& variables, const LauncherRow& launcher) -> ErrorOr<int64_t> {
   RETURN_IF_ERROR(RequireAll(variables, launcher, {TasksPerHost}));
   std::string_view rest = variables.Text(TasksPerHost);
@@ -58,7 +59,7 @@ auto ReadTasksPerHost(const EnvironmentVariables& variables, const LauncherRow& 
   return equal ? ErrorOr<int64_t>(*tasks) : Unequal(launcher, variables.Shown(TasksPerHost));
 }
 
-/// The variable that says how many processes are on this host.
+/// Returns the name of the variable that counts the processes of this host.
 auto CountOfHost(const LauncherRow& launcher) -> const char* {
   return launcher.kind == LauncherKind::Slurm ? TasksPerHost : launcher.local_num_processes;
 }
@@ -91,7 +92,8 @@ auto ReadLocal(const EnvironmentVariables& variables, const LauncherRow& launche
   return Local{*process, *num};
 }
 
-/// Did the launcher ask for another order than host by host? Each process sees it, those in the right place too.
+/// Returns the variable by which the launcher was asked for an order other than host by host; null if it was not. Every
+/// process sees it, even one in the right place.
 auto AskedForInterleaving(const EnvironmentVariables& variables, LauncherKind kind, int64_t per_host) -> const char* {
   if (kind == LauncherKind::Slurm) {
     const std::string_view order = variables.Text("SLURM_DISTRIBUTION");
@@ -151,7 +153,7 @@ auto CheckPlacement(const EnvironmentVariables& variables, const FoundLauncher& 
   return Success{};
 }
 
-/// Did `outer` start the launcher `inner` once per host, or does it say the same?
+/// Returns true if `outer` started the launcher `inner` once per host, or gives the process the same place.
 auto Agree(const EnvironmentVariables& variables, const FoundLauncher& inner, const Local& local,
            const FoundLauncher& outer) -> bool {
   if (outer.process == inner.process && outer.num_processes == inner.num_processes) {
@@ -188,8 +190,9 @@ auto ReadPort(const EnvironmentVariables& variables, const LauncherRow& launcher
   return static_cast<uint16_t>(*port + above);
 }
 
-/// Tasks of a step know a host and a port that no variable names: the first host of the step, on which task 0 is, and
-/// one made from the numbers of job and step. Not SLURM_LAUNCH_NODE_IPADDR: srun may run on a host where no task is.
+/// Derives the address of process 0 in a Slurm step, which no variable has: the first host of the step, where task 0
+/// runs, and a port made from the numbers of job and step. SLURM_LAUNCH_NODE_IPADDR would be wrong: srun may run on a
+/// host without tasks.
 auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& launcher, LaunchPlace& place) -> Status {
   RETURN_IF_ERROR(RequireAll(variables, launcher, {"SLURM_JOB_ID"}));
   const ErrorOr<int64_t> job = variables.Number("SLURM_JOB_ID", std::numeric_limits<uint32_t>::max());
@@ -219,7 +222,7 @@ auto ReadSlurmMaster(const EnvironmentVariables& variables, const LauncherRow& l
   return Success{};
 }
 
-/// 0.0.0.0 or ::, however it is written.
+/// Returns true for 0.0.0.0 and ::, however they are written.
 auto IsAnyAddress(std::string host) -> bool {
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);

@@ -28,14 +28,15 @@ struct LaunchPlace {
   /// Among the processes of this host, of which every host has equally many.
   int64_t local_process = 0;
   int64_t local_num_processes = 1;
-  /// Where process 0 opens the store of the launch: a name or an address of its host, and a port that is free there.
+  /// Address at which process 0 opens the store of the launch: a name or an address of its host, and a port that is
+  /// free there.
   std::string master_host;
   uint16_t master_port = 0;
-  /// What the launcher calls this launch, alike in all of its processes; empty if it has no name for it.
+  /// The launcher's name for this launch, the same in all of its processes; empty if it has no name for it.
   std::string job;
   /// How often the launcher has started this launch before.
   int64_t restart = 0;
-  /// A secret of the launch, from SHARDC_JOB_TOKEN; empty: there is none.
+  /// A secret of the launch, from SHARDC_JOB_TOKEN; empty if it is not set.
   std::string token;
   /// When the launcher will end the job, in seconds since the epoch, if it says so.
   std::optional<int64_t> end_time;
@@ -46,17 +47,18 @@ struct LaunchPlace {
   friend auto operator==(const LaunchPlace&, const LaunchPlace&) -> bool = default;
 };
 
-/// None if no launcher started several processes: then this program is on its host alone, and starts all ranks there. A
-/// launcher that started one process is none (a batch script, an interactive shell of Slurm, `mpirun -n 1`).
+/// Returns the place of this process in its launch. Returns nothing if no launcher started several processes: then this
+/// program is on its host alone, and starts all ranks there. A launcher that started one process does not count (a
+/// batch script, an interactive shell of Slurm, `mpirun -n 1`).
 /// Errors: ExitCode::Environment. The message says which variables were found, what they lack, and what to set.
 auto FindPlace(const LookUp& look_up) -> ErrorOr<std::optional<LaunchPlace>>;
 
-/// What a process knows of its launch whose variables FindPlace refuses: the store of the launch, and the number of the
-/// process, which is -1 if it is unknown. None if no launcher is visible, or if nothing names the store.
+/// Returns what is known of a launch whose variables FindPlace refuses: the store of the launch, and the number of the
+/// process, -1 if it is unknown. Returns nothing if no launcher is visible, or if no variable names the store.
 auto FindMeetingPoint(const LookUp& look_up) -> std::optional<LaunchPlace>;
 
-/// When Slurm will end the job that this process is part of, with or without a launcher: SLURM_JOB_END_TIME, seconds
-/// since the epoch, which Slurm sets since 23.02. None if it is not set, or the job has no end.
+/// Returns when Slurm will end the job that this process is part of, with or without a launcher: SLURM_JOB_END_TIME,
+/// seconds since the epoch, which Slurm sets since 23.02. Returns nothing if it is not set, or the job has no end.
 auto FindEndTime(const LookUp& look_up) -> ErrorOr<std::optional<int64_t>>;
 
 }  // namespace shardc

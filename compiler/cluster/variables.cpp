@@ -1,5 +1,5 @@
-// A variable that is no number is named with what it holds; long values are cut, and what a terminal would act on is
-// escaped.
+// A message about a variable that is not a number shows its value; long values are cut, and characters that a terminal
+// would act on are escaped.
 
 #include "compiler/cluster/variables.h"
 

@@ -18,13 +18,13 @@ class EnvironmentVariables {
 
   auto Has(const char* name) const -> bool { return !Text(name).empty(); }
 
-  /// Empty if it is not set, or `name` is null.
+  /// Returns the value; empty if the variable is not set, or `name` is null.
   auto Text(const char* name) const -> std::string_view;
 
-  /// `RANK=3`, as messages have it.
+  /// Returns `RANK=3`, as messages have it.
   auto Shown(const char* name) const -> std::string;
 
-  /// Errors: it is no whole number from 0 to `max`.
+  /// Returns the value as a number. Errors: it is not a whole number from 0 to `max`.
   auto Number(const char* name, int64_t max = std::numeric_limits<int32_t>::max()) const -> ErrorOr<int64_t>;
 
  private:

@@ -1,18 +1,44 @@
 #include "compiler/data/replaced_input.h"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "compiler/checkpoint/manifest.h"
 #include "compiler/data/data_files.h"
+#include "compiler/plan/attempts.h"
 
 namespace shardc {
 
+/// Returns true if a run keeps its records or its checkpoints in the folder.
+static auto IsOfRun(const std::filesystem::path& folder) -> bool {
+  std::error_code unknown;
+  return std::filesystem::exists(folder / AttemptsName / AttemptName(1), unknown) ||
+         std::filesystem::exists(folder / LeaseName, unknown) ||
+         (IsCheckpointName(folder.filename().string()) && std::filesystem::exists(folder / ManifestName, unknown));
+}
+
+/// Returns the path without links, as far as it exists.
+static auto Resolved(const std::string& path) -> std::filesystem::path {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
+}
+
 auto CheckReplacesNone(const std::string& option, const std::string& output, std::span<const std::string> inputs)
     -> Status {
+  std::vector<std::filesystem::path> folders;
   for (const std::string& input : inputs) {
     std::error_code unknown;
     if (std::filesystem::equivalent(output, input, unknown) && std::filesystem::is_regular_file(input, unknown)) {
       return Fail(ExitCode::Usage, "{} {} would replace {}; name another file", option, output,
                   output == input ? "what is read" : input + ", which is read");
+    }
+    folders.push_back(Resolved(input));
+  }
+  const std::filesystem::path file = Resolved(output);
+  for (std::filesystem::path folder = file.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+    if (IsOfRun(folder) || std::ranges::find(folders, folder) != folders.end()) {
+      return Fail(ExitCode::Usage, "{} {} would lie in {}, where a run keeps its files; name another folder", option,
+                  output, folder.string());
     }
   }
   return Success{};

@@ -1,4 +1,4 @@
-// Outputs that are named as an input is: writing them would destroy what is read.
+// Outputs that would destroy what is read, or what a run keeps.
 #pragma once
 
 #include <span>
@@ -10,7 +10,9 @@
 
 namespace shardc {
 
-/// Errors: ExitCode::Usage, if `output` exists and is one of these files, by whatever name. `option`: "-o".
+/// Looks at what a command is about to write. `inputs`: files and folders. `option`: "-o". Errors: ExitCode::Usage, if
+/// `output` exists and is one of the files, by whatever name, or if it lies in one of the folders, in the directory of
+/// a run or in one of checkpoints.
 auto CheckReplacesNone(const std::string& option, const std::string& output, std::span<const std::string> inputs)
     -> Status;
 

@@ -21,7 +21,7 @@ struct VocabRange {
 /// Writes `count` ids to `ids`, -1 where there is none. Returns the index of the first id that is not in the range, or
 /// -1 if all are.
 auto WidenIds(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range, int32_t* ids) -> int64_t;
-/// The same without the ids.
+/// Checks the ids as WidenIds does, without writing them.
 auto FindBadId(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range) -> int64_t;
 
 /// That the type of the file has a number left that says that there is no id, if the range has one.

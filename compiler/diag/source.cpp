@@ -1,6 +1,7 @@
 #include "compiler/diag/source.h"
 
 #include <limits>
+#include <utility>
 
 #include "compiler/base/check.h"
 

@@ -11,6 +11,7 @@
 
 #include "compiler/base/preset_rows.h"
 #include "compiler/base/printable.h"
+#include "compiler/data/replaced_input.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/output.h"
 #include "compiler/recipe/preset_names.h"
@@ -60,6 +61,7 @@ static auto WriteNew(const NewOptions& options) -> Status {
     return Fail(ExitCode::Usage, "--preset: \"{}\" is no preset of a model\n{}", options.preset,
                 HelpOnPresets(options.preset));
   }
+  RETURN_IF_ERROR(CheckReplacesNone("new", options.path, {}));
   RETURN_IF_ERROR(Put(options.path, StarterRecipe(preset->name)));
   const std::string path = PrintableLine(options.path);
   return WriteResult(

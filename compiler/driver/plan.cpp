@@ -1,5 +1,6 @@
 // shardc plan RECIPE|PLAN: the plan, or what the options ask for, on stdout or in a file.
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -187,7 +188,7 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
 static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
   SetCheckContext("printing the plan");
   std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.push_back(options.recipe.path);
+  inputs.insert(inputs.end(), {options.recipe.path, plan.seed.path});
   RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
   const auto text = ResultText(plan, options, fit);
   if (!text) {
@@ -216,6 +217,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, std::vector{options.recipe.path}));
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
+  RETURN_IF_ERROR(CheckWorkingDirectory());
   auto plan = source.LoadAndCompile(MakePipelineOptions(options));
   source.PrintDiagnostics();
   if (!plan) {

@@ -3,6 +3,7 @@
 #include "compiler/driver/recipe_source.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"

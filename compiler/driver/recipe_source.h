@@ -33,7 +33,7 @@ class RecipeSource {
 
   /// How the files that hold the data are looked at: those that are here are judged unless this says otherwise.
   auto set_file_checks(FileChecks checks) -> void { read_.files = checks; }
-  /// Of the launch, as if by --set, if the recipe does not say.
+  /// Sets the number of hosts of the launch; used if the recipe does not set mesh.hosts.
   auto set_num_hosts(int64_t num_hosts) -> void { read_.num_hosts = num_hosts; }
   /// Looks at every id of the files too, once nothing else is wrong with the recipe.
   auto set_scan(ScanOptions scan) -> void { scan_ = std::move(scan); }

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <memory>
 
+#include "compiler/base/files.h"
 #include "compiler/base/step_range.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/output.h"
+#include "compiler/driver/plan_text.h"
 #include "compiler/driver/recipe_source.h"
 #include "compiler/driver/runtime_program.h"
 #include "compiler/explain/text_parts.h"
@@ -157,15 +159,11 @@ static auto CallForRecipe(const RunOptions& options, const std::optional<std::st
   const std::string run_dir = options.run_dir.empty() ? plan->run.run_dir : options.run_dir;
   // Not as a file in the run directory, which may be another launch's: shardc-run puts it there once the directory is
   // its.
-  const std::string plan_text = PrintPlan(*plan);
-  if (plan_text.size() > MaxPlanBytes) {
-    return Fail(
-        ExitCode::RecipeRejected,
-        "the plan of {} has {} bytes of text; a plan that runs has {} at most\nfewer `layers` in [model], or `chunks` "
-        "or heads in [loss], make it shorter",
-        options.recipe.path, plan_text.size(), MaxPlanBytes);
+  const auto plan_text = TextForRuntime(*plan, options.recipe.path);
+  if (!plan_text) {
+    return plan_text.error();
   }
-  const auto path = TextInMemory(plan_text);
+  const auto path = TextInMemory(*plan_text);
   if (!path) {
     return path.error();
   }
@@ -178,6 +176,7 @@ static auto CallForRecipe(const RunOptions& options, const std::optional<std::st
 }
 
 static auto CallFor(const RunOptions& options, const std::optional<LaunchPlace>& place) -> ErrorOr<RuntimeCall> {
+  RETURN_IF_ERROR(CheckWorkingDirectory());
   if (!options.timeout.empty()) {
     RETURN_IF_ERROR(CheckTimeout(options.timeout));
   }

@@ -76,12 +76,12 @@ static auto LivesOf(const Plan& plan, SectionKind section, int64_t peak) -> Live
   return lives;
 }
 
-/// What each rank has of a sequence is lowered by fewer sequences, or by more ranks that share them.
+/// Returns the key that lowers what each rank has of a sequence: fewer sequences, or more ranks that share them.
 static auto KeyOfSequences(const Plan& plan) -> std::string {
   return plan.run.micro_batch > 1 ? "batch.micro" : "mesh.tp";
 }
 
-/// Of a whole unit, or of its whole gradients: smaller units, unless one parameter is most of the unit.
+/// Returns the key for a whole unit, or its whole gradients: smaller units, unless one parameter is most of the unit.
 static auto KeyOfWhole(const Plan& plan, const Life& life) -> std::string {
   if (!life.sub_vector.valid()) {
     return "";
@@ -98,7 +98,7 @@ static auto KeyOfGathered(const Plan& plan, const Life& life, int64_t at) -> std
   }
   const bool is_kept = life.born_phase == Phase::Forward && life.died_phase != Phase::Forward;
   if (is_kept && !life.is_read_at_peak && life.sub_vector.valid()) {
-    // Kept for backward: what decided it is on record. A default is no key.
+    // Kept for backward: the key that decided it is on record. A default has no key.
     const Unit& unit = plan.units[plan.sub_vectors[life.sub_vector].unit];
     if (!unit.reshard_after_forward) {
       const std::string_view key = unit.origin.key.text();
@@ -117,7 +117,8 @@ static auto KeyOfActivations(const Plan& plan, const Life& life) -> std::string 
   return is_kept && is_of_block && life.is_read_after ? "recompute.policy" : KeyOfSequences(plan);
 }
 
-/// Whole gradients, which a reduce-scatter reads, are as large as a unit; a slice is as small as there are ranks.
+/// Returns the key for gradients. Whole gradients, which a reduce-scatter reads, are as large as a unit; a slice is as
+/// small as there are ranks.
 static auto KeyOfGradients(const Plan& plan, const Life& life, Bytes bytes) -> std::string {
   if (!life.sub_vector.valid()) {
     return "";

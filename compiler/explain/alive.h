@@ -15,13 +15,13 @@ struct AliveBuffers {
   std::vector<int64_t> blocks;
   Category category = Category::Activations;
   int64_t count = 0;
-  /// Of all of them.
+  /// Bytes of all of them.
   Bytes bytes;
-  /// A key that makes them smaller, or fewer: "loss.chunks". Empty where there is none.
+  /// A key that makes them smaller, or fewer: "loss.chunks". Empty if there is no such key.
   std::string key;
 };
 
-/// Those that are alive at the op of this number, the largest first.
+/// Returns the buffers that are alive at the op of this number, the largest first.
 auto AliveAt(const Plan& plan, SectionKind section, int64_t op_index) -> std::vector<AliveBuffers>;
 
 }  // namespace shardc

@@ -32,7 +32,7 @@ class ComputedAgain {
       }
     }
   }
-  /// Does a later op compute what this one writes?
+  /// Returns true if a later op computes what this one writes.
   auto Has(const Op& op) const -> bool { return again_.contains(&op); }
 
  private:
@@ -72,14 +72,14 @@ class ComputedAgain {
 
 }  // namespace
 
-/// "model.layers.3.mlp.gate_proj" as "mlp.gate_proj".
+/// Returns "model.layers.3.mlp.gate_proj" as "mlp.gate_proj".
 static auto WithoutBlock(const std::string& name) -> std::string {
   const std::string pattern = Numbered(name).pattern;
   const size_t star = pattern.find("*.");
   return star == std::string::npos ? name : pattern.substr(star + 2);
 }
 
-/// Buffers that an op of forward releases.
+/// Returns the buffers that an op of forward releases.
 static auto FreedInForward(const Plan& plan) -> std::unordered_set<BufferId> {
   std::unordered_set<BufferId> freed;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
@@ -90,7 +90,7 @@ static auto FreedInForward(const Plan& plan) -> std::unordered_set<BufferId> {
   return freed;
 }
 
-/// Whether it is alive until backward, or else whether its op runs again.
+/// Returns whether a result is alive until backward, or else whether its op runs again.
 static auto FateOf(bool is_freed, bool is_again, const Op& op) -> AfterForward {
   if (!is_freed) {
     return AfterForward::Kept;
@@ -110,7 +110,7 @@ auto BlockActivations::kept() const -> Bytes {
   return sum;
 }
 
-/// The tensors of each block, by its number.
+/// Returns the tensors of each block, by its number.
 static auto TensorsOfBlocks(const Plan& plan) -> std::map<int64_t, std::vector<BlockTensor>> {
   const ComputedAgain again(plan);
   const std::unordered_set<BufferId> freed = FreedInForward(plan);

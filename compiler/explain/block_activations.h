@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// What becomes of a result after forward.
+/// The fate of a result after forward.
 enum class AfterForward : uint8_t { Kept, ComputedAgain, GatheredAgain, Freed };
 template <>
 struct EnumNames<AfterForward> {
@@ -33,11 +33,11 @@ struct BlockActivations {
   std::vector<int64_t> blocks;
   std::vector<BlockTensor> tensors;
 
-  /// Of one block, from forward to backward.
+  /// Returns the bytes that one block keeps from forward to backward.
   auto kept() const -> Bytes;
 };
 
-/// Of the section step, in the order of the blocks. The results of one buffer are one tensor.
+/// Returns the activations of the section step, in the order of the blocks. The results of one buffer are one tensor.
 auto BlockActivationsOf(const Plan& plan) -> std::vector<BlockActivations>;
 
 }  // namespace shardc

@@ -11,7 +11,7 @@
 
 namespace shardc {
 
-/// The recipe of a plan. A run has an id if no key gives it: then the name of the recipe's file does.
+/// Returns the recipe of a plan. If no key gives the run an id, the name of the recipe's file does.
 static auto EntriesOf(const Plan& plan) -> std::vector<RecipeEntry> {
   constexpr std::string_view RunId = "start.run_id";
   std::vector<RecipeEntry> entries = plan.recipe;
@@ -21,7 +21,7 @@ static auto EntriesOf(const Plan& plan) -> std::vector<RecipeEntry> {
   return entries;
 }
 
-/// In the order of `a`, then what `b` alone has.
+/// Returns the changes in the order of `a`, then the keys that only `b` has.
 static auto KeyChangesOf(const std::vector<RecipeEntry>& a, const std::vector<RecipeEntry>& b)
     -> std::vector<KeyChange> {
   const auto value_in = [](const std::vector<RecipeEntry>& entries, const std::string& key) -> std::string {

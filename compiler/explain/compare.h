@@ -37,7 +37,7 @@ struct Comparison {
   /// All that differ, memory first, then communication, then FLOPs.
   std::vector<FigureChange> figures;
 
-  /// Neither a key nor anything of the plan.
+  /// Returns true if neither a key nor anything of the plan differs.
   auto is_same() const -> bool { return hash_a == hash_b && keys.empty(); }
 };
 

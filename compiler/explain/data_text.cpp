@@ -21,7 +21,7 @@ static auto Several(int64_t n, std::string_view noun) -> std::string {
   return fmt::format("{} {}{}", WithCommas(n), noun, n == 1 ? "" : "s");
 }
 
-/// The cells of what the files hold; a dash for each where they are not here.
+/// Returns the cells about the contents of the files; a dash in each if the files are not here.
 static auto FileCells(const SourceShare& source) -> std::vector<std::string> {
   if (!source.is_known) {
     return {"-", "-", "-"};
@@ -29,7 +29,7 @@ static auto FileCells(const SourceShare& source) -> std::vector<std::string> {
   return {WithCommas(source.tokens), WithCommas(source.epoch_samples), fmt::format("{:.2f}", source.epochs())};
 }
 
-/// A cell of so many characters at most; the report is as wide as ReportColumns.
+/// Returns a cell of at most so many characters; the report is as wide as ReportColumns.
 static auto CellOf(const std::string& text, size_t most) -> std::string {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }

@@ -15,7 +15,7 @@
 
 namespace shardc {
 
-/// "matmul, block 3, backward: mlp.down_proj.grad".
+/// Returns "matmul, block 3, backward: mlp.down_proj.grad".
 static auto Summary(const Op& op, const Plan& plan) -> std::string {
   std::string text(ToText(op.kind()));
   text += op.layer >= 0 ? fmt::format(", block {}", op.layer) : "";
@@ -97,7 +97,7 @@ static auto AddGathers(const Plan& plan, std::vector<UnitUse>& units) -> void {
   }
 }
 
-/// The most of `buffers` that are alive at once in a step.
+/// Returns the most of `buffers` that are alive at once in a step.
 static auto RingOf(const Plan& plan, const std::unordered_set<BufferId>& buffers) -> RingUse {
   RingUse ring;
   RingUse now;

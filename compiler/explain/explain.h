@@ -36,7 +36,7 @@ struct InitUse {
   std::string first_parameter;
 };
 
-/// What a first start loads from the plan's seed, and what it generates.
+/// Parameters that a first start loads from the plan's seed, and those that it generates.
 struct SeedUse {
   int64_t num_loaded = 0;
   int64_t loaded_elements = 0;
@@ -47,7 +47,7 @@ struct SeedUse {
 struct UnitUse {
   std::string name;
   int64_t num_elements = 0;
-  /// Of the whole vector; what gathers of it cost is in the communication rows.
+  /// Bytes of the whole vector; the communication rows have the cost of its gathers.
   Bytes gathered;
   bool reshard_after_forward = true;
   /// In a step. 0 with one rank: the slice is the whole.
@@ -74,7 +74,7 @@ struct LossUse {
   std::vector<TargetHead> heads;
 };
 
-/// What the sums of gradients over microbatches take: as owned slices, each microbatch reduced, or whole and reduced
+/// Bytes of the sums of gradients over microbatches: as owned slices, each microbatch reduced, or whole and reduced
 /// last.
 struct GradientSums {
   Bytes slices;
@@ -91,14 +91,14 @@ struct Report {
   /// Elements a rank owns, padding included.
   int64_t parameters_per_rank = 0;
   int64_t parameters_trainable = 0;
-  /// Of the section with the highest peak, then the others that have ops.
+  /// Peak of the section with the highest peak, then those of the others that have ops.
   MemoryPeak peak;
   std::vector<MemoryPeak> section_peaks;
   /// At each op of a step; at the peak, buffer by buffer.
   std::vector<MemoryUse> memory_over_step;
   std::vector<AliveBuffers> alive_at_peak;
   std::vector<BlockActivations> blocks;
-  /// What a save writes of all ranks, without headers.
+  /// Bytes that a save writes of all ranks, without headers.
   Bytes checkpoint;
   /// Sum of all arenas of a rank: what the run reserves.
   Bytes reserved;
@@ -114,19 +114,19 @@ struct Report {
   LossUse loss;
   std::vector<ScheduleUse> schedules;
   MixtureUse mixture;
-  /// Where a budget of memory was named.
+  /// Set if a budget of memory was named.
   std::optional<FitUse> fit;
 };
 
 /// Requires: every pass has run. The report points at the plan.
 auto Explain(const Plan& plan) -> Report;
 
-/// For people; may change.
+/// Returns the report for people; its form may change.
 auto RenderReportText(const Report& report) -> std::string;
-/// For people too: one page of HTML that needs nothing else. Its element of id `report` holds RenderReportJson, byte
-/// for byte.
+/// Returns the report for people as one page of HTML that needs nothing else. Its element of id `report` holds
+/// RenderReportJson, byte for byte.
 auto RenderReportHtml(const Report& report) -> std::string;
-/// For programs; fields are documented in docs/explain.md, `format_version` counts breaking changes.
+/// Returns the report for programs; fields are documented in docs/explain.md, `format_version` counts breaking changes.
 auto RenderReportJson(const Report& report) -> std::string;
 
 }  // namespace shardc

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// What one rank sends in a step.
+/// Returns the bytes that one rank sends in a step.
 auto StepWireOf(const Plan& plan) -> Bytes;
 
 /// Each of one rank.
@@ -25,7 +25,8 @@ struct PlanFigures {
 };
 auto FiguresOf(const Plan& plan) -> PlanFigures;
 
-/// Of the state that a save writes, without headers: the elements of parameters and moments, each once.
+/// Returns the bytes of the state that a save writes, without headers: the elements of parameters and moments, each
+/// once.
 auto CheckpointBytesOf(const Plan& plan) -> Bytes;
 
 }  // namespace shardc

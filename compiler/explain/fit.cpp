@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// The nearest machine, or all.
+/// Returns the name of the nearest machine, or of all.
 static auto HelpOnMachines(std::string_view name) -> std::string {
   std::vector<std::string_view> names;
   for (const MachineRow& row : MachineRows()) {

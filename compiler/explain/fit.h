@@ -18,7 +18,7 @@ struct MemoryBudget {
   const MachineRow* machine = nullptr;
 };
 
-/// "80GiB", "80 GB", or a machine by its name or the beginning of it: "h100". Errors: Usage.
+/// Parses "80GiB", "80 GB", or a machine by its name or the beginning of it: "h100". Errors: Usage.
 auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget>;
 
 struct KnobRow {
@@ -40,7 +40,7 @@ struct FitUse {
   auto fits() const -> bool { return fits(now); }
 };
 
-/// For people.
+/// Returns the text for people.
 auto RenderFitText(const FitUse& fit) -> std::string;
 
 }  // namespace shardc

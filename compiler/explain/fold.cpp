@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// As many numbers from `begin` on as have one stride.
+/// Returns the end of the numbers from `begin` on that have one stride.
 static auto PieceEnd(const std::vector<int64_t>& numbers, size_t begin) -> size_t {
   size_t end = begin + 1;
   while (end < numbers.size() &&

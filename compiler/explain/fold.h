@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// "0 ... 30", "0, 2, 4, ... 30", "0, 1, 5 ... 9"; after a few pieces "... (of 17)". Requires: ascending.
+/// Returns "0 ... 30", "0, 2, 4, ... 30", "0, 1, 5 ... 9"; after a few pieces "... (of 17)". Requires: ascending.
 auto FoldNumbers(const std::vector<int64_t>& numbers) -> std::string;
 
 /// A name by the first of its parts that is a number: "model.layers.3.mlp" is "model.layers.*.mlp" and 3, and
@@ -20,8 +20,8 @@ struct NumberedName {
 };
 auto Numbered(std::string_view name) -> NumberedName;
 
-/// "layers.0 ... 30", "layers.0, 2, 4, ... 30", "head". Requires: the names are alike but for their numbers, which
-/// ascend.
+/// Returns "layers.0 ... 30", "layers.0, 2, 4, ... 30", "head". Requires: the names are alike but for their numbers,
+/// which ascend.
 auto FoldNames(const std::vector<std::string>& names) -> std::string;
 
 }  // namespace shardc

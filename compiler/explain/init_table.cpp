@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// Nothing of a formula.
+/// Returns the moments of a parameter's rule; nothing for a formula.
 static auto InitMoments(const Parameter& parameter) -> std::optional<Moments> {
   const auto distribution = InitDistribution(parameter);
   return distribution ? std::optional(MomentsOf(*distribution)) : std::nullopt;
@@ -32,7 +32,7 @@ auto ReadRealisedInit(const std::string& path, std::string_view text, const Plan
   return {path, *std::move(record), ""};
 }
 
-/// Of each parameter, what the record has of it; null of one that is loaded.
+/// Returns the record's entry of each parameter; null for one that is loaded.
 static auto RealisedOf(const Plan& plan, const InitRecord& record) -> std::vector<const RealisedParameter*> {
   std::vector<const RealisedParameter*> realised;
   auto next = record.parameters.begin();
@@ -42,7 +42,7 @@ static auto RealisedOf(const Plan& plan, const InitRecord& record) -> std::vecto
   return realised;
 }
 
-/// Null if nothing is to be shown.
+/// Returns the record; null if there is nothing to show.
 static auto RecordOf(const std::optional<RealisedInit>& realised) -> const InitRecord* {
   return realised && realised->record ? &*realised->record : nullptr;
 }

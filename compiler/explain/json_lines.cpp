@@ -16,7 +16,7 @@ static auto Dumped(const Json& value) -> std::string {
   return text;
 }
 
-/// Of an object that is one line.
+/// Characters of an object that is one line, at most.
 constexpr size_t ShortLine = 160;
 
 static auto Append(const Json& json, size_t indent, std::string& text) -> void {

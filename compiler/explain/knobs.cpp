@@ -20,7 +20,7 @@ class Keys {
       values_[entry.key] = entry.value;
     }
   }
-  /// The value as `--set` takes it: without quotes. Empty where the key is unset.
+  /// Returns the value as `--set` takes it, without quotes; empty if the key is unset.
   auto operator[](const std::string& key) const -> std::string {
     const auto found = values_.find(key);
     if (found == values_.end()) {

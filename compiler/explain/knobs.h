@@ -17,10 +17,10 @@ struct Knob {
   std::string refused;
 };
 
-/// "mesh.dp=4 mesh.tp=2": what comes after each `--set`.
+/// Returns what comes after each `--set`: "mesh.dp=4 mesh.tp=2".
 auto SetsText(const Knob& knob) -> std::string;
 
-/// The changes that are worth a look, without those that change nothing. Requires: the plan knows its recipe.
+/// Returns the changes that are worth a look, without those that change nothing. Requires: the plan knows its recipe.
 auto KnobsOf(const Plan& plan) -> std::vector<Knob>;
 
 }  // namespace shardc

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// docs/machines.md.
+/// Returns the text of docs/machines.md.
 auto MachineReference() -> std::string;
 
 }  // namespace shardc

@@ -17,10 +17,10 @@ struct MemoryUse {
   auto of(Category category) const -> Bytes { return by_category[static_cast<size_t>(category)]; }
 };
 
-/// What outlives each section.
+/// Returns the memory that outlives each section.
 auto PersistentUse(const Plan& plan) -> MemoryUse;
 
-/// What is alive at each op of a section.
+/// Returns the memory that is alive at each op of a section.
 auto MemoryOverOps(const Plan& plan, SectionKind section) -> std::vector<MemoryUse>;
 
 /// Calls born(buffer) where a buffer of a section that does not outlive it is touched first, at(index) at each op with

@@ -14,7 +14,7 @@ static auto ValueOf(const Plan& plan, std::string_view key) -> std::string {
   return found == plan.recipe.end() ? "" : found->value;
 }
 
-/// Of a text in TOML, or of a number.
+/// Returns the value of a text in TOML, or of a number.
 static auto WithoutQuotes(const std::string& value) -> std::string {
   return value.size() > 1 && value.front() == '"' ? value.substr(1, value.size() - 2) : value;
 }
@@ -53,7 +53,7 @@ auto PresetUseOf(const Plan& plan) -> PresetUse {
   return use;
 }
 
-/// The keys that a run asks for, with what is taken for them here.
+/// Returns the keys that a run asks for, with the values that are assumed here.
 static auto AssumedText(const Plan& plan) -> std::string {
   std::string text;
   for (const RecipeEntry& entry : plan.recipe) {

@@ -29,10 +29,10 @@ struct PresetUse {
 
 auto PresetUseOf(const Plan& plan) -> PresetUse;
 
-/// Lines of the report, or nothing: the preset, the keys that were set beside it, and those that were assumed.
+/// Returns lines of the report, or nothing: the preset, the keys that were set beside it, and those that were assumed.
 auto PresetText(const PresetUse& use, const Plan& plan) -> std::string;
 
-/// Where an init rule comes from: "recipe:7", "preset llama3-8b", or nothing.
+/// Returns the origin of an init rule: "recipe:7", "preset llama3-8b", or nothing.
 auto RulePlaceText(const PresetUse& use, int32_t recipe_line) -> std::string;
 
 }  // namespace shardc

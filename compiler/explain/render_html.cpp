@@ -37,7 +37,7 @@ auto PageSection(std::string_view title, const std::string& body) -> std::string
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", Escaped(title), body);
 }
 
-/// Rows of cells that are HTML; the first row is the head. It scrolls by itself where it is too wide.
+/// Returns a table of cells that are HTML; the first row is the head. It scrolls by itself if it is too wide.
 auto HtmlTable(const std::vector<std::vector<std::string>>& rows) -> std::string {
   std::string out = "<div class=\"wide\"><table>\n";
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -50,10 +50,10 @@ auto HtmlTable(const std::vector<std::vector<std::string>>& rows) -> std::string
   return out + "</table></div>\n";
 }
 
-/// A name in a cell, which a narrow page may break.
+/// Returns a name in a cell, which a narrow page may break.
 auto Name(std::string_view name) -> std::string { return fmt::format("<span class=\"name\">{}</span>", Escaped(name)); }
 
-/// A bar in a cell, as long as its share.
+/// Returns a bar in a cell, as long as its share.
 auto Bar(double share) -> std::string {
   return fmt::format("<span class=\"bar\"><i style=\"width:{:.2f}%\"></i></span>", share * 100);
 }
@@ -130,7 +130,7 @@ auto CategorySection(const Report& report) -> std::string {
 constexpr int PictureWidth = 720;
 constexpr int PictureHeight = 220;
 
-/// One area per category, each on those below it; and a band that says the phase of each op.
+/// Returns one area per category, each on those below it, and a band with the phase of each op.
 auto StepPicture(const Report& report) -> std::string {
   const std::vector<MemoryUse>& over_ops = report.memory_over_step;
   const std::vector<Op>& ops = report.plan->section(SectionKind::Step).ops;

@@ -18,7 +18,7 @@ static auto UseJson(const MemoryUse& use) -> Json {
   return json;
 }
 
-/// A whole number where it fits one; a very large cluster's is a floating-point number.
+/// Returns a whole number if it fits one; a floating-point number for a very large cluster.
 static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
   int64_t product = 0;
   if (__builtin_mul_overflow(flops.value, mesh.num_ranks(), &product)) {
@@ -27,7 +27,7 @@ static auto OnAllRanks(Flops flops, const Mesh& mesh) -> Json {
   return product;
 }
 
-/// Of all steps, where 64 bits hold the number.
+/// Returns the tokens of all steps, if 64 bits hold the number.
 static auto TokensOf(const Report& report) -> Json {
   const RunSettings& run = report.plan->run;
   int64_t product = 0;
@@ -37,7 +37,7 @@ static auto TokensOf(const Report& report) -> Json {
   return product;
 }
 
-/// The bytes at each op, and where each phase begins.
+/// Returns the bytes at each op, and where each phase begins.
 static auto OverStepJson(const Report& report) -> Json {
   Json json{{"bytes", Json::array()}, {"phases", Json::array()}};
   const std::vector<Op>& ops = report.plan->section(SectionKind::Step).ops;

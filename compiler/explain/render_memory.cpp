@@ -30,7 +30,7 @@ static auto OutsideText(const Plan& plan) -> std::string {
       FormatMemory(outside.all()), ranks);
 }
 
-/// The largest of what is alive at the peak, with the keys that lower it.
+/// Returns the largest buffers that are alive at the peak, with the keys that lower them.
 static auto AliveText(const Report& report) -> std::string {
   constexpr size_t MostRows = 12;
   Table table("    ");
@@ -115,7 +115,7 @@ auto BlocksText(const Report& report) -> std::string {
   return out;
 }
 
-/// Of each column of a chart, the ops that it stands for.
+/// Returns the first of the ops that a column of a chart stands for.
 static auto ColumnBegin(size_t column, size_t num_columns, size_t num_ops) -> size_t {
   return column * num_ops / num_columns;
 }

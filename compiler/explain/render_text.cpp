@@ -44,8 +44,8 @@ auto ModelText(const Plan& plan) -> std::string {
          part("seq", "seq") + (at("tied") == "true" ? ", tied" : "");
 }
 
-/// What one host sends to the others, which its network has to carry. Hosts are alike: each has as many ranks of every
-/// group that lies on it.
+/// Returns what one host sends to the others, which its network has to carry. Hosts are alike: each has as many ranks
+/// of every group that lies on it.
 auto BetweenHostsText(const Report& report) -> std::string {
   const Mesh& mesh = report.plan->mesh;
   if (mesh.hosts == 1) {
@@ -103,7 +103,7 @@ auto UnitText(const UnitUse& unit) -> std::string {
 
 using UnitRow = std::pair<const UnitUse*, std::vector<std::string>>;
 
-/// Names and sizes in a table, and what becomes of each below it.
+/// Returns a table of names and sizes, with what becomes of each unit below it.
 auto UnitsOfTwoLines(const std::vector<UnitRow>& rows) -> std::string {
   std::string out;
   for (const auto& [unit, names] : rows) {
@@ -116,7 +116,7 @@ auto UnitsOfTwoLines(const std::vector<UnitRow>& rows) -> std::string {
   return out;
 }
 
-/// Units that are alike share a row: a model has many blocks.
+/// Returns the table of units. Units that are alike share a row: a model has many blocks.
 auto UnitsText(const Report& report) -> std::string {
   std::vector<UnitRow> rows;
   for (const UnitUse& unit : report.units) {
@@ -147,7 +147,8 @@ auto UnitsText(const Report& report) -> std::string {
   return out;
 }
 
-/// What units compute in, and what goes to the ranks that sum it, each over dp, where activations do not go.
+/// Returns the types that units compute in, and in which gradients go to the ranks that sum them. It looks at dp only,
+/// over which no activations go.
 auto PrecisionText(const Report& report) -> std::string {
   std::set<std::string_view> computes;
   for (const SubVector& sub_vector : report.plan->sub_vectors) {
@@ -175,7 +176,7 @@ auto PrecisionText(const Report& report) -> std::string {
                      terms.contains("bf16") ? fmt::format(", gradients sent in {}", fmt::join(terms, " and ")) : "");
 }
 
-/// Empty if there is one microbatch, or one rank along the axes of the sum.
+/// Returns the lines on sums of gradients; empty if there is one microbatch, or one rank along the axes of the sum.
 auto GradientSumsText(const Report& report) -> std::string {
   const auto& [slices, whole, are_whole] = report.gradient_sums;
   if (report.plan->run.accumulate == 1 || slices == whole) {
@@ -201,7 +202,7 @@ auto LossText(const LossUse& loss) -> std::string {
   return text;
 }
 
-/// What a first start begins from, where that is a checkpoint.
+/// Returns the checkpoint that a first start begins from, if there is one.
 auto StartText(const Report& report) -> std::string {
   const Seed& seed = report.plan->seed;
   if (!seed.is_set()) {
@@ -215,7 +216,7 @@ auto StartText(const Report& report) -> std::string {
       12);
 }
 
-/// A rule without its numbers: what those of the blocks of a scheme have in common.
+/// Returns a rule without its numbers: the form that the rules of a scheme's blocks share.
 auto WithoutNumbers(std::string_view rule) -> std::string {
   std::string text;
   for (const char c : rule) {
@@ -253,7 +254,7 @@ auto InitRowsOf(const Report& report) -> std::vector<InitRow> {
   return rows;
 }
 
-/// The parameters and the elements of a rule, where the rule stands, and the first of the parameters.
+/// Returns the cells of a rule: its parameters and their elements, its place, and the first of the parameters.
 auto InitCells(const PresetUse& preset, const InitRow& row) -> std::vector<std::string> {
   const std::string place = RulePlaceText(preset, row.use.recipe_line);
   return {Counted(row.use.num_parameters, "parameter"), Counted(row.use.num_elements, "element"),
@@ -278,7 +279,7 @@ auto InitText(const Report& report) -> std::string {
          (LongestLine(one_line) <= ReportColumns ? one_line : two_lines);
 }
 
-/// Empty for a schedule that is one number.
+/// Returns the schedules; nothing for a schedule that is one number.
 auto SchedulesText(const Report& report) -> std::string {
   std::string out;
   for (const ScheduleUse& schedule : report.schedules) {
@@ -315,7 +316,7 @@ auto FlopsText(const Report& report) -> std::string {
 
 }  // namespace
 
-/// "adamw, which keeps exp_avg and exp_avg_sq".
+/// Returns "adamw, which keeps exp_avg and exp_avg_sq".
 static auto OptimizerText(const Plan& plan) -> std::string {
   std::string kept;
   for (const StateRole role : StateRoles) {
@@ -328,7 +329,7 @@ static auto OptimizerText(const Plan& plan) -> std::string {
   return fmt::format("{}, which keeps {}", ToText(plan.run.optimizer), kept.empty() ? "nothing" : kept);
 }
 
-/// "1,000 steps, 65,536,000 tokens; a checkpoint has 89.7 GiB, and the newest 2 are kept".
+/// Returns "1,000 steps, 65,536,000 tokens; a checkpoint has 89.7 GiB, and the newest 2 are kept".
 static auto RunText(const Report& report) -> std::string {
   const RunSettings& run = report.plan->run;
   int64_t tokens = 0;

@@ -26,16 +26,16 @@ struct ScheduleUse {
   bool is_constant = true;
   /// In order, evenly spread, the first and the last step among them: all steps, if they are few. Up to a fault.
   std::vector<SchedulePoint> points;
-  /// Of all steps that were looked at: many more than `points`, not all of a long run.
+  /// The highest point of all steps that were looked at: many more than `points`, but not all of a long run.
   SchedulePoint most;
-  /// What is wrong at the first of them where it has no value, or a negative one.
+  /// The fault of the first of them that has no value, or a negative one.
   std::string fault;
 };
 
-/// The schedules of a plan, evaluated as the run will.
+/// Returns the schedules of a plan, evaluated as the run will.
 auto SchedulesOf(const Plan& plan) -> std::vector<ScheduleUse>;
 
-/// A chart of a few lines, in ASCII. Requires: a point.
+/// Returns a chart of a few lines, in ASCII. Requires: a point.
 auto ChartText(const ScheduleUse& schedule) -> std::string;
 
 }  // namespace shardc

@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// The one stream takes all samples.
+/// Returns the share of a single stream, which takes all samples.
 static auto ShareOfStream(const Plan& plan) -> MixtureUse {
   return {.sources = {{.name = "", .weight = "", .samples = SamplesPerStep(plan) * plan.run.steps, .fraction = 1}},
           .fault = {}};

@@ -14,7 +14,7 @@ struct SourceShare {
   std::string name;
   /// The expression.
   std::string weight;
-  /// Of the run's samples.
+  /// Samples of the run that come from this source.
   int64_t samples = 0;
   double fraction = 0;
   /// Are all files of the source here? Then what they hold follows.
@@ -27,19 +27,19 @@ struct SourceShare {
 };
 
 struct MixtureUse {
-  /// Of one stream, itself if its files are here, and none else.
+  /// The sources of a mixture; for one stream, itself if its files are here, else nothing.
   std::vector<SourceShare> sources;
   /// Those of a very long run are estimated.
   bool is_exact = true;
-  /// What is wrong at the first step where the weights give no shares.
+  /// The fault of the first step at which the weights give no shares.
   std::string fault;
 };
 
-/// As the run will count (compiler/plan/run_samples.h).
-/// `facts`: what the files hold (LookAtData), or nothing if they were not looked at.
+/// Returns the shares as the run will count them (compiler/plan/run_samples.h).
+/// `facts`: the contents of the files (LookAtData), or nothing if they were not looked at.
 auto MixtureOf(const Plan& plan, const std::vector<SourceFacts>& facts = {}) -> MixtureUse;
 
-/// The lines on data of the report for people; empty if there is nothing to say.
+/// Returns the lines on data of the report for people; empty if there is nothing to report.
 auto DataText(const Plan& plan, const MixtureUse& use) -> std::string;
 
 }  // namespace shardc

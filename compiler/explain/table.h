@@ -7,6 +7,7 @@
 #include <cctype>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardc {
@@ -16,7 +17,7 @@ class Table {
  public:
   explicit Table(std::string left) : left_(std::move(left)) {}
 
-  /// Text all the same where it looks like a number.
+  /// Keeps a column as text even if it looks like numbers.
   auto KeepLeft(size_t column) -> void { text_columns_.insert(column); }
 
   auto Row(std::vector<std::string> cells) -> void {

@@ -8,28 +8,28 @@
 
 namespace shardc {
 
-/// Of a line of a report.
+/// Characters of a line of a report, at most.
 constexpr size_t ReportColumns = 100;
 
-/// 852992 as "852,992".
+/// Returns 852992 as "852,992".
 auto Grouped(int64_t n) -> std::string;
-/// "1 rank", "2 ranks".
+/// Returns "1 rank", "2 ranks".
 auto Counted(int64_t n, std::string_view noun) -> std::string;
-/// "1,048,576 B".
+/// Returns "1,048,576 B".
 auto BytesCell(Bytes bytes) -> std::string;
-/// "+1.00 GiB", "-1.00 GiB", "0 B".
+/// Returns "+1.00 GiB", "-1.00 GiB", "0 B".
 auto SignedMemory(Bytes bytes) -> std::string;
 
 /// Breaks a line before words that would pass ReportColumns; the lines after it are indented. Ends with a line end.
 auto Wrapped(const std::string& line, size_t indent) -> std::string;
-/// Lines; what would pass ReportColumns is cut, with "..." at its end.
+/// Clips lines that would pass ReportColumns, with "..." at their end.
 auto ClippedLines(const std::string& lines) -> std::string;
 auto LongestLine(const std::string& lines) -> size_t;
-/// Numbers of a formula with a fraction, in at most six digits.
+/// Returns the formula with its fractions in at most six digits.
 auto WithShortNumbers(std::string_view formula) -> std::string;
 
-/// Of the report: what is alive at the peak and how much, section by section and arena by arena; what a block keeps;
-/// a chart of a step.
+/// Returns the memory part of the report: what is alive at the peak and how much, section by section and arena by
+/// arena; what a block keeps; a chart of a step.
 auto MemoryText(const Report& report) -> std::string;
 auto BlocksText(const Report& report) -> std::string;
 auto StepMemoryChart(const Report& report) -> std::string;

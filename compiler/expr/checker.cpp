@@ -5,6 +5,7 @@
 #include "compiler/expr/checker.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "compiler/base/check.h"
@@ -15,7 +16,7 @@ namespace shardc {
 
 namespace {
 
-/// "a number".
+/// Returns the type with its article: "a number".
 auto WithArticle(ExprType type) -> std::string { return fmt::format("a {}", ToText(type)); }
 
 class Checker {
@@ -98,7 +99,7 @@ class Checker {
     return ExprFunctionRows()[static_cast<size_t>(call.row)].result;
   }
 
-  /// The type of an operation on numbers: a distribution if any operand from `first` on is one, else a number.
+  /// Returns the type of an operation on numbers: a distribution if any operand from `first` on is one, else a number.
   auto NumberOrDraw(const ExprNode& node, size_t first = 0) const -> ExprType {
     const bool draws = std::any_of(node.operands.begin() + static_cast<std::ptrdiff_t>(first), node.operands.end(),
                                    [&](ExprNodeId operand) { return types_[operand] == ExprType::Distribution; });
@@ -147,7 +148,7 @@ class Checker {
     return ExprType::Distribution;
   }
 
-  /// `message` with the node's text and type filled in.
+  /// Reports `message` with the node's text and type filled in.
   auto Report(const ExprNode& node, std::string_view message, ExprType type) -> void {
     CHECK(node.source.empty(), "`{}`: {}", node.source, message);
     errors_.push_back(ErrorAt(node.begin, node.end, "expr-type",

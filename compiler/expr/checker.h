@@ -9,8 +9,8 @@
 
 namespace shardc {
 
-/// The type of the whole; operands of the wrong type are added to `errors`, in any order.
-/// Errors: expr-type. What contains Broken nodes is not reported.
+/// Returns the type of the whole. Operands of the wrong type are added to `errors`, in any order.
+/// Errors: expr-type. Nodes that contain Broken nodes are not reported.
 auto CheckTypes(const ExprTree& tree, std::string_view text, ExprKind kind, std::vector<ExprError>& errors) -> ExprType;
 
 }  // namespace shardc

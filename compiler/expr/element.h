@@ -13,7 +13,8 @@ namespace shardc {
 /// The values of the program at elements, one at a time; its row norms are computed as they are needed.
 class ElementEvaluator {
  public:
-  /// `loaded`: one for each of program.loads; they outlive it. Without them 1 stands for each element that is loaded.
+  /// Evaluates a program. `loaded`: one for each of program.loads; they outlive it. Without them each loaded element is
+  /// 1.
   explicit ElementEvaluator(ElementProgram program, std::vector<const LoadedTensor*> loaded = {});
 
   struct Value {
@@ -21,10 +22,10 @@ class ElementEvaluator {
     double number = 0;
     bool has_fault = false;
   };
-  /// Of the element of this number, row by row.
+  /// Returns the value of the element of this number, row by row.
   auto At(int64_t element) -> Value;
 
-  /// Whether the element has no value whatever is loaded, as far as that shows: an operation that it needs for certain
+  /// Returns true if the element is known to have no value whatever is loaded: an operation that it needs for certain
   /// has none, and does not depend on what is loaded.
   auto HasKnownFault(int64_t element) -> bool;
 

@@ -90,7 +90,7 @@ class Linker {
     return Emit({.kind = ElementOpKind::None});
   }
 
-  /// The element of `parameter` whose number instruction `position` has. Returns: the instruction with its value.
+  /// Adds the element of `parameter` whose number instruction `position` has. Returns the instruction with its value.
   auto Add(const ElementSource& parameter, int position) -> int {
     const auto stream = static_cast<int>(program_.keys.size());
     program_.keys.push_back(parameter.key);
@@ -115,7 +115,7 @@ class Linker {
     return ExprFunctionRows()[static_cast<size_t>(call.row)];
   }
 
-  /// Kinds for which reducing a rule puts others.
+  /// Returns true for kinds that the reduction of a rule replaces by others.
   static auto IsReplaced(ExprNodeKind kind) -> bool {
     return kind == ExprNodeKind::Variable || kind == ExprNodeKind::Parameter || kind == ExprNodeKind::Library ||
            kind == ExprNodeKind::Broken;
@@ -151,7 +151,7 @@ class Linker {
     CHECK(false, "`{}`", function.name);
   }
 
-  /// With the parts of its law, where its arguments are known.
+  /// Returns a draw, with the parts of its law if its arguments are known.
   auto DrawOf(const ExprNode& node, const ExprTree& tree, std::vector<int> operands) -> ElementOp {
     std::vector<double> known;
     for (const ExprNodeId operand : node.operands) {
@@ -269,8 +269,8 @@ class Linker {
     return loaded;
   }
 
-  /// Why what has a shape has no element of so many indices; or empty. Without indices it is that of the element
-  /// itself.
+  /// Returns why a shape has no element of so many indices; empty if it has one. Without indices it is the shape of the
+  /// element itself.
   auto IndexFault(const std::string& name, const std::vector<int64_t>& shape, size_t num_indices) const -> std::string {
     if (num_indices == 0 && shape != around_.back()->shape) {
       return fmt::format("`{}` has the shape [{}], and is copied without indices into one of [{}]", name,
@@ -283,7 +283,7 @@ class Linker {
     return {};
   }
 
-  /// The number of the element at these indices; without any, `position`.
+  /// Adds the number of the element at these indices. Returns `position` if there are no indices.
   auto AddPosition(const std::vector<int64_t>& shape, const std::vector<int>& indices, int position) -> int {
     int element = position;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -302,7 +302,7 @@ class Linker {
   const FindElementSource& find_;
   const FindLoadedShape& find_loaded_;
   ElementProgram program_;
-  /// Of each instruction, whether its value depends on what is loaded.
+  /// By instruction: true if its value depends on what is loaded.
   std::vector<bool> is_of_loaded_;
   std::vector<ExprError> errors_;
   /// The parameter whose rule is being read, after the parameters that copy it.

@@ -50,10 +50,10 @@ struct ElementOp {
   /// Instructions before this one.
   std::vector<int> operands = {};
   int slot = -1;
-  /// Of Index, Rounded, Loaded and draws: the instruction that has the element's number, row by row; or -1, the element
-  /// itself.
+  /// The instruction that has the element's number, row by row, for Index, Rounded, Loaded and draws; -1 for the
+  /// element itself.
   int position = -1;
-  /// Of draws: the stream's key, and which draw of its rule it is.
+  /// The stream's key, and which draw of its rule it is, for draws.
   int stream = 0;
   int draw = 0;
   bool to_bfloat16 = false;
@@ -66,7 +66,7 @@ struct RowNorm {
   int slot = -1;
 };
 
-/// What an instruction Loaded reads.
+/// The tensor that an instruction Loaded reads.
 struct ElementLoad {
   std::string tensor;
   int64_t num_elements = 0;
@@ -83,18 +83,18 @@ struct ElementProgram {
   /// Elements in a row: all, of a vector.
   int64_t row_size = 0;
   std::vector<double> numbers;
-  /// Of the parameter itself, then of those that it copies.
+  /// Keys of the parameter itself, then of those that it copies.
   std::vector<PhiloxKey<uint64_t>> keys;
   /// One for each instruction Loaded. No position of one depends on what another reads.
   std::vector<ElementLoad> loads;
 
-  /// Is the element one draw from a law that is known?
+  /// Returns true if the element is one draw from a law that is known.
   auto is_draw() const -> bool;
 
-  /// Equal for programs whose ops and root are equal: they differ in numbers and keys only.
+  /// Returns a text that is equal for programs whose ops and root are equal: they differ in numbers and keys only.
   auto Shape() const -> std::string;
 
-  /// Of each instruction, whether instruction `root` needs its value.
+  /// Returns for each instruction whether instruction `root` needs its value.
   auto NeededBy(int root) const -> std::vector<bool>;
 };
 
@@ -106,7 +106,7 @@ struct ElementSource {
   PhiloxKey<uint64_t> key{};
   bool is_bfloat16 = false;
 };
-/// "`1 / index(0)` has no value at element [0, 3]", of the element of this number, row by row.
+/// Returns "`1 / index(0)` has no value at element [0, 3]", for the element of this number, row by row.
 auto NoValueText(const ElementSource& parameter, int64_t element) -> std::string;
 
 /// The parameter of a name, or nothing.
@@ -121,7 +121,7 @@ using FindLoadedShape = std::function<const std::vector<int64_t>*(std::string_vi
 auto MakeElementProgram(const ElementSource& parameter, const FindElementSource& find,
                         const FindLoadedShape& find_loaded = {}) -> ExprResult<ElementProgram>;
 
-/// Why a program is too long for that of an init rule, which becomes machine code; empty where it is not.
+/// Returns why a program is too long for an init rule, which becomes machine code; empty if it is not too long.
 auto LengthFault(const ElementProgram& program) -> std::string;
 
 }  // namespace shardc

@@ -26,15 +26,15 @@ class ElementEvaluation {
 
   struct Value {
     Number number{};
-    /// Of a condition.
+    /// The value of a condition.
     Mask mask{};
-    /// Where there is no value.
+    /// True in lanes without a value.
     Mask fault{};
   };
 
   ElementEvaluation(const ElementProgram& program, Target& target) : program_(program), target_(target) {}
 
-  /// The value of instruction `root`.
+  /// Returns the value of instruction `root`.
   auto Run(int root) -> Value {
     const std::vector<bool> is_needed = program_.NeededBy(root);
     values_.resize(program_.ops.size());
@@ -46,7 +46,7 @@ class ElementEvaluation {
     return values_[static_cast<size_t>(root)];
   }
 
-  /// After Run: that of an instruction; of one that the root does not need, nothing in particular.
+  /// Returns the value of an instruction after Run; undefined for an instruction that the root does not need.
   auto ValueOf(size_t op) const -> const Value& { return values_[op]; }
 
  private:
@@ -109,7 +109,7 @@ class ElementEvaluation {
     CHECK(false, "kind {}", static_cast<int>(op.kind));
   }
 
-  /// Null: the element itself.
+  /// Returns the position of an instruction; null for that of the element itself.
   auto OwnPosition(const ElementOp& op) const -> const Number* {
     return op.position < 0 ? nullptr : &values_[static_cast<size_t>(op.position)].number;
   }
@@ -120,7 +120,7 @@ class ElementEvaluation {
     return op.position < 0 ? Mask{} : values_[static_cast<size_t>(op.position)].fault;
   }
 
-  /// A value that has to be finite.
+  /// Returns a value that has to be finite.
   static auto Finite(Number number, Mask fault) -> Value {
     return {.number = number, .fault = Either(fault, Not(IsFinite(number)))};
   }

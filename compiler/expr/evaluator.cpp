@@ -18,7 +18,8 @@
 
 namespace shardc {
 
-/// Of functions that are evaluated from numbers. They stay on the stack: a schedule is evaluated at every step.
+/// Arguments of a function that is evaluated from numbers. They stay on the stack: a schedule is evaluated at every
+/// step.
 constexpr size_t MostArguments = 8;
 
 Evaluator::Evaluator(const Expr& expr, const ExprVariables& variables)
@@ -127,7 +128,8 @@ auto Evaluator::Evaluate(ExprNodeId own) const -> Slot {
   CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
 }
 
-/// Of what elements choose from: what is known to have no value is a fault whether or not an element chooses it.
+/// Evaluates a choice that elements make. An operand that is known to have no value is a fault, whether or not an
+/// element chooses it.
 auto Evaluator::VaryingChoice(const ExprNode& node) const -> Slot {
   const size_t num_operands = node.kind == ExprNodeKind::Library ? 2 : node.operands.size();
   for (size_t i = 0; i < num_operands; ++i) {
@@ -138,7 +140,7 @@ auto Evaluator::VaryingChoice(const ExprNode& node) const -> Slot {
   return {.varies = true, .fault = {}};
 }
 
-/// An operation that needs all its operands.
+/// Evaluates an operation that needs all its operands.
 auto Evaluator::EvaluateStrict(ExprNodeId own) const -> Slot {
   const ExprNode& node = tree_.nodes[own];
   bool varies = false;
@@ -164,8 +166,8 @@ auto Evaluator::EvaluateStrict(ExprNodeId own) const -> Slot {
   return {.number = *number, .varies = is_draw, .fault = {}};
 }
 
-/// Whether what is known of the operands of a function of the element is as it takes them: dims that the parameter has,
-/// and whole numbers in names.
+/// Returns true if the known operands of a function of the element are valid: dims that the parameter has, and whole
+/// numbers in names.
 auto Evaluator::HasElementDomain(const ExprNode& node) const -> bool {
   if (node.kind == ExprNodeKind::Copy) {
     for (size_t i = 0; i + 1 < node.texts.size(); ++i) {
@@ -183,7 +185,8 @@ auto Evaluator::HasElementDomain(const ExprNode& node) const -> bool {
   return !dim.varies && (dim.number == 0 || (dim.number == 1 && num_dims == 2));
 }
 
-/// Nothing outside the domain of the operation. Division by zero and powers without a real value are not finite.
+/// Returns the result of an operation; nothing outside its domain. Division by zero and powers without a real value
+/// give numbers that are not finite.
 auto Evaluator::Compute(const ExprNode& node) const -> std::optional<double> {
   const double a = node.operands.empty() ? 0 : Operand(node, 0).number;
   const double b = node.operands.size() < 2 ? 0 : Operand(node, 1).number;
@@ -225,7 +228,7 @@ auto Evaluator::Compute(const ExprNode& node) const -> std::optional<double> {
   CHECK(false, "`{}`: node kind {}", text_, static_cast<int>(node.kind));
 }
 
-/// Why an operation has no value: its rule, and its operands' values.
+/// Returns why an operation has no value: its rule, and its operands' values.
 auto Evaluator::Describe(const ExprNode& node) const -> std::string {
   if (node.kind == ExprNodeKind::Call || node.kind == ExprNodeKind::Library) {
     return DescribeCall(node);

@@ -15,7 +15,7 @@ namespace shardc {
 class Evaluator {
  public:
   struct Slot {
-    /// Of a condition, 1 or 0.
+    /// The number; for a condition, 1 or 0.
     double number = 0;
     /// Is it known at an element only?
     bool varies = false;
@@ -33,11 +33,11 @@ class Evaluator {
   auto root() const -> const Slot& { return slots_[tree_.root()]; }
   auto slot(ExprNodeId id) const -> const Slot& { return slots_[id]; }
 
-  /// The operand whose value is the node's, if it is known which: of names, and of `and`, `or` and `if` that are
-  /// decided.
+  /// Returns the operand whose value is the node's, if it is known which: for names, and for `and`, `or` and `if` that
+  /// are decided.
   auto Choice(const ExprNode& node) const -> std::optional<size_t>;
 
-  /// The fault of the root, if it has one.
+  /// Returns the fault of the root, if it has one.
   auto Errors() const -> std::vector<ExprError>;
 
  private:
@@ -47,7 +47,7 @@ class Evaluator {
   }
 
   auto Operand(const ExprNode& node, size_t i) const -> const Slot& { return slots_[node.operands[i]]; }
-  /// Of its operands from `first` on.
+  /// Returns the numbers of the node's operands from `first` on.
   auto Numbers(const ExprNode& node, size_t first = 0) const -> std::vector<double>;
   auto Variable(std::string_view name) const -> std::optional<double>;
   auto Evaluate(ExprNodeId own) const -> Slot;

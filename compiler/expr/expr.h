@@ -17,7 +17,7 @@
 // whole number. a % b is what floor division leaves, of the sign of b. Names are the rows of schemas/expr_names.def,
 // schemas/init_functions.def and schemas/expr_library.def; the functions of the last are texts of this language, whose
 // operations take the place of each call. A `let` names a value for the expression after `in`; a name has one meaning:
-// it is no variable, constant or name of a `let` around it.
+// it differs from every variable, constant and name of a `let` around it.
 //
 // `and`, `or` and `if` look only at the operands that they need: `layer > 0 and 1 / layer < 0.5` holds nowhere, but has
 // a value everywhere. What a `let` names is looked at where the name is needed. Values are doubles, computed in the
@@ -25,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -72,15 +73,15 @@ struct EnumNames<DistributionKind> {
   };
 };
 
-/// What an init rule draws from, if it is one draw or number. Constant: {value}. Normal: {mean, std}. TruncNormal:
-/// {mean, std, a, b}, bounds absolute. Uniform: {a, b}.
+/// The law that an init rule draws from, if it is one draw or number. Constant: {value}. Normal: {mean, std}.
+/// TruncNormal: {mean, std, a, b}, bounds absolute. Uniform: {a, b}.
 struct Distribution {
   DistributionKind kind = DistributionKind::Constant;
   std::vector<double> arguments;
 
   friend auto operator==(const Distribution&, const Distribution&) -> bool = default;
 };
-/// "normal(0, 0.02)", "1": shortest text that reads back to the same doubles.
+/// Returns "normal(0, 0.02)", "1": the shortest text that reads back to the same doubles.
 auto ToText(const Distribution& distribution) -> std::string;
 
 /// A fault in an expression: `column` counts bytes from 1 in its text; `name` is the diagnostic's kebab-case name
@@ -122,7 +123,7 @@ using ExprVariables = std::map<std::string, double, std::less<>>;
 /// expr-domain for a literal beyond the doubles: every fault found, in text order.
 auto ParseExpr(std::string_view text, ExprKind kind) -> ExprResult<Expr>;
 
-/// Does its value depend on this variable, somewhere?
+/// Returns true if the value may depend on this variable.
 auto UsesVariable(const Expr& expr, std::string_view name) -> bool;
 
 /// Evaluates with the variables of its kind: a number for a schedule, a condition for a predicate.
@@ -133,18 +134,19 @@ auto UsesVariable(const Expr& expr, std::string_view name) -> bool;
 auto EvaluateNumber(const Expr& expr, const ExprVariables& variables) -> ExprResult<double>;
 auto EvaluateBool(const Expr& expr, const ExprVariables& variables) -> ExprResult<bool>;
 
-/// The rule with everything known put in, its text the shortest that says so: "normal(0, 0.02)", "index(0) ^ 2"; or a
+/// Returns the rule with everything known put in, in its shortest text: "normal(0, 0.02)", "index(0) ^ 2". Reduces a
 /// frequency in the same way.
 /// Requires: a rule or a frequency.
-/// Errors: as above, of what does not depend on the element; of operations that every element needs.
+/// Errors: as above, for operations that do not depend on the element, and for operations that every element needs.
 auto ReduceRule(const Expr& rule, const ExprVariables& variables) -> ExprResult<Expr>;
 
-/// Of a reduced rule, if it is one draw whose arguments are known, or a number; else nothing.
+/// Returns the law of a reduced rule, if the rule is one draw whose arguments are known, or a number; else nothing.
 auto DistributionOf(const Expr& rule) -> std::optional<Distribution>;
 
-/// Of a reduced rule, if it is `seed('name')` alone, the name: every element is that of the tensor; else nothing.
+/// Returns the tensor's name of a reduced rule that is `seed('name')` alone: every element is that of the tensor; else
+/// nothing.
 auto LoadedTensorOf(const Expr& rule) -> std::optional<std::string>;
-/// The rule that says so.
+/// Returns the rule that loads every element from the tensor.
 auto RuleOfLoaded(std::string_view tensor) -> std::string;
 
 }  // namespace shardc

@@ -25,7 +25,7 @@ struct InlinedCall {
   std::vector<std::string_view> parameters;
   /// Nodes of the same tree.
   std::vector<ExprNodeId> arguments;
-  /// Of the call in the expression's own text.
+  /// Place of the call in the expression's own text.
   int place_begin = 0;
   int place_end = 0;
 };
@@ -69,7 +69,7 @@ class ExpressionParser : TokenCursor {
   };
   auto Node(ExprNodeId id) const -> const ExprNode& { return tree_.nodes[id]; }
 
-  /// A node that spans its operator, `sign`.
+  /// Adds a node that spans its operator, `sign`.
   auto Add(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
     return tree_.nodes.Add({.kind = kind,
                             .operands = std::move(operands),
@@ -92,7 +92,8 @@ class ExpressionParser : TokenCursor {
 
   auto Broken(const Token& token) -> ExprNodeId { return Leaf(ExprNodeKind::Broken, token); }
 
-  /// Of an operator of another language, a Broken node: the operator was reported, and types say nothing.
+  /// Adds an operation; a Broken node for an operator of another language, which was reported, so types say nothing of
+  /// it.
   auto Operation(ExprNodeKind kind, const Token& sign, std::vector<ExprNodeId> operands) -> ExprNodeId {
     const int begin = operands.empty() ? sign.begin : std::min(sign.begin, Node(operands.front()).begin);
     const int end = operands.empty() ? sign.end : std::max(sign.end, Node(operands.back()).end);
@@ -103,14 +104,14 @@ class ExpressionParser : TokenCursor {
   }
 
   // The grammar.
-  /// operand (operator operand)*, from the left.
+  /// Parses operand (operator operand)*, from the left.
   auto ParseChain(std::initializer_list<BinaryOperator> operators, ExprNodeId (ExpressionParser::*operand)())
       -> ExprNodeId;
   auto ParseExpression() -> ExprNodeId;
-  /// A `let` is its body, parsed with the name bound; it adds no node.
+  /// Parses a `let`: it is its body, parsed with the name bound, and adds no node.
   auto ParseLet() -> ExprNodeId;
   auto ParseIf() -> ExprNodeId;
-  /// `value if condition else other`, of Python: reported, with the words in our order. At the `if`.
+  /// Reports Python's `value if condition else other`, with the words in our order. Called at the `if`.
   auto ParseTernary(int begin) -> ExprNodeId;
   auto ParseAnd() -> ExprNodeId;
   auto ParseNot() -> ExprNodeId;
@@ -129,11 +130,11 @@ class ExpressionParser : TokenCursor {
   /// Reports arguments that are given by name, if there are any; `given` has the name or "" and the text of each.
   auto HasNamedArguments(const Token& name, int row,
                          const std::vector<std::pair<std::string_view, std::string_view>>& given) -> bool;
-  /// After the `(`.
+  /// Parses a copy after its `(`.
   auto ParseCopy(int row, const Token& name, const Token& open) -> ExprNodeId;
-  /// The pieces of a name, between the `{expr}` whose values become operands.
+  /// Returns the pieces of a name, between the `{expr}` whose values become operands.
   auto ParseTemplate(const Token& token, std::vector<ExprNodeId>& operands) -> std::vector<std::string>;
-  /// The operations of a library function, and the node that stands for its call.
+  /// Adds the operations of a library function. Returns the node that stands for its call.
   auto Inline(int row, const Token& name, const std::vector<ExprNodeId>& arguments) -> ExprNodeId;
   auto ResolveName(const Token& token) -> ExprNodeId;
   auto FindLocal(std::string_view name) const -> std::optional<ExprNodeId>;
@@ -141,7 +142,7 @@ class ExpressionParser : TokenCursor {
   auto ResolveFunction(const Token& token) -> std::optional<int>;
   auto ValuesInReach() const -> std::vector<std::string_view>;
   auto ReportUnknown(const Token& token, const std::vector<std::string_view>& known) -> void;
-  /// Whether the name of a `let` means something else already; that is reported.
+  /// Reports the name of a `let` that has a meaning already. Returns true if it has one.
   auto ReportTaken(const Token& token) -> bool;
 
   std::string_view text_;

@@ -14,7 +14,7 @@ namespace shardc {
 template <class Number>
 struct Computed {
   Number value{};
-  /// Outside the domain. A value that is not finite is none either.
+  /// True outside the domain. A value that is not finite does not count either.
   MaskOf<Number> fault{};
 };
 
@@ -22,7 +22,7 @@ inline auto ValueIn(const Computed<double>& computed) -> std::optional<double> {
   return computed.fault ? std::nullopt : std::optional(computed.value);
 }
 
-/// a, less the largest whole multiple of b that leaves something of the sign of b.
+/// Returns a minus the largest whole multiple of b that leaves a number of the sign of b.
 template <class Number>
 auto ComputeRemainder(Number a, Number b) -> Computed<Number> {
   const auto is_in_domain = Abs(a / b) < MostQuotient;

@@ -13,7 +13,7 @@ enum class ExprFunction {
 #include "schemas/init_functions.def"
 };
 
-/// Nothing outside the domain; the caller refuses results that are not finite.
+/// Returns the value of a function; nothing outside its domain. The caller refuses results that are not finite.
 /// Requires: as many arguments as the row has parameters; all finite.
 auto EvaluateFunction(ExprFunction function, std::span<const double> arguments) -> std::optional<double>;
 

@@ -10,25 +10,25 @@
 
 namespace shardc {
 
-/// "a predicate".
+/// Returns the kind with its article: "a predicate".
 auto WithArticle(ExprKind kind) -> std::string_view;
-/// "a predicate, an init rule and a schedule".
+/// Returns a list of kinds: "a predicate, an init rule and a schedule".
 auto ListedKinds(const std::vector<ExprKind>& kinds) -> std::string;
 
-/// Variables and constants.
+/// Returns the variables and constants of a kind.
 auto KnownValues(ExprKind kind) -> std::vector<std::string_view>;
 auto KnownFunctions(ExprKind kind) -> std::vector<std::string_view>;
 
 struct UnknownName {
   std::string message;
-  /// Of the known, the one that may have been meant; or empty.
+  /// The known name that may have been meant; or empty.
   std::string closest;
 };
 
-/// Of a name that is not known in `kind`, or in others only; lists `known` where none of it is near.
+/// Describes a name that is not known in `kind`, or known in other kinds only. Lists `known` if none of them is near.
 auto DescribeUnknown(std::string_view name, ExprKind kind, const std::vector<std::string_view>& known) -> UnknownName;
 
-/// "`pow` takes 2 arguments (x, y), here 1 is given".
+/// Returns "`pow` takes 2 arguments (x, y), here 1 is given".
 auto WrongCount(const ExprFunctionRow& function, int num_arguments) -> std::string;
 
 }  // namespace shardc

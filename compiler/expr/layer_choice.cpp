@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "compiler/base/check.h"
 #include "compiler/expr/lexer.h"
@@ -22,7 +23,7 @@ struct Fraction {
 
 auto IsDigits(std::string_view text) -> bool { return text.find_first_not_of("0123456789") == std::string_view::npos; }
 
-/// Of at most MaxDigits digits; none is 0.
+/// Returns the number of at most MaxDigits digits; 0 without digits.
 auto WholeNumber(std::string_view digits) -> int64_t {
   int64_t number = 0;
   for (const char digit : digits) {
@@ -103,7 +104,7 @@ class FractionReader {
     return IsDigits(number);
   }
 
-  /// From the sign to the last digit.
+  /// Returns the text from the sign to the last digit.
   auto Whole() const -> Token {
     const size_t first = text_.find_first_not_of(" \t\r\n");
     return {.kind = TokenKind::Number, .begin = static_cast<int>(first), .end = tokens_[tokens_.size() - 2].end};

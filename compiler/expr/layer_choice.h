@@ -1,15 +1,17 @@
 // Which blocks a text of a recipe chooses: those for which a predicate holds, or an exact fraction of them.
 #pragma once
 
+#include <cstdint>
+
 #include "compiler/expr/expr.h"
 
 namespace shardc {
 
-/// For each block, does the predicate hold?
-/// Errors: expr-domain, of the first block where the predicate has no value; the message names it.
+/// Returns for each block whether the predicate holds.
+/// Errors: expr-domain, for the first block where the predicate has no value; the message names it.
 auto LayersWhere(const Expr& predicate, int64_t layers, int64_t hidden) -> ExprResult<std::vector<bool>>;
 
-/// The same of a text that is a fraction or a predicate. A fraction p, `1/3` or `0.3`, chooses block k (from 1) if
+/// Returns the blocks that a fraction or a predicate chooses. A fraction p, `1/3` or `0.3`, chooses block k (from 1) if
 /// floor(k p + 1/2) > floor((k - 1) p + 1/2): floor(n p + 1/2) of n blocks, spread evenly. Whole numbers decide, as no
 /// double is 7/10.
 /// Errors: those of ParseExpr and LayersWhere; block-fraction.

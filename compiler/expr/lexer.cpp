@@ -24,7 +24,7 @@ constexpr Spelling Keywords[] = {
     {"or", TokenKind::Or}, {"not", TokenKind::Not},   {"let", TokenKind::Let},   {"in", TokenKind::In},
 };
 
-/// Words of Python that are no expressions here, what to say of them, and how much of the text they take.
+/// Words of Python that expressions do not have, the message for each, and how much of the text it takes.
 struct ForeignWord {
   std::string_view word;
   /// Taken as well if it follows: "." of `math.`, a quote of `f"..."`.
@@ -108,14 +108,14 @@ class Lexer {
     tokens_.push_back({kind, begin, static_cast<int>(at_), number});
   }
 
-  /// An operator of another language, which stands for one of ours.
+  /// Adds an operator of another language, which stands for one of ours.
   auto PushForeign(TokenKind kind, size_t length, std::string message, std::string_view right) -> void {
     Report(length, "expr-syntax", std::move(message), right);
     Push(kind, length);
     tokens_.back().is_foreign = true;
   }
 
-  /// Does a value end before what comes next?
+  /// Returns true if a value ends before the next token.
   auto IsAfterValue() const -> bool {
     const TokenKind last = tokens_.empty() ? TokenKind::Comma : tokens_.back().kind;
     return last == TokenKind::Number || last == TokenKind::Name || last == TokenKind::Close;
@@ -126,7 +126,7 @@ class Lexer {
     errors_.back().closest = closest;
   }
 
-  // A malformed number stays one for the parser, so that its place in the expression is no second fault.
+  // A malformed number stays a number for the parser, so that its place in the expression is not a second fault.
   auto TakeNumber(std::string_view rest) -> void {
     size_t length = 0;
     while (length < rest.size() &&
@@ -147,7 +147,7 @@ class Lexer {
     Push(TokenKind::Number, length, number);
   }
 
-  /// "; write 1000" for 1_000.
+  /// Returns "; write 1000" for 1_000.
   static auto WithoutUnderscores(std::string_view word) -> std::string {
     std::string digits(word);
     const bool has_some = std::erase(digits, '_') > 0;
@@ -172,7 +172,7 @@ class Lexer {
     Push(keyword == std::end(Keywords) ? TokenKind::Name : keyword->kind, word.size());
   }
 
-  /// `is`, or `is not`.
+  /// Takes `is`, or `is not`.
   auto TakeIs(std::string_view rest) -> void {
     const size_t word = std::min(rest.find_first_not_of(" \t\r\n", 2), rest.size());
     if (rest.substr(word).starts_with("not") && IsSpaceOrEnd(rest, word + 3)) {
@@ -198,7 +198,7 @@ class Lexer {
     return false;
   }
 
-  /// Is there `name(a, name` before a `=`, so that it gives an argument by its name?
+  /// Returns true if `name(a, name` comes before a `=`, which then gives an argument by its name.
   auto IsAfterArgumentName() const -> bool {
     const size_t n = tokens_.size();
     const auto is_open = [](const Token& token) { return token.kind == TokenKind::Open; };
@@ -220,7 +220,7 @@ class Lexer {
     Push(TokenKind::Text, end + 1);
   }
 
-  /// Is there one token after a `let`, where its name belongs?
+  /// Returns true if there is one token after a `let`, where its name belongs.
   auto IsBehindLet() const -> bool { return tokens_.size() >= 2 && tokens_[tokens_.size() - 2].kind == TokenKind::Let; }
 
   auto TakeSymbol(std::string_view rest) -> void {

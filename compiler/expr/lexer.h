@@ -58,13 +58,13 @@ struct Token {
   auto length() const -> int { return end > begin ? end - begin : 1; }
 };
 
-/// An error at bytes [begin, end) of the text, at least one long.
+/// Returns an error at bytes [begin, end) of the text, at least one long.
 auto ErrorAt(int begin, int end, std::string_view name, std::string message) -> ExprError;
 
-/// A piece of the text for a message: in backticks, escaped, cut where long.
+/// Returns a piece of the text for a message: in backticks, escaped, cut if it is long.
 auto Quoted(std::string_view text) -> std::string;
 
-/// The tokens from byte `begin` on, in order, the last of them End; faults are added to `errors`.
+/// Returns the tokens from byte `begin` on, in order, the last of them End. Faults are added to `errors`.
 /// Requires: text.size() <= MaxExprBytes.
 auto Lex(std::string_view text, std::vector<ExprError>& errors, size_t begin = 0) -> std::vector<Token>;
 

@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// 2^k. Requires: -1022 <= k <= 1023.
+/// Computes 2^k. Requires: -1022 <= k <= 1023.
 template <class Integer>
 auto PowerOfTwo(Integer k) {
   return FromBits((k + int64_t{1023}) << 52);
@@ -31,7 +31,7 @@ struct ExpParts {
 constexpr double Log2High = 0x1.62e42fefa38p-1;
 constexpr double Log2Low = 0x1.ef35793c7673p-45;
 
-/// e^(x + x_low) is 2^k (1 + high + low). Requires: -746 <= x <= 710, x_low within an ulp of x.
+/// Splits e^(x + x_low) into 2^k (1 + high + low). Requires: -746 <= x <= 710, x_low within an ulp of x.
 template <class F>
 auto SplitExp(F x, F x_low) -> ExpParts<F> {
   static constexpr double Series[] = {0x1p-1,
@@ -53,7 +53,7 @@ auto SplitExp(F x, F x_low) -> ExpParts<F> {
   return {.k = k, .high = high, .low = Fma(high * high, FusedPolynomial(Series, high), Fma(rest, high, rest))};
 }
 
-/// e^(x + x_low). Requires: x_low within an ulp of x.
+/// Computes e^(x + x_low). Requires: x_low within an ulp of x.
 template <class F>
 auto ExpOfSum(F x, F x_low) -> F {
   // All beyond is 0 or infinity, too.
@@ -106,8 +106,8 @@ auto Log(F x) -> F {
   return k * Log2High - ((half_square - Fma(k, Like(x, Log2Low), rest)) - f);
 }
 
-/// x to the power y. The logarithm has 64 right bits or more: with s = (m - 1) / (m + 1) in two parts it is k log 2 +
-/// 2 s (1 + z (1/3 + z P(z))), z = s^2. Requires: x > 0, or y >= 0 where x is 0, or whole y where x < 0.
+/// Computes x to the power y. The logarithm has 64 right bits or more: with s = (m - 1) / (m + 1) in two parts it is k
+/// log 2 + 2 s (1 + z (1/3 + z P(z))), z = s^2. Requires: x > 0, or y >= 0 if x is 0, or whole y if x < 0.
 template <class F>
 auto Pow(F x, F y) -> F {
   static constexpr double Series[] = {0x1.999999999999ap-3, 0x1.2492492492521p-3, 0x1.c71c71c6eaa1p-4,
@@ -158,7 +158,8 @@ struct AngleParts {
 
 constexpr double MostAngle = 0x1p30;
 
-/// Pi is known to 2^-160 here, and no double above 1 is nearer to a multiple of pi/2 than 2^-61.
+/// Splits an angle into quarter turns and a rest. Pi is known to 2^-160 here, and no double above 1 is nearer to a
+/// multiple of pi/2 than 2^-61.
 /// Requires: |x| <= MostAngle.
 /// Source: of the distance: Ng, Argument Reduction for Huge Arguments: Good to the Last Bit (1992).
 template <class F>
@@ -178,7 +179,7 @@ auto SplitAngle(F x) -> AngleParts<F> {
   return {.k = k, .high = high, .low = (difference - high) + rest};
 }
 
-/// The sine of the angle, `quarters` quarter turns further.
+/// Computes the sine of the angle, `quarters` quarter turns further.
 template <class F>
 auto SinOfParts(const AngleParts<F>& angle, int64_t quarters) -> F {
   const auto sine = [&] {
@@ -214,7 +215,7 @@ auto Cos(F x) -> F {
   return SinOfParts(SplitAngle(x), 1);
 }
 
-/// With e = e^(-2|x|) - 1, it is -e / (2 + e).
+/// Computes tanh(x): with e = e^(-2|x|) - 1, it is -e / (2 + e).
 template <class F>
 auto Tanh(F x) -> F {
   // From there on it is 1.
@@ -236,7 +237,7 @@ auto Tanh(F x) -> F {
   return Select(x < 0.0, value, -value);
 }
 
-/// e^(x^2) erfc(x): a polynomial of (x - 4) / (x + 4) over 1 + 2x. Requires: 0 <= x <= 28.
+/// Computes e^(x^2) erfc(x): a polynomial of (x - 4) / (x + 4) over 1 + 2x. Requires: 0 <= x <= 28.
 /// Source: of the form: Shepherd, Laframboise, Mathematics of Computation 36 (1981).
 template <class F>
 auto ScaledErfc(F x) -> F {
@@ -250,7 +251,7 @@ auto ScaledErfc(F x) -> F {
   return FusedPolynomial(Series, (x - 4.0) / (x + 4.0)) / (1.0 + 2.0 * x);
 }
 
-/// 1 - erf(x), with all digits where it is small. Requires: x >= 0.
+/// Computes 1 - erf(x), with all digits also if it is small. Requires: x >= 0.
 template <class F>
 auto Erfc(F x) -> F {
   // From there on it is 0.
@@ -271,7 +272,8 @@ auto Erf(F x) -> F {
   return Select(x < 0.0, -value, value);
 }
 
-/// With w = -log(1 - x^2), it is x (5/4 + P(w)), and with s = sqrt(w) in the tail s + Q(s). Requires: -1 < x < 1.
+/// Computes the inverse of erf: with w = -log(1 - x^2), it is x (5/4 + P(w)), and with s = sqrt(w) in the tail s +
+/// Q(s). Requires: -1 < x < 1.
 /// Source: of the variables: Giles, Approximating the erfinv function, GPU Computing Gems Jade Edition (2011).
 template <class F>
 auto ErfInv(F x) -> F {
@@ -312,7 +314,7 @@ auto ErfInv(F x) -> F {
 /// Quotients of Remainder are smaller.
 constexpr double MostQuotient = 0x1p53;
 
-/// What is left of a after whole multiples of b, of the sign of b: a - b floor(a / b), rounded once.
+/// Computes the remainder of a after whole multiples of b, of the sign of b: a - b floor(a / b), rounded once.
 /// Requires: b is not 0, |a / b| < MostQuotient.
 template <class F>
 auto Remainder(F a, F b) -> F {

@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// The integral of f over [low, high], by Gauss-Legendre's rule of five points in each of many cells.
+/// Computes the integral of f over [low, high], by Gauss-Legendre's rule of five points in each of many cells.
 template <class F>
 static auto Integral(double low, double high, const F& f) -> double {
   constexpr int NumCells = 512;
@@ -33,7 +33,7 @@ static auto Integral(double low, double high, const F& f) -> double {
   return sum * half;
 }
 
-/// Of the standard normal distribution, kept to [a, b].
+/// Computes the moments of the standard normal distribution cut to [a, b].
 static auto MomentsBetween(double a, double b) -> Moments {
   // The likeliest value; farther from it than this, the density is e^-40 of what it is there, or less.
   const double top = std::clamp(0.0, a, b);

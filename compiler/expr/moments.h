@@ -10,8 +10,8 @@ struct Moments {
   double std = 0;
 };
 
-/// Those of the distribution in exact arithmetic, before its values are rounded to f32; of a cut normal distribution
-/// what is left by the cut. Relative error 1e-12.
+/// Computes the moments of the distribution in exact arithmetic, before its values are rounded to f32; for a cut normal
+/// distribution, those of what the cut leaves. Relative error 1e-12.
 /// Requires: arguments in the kind's domain.
 auto MomentsOf(const Distribution& distribution) -> Moments;
 

@@ -21,12 +21,13 @@ struct ExprVariableRow {
 struct ExprConstantRow {
   std::string_view name;
   ExprType type;
-  /// Of a condition, 1 or 0.
+  /// The value; 1 or 0 for a condition.
   double value;
   std::string_view doc;
 };
 
-/// Who evaluates a function: C++, from numbers; C++, at each element (draws, and what else depends on it); or its text.
+/// The evaluation of a function: by C++ from numbers, by C++ at each element (draws, and what else depends on it), or
+/// by its text.
 enum class ExprFunctionKind { Number, Distribution, Element, Library };
 
 enum class ElementFunction {
@@ -42,21 +43,21 @@ struct ExprFunctionRow {
   /// "std >= 0"; empty: all numbers. Of a library function, a condition in the language.
   std::string_view domain;
   std::string_view doc;
-  /// Who computes it, or where its definition is from.
+  /// The library that computes it, or the source of its definition.
   std::string_view source;
-  /// Where it is known.
+  /// Kinds of expressions that may use it.
   std::vector<ExprKind> kinds;
-  /// Of those that C++ computes, the largest error, in ulp: "0.5"; "exact".
+  /// Largest error in ulp of a function that C++ computes: "0.5"; "exact".
   std::string_view error = {};
   /// Number or Distribution.
   ExprType result;
-  /// Of kind Distribution, Element and Number.
+  /// The function that a row of kind Distribution, Element or Number stands for.
   DistributionKind distribution = DistributionKind::Constant;
   ElementFunction element = ElementFunction::Index;
   ExprFunction function = ExprFunction::Min;
-  /// Of a library function, its text.
+  /// Text of a library function.
   std::string_view body = {};
-  /// Of kind Number, the value, or nothing outside the domain; of Distribution, 0 within it.
+  /// For the kind Number, the value, or nothing outside the domain; for Distribution, 0 within the domain.
   auto(*evaluate)(std::span<const double> arguments) -> std::optional<double> = nullptr;
 
   auto is_library() const -> bool { return kind == ExprFunctionKind::Library; }
@@ -67,15 +68,15 @@ struct ExprFunctionRow {
   auto IsKnownIn(ExprKind kind) const -> bool;
 };
 
-/// The texts between ", ": "mean", "std".
+/// Returns the texts between ", ": "mean", "std".
 auto ParameterNames(const ExprFunctionRow& function) -> std::vector<std::string_view>;
 
 auto ExprVariableRows() -> const std::vector<ExprVariableRow>&;
 auto ExprConstantRows() -> const std::vector<ExprConstantRow>&;
-/// Of both tables of functions, the library's last.
+/// Returns the rows of init_functions.def, then of expr_library.def.
 auto ExprFunctionRows() -> const std::vector<ExprFunctionRow>&;
 
-/// The index of the row called `name`, or nothing.
+/// Returns the index of the row called `name`, or nothing.
 template <class Row>
 auto FindRow(const std::vector<Row>& rows, std::string_view name) -> std::optional<int> {
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -6,9 +6,9 @@
 
 namespace shardc {
 
-/// The standard normal quantile of (1 + x) / 2, sqrt(2) erfinv(x), of floats: x P(w) with w = -log2(1 - x^2), one
-/// polynomial up to w = 7.25, another beyond it, for one x in 300. Odd in x. On the lattice +-(m + 1/2) 2^-23, m below
-/// 2^23, off by 3.5 ulp at most, and increasing. 43 operations, 19 more in the tail.
+/// Computes the standard normal quantile of (1 + x) / 2, sqrt(2) erfinv(x), for floats: x P(w) with w = -log2(1 - x^2),
+/// one polynomial up to w = 7.25, another beyond it, for one x in 300. Odd in x. On the lattice +-(m + 1/2) 2^-23, m
+/// below 2^23, off by 3.5 ulp at most, and increasing. 43 operations, 19 more in the tail.
 /// Requires: |x| <= 1 - 2^-24.
 /// Source: the form is that of Giles, Approximating the erfinv function, GPU Computing Gems Jade Edition (2011); the
 /// polynomials are ours, minimax in relative error.
@@ -39,7 +39,7 @@ auto StandardNormal(F x) -> F {
                  Polynomial(Middle, w));
 }
 
-/// The probability of values up to x, off by 4 ulp at most, in the lower tail, too.
+/// Computes the probability of values up to x, off by 4 ulp at most, in the lower tail, too.
 template <class F>
 auto NormalCdf(F x) -> F {
   // Beyond it the lower tail is 0.
@@ -53,7 +53,7 @@ auto NormalCdf(F x) -> F {
   return Select(x > 0.0, 1.0 - tail, tail);
 }
 
-/// The inverse of NormalCdf, off by 5 ulp at most. Requires: 0 < p < 1.
+/// Computes the inverse of NormalCdf, off by 5 ulp at most. Requires: 0 < p < 1.
 /// Source: Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
 template <class F>
 auto NormalQuantile(F p) -> F {

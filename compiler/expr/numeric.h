@@ -26,7 +26,7 @@ struct IntOfNumber<float> {
   using Type = int32_t;
 };
 
-/// What comparisons of numbers give.
+/// The type of a comparison of numbers.
 template <class Number>
 struct MaskOfNumber {
   using Type = bool;
@@ -51,11 +51,11 @@ inline auto ToInteger(float x) -> int32_t { return static_cast<int32_t>(x); }
 inline auto ToDouble(float x) -> double { return x; }
 inline auto ToFloat(double x) -> float { return static_cast<float>(x); }
 
-/// `value` as a number like `x`.
+/// Returns `value` as a number like `x`.
 inline auto Like(double, double value) -> double { return value; }
 inline auto Like(float, double value) -> float { return static_cast<float>(value); }
 
-/// The nearest float above x. Requires: finite.
+/// Returns the nearest float above x. Requires: finite.
 inline auto NextFloat(float x) -> float {
   return x >= 0 ? FromBits((BitsOf(x) & 0x7FFFFFFF) + 1) : FromBits(BitsOf(x) - 1);
 }
@@ -70,12 +70,12 @@ inline auto Sqrt(float x) -> float { return std::sqrt(x); }
 inline auto Floor(double x) -> double { return std::floor(x); }
 inline auto Ceil(double x) -> double { return std::ceil(x); }
 inline auto Trunc(double x) -> double { return std::trunc(x); }
-/// To the nearest whole number, halves to even.
+/// Rounds to the nearest whole number, halves to even.
 inline auto Round(double x) -> double { return std::nearbyint(x); }
-/// a * b + c, rounded once.
+/// Computes a * b + c, rounded once.
 inline auto Fma(double a, double b, double c) -> double { return std::fma(a, b, c); }
 
-/// The number of 64 bits in its halves: each a number below 2^32.
+/// Returns a half of a number of 64 bits, as a number below 2^32.
 constexpr auto LowHalf(uint64_t word) -> uint64_t { return word & 0xFFFFFFFF; }
 constexpr auto HighHalf(uint64_t word) -> uint64_t { return word >> 32; }
 
@@ -83,27 +83,28 @@ inline auto Both(bool a, bool b) -> bool { return a && b; }
 inline auto Either(bool a, bool b) -> bool { return a || b; }
 inline auto Not(bool a) -> bool { return !a; }
 
-/// `yes` where the condition holds, else `no`; both are computed.
+/// Returns `yes` if the condition holds, else `no`; both are computed.
 template <class Number>
 auto Select(bool condition, Number yes, Number no) -> Number {
   return condition ? yes : no;
 }
 
-/// `yes()` where the condition holds, else `no`. For what is dear and seldom needed: generated code jumps over it if
-/// the condition holds for no element of a vector.
+/// Returns `yes()` if the condition holds, else `no`. For what is dear and seldom needed: generated code jumps over it
+/// if the condition holds for no element of a vector.
 template <class Number, class Yes>
 auto SelectSeldom(bool condition, const Yes& yes, Number no) -> Number {
   return condition ? yes() : no;
 }
 
-/// To the nearest number that 16 bits of exponent and mantissa as a float's hold, halves to even. Requires: finite.
+/// Rounds to the nearest number that 16 bits of exponent and mantissa as a float's hold, halves to even. Requires:
+/// finite.
 template <class Float>
 auto RoundedToBfloat16(Float x) -> Float {
   const auto bits = BitsOf(x);
   return FromBits((bits + (((bits >> 16) & 1) + 0x7FFF)) & ~0xFFFF);
 }
 
-/// c[0] + c[1] x + c[2] x^2 + ..., from the last on.
+/// Computes c[0] + c[1] x + c[2] x^2 + ..., from the last on.
 template <class Number, class Coefficient, size_t N>
 auto Polynomial(const Coefficient (&c)[N], Number x) -> Number {
   Number sum = Like(x, c[N - 1]);
@@ -113,7 +114,7 @@ auto Polynomial(const Coefficient (&c)[N], Number x) -> Number {
   return sum;
 }
 
-/// The same of doubles, with a fused step each: rounded half as often.
+/// Computes a Polynomial of doubles with a fused step each: rounded half as often.
 template <class Number, size_t N>
 auto FusedPolynomial(const double (&c)[N], Number x) -> Number {
   Number sum = Like(x, c[N - 1]);

@@ -63,7 +63,8 @@ auto ExpressionParser::ParseExpression() -> ExprNodeId {
   return token().kind == TokenKind::If ? ParseTernary(begin) : value;
 }
 
-/// By the node alone: what a name or a branch stands for is not known yet.
+/// Returns true for kinds that are numbers. It looks at the node alone: what a name or a branch stands for is not known
+/// yet.
 static auto IsNumeric(ExprNodeKind kind) -> bool {
   return kind == ExprNodeKind::Number || kind == ExprNodeKind::Variable || kind == ExprNodeKind::Call ||
          (kind >= ExprNodeKind::Negate && kind <= ExprNodeKind::Power);

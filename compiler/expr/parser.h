@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// The tree of a text; faults are added to `errors`, and Broken nodes stand in their place.
+/// Returns the tree of a text. Faults are added to `errors`, and Broken nodes stand in their place.
 /// Requires: text.size() <= MaxExprBytes. Errors: expr-syntax, expr-unknown-name, expr-name-taken, expr-argument-count,
 /// expr-type (a variable that is called).
 auto ParseTree(std::string_view text, ExprKind kind, std::vector<ExprError>& errors) -> ExprTree;

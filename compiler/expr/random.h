@@ -22,7 +22,7 @@ using PhiloxBlock = std::array<Word, 4>;
 template <class Word>
 using PhiloxKey = std::array<Word, 2>;
 
-/// The generator's key of one parameter: XXH3-64 of its name, seeded; the low half first.
+/// Returns the generator's key of one parameter: XXH3-64 of its name, seeded; the low half first.
 auto RandomKey(uint64_t seed, std::string_view name) -> PhiloxKey<uint64_t>;
 
 /// The last word of the counter: what is drawn for.
@@ -33,7 +33,7 @@ constexpr int64_t ElementsPerBlock = 4;
 
 constexpr int PhiloxRounds = 10;
 
-/// A round of the generator. Of words, what is above the lowest 32 bits means nothing.
+/// Runs a round of the generator. The bits of a word above the lowest 32 are ignored.
 template <class Word>
 constexpr auto PhiloxRound(PhiloxBlock<Word>& counter, PhiloxKey<Word>& key) -> void {
   const Word product0 = LowHalf(counter[0]) * uint64_t{0xD2511F53};
@@ -49,8 +49,8 @@ constexpr auto Philox4x32(PhiloxBlock<uint64_t> counter, PhiloxKey<uint64_t> key
   return {LowHalf(counter[0]), LowHalf(counter[1]), LowHalf(counter[2]), LowHalf(counter[3])};
 }
 
-/// A word as a number between -1 and 1, in the middle of one of 2^24 equal cells: its lowest 23 bits m and its highest
-/// s make (-1)^s (m + 1/2) 2^-23, which a float holds.
+/// Returns a word as a number between -1 and 1, in the middle of one of 2^24 equal cells: its lowest 23 bits m and its
+/// highest s make (-1)^s (m + 1/2) 2^-23, which a float holds.
 template <class Word>
 auto SymmetricOf(Word word) {
   const auto from_one = FromBits((word & 0x007FFFFF) | 0x3F800000);
@@ -58,7 +58,7 @@ auto SymmetricOf(Word word) {
   return FromBits(BitsOf(magnitude) | (word & std::numeric_limits<int32_t>::min()));
 }
 
-/// The nearest of the floats that are not below (not above) x.
+/// Returns the nearest of the floats that are not below (not above) x.
 template <class Number>
 auto FloatFrom(Number x) {
   const auto nearest = ToFloat(x);
@@ -75,13 +75,13 @@ auto Clamped(Number x, Number low, Number high) -> Number {
   return Select(from_below > high, high, from_below);
 }
 
-/// Does the interval from a to b lie beside the mean?
+/// Returns true if the interval from a to b lies beside the mean.
 template <class Number>
 auto IsTail(Number mean, Number a, Number b) {
   return Either(b<mean, a> mean);
 }
 
-/// What a draw does with its number between -1 and 1, in floats. Laws are made from numbers, once for many elements.
+/// A law that maps a number between -1 and 1 to a draw, in floats. Laws are made from numbers, once for many elements.
 template <class Float>
 struct NormalLaw {
   Float mean, std;
@@ -125,7 +125,7 @@ struct TruncNormalLaw {
   }
 };
 
-/// The same beside the mean: by the probability of what lies farther out, which is small, in doubles.
+/// Truncated normal in one tail: inverts the (small) tail probability in double.
 template <class Number, class Float>
 struct TailNormalLaw {
   /// `side` is 1 below the mean, -1 above it. Probabilities are from `from`, over an interval of length `width`; if

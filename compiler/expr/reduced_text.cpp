@@ -67,7 +67,7 @@ class Printer {
  private:
   auto Node(ExprNodeId id) const -> const ExprNode& { return evaluator_.tree().nodes[id]; }
 
-  /// The node whose value this one has.
+  /// Returns the node whose value this one has.
   auto Resolve(ExprNodeId id) const -> ExprNodeId {
     while (true) {
       const ExprNode& node = Node(id);
@@ -83,7 +83,7 @@ class Printer {
 
   auto IsKnown(ExprNodeId id) const -> bool { return !evaluator_.slot(id).varies; }
 
-  /// Of a call in a library's text, only domain and body matter.
+  /// Returns the operands of a node that matter: of a call in a library's text, only domain and body.
   auto Operands(const ExprNode& node) const -> std::vector<ExprNodeId> {
     return node.kind == ExprNodeKind::Library ? std::vector(node.operands.begin(), node.operands.begin() + 2)
                                               : node.operands;
@@ -187,7 +187,7 @@ class Printer {
 
   const Evaluator& evaluator_;
   std::map<ExprNodeId, int> uses_;
-  /// Of what is used more than once.
+  /// Names of values that are used more than once.
   std::map<ExprNodeId, std::string> names_;
   std::string lets_;
 };

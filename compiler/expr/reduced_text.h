@@ -7,8 +7,8 @@
 
 namespace shardc {
 
-/// A text of the language with the same value at every element: known numbers in their shortest form, a `let` for what
-/// is used more than once, parentheses where the grammar needs them.
+/// Returns a text of the language with the same value at every element: known numbers in their shortest form, a `let`
+/// for each value that is used more than once, parentheses where the grammar needs them.
 /// Requires: the root has no fault.
 auto ReducedText(const Evaluator& evaluator) -> std::string;
 

@@ -15,12 +15,12 @@ namespace shardc {
 /// Half of the widest head that a recipe may have.
 constexpr int64_t MostRotaryPairs = 1 << 19;
 
-/// A text of a plan, in which nothing is left to look up but the pair; nothing where it is no such text.
+/// Reads a frequency of a plan's text, in which only the pair is left to look up; returns nothing for another text.
 auto ReadReducedFrequency(std::string_view text) -> std::optional<Expr>;
 
-/// Why the pairs 0 to num_pairs - 1 have no cosines and sines at the positions 0 to num_positions - 1, of the first
-/// that has none: "of pair 3 is -0.5; a frequency is 0 or more". Empty where all have. Requires: a reduced frequency; 0
-/// < num_pairs <= MostRotaryPairs.
+/// Returns why the pairs 0 to num_pairs - 1 have no cosines and sines at the positions 0 to num_positions - 1, for the
+/// first pair without: "of pair 3 is -0.5; a frequency is 0 or more". Empty if all have them. Requires: a reduced
+/// frequency; 0 < num_pairs <= MostRotaryPairs.
 auto RotaryFault(const Expr& frequency, int64_t num_pairs, int64_t num_positions) -> std::string;
 
 /// Units: radians a position, one of each pair. Requires: as above; no fault.

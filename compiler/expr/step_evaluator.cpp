@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// The nodes whose value may be another at another step, operands first.
+/// Returns the nodes whose value may differ between steps, operands first.
 static auto NodesOverStep(const ExprTree& tree) -> std::vector<ExprNodeId> {
   std::vector<ExprNodeId> nodes;
   IdVector<ExprNodeId, uint8_t> depends;

@@ -20,11 +20,11 @@ class StepEvaluator {
   StepEvaluator(StepEvaluator&& other) noexcept;
   auto operator=(StepEvaluator&& other) noexcept -> StepEvaluator&;
 
-  /// Has it one value for all steps?
+  /// Returns true if it has one value for all steps.
   auto is_constant() const -> bool;
 
-  /// What EvaluateNumber gives with this step. Errors: its.
-  /// Cost: of the operations that depend on the step, about 10 ns each.
+  /// Returns what EvaluateNumber returns for this step, with the same errors.
+  /// Cost: about 10 ns for each operation that depends on the step.
   auto At(int64_t step) -> ExprResult<double>;
 
  private:
@@ -33,7 +33,7 @@ class StepEvaluator {
   std::unique_ptr<State> state_;
 };
 
-/// Number i of n whole numbers from 0 to last, evenly spread: the steps that are looked at where not all are.
+/// Returns number i of n whole numbers from 0 to last, evenly spread: the steps that are looked at if not all are.
 /// Requires: 0 <= i < n.
 inline auto Spread(int64_t i, int64_t n, int64_t last) -> int64_t { return n == 1 ? 0 : i * last / (n - 1); }
 

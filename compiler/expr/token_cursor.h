@@ -17,9 +17,9 @@ class TokenCursor {
       : text_(text), errors_(errors), tokens_(Lex(text, errors, begin)) {}
 
   auto token() const -> const Token& { return tokens_[at_]; }
-  /// The token after the current one; there is none after the end.
+  /// Returns the token after the current one; at the end, the end itself.
   auto Next() const -> const Token& { return token().kind == TokenKind::End ? token() : tokens_[at_ + 1]; }
-  /// The one before it. Requires: one was taken.
+  /// Returns the token before it. Requires: one was taken.
   auto Last() const -> const Token& { return tokens_[at_ - 1]; }
   auto TextOfToken(const Token& token) const -> std::string_view {
     return text_.substr(static_cast<size_t>(token.begin), static_cast<size_t>(token.end - token.begin));
@@ -31,12 +31,12 @@ class TokenCursor {
   auto Skip() -> void;
 
   auto Report(const Token& token, std::string_view name, std::string message, std::string closest = {}) -> void;
-  /// A syntax error; the tokens after it cannot be judged.
+  /// Reports a syntax error; the tokens after it cannot be judged.
   auto ReportFault(const Token& token, std::string message, std::string closest = {}) -> void;
-  /// That the token at hand is not what belongs there; then skips. It may have been meant as one of `words`.
+  /// Reports that the token at hand does not belong there, then skips. It may have been meant as one of `words`.
   auto ReportSyntax(std::string_view expected, const std::vector<std::string_view>& words = {},
                     std::string_view remedy = {}) -> void;
-  /// The last fault that is reported; no token is left.
+  /// Reports the last fault; no token is left.
   auto GiveUp(const Token& token, std::string message) -> void;
 
  private:

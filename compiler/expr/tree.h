@@ -39,7 +39,7 @@ enum class ExprNodeKind {
   Copy,
   /// The use of a name that a `let` gave: operand 0 is its value.
   Local,
-  /// The same of a parameter, inside a function that is written in the language; a number.
+  /// The use of a parameter's name, inside a function that is written in the language; a number.
   Parameter,
   /// A call of such a function: its domain (a condition), its body, then its arguments.
   Library,
@@ -53,7 +53,7 @@ struct ExprNode {
   ExprNodeKind kind = ExprNodeKind::Broken;
   /// If: condition, then, else. Call: as many as the function has parameters.
   std::vector<ExprNodeId> operands;
-  /// Of a Copy, the parts of the name before, between and after its numbers.
+  /// The parts of the name of a Copy before, between and after its numbers.
   std::vector<std::string> texts = {};
   /// Number and Bool (1 or 0).
   double number = 0;
@@ -68,7 +68,8 @@ struct ExprNode {
   /// Bytes of its operator, function name or own token.
   int operator_begin = 0;
   int operator_end = 0;
-  /// Where faults of the operation are reported, in the expression's own text: its operator, or the call that led here.
+  /// Place in the expression's own text at which faults of the operation are reported: its operator, or the call that
+  /// led here.
   int place_begin = 0;
   int place_end = 0;
 };
@@ -88,7 +89,7 @@ struct ExprAccess {
   static auto Tree(const Expr& expr) -> const ExprTree&;
 };
 
-/// The text that a node spans, and its operator, function name or own token. `text` is the expression's own.
+/// Returns the text that a node spans, and its operator, function name or own token. `text` is the expression's own.
 auto TextOf(const ExprNode& node, std::string_view text) -> std::string_view;
 auto SignOf(const ExprNode& node, std::string_view text) -> std::string_view;
 

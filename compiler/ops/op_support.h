@@ -45,7 +45,7 @@ auto ExpectSameBytes(OpCheck& check, const Plan& plan, ValueId result, ValueId o
 
 /// Kernels compute in f32 or bf16.
 auto ExpectComputed(OpCheck& check, DType dtype, std::string_view field, PlanRule constraint) -> bool;
-/// What a norm is computed of: the types that kernels compute in for its weight, and for x that of the weight or f32.
+/// Checks the types of a norm: weight is f32 or bf16, x has the weight's type or f32.
 auto ExpectNormTypes(OpCheck& check, DType x, DType weight, PlanRule constraint) -> void;
 /// The results of a norm: `y` and `rstd` are of the first and the last type that Shape tells; eps is not negative.
 template <class Norm>

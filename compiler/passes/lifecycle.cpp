@@ -2,6 +2,7 @@
 //
 // Needs: units and their state. Gives: `init`, `restore` and `save`, and the trigger table.
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/ops/emitter.h"
 #include "compiler/passes/pass.h"

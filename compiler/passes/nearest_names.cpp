@@ -4,6 +4,8 @@
 #include "compiler/passes/nearest_names.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "compiler/recipe/other_tools.h"
 

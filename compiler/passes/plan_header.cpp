@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compiler/base/byte_limit.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
-#include "compiler/base/byte_limit.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"

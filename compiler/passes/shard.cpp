@@ -14,6 +14,7 @@
 // Where buffers end is not said here: schedule releases each after its last use.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>

@@ -9,6 +9,7 @@
 //      before, it follows through the loop's ends: the end waits for the op of before, the op for the begin
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 
 #include "compiler/passes/pass.h"
@@ -103,8 +104,8 @@ class Synchronizer {
 
   auto StreamOf(size_t index) const -> size_t { return static_cast<size_t>(ops_[index].stream); }
 
-  /// Runs an op with the waits that it has. Returns the turns that it has to follow beside these, each after those that
-  /// follow it; taken as followed from then on.
+  /// Runs an op with the waits that it has. Returns the op runs that it still has to wait for, latest first, and
+  /// records them as waited for.
   auto RunOp(size_t index) -> std::vector<Turn> {
     const Op& op = ops_[index];
     Clock clock = KnownTo(index);

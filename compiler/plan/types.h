@@ -152,11 +152,11 @@ class ValueRole {
   static auto GradientOf(ParameterId id) -> ValueRole { return {RoleKind::Gradient, id.index}; }
 
   auto kind() const -> RoleKind { return kind_; }
-  /// The parameter that it is; unset where it is none.
+  /// Returns the parameter that the value is; otherwise an invalid id.
   auto parameter() const -> ParameterId { return Get<ParameterId>(RoleKind::Parameter); }
-  /// The parameter that it is the gradient of; unset where it is none of a parameter.
+  /// Returns the parameter whose gradient this value is; otherwise an invalid id.
   auto gradient_of() const -> ParameterId { return Get<ParameterId>(RoleKind::Gradient); }
-  /// The sub-vector that it is, or is a slice of; unset where it is none.
+  /// Returns the sub-vector that the value is, or is a slice of; otherwise an invalid id.
   auto sub_vector() const -> SubVectorId { return Get<SubVectorId>(RoleKind::Vector); }
   friend auto operator==(const ValueRole&, const ValueRole&) -> bool = default;
 

@@ -2,6 +2,7 @@
 // keys), but what it rejects the compiler rejects too.
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "compiler/base/check.h"
 #include "compiler/recipe/key_rows.h"

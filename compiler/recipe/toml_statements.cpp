@@ -1,6 +1,8 @@
 #include "compiler/recipe/toml_statements.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace shardc {
 

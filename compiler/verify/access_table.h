@@ -14,7 +14,7 @@ class AccessTable {
   /// Requires: each op has a body. The plan does not change while the table is asked.
   explicit AccessTable(const Plan& plan);
 
-  /// As AccessesOf tells them.
+  /// Returns the accesses of one op, as AccessesOf does.
   auto Of(SectionKind section, size_t index) const -> std::span<const Access> {
     const size_t op = first_ops_[static_cast<size_t>(section)] + index;
     return {accesses_.data() + begins_[op], begins_[op + 1] - begins_[op]};

@@ -19,7 +19,7 @@ class GradientVerifier {
   auto Run() -> void;
 
  private:
-  /// The vectors of gradients, each a microbatch's or the sum of all, that were added up in what an update takes.
+  /// Returns the gradient vectors that were added up in the gradient of an update: one per microbatch, or their sum.
   auto VectorsOf(SubVectorId id) -> std::vector<TermId>;
   auto CheckGradient(SubVectorId id, const Segment& segment, const std::vector<TermId>& vectors) -> bool;
   auto ReportDifference(std::string_view parameter, TermId expected, TermId found, size_t index) -> void;
@@ -36,7 +36,7 @@ class RankSums {
  public:
   RankSums(const Plan& plan, SubVectorId id) : mesh_(plan.mesh), sub_vector_(plan.sub_vectors[id]) {}
 
-  /// An all_reduce of what the update takes, from the last to the first.
+  /// Adds an all_reduce between the gradients and the update. Called from the last all_reduce to the first.
   auto AddReduced(AxisSet axes, bool of_all) -> void {
     const AxisSet own = Spread(mesh_, axes);
     is_sound_ = is_sound_ && of_all && later_.Without(own) == later_;

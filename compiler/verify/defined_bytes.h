@@ -26,16 +26,16 @@ class DefinedBytes {
   auto ranges() const -> const std::vector<DefinedRange>& { return ranges_; }
   auto empty() const -> bool { return ranges_.empty(); }
   auto Clear() -> void { ranges_.clear(); }
-  /// The first range of `bytes` that holds nothing. `meeting`: Meeting(bytes).
+  /// Returns the first range of `bytes` that holds nothing. `meeting`: Meeting(bytes).
   auto FirstGap(const Interval& bytes, std::pair<size_t, size_t> meeting) const -> std::optional<Interval>;
   auto FirstGap(const Interval& bytes) const -> std::optional<Interval> { return FirstGap(bytes, Meeting(bytes)); }
-  /// The first range of `bytes` that holds something.
+  /// Returns the first range of `bytes` that holds something.
   auto FirstHeld(const Interval& bytes) const -> std::optional<Interval>;
-  /// The ranges that meet `bytes`: [first, last) of ranges().
+  /// Returns the ranges that meet `bytes`, as [first, last) of ranges().
   auto Meeting(const Interval& bytes) const -> std::pair<size_t, size_t>;
   /// Replaces what is there. Neighbours without a kill become one.
   auto Write(const DefinedRange& range) -> void;
-  /// The held bytes, neighbours joined.
+  /// Returns the bytes that hold something; neighbouring ranges are joined.
   auto HeldRanges() const -> std::vector<Interval>;
 
  private:

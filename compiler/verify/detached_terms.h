@@ -15,11 +15,11 @@ class DetachedTerms {
 
   /// Notes what the op that `run` ran last made. Gathers and copies of parameters move them, and are not noted.
   auto Note(const Op& op, const SymbolicRun& run) -> void;
-  /// Is the term detached, or made of parts that are?
+  /// Returns true if the term is detached, or made of parts that are.
   auto IsDetached(TermId id) const -> bool;
 
  private:
-  /// Is it computed from a parameter that is trained?
+  /// Returns true if the term is computed from a trained parameter.
   auto IsTrained(TermId id) -> bool;
 
   const Terms& terms_;

@@ -50,7 +50,7 @@ class GatherVerifier {
   }
 
  private:
-  /// Where a value begins: buffer and offset.
+  /// First byte of a value: buffer and offset.
   using Start = std::pair<BufferId, int64_t>;
   struct Slice {
     SubVectorId sub_vector;
@@ -67,7 +67,7 @@ class GatherVerifier {
   }
   auto NameOf(SubVectorId id) const -> std::string { return shardc::NameOf(plan_, plan_.sub_vectors[id]); }
 
-  /// The slice that lies in these very bytes; nullptr where none does.
+  /// Returns the slice that has exactly these bytes; nullptr if they hold no slice.
   auto SliceAt(ValueId id) const -> const Slice* {
     const Slice* slice = nullptr;
     if (const auto owned = owned_.find(StartOf(id)); owned != owned_.end()) {
@@ -139,8 +139,8 @@ class GatherVerifier {
     }
   }
 
-  /// The vector whose whole is where the value lies: a gathered one, or the slice itself of a rank that shares with
-  /// none, unless the value is that slice. Unset if there is none.
+  /// Returns the vector that is whole where the value is: a gathered one, or the own slice of a rank that shares with
+  /// no other rank, unless the value is that slice. Returns an invalid id if there is no such vector.
   auto WholeAt(ValueId id) -> SubVectorId {
     const BufferId buffer = plan_.values[id].buffer;
     if (const SubVectorId whole = At(whole_, buffer); whole.valid() && IsGathered(id)) {
@@ -151,13 +151,13 @@ class GatherVerifier {
     return is_slice ? SubVectorId{} : owned;
   }
 
-  /// The buffer holds nothing that was gathered or kept any more.
+  /// Marks the buffer as one that holds no gathered or kept vector.
   auto Forget(BufferId id) -> void {
     At(whole_, id) = {};
     kept_.erase(id);
   }
 
-  /// Is the value one of the vector's parameters, at its offset?
+  /// Returns true if the value is one of the vector's parameters, at its offset.
   auto IsParameterOf(const SubVector& sub_vector, const Value& value) const -> bool {
     return std::ranges::any_of(sub_vector.segments, [&](const Segment& segment) {
       const Parameter& parameter = plan_.parameters[segment.parameter];

@@ -16,8 +16,8 @@ namespace shardc {
 
 namespace {
 
-/// The number, or true or false, that `text` is, as a whole, where it is written as plans are: checkpoints compare the
-/// text.
+/// Returns the number or the truth value that the whole of `text` is. The text has to be written as plans are, because
+/// checkpoints compare texts.
 template <class T>
 auto ReadValue(std::string_view text) -> std::optional<T> {
   if constexpr (std::is_same_v<T, bool>) {
@@ -74,7 +74,7 @@ class HeaderVerifier {
   };
 
   auto ReadModel() -> bool;
-  /// From the line `model` into `size`; true if it stands there as it has to.
+  /// Reads `key` of the line `model` into `size`. Returns true if the key is there and well formed.
   template <class T>
   auto ReadSize(const char* key, T& size) -> bool;
   auto Heads() -> void;
@@ -85,7 +85,7 @@ class HeaderVerifier {
   auto Check(const Op& op) -> void;
   /// Asks of the header what the op shows of the model.
   auto CheckFact(const Op& op, const ModelFact& fact) -> void;
-  /// The number that a fact of a size names.
+  /// Returns the number that a fact of a size names.
   auto SizeOf(const Op& op, const ModelFact& fact) const -> int64_t;
   auto CheckEmbedding(const Op& op) -> void;
   auto CheckLoss(const LossOp& loss) -> void;
@@ -290,7 +290,7 @@ auto HeaderVerifier::CheckFrequency(const std::string& own_frequency) -> void {
   }
 }
 
-/// The model's own head is the embedding's matrix, or one of its own.
+/// Asks that the model's own head uses the embedding's matrix, or one of its own.
 auto HeaderVerifier::CheckLoss(const LossOp& loss) -> void {
   if (loss.head.valid() && !plan_.heads[loss.head].is_own) {
     return;

@@ -36,9 +36,9 @@ class Findings {
       list_.push_back(std::move(finding));
     }
   }
-  /// `step op 12 "compute matmul ..."`, shortened.
+  /// Returns a shortened `step op 12 "compute matmul ..."`.
   auto OpLine(SectionKind section, size_t index) const -> std::string;
-  /// "logits", "$logits": what the text of the plan calls it.
+  /// Returns the name that the plan's text has for it: "logits", "$logits".
   template <class IdType>
   auto Name(IdType id) const -> std::string {
     return Names().Text(id);
@@ -47,7 +47,7 @@ class Findings {
   auto empty() const -> bool { return list_.empty(); }
   auto list() && -> std::vector<std::string> { return std::move(list_); }
 
-  /// AccessesOf(op.body) of an op of the plan. Requires: each op has a body.
+  /// Returns AccessesOf(op.body) of an op of the plan. Requires: each op has a body.
   auto AccessesOf(SectionKind section, size_t index) -> std::span<const Access> {
     if (!accesses_) {
       accesses_.emplace(plan_);
@@ -73,14 +73,14 @@ class Findings {
   int64_t work_left_ = MostWork;
 };
 
-/// Are both values the same bytes of the same buffer?
+/// Returns true if both values are the same bytes of the same buffer.
 auto SameBytes(const Plan& plan, ValueId a, ValueId b) -> bool;
 
-/// The byte range of a value at one point; [begin, end) from the start of its buffer.
+/// Returns the byte range of a value at one point, [begin, end) from the start of its buffer.
 auto RangeOf(const Value& value, const RankPoint& point) -> Interval;
 
-/// Smallest and largest result of `expr` over all ranks of the mesh, repeat indices below `repeats` and steps up to
-/// `steps`. None where a sum leaves 62 bits.
+/// Returns the smallest and the largest result of `expr` over all ranks of the mesh, repeat indices below `repeats` and
+/// steps up to `steps`; nothing if a sum leaves 62 bits.
 auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t steps)
     -> std::optional<std::pair<int64_t, int64_t>>;
 
@@ -136,7 +136,7 @@ auto ForEachOp(const Plan& plan, Function&& function) -> void {
 // The parts, in the order in which they run. The first that finds something ends the verification: the others rely on
 // what it proves, and would say under other labels what follows from it.
 auto VerifyStructure(const Plan& plan, Findings& findings) -> void;
-/// A part of VerifyStructure.
+/// Verifies the tables, as a part of VerifyStructure.
 auto VerifyTables(const Plan& plan, Findings& findings) -> void;
 auto VerifySources(const Plan& plan, Findings& findings) -> void;
 auto VerifyMemory(const Plan& plan, Findings& findings) -> void;

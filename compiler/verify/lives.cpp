@@ -14,7 +14,7 @@ namespace shardc {
 
 namespace {
 
-/// What both states hold.
+/// Returns the bytes that both states hold.
 auto Common(const HeldState& a, const HeldState& b) -> HeldState {
   HeldState common;
   const auto is_before = [](const HeldBytes& x, const HeldBytes& y) {
@@ -97,7 +97,7 @@ class LivesVerifier {
     }
     return run;
   }
-  /// What is held after a section that found `before`.
+  /// Returns the bytes that are held after a section that found `before`.
   auto Follow(SectionKind section, const HeldState& before) -> HeldState {
     const bool runs = !plan_.section(section).ops.empty() && findings_.empty();
     return runs ? Run(section, before).Held() : before;

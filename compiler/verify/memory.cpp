@@ -1,6 +1,7 @@
 // Memory as a table: sizes without overflow, views inside their buffers, buffers inside their arenas, and buffers that
 // live as long as the plan apart from each other. When buffers live is the matter of lives.cpp.
 #include <algorithm>
+#include <concepts>
 
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/devices.h"
@@ -11,7 +12,7 @@ namespace shardc {
 
 namespace {
 
-/// Bytes of `shape`; none where a dim is under 1 or the product over MostBytes.
+/// Returns the bytes of `shape`; nothing if a dim is under 1 or the product is over MostBytes.
 auto CheckedBytes(const Dims& shape, DType dtype) -> std::optional<int64_t> {
   int64_t bytes = SizeOf(dtype);
   for (const int64_t size : shape) {
@@ -205,7 +206,7 @@ auto MemoryVerifier::RankExpressions() -> void {
   });
 }
 
-/// Buffers of arenas that outlive sections live all the time: none may touch another.
+/// Asks that buffers of arenas that outlive sections do not overlap: they live all the time.
 auto MemoryVerifier::PersistentOverlap() -> void {
   if (!plan_.Established(PassKind::Allocate)) {
     return;
@@ -230,7 +231,7 @@ auto MemoryVerifier::PersistentOverlap() -> void {
   }
 }
 
-/// Peers read this arena; only all_gather has a barrier before its writes, so only it may write here.
+/// Asks that only all_gather writes the arena that peers read: it alone has a barrier before its writes.
 auto MemoryVerifier::GatheredWrites() -> void {
   if (std::none_of(plan_.buffers.begin(), plan_.buffers.end(),
                    [](const Buffer& buffer) { return buffer.arena == Arena::Gathered; })) {

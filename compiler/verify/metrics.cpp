@@ -32,14 +32,14 @@ class MetricVerifier {
   }
 
  private:
-  /// What was summed over ranks.
+  /// Returns the term that was summed over ranks.
   auto BeforeRanks(TermId term) const -> TermId {
     while (terms_[term].facts().collective == CollectiveKind::AllReduce) {
       term = terms_[term].operands[0];
     }
     return term;
   }
-  /// The head whose losses a mean is of; nothing where it is none of losses.
+  /// Returns the head whose losses are averaged; nothing if the term is not a mean of losses.
   auto HeadOf(TermId mean) const -> std::optional<HeadId> {
     if (terms_[mean].facts().meaning != Meaning::Quotient) {
       return std::nullopt;

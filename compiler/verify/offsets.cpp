@@ -77,7 +77,7 @@ class OffsetVerifier {
     }
     return moves;
   }
-  /// From the first byte at the lowest offset to the last byte at the highest.
+  /// Returns the range from the first byte at the lowest offset to the last byte at the highest.
   auto Reach(ValueId id) -> Interval {
     const Value& value = plan_.values[id];
     const auto bounds = BoundsOf(value.offset, plan_.mesh, UseOf(id).count, 0);

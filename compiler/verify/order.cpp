@@ -11,6 +11,7 @@
 // ranks and in all passes (offsets.cpp), and a release takes the whole buffer.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 
 #include "compiler/verify/internal.h"
@@ -34,7 +35,7 @@ struct Moment {
   size_t index = 0;
 };
 
-/// Who touched a resource last.
+/// The last op runs that touched a resource.
 struct Touches {
   Moment writer;
   std::array<Moment, NumStreams> readers;
@@ -75,7 +76,7 @@ class OrderRun {
 
   auto Enter() -> void {}
   auto Exit() -> void {}
-  /// The brackets of a loop run on their stream at each pass, waiting and signalling like any op.
+  /// Runs the brackets of a loop on their stream at each pass: they wait and signal like any op.
   auto Begin(size_t index) -> void { Run(index, 0, 1); }
   auto End(size_t index) -> bool { return Run(index, 0, 1); }
 

@@ -12,7 +12,7 @@ class PlacementVerifier {
  public:
   PlacementVerifier(const Plan& plan, Findings& findings) : plan_(plan), findings_(findings) {}
 
-  /// The slices of a sub-vector are cut over its axes, and over no other.
+  /// Asks that the slices of a sub-vector are cut over its axes, and over no other axis.
   auto Slices() -> void {
     for (const SubVector& own : plan_.sub_vectors) {
       ForEachSlice(own, [&](ValueId slice) {

@@ -15,7 +15,7 @@ struct PlanRuleRow {
   std::string_view help;
 };
 
-/// The rules of the verifier, then the constraints by op.
+/// Returns the rules of the verifier, then the constraints by op.
 auto PlanRuleRows() -> const std::vector<PlanRuleRow>&;
 
 }  // namespace shardc

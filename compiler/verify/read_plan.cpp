@@ -12,7 +12,7 @@ namespace shardc {
 
 static constexpr const char* MakeItAgain = "make the plan again from its recipe: shardc plan RECIPE -o FILE";
 
-/// The value of a field of the first line, after empty lines and comments, if that line begins with `plan`.
+/// Returns the value of a field of the first line after empty lines and comments, if that line begins with `plan`.
 static auto FieldOfPlanLine(std::string_view text, std::string_view key) -> std::optional<std::string> {
   // The parser says what is wrong with the mark.
   constexpr std::string_view ByteOrderMark = "\xef\xbb\xbf";
@@ -41,7 +41,7 @@ auto DeviceOfPlanText(std::string_view text) -> Device {
   return FromText<Device>(FieldOfPlanLine(text, "device").value_or("")).value_or(Device::Cpu);
 }
 
-/// Everything but the verifier: the first fault ends the reading.
+/// Reads a plan without verifying it. The first fault ends the reading.
 static auto ReadPlan(const std::string& path, std::string_view text) -> ErrorOr<Plan> {
   if (text.size() > MaxPlanBytes) {
     return Fail(ExitCode::RecipeRejected, "{} has more than {} bytes, which no plan has\n{}", path, MaxPlanBytes,

@@ -11,15 +11,16 @@
 
 namespace shardc {
 
-/// True if the text begins as a plan does: its first line, after empty lines and comments, is `plan version=...`.
+/// Returns true if the text begins as a plan does: its first line, after empty lines and comments, is `plan
+/// version=...`.
 auto IsPlanText(std::string_view text) -> bool;
 /// The device that a plan names, by its first line alone. Device::Cpu where it names none that there is.
 auto DeviceOfPlanText(std::string_view text) -> Device;
 
-/// `path` is for messages. Where `faults` is given, it gets each fault, one line each and no more than the verifier
-/// says.
-/// Errors: RecipeRejected where the text is no plan, was made with a pass disabled or does not verify; Environment
-/// where it asks for a communicator that this version does not have.
+/// Reads and verifies a plan. `path` is for messages. `faults`, if given, gets one line per fault, as many as the
+/// verifier reports.
+/// Errors: RecipeRejected if the text is not a plan, was made with a pass disabled or does not verify; Environment if
+/// it asks for a communicator that this version does not have.
 auto ReadRunnablePlan(const std::string& path, std::string_view text, std::vector<std::string>* faults = nullptr)
     -> ErrorOr<Plan>;
 

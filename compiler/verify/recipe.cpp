@@ -17,7 +17,7 @@ namespace shardc {
 
 namespace {
 
-/// The number that `text` is as a whole.
+/// Returns the number that the whole of `text` is.
 template <class T>
 auto NumberIn(std::string_view text) -> std::optional<T> {
   T number{};
@@ -25,12 +25,13 @@ auto NumberIn(std::string_view text) -> std::optional<T> {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-/// Whether a value in TOML, as the compiler writes it, is this one.
+/// Compares a value in TOML, as the compiler writes it, with a value of the plan.
 auto Says(std::string_view toml, int64_t value) -> bool { return NumberIn<int64_t>(toml) == value; }
 auto Says(std::string_view toml, uint64_t value) -> bool { return NumberIn<uint64_t>(toml) == value; }
 auto Says(std::string_view toml, double value) -> bool { return NumberIn<double>(toml) == value; }
 auto Says(std::string_view toml, bool value) -> bool { return toml == (value ? "true" : "false"); }
-/// The compiler escapes quotes, backslashes and control characters. Expressions that are numbers have no quotes.
+/// Compares texts. The compiler escapes quotes, backslashes and control characters; expressions that are numbers have
+/// no quotes.
 auto Says(std::string_view toml, const std::string& value) -> bool {
   std::string quoted = "\"";
   for (const char c : value) {
@@ -71,7 +72,7 @@ class RecipeVerifier {
   }
 
  private:
-  /// What the plan has for a key of each type.
+  /// The plan's type for a key of each type.
   struct InPlan {
     using Int = int64_t;
     using Real = double;
@@ -87,7 +88,7 @@ class RecipeVerifier {
   auto Halts() -> void;
   auto Update(const Op& op) -> void;
 
-  /// Null if the plan has no line of that key.
+  /// Returns the value of the plan's line for the key; null if there is no such line.
   auto ValueOf(OriginKey key) const -> const std::string* {
     const auto found = std::ranges::find(plan_.recipe, key.text(), &RecipeEntry::key);
     return found == plan_.recipe.end() ? nullptr : &found->value;
@@ -100,6 +101,7 @@ class RecipeVerifier {
                     TextOf(in_plan));
     }
   }
+  /// Compares a key that is a number of bytes.
   auto ExpectBytes(OriginKey key, int64_t in_plan) -> void {
     const std::string* value = ValueOf(key);
     if (value == nullptr) {
@@ -112,7 +114,7 @@ class RecipeVerifier {
                     in_plan);
     }
   }
-  /// A key of [model], by what the line `model` has, or by the default that this line leaves out.
+  /// Compares a key of [model] with the line `model`, or with the default that this line leaves out.
   template <class T>
   auto ExpectSize(OriginKey key, const char* name, const T& default_) -> void {
     const auto found = plan_.model.find(name);
@@ -124,7 +126,7 @@ class RecipeVerifier {
       Expect(key, NumberIn<T>(found->second).value_or(default_));
     }
   }
-  /// Steps between two starts of a section by a trigger of its own; 0 if it has none.
+  /// Returns the steps between two starts of a section by a trigger of its own; 0 if it has no such trigger.
   auto EveryOf(SectionKind section) const -> int64_t {
     const auto found = std::ranges::find_if(plan_.triggers, [&](const Trigger& trigger) {
       return trigger.section == section && trigger.kind == TriggerKind::EverySteps;

@@ -111,7 +111,7 @@ class RoleVerifier {
                is_sharded_ ? std::optional(plan_.sub_vectors[home].compute) : std::optional<DType>());
   }
 
-  /// What lies where the gradient of a parameter does, with its shape, is that gradient and says so.
+  /// Asks of a value that has the bytes and the shape of a parameter's gradient that its role says so.
   auto Other(ValueId id) -> void {
     const Value& value = plan_.values[id];
     if (plan_.buffers[value.buffer].category != Category::Gradients) {
@@ -132,7 +132,8 @@ class RoleVerifier {
     }
   }
 
-  /// The parameter whose gradient begins at this byte of the buffer of a whole gradient; unset if none does.
+  /// Returns the parameter whose gradient begins at this byte of the buffer of a whole gradient; an invalid id if none
+  /// begins there.
   auto GradientAt(ValueId whole, int64_t byte) const -> ParameterId {
     // Segments lie one after another, as VerifySegments shows.
     const std::vector<Segment>& segments = plan_.sub_vectors[plan_.values[whole].role.sub_vector()].segments;
@@ -141,7 +142,7 @@ class RoleVerifier {
     return found != segments.end() && found->begin == element ? found->parameter : ParameterId{};
   }
 
-  /// Gradients of activations are what the backward makes.
+  /// Asks of the gradient of an activation that only the backward writes it.
   auto GradientOfNone(ValueId id) -> void {
     if (outside_backward_[static_cast<size_t>(id.index)] &&
         plan_.buffers[plan_.values[id].buffer].category != Category::Gradients) {
@@ -184,7 +185,7 @@ class RoleVerifier {
   std::vector<std::vector<ValueId>> wholes_;
   /// By buffer: the whole gradients there.
   std::unordered_map<BufferId, std::vector<ValueId>> wholes_in_;
-  /// By value: does an op write it that is none of the backward?
+  /// By value: true if an op outside the backward writes it.
   std::vector<bool> outside_backward_;
 };
 

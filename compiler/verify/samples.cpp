@@ -21,7 +21,7 @@ namespace {
 struct Loads {
   struct Load {
     size_t index = 0;
-    /// Of the repeat that it is in.
+    /// The loop that the op is in.
     std::optional<size_t> loop;
     /// Passes of that loop.
     int64_t count = 1;
@@ -65,7 +65,7 @@ class SampleVerifier {
   }
 
  private:
-  /// Ranks that read samples of their own.
+  /// Returns the number of ranks that read samples of their own.
   auto Replicas() const -> int64_t { return plan_.mesh.size(AxesSharing(Shared::Samples)); }
 
   auto Section(SectionKind section, const Loads& loads) -> void {
@@ -105,7 +105,7 @@ class SampleVerifier {
     }
   }
 
-  /// How many samples the ranks and passes read, each once. None where they leave some out or read some twice.
+  /// Returns how many samples the ranks and passes read, each once; nothing if they leave some out or read some twice.
   auto Tile(SectionKind section, const Loads::Load& load) -> std::optional<int64_t> {
     const RankExpr& sample = *load.samples.sample;
     const AxisSet axes = AxesSharing(Shared::Samples);
@@ -134,7 +134,7 @@ class SampleVerifier {
     int64_t expected = plan_.run.micro_batch;
     bool tiles = sample.base == 0 && !sample.clamp && !sample.equals;
     for (size_t i = NumMeshAxes; i < NumAxes; ++i) {
-      // A coordinate along a part is no digit of its own: it follows from that along its whole.
+      // A coordinate along a part does not count as a digit: it follows from the coordinate along the whole axis.
       tiles = tiles && (sample.axis[i] == 0 || plan_.mesh.size(static_cast<Axis>(i)) == 1);
     }
     for (const auto& [factor, size] : digits) {
@@ -173,7 +173,7 @@ class SampleVerifier {
     }
   }
 
-  /// Each pass over the loads fills bytes of its own, one microbatch after another.
+  /// Asks that each pass over the loads fills bytes of its own, one microbatch after another.
   auto Slots(const Loads::Load& load) -> void {
     for (const ValueId id : {load.samples.tokens, load.samples.targets}) {
       if (!id.valid() || load.count == 1) {
@@ -206,7 +206,7 @@ class SampleVerifier {
     }
   }
 
-  /// Each pass of the step reads one microbatch, and what is outside of a loop all of them.
+  /// Asks that each pass of the step reads one microbatch, and that ops outside of a loop read all of them.
   auto Views(const Loads::Load& load) -> void {
     // By buffer: what is loaded there.
     std::vector<const Value*> loaded(static_cast<size_t>(plan_.buffers.size()));

@@ -20,7 +20,7 @@ class SaveVerifier {
   auto NameOf(SubVectorId id) const -> std::string {
     return fmt::format("sub-vector v{} of unit {}", id.index, plan_.units[plan_.sub_vectors[id].unit].name);
   }
-  /// What is said where an op that covers state is somewhere else, is not there, or is there twice.
+  /// Labels for an op that covers state in a wrong place, is missing, or is there twice.
   struct CoverRules {
     PlanRule place;
     PlanRule missing;

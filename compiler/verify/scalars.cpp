@@ -15,7 +15,7 @@ constexpr std::array RequiredRoles{ScalarRole::Step, ScalarRole::Updates,   Scal
                                    ScalarRole::Stop, ScalarRole::NonFinite, ScalarRole::BadParameter,
                                    ScalarRole::Loss, ScalarRole::GradNorm,  ScalarRole::EvalLoss};
 
-/// Each role is at one scalar, or at one a head, of its kind.
+/// Asks that each role belongs to one scalar of its kind, or to one per head.
 auto CheckRoles(const Plan& plan, Findings& findings) -> void {
   std::set<std::pair<ScalarRole, HeadId>> seen;
   for (const Scalar& scalar : plan.scalars) {
@@ -46,7 +46,7 @@ auto CheckRoles(const Plan& plan, Findings& findings) -> void {
   }
 }
 
-/// What is read by its role is what the ops write.
+/// Asks that the scalars that are read by their role are those that the ops write.
 auto CheckOps(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -64,7 +64,7 @@ auto CheckOps(const Plan& plan, Findings& findings) -> void {
   }
 }
 
-/// The section that tells the metric of this role; none where the role is no metric's.
+/// Returns the section that reports the metric of this role; nothing for the role of another scalar.
 auto SectionOf(ScalarRole role) -> std::optional<SectionKind> {
   switch (role) {
     case ScalarRole::Loss:
@@ -85,7 +85,7 @@ auto SectionOf(ScalarRole role) -> std::optional<SectionKind> {
   CHECK(false, "role {}", static_cast<int>(role));
 }
 
-/// Each metric that is told by its role is read in the section that tells it, once, and nowhere else.
+/// Asks that each metric that is reported by its role is read once in the section that reports it, and nowhere else.
 auto CheckMetrics(const Plan& plan, Findings& findings) -> void {
   // By scalar: the ops that read it in that section, and in others.
   struct Times {

@@ -80,9 +80,9 @@ auto SectionRun::Die(BufferId id) -> void {
   }
 }
 
-/// The first range that a read of `id` wants and that holds nothing, where `gap` is the first of its bytes that hold
-/// nothing. Ops on a slice of a sub-vector read its owned segments only, so padding may hold nothing. That is asked of
-/// segments where one rank owns all of them; where several ranks do, each slice is written as a whole.
+/// Returns the first range that a read of `id` needs and that holds nothing; `gap` is the first of its bytes that hold
+/// nothing. Ops on a slice of a sub-vector read its owned segments only, so padding may hold nothing. Segments are
+/// looked at only if one rank owns all of them; if several ranks do, each slice is written as a whole.
 auto SectionRun::FirstMissing(ValueId id, const Interval& range, const Interval& gap, const Op& op)
     -> std::optional<Interval> {
   const auto* owner = AttributeOf<SubVectorId>(op.body, "sub_vector");
@@ -151,8 +151,8 @@ auto SectionRun::Read(ValueId id, const Op& op) -> void {
   state.used = now_;
 }
 
-/// A name that no op writes is a view of what others wrote. Results of ops are not containers of views: a second name
-/// of the same type for the same bytes stands for a result whose op is not there.
+/// Asks of a name that no op writes that it is a view of bytes which ops wrote. The result of an op is not a container
+/// of views: a second name of the same type for the same bytes stands for a result whose op is missing.
 auto SectionRun::CheckName(ValueId id, const Interval& range) -> void {
   if (uses_.Of(id).is_result) {
     return;
@@ -223,7 +223,7 @@ auto SectionRun::Write(const Access& access, int64_t count) -> void {
   written_value.written = now_ + 1;
 }
 
-/// What one op writes meets nothing else that it reads or writes, the value that it overwrites apart.
+/// Asks that what one op writes overlaps nothing else that it reads or writes, except the value that it overwrites.
 auto SectionRun::CheckOverlaps(std::span<const Access> accesses) -> void {
   for (const Access& a : accesses) {
     if (a.kind == AccessKind::Read) {

@@ -36,7 +36,7 @@ class StateTable {
     }
     return entry.state;
   }
-  /// What was asked for, once each.
+  /// Returns each id that was asked for, once.
   auto Touched() const -> const std::vector<IdType>& { return touched_; }
   auto Clear() -> void {
     for (const IdType id : touched_) {
@@ -56,7 +56,7 @@ class StateTable {
   std::vector<IdType> touched_;
 };
 
-/// What is known of a buffer and of a value where a run is.
+/// Facts of a buffer, and below of a value, at the point that a run has reached.
 struct BufferState {
   DefinedBytes defined;
   /// When this life began; 0 for what the section found.
@@ -86,7 +86,7 @@ struct RunStates {
 };
 
 struct BufferUse {
-  /// Where an op other than in place writes the buffer, and where one releases it.
+  /// Sections in which an op other than in place writes the buffer, and in which one releases it.
   SectionSet written_in;
   SectionSet released_in;
   /// Does an op read the buffer under a name that no op writes?
@@ -135,9 +135,9 @@ class SectionRun {
   auto Begin(size_t index) -> void { begins_.push_back(index); }
   auto End(size_t) -> bool;
   auto Exit() -> void { journals_.pop_back(); }
-  /// After the last op: all that should be released is released.
+  /// Asks after the last op that every buffer that should be released is released.
   auto Finish() -> void;
-  /// What the section leaves to others.
+  /// Returns the bytes that the section leaves to others.
   auto Held() -> HeldState;
 
  private:
@@ -153,7 +153,7 @@ class SectionRun {
   auto Range(ValueId id) const -> Interval { return RangeOf(plan_.values[id], point_); }
 
   auto Touch(BufferId id) -> void;
-  /// The buffers that the section touched and for which `wanted(id)` holds, in the order of ids.
+  /// Returns the buffers that the section touched and for which `wanted(id)` holds, in the order of ids.
   template <class Wanted>
   auto TouchedBuffers(Wanted&& wanted) const -> std::vector<BufferId>;
   auto Read(ValueId id, const Op& op) -> void;

@@ -42,8 +42,9 @@ class StateVerifier {
       function(i, ops[i], loops.in_loop());
     }
   }
-  /// The one op, of these all_reduces of the step, that touches a gradient's slice: after op `reduced`, outside of
-  /// loops, over these axes and all of the slice. None if there is no such op, or more than one.
+  /// Returns which of these all_reduces of the step is the only one that touches a gradient's slice, if it comes after
+  /// op `reduced`, outside of loops, over these axes and all of the slice. Returns nothing if there is no such op, or
+  /// more than one.
   auto SummedOnce(const std::vector<std::pair<size_t, bool>>& all_reduces, size_t reduced, AxisSet axes,
                   const Value& gradient) const -> std::optional<size_t> {
     const int64_t begin = gradient.offset.base;

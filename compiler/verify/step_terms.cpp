@@ -1,6 +1,7 @@
 #include "compiler/verify/step_terms.h"
 
 #include <algorithm>
+#include <concepts>
 
 #include "compiler/ops/backward.h"
 #include "compiler/ops/loss.h"
@@ -79,7 +80,7 @@ auto StepTerms::Follow() -> bool {
   return findings_.empty();
 }
 
-/// The loop that has the forward; all of the step where no loop has.
+/// Returns the loop that has the forward; all of the step if no loop has it.
 auto StepTerms::LoopOfStep() const -> MicrobatchLoop {
   MicrobatchLoop loop{.body_begin = 0, .body_end = ops_.size(), .microbatches = 1};
   size_t open = ops_.size();
@@ -153,8 +154,8 @@ auto StepTerms::FollowOp(size_t index) -> void {
   }
 }
 
-/// The backward of the forward has a term for each way from a parameter to the loss: none leads through an op that is
-/// not of the forward.
+/// Asks that each way from a parameter to the loss leads through ops of the forward only, so that the backward of the
+/// forward has a term for it.
 auto StepTerms::CheckAttached(size_t index) -> void {
   const Op& op = ops_[index];
   if (op.phase != Phase::Forward) {

@@ -17,7 +17,7 @@
 
 namespace shardc {
 
-/// What a section tells of losses, and what that is made of.
+/// Losses that a section reports, and the terms that they are made of.
 struct SectionTerms {
   struct Told {
     size_t index = 0;
@@ -27,7 +27,7 @@ struct SectionTerms {
 
   /// The targets of each head as the loader leaves them; in the step, those of all microbatches.
   std::map<HeadId, TermId> targets;
-  /// What each op of a loss adds to the sum of its head.
+  /// The term that each op of a loss adds to the sum of its head.
   std::vector<std::pair<HeadId, TermId>> losses;
   /// The scalars that the ranks set.
   std::vector<Told> told;
@@ -35,7 +35,7 @@ struct SectionTerms {
 
 class StepTerms {
  public:
-  /// What the update of a sub-vector takes; `op` is null where it has none.
+  /// The operands of a sub-vector's update; `is_made` is false if it has no update.
   struct Update {
     bool is_made = false;
     size_t index = 0;
@@ -43,7 +43,7 @@ class StepTerms {
     TermId factor;
   };
 
-  /// On the rank at `point`. Findings are those of the walk itself.
+  /// Follows the step on the rank at `point`. Findings are those of the walk itself.
   StepTerms(const Plan& plan, Findings& findings, const RankPoint& point);
 
   /// Follows the step to its end. False where there is a finding: nothing is known then.
@@ -54,27 +54,26 @@ class StepTerms {
   auto terms() -> Terms& { return terms_; }
   auto point() const -> const RankPoint& { return point_; }
   auto UpdateOf(SubVectorId id) const -> const Update& { return updates_[static_cast<size_t>(id.index)]; }
-  /// The index of the control op, and what it is told of gradients that are not finite.
+  /// Returns the index of the control op, and its operand about gradients that are not finite.
   auto control() const -> const std::optional<std::pair<size_t, TermId>>& { return control_; }
-  /// The sum of each chunk of each head's loss, of the first microbatch.
+  /// Returns the sum of each chunk of each head's loss, of the first microbatch.
   auto losses() const -> const std::vector<TermId>& { return losses_; }
   auto TermsOf(SectionKind section) -> SectionTerms& { return section_terms_[section]; }
   /// Notes what the last op of `run` told, and a loss that it added.
   auto NoteTold(SectionKind section, size_t index, const Op& op, const SymbolicRun& run) -> void;
-  /// What the update of a parameter has to add up: the terms that the backward of the forward has, of each microbatch.
+  /// Returns the terms that the update of a parameter has to add up: those of the derived backward, of each microbatch.
   auto ExpectedOf(ParameterId id) const -> const std::vector<TermId>& {
     return expected_[static_cast<size_t>(id.index)];
   }
 
   /// Asks of what the last op of `run` added to that it began at zero.
   auto CheckSums(SectionKind section, size_t index, const SymbolicRun& run) -> void;
-  /// What the op that ran last, a loss, adds to its sum.
+  /// Returns the term that the last op, a loss, adds to its sum.
   auto LossAdded(const SymbolicRun& run, ValueId loss) const -> TermId;
-  /// The index in the step of the op that made the term; none if the op is one of those that were made from the
-  /// forward.
+  /// Returns the index in the step of the op that made the term; nothing if the op was derived from the forward.
   auto IndexOf(const Term& term) const -> std::optional<size_t>;
   auto Describe(TermId id) const -> std::string;
-  /// " transpose_a=true".
+  /// Returns the constants of an op as text: " transpose_a=true".
   auto ConstantsOf(const Op& op) const -> std::string;
 
  private:
@@ -90,11 +89,12 @@ class StepTerms {
   auto FollowOp(size_t index) -> void;
   /// Asks of a forward op that gradients flow through all that it reads of what is trained.
   auto CheckAttached(size_t index) -> void;
-  /// The whole of a unit's parameters, in the type that is computed in: its parts are known as parameters from here on.
+  /// Notes the whole of a unit's parameters, in the type that is computed in. Its parts are known as parameters from
+  /// here on.
   auto KnowVector(SubVectorId id, TermId vector) -> void;
   /// Makes the backward from the forward; false if it has none.
   auto Derive(const MicrobatchLoop& loop) -> bool;
-  /// The forward op with each parameter under one name, wherever it is read.
+  /// Returns the forward op with each parameter under one name, wherever it is read.
   auto ForwardOf(const Op& op) -> Op;
   auto ParameterNamed(ParameterId id, ValueId read) -> ValueId;
   /// Follows the backward that was made, on the terms of the forward of this microbatch.
@@ -107,7 +107,7 @@ class StepTerms {
   Terms terms_;
   SymbolicRun run_;
   DetachedTerms detached_;
-  /// Of its work, what the findings know of.
+  /// The work of `run_` that was already spent from the budget of the findings.
   size_t spent_ = 0;
   int microbatches_ = 0;
   std::unordered_map<TermId, SubVectorId> vector_of_slice_;
@@ -118,7 +118,7 @@ class StepTerms {
   std::unordered_map<int32_t, ValueId> parameter_values_;
   std::vector<Op> derived_;
   std::map<ParameterId, ValueId> derived_gradients_;
-  /// What the values of the forward hold, those outside of the loop and all of this microbatch.
+  /// Terms of the values of the forward: those outside of the loop, and all of this microbatch.
   std::unordered_map<ValueId, TermId> outer_terms_;
   std::unordered_map<ValueId, TermId> forward_terms_;
 

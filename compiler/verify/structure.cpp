@@ -3,6 +3,7 @@
 // tables.cpp's.
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 
 #include "compiler/base/byte_limit.h"
 #include "compiler/base/plan_limits.h"
@@ -243,7 +244,7 @@ auto StructureVerifier::Loops() -> void {
   }
 }
 
-/// A wait reaches back to a signal that stands above it in the same section, so that no cycle of waits exists.
+/// Asks that a wait reaches back to a signal above it in the same section, so that no cycle of waits exists.
 auto StructureVerifier::Events() -> void {
   std::vector<int> signalled_in(static_cast<size_t>(plan_.num_events), -1);
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
@@ -259,15 +260,15 @@ auto StructureVerifier::Events() -> void {
   });
 }
 
-/// An op that writes plainly leaves bytes undefined where it is left out, as section_run.cpp says, and those
-/// that begin the state are state.cpp's. Of the others, these may be left out.
+/// Returns true for ops that a predicate may leave out. An op that writes plainly leaves bytes undefined if it is left
+/// out (section_run.cpp), and ops that begin the state are judged in state.cpp.
 static auto MayBeLeftOut(const Op& op, std::span<const Access> accesses) -> bool {
   return FactsOf(op).may_be_left_out ||
          std::ranges::any_of(accesses, [](const Access& access) { return access.kind != AccessKind::Read; });
 }
 
-/// Ranks that disagree on a predicate would run different ops. Schedules and state are the same on all ranks, flags are
-/// if a control op writes them. Collectives run everywhere and always.
+/// Asks that all ranks agree on each predicate: otherwise they would run different ops. Schedules and state are the
+/// same on all ranks, and so are flags that a control op writes. Collectives run everywhere and always.
 auto StructureVerifier::Predicates() -> void {
   ForEachOp(plan_, [&](SectionKind section, size_t index, const Op& op) {
     if (op.when.always()) {

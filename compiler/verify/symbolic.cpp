@@ -1,6 +1,7 @@
 #include "compiler/verify/symbolic.h"
 
 #include <algorithm>
+#include <concepts>
 
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/verify/internal.h"
@@ -23,11 +24,11 @@ auto AppendType(std::string& key, const Value& value) -> void {
   }
 }
 
-/// What an op reads and writes, and the key that tells what it computes from what every other op does.
+/// The reads and writes of an op, and the key that distinguishes its computation from that of every other op.
 struct OpReader {
   struct Written {
     ValueId value;
-    /// What it adds to.
+    /// The term that the result is added to.
     TermId onto;
   };
 

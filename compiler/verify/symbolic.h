@@ -23,7 +23,7 @@ struct TermRange {
 };
 
 enum class TermKind : uint8_t {
-  /// What a buffer held before the section.
+  /// Bytes that a buffer held before the section.
   Memory,
   /// The result of number `result` of `op`, of `operands` in row order.
   Result,
@@ -42,12 +42,12 @@ struct Term {
   std::vector<TermId> operands;
   std::vector<TermRange> ranges;
 
-  /// Of the op that made it; of none, the facts of an op that has none.
+  /// Returns the facts of the op that made the term; those of an op without facts if no op made it.
   auto facts() const -> const OpFacts& {
     static constexpr OpFacts none{};
     return kind == TermKind::Result ? FactsOf(*op) : none;
   }
-  /// The number that it has everywhere; nothing where an op computed it.
+  /// Returns the number that all its elements have; nothing if an op computed it.
   auto constant() const -> std::optional<double> { return kind == TermKind::Result ? ConstantOf(*op) : std::nullopt; }
 };
 
@@ -56,16 +56,17 @@ class Terms {
  public:
   auto operator[](TermId id) const -> const Term& { return terms_[id]; }
   auto Memory(BufferId buffer, int64_t bytes) -> TermId;
-  /// `key`: tells this result from all others.
+  /// Returns the term of a result. `key` distinguishes this result from all others.
   auto Result(const std::string& key, Term term) -> TermId;
   auto Sum(TermId onto, TermId added) -> TermId;
-  /// The ranges one after another, as the shortest list; the term itself if they are the whole of one term.
+  /// Joins the ranges one after another, as the shortest list. Returns the term itself if they are the whole of one
+  /// term.
   auto Join(const std::vector<TermRange>& ranges) -> TermId;
   /// Requires: 0 <= begin < end <= bytes of the term.
   auto Slice(TermId term, int64_t begin, int64_t end) -> TermId;
-  /// Is it made of zeros?
+  /// Returns true if the term is made of zeros.
   auto IsZero(TermId term) const -> bool;
-  /// What was added up in it, first to last; zeros are left out.
+  /// Returns the terms that were added up in it, first to last, without zeros.
   auto Addends(TermId term) const -> std::vector<TermId>;
 
  private:
@@ -78,8 +79,8 @@ class Terms {
 /// Runs ops on terms. The plan and the ops outlive the terms.
 class SymbolicRun {
  public:
-  /// On the rank at `point`. With `by_name`, a value that was written or set under its name holds that whatever became
-  /// of its bytes.
+  /// Runs as the rank at `point`. With `by_name`, a value that was written or set under its name keeps that term,
+  /// whatever became of its bytes.
   SymbolicRun(const Plan& plan, Terms* terms, const RankPoint& point, bool by_name = false)
       : plan_(plan), terms_(*terms), point_(point), by_name_(by_name) {}
 
@@ -89,9 +90,9 @@ class SymbolicRun {
   /// Says what the bytes of a value hold.
   auto Put(ValueId id, TermId term) -> void { Write(id, term); }
   auto SetName(ValueId id, TermId term) -> void { names_[id] = term; }
-  /// The values that the last op read and wrote, with what they held then.
+  /// Returns the values that the last op read and wrote, with the terms that they held then.
   auto touched() const -> const std::vector<std::pair<ValueId, TermId>>& { return touched_; }
-  /// Ranges of bytes looked at so far.
+  /// Returns the number of byte ranges looked at so far.
   auto work() const -> size_t { return work_; }
 
  private:

@@ -41,7 +41,7 @@ class TableVerifier {
   auto Values() -> void;
   auto TriggersAndHalts() -> void;
 
-  /// `owner()` says whose id it is.
+  /// Asks that the table has the id. `owner()` names the row that refers to it.
   template <class Owner, class IdType, class T>
   auto ExpectId(const Owner& owner, IdType id, const IdVector<IdType, T>& table) -> void {
     if (!table.Has(id)) {
@@ -55,7 +55,7 @@ class TableVerifier {
   Findings& findings_;
 };
 
-/// Tensors of the seed: as parameters are, each once.
+/// Asks of the tensors of the seed that they are written as parameters are, each once.
 auto TableVerifier::SeedTensors() -> void {
   constexpr double MostElements = 0x1p56;
   const std::vector<SeedTensor>& tensors = plan_.seed.tensors;
@@ -99,7 +99,8 @@ auto TableVerifier::Groups() -> void {
   }
 }
 
-/// Is it cut, if at all, along its rows or evenly along its columns, over axes whose ranks share each matrix?
+/// Returns true if the parameter is not cut, or is cut along its rows or evenly along its columns, over axes whose
+/// ranks share each matrix.
 auto TableVerifier::HasSoundCut(const Parameter& parameter) const -> bool {
   const AxisSet sharing = Spread(plan_.mesh, AxesSharing(Shared::Matrices));
   std::optional<size_t> cut;
@@ -119,7 +120,7 @@ auto TableVerifier::HasSoundCut(const Parameter& parameter) const -> bool {
   return !cut || (*cut < num_dims && (*cut == 0 || (num_dims == 2 && is_even())));
 }
 
-/// Formulas copy what there is, with as many indices as it has dims, and not themselves.
+/// Asks that formulas copy tensors that exist, with as many indices as these have dims, and not themselves.
 /// Requires: all init rules read.
 auto TableVerifier::Formulas(const std::unordered_set<std::string_view>& rules) -> void {
   InitSources sources(plan_);

@@ -17,7 +17,7 @@ struct VocabUse {
   AxisSet axes;
   /// The value that holds ids, which pick from them; unset where none do.
   ValueId ids;
-  /// Whose targets and vocabulary.
+  /// The head that the targets and the vocabulary belong to.
   HeadId head;
 
   auto dim(const Plan& plan) const -> size_t { return fact->by_rows ? 0 : plan.values[matrix].shape.size() - 1; }
@@ -48,7 +48,7 @@ auto VerifyTokens(const Plan& plan, Findings& findings) -> void {
     bool tokens = false;
     bool targets = false;
     bool others = false;
-    /// Of the targets.
+    /// The head that the targets belong to.
     HeadId head;
   };
   std::vector<Source> sources(static_cast<size_t>(plan.buffers.size()));

@@ -56,8 +56,8 @@ auto CheckTable(const Plan& plan, Findings& findings) -> void {
   }
 }
 
-/// What begins at one time begins in the order of the rows: the samples of a step are loaded before it, and an
-/// evaluation tells of the state that is then saved.
+/// Asks that triggers of one time are rows in the order in which they begin: the samples of a step are loaded before
+/// it, and an evaluation judges the state that is then saved.
 auto CheckRows(const Plan& plan, Findings& findings) -> void {
   std::array<const Trigger*, CountOf<TriggerKind>()> last{};
   for (const Trigger& trigger : plan.triggers) {
@@ -90,7 +90,8 @@ auto AdditionsIn(const std::vector<Op>& ops) -> std::vector<Addition> {
   return additions;
 }
 
-/// The step counter goes up by 1 per step whatever happens, the count of updates with them, after the last of them.
+/// Asks that the step counter goes up by 1 per step whatever happens, and the count of updates with them, after the
+/// last of them.
 auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   const std::vector<Addition> additions = AdditionsIn(ops);
@@ -130,8 +131,8 @@ auto CheckCounters(const Plan& plan, Findings& findings) -> void {
   }
 }
 
-/// A halt that waits for more than one step is at a flag that counts: up by 1 where another flag, which control
-/// writes, is set, and back to 0 where it is not; both after control, and nothing else writes it.
+/// Asks that a halt that waits for more than one step reads a flag that counts: up by 1 if another flag, which control
+/// writes, is set, and back to 0 if it is not. Both ops come after control, and nothing else writes the flag.
 auto CheckHalts(const Plan& plan, Findings& findings) -> void {
   const std::vector<Op>& ops = plan.section(SectionKind::Step).ops;
   // By scalar: written by control so far, which agrees it.

@@ -1,6 +1,8 @@
 // The update as a whole: every update runs where control, on which all ranks agreed before, found all gradients finite,
 // and nowhere else, with the settings of the others; and the norm that clips is the one that is told, of all
 // parameters. What the norm and control are made of is the matter of backward.cpp.
+#include <concepts>
+
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
 
@@ -68,7 +70,7 @@ class UpdateVerifier {
     }
   }
 
-  /// 1 where no update may be made.
+  /// Returns the flag that is 1 if no update may be made.
   auto LeftOutFlag() const -> ScalarId {
     if (agreement_ == nullptr) {
       return {};
@@ -101,7 +103,8 @@ class UpdateVerifier {
     }
   }
 
-  /// What all updates of a step have alike: every attribute but the sub-vector, " lr=lr beta1=0.9".
+  /// Returns the settings that all updates of a step share, as text: every attribute but the sub-vector, " lr=lr
+  /// beta1=0.9".
   auto SettingsOf(const Op& op) const -> std::string {
     SettingsText text(plan_);
     VisitBody(op.body, [&](const auto& body) { VisitFields(body, text); });
@@ -114,7 +117,7 @@ class UpdateVerifier {
   /// The op in which the ranks agree.
   const Op* agreement_ = nullptr;
   bool loss_is_told_ = false;
-  /// What is updated first, and with what settings.
+  /// The sub-vector that is updated first, and the settings of that update.
   SubVectorId first_;
   std::string first_settings_;
   ValueId norm_;

@@ -10,12 +10,12 @@
 
 namespace shardc {
 
-/// Findings, empty where the plan is accepted. Each is one line: the op, facts, the rule's name in brackets.
+/// Returns the findings, empty if the plan is accepted. Each is one line: the op, facts, the rule's name in brackets.
 /// Cost: near-linear in ops; a plan on which the work runs away is rejected by name.
 auto VerifyPlan(const Plan& plan) -> std::vector<std::string>;
 
-/// The same, and that every pass was run, once and in order: before a plan is carried out. A plan that claims less is
-/// asked for less, and would run unproven.
+/// Verifies the plan, and asks that it went through all passes in order. Required before a run: a plan that claims
+/// fewer passes is judged by fewer rules.
 auto VerifyRunnable(const Plan& plan) -> std::vector<std::string>;
 
 }  // namespace shardc

@@ -21,6 +21,7 @@
 #include "compiler/base/error_or.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/units.h"
+#include "compiler/checkpoint/manifest.h"
 #include "runtime/checkpoint/lease_record.h"
 #include "runtime/checkpoint/lease_watch.h"
 
@@ -31,7 +32,7 @@ struct LeaseOptions {
   std::string what = "directory";
   /// For messages: what to do beside waiting, "set `checkpoint.dir` to another folder".
   std::string remedy;
-  std::string file_name = "lease.json";
+  std::string file_name = LeaseName;
   Seconds beat{5};
   /// False: the owner calls StartBeating itself, within stale_after. For an owner that forks first: a thread may hold a
   /// lock at that moment, which would stay locked in the forked process for ever.

@@ -40,7 +40,7 @@ class Differences {
   std::vector<std::string> found_;
 };
 
-/// Of two mixtures the same is asked for source by source.
+/// Compares two mixtures: they match if their sources have the same settings.
 auto CompareSources(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
   const auto names = [](const ManifestData& side) {
     std::string text;
@@ -120,7 +120,7 @@ auto MatchSteps(const Manifest& manifest, const Plan& plan) -> Status {
   if (!plan.data.is_mixture() || there == plan.run.steps) {
     return Success{};
   }
-  // Of a run that is over no more steps are asked for.
+  // A finished run has no steps left to compare.
   const int64_t done = std::min(manifest.step, plan.run.steps);
   const auto other = FirstOtherStep(plan.data, SamplesPerStep(plan), done, there, plan.run.steps);
   if (!other) {

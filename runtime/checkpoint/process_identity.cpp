@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>

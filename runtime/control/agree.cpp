@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t MaxTextBytes = 1024;
 
-/// So many bytes, of which the last is a zero.
+/// Returns the text of the status in `bytes` bytes, of which the last is a zero.
 auto PaddedText(const Status& status, int64_t bytes) -> std::string {
   std::string text = TextOf(status, static_cast<size_t>(bytes) - 1);
   text.resize(static_cast<size_t>(bytes), '\0');
@@ -39,7 +39,7 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status {
   RETURN_IF_ERROR(control.Gather(AxisSet::All(), reinterpret_cast<const std::byte*>(text.data()), text_bytes,
                                  reinterpret_cast<std::byte*>(texts.data())));
   const auto text_of = [&](int64_t rank) { return std::string(texts.c_str() + rank * text_bytes); };
-  // What all ranks say alike is no matter of one of them.
+  // An error that all ranks report alike is reported without ranks.
   bool is_shared = std::ranges::count(*codes, 0) == 0;
   for (int64_t rank = 1; rank < num_ranks; ++rank) {
     is_shared = is_shared && text_of(rank) == text_of(0);

@@ -7,10 +7,11 @@
 
 namespace shardc {
 
-/// Collective. Success where every rank's `mine` is; else, on all ranks the same error, with the failing ranks' texts.
+/// Returns success if every rank's `mine` is a success; else the same error on all ranks, with the texts of the ranks
+/// that failed. Collective.
 auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status;
 
-/// Collective. What rank 0 has to say, on all ranks; the others' `mine` does not count.
+/// Returns the status of rank 0 on all ranks; `mine` of the others is ignored. Collective.
 auto FollowRankZero(RankControl& control, const Status& mine) -> Status;
 
 }  // namespace shardc

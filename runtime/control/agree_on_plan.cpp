@@ -21,7 +21,7 @@ static auto SplitAt(std::string_view text, char separator) -> std::vector<std::s
   return parts;
 }
 
-/// The words of a line that the other line does not have.
+/// Returns the words of a line that the other line does not have.
 static auto WordsMissingIn(std::string_view other, std::string_view line) -> std::string {
   const std::vector<std::string_view> others = SplitAt(other, ' ');
   std::vector<std::string_view> words = SplitAt(line, ' ');
@@ -30,7 +30,7 @@ static auto WordsMissingIn(std::string_view other, std::string_view line) -> std
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " "));
 }
 
-/// What a line is about: "run", "parameter p7".
+/// Returns the subject of a line: "run", "parameter p7".
 static auto HeadOf(std::string_view line) -> std::string {
   const std::vector<std::string_view> words = SplitAt(line, ' ');
   const bool has_id = words.size() > 1 && words[1].find('=') == std::string_view::npos;
@@ -57,7 +57,7 @@ auto DifferencesOf(std::string_view of_rank_zero, std::string_view here) -> std:
   return text;
 }
 
-/// What rank 0 holds, on all ranks. Collective.
+/// Returns the text of rank 0 on all ranks. Collective.
 static auto TextOfRankZero(RankControl& control, const std::string& mine) -> ErrorOr<std::string> {
   auto size = static_cast<int64_t>(mine.size());
   RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&size), sizeof(size)));

@@ -10,11 +10,13 @@
 
 namespace shardc {
 
-/// Collective over all ranks. Compares hashes first; only where they differ the texts, and then every rank gets the
-/// same error, with the fields in which other ranks' plans differ from rank 0's. Errors: ExitCode::Environment.
+/// Compares the hashes of all ranks' plans, and their texts only if the hashes differ. Every rank then gets the same
+/// error, with the fields in which other plans differ from that of rank 0. Collective over all ranks. Errors:
+/// ExitCode::Environment.
 auto AgreeOnPlan(RankControl& control, const Plan& plan) -> Status;
 
-/// The fields of the first lines of two plans' texts that differ: "line 12, run: seed=7 on rank 0, seed=8 here".
+/// Returns the fields in which the first lines of two plans' texts differ: "line 12, run: seed=7 on rank 0, seed=8
+/// here".
 auto DifferencesOf(std::string_view of_rank_zero, std::string_view here) -> std::string;
 
 }  // namespace shardc

@@ -44,7 +44,7 @@ ControlBlock::ControlBlock(const Place& place)
   }
 }
 
-/// Where the parts of a block begin.
+/// Offsets of the parts of a block.
 struct ControlBlock::Parts {
   size_t barriers = 0;
   size_t slots = 0;

@@ -31,7 +31,7 @@ namespace shardc {
 struct RankFailure {
   static constexpr int64_t Elsewhere = -1;
 
-  /// Of this host, or Elsewhere.
+  /// The failed rank of this host, or Elsewhere.
   int64_t rank = 0;
   ExitCode code = ExitCode::Environment;
   int signal = 0;
@@ -65,7 +65,7 @@ class ControlBlock {
     Members members = Members::Processes;
     /// Says what an op is that messages name by its number. Null, or outlives the block.
     const Plan* plan = nullptr;
-    /// What messages call the host; empty: they need not say.
+    /// The name of the host in messages; empty if they need not name it.
     std::string host_name;
     /// The memory of the block, which is the first of this file, for ranks that are not forked from one process; -1: of
     /// no file.
@@ -75,10 +75,10 @@ class ControlBlock {
   };
   /// Errors: ExitCode::Environment for more than MaxRanks ranks on a host.
   static auto CheckRanks(const Mesh& mesh) -> Status;
-  /// Of memory that the block of a place takes.
+  /// Returns the bytes that the block of a place takes.
   static auto BytesFor(const Place& place) -> int64_t;
 
-  /// Made before the ranks are forked or their threads started.
+  /// Makes the block. Called before the ranks are forked or their threads started.
   /// Errors: ExitCode::Environment for more than MaxRanks ranks on the host, ExitCode::DoesNotFit.
   static auto Create(const Place& place) -> ErrorOr<std::unique_ptr<ControlBlock>>;
   ControlBlock(const ControlBlock&) = delete;
@@ -86,55 +86,56 @@ class ControlBlock {
   ~ControlBlock();
 
   auto mesh() const -> const Mesh& { return place_.mesh; }
-  /// Those of this host, whom all functions with a `rank` are about.
+  /// Returns the ranks of this host. Each function with a `rank` takes one of them.
   auto ranks() const -> Interval { return local_; }
 
   /// Publishes the calling process as `rank`. Called by the rank itself, before its first barrier.
   auto Join(int64_t rank) -> void;
-  /// The rank is through; who still waits for it fails.
+  /// Marks the rank as finished: a rank that still waits for it fails.
   auto Finish(int64_t rank) -> void;
   /// Ends the job: every wait of every rank returns an error that names this one. The first call wins, except
   /// that a reason takes the place of none.
   auto MarkFailed(int64_t rank, ExitCode code, int signal = 0) -> void;
-  /// The same of a rank that says why.
+  /// Calls MarkFailed with the rank's own error.
   auto MarkFailed(int64_t rank, const Error& error) -> void;
-  /// The job has failed on another host, where `text` was told of it.
+  /// Marks the job as failed on another host, which reported `text`.
   auto MarkFailedElsewhere(ExitCode code, const std::string& text) -> void;
   auto FirstFailure() const -> std::optional<RankFailure>;
   auto StateOf(int64_t rank) const -> RankState;
 
-  /// False where the first rank that had an error to tell told this very text: an error that all ranks agreed on is
-  /// told once.
+  /// Returns false if the first failed rank already reported this text: an error that all ranks agreed on is reported
+  /// once.
   auto IsNews(const std::string& error) -> bool;
-  /// True where no rank of this host, and no launcher, has told an error yet: this one is told, then. For those who
-  /// pass on what they heard.
+  /// Returns true if no rank of this host and no launcher has reported an error yet; this error then counts as
+  /// reported. For callers that pass on an error of others.
   auto IsFirst(const std::string& error) -> bool;
-  /// A wait of the rank has ended because the job had failed: its error is the failure of another rank.
+  /// Returns true if a wait of the rank has ended because the job had failed: its error is the failure of another rank.
   auto HasHeard(int64_t rank) const -> bool;
 
-  /// The op that a stream of the rank begins, and that the stream's op is over.
+  /// Notes which op a stream of the rank begins, and that this op is over.
   auto SetPosition(int64_t rank, Stream stream, const Position& position) -> void;
   auto LeavePosition(int64_t rank, Stream stream) -> void;
-  /// The rank waits for `count` ranks of other hosts, one of which is `other`; 0: it does not.
+  /// Notes that the rank waits for `count` ranks of other hosts, one of which is `other`; 0: that it does not wait.
   auto SetWaitsFor(int64_t rank, int64_t other, int64_t count) -> void;
-  /// "last seen at op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12, model.ffn)", "not seen at
-  /// any op yet".
+  /// Returns where the rank was seen: "last seen at op 415 of step 12 (matmul of layer 3 in section step; from recipe
+  /// line 12, model.ffn)", "not seen at any op yet".
   auto WhereIs(int64_t rank) const -> std::string;
-  /// "rank 1 was killed by signal 9 (SIGKILL), last seen at op 415 of step 12".
+  /// Returns a failure as text: "rank 1 was killed by signal 9 (SIGKILL), last seen at op 415 of step 12".
   auto FailureText(const RankFailure& failure) const -> std::string;
-  /// The same with what the rank said of it, for those who did not hear the rank.
+  /// Returns FailureText with the error that the rank reported, for readers who did not see the rank's own message.
   auto FailureReport(const RankFailure& failure) const -> std::string;
-  /// "rank 1", "rank 1 (node-b)".
+  /// Returns the name of a rank in messages: "rank 1", "rank 1 (node-b)".
   auto NameOf(int64_t rank) const -> std::string;
-  /// The ranks whose processes have ended without a word. Cost: a file of /proc for each rank.
+  /// Returns the ranks whose processes have ended without an error. Cost: a file of /proc for each rank.
   auto GoneRanks() const -> std::vector<int64_t>;
-  /// Of a job that has failed: kills the processes of ranks that are stopped (SIGSTOP), which do not learn of it, and
-  /// returns these ranks, once each. Cost: as GoneRanks.
+  /// Kills the processes of ranks that are stopped (SIGSTOP): they would not learn that the job has failed. Returns
+  /// each of these ranks once. Requires: the job has failed. Cost: as GoneRanks.
   auto EndStoppedRanks() -> std::vector<int64_t>;
 
-  /// Raised by a signal to any rank or to the launcher; the ranks agree on it in `control`. A signal handler may store.
+  /// Returns the flag that a signal to any rank or to the launcher raises; the ranks agree on it in `control`. A signal
+  /// handler may store to it.
   auto stop_flag() -> std::atomic<bool>&;
-  /// Rank 0 keeps it: what the launcher puts on record in the end. -1: none is known.
+  /// Returns the counter of steps that rank 0 keeps for the launcher's record of the job; -1 if it is not known.
   auto completed_steps() -> std::atomic<int64_t>&;
 
   /// The ranks of one group over a set of axes that lie on this host. There is one barrier for each; sets that differ
@@ -142,7 +143,7 @@ class ControlBlock {
   struct Group {
     /// In group order; size 1 needs no barrier.
     std::vector<int64_t> ranks;
-    /// Of the asking rank, in `ranks`.
+    /// Index of the asking rank in `ranks`.
     int64_t index = 0;
     size_t barrier = 0;
     /// Numbers the sets of axes.
@@ -156,8 +157,8 @@ class ControlBlock {
   /// in time.
   auto Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status;
 
-  /// SlotBytes of memory in which a rank leaves what its peers read. There are two slots for each set of axes: as they
-  /// are used in turn, one barrier per collective is enough.
+  /// Returns SlotBytes of memory in which a rank leaves what its peers read. There are two slots for each set of axes:
+  /// as they are used in turn, one barrier per collective is enough.
   auto Slot(const Group& group, int64_t rank, int turn) -> std::byte*;
 
  private:
@@ -169,7 +170,7 @@ class ControlBlock {
   struct Parts;
 
   auto KeepText(int64_t rank, const std::string& text) -> bool;
-  /// The error of a rank whose wait ends because the job has failed.
+  /// Returns the error of a rank whose wait ends because the job has failed.
   auto Hear(int64_t rank, const std::string& text) -> Error;
   explicit ControlBlock(const Place& place);
   auto PartsOf() const -> Parts;
@@ -181,14 +182,15 @@ class ControlBlock {
       -> Status;
   auto MissingText(const Group& group, int64_t rank, uint32_t generation, const Patience& patience) const
       -> std::string;
-  /// The process of a rank that has joined; none if it has ended, also if its number has gone to another process since.
+  /// Returns the process of a rank that has joined; nothing if it has ended, even if another process has its number
+  /// now.
   auto ProcessOf(int64_t rank) const -> std::optional<ProcessStat>;
   auto IsGone(int64_t rank) const -> bool;
   auto WordsOf(int64_t rank) const -> RankWords&;
 
   Place place_;
   Interval local_;
-  /// Of the ranks of this host, counted from the first of them.
+  /// The mesh of this host's ranks, counted from the first of them.
   Mesh local_mesh_;
   bool spin_ = false;
   /// First barrier of each set of axes, and its number; -1 for sets that name an axis of size 1 on this host.

@@ -11,7 +11,7 @@
 
 namespace shardc {
 
-/// A word that is not 0.
+/// Returns the failure in one word, which is never 0.
 static auto Pack(const RankFailure& failure) -> uint64_t {
   return (static_cast<uint64_t>(failure.rank + 1) << 32) | (static_cast<uint64_t>(failure.code) << 16) |
          static_cast<uint64_t>(failure.signal + 1);
@@ -33,7 +33,7 @@ auto ControlBlock::MarkFailed(int64_t rank, ExitCode code, int signal) -> void {
   WakeAll();
 }
 
-/// False if a text is kept already.
+/// Keeps the text unless one is kept already. Returns true if it did.
 auto ControlBlock::KeepText(int64_t rank, const std::string& text) -> bool {
   int64_t before = Block::NoText;
   if (!block_->text_of.compare_exchange_strong(before, rank, std::memory_order_seq_cst)) {
@@ -71,7 +71,7 @@ auto ControlBlock::FirstFailure() const -> std::optional<RankFailure> {
                      .signal = static_cast<int>(failure & 0xffffU) - 1};
 }
 
-/// A word that is not 0.
+/// Returns a hash of the text that is never 0.
 static auto HashOf(const std::string& error) -> uint64_t { return std::hash<std::string>()(error) | 1U; }
 
 auto ControlBlock::IsNews(const std::string& error) -> bool {
@@ -92,7 +92,7 @@ auto ControlBlock::Hear(int64_t rank, const std::string& text) -> Error {
   return {ExitCode::Environment, text};
 }
 
-/// ", waiting for rank 5 of another host"; empty if the rank does not.
+/// Returns the rank's wait for other hosts as text, ", waiting for rank 5 of another host"; empty if it does not wait.
 static auto WaitsText(uint64_t word) -> std::string {
   const uint64_t count = word & 0xffffffffU;
   return word == 0    ? ""

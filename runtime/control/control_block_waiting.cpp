@@ -25,7 +25,7 @@ static constexpr auto LookEvery = std::chrono::milliseconds(50);
 /// The launcher hears of a death first and says how it came about; this is for when it does not.
 static constexpr auto AskProcAfter = std::chrono::milliseconds(250);
 
-/// What one wait has seen so far.
+/// State of one wait.
 struct ControlBlock::Patience {
   Clock::time_point began = Clock::now();
   Clock::time_point asked_proc = began;
@@ -116,7 +116,7 @@ auto ControlBlock::IsMissing(const Group& group, int64_t rank, uint32_t generati
   return WordsOf(rank).arrival.load(std::memory_order_relaxed) != here;
 }
 
-/// Called by a waiting rank now and then: is there still something to wait for?
+/// Looks now and then for a reason to end a wait: a failure, missing ranks that are gone, the end of its time.
 auto ControlBlock::Inspect(const Group& group, int64_t rank, uint32_t generation, const WaitOptions& options,
                            Patience& patience) -> Status {
   if (const auto failure = FirstFailure()) {

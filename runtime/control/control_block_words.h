@@ -44,8 +44,8 @@ struct ControlBlock::Block {
   /// Hash of the first error that was told; 0: none was.
   std::atomic<uint64_t> first_error;
   static constexpr int64_t NoText = -2;
-  /// What the first failure was told with: the rank of this host that said so, or RankFailure::Elsewhere; and the text,
-  /// which is there before the failure is.
+  /// The rank of this host that reported the first failure, or RankFailure::Elsewhere, and its text. Both are written
+  /// before the failure is.
   std::atomic<int64_t> text_of = NoText;
   std::array<char, 2048> text;
 };

@@ -11,7 +11,7 @@ namespace shardc {
 
 namespace {
 
-/// What stays in the first cache.
+/// Elements that are summed together, so that their sums stay in the first cache.
 constexpr int64_t Piece = 1024;
 
 /// Calls `each(i)` for all i below `length`. A constant count makes vectors of the loop at -O2 too.
@@ -28,7 +28,7 @@ auto ForEach(int64_t length, const Function& each) -> void {
   }
 }
 
-/// sum (+)= term.
+/// Computes sum (+)= term.
 template <class Term, class Sum>
 auto AddTerm(const Term* term, Sum* sum, int64_t length, bool is_first) -> void {
   if constexpr (std::is_same_v<Term, BFloat16>) {

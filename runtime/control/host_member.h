@@ -27,12 +27,12 @@ class HostMember {
   auto GroupOf(AxisSet axes) const -> const Group& { return groups_[axes.bits]; }
 
   auto Meet(const Group& group) -> Status { return block_->Barrier(group, rank_, options_); }
-  /// Every member's `bytes` of `mine`, in the order of the group, into `all`. Requires: bytes <= SlotBytes.
+  /// Gathers `bytes` of each member's `mine` into `all`, in the order of the group. Requires: bytes <= SlotBytes.
   auto Gather(const Group& group, const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
-  /// `data` of the group's first member goes to all. Requires: bytes <= SlotBytes.
+  /// Copies `data` of the group's first member to all. Requires: bytes <= SlotBytes.
   auto Broadcast(const Group& group, std::byte* data, int64_t bytes) -> Status;
-  /// data = the sum of the members' data, by Fold: `per_host` of them, in turn, count as of one host. Dtypes F32, F64,
-  /// I64. In pieces of SlotBytes.
+  /// Replaces `data` by the sum of the members' data, by Fold: `per_host` of them, in turn, count as of one host.
+  /// Dtypes F32, F64, I64. In pieces of SlotBytes.
   auto Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype, int64_t per_host) -> Status;
   auto Sum(const Group& group, std::byte* data, int64_t num_elements, DType dtype) -> Status {
     return Sum(group, data, num_elements, dtype, std::ssize(group.ranks));

@@ -15,7 +15,7 @@ namespace shardc {
 
 class HostsControl final : public HostControl {
  public:
-  /// `mesh`: the plan's. `timeout`: how long an agreement waits for the other hosts.
+  /// Takes the plan's `mesh`. `timeout`: how long an agreement waits for the other hosts.
   HostsControl(std::shared_ptr<HostMember> member, const Mesh& mesh, std::unique_ptr<JobStore> store, Seconds timeout);
 
   auto mesh() const -> const Mesh& override { return mesh_; }
@@ -34,12 +34,12 @@ class HostsControl final : public HostControl {
     bool leads() const { return ranks.index == 0; }
   };
   auto PartOf(AxisSet axes) const -> Part;
-  /// A key that no agreement before had, and that is the same on all ranks of the group.
+  /// Returns a key that no agreement had before, and that is the same on all ranks of the group.
   auto NextKey(std::string_view what, AxisSet axes) -> std::string;
-  /// What the hosts of a group bring, in their order. `key`: as NextKey made it.
+  /// Gathers the texts of the hosts of a group, in their order. `key`: as NextKey made it.
   auto GatherOverHosts(const Part& part, const std::string& key, std::string_view mine)
       -> ErrorOr<std::vector<std::string>>;
-  /// Gather, without a count.
+  /// Gathers without counting traffic.
   auto GatherBytes(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status;
 
   Mesh mesh_;

@@ -19,12 +19,13 @@ struct Position {
   friend auto operator==(const Position&, const Position&) -> bool = default;
 };
 
-/// Never 0, which stands for no op. Requires: sizes within compiler/base/plan_limits.h.
+/// Returns the position in one word, which is never 0: 0 stands for no op. Requires: sizes within
+/// compiler/base/plan_limits.h.
 auto PackPosition(const Position& position) -> uint64_t;
 auto UnpackPosition(uint64_t word) -> Position;
 
-/// "op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12, model.ffn)"; without a plan (null), no
-/// more than the numbers.
+/// Returns the position as text: "op 415 of step 12 (matmul of layer 3 in section step; from recipe line 12,
+/// model.ffn)"; without a plan (null), only its numbers.
 auto PositionText(const Plan* plan, const Position& position) -> std::string;
 
 }  // namespace shardc

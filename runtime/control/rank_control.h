@@ -30,9 +30,9 @@ class RankControl {
   /// The most that one call brings to a rank.
   static constexpr int64_t MaxBytes = int64_t{1} << 20;
 
-  /// Every rank's `bytes` of `mine`, in rank order, into `all`. Requires: together at most MaxBytes.
+  /// Gathers `bytes` of every rank's `mine` into `all`, in rank order. Requires: together at most MaxBytes.
   virtual auto Gather(AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status = 0;
-  /// The same of a value of each rank. Requires: to copy a T is to copy its bytes.
+  /// Gathers one trivially copyable value per rank.
   template <class T>
   requires std::is_trivially_copy_constructible_v<T>
   auto GatherValues(AxisSet axes, const T& mine) -> ErrorOr<std::vector<T>> {
@@ -41,25 +41,24 @@ class RankControl {
         Gather(axes, reinterpret_cast<const std::byte*>(&mine), sizeof(T), reinterpret_cast<std::byte*>(all.data())));
     return all;
   }
-  /// `data` of member 0 of the group goes to all members. At most MaxBytes.
+  /// Copies `data` of member 0 of the group to all members. At most MaxBytes.
   virtual auto Broadcast(AxisSet axes, std::byte* data, int64_t bytes) -> Status = 0;
-  /// data = the sum of the group's data, in rank order. Dtypes F32, F64, I64; at most MaxBytes.
+  /// Replaces `data` by the sum of the group's data, in rank order. Dtypes F32, F64, I64; at most MaxBytes.
   virtual auto Sum(AxisSet axes, std::byte* data, int64_t num_elements, DType dtype) -> Status = 0;
   virtual auto Barrier(AxisSet axes) -> Status = 0;
 
-  /// The op that a stream of this rank begins, so that the peers' messages can tell. Called at each op: two relaxed
-  /// stores.
+  /// Notes the op that a stream of this rank begins, for the messages of peers. Called at each op: two relaxed stores.
   virtual auto SetPosition(Stream stream, const Position& position) -> void = 0;
-  /// The op of the last SetPosition of this stream is over.
+  /// Notes that the op of the last SetPosition of this stream is over.
   virtual auto LeavePosition(Stream stream) -> void = 0;
 
-  /// A signal to any rank, or to a launcher, asks all ranks to stop. The ranks may learn of it at different steps; the
-  /// plan's op `control` makes them agree.
+  /// Returns true if a signal to any rank, or to a launcher, asked all ranks to stop. The ranks may see it at different
+  /// steps; the plan's op `control` makes them agree.
   virtual auto StopIsRequested() const -> bool = 0;
-  /// For the launcher's record of the job. Rank 0 tells.
+  /// Stores the number of completed steps for the launcher's record of the job. Called by rank 0.
   virtual auto SetCompletedSteps(int64_t steps) -> void = 0;
 
-  /// What agreements sent so far.
+  /// Returns the traffic of all agreements so far.
   auto traffic() const -> const Traffic& { return traffic_; }
 
  protected:

@@ -12,7 +12,7 @@ struct Traffic {
   int64_t payload = 0;
   /// Bytes that this rank gave to its peers or took from them, such that the sum over the ranks has each byte once.
   int64_t wire = 0;
-  /// Of that, what went from host to host.
+  /// Bytes of `wire` that went from host to host.
   int64_t between_hosts = 0;
 
   auto Add(const Traffic& more) -> void {

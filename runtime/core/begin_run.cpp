@@ -119,7 +119,7 @@ auto RankRunner::CompareWithSaves(const std::optional<CheckpointInfo>& newest) -
 
 auto RankRunner::Begin() -> ErrorOr<int64_t> {
   RETURN_IF_ERROR(OwnCheckpointDirectory());
-  // What another launch made this one wait for is no part of it.
+  // The time does not include the wait for another launch.
   const Stopwatch watch;
   auto newest = ChooseNewest(checkpoint_dir_, plan_.run.run_id, *context_.control);
   if (!newest) {

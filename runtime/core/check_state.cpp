@@ -16,15 +16,15 @@ namespace shardc {
 
 namespace {
 
-/// What one rank tells the others.
+/// The first tensor that is not finite on one rank.
 struct Candidate {
-  /// Its number in the order; the greatest number if there is none.
+  /// Its number in the order; the greatest number if all tensors are finite.
   int64_t order = std::numeric_limits<int64_t>::max();
   int64_t element = 0;
   double value = 0;
 };
 
-/// The element of the logical tensor that is element `offset` of an interval.
+/// Returns the index in the logical tensor of element `offset` of an interval.
 auto LogicalElement(const BoxInterval& interval, int64_t offset) -> int64_t {
   const int64_t in_box = interval.elements.begin + offset;
   return interval.is_whole_rows() ? in_box

@@ -20,24 +20,24 @@ struct BadState {
   bool is_copy = false;
   /// The least rank that holds one.
   int64_t rank = 0;
-  /// Of the logical tensor, row-major: the first that this rank holds.
+  /// Index in the logical tensor, row-major, of the first such element that this rank holds.
   int64_t element = 0;
   double value = 0;
 };
 
-/// Collective over all ranks, which all get the same. The first by parameter, then by role; copies after all of these.
-/// Padding does not count. Cost: one pass over what is looked at.
+/// Finds the first tensor that is not finite, by parameter, then by role; copies come after all of these. Padding is
+/// not looked at. Collective over all ranks, which all get the same result. Cost: one pass over the elements.
 auto FindBadState(Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::optional<BadState>>;
 
-/// "ROLE of model.norm.weight is not finite: element 3 is nan, on rank 1".
+/// Returns "ROLE of model.norm.weight is not finite: element 3 is nan, on rank 1".
 auto ToText(const Plan& plan, const BadState& bad) -> std::string;
 
-/// Collective. Of the state that was read from the checkpoint at `path`.
+/// Checks the state that was read from the checkpoint at `path`. Collective.
 /// Errors: Checkpoint, the same on all ranks, naming tensor, element and path.
 auto CheckLoadedState(Binder& binder, std::span<const StateRole> roles, const std::string& path) -> Status;
 
-/// Collective. Of the parameters of a first start.
-/// Errors, the same on all ranks: Checkpoint where the parameter comes from the plan's seed, else RecipeRejected.
+/// Checks the parameters of a first start. Collective.
+/// Errors, the same on all ranks: Checkpoint if the parameter comes from the plan's seed, else RecipeRejected.
 auto CheckFirstState(Binder& binder) -> Status;
 
 }  // namespace shardc

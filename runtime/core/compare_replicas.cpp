@@ -10,14 +10,14 @@ namespace shardc {
 
 namespace {
 
-/// What one rank holds of a parameter, in one role.
+/// Elements of a parameter, in one role, that one rank owns.
 struct HeldSegment {
   ParameterId parameter;
   StateRole role = StateRole::Parameter;
   std::pair<uint64_t, uint64_t> digest;
 };
 
-/// What a rank holds that the ranks of its group over `axes` hold too.
+/// Returns the segments of this rank that all ranks of its group over `axes` hold.
 auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::vector<HeldSegment>> {
   const Plan& plan = binder.plan();
   HostScratch scratch;
@@ -59,7 +59,7 @@ auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pa
               DigestText(digest.first, digest.second), DigestText(digest_there.first, digest_there.second));
 }
 
-/// Among the ranks of one group, which all find the same. A failing collective is an error of its own.
+/// Compares the ranks of one group, which all get the same result. The outer error is that of a failed collective.
 auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<Status> {
   RankControl& control = binder.control();
   const auto read = SegmentsOver(axes, binder, roles);

@@ -15,10 +15,11 @@ namespace shardc {
 /// How often each section ran.
 using SectionRuns = std::array<int64_t, NumSections>;
 
-/// What one rank has to have sent; `wire` of all ranks together, since slices need not be equal.
+/// Returns the traffic that one rank should have sent. `wire` is the sum over all ranks, because slices need not be
+/// equal.
 auto PlannedTraffic(const Plan& plan, const SectionRuns& runs) -> TrafficTable;
 
-/// Collective. A line that says what was sent; on ranks other than 0 too.
+/// Compares the traffic that was sent with the plan's. Returns a line about it, on all ranks. Collective.
 /// Errors: InternalFault with the op and axes of the first difference, and both figures.
 auto CompareTraffic(const Communicator& comm, RankControl& control, const TrafficTable& planned)
     -> ErrorOr<std::string>;

@@ -9,8 +9,8 @@
 
 namespace shardc {
 
-/// As the plan says. If the plan leaves it open, each rank of a host has an equal part of the cores that the job may
-/// run on there.
+/// Returns the number of threads that the plan sets. If it leaves the number open, each rank of a host gets an equal
+/// part of the cores that the job may run on there.
 inline auto NumComputeThreads(const Plan& plan) -> int64_t {
   return plan.run.threads > 0 ? plan.run.threads : std::max<int64_t>(1, NumCores() / plan.mesh.ranks_per_host());
 }

@@ -15,27 +15,26 @@ class Divergence {
  public:
   Divergence(RankBinder& binder, const Execution& execution) : binder_(binder), execution_(execution) {}
 
-  /// Collective, after each step. The lines to tell, where there are any: at the first of steps one after another that
-  /// were not finite, which is looked into at the cost of a step, or whose losses were spikes; at the end of them; and
-  /// where one ends the run. So
-  /// that a long run does not flood its log, no more than MostTold of these are told.
-  /// `newest`: of this run's checkpoints; empty if the run has none.
+  /// Returns lines to report after a step, if there are any: at the first of several steps that were not finite (its
+  /// cause is looked for, at the cost of a step) or whose losses were spikes, at the end of them, and if one ends the
+  /// run. It returns at most MostTold of these lines, so that a long run does not flood its log. Collective.
+  /// `newest`: the newest of this run's checkpoints; empty if the run has none.
   auto AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<std::string>;
-  /// Why the last step's update was left out: "nonfinite" or "spike"; empty if it was made.
+  /// Returns why the last step's update was left out: "nonfinite" or "spike"; empty if it was made.
   auto Skipped() const -> std::string_view;
 
-  /// The error of a save, with what to do about it where the state is not finite.
+  /// Returns the error of a save, with advice if the state is not finite.
   auto OfSave(const Error& error, const std::string& newest) const -> Error;
 
   static constexpr int MostTold = 20;
 
  private:
   auto Number(ScalarRole scalar) const -> double;
-  /// 0 if the plan has no scalar of that role.
+  /// Returns the value of the scalar with this role; 0 if the plan has no such scalar.
   auto NumberOrZero(ScalarRole scalar) const -> double;
-  /// Of a run that the last step ends: do the updates left out one after another end it, and not this step alone?
+  /// Returns true if the last step ends the run by the number of updates left out one after another, and not by itself.
   auto EndsByCount() const -> bool;
-  /// The lines about a spike.
+  /// Returns the lines about a spike.
   auto OfSpike(bool ends_run) const -> std::string;
   auto Remedies(bool is_state, const std::string& newest) const -> std::string;
 

@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// c10::Error puts the place in its sources and a backtrace after the message.
+/// Returns the message without the source place and the backtrace that c10::Error appends.
 static auto WithoutBacktrace(std::string_view what) -> std::string_view {
   for (const std::string_view mark : {"\nException raised from", " (Exception raised from"}) {
     what = what.substr(0, what.find(mark));

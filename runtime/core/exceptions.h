@@ -24,7 +24,7 @@ class ErrorThrown : public std::exception {
 /// something, else InternalFault; the message leaves out what LibTorch says of its own call stack.
 auto ErrorOfException() -> Error;
 
-/// body(), or the error of what it throws.
+/// Returns body(), or the error of the exception that it throws.
 template <class Body>
 auto CatchExceptions(Body&& body) -> decltype(body()) {
   try {

@@ -21,7 +21,7 @@ namespace {
 
 /// The first result that was not finite on one rank.
 struct BadResult {
-  /// In the order in which ops run; the greatest number if there is none.
+  /// Its number in the order in which ops run; the greatest number if all results are finite.
   int64_t order = std::numeric_limits<int64_t>::max();
   /// Its index in the section.
   int64_t op = -1;
@@ -31,10 +31,11 @@ struct BadResult {
   int32_t parameter = -1;
 };
 
-/// Of the forward, and of everything else.
+/// The first bad result of the forward, and that of all other ops.
 using BadResults = std::array<BadResult, 2>;
 
-/// What changes the state or the scalars, or only makes numbers for these, and what may be NaN and no fault.
+/// Returns true for ops that change the state or the scalars, or only make numbers for these, and for ops whose results
+/// may be NaN without a fault.
 auto IsLeftOut(const Op& op) -> bool {
   const OpFacts& facts = FactsOf(op);
   return facts.update != UpdatePart::None || !ScalarsOf(op).empty() || facts.non_finite == NonFiniteResult::NaN;
@@ -47,7 +48,8 @@ struct ResultsOf : IgnoreFields {
   auto Acc(std::string_view, ValueId id, ValueId) -> void { values.push_back(id); }
 };
 
-/// Values that are minus infinity where a rank has no column of the vocabulary: log_sum_exp, and what gathers it.
+/// Returns the values that are minus infinity on a rank without columns of the vocabulary: log_sum_exp, and gathers of
+/// it.
 auto MayBeMinusInfinity(const Plan& plan) -> std::set<ValueId> {
   std::set<ValueId> values;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
@@ -69,7 +71,7 @@ class Watch {
  public:
   explicit Watch(RankBinder& binder) : binder_(binder), may_be_minus_infinity_(MayBeMinusInfinity(binder.plan())) {}
 
-  /// The kernel of an op of the step, with a look at its results.
+  /// Wraps the kernel of an op of the step: it looks at the op's results.
   auto Wrap(size_t index, Kernel kernel) -> Kernel;
   auto bad() const -> const BadResults& { return bad_; }
 
@@ -83,15 +85,14 @@ class Watch {
     /// In the section.
     size_t index = 0;
     bool is_forward = false;
-    /// Where its results are read.
+    /// The queue on which its results are read.
     Queue* queue = nullptr;
     std::vector<Result> results;
   };
 
   auto Look(const WatchedOp& op, const Moment& moment) -> Status;
-  /// The first parameter with an element that is not finite, where the value is a vector of a unit's or of several
-  /// units' gradients.
-  /// `elements`: of the value.
+  /// Returns the first parameter with an element that is not finite, for a value that is a vector of a unit's or of
+  /// several units' gradients. `elements`: those of the value.
   auto ParameterIn(const Result& result, const std::byte* elements) const -> ParameterId;
 
   RankBinder& binder_;
@@ -195,7 +196,7 @@ auto Watch::ParameterIn(const Result& result, const std::byte* elements) const -
   return first;
 }
 
-/// What a value is to a user.
+/// Returns a name of the value that users know.
 auto NameOfResult(const Plan& plan, const BadResult& bad) -> std::string {
   const Op& op = plan.section(SectionKind::Step).ops[static_cast<size_t>(bad.op)];
   if (bad.parameter >= 0) {
@@ -209,7 +210,7 @@ auto NameOfResult(const Plan& plan, const BadResult& bad) -> std::string {
   return value.role.kind() == RoleKind::Gradient ? "the gradient " + value.name : value.name;
 }
 
-/// Does a loop have this op?
+/// Returns true if the op is in a loop.
 auto IsInLoop(const std::vector<Op>& ops, int64_t index) -> bool {
   LoopTracker loops;
   for (int64_t i = 0; i < index; ++i) {

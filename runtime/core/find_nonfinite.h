@@ -22,7 +22,7 @@ struct NonFiniteCause {
   bool is_state = false;
 };
 
-/// Collective over all ranks, which all get the same. Cost: a step.
+/// Finds where a step stopped being finite. Collective over all ranks, which all get the same result. Cost: a step.
 /// Requires: the data of that step, number `step`, is still there, and nothing was updated.
 auto FindNonFiniteCause(RankBinder& binder, const Execution& execution, int64_t step) -> ErrorOr<NonFiniteCause>;
 

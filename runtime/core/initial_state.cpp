@@ -12,12 +12,12 @@ namespace shardc {
 
 namespace {
 
-/// Does another rank that holds the same come before this one?
+/// Returns true if a rank of a lower number holds the same elements.
 auto IsCopy(const Plan& plan, const SubVector& sub_vector, int64_t rank) -> bool {
   return plan.mesh.IndexIn(CopyAxes(sub_vector, plan.mesh), rank) > 0;
 }
 
-/// In pieces that the control takes.
+/// Sums the numbers over all ranks, in pieces that the control takes.
 auto SumOverRanks(RankControl& control, std::vector<double>& numbers) -> Status {
   constexpr size_t Most = RankControl::MaxBytes / sizeof(double);
   for (size_t begin = 0; begin < numbers.size(); begin += Most) {
@@ -72,8 +72,8 @@ auto ChanceOf(const Distribution& rule) -> Chance {
     case DistributionKind::Uniform: return {.kurtosis = 1.8, .farthest = 1.8};
     case DistributionKind::Normal: return {};
     case DistributionKind::TruncNormal: {
-      // Where the mean of the whole is left, a half normal distribution has the most, 3.87; where only a tail is, the
-      // exponential distribution, which a tail becomes: 9, and beyond 36 deviations once in 10^16.
+      // A truncated normal that keeps its mean has kurtosis at most 3.87 (half normal). One cut to a tail approaches
+      // the exponential distribution: kurtosis 9, and beyond 36 deviations once in 10^16.
       const bool is_tail = IsTail(rule.arguments.at(0), rule.arguments.at(2), rule.arguments.at(3));
       return is_tail ? Chance{.kurtosis = 9, .farthest = 36} : Chance{.kurtosis = 4, .farthest = 9};
     }
@@ -83,7 +83,7 @@ auto ChanceOf(const Distribution& rule) -> Chance {
 
 constexpr double StandardErrors = 8;
 
-/// What is lost of a number when it is kept, relative to it: half a unit in the last place; and of sums in f64.
+/// Returns the largest relative rounding error of a stored number, half a unit in the last place, and of sums in f64.
 auto RoundingOf(DType dtype) -> double { return (dtype == DType::BF16 ? 0x1p-8 : 0x1p-24) + 1e-9; }
 
 struct Range {
@@ -93,7 +93,8 @@ struct Range {
   auto Has(double value) const -> bool { return low <= value && value <= high; }
 };
 
-/// Where mean and deviation of n elements lie. Of few elements one alone counts: `farthest` is added, over n.
+/// Returns the range that the mean, and below the deviation, of n elements should be in. One of few elements has much
+/// weight: `farthest` is added, over n.
 auto AllowedMean(const Moments& moments, const Chance& chance, double n, double rounding) -> Range {
   const double reach = moments.std * (StandardErrors / std::sqrt(n) + chance.farthest / n) + rounding;
   return {moments.mean - reach, moments.mean + reach};

@@ -8,20 +8,22 @@
 
 namespace shardc {
 
-/// What all ranks drew of each parameter. Where several hold the same elements the first one's count.
+/// Sums over the elements of each parameter that all ranks drew. If several ranks hold the same elements, those of the
+/// first one count.
 struct DrawnByAll {
   IdVector<ParameterId, Drawn> parameters;
   /// With those of all.
   int64_t elements = 0;
 };
 
-/// Collective over all ranks. Sums in rank order: the same bits on all ranks, and again on the same mesh.
+/// Sums what the ranks drew, in rank order: the bits are the same on all ranks, and again on the same mesh. Collective
+/// over all ranks.
 auto SumDrawn(RankControl& control, const Plan& plan, const IdVector<ParameterId, Drawn>& mine) -> ErrorOr<DrawnByAll>;
 
-/// Mean and standard deviation of each parameter that was drawn, not loaded.
-/// Errors: InternalFault, naming the parameter, where its elements were not drawn once each, or where mean or deviation
-///   is farther from that of its rule than chance allows: 8 standard errors for many elements. Of formulas nothing is
-///   known.
+/// Returns mean and standard deviation of each parameter that was drawn, not loaded.
+/// Errors: InternalFault, naming the parameter, if its elements were not drawn once each, or if mean or deviation is
+/// farther from that of its rule than chance allows: 8 standard errors for many elements. Parameters of formulas are
+/// not judged.
 auto RealisedInit(const Plan& plan, const DrawnByAll& drawn) -> ErrorOr<InitRecord>;
 
 }  // namespace shardc

@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// What a message about an op ends with.
+/// Returns the end of a message about an op.
 static auto EndOf(const Plan& plan, const Op& op) -> std::string {
   const std::string origin = OriginText(plan, op.origin);
   return origin.empty() ? "" : "; " + origin;

@@ -24,9 +24,9 @@ class Program final : private Turns {
   struct BoundOp {
     Control control = Control::Call;
     Kernel call;
-    /// Of the section's list.
+    /// The op in the section's list.
     const Op* op = nullptr;
-    /// Of the op's stream.
+    /// The queue of the op's stream.
     Queue* queue = nullptr;
     /// RepeatBegin: how often. RepeatEnd: where its first op is.
     int64_t count = 0;
@@ -38,9 +38,9 @@ class Program final : private Turns {
   auto BindOne(const Op& op, size_t index) -> BoundOp;
   /// Enqueues all ops in the order of the list, loops unrolled.
   auto EnqueueAll(Moment moment) -> Status;
-  /// One op, where its stream has come to it in the list.
+  /// Enqueues one op, which its stream has reached in the list.
   auto RunOp(size_t at, const Moment& moment) -> Status;
-  /// The op's turn has come.
+  /// Runs the op when its turn has come.
   auto RunTurn(size_t at, const Moment& moment) -> Status override;
   /// Between looks of the guard, where there is one, and to its end on the device.
   auto Call(const BoundOp& bound, const Moment& moment) -> Status;

@@ -20,7 +20,7 @@ struct RankServices {
   CheckpointReader* seed = nullptr;
   /// How often each section ran.
   std::array<int64_t, NumSections>* runs = nullptr;
-  /// What this rank drew.
+  /// Sums over the elements that this rank drew.
   IdVector<ParameterId, Drawn>* drawn = nullptr;
 };
 
@@ -35,7 +35,7 @@ class RankBinder : public Binder {
   auto communicator() -> Communicator& override { return *Present(services_->communicator, "communicator"); }
   auto control() -> RankControl& override { return *Present(services_->control, "control"); }
   auto device() -> RankDevice& override { return *device_; }
-  /// What sections take over when they begin and give back when they end.
+  /// Returns the scalars that sections take over when they begin and give back when they end.
   auto host_scalars() -> ScalarTable& { return *Present(services_->scalars, "scalar table"); }
   auto tokens() -> TokenReader& override { return *Present(services_->tokens, "token reader"); }
   auto writer() -> CheckpointWriter& override { return *Present(services_->writer, "checkpoint writer"); }
@@ -46,7 +46,7 @@ class RankBinder : public Binder {
       ++(*services_->runs)[static_cast<size_t>(section)];
     }
   }
-  /// The last run of a section was none of the plan's.
+  /// Takes the last run of a section out of the count, because it was not a run of the plan's own.
   auto ForgetRun(SectionKind section) -> void {
     if (services_->runs != nullptr) {
       --(*services_->runs)[static_cast<size_t>(section)];

@@ -30,16 +30,16 @@ struct RankContext {
   RankControl* control = nullptr;
   /// This launch's own.
   std::string run_dir;
-  /// The same, open; none where nothing is put on record.
+  /// Descriptor of run_dir; null if the launch keeps no record.
   const RunDirectory* directory = nullptr;
   const Lease* lease = nullptr;
-  /// Of this launch; none where it does not train.
+  /// The attempt of this launch; null if it does not train.
   const Attempt* attempt = nullptr;
-  /// Where its lines go.
+  /// The log of the launch.
   const RunLog* log = nullptr;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
-  /// Of steps of a training; an empty path: none.
+  /// The trace of some steps of a training; its path is empty if none was asked for.
   TraceRequest trace;
   /// Bind every op, run none.
   bool dry = false;
@@ -58,7 +58,7 @@ struct RankContext {
 /// rank's own, printed by the launcher as "error: rank N: message", and ends the job.
 using RankMain = std::function<ErrorOr<ExitCode>(RankContext&)>;
 
-/// The executor, as shardc-run starts it.
+/// Runs a rank as shardc-run does: trains, evaluates or only binds, as the context says.
 auto RunRank(RankContext& context) -> ErrorOr<ExitCode>;
 
 }  // namespace shardc

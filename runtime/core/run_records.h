@@ -16,7 +16,7 @@ namespace shardc {
 
 class RunRecords {
  public:
-  /// `checkpoint_dir`: where this launch looks for checkpoints, and saves.
+  /// Keeps the records of a launch. `checkpoint_dir`: the folder in which it looks for checkpoints, and saves.
   RunRecords(const RankContext* context, std::string checkpoint_dir);
 
   /// Compares the checkpoint that was found with the last save on record, before anything is changed. What is to be
@@ -24,15 +24,15 @@ class RunRecords {
   /// record.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string>;
 
-  /// What this launch begins from, with the values that were drawn and the manifest of the seed, where there are such;
-  /// then opens the metrics, cut back to the step that it begins at.
+  /// Records what this launch begins from, with the drawn values and the manifest of the seed if there are such. It
+  /// then opens the metrics, cut back to the step that the launch begins at.
   auto Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn, const std::string& seed_manifest,
              int64_t begun) -> Status;
   auto WriteStep(const StepMetrics& metrics) -> Status;
   auto WriteEval(int64_t step, double eval_loss, const std::vector<HeadLoss>& terms, const LineTime& time) -> Status;
-  /// Before a save: is the run directory there, and still this launch's?
+  /// Checks before a save that the run directory is there, and is still this launch's.
   auto CheckOwned() const -> Status;
-  /// After its commit.
+  /// Records a save after its commit.
   auto PutSave(int64_t step, const std::string& path) const -> Status;
 
  private:

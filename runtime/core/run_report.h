@@ -13,13 +13,13 @@
 
 namespace shardc {
 
-/// How often the run reads each source of a mixture; empty where there is one stream.
+/// Returns how often the run reads each source of a mixture; empty if there is one stream.
 auto SourcesText(const TokenReader& tokens, int64_t steps) -> ErrorOr<std::string>;
 
-/// What a rank tells of its memory at one time.
+/// Memory of a rank at one time.
 struct RankMemory {
   int64_t pid = 0;
-  /// Of its process: all, and pages of files.
+  /// Memory of its process: all, and pages of files.
   int64_t proportional = 0;
   int64_t files = 0;
   /// Pages of its arenas in memory of the host, but for that which all ranks of a host share.
@@ -27,16 +27,18 @@ struct RankMemory {
   int64_t gathered = 0;
 };
 
-/// Of all ranks of this rank's host, in rank order, at a time when all of them live. Collective over all ranks.
+/// Gathers the memory of all ranks of this rank's host, in rank order, at a time when all of them live. Collective over
+/// all ranks.
 auto GatherMemory(RankControl& control, const RankDevice& device) -> ErrorOr<std::vector<RankMemory>>;
 
-/// The memory of the job on this host: of its processes, their launcher among them, what lies in arenas and outside of
-/// them, and what was planned outside. Empty where the kernel does not tell. `launcher`: its process, 0 where ranks are
-/// threads.
+/// Returns the memory of the job on this host as text: that of its processes, their launcher among them, that inside
+/// and outside of arenas, and that planned outside. Empty if the kernel does not report it. `launcher`: its process, 0
+/// if ranks are threads.
 auto JobMemoryText(const std::vector<RankMemory>& ranks, int32_t launcher, Bytes planned_outside) -> std::string;
 
-/// Bytes of each arena, planned and touched; in guard mode (`guard` is set) those of pages with buffers, and of pages
-/// that were written. `rank`: whose they are. `before`: of the device after the second step, where that was measured.
+/// Returns the bytes of each arena of the rank as text, planned and touched; in guard mode (`guard` is set) those of
+/// pages with buffers, and of pages that were written. `before`: the device's memory after the second step, if that was
+/// measured.
 auto MemoryText(int64_t rank, const RankDevice& device, const std::optional<DeviceMemory>& before, Guard* guard)
     -> ErrorOr<std::string>;
 

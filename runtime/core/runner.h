@@ -42,11 +42,11 @@ class RankRunner {
   auto Begin() -> ErrorOr<int64_t>;
   /// Runs one section as it stands.
   auto RunSection(SectionKind section) -> Status;
-  /// One step: schedules, then the sections of each step. The exit code of a halt, if one is due.
+  /// Runs one step: schedules, then the sections of each step. Returns the exit code of a halt, if one is due.
   auto Step() -> ErrorOr<std::optional<ExitCode>>;
 
   auto scalars() -> ScalarTable& { return scalars_; }
-  /// What this rank drew since it was made.
+  /// Returns sums over the elements that this rank drew since it was made.
   auto drawn() const -> const IdVector<ParameterId, Drawn>& { return drawn_; }
   auto ViewOf(ValueId value) -> View { return binder_.ViewOf(value); }
   auto execution() -> Execution& { return execution_; }
@@ -58,37 +58,37 @@ class RankRunner {
  private:
   explicit RankRunner(RankContext& context);
 
-  /// What the run says of itself at its end. Collective.
+  /// Reports on the run at its end. Collective.
   auto Report() -> Status;
   auto Fire(TriggerKind kind) -> Status;
   auto FireEvery() -> Status;
-  /// Once for a number of completed steps: do ranks that hold the same parameters and optimizer state hold the same
-  /// bits? Errors: as CompareReplicas, with the step and what the run can continue from.
+  /// Compares the bits of parameters and optimizer state on ranks that hold the same, once for a number of completed
+  /// steps. Errors: as CompareReplicas, with the step and the checkpoint that the run can continue from.
   auto CompareCopies() -> Status;
   /// Runs a section once for a number of completed steps, however many triggers name it.
   auto RunOnce(SectionKind section) -> Status;
   std::array<int64_t, NumSections> runs_{};
-  /// For as long as this runner lives.
+  /// Takes the lease of the checkpoint directory, for as long as this runner lives.
   auto OwnCheckpointDirectory() -> Status;
   /// Opens the checkpoint and binds the restore section, which reads it when it runs.
   auto OpenCheckpoint(const std::string& path, ReadPurpose purpose) -> Status;
-  /// A first start: from scratch, or from the plan's seed.
+  /// Starts a run for the first time: from scratch, or from the plan's seed.
   auto StartFirst() -> Status;
-  /// The metrics whose names begin so.
+  /// Returns the metrics of this role, one per head.
   auto TermsOf(ScalarRole role) const -> std::vector<HeadLoss>;
-  /// For the launcher, which outlives this rank.
+  /// Stores the number of completed steps for the launcher, which outlives this rank.
   auto NoteProgress() -> void;
   auto Time() const -> LineTime;
-  /// Once, if a trace was asked for; rank 0 tells where it is. Collective.
+  /// Writes the trace once, if one was asked for; rank 0 reports its path. Collective.
   auto WriteTrace() -> Status;
   auto LimitTime() -> void;
   auto Record(double seconds) -> Status;
-  /// Rank 0 looks whether what was found is what was saved. Collective.
+  /// Compares, on rank 0, the checkpoint that was found with the last save on record. Collective.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& newest) -> Status;
-  /// Whole lines for people.
+  /// Prints whole lines for people.
   auto Say(std::string_view lines) const -> void;
   auto CompletedSteps() const -> int64_t;
-  /// Of this run; empty if the run has none.
+  /// Returns the path of this run's newest checkpoint; empty if the run has none.
   auto NewestCheckpoint() const -> const std::string&;
   auto leads() const -> bool { return context_.rank == 0; }
 
@@ -117,11 +117,11 @@ class RankRunner {
   /// The number of completed steps that CompareCopies looked at last.
   int64_t compared_at_ = -1;
   Divergence divergence_;
-  /// Where one was asked for.
+  /// The trace, if one was asked for.
   std::unique_ptr<Trace> trace_;
-  /// Of the device, after the second step.
+  /// Memory of the device after the second step.
   std::optional<DeviceMemory> memory_after_two_;
-  /// Of a step on this rank.
+  /// Operations of a step on this rank.
   StepFlops flops_;
   TimeLimit time_limit_;
   /// Rank 0's: the step that runs is the last one before the time is over.
@@ -133,7 +133,7 @@ class RankRunner {
   std::set<SectionKind> ran_at_step_;
 };
 
-/// RankMain of shardc-run: trains, evaluates or only binds, as the context says.
+/// Runs a rank as shardc-run does: trains, evaluates or only binds, as the context says.
 auto RunRank(RankContext& context) -> ErrorOr<ExitCode>;
 
 }  // namespace shardc

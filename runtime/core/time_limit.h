@@ -15,18 +15,18 @@ class TimeLimit {
   using Clock = std::chrono::steady_clock;
 
   TimeLimit() = default;
-  /// `first_save`: what the first save may take, as long as none was made.
+  /// Takes the end of the launch. `first_save`: the time that the first save may take, until one was made.
   TimeLimit(Clock::time_point end, Seconds first_save) : end_(end), save_(first_save) {}
 
-  /// What one step took, with evaluations and whatever comes after it, or one save.
+  /// Notes the time of one step, with evaluations and whatever comes after it, or of one save.
   auto NoteStep(Seconds seconds) -> void { step_ = std::max(step_, seconds); }
   auto NoteSave(Seconds seconds) -> void {
     save_ = has_saved_ ? std::max(save_, seconds) : seconds;
     has_saved_ = true;
   }
 
-  /// Is the step that begins now the last one? It and the save may take half as long again as the longest so far, and
-  /// the processes take up to a second to agree on the end and to be gone.
+  /// Returns true if the step that begins now is the last one. It and the save may take half as long again as the
+  /// longest so far, and the processes take up to a second to agree on the end and to be gone.
   auto IsNear(Clock::time_point now = Clock::now()) const -> bool {
     constexpr double Allowance = 1.5;
     constexpr Seconds End{1};

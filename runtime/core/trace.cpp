@@ -13,7 +13,7 @@ namespace shardc {
 
 namespace {
 
-/// The lanes of a rank: the streams by their numbers, and those that are no stream.
+/// Lanes of a rank: the streams by their numbers, and two lanes that are not streams.
 constexpr int64_t StepLane = 1000;
 constexpr int64_t EndLane = 1001;
 

@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-/// What a launch was asked for; none where `path` is empty.
+/// The trace that a launch was asked for; `path` is empty if there is no trace.
 struct TraceRequest {
   std::string path;
   StepRange steps;
@@ -26,16 +26,16 @@ struct TraceRequest {
 
 class Trace {
  public:
-  /// Both outlive the trace. Requires: a path.
+  /// Starts a trace of some steps. Requires: a path; plan and control outlive the trace.
   Trace(const Plan* plan, RankControl* control, const TraceRequest& request);
 
-  /// Put round the kernel of an op when it is bound.
+  /// Wraps the kernel of an op when it is bound.
   auto Wrap(SectionKind section, size_t op_index, Kernel kernel) -> Kernel;
 
-  /// Before and after each step, with its number. Collective at the first step that is traced.
+  /// Begins a step, before it runs, and ends it. `step`: its number. Collective at the first step that is traced.
   auto BeginStep(int64_t step) -> Status;
   auto EndStep(int64_t step) -> void;
-  /// Were the steps to trace all there, and is the file still to write?
+  /// Returns true if all steps to trace have run, and the file is not written yet.
   auto IsDue(int64_t step) const -> bool { return step >= request_.steps.last && !is_written_; }
   auto is_written() const -> bool { return is_written_; }
 
@@ -60,24 +60,24 @@ class Trace {
   static constexpr size_t MaxPartBytes = size_t{1} << 32;
 
   auto Now() const -> int64_t;
-  /// From the end of the last event to now.
+  /// Adds an event that lasts from the end of the last one to now.
   auto Add(const Event& event) -> void;
   auto LineOf(const Event& event) const -> std::string;
-  /// The lines that name the lanes, and the events, each ended by ",\n".
+  /// Returns the lines that name the lanes, and the events, each ended by ",\n".
   auto Text() const -> std::string;
-  /// "steps 5 to 8": the steps that are whole in the trace, and why others that were asked for are not.
+  /// Returns the steps that are whole in the trace, "steps 5 to 8", and why others that were asked for are not.
   auto StepsText() const -> std::string;
-  /// The first and the last step that is whole in the trace; none if none is.
+  /// Returns the first and the last step that is whole in the trace; nothing if no step is.
   auto StepsTraced() const -> std::optional<StepRange>;
   auto PartPath(int64_t rank) const -> std::string;
-  /// Rank 0: puts the parts together.
+  /// Joins the parts of all ranks, on rank 0.
   auto Join(const std::vector<int32_t>& written) const -> Status;
 
   const Plan& plan_;
   RankControl& control_;
   TraceRequest request_;
   std::vector<Event> events_;
-  /// Of the clock, where the trace begins.
+  /// Time at which the trace begins, by the clock of this process.
   int64_t base_ns_ = -1;
   int64_t last_ns_ = 0;
   int64_t step_ns_ = 0;

@@ -9,12 +9,12 @@
 
 namespace shardc {
 
-/// The bytes of state that a save writes, all ranks together: parameters, and moments where there are any. Headers and
-/// manifest are not counted.
+/// Returns the bytes of state that a save writes, all ranks together: parameters, and moments if there are any. Headers
+/// and manifest are not counted.
 auto SavedBytes(const Plan& plan) -> Bytes;
 
-/// The warning of a run that has taken `since` and saves at its end or when it is stopped, and at no time before. None
-/// if the plan has saves on the way.
+/// Returns the warning of a run that has taken `since`, and saves only at its end or when it is stopped. Returns
+/// nothing if the plan has saves on the way.
 auto UnsavedWarning(const Plan& plan, Seconds since) -> std::optional<std::string>;
 
 }  // namespace shardc

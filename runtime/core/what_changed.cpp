@@ -12,13 +12,13 @@ namespace shardc {
 
 using Recipe = std::map<std::string, std::string>;
 
-/// Those of the model must be the same, and so must the optimizer and the samples of a step: other ones are errors, and
-/// other spellings say nothing. A restart is one of the same run.
+/// Returns true for keys that cannot have changed: those of the model, the optimizer and the samples of a step. Other
+/// values are errors, other spellings change nothing, and a restart is one of the same run.
 static auto IsTheSameByNow(const std::string& key) -> bool {
   return key.starts_with("model.") || key == "optimizer.name" || key == "batch.global" || key == "start.run_id";
 }
 
-/// What a run begins with, and never looks at again.
+/// Returns true for keys that a run reads only when it begins.
 static auto HasNoEffect(const std::string& key) -> bool { return key.starts_with("init.") || key == "start.first"; }
 
 static auto ValueOf(const Recipe& recipe, const std::string& key) -> std::string {
@@ -26,7 +26,7 @@ static auto ValueOf(const Recipe& recipe, const std::string& key) -> std::string
   return found == recipe.end() ? "unset" : found->second;
 }
 
-/// The text of a TOML string as recipes are resolved, or of a plain number. None where it is neither.
+/// Returns the text of a TOML string as recipes are resolved, or of a plain number; nothing for other values.
 static auto Unquoted(std::string_view value) -> std::optional<std::string> {
   if (!value.starts_with('"')) {
     return std::string(value);
@@ -54,7 +54,7 @@ static auto StepsOf(const Recipe& recipe) -> int64_t {
   return steps;
 }
 
-/// The learning rate by step.
+/// Returns the learning rate by step.
 static auto ScheduleOf(const Recipe& recipe) -> std::optional<StepEvaluator> {
   constexpr size_t MaxLength = 10'000;
   const auto text = Unquoted(ValueOf(recipe, "optimizer.lr"));
@@ -69,8 +69,8 @@ static auto ScheduleOf(const Recipe& recipe) -> std::optional<StepEvaluator> {
   return StepEvaluator(std::move(parsed.value), steps);
 }
 
-/// "lr of step 21 is 1.18e-4, was 1.06e-4": of the first step that is left and has another one. Empty where they are
-/// all the same, or cannot be told. A step that the run did not have before is compared only where it is the next one.
+/// Returns "lr of step 21 is 1.18e-4, was 1.06e-4", for the first remaining step whose rate changed. Empty if all rates
+/// are the same, or cannot be compared. A step that the run did not have before is compared only if it is the next one.
 static auto RateChange(const Recipe& before, const Recipe& now, int64_t completed) -> std::string {
   // A second's worth. Beyond it, a schedule that is the same so far is taken for the same.
   constexpr int64_t MostSteps = 1'000'000;

@@ -11,8 +11,9 @@
 
 namespace shardc {
 
-/// "changed since step 30: optimizer.lr 0.001 -> 0.03; ...": lines without the last line end; empty where nothing
-/// changed. `before`: the recipe in the checkpoint of `step`; where it is empty it says that this cannot be told.
+/// Returns "changed since step 30: optimizer.lr 0.001 -> 0.03; ...": lines without the last line end; empty if nothing
+/// changed. `before`: the recipe in the checkpoint of `step`; if it is empty, the text says that changes cannot be
+/// found.
 auto WhatChanged(const std::map<std::string, std::string>& before, const Plan& plan, int64_t step) -> std::string;
 
 }  // namespace shardc

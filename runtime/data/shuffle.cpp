@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

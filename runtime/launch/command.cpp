@@ -24,7 +24,6 @@
 #include "compiler/cluster/guard.h"
 #include "compiler/cluster/place.h"
 #include "compiler/data/replaced_input.h"
-#include "compiler/plan/exchange.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/read_plan.h"
 #include "runtime/core/runner.h"
@@ -33,10 +32,11 @@
 #include "runtime/launch/job_end.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meet_and_run.h"
+#include "runtime/launch/stop_signals.h"
 
 namespace shardc {
 
-/// A text that `shardc run` left in memory takes memory for as long as any process has it open.
+/// Closes a text that `shardc run` left in memory: it takes memory for as long as any process has it open.
 static auto CloseTextInMemory(std::string_view path) -> void {
   constexpr std::string_view Open = "/proc/self/fd/";
   int descriptor = -1;
@@ -62,14 +62,15 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   return plan;
 }
 
-/// A trace replaces nothing that the run reads.
+/// Checks that the trace replaces nothing that the run reads or keeps.
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
   std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.push_back(options.request.path);
+  inputs.insert(inputs.end(), {options.request.path, plan.seed.path, plan.run.checkpoint_dir, options.eval_checkpoint,
+                               options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
 }
 
-/// `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
+/// Runs a plan. `recipe_path`: the file with the text of the recipe that the plan was made from, for the record.
 static auto Run(const std::string& plan_path, const std::string& recipe_path, LaunchOptions options)
     -> ErrorOr<ExitCode> {
   const auto place = FindPlace(std::getenv);
@@ -82,6 +83,9 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   }
   if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
     plan = traced.error();
+  }
+  if (const Status there = plan ? CheckWorkingDirectory() : Status(Success{}); !there) {
+    plan = there.error();
   }
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
     plan = device.error();
@@ -111,8 +115,9 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   if (*place) {
     return MeetAndRun(**place, plan, options);
   }
-  return MemoryMesh(*plan).hosts == 1 ? LaunchLocal(*plan, options, RunRank)
-                                      : LaunchPlayedHosts(*plan, options, RunRank);
+  HoldSignals();
+  return plan->run.comm == Comm::Shm ? LaunchLocal(*plan, options, RunRank)
+                                     : LaunchPlayedHosts(*plan, options, RunRank);
 }
 
 static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
@@ -135,15 +140,15 @@ static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
   return RunDoctor(*place, doctor);
 }
 
-/// What is wrong with a range of steps; empty if nothing is.
+/// Returns the fault of a range of steps; empty if it has none.
 static auto IsStepRange(const std::string& text) -> std::string {
   return ParseStepRange(text) ? "" : fmt::format("`{}` stands where steps belong, such as 5..8", text);
 }
 
-/// What is wrong with a path; empty if nothing is.
+/// Returns the fault of a path; empty if it has none.
 static auto IsGiven(const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }
 
-/// What is wrong with a number of seconds; empty if nothing is.
+/// Returns the fault of a number of seconds; empty if it has none.
 static auto IsTimeout(const std::string& text) -> std::string { return ParseTimeout(text) ? "" : WrongTimeout(text); }
 
 static const std::terminate_handler TerminateOtherwise = std::get_terminate();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -54,7 +55,8 @@ class Examination {
 
 }  // namespace
 
-/// Against the clock of process 0, read by all right after one message: off by as long as that takes to reach them.
+/// Reads the clock right after a message that all processes wait for, to compare it with that of process 0. The
+/// difference is wrong by as long as the message takes to reach them.
 auto Examination::ReadClocks() -> Status {
   const auto met = meeting_.Gather("doctor/clock", "");
   if (!met) {
@@ -79,7 +81,7 @@ auto Examination::ProbeRunDirectory() -> Status {
   return all;
 }
 
-/// Of the first process of each host, with all others at once.
+/// Measures the links between the first processes of all hosts, all at once.
 auto Examination::MeasureLinks() -> Status {
   const int64_t hosts = meeting_.place().num_hosts();
   if (hosts == 1 || !meeting_.is_first_of_host()) {
@@ -144,7 +146,7 @@ static auto BandwidthOf(const Json& host) -> std::string {
              : "-";
 }
 
-/// One row for each host.
+/// Returns a table with one row for each host.
 static auto TableOf(const std::vector<Json>& hosts) -> std::string {
   Table table("");
   table.Row(
@@ -160,7 +162,7 @@ static auto TableOf(const std::vector<Json>& hosts) -> std::string {
   return table.Text();
 }
 
-/// The interfaces of each host, and what all of them have in common.
+/// Returns the interfaces of each host, and the facts that all hosts share.
 static auto DetailsOf(const std::vector<Json>& hosts) -> std::string {
   const Json& first = hosts[0];
   std::string text = fmt::format("shardc {}, LibTorch {}, {} host{}, launched by {}\n",
@@ -231,7 +233,7 @@ auto Examination::Run() -> ErrorOr<ExitCode> {
   return meeting_.is_first() ? Print(hosts, reasons, options_.json) : code;
 }
 
-/// Of a host alone: what it has, and whether its run directory can be written.
+/// Examines a host that is alone: its facts, and whether its run directory can be written.
 static auto ExamineThisHost(const DoctorOptions& options) -> ExitCode {
   Json host = HostFacts(options.torch_version, "nobody", "-");
   host["clock_offset_seconds"] = 0.0;

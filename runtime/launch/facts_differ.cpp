@@ -10,7 +10,7 @@ namespace shardc {
 
 namespace {
 
-/// What processes have that process 0 has not.
+/// A fact in which processes differ from process 0.
 struct Difference {
   std::string name;
   std::string in_first;
@@ -54,7 +54,7 @@ static auto DifferencesOf(const std::vector<Introduction>& all) -> std::vector<D
   return differences;
 }
 
-/// "process 2 (node1)", "4 processes, the first of which is process 2 (node1)".
+/// Returns the processes as text: "process 2 (node1)", "4 processes, the first of which is process 2 (node1)".
 static auto ProcessesOf(const std::vector<Introduction>& all, const std::vector<size_t>& processes) -> std::string {
   const std::string first = fmt::format("process {} ({})", processes.front(), all[processes.front()].host);
   return processes.size() == 1 ? first : fmt::format("{} processes, the first of which is {}", processes.size(), first);

@@ -8,8 +8,8 @@
 
 namespace shardc {
 
-/// `all`: in the order of the processes. Errors: ExitCode::Environment with up to three facts that differ, each with
-/// the processes that have another value than process 0.
+/// Compares the facts of all processes. `all`: in the order of the processes. Errors: ExitCode::Environment with up to
+/// three facts that differ, each with the processes that have another value than process 0.
 auto CheckFactsAreEqual(const std::vector<Introduction>& all) -> Status;
 
 }  // namespace shardc

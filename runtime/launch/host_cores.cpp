@@ -10,7 +10,8 @@
 
 namespace shardc {
 
-/// Their numbers. None if the machine has more than a mask has bits.
+/// Returns the numbers of the cores that this process may run on, as text. Empty if the machine has more cores than a
+/// mask has bits.
 static auto OwnCores() -> std::string {
   cpu_set_t cores;
   std::string text;

@@ -4,10 +4,12 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "compiler/base/processor.h"
@@ -19,7 +21,7 @@ namespace shardc {
 
 using Json = nlohmann::ordered_json;
 
-/// Those that are up and reach other hosts, with their addresses.
+/// Returns the interfaces that are up and reach other hosts, with their addresses.
 static auto Interfaces() -> Json {
   Json json = Json::object();
   ifaddrs* all = nullptr;
@@ -42,7 +44,7 @@ static auto Interfaces() -> Json {
   return json;
 }
 
-/// -1: unlimited.
+/// Returns the limit of a resource; -1 if it is unlimited.
 static auto LimitOf(int resource) -> int64_t {
   rlimit limit{};
   return getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
@@ -50,7 +52,7 @@ static auto LimitOf(int resource) -> int64_t {
              : static_cast<int64_t>(limit.rlim_cur);
 }
 
-/// As the driver shows them. Source: NVIDIA's driver README, "The /proc interface".
+/// Counts the GPUs that the driver shows. Source: NVIDIA's driver README, "The /proc interface".
 static auto NumGpus() -> int64_t {
   std::error_code missing;
   const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", missing);

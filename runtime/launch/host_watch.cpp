@@ -13,7 +13,7 @@ static constexpr auto ListenEvery = std::chrono::milliseconds(500);
 static constexpr auto BeatEvery = std::chrono::seconds(1);
 /// For each call to the store: it delays nothing but the watch itself.
 static constexpr Seconds StoreTimeout{5};
-/// Where a process waits for the call before it ends: it should not end long after `--timeout`.
+/// Time for a call that a process makes before it ends: it should not end long after `--timeout`.
 static constexpr Seconds LastCallTimeout{1};
 
 static auto BeatKey(int64_t host) -> std::string { return fmt::format("beat/{}", host); }
@@ -34,8 +34,8 @@ auto HostWatch::Connect(Seconds timeout) -> Status {
     return store.error();
   }
   store_ = *std::move(store);
-  // Who does not speak for the host calls the store once, if its host fails. Who does has noticed by then that the
-  // store is silent.
+  // Only the host's first process polls the store, and by the time of its call has noticed that the store is silent.
+  // The others call it once, when the host fails, so they get the short timeout.
   store_->BoundCalls(options_.speaks_for_host ? StoreTimeout : LastCallTimeout);
   if (joined_ == nullptr && options_.member) {
     joined_ = store_;

@@ -57,7 +57,7 @@ class HostWatch {
   auto HasStore() const -> bool { return store_ != nullptr && !store_->is_broken(); }
   /// Connects again, now and then. If that does not help, the job fails.
   auto SeekStore(Clock::time_point now) -> void;
-  /// Of the processes of ranks on this host: those that are gone, and, after a failure, those that are stopped.
+  /// Looks for ranks on this host whose processes are gone and, after a failure, for those that are stopped.
   auto LookAtProcesses() -> void;
   auto Beat() -> void;
   auto Publish() -> void;
@@ -81,22 +81,22 @@ class HostWatch {
   std::thread thread_;
 };
 
-/// Which hosts give no sign of life, for the error of a rank that waited in vain. Two looks, some seconds apart, since
-/// the clocks of hosts differ: who has given no new sign in between is silent.
+/// Finds hosts that give no sign of life, for the error of a rank that waited in vain. It looks twice, some seconds
+/// apart, because the clocks of hosts differ: a host is silent if its heartbeat did not change between two reads.
 class SilentHosts {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The first look. Both are over at `end`, whether the store answers or not.
+  /// Takes the first look. Both looks are over at `end`, whether the store answers or not.
   SilentHosts(const Network& network, int64_t num_hosts, Clock::time_point end);
-  /// The store does not answer: a second look would say the same.
+  /// Returns true if the store does not answer: a second look would show nothing new.
   auto has_no_answer() const -> bool { return !trouble_.empty(); }
-  /// The second one: "no sign of life from host 1 (node-b)"; empty if all of them gave one.
+  /// Takes the second look. Returns "no sign of life from host 1 (node-b)"; empty if all hosts gave one.
   auto Text() -> std::string;
 
  private:
   auto Beats() -> std::vector<std::string>;
-  /// Until the end, and not nothing.
+  /// Returns the time until the end, which is more than nothing.
   auto Rest() const -> Seconds;
 
   int64_t num_hosts_;

@@ -63,7 +63,7 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
   return Success{};
 }
 
-/// Where the arenas begin in a file that has the control block before them.
+/// Returns where the arenas begin in a file that has the control block before them.
 static auto BlockBytesInFile(const ControlBlock::Place& place) -> int64_t {
   return RoundUp(ControlBlock::BytesFor(place), PageSize());
 }
@@ -73,7 +73,7 @@ static auto BytesInFile(const Plan& plan, const ControlBlock::Place& place) -> i
          SharedArenas::BytesInFile(HostArenas(plan), place.mesh.RanksOfHost(place.host), plan.mesh.ranks_per_host());
 }
 
-/// The control block and the shared arenas, in the file of the place if it has one.
+/// Makes the control block and the shared arenas, in the file of the place if it has one.
 static auto MapMemory(Job& job, const ControlBlock::Place& place) -> Status {
   auto control = ControlBlock::Create(place);
   if (!control) {
@@ -89,7 +89,7 @@ static auto MapMemory(Job& job, const ControlBlock::Place& place) -> Status {
   return Success{};
 }
 
-/// Of the ranks that share memory on this host.
+/// Makes the memory that the ranks of this host share.
 static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
   const Plan& plan = *job.plan;
   ControlBlock::Place place{.mesh = MemoryMesh(plan), .members = members, .plan = &plan};
@@ -132,8 +132,8 @@ static auto ShareMemory(Job& job, ControlBlock::Members members) -> Status {
 /// A file that another host has renamed shows within this time.
 static constexpr Seconds MostVisible{10};
 
-/// What process 0 has begun, in the other processes: they see its attempt, where they see the run directory. `attempt`:
-/// its number and its text.
+/// Joins the attempt that process 0 has begun, for the other processes: on their hosts it has to show in the run
+/// directory. `attempt`: its number and its text.
 static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
   if (attempt.empty()) {
     return Success{};
@@ -188,8 +188,10 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
   job.options = &options;
   job.rank_main = &rank_main;
   job.meeting = meeting;
-  if (meeting == nullptr && MemoryMesh(plan).hosts != 1) {
-    return Fail(ExitCode::Environment, "the plan is for {} hosts, and this launch has one", plan.mesh.hosts);
+  if (meeting == nullptr && plan.run.comm != Comm::Shm) {
+    return Fail(ExitCode::Environment,
+                "the ranks of the plan communicate over a network (run.comm is {}), and this launch has none",
+                ToText(plan.run.comm));
   }
   RETURN_IF_ERROR(ControlBlock::CheckRanks(MemoryMesh(plan)));
   const bool is_first_of_host = meeting == nullptr || meeting->is_first_of_host();
@@ -254,13 +256,14 @@ auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void {
   PutEndOnRecord(job, static_cast<int>(result ? *result : result.error().code), result ? "" : result.error().message);
 }
 
-/// The error of a rank may come from the failure of another one, on this host or elsewhere.
+/// Returns true if the error of a rank may come from the failure of another rank, on this host or elsewhere.
 static auto MayBeFelt(const Job& job, const Error& own) -> bool {
   return job.meeting != nullptr && own.code == ExitCode::Environment;
 }
 
-/// What the job failed of, for a rank that only felt it: it learns so from the ranks of its host and from the other
-/// hosts, within seconds. Nothing if nobody tells; `own` then has who gives no sign of life beside its own message.
+/// Returns the failure of another rank that this rank's error comes from: its own host and the other hosts report it
+/// within seconds. Returns nothing if nobody does; the hosts that give no sign of life are then appended to the message
+/// of `own`.
 static auto CauseElsewhere(const Job& job, int64_t rank, Error& own) -> std::optional<RankFailure> {
   if (job.control->HasHeard(rank)) {
     return job.control->FirstFailure();

@@ -20,7 +20,7 @@
 
 namespace shardc {
 
-/// What all ranks of a launch share.
+/// State that all ranks of a launch share.
 struct Job {
   const Plan* plan = nullptr;
   const LaunchOptions* options = nullptr;
@@ -29,17 +29,17 @@ struct Job {
   std::optional<RunDirectory> directory;
   std::optional<Attempt> attempt;
   RunLog only_stderr;
-  /// Where processes that no launcher of ours forked share memory: the file that has it.
+  /// The file of the shared memory, for processes that another launcher forked.
   Descriptor memory;
   SharedArenas arenas;
   std::unique_ptr<ControlBlock> control;
-  /// Of a launch over several hosts; null: all ranks share memory.
+  /// The meeting of a launch over several hosts; null if all ranks share memory.
   Meeting* meeting = nullptr;
   /// On other hosts, and in other processes, than that which began the attempt: its log.
   std::optional<RunLog> joined_log;
 
   auto log() const -> const RunLog& { return attempt ? attempt->log() : joined_log ? *joined_log : only_stderr; }
-  /// A line for people.
+  /// Prints a line for people.
   auto Say(const std::string& text) const -> void { log().Print(text + "\n"); }
 };
 
@@ -57,7 +57,7 @@ auto KeepLease(const Job& job) -> Status;
 /// Runs one rank in the calling process or thread, and reports how it went. `launcher`: of a forked rank.
 auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode;
 
-/// What came of the launch. If it cannot be recorded, a warning says so.
+/// Records the result of the launch. If it cannot be recorded, it prints a warning.
 auto PutEndOnRecord(const Job& job, int exit_code, const std::string& error) -> void;
 auto PutEndOnRecord(const Job& job, const ErrorOr<ExitCode>& result) -> void;
 

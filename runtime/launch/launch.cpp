@@ -26,7 +26,7 @@ namespace shardc {
 
 using Clock = std::chrono::steady_clock;
 
-/// The life of a forked rank.
+/// Runs a forked rank to its end.
 [[noreturn]] static auto RunChild(const Job& job, int64_t rank, pid_t launcher) -> void {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) {
@@ -67,36 +67,37 @@ class Launcher {
   auto EndTheRest() -> void;
   auto EndStopped() -> void;
   auto SignalAll(int signal) -> void;
-  /// Of a job that does not start.
+  /// Ends all processes of a job that does not start.
   auto EndAll() -> void;
 
   Job job_;
   const SignalScope& signals_;
   std::vector<Child> children_;
-  /// Of a launch over several hosts, from when the ranks are forked.
+  /// The watch of a launch over several hosts, from when the ranks are forked.
   std::unique_ptr<HostWatch> watch_;
   int interrupts_ = 0;
   std::optional<Clock::time_point> failed_at_;
-  /// The last signal that the launcher itself sent; deaths are no news from the first on.
+  /// The last signal that the launcher itself sent. From the first one on it reports no deaths.
   int sent_ = 0;
 };
 
 }  // namespace
 
-/// Of a rank that was stopped when the job had failed: it is killed at once.
+/// Reports a rank that was stopped when the job had failed. It is killed at once.
 static auto TellOfStopped(const Job& job, int64_t rank) -> void {
   job.Say(fmt::format("warning: {} is stopped and does not learn of the failure, so it is ended, {}",
                       job.control->NameOf(rank), job.control->WhereIs(rank)));
 }
 
-/// What the job failed of, unless an error was told on this host already.
+/// Reports the failure of the job, unless an error was reported on this host already.
 static auto TellIfNobodyHas(const Job& job, const std::string& failure) -> void {
   if (job.control->IsFirst(failure)) {
     job.Say("error: " + failure);
   }
 }
 
-/// A rank that has not ended `grace` after the failure of another one, and that nobody is there to end.
+/// Ends the calling rank, which has not ended `grace` after the failure of another one, and which no other process
+/// would end.
 static auto LeaveAtOnce(const Job& job, int64_t rank) -> void {
   const auto failure = job.control->FirstFailure();
   const std::string text = job.control->FailureText(*failure);
@@ -195,7 +196,7 @@ auto Launcher::Reap() -> void {
   }
 }
 
-/// Why the kernel may have killed a rank.
+/// Returns reasons for which the kernel may have killed a rank.
 static auto KilledText() -> std::string {
   const std::string limit = GroupLimitText();
   return fmt::format("; the kernel sends SIGKILL when memory runs out{}", limit.empty() ? "" : ": " + limit);
@@ -277,7 +278,7 @@ auto Launcher::EndAll() -> void {
   }
 }
 
-/// `meeting`: null if all ranks are on this host.
+/// Launches the ranks of this host as processes. `meeting`: null if all ranks are on this host.
 static auto LaunchProcesses(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting* meeting)
     -> ErrorOr<ExitCode> {
   // Before the run directory is taken: from here on a signal leaves no launch without an end on record.
@@ -330,6 +331,7 @@ auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& 
   }
   const ErrorOr<ExitCode> result = kept ? ErrorOr<ExitCode>(RunOneRank(job, rank, 0)) : kept.error();
   PutEndOnRecord(job, result);
+  IgnoreStopSignals();
   return result;
 }
 

@@ -56,7 +56,7 @@ auto LaunchLocal(const Plan& plan, const LaunchOptions& options, const RankMain&
 
 class Meeting;
 
-/// The same of the ranks of this host, in a launch over several hosts that have one process each.
+/// Starts the ranks of this host in a launch over several hosts, which have one process each.
 auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
     -> ErrorOr<ExitCode>;
 
@@ -64,10 +64,11 @@ auto LaunchHost(const Plan& plan, const LaunchOptions& options, const RankMain& 
 auto LaunchRank(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, Meeting& meeting)
     -> ErrorOr<ExitCode>;
 
-/// Forks a process for each host of the plan, which start the ranks of one host each: one machine plays several.
+/// Forks a process for each host of the plan, which starts the ranks of that host: one machine plays the hosts of a
+/// plan whose ranks communicate over a network.
 auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
 
-/// The same with threads; signals are left alone.
+/// Runs the ranks as threads, for tests. Installs no signal handlers.
 auto LaunchThreads(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode>;
 
 }  // namespace shardc

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <string>
 
@@ -25,7 +24,7 @@
 
 namespace shardc {
 
-/// What has to be the same in all processes of a launch.
+/// Returns the facts that have to be the same in all processes of a launch.
 static auto FactsOf(const Plan& plan, const LaunchOptions& options, const LaunchPlace& place) -> Facts {
   std::string sets;
   for (const std::string& set : plan.overrides) {
@@ -48,7 +47,7 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
           {"--timeout", fmt::format("{:g}", options.timeout.value)}};
 }
 
-/// The token files are there on this host, and which tokens they hold.
+/// Returns a fingerprint of the token files on this host. Errors: they are missing or cannot be read.
 static auto FingerprintOf(const Plan& plan) -> ErrorOr<std::string> {
   const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
   if (!tokens) {
@@ -62,7 +61,7 @@ static auto TextOrNothing(const char* variable) -> std::string {
   return text == nullptr ? "" : text;
 }
 
-/// What keeps the plan from running where the launcher has put the processes.
+/// Returns an error if the plan does not fit where the launcher has put the processes.
 static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   const int64_t ranks = plan.mesh.num_ranks();
   if (place.num_hosts() != plan.mesh.hosts) {
@@ -85,8 +84,8 @@ static auto CheckPlace(const Plan& plan, const LaunchPlace& place) -> Status {
   return Success{};
 }
 
-/// One of several processes that another launcher started, which have met: a rank, or the launcher of the ranks of one
-/// host.
+/// Runs the part of this process, which another launcher started as one of several that have met: a rank, or the
+/// launcher of the ranks of one host.
 static auto RunInPlace(const Plan& plan, const LaunchOptions& options, Meeting& meeting) -> ErrorOr<ExitCode> {
   const LaunchPlace& place = meeting.place();
   Facts facts = FactsOf(plan, options, place);
@@ -121,18 +120,6 @@ auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string> {
                 names, *address);
   }
   return address;
-}
-
-/// Ends the waits of the meeting when this process has been told to stop. A wait that is over at that moment does not
-/// end so, and the next one does, or the ranks hear of the signal. Signals are held back from now on until the process
-/// ends: a second one must not take the place of the exit code.
-static auto StopsBetweenWaits() -> std::function<Status()> {
-  static const auto* const signals = new SignalScope;
-  return []() -> Status {
-    return signals->HasStop()
-               ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
-               : Status(Success{});
-  };
 }
 
 /// Tells the others that this process has no plan, and why. If it waits for one of them in vain, the error has both.

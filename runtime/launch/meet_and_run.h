@@ -11,14 +11,16 @@
 
 namespace shardc {
 
-/// The address by which GLOO_SOCKET_IFNAME has other hosts reach this one; empty if it is not set. It names interfaces,
-/// or is an address of this host. Errors: ExitCode::Environment with the variable.
+/// Returns the address by which GLOO_SOCKET_IFNAME lets other hosts reach this one; empty if it is not set. The
+/// variable names interfaces, or is an address of this host. Errors: ExitCode::Environment with the variable.
 auto OwnAddress(const LaunchPlace& place) -> ErrorOr<std::string>;
 
-/// The part of this process in a launch by another launcher. `plan`: or why it has none. Returns as LaunchLocal does.
+/// Runs the part of this process in a launch by another launcher. `plan`: the plan, or the error that keeps this
+/// process from having one. Returns as LaunchLocal does.
 auto MeetAndRun(const LaunchPlace& place, ErrorOr<Plan> plan, const LaunchOptions& options) -> ErrorOr<ExitCode>;
 
-/// Of a process whose variables are wrong: it says so here first, and then to the others, which wait for it.
+/// Refuses the launch in a process whose variables are wrong: reports the error here first, and then to the other
+/// processes, which wait for this one.
 auto RefuseLaunch(const Error& error) -> ErrorOr<ExitCode>;
 
 }  // namespace shardc

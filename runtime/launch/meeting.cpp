@@ -16,17 +16,17 @@
 
 namespace shardc {
 
-/// Where process 0 counts while the others should wait on.
+/// Counter that process 0 raises while the others should wait on.
 static constexpr const char* HeldKey = "held";
 
-/// Of an error's text that others are told.
+/// Bytes of an error's text that other processes get, at most.
 static constexpr size_t MostToldBytes = 1000;
 
 auto IsHiddenFromOthers(const LaunchPlace& place, const std::string& own_address) -> bool {
   return place.num_hosts() > 1 && IsLoopback(own_address) && !IsLoopback(place.master_host);
 }
 
-/// Distributions give a host's own name an address that only the host itself reaches.
+/// Warns of an address that only the host itself reaches: distributions give such an address to a host's own name.
 static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_address) -> void {
   if (place.process == 0 && IsHiddenFromOthers(place, own_address)) {
     RunLog().Print(
@@ -36,7 +36,7 @@ static auto WarnOfLoopback(const LaunchPlace& place, const std::string& own_addr
   }
 }
 
-/// Why hosts may not find each other by the address of process 0; empty if nothing is wrong with it.
+/// Returns why hosts may not find each other by the address of process 0; empty if the address is usable.
 static auto WhyAddressMisleads(const LaunchPlace& place) -> std::string {
   return place.num_hosts() > 1 && IsLoopback(place.master_host)
              ? fmt::format(
@@ -46,7 +46,8 @@ static auto WhyAddressMisleads(const LaunchPlace& place) -> std::string {
              : "";
 }
 
-/// One process tells: the first, or, as long as that one has not opened the store, the first of the next host.
+/// Prints whom this process waits for. Only one process of the launch prints it: the first, or, as long as that one has
+/// not opened the store, the first of the next host.
 static auto TellOfWait(const LaunchPlace& place, const std::vector<std::string>& host_names, JobStore& store,
                        const std::string& key, Seconds waited) -> void {
   constexpr std::string_view Done = "/done";
@@ -63,7 +64,7 @@ static auto TellOfWait(const LaunchPlace& place, const std::vector<std::string>&
   }
 }
 
-/// A process that does not wait any longer for others may be one that they wait for.
+/// Reports that this process stops waiting: others may wait for it.
 static auto TellIfStopped(const LaunchPlace& place, const Error& error, bool has_opened_store) -> void {
   if (error.code == ExitCode::Preempted) {
     TellLaunch(place, error, has_opened_store);
@@ -128,7 +129,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
   return meeting;
 }
 
-/// Processes that should share a host, by the launcher's count, do.
+/// Checks that processes that share a host by the launcher's count do share it.
 auto Meeting::CheckPlaces(const std::vector<Introduction>& all) const -> Status {
   const auto local = static_cast<size_t>(place_.local_num_processes);
   for (size_t i = 0; i < all.size(); ++i) {
@@ -159,7 +160,7 @@ auto Meeting::WhyNotMet() const -> std::string {
       WhyAddressMisleads(place_));
 }
 
-/// How many processes there are, on each host too, and what each of them does.
+/// Compares the number of processes, on each host too, and the command of each.
 auto Meeting::CompareWorlds() -> Status {
   World own{place_.num_processes, place_.local_num_processes, options_.command};
   if (is_first()) {
@@ -291,7 +292,7 @@ auto Meeting::Agree(const std::string& what, const Status& mine) -> Status {
   return Shared(Error{static_cast<ExitCode>(code), fmt::format("{}", fmt::join(shown, "; "))});
 }
 
-/// This process asks the store nothing more. Process 0 waits until nobody does, for a while.
+/// Ends this process's use of the store. Process 0 waits for a while until no process uses it.
 auto Meeting::Leave() -> void {
   constexpr Seconds LongestWait{10};
   if (!Connected()) {

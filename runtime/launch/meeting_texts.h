@@ -10,10 +10,10 @@
 
 namespace shardc {
 
-/// What each process was started with, by name: "recipe", "shardc". They have to be the same in all of them.
+/// Facts that each process was started with, by name: "recipe", "shardc". They have to be the same in all processes.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// What a process was started as one of.
+/// The launch that a process was started for.
 struct World {
   int64_t num_processes = 0;
   int64_t local_num_processes = 0;
@@ -23,7 +23,7 @@ struct World {
   static auto FromText(std::string_view text) -> World;
 };
 
-/// What a process says of itself.
+/// A process as it introduces itself to the others.
 struct Introduction {
   std::string host;
   Facts facts;
@@ -39,7 +39,7 @@ struct Introduction {
 struct ToldOutcome {
   int64_t code = 0;
   std::string error;
-  /// Of an error.
+  /// The host that an error comes from.
   std::string host;
 
   auto ToText() const -> std::string;

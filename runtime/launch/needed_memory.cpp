@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// The most that one op has to write in between: slots of its threads, most of all.
+/// Returns the bytes of the largest workspace of an op: mostly slots of its threads.
 static auto LargestWorkspace(const Plan& plan) -> int64_t {
   int64_t most = 0;
   for (const Buffer& buffer : plan.buffers) {

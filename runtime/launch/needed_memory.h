@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// What to change in the recipe, by the largest part of what all ranks need together.
+/// Returns advice on what to change in the recipe, by the largest part of what all ranks need together.
 auto RemedyText(const Plan& plan, const OutsideArenas& outside) -> std::string;
 
 /// Asks the machine and the control groups of this process.

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 /// How long the store stays at most after process 0 has failed, so that the others learn why.
 constexpr Seconds Linger{20};
-/// What is added to the time that processes wait for each other, until all of them are silent for too long.
+/// Time beyond that which processes wait for each other, after which all of them count as silent for too long.
 constexpr Seconds BesideTimeout{2};
 /// How long a store looks alive until it is believed.
 constexpr Seconds AliveFor{2};
@@ -79,7 +79,7 @@ static auto UnderWay(const Seat& seat) -> Error {
               seat.address.Text());
 }
 
-/// "two processes say RANK=1 (node0, node1)".
+/// Returns the error of two processes with one number: "two processes say RANK=1 (node0, node1)".
 static auto Twice(const Seat& seat, const std::string& lines) -> Error {
   std::vector<std::string> hosts;
   for (size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -91,7 +91,7 @@ static auto Twice(const Seat& seat, const std::string& lines) -> Error {
               seat.address.Text(), seat.place.job.empty() ? ", and give each launch a MASTER_PORT of its own" : "");
 }
 
-/// Success: this process is the only one of its number.
+/// Takes the seat of this process. Errors: another process has the same number.
 static auto TakeSeat(const Seat& seat, JobStore& store) -> Status {
   RETURN_IF_ERROR(store.Append(SeatKey(seat), fmt::format("{} process {}\n", seat.host_name, getpid())));
   const auto lines = store.TryGet(SeatKey(seat));
@@ -114,7 +114,7 @@ static auto Pause(const Seat& seat) -> Status {
   return seat.while_waiting.interrupt ? seat.while_waiting.interrupt() : Status(Success{});
 }
 
-/// Who has the address of process 0, if it is believed to be there to stay.
+/// Returns the error if another program holds the address of process 0 and is not about to release it.
 static auto InUse(const Seat& seat, JobStore& store, const Error& failed) -> Error {
   const auto have_met = HaveMet(store);
   const auto taken = store.TryGet(SeatKey(seat));

@@ -14,7 +14,7 @@
 
 namespace shardc {
 
-/// Where a process sits in the store of its launch.
+/// The seat of a process in the store of its launch.
 struct Seat {
   Endpoint address;
   std::string prefix;
@@ -26,24 +26,24 @@ struct Seat {
   JobStore::WhileWaiting while_waiting;
 };
 
-/// Of the keys of a launch. A process that the launcher left over from the last time it started the job does not find
-/// the keys of this time, and who does not know SHARDC_JOB_TOKEN finds none.
+/// Returns the prefix of this launch's keys. It contains the restart count and the job token, so processes left over
+/// from an earlier start and strangers see other keys.
 auto PrefixOf(const LaunchPlace& place) -> std::string;
 
-/// Of process 0. Waits for the store of a launch that has just failed to go. Errors: ExitCode::Environment with who is
-/// there already, after seconds.
+/// Opens the store, in process 0. Waits for the store of a launch that has just failed to go. Errors:
+/// ExitCode::Environment with the program that holds the address, after seconds.
 auto OpenStore(const Seat& seat) -> ErrorOr<StoreServer>;
 
 /// Waits for the store, and takes the seat. Errors: somebody else has the seat, who gets the error too; or the launch
 /// that is there goes on without this process.
 auto EnterStore(const Seat& seat) -> ErrorOr<std::unique_ptr<JobStore>>;
 
-/// How many processes have taken their seats.
+/// Returns how many processes have taken their seats.
 auto NumCome(JobStore& store) -> ErrorOr<int64_t>;
 
-/// Whether the processes of the launch whose store this is have all met.
+/// Returns true if all processes of the store's launch have met.
 auto HaveMet(JobStore& store) -> ErrorOr<bool>;
-/// They have. From now on nobody else takes a seat in the store.
+/// Marks the processes as met. From now on no process takes a seat in the store.
 auto CloseStore(JobStore& store) -> Status;
 
 }  // namespace shardc

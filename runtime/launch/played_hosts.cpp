@@ -20,7 +20,7 @@
 
 namespace shardc {
 
-/// The life of a process that plays one of several hosts.
+/// Runs a process that plays one of several hosts.
 static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main, int64_t host,
                      uint16_t port) -> ExitCode {
   const LaunchPlace place{.launcher = "shardc",
@@ -32,7 +32,8 @@ static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankM
     auto meeting = Meeting::Open(place, {.opens_store = false,
                                          .own_address = "127.0.0.1",
                                          .timeout = options.timeout,
-                                         .host_suffix = fmt::format("#{}", host)});
+                                         .host_suffix = fmt::format("#{}", host),
+                                         .interrupt = StopsBetweenWaits()});
     if (!meeting) {
       return meeting.error();
     }
@@ -52,7 +53,7 @@ static constexpr int64_t MostPlayedHosts = 64;
 
 auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const RankMain& rank_main) -> ErrorOr<ExitCode> {
   const int64_t num_hosts = plan.mesh.hosts;
-  if (plan.mesh.num_ranks() > ControlBlock::MaxRanks) {
+  if (num_hosts > 1 && plan.mesh.num_ranks() > ControlBlock::MaxRanks) {
     return Fail(
         ExitCode::Environment,
         "the plan has {} ranks on {} hosts, and this launch has one host, which runs at most {} ranks; start it on "

@@ -11,8 +11,9 @@ namespace shardc {
 /// How long process 0 stays for those who have not come yet: they may compile the recipe first.
 constexpr Seconds StayForTheLate{5};
 
-/// `point`: what the process knows of the launch. Opens the store for a while if this is process 0 and it has not done
-/// so: nobody else would. Returns when the others can read `why` in the store, or after seconds.
+/// Reports an error to the other processes of the launch. `point`: what this process knows of the launch. Opens the
+/// store for a while if this is process 0 and it has not done so: nobody else would. Returns when the others can read
+/// `why` in the store, or after seconds.
 auto TellLaunch(const LaunchPlace& point, const Error& why, bool has_opened_store = false) -> void;
 
 }  // namespace shardc

@@ -18,7 +18,8 @@ namespace shardc {
 constexpr int64_t MostRecordBytes = int64_t{1} << 20;
 constexpr size_t MostEntries = 64;
 
-/// The entries of the record; none if there is no record, or if it does not read. Errors: it is no regular file.
+/// Returns the entries of the record; none if there is no record, or if it cannot be parsed. Errors: it is not a
+/// regular file.
 static auto ReadEntries(const Descriptor& folder) -> ErrorOr<std::vector<std::string>> {
   std::vector<std::string> entries;
   const auto status = StatusAt(folder, ScanRecordName);
@@ -43,7 +44,7 @@ static auto ReadEntries(const Descriptor& folder) -> ErrorOr<std::vector<std::st
   return entries;
 }
 
-/// The lists of the plan, with the places in the recipe that name them.
+/// Returns the lists of the plan, with the places in the recipe that name them.
 static auto PlacedLists(const Plan& plan) -> std::vector<FileList> {
   std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
   for (const Op& op : plan.section(SectionKind::Data).ops) {
@@ -61,7 +62,7 @@ static auto PlacedLists(const Plan& plan) -> std::vector<FileList> {
   return lists;
 }
 
-/// What is wrong with the files has the name that `shardc check --data` gives it.
+/// Appends the label that `shardc check --data` gives to a fault of the files.
 static auto Named(Error error, DiagnosticKind kind) -> Error {
   if (error.code == ExitCode::RecipeRejected) {
     error.message += fmt::format(" [{}]", RowOf(kind).name);
@@ -82,7 +83,8 @@ static auto CheckEach(const std::vector<FileList>& lists, TokenFormat format) ->
   return Success{};
 }
 
-/// What the files hold, and what their ids were compared with.
+/// Returns the entry of the record for these files: their fingerprint, and the vocabularies that their ids were
+/// compared with.
 static auto EntryOf(const Plan& plan) -> ErrorOr<std::string> {
   const auto tokens = TokenReader::Open(plan.data, plan.heads, {SamplesPerStep(plan), plan.run.steps});
   if (!tokens) {
@@ -96,7 +98,7 @@ static auto EntryOf(const Plan& plan) -> ErrorOr<std::string> {
   return entry;
 }
 
-/// Of a run directory that need not exist yet.
+/// Returns true if the run directory, which need not exist yet, has the entry on record.
 static auto IsOnRecord(const std::string& run_dir, const std::string& entry) -> bool {
   const auto folder = OpenDirectory(PosixFs(), run_dir);
   const auto entries = folder ? ReadEntries(*folder) : folder.error();

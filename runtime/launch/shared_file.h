@@ -12,7 +12,8 @@ namespace shardc {
 /// Errors: ExitCode::DoesNotFit where the kernel refuses.
 auto MakeSharedFile(int64_t bytes) -> ErrorOr<Descriptor>;
 
-/// What the other processes of this host need to open it; holds for as long as this process has it open.
+/// Returns the name by which the other processes of this host open the file. It is valid for as long as this process
+/// has the file open.
 auto NameOfSharedFile(const Descriptor& file) -> std::string;
 
 /// Errors: ExitCode::Environment where its maker is gone, is not of this host, or belongs to another user.

@@ -18,7 +18,8 @@ auto LongestVisible(const Meeting& meeting, Seconds longest) -> Seconds {
   return Seconds{std::min(longest.value, meeting.timeout().value / 2)};
 }
 
-/// `launch`: a number that no other launch has, since two may probe one folder at once.
+/// Returns the name of a host's probe. `launch`: a number that no other launch has, since two may probe one folder at
+/// once.
 static auto ProbeName(const std::string& launch, int64_t host) -> std::string {
   return fmt::format("probe.{}.host{}", launch, host);
 }

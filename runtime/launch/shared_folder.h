@@ -19,13 +19,14 @@ struct SharedFolder {
   Seconds longest_visible;
 };
 
-/// Of a file that hosts look for, such as `longest` or half of the time that processes wait for each other: its error
-/// has to reach the others before they give up.
+/// Returns how long hosts look for a file: `longest`, or half of the time that processes wait for each other if that is
+/// shorter. The error has to reach the others before they give up.
 auto LongestVisible(const Meeting& meeting, Seconds longest) -> Seconds;
 
-/// The first process of each host writes a file there, syncs it, renames it and reads it, and then every process reads
-/// that of the first host. All processes call it, in a constant number of calls to the store for each. The files are
-/// removed. `seen`: how long the file of the first host took to show; none if it did not.
+/// Checks that all hosts see one folder. The first process of each host writes a file there, syncs it, renames it and
+/// reads it, and then every process reads that of the first host. All processes call it, in a constant number of calls
+/// to the store for each. The files are removed. `seen`: how long the file of the first host took to show; unset if it
+/// did not.
 /// Errors, the same in all processes: ExitCode::Environment with the processes that cannot write, or do not see the
 /// file.
 auto ProbeSharedFolder(Meeting& meeting, const SharedFolder& folder, std::optional<Seconds>& seen) -> Status;

@@ -20,7 +20,8 @@ static void HandleStopSignal(int signal) {
 }
 }
 
-/// A terminal that goes away sends SIGHUP; nohup has it ignored, and then it means nothing here either.
+/// Returns the signals that ask for a stop. A terminal that goes away sends SIGHUP; nohup has it ignored, and then it
+/// is ignored here too.
 static auto StopSignals() -> std::vector<int> {
   std::vector<int> signals{SIGTERM, SIGUSR1, SIGINT};
   struct sigaction action {};
@@ -52,6 +53,12 @@ auto CatchStopSignals(std::atomic<bool>& stop_flag) -> void {
   sigset_t blocked = SetOf(signals);
   sigaddset(&blocked, SIGCHLD);
   sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
+}
+
+auto IgnoreStopSignals() -> void {
+  for (const int signal : StopSignals()) {
+    std::signal(signal, SIG_IGN);
+  }
 }
 
 SignalScope::SignalScope() : stop_signals_(StopSignals()), set_(SetOf(stop_signals_)) {
@@ -100,6 +107,19 @@ auto SignalScope::TakeStop() const -> bool {
 
 auto SignalScope::AsksForStop(int signal) const -> bool {
   return std::find(stop_signals_.begin(), stop_signals_.end(), signal) != stop_signals_.end();
+}
+
+auto HoldSignals() -> const SignalScope& {
+  static const auto* const signals = new SignalScope;
+  return *signals;
+}
+
+auto StopsBetweenWaits() -> std::function<Status()> {
+  return [&signals = HoldSignals()]() -> Status {
+    return signals.HasStop()
+               ? Status(Fail(ExitCode::Preempted, "stopped by a signal before the ranks began, with nothing to save"))
+               : Status(Success{});
+  };
 }
 
 }  // namespace shardc

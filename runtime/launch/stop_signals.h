@@ -4,28 +4,34 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <vector>
+
+#include "compiler/base/error_or.h"
 
 namespace shardc {
 
-/// In a forked rank: from now on those signals raise the flag. A second SIGINT ends the process at once.
+/// Lets those signals raise the flag from now on, in a forked rank. A second SIGINT ends the process at once.
 auto CatchStopSignals(std::atomic<bool>& stop_flag) -> void;
+/// Ignores the signals that ask for a stop from now on, because the flag of CatchStopSignals goes.
+auto IgnoreStopSignals() -> void;
 
-/// In the launcher: blocks the signals that it waits for, and has those ignored, by launcher and ranks, that would end
-/// a process for a write that failed: the write's error says the same, and a log that nobody reads any more, or a file
-/// that reached its limit, is no reason to die. Puts everything back at the end.
+/// In the launcher: blocks the signals that it waits for. Lets launcher and ranks ignore the signals that would end a
+/// process for a failed write, because the error of the write reports the same: a process should not die of a log that
+/// nobody reads any more, or of a file that reached its limit. Restores everything at the end.
 class SignalScope {
  public:
   SignalScope();
   SignalScope(const SignalScope&) = delete;
   ~SignalScope();
 
-  /// The next signal, SIGCHLD included, or 0 after 100 ms.
+  /// Returns the next signal, SIGCHLD included, or 0 after 100 ms.
   auto Next() const -> int;
   auto AsksForStop(int signal) const -> bool;
-  /// Has a signal come that asks for a stop? It stays for whoever asks next.
+  /// Returns true if a signal has come that asks for a stop. The signal stays for the next caller.
   auto HasStop() const -> bool;
-  /// Has a signal come that asks for a stop? It counts as handled then. Requires: no child runs yet.
+  /// Returns true if a signal has come that asks for a stop. The signal then counts as handled. Requires: no child runs
+  /// yet.
   auto TakeStop() const -> bool;
 
  private:
@@ -36,5 +42,13 @@ class SignalScope {
   struct sigaction pipe_before_ {};
   struct sigaction file_size_before_ {};
 };
+
+/// Holds signals back until the process ends, so that one that comes late does not take the place of the exit code.
+auto HoldSignals() -> const SignalScope&;
+
+/// Holds signals back, as HoldSignals does, and returns what ends the waits of a meeting when this process has been
+/// told to stop. A wait that is over at that moment does not end so; the next one does, or the ranks hear of the
+/// signal.
+auto StopsBetweenWaits() -> std::function<Status()>;
 
 }  // namespace shardc

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// The first few, and how many more.
+/// Lists the first few names, and how many more there are.
 static auto Listed(const std::vector<std::string>& names) -> std::string {
   constexpr size_t MostNamed = 8;
   const size_t named = std::min(names.size(), MostNamed);
@@ -17,7 +17,7 @@ static auto Listed(const std::vector<std::string>& names) -> std::string {
 
 namespace {
 
-/// Whom a launch lacks.
+/// Hosts and processes that a launch waits for.
 struct Missed {
   /// "node1", "node1, node2".
   std::string hosts;

@@ -39,7 +39,7 @@ struct StepMetrics {
   double lr = 0;
   double step_ms = 0;
   double tokens_per_s = 0;
-  /// Of the run, up to this step: the same whatever restarts there were.
+  /// Tokens trained since step 0, restarts included.
   int64_t tokens = 0;
   LineTime time;
   /// Of rank 0: what is resident now, and what its arenas reserve.

@@ -1,6 +1,7 @@
 #include "runtime/net/client_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/base/waited_time.h"
 

@@ -1,11 +1,10 @@
-#include "runtime/net/exchange_watch.h"
-
-#include <torch/csrc/distributed/c10d/Work.hpp>
+#include "runtime/net/c10d_headers.h"
 
 #include <chrono>
 #include <utility>
 
 #include "compiler/base/waited_time.h"
+#include "runtime/net/exchange_watch.h"
 
 namespace shardc {
 

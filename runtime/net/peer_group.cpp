@@ -16,11 +16,7 @@
 // instead, which the members fill together by one Gather. The device is a lazy one: a pair is connected at its first
 // use, after the book is full, and what a member publishes does not grow with the group.
 
-// First, since c10 defines a macro of our name.
-#define USE_C10D_GLOO
-#include <ATen/ops/from_blob.h>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#undef CHECK
+#include "runtime/net/c10d_headers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -47,6 +43,8 @@ using std::chrono::milliseconds;
 enum Tag : int { DataTag, EndTag, NumTags };
 /// Calls until their tags come again. A peer is never more than one call away.
 constexpr int NumCalls = 1 << 28;
+
+}  // namespace
 
 /// The store that Gloo asks for addresses. Its keys end in the index of a member.
 class AddressBook : public c10d::Store {
@@ -101,8 +99,6 @@ class AddressBook : public c10d::Store {
   std::string own_;
   std::vector<std::vector<uint8_t>> entries_;
 };
-
-}  // namespace
 
 /// To one peer and from one, at the same time.
 struct PeerGroup::Transfer {

@@ -96,7 +96,7 @@ class JobStore {
   auto is_broken() const -> bool { return broken_.has_value(); }
   /// That error was that the store did not answer in time.
   auto is_silent() const -> bool { return is_silent_; }
-  /// From now on nothing is done while this client waits.
+  /// Disables the callbacks of WhileWaiting.
   auto WaitOnly() -> void { while_waiting_ = {}; }
 
   /// The key of Abandon, with the error as PackError has it.

@@ -1,11 +1,10 @@
 // The one file that calls c10d::TCPStore.
 
-// First, since c10 defines a macro of our name.
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#undef CHECK
+#include "runtime/net/c10d_headers.h"
 
 #include <resolv.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,13 +1,12 @@
 // The texts are those of the pinned LibTorch; a test breaks connections and compares.
-#include "runtime/net/torch_error.h"
-
-#include <c10/util/Exception.h>
-#include <c10/util/Logging.h>
+#include "runtime/net/c10d_headers.h"
 
 #include <array>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+
+#include "runtime/net/torch_error.h"
 
 namespace shardc {
 

@@ -111,5 +111,27 @@ TEST(BoxInterval, CommonIntervalsAreTheCommonElements) {
   EXPECT_GT(num_common, 4'000);
 }
 
+TEST(BoxInterval, PiecesAreAllOfIt) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 2'000; ++i) {
+    const BoxInterval interval =
+        RandomInterval(random, static_cast<int64_t>(1 + random() % 6), static_cast<int64_t>(1 + random() % 8));
+    const auto most = static_cast<int64_t>(1 + random() % 9);
+    const int64_t width = interval.columns.size();
+    int64_t next = 0;
+    const Status all = ForEachPiece(interval, most, [&](const BoxInterval& piece, int64_t offset) -> Status {
+      EXPECT_EQ(offset, next) << TextOf(interval);
+      EXPECT_EQ(piece.elements.begin, interval.elements.begin + offset);
+      EXPECT_LE(piece.elements.size(), interval.is_whole_rows() ? most : std::max(most, width));
+      EXPECT_TRUE(interval.is_whole_rows() || piece.elements.end == interval.elements.end ||
+                  piece.elements.end % width == 0);
+      next += piece.elements.size();
+      return Success{};
+    });
+    EXPECT_TRUE(all.ok());
+    EXPECT_EQ(next, interval.elements.size());
+  }
+}
+
 }  // namespace
 }  // namespace shardc

@@ -10,6 +10,7 @@
 #include "compiler/checkpoint/digest.h"
 #include "runtime/checkpoint/find_newest.h"
 #include "tests/checkpoint/world.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shardc {
@@ -34,7 +35,7 @@ TEST_F(DamageTest, EveryFlippedBitIsFound) {
   int64_t num_flips = 0;
   for (const std::string& name : Files) {
     const std::string good = ReadText(File(name));
-    for (size_t at = 0; at < good.size(); ++at) {
+    for (size_t at = 0; at < good.size(); at += static_cast<size_t>(Stride(7))) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ (1 << (at * 5 + at / 8) % 8));
       WriteText(File(name), bad);
@@ -48,7 +49,7 @@ TEST_F(DamageTest, EveryFlippedBitIsFound) {
     WriteText(File(name), good);
   }
   EXPECT_EQ(Load(), "");
-  EXPECT_GT(num_flips, 10'000);
+  EXPECT_GT(num_flips, 10'000 / Stride(7));
 }
 
 TEST_F(DamageTest, EveryTruncationIsFound) {

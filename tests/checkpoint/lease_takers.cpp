@@ -4,6 +4,7 @@
 
 #include "tests/checkpoint/lease_process.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/nightly.h"
 #include "tests/support/sanitized.h"
 
 namespace shardc {
@@ -101,7 +102,7 @@ auto ExpectOneWinnerInEachOf(int rounds) -> void {
 
 TEST(Lease, OfSomeTakersOneWins) { ExpectOneWinnerInEachOf(20); }
 
-TEST(Lease, OfManyTakersOneWins) { ExpectOneWinnerInEachOf(IsSanitized ? 100 : 1000); }
+TEST(Lease, OfManyTakersOneWins) { ExpectOneWinnerInEachOf(IsSanitized ? 100 : 1000 / Stride(10)); }
 
 /// Each file-system call of a start and of a takeover fails in turn: an error or a lease, and nobody is kept out after.
 TEST(Lease, AFailedCallKeepsNobodyOut) {

@@ -20,8 +20,8 @@ class BesideRuntime : public testing::Test {
     std::filesystem::copy_file(Shardc(), folder_ / "shardc");
     recipe_ = WriteIn(folder_, "sound.toml", SoundRecipe());
   }
-  auto AddRuntime() -> void {
-    const std::string path = WriteIn(folder_, "shardc-run",
+  auto AddRuntime(const std::string& name = "shardc-run") -> void {
+    const std::string path = WriteIn(folder_, name,
                                      "#!/bin/sh\nprintf '%s|' \"$@\"\nhead -c 5 \"$1\"\n"
                                      "[ \"$5\" = --asked-text ] && tr -d '\\n' < \"$6\"; true\n"
                                      "exit 7\n");
@@ -61,6 +61,23 @@ TEST_F(BesideRuntime, EvalHandsOverAPlanThatStaysInMemory) {
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("|--eval|" + checkpoint + "|--format|json|plan "));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(BesideRuntime, ThePlansDeviceChoosesTheRuntime) {
+  AddRuntime();
+  const std::string plan = folder_ / "gpu.plan";
+  EXPECT_EQ(Run({"plan", recipe_, "-o", plan, "--set", "run.device=cuda"}).exit_code, 0);
+  const std::vector<std::vector<std::string>> calls{{"run", recipe_, "--set", "run.device=cuda"}, {"run", plan}};
+  for (const auto& call : calls) {
+    const Finished missing = Run(call);
+    EXPECT_EQ(missing.exit_code, 6);
+    EXPECT_THAT(missing.err, HasSubstr("the plan is for cuda, and this build has no shardc-run-cuda, which `tools/dev "
+                                       "build --cuda` makes beside shardc"));
+  }
+  AddRuntime("shardc-run-cuda");
+  for (const auto& call : calls) {
+    EXPECT_EQ(Run(call).exit_code, 7);
+  }
 }
 
 TEST_F(BesideRuntime, WithoutARuntimeTheMessageSaysWhereItBelongs) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "compiler/check/check_recipe.h"
+#include "compiler/driver/plan_text.h"
 #include "compiler/model/estimate.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/key_rows.h"
@@ -119,13 +120,19 @@ TEST(ExtremeRecipes, AnInitRuleThatWouldTakeMinutesToCompileIsRefusedAtItsPlace)
   EXPECT_LT(ended.seconds, 1 * Slower);
 }
 
-TEST(ExtremeRecipes, TooLongAPlanIsNotHandedOver) {
+TEST(ExtremeRecipes, TooLongPlanIsRefused) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
-  // The text has to be written before its length is known: 20 to 50 s of a core.
-  const Ended ended = RunWithin(8192, "run", recipe, {"model.seq=40960", "loss.chunks=40960"}, 120);
-  EXPECT_EQ(ended.status, 3);
-  EXPECT_THAT(ended.err, HasSubstr("bytes of text; a plan that runs has 100663296 at most\nfewer `layers` in [model]"));
+  const auto plan = ParsePlan(RunWithin(4096, "plan", recipe, {}).out);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  const auto text = TextForRuntime(*plan, "sound.toml");
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_TRUE(TextForRuntime(*plan, "sound.toml", text->size()).ok());
+  const auto refused = TextForRuntime(*plan, "sound.toml", text->size() - 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ExitCode::RecipeRejected);
+  EXPECT_THAT(refused.error().message, HasSubstr(fmt::format("has {} bytes of text; a plan that runs has {} at most\n",
+                                                             text->size(), text->size() - 1)));
 }
 
 auto OpsOf(const std::string& recipe, std::vector<std::string> sets, const std::string& last) -> int64_t {

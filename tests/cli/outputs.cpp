@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "tests/cli/program.h"
 #include "tests/support/process.h"
@@ -54,6 +55,53 @@ TEST(Outputs, ReplaceNothingThatIsRead) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   // Another file may be replaced.
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan", recipe, "-o", plan})).exit_code, 0);
+}
+
+TEST(Outputs, LieOutsideOfRuns) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string text = WriteIn(folder, "text.txt", "some text");
+  ASSERT_EQ(RunProgram(Shardc(), {"tokenize", "--bytes", text, "-o", folder / "tokens.bin"}).exit_code, 0);
+  // What runs keep. The last two files lie where the first launch of a run will keep its own.
+  const std::vector<std::string> kept{
+      "run/metrics.jsonl", "run/attempts/0001/log.txt", "checkpoints/step-00000002/manifest.json",
+      "owned/lease.json",  "new_run/metrics.jsonl",     "new_checkpoints/step"};
+  for (const std::string& name : kept) {
+    std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
+    WriteIn(folder, name, name);
+  }
+  std::filesystem::create_symlink(folder / "run/metrics.jsonl", folder / "link");
+  std::filesystem::create_directory_symlink(folder / "run", folder / "linked");
+  const auto expect_refused = [&](std::vector<std::string> arguments, const std::string& output) {
+    arguments.push_back(folder / output);
+    const Finished refused = RunProgram(Shardc(), arguments);
+    EXPECT_EQ(refused.exit_code, 2) << arguments[0] << " " << output << "\n" << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(", where a run keeps its files; name another folder")) << arguments[0];
+  };
+  const std::vector<std::string> small{recipe, "--set", "model.seq=2", "--set", "model.vocab=256"};
+  const auto with_small = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), small.begin(), small.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  for (const std::string name : {"run/metrics.jsonl", "run/trace.json", "linked/attempts/0001/new", "link",
+                                 "checkpoints/step-00000002/manifest.json", "owned/lease.json"}) {
+    expect_refused(with_small({"plan"}, {"-o"}), name);
+    expect_refused({"tokenize", "--bytes", text, "-o"}, name);
+    expect_refused({"new"}, name);
+  }
+  expect_refused(with_small({"plan"}, {"--emit=recipe", "-o"}), "run/metrics.jsonl");
+  expect_refused(with_small({"plan"}, {"--format", "html", "-o"}), "run/metrics.jsonl");
+  for (const std::string name : {"run/metrics.jsonl", "new_run/metrics.jsonl", "new_checkpoints/step"}) {
+    expect_refused(with_small({"run"}, {"--set", "checkpoint.dir='" + (folder / "new_checkpoints") + "'", "--run-dir",
+                                        folder / "new_run", "--trace"}),
+                   name);
+  }
+  for (const std::string& name : kept) {
+    EXPECT_EQ(ReadText(folder / name), name);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/trace.json"));
+  EXPECT_EQ(RunProgram(Shardc(), with_small({"plan"}, {"-o", folder / "sound.plan"})).exit_code, 0);
 }
 
 TEST(Outputs, ToAClosedStdoutAreErrors) {

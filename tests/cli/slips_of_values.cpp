@@ -62,7 +62,7 @@ TEST(SlipsOfValues, AYesIsTrueWhereTheKeyIsTrueOrFalse) {
   EXPECT_THAT(errors_of("[run]\ncomm = off\n"), HasSubstr("help: text stands in quotes: \"off\"\n"));
 }
 
-TEST(SlipsOfValues, ASizeThatIsSetDoesNotMakeAnUnreadPresetForgotten) {
+TEST(SlipsOfValues, UnreadPresetSuppressesMissingKeys) {
   const TemporaryFolder folder;
   const std::string recipe = WriteIn(folder, "r.toml", "model = { preset = \"llama-debug\", }\n[mesh]\ndp = 2\n");
   const Finished finished = RunProgram(Shardc(), {"check", recipe, "--set", "model.seq=8"});

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "tests/cli/program.h"
 #include "tests/support/process.h"
@@ -35,6 +36,32 @@ auto ControlsOf(std::string_view text) -> std::string {
   std::copy_if(text.begin(), text.end(), std::back_inserter(found),
                [](char c) { return (c >= 0 && c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
   return found;
+}
+
+TEST(WorkingDirectory, MayBeGone) {
+  const TemporaryFolder folder;
+  const std::string sound = WriteIn(folder, "sound.toml", SoundRecipe());
+  const std::string plan = folder / "sound.plan";
+  ASSERT_EQ(RunProgram(Shardc(), {"plan", sound, "-o", plan}).exit_code, 0);
+  const std::string gone = folder / "gone";
+  const auto run_there = [&](const std::vector<std::string>& command) {
+    std::filesystem::create_directory(gone);
+    return RunProcess(command, {.folder = gone, .before_exec = [&] { std::filesystem::remove(gone); }});
+  };
+  std::vector<std::vector<std::string>> commands{{Shardc(), "plan", "../sound.toml"},
+                                                 {Shardc(), "run", "../sound.toml"},
+                                                 {Shardc(), "run", sound},
+                                                 {Shardc(), "run", plan},
+                                                 {Shardc(), "run", sound, "--trace", "trace.json"}};
+  if (HasRuntime()) {
+    commands.push_back({ShardcRun(), plan});
+  }
+  for (const auto& command : commands) {
+    const Outcome outcome = run_there(command);
+    EXPECT_EQ(outcome.status, 6) << command[1];
+    EXPECT_THAT(outcome.err, HasSubstr("error: the working directory is gone (")) << command[1];
+  }
+  EXPECT_EQ(run_there({Shardc(), "check", sound}).status, 0);
 }
 
 TEST(StrangeNames, OfArgumentsAndPathsAreSpelledOut) {

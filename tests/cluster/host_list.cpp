@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <random>
 
 namespace shardc {

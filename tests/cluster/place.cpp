@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
+#include <string_view>
 #include <vector>
 
 #include "tests/cluster/environments.h"

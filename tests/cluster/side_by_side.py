@@ -2,7 +2,8 @@
 their time, and share nothing. Prints the seconds that each took, and what failed.
 
 A test that fails runs once more after all others, by itself: on a machine with neighbours a process may stand still for longer
-than a test can wait. The second run decides; the first failure is printed.
+than a test can wait. The second run decides; the first failure is printed, and SHARDC_TEST_TIMES/second_runs.txt lists what
+passed only the second time, for the summary of tools/test_times.py.
 
 As a module: side_by_side.main([python, program, ...], ["Class.test", ...]) is the exit code; `program Class.test` runs one test.
 """
@@ -10,6 +11,8 @@ As a module: side_by_side.main([python, program, ...], ["Class.test", ...]) is t
 from __future__ import annotations
 
 import concurrent.futures
+import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -81,6 +84,9 @@ def main(command: list[str], names: list[str], at_once: int = AT_ONCE, shows: bo
         again.append(run_one(command, name))
         tell(again[-1])
     last = [outcome.name for outcome in again if outcome.code]
+    if folder := os.environ.get("SHARDC_TEST_TIMES"):
+        with open(pathlib.Path(folder, "second_runs.txt"), "a") as file:
+            file.writelines(f"{outcome.name}\n" for outcome in again if not outcome.code)
     print(f"{len(names) - len(last)} of {len(names)} passed, {len(failed) - len(last)} of them the second time; "
           f"{time.monotonic() - begin:.0f} s", flush=True)
     return 1 if last or not names else 0

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import side_by_side  # noqa: E402
@@ -38,7 +39,7 @@ class SideBySideTest(unittest.TestCase):
 
     def run_all(self, *names: str) -> tuple[int, str]:
         out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        with contextlib.redirect_stdout(out), mock.patch.dict(os.environ, SHARDC_TEST_TIMES=str(self.folder)):
             code = side_by_side.main([sys.executable, str(self.folder / "program.py"), str(self.folder)], list(names))
         return code, out.getvalue()
 
@@ -59,6 +60,7 @@ class SideBySideTest(unittest.TestCase):
         code, text = self.run_all("FailsOnce", "A", "B")
         self.assertEqual(code, 0, text)
         self.assertIn("3 of 3 passed, 1 of them the second time", text)
+        self.assertEqual((self.folder / "second_runs.txt").read_text(), "FailsOnce\n")
         self.assertIn("what FailsOnce says", text)
         self.assertEqual((len(self.starts("FailsOnce")), self.starts("FailsOnce")[1], len(self.starts("A"))), (2, 0, 1))
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <set>
+#include <utility>
 
 #include "compiler/base/check.h"
 #include "compiler/expr/names.h"

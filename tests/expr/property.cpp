@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "compiler/expr/functions.h"
 #include "tests/expr/expr_case.h"

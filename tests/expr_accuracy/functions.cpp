@@ -1,6 +1,7 @@
 // The functions that C++ computes, against MPFR at random points: each is off by no more than its row of
 // schemas/init_functions.def promises, and the promise is not four times what is measured.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>

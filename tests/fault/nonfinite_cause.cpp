@@ -334,7 +334,7 @@ TEST(NonfiniteCause, IsTheGradientThatBackwardReachesFirst) {
   }
 }
 
-TEST(NonfiniteCause, WhatDoesNotComeAgainIsTheMachines) {
+TEST(NonfiniteCause, TransientBlamesMachine) {
   const Training training({"train.steps=4", "train.eval_every=0", "train.on_nonfinite=skip"});
   const Plan plan = training.Compile();
   const auto change = [&](RankContext& context) {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <random>
 #include <set>
 
+#include "tests/support/nightly.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -64,7 +66,7 @@ class TwoLaunches : public testing::Test {
 };
 
 TEST_F(TwoLaunches, OfOneDirectoryOneTrains) {
-  constexpr int Rounds = 200;
+  const int Rounds = 200 / static_cast<int>(Stride(8));
   constexpr int MostApartMs = 60;
   std::mt19937 random(16);
   int num_held = 0;

@@ -114,6 +114,16 @@ TEST(Signals, SecondInterruptEndsAtOnce) {
   EXPECT_THAT(again.err, HasSubstr("resumed from"));
 }
 
+TEST(Signals, LaterOnesKeepTheCode) {
+  for (const auto& [signal, hosts] : {std::pair(SIGTERM, 1), {SIGHUP, 1}, {SIGUSR1, 1}, {SIGTERM, 2}}) {
+    const Training training({"train.steps=1000000", "train.eval_every=0", "checkpoint.every=0"});
+    Process process(training.RunCommand("run", {fmt::format("mesh.hosts={}", hosts)}));
+    ASSERT_TRUE(process.Await([&] { return ReadMetrics(training / "run").last_step() >= 5; })) << process.err();
+    process.KillUntilItEnds(signal);
+    ExpectStoppedAndSaved(process.Wait(), training / "run");
+  }
+}
+
 TEST(Signals, WhileLoadingAndInTheFirstStep) {
   Sets sets = SlowSteps();
   sets.insert(sets.end(), {"train.steps=1000", "data.eval_tokens=0", "train.eval_every=0", "checkpoint.every=0"});

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"

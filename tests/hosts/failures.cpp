@@ -259,7 +259,8 @@ TEST(HostFailures, ASignalToAnyRankSavesOnceAndStopsAll) {
     const std::string run = fmt::format("run{}", victim);
     Job job({.hosts = 2, .processes = 2}, {training.RunCommand(run)});
     AwaitSteps(job, training / run, 3);
-    job.at(victim).Kill(SIGTERM);
+    // A later one does not change the exit code.
+    job.at(victim).KillUntilItEnds(SIGTERM);
     for (const Outcome& outcome : job.Wait()) {
       EXPECT_EQ(outcome.status, 75) << outcome.err;
       EXPECT_TRUE(outcome.all_gone);

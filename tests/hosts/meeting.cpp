@@ -23,7 +23,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Meeting, AKilledProcessEndsTheOthersAndWhoIsMissingIsSaid) {
+TEST(Meeting, KilledProcessEndsLaunch) {
   const Training training({"mesh.dp=4"});
   // All at once, as it takes seconds until somebody says that it waits.
   std::vector<MeetingJob> jobs;

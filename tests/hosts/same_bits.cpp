@@ -49,7 +49,8 @@ TEST_P(SameBitsOverHosts, HoweverRanksCommunicate) {
 
 INSTANTIATE_TEST_SUITE_P(
     Recipes, SameBitsOverHosts,
-    testing::Values(Sets{"mesh.hosts=2", "mesh.dp=4"}, Sets{"mesh.hosts=2", "mesh.dp=4", "precision.reduce='bf16'"},
+    testing::Values(Sets{"mesh.dp=1"}, Sets{"mesh.dp=2", "mesh.tp=2"}, Sets{"mesh.hosts=2", "mesh.dp=4"},
+                    Sets{"mesh.hosts=2", "mesh.dp=4", "precision.reduce='bf16'"},
                     Sets{"mesh.hosts=2", "mesh.dp=4", "precision.compute='bf16'", "batch.micro=1"},
                     Sets{"mesh.hosts=2", "mesh.replicate=2", "mesh.dp=2"}, Sets{"mesh.hosts=2", "mesh.dp=2"},
                     Sets{"mesh.hosts=2", "mesh.dp=2", "precision.reduce='bf16'"},
@@ -85,6 +86,20 @@ TEST(Hosts, EvaluateACheckpointOfOneHost) {
   const auto outcomes = job.Wait();
   ASSERT_TRUE(Succeeds(outcomes)) << ErrorsOf(outcomes);
   EXPECT_EQ(outcomes[0].out + outcomes[1].out, on_one.out);
+}
+
+TEST(Hosts, EvaluateOverAnyNetwork) {
+  const Training training({"data.eval_tokens=64", "mesh.dp=2"});
+  ASSERT_EQ(training.Run().status, 0);
+  const std::string checkpoint = (training / "run/checkpoints/") + CheckpointsOf(training / "run").back();
+  const Outcome expected = training.Eval(checkpoint);
+  ASSERT_EQ(expected.status, 0) << expected.err;
+  for (const std::string comm : {"gloo", "gloo-flat"}) {
+    const Outcome outcome = RunProcess(training.Command(
+        "eval", {"--checkpoint", checkpoint, "--format", "json", "--set", fmt::format("run.comm='{}'", comm)}));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, expected.out) << comm;
+  }
 }
 
 TEST(Hosts, ARunContinuesOnOtherHosts) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <numbers>
 #include <string>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -379,7 +380,7 @@ TEST(Launch, MeshForAClusterIsRefused) {
   EXPECT_EQ(result.error().code, ExitCode::Environment);
 }
 
-TEST(Launch, ThreadsAreOnOneHost) {
+TEST(Launch, ThreadsHaveNoNetwork) {
   Mesh mesh{{1, 4, 1}};
   mesh.hosts = 2;
   Plan plan = PlanOf(mesh);
@@ -387,7 +388,8 @@ TEST(Launch, ThreadsAreOnOneHost) {
   const auto result = LaunchThreads(plan, {}, [](RankContext&) -> ErrorOr<ExitCode> { return ExitCode::Ok; });
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ExitCode::Environment);
-  EXPECT_EQ(result.error().message, "the plan is for 2 hosts, and this launch has one");
+  EXPECT_EQ(result.error().message,
+            "the ranks of the plan communicate over a network (run.comm is gloo), and this launch has none");
 }
 
 TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {

@@ -1,6 +1,7 @@
 // The store: what its members see, how much they ask, and how long they wait for a silent host.
 #include "runtime/net/store.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/net/members.h"

@@ -14,8 +14,15 @@ TEST(LayerNormBackward, EqualsLibTorchInF64) {
       }
       return numbers;
     };
-    for (const auto& [sequence, batch, hidden] :
-         {std::array{1, 1, 2}, {1, 3, 10}, {17, 3, 70}, {65, 1, 257}, {5, 2, 2048}, {64, 3, 128}, {3, 1, 8200}, {3, 1, 4101}, {260, 1, 2056}}) {
+    for (const auto& [sequence, batch, hidden] : {std::array{1, 1, 2},
+                                                  {1, 3, 10},
+                                                  {17, 3, 70},
+                                                  {65, 1, 257},
+                                                  {5, 2, 2048},
+                                                  {64, 3, 128},
+                                                  {3, 1, 8200},
+                                                  {3, 1, 4101},
+                                                  {260, 1, 2056}}) {
       // Which of dx, dweight and dbias are added to what is there, as bits.
       for (int onto = 0; onto < 8; ++onto) {
         SCOPED_TRACE(fmt::format("S={} B={} H={} onto {}", sequence, batch, hidden, onto));

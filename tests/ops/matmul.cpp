@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "compiler/ops/cpu/gemm_cut.h"
 #include "compiler/ops/cpu/scratch_slots.h"

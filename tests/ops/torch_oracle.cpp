@@ -6,6 +6,10 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 namespace shardc {
 
 static auto ToTensor(const Numbers& numbers, at::IntArrayRef shape) -> at::Tensor {

@@ -6,7 +6,6 @@
 
 #include <string>
 
-#include "compiler/base/processor.h"
 #include "tests/parity/training_run.h"
 
 namespace shardc {
@@ -21,9 +20,9 @@ struct Tolerance {
   double times = 0;
 };
 
-/// The demand on gradients: 1e-6 is 8 ulp of f32; the order of the sums differs from LibTorch's, hence its error twice.
-/// Without AVX-512 other loops order them, and 2.04 times were seen (on a Zen 3).
-inline const Tolerance GradientTolerance{.floor = 1e-6, .times = HasAvx512() ? 2.0 : 3.0};
+/// The demand on gradients: 1e-6 is 8 ulp of f32; the order of the sums differs from LibTorch's, and so does the order
+/// of either on another processor: 2.23 times its error were seen (a Xeon with AVX-512 FP16; 2.04 on a Zen 3).
+inline const Tolerance GradientTolerance{.floor = 1e-6, .times = 3};
 
 struct Worst {
   std::string parameter;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <concepts>
+
 #include "compiler/ops/rewrite.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/verify.h"

@@ -3,6 +3,7 @@
 // damaged.
 #pragma once
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <string_view>

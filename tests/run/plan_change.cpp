@@ -1,6 +1,8 @@
 #include "tests/run/plan_change.h"
 
+#include <concepts>
 #include <functional>
+#include <iterator>
 
 #include "compiler/ops/op_facts.h"
 #include "compiler/plan/devices.h"

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "runtime/core/what_changed.h"
 #include "tests/support/training.h"

@@ -18,6 +18,7 @@
 #include "runtime/launch/launch.h"
 #include "tests/run/hazards.h"
 #include "tests/run/in_process.h"
+#include "tests/support/nightly.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -29,9 +30,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr uint64_t NumSeeds = 200;
+const uint64_t NumSeeds = 200 / static_cast<uint64_t>(Stride(5));
 /// Enough to tell what an event is good for; all but a few take one.
-constexpr uint64_t NumMutationSeeds = 24;
+const uint64_t NumMutationSeeds = 24 / static_cast<uint64_t>(Stride(2));
 
 struct ShuffledRuns {
   /// Seeds that were tried; all, or up to the first that changed something.
@@ -208,7 +209,7 @@ TEST(Shuffled, UnderTheGuard) {
     Sets guarded = sets;
     guarded.push_back("run.guard=true");
     const Plan plan = training.Compile(guarded);
-    const ShuffledRuns runs = Shuffler(&plan, NumSeeds / 20, false).Run();
+    const ShuffledRuns runs = Shuffler(&plan, 200 / 20, false).Run();
     EXPECT_EQ(runs.error, "") << name;
     EXPECT_THAT(runs.different, IsEmpty()) << name;
   }

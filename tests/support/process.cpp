@@ -90,6 +90,18 @@ Process::~Process() {
 auto Process::Kill(int signal) const -> void { kill(pid_, signal); }
 auto Process::KillGroup(int signal) const -> void { kill(-pid_, signal); }
 
+auto Process::KillUntilItEnds(int signal) -> void {
+  AwaitTrue(
+      [&] {
+        const bool ended = !is_running();
+        if (!ended) {
+          Kill(signal);
+        }
+        return ended;
+      },
+      Patience);
+}
+
 auto Process::Children() const -> std::vector<pid_t> {
   // By start time, then by number.
   std::vector<std::pair<int64_t, pid_t>> children;

@@ -47,6 +47,8 @@ class Process {
   auto pid() const -> pid_t { return pid_; }
   auto Kill(int signal) const -> void;
   auto KillGroup(int signal) const -> void;
+  /// Sends the signal again and again until the process has ended.
+  auto KillUntilItEnds(int signal) -> void;
   /// Those that run, in the order in which they were started: the ranks, where the process is a launcher.
   auto Children() const -> std::vector<pid_t>;
   /// Returns once there are so many; fewer if the process ends before.

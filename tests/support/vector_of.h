@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "compiler/base/check.h"
 #include "compiler/expr/element_program.h"

@@ -1,5 +1,6 @@
 // Every label of the verifier and of the ops' constraints, by plans that are wrong in one thing.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -128,6 +128,13 @@ TEST(RecipeLines, LeaveTheDeviceOfALaunchOpen) {
   Plan plan = CompileSample();
   plan.device = Device::CpuAvx512;
   EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+  plan = CompileSample({"run.device=cuda"});
+  EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+  plan.device = Device::CudaSm90;
+  EXPECT_EQ(VerifyPlan(plan), std::vector<std::string>{});
+  plan = CompileSample({"run.device=cuda-sm90"});
+  plan.device = Device::Cuda;
+  EXPECT_THAT(VerifyPlan(plan), testing::SizeIs(1));
 }
 
 }  // namespace

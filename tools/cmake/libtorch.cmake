@@ -2,6 +2,9 @@
 # CUDA, and libtorch.so pulls in libtorch_cuda (340 MiB resident).
 
 set(LIBTORCH ${CMAKE_SOURCE_DIR}/.deps/libtorch)
+if(LIBTORCH MATCHES ":")
+  message(FATAL_ERROR "${CMAKE_SOURCE_DIR} has a colon, at which the loader would split the path of LibTorch; rename the folder")
+endif()
 if(NOT EXISTS ${LIBTORCH}/lib/libtorch_cpu.so)
   message(FATAL_ERROR "LibTorch is not in .deps/libtorch; run tools/dev setup")
 endif()

@@ -5,8 +5,9 @@
 #   runtime    bin/shardc-run
 #   libtorch   lib/shardc: the LibTorch libraries that bin/shardc-run needs
 
-# The last is where a Python environment has them, as seen from the wheel's own bin.
-set_target_properties(shardc shardc-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/shardc:$ORIGIN/../../torch/lib")
+# The folder of libraries in an installation. CMake fills the shorter of the two paths up with colons, and an empty entry is the
+# working directory of whoever starts the program: the path of the build is the longer one in both programs.
+set_target_properties(shardc shardc-run PROPERTIES BUILD_RPATH ${LIBTORCH}/lib INSTALL_RPATH "$ORIGIN/../lib/shardc")
 
 install(TARGETS shardc RUNTIME DESTINATION bin COMPONENT compiler)
 install(TARGETS shardc-run RUNTIME DESTINATION bin COMPONENT runtime)

@@ -36,10 +36,15 @@ add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 include_directories(${CMAKE_SOURCE_DIR})
 
 if(SHARDC_SANITIZE)
+  set(checks address,undefined)
+  if(SHARDC_SANITIZE_QUICK)
+    # AddressSanitizer alone takes 1.25 of the time to compile, with all of `undefined` 2.1 to 2.3, with these 1.3.
+    set(checks address,signed-integer-overflow,shift,integer-divide-by-zero,bounds,float-cast-overflow,bool,enum,unreachable)
+  endif()
   # maybe-uninitialized: the sanitizers' own code confuses it.
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+  add_compile_options(-fsanitize=${checks} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
     -D_GLIBCXX_ASSERTIONS -Wno-maybe-uninitialized)
-  add_link_options(-fsanitize=address,undefined)
+  add_link_options(-fsanitize=${checks})
 endif()
 
 if(SHARDC_FUZZ)

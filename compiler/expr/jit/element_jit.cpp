@@ -35,7 +35,7 @@ static auto CheckSuccess(llvm::Error error) -> void {
   }
 }
 
-/// No operation is fused, and none may take another's place that is not equal to the last bit.
+/// Describes this processor. No operation is fused, and none may be replaced by one that is not equal to the last bit.
 static auto HostMachine() -> llvm::orc::JITTargetMachineBuilder {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -110,7 +110,7 @@ class ElementJit::State {
   mutable std::mutex mutex_;
   /// By shape, root and whether it makes doubles.
   std::map<std::pair<std::string, std::pair<int, bool>>, ElementKernel> kernels_;
-  /// What was added for kernels to call.
+  /// Functions that were added for kernels to call.
   std::set<std::string> called_;
 };
 

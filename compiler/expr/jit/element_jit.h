@@ -33,12 +33,12 @@ class ElementJit {
   ElementJit(const ElementJit&) = delete;
   auto operator=(const ElementJit&) -> ElementJit& = delete;
 
-  /// Of the program's value.
+  /// Returns the kernel of the program's value.
   auto Kernel(const ElementProgram& program) -> ElementKernel;
-  /// Of another of its instructions, as doubles.
+  /// Returns the kernel of another of its instructions, which gives doubles.
   auto KernelOfDoubles(const ElementProgram& program, int root) -> ElementKernel;
 
-  /// How many kernels were made.
+  /// Returns how many kernels were made.
   auto num_kernels() const -> int;
 
  private:

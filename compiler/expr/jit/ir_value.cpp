@@ -1,5 +1,6 @@
 #include "compiler/expr/jit/ir_value.h"
 
+#include <limits>
 #include <utility>
 
 #include "compiler/base/check.h"
@@ -65,7 +66,7 @@ auto operator-(IrValue a) -> IrValue {
   return a.With(a.is_float() ? a.builder().CreateFNeg(a.value()) : a.builder().CreateNeg(a.value()));
 }
 
-/// The integer type as wide as a float's, or the other way round.
+/// Returns the integer type as wide as a float's, or the other way round.
 static auto SameWidth(IrValue x) -> llvm::Type* {
   llvm::IRBuilderBase& builder = x.builder();
   const bool is_wide = x.element_type()->getPrimitiveSizeInBits() == 64;
@@ -78,7 +79,7 @@ static auto SameWidth(IrValue x) -> llvm::Type* {
 auto BitsOf(IrValue x) -> IrValue { return x.With(x.builder().CreateBitCast(x.value(), SameWidth(x))); }
 auto FromBits(IrValue bits) -> IrValue { return BitsOf(bits); }
 auto ToNumber(IrValue i) -> IrValue { return i.With(i.builder().CreateSIToFP(i.value(), SameWidth(i))); }
-/// Of a lane that has a fault it may be anything, but one thing: branches look at it.
+/// Converts to an integer. In a lane that has a fault the result is arbitrary but fixed, because branches look at it.
 auto ToInteger(IrValue x) -> IrValue {
   return x.With(x.builder().CreateFreeze(x.builder().CreateFPToSI(x.value(), SameWidth(x))));
 }

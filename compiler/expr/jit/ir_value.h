@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "compiler/expr/numeric.h"
 
@@ -13,7 +14,7 @@ namespace shardc {
 
 class IrValue {
  public:
-  /// A condition that never holds.
+  /// Makes a condition that never holds.
   IrValue() = default;
   IrValue(llvm::IRBuilderBase& builder, llvm::Value* value) : builder_(&builder), value_(value) {}
 
@@ -24,10 +25,10 @@ class IrValue {
 
   auto is_vector() const -> bool { return value_->getType()->isVectorTy(); }
   auto lanes() const -> unsigned;
-  /// Of one lane.
+  /// Returns the type of one lane.
   auto element_type() const -> llvm::Type* { return value_->getType()->getScalarType(); }
   auto is_float() const -> bool { return element_type()->isFloatingPointTy(); }
-  /// A type of as many lanes.
+  /// Returns a type of as many lanes.
   auto TypeOf(llvm::Type* element) const -> llvm::Type*;
   auto Constant(double number) const -> IrValue;
   auto Constant(int64_t number) const -> IrValue;
@@ -111,9 +112,9 @@ auto Either(IrValue a, IrValue b) -> IrValue;
 /// Requires: a exists.
 auto Not(IrValue a) -> IrValue;
 auto Select(IrValue condition, IrValue yes, IrValue no) -> IrValue;
-/// Does a condition hold in any lane?
+/// Returns whether a condition holds in any lane.
 auto InAnyLane(IrValue condition) -> llvm::Value*;
-/// `one` in as many lanes as `like` has.
+/// Returns `one` in as many lanes as `like` has.
 auto Spread(IrValue one, IrValue like) -> IrValue;
 
 template <class Yes>

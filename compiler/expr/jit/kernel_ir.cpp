@@ -14,7 +14,7 @@
 
 namespace shardc {
 
-/// A few instructions each, or one.
+/// Returns true for functions of one or a few instructions.
 static auto IsShort(ExprFunction function) -> bool {
   switch (function) {
     case ExprFunction::Min:
@@ -35,7 +35,7 @@ static auto IsShort(ExprFunction function) -> bool {
   CHECK(false, "function {}", static_cast<int>(function));
 }
 
-/// 0, 1, 2 ...
+/// Returns 0, 1, 2 ... in the lanes.
 static auto Iota(llvm::Type* type, int lanes) -> llvm::Constant* {
   std::vector<llvm::Constant*> numbers;
   for (int i = 0; i < lanes; ++i) {
@@ -45,7 +45,8 @@ static auto Iota(llvm::Type* type, int lanes) -> llvm::Constant* {
   return llvm::ConstantVector::get(numbers);
 }
 
-/// In a loop over the rounds: written out they take half the time of a compilation, and are hardly faster.
+/// Returns the random words of a block, by a loop over the rounds: written out, the rounds take half the time of a
+/// compilation, and are hardly faster.
 static auto Words(IrValue block, IrValue draw, const PhiloxKey<IrValue>& stream_key) -> PhiloxBlock<IrValue> {
   llvm::IRBuilderBase& builder = block.builder();
   const IrValue purpose = block.With(builder.getInt64(RandomPurposeInit));
@@ -78,7 +79,7 @@ static auto Words(IrValue block, IrValue draw, const PhiloxKey<IrValue>& stream_
   return {LowHalf(counter[0]), LowHalf(counter[1]), LowHalf(counter[2]), LowHalf(counter[3])};
 }
 
-/// Of the elements of a pass: all four words of as many blocks as they are in, from `first_block` on.
+/// Returns the words for the elements of a pass: all four words of each block that they are in, from `first_block` on.
 static auto WordsOfPass(IrValue first_block, IrValue draw, const PhiloxKey<IrValue>& key, int lanes) -> IrValue {
   llvm::IRBuilderBase& builder = first_block.builder();
   const int num_blocks = lanes / static_cast<int>(ElementsPerBlock);
@@ -111,7 +112,7 @@ static auto Declare(llvm::Module& module, llvm::StringRef prefix, int row, int l
                                                    llvm::Function::ExternalLinkage, name, module);
 }
 
-/// (numbers...) -> {value, a bit of fault for each lane}.
+/// Declares (numbers...) -> {value, a bit of fault for each lane}.
 static auto DeclareFunction(llvm::Module& module, ExprFunction function, size_t num_arguments, int lanes)
     -> llvm::Function* {
   llvm::LLVMContext& context = module.getContext();
@@ -121,7 +122,7 @@ static auto DeclareFunction(llvm::Module& module, ExprFunction function, size_t 
                  llvm::StructType::get(context, {number, faults}), std::vector<llvm::Type*>(num_arguments, number));
 }
 
-/// (first block, draw, key...) -> a word for each lane.
+/// Declares (first block, draw, key...) -> a word for each lane.
 static auto DeclareWords(llvm::Module& module, int lanes) -> llvm::Function* {
   llvm::LLVMContext& context = module.getContext();
   return Declare(module, WordsPrefix, 0, lanes,
@@ -169,7 +170,7 @@ auto AddCalled(llvm::Module& module, std::set<std::string>* known) -> void {
   }
 }
 
-/// What ElementEvaluation asks of generated code. Numbers and keys are loaded once, before the loop.
+/// Target of ElementEvaluation that generates code. Numbers and keys are loaded once, before the loop.
 struct IrTarget {
   using Number = IrValue;
   using Float = IrValue;
@@ -201,8 +202,8 @@ struct IrTarget {
     return element;
   }
 
-  /// What was read for the elements of all passes lies one load after another; where each is from is for the reader to
-  /// know.
+  /// Returns loaded elements. Those of all passes are stored one load after another; the reader knows where each comes
+  /// from.
   auto Loaded(int load, const IrValue*) -> IrValue {
     llvm::Value* const of_load =
         builder.CreateMul(builder.getInt64(static_cast<uint64_t>(load) * static_cast<uint64_t>(num_lanes)), passes);
@@ -241,7 +242,7 @@ struct IrTarget {
   }
 
   llvm::IRBuilderBase& builder;
-  /// Of the block before the loop.
+  /// An instruction of the block before the loop.
   llvm::Instruction* before_loop;
   llvm::Function* function;
   int num_lanes;
@@ -274,7 +275,7 @@ struct IrTarget {
                            IrValue(builder, Load(1, word, 2 * stream + 1))};
   }
 
-  /// Of the elements of the pass.
+  /// Returns the words for the elements of the pass.
   auto OwnWords(int stream, int draw) -> IrValue {
     const IrValue first_block = IrValue(builder, first) >> 2;
     const IrValue draw_number(builder, builder.getInt64(static_cast<uint64_t>(draw)));

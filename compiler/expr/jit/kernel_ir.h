@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// Where code runs, and how many elements one pass of it makes.
+/// The processor that code runs on, and how many elements one pass of it makes.
 struct KernelTarget {
   /// A multiple of ElementsPerBlock.
   int lanes = 32;

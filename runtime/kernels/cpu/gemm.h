@@ -15,8 +15,8 @@ template <class T, class Out>
 auto Gemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, Out* c, float* scratch, int64_t slots)
     -> void;
 
-/// What a thread makes when it first meets a product's shapes (LibTorch's kernels, MKL's buffers) is made here on each
-/// compute thread, so that which tasks it takes later matters to nothing. Writes to scratch alone.
+/// Creates the per-thread kernels and buffers of this shape (LibTorch's, MKL's) on every thread now, so the first step
+/// does not depend on which thread takes which task. Writes to scratch alone.
 template <class T, class Out>
 auto PrepareGemm(const GemmPath& path, const GemmShape& shape, const T* a, const T* b, float* scratch, int64_t slots)
     -> void;

@@ -49,7 +49,7 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
         return binder.seed()->Map(tensor);
       });
       const auto distribution = InitDistribution(parameter);
-      // What sums are taken beside.
+      // Sums are taken of the differences from this center.
       const double center = distribution ? MomentsOf(*distribution).mean : 0;
       const auto draw = [&](const BoxInterval& piece, T* out) -> Status {
         Status drawn_all = Success{};

@@ -2,6 +2,8 @@
 // templates.
 #pragma once
 
+#include "compiler/base/bfloat16.h"
+
 #define INSTANTIATE_ELEMENT_LOOP(name)        \
   template decltype(name<float>) name<float>; \
   template decltype(name<BFloat16>) name<BFloat16>;

@@ -3,6 +3,8 @@
 
 #ifdef __AVX512F__
 
+#include <cstdint>
+
 // g++ 12 takes the intrinsics' undefined operands for our mistakes (GCC PR 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

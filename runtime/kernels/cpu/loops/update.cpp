@@ -19,7 +19,7 @@ template <bool Copies, class T>
     exp_avg_sq_N[i] = v;
     Store(parameter_N[i], parameter);
     if constexpr (Copies) {
-      // Of what is kept: where that was rounded, of the rounded.
+      // The compute copy is made from the stored value, that is, after rounding.
       Store(copy_N[i], Load(parameter_N[i]));
     }
   }
@@ -58,7 +58,7 @@ template <Momentum Kind, bool Copies, class T>
     }
     Store(parameter_N[i], parameter - f.lr * g);
     if constexpr (Copies) {
-      // Of what is kept: where that was rounded, of the rounded.
+      // The compute copy is made from the stored value, that is, after rounding.
       Store(copy_N[i], Load(parameter_N[i]));
     }
   }
