@@ -270,7 +270,7 @@ def model(name: str, goal_ms: float):
 def outside_arenas(bench: Bench, recipe: str) -> float:
     """What a rank takes of an H100 beside its arenas, as plans reckon with it."""
     text = bench.run([bench.program("shardc"), "plan", "--fit", "h100", recipe], 30, "fit")
-    found = re.search(r"less ([\d.]+) (MiB|GiB) outside", text)
+    found = re.search(r"less ([\d.]+) (MiB|GiB)\s+outside", text)
     if found is None:
         raise Failure("the plan does not say what lies outside its arenas", text)
     return float(found[1]) * {"MiB": MIB, "GiB": 1024 * MIB}[found[2]]
