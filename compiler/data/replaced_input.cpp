@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// Does a run keep its records or its checkpoints there?
+/// Returns true if a run keeps its records or its checkpoints in the folder.
 static auto IsOfRun(const std::filesystem::path& folder) -> bool {
   std::error_code unknown;
   return std::filesystem::exists(folder / AttemptsName / AttemptName(1), unknown) ||
@@ -17,7 +17,7 @@ static auto IsOfRun(const std::filesystem::path& folder) -> bool {
          (IsCheckpointName(folder.filename().string()) && std::filesystem::exists(folder / ManifestName, unknown));
 }
 
-/// The path without links, as far as it exists.
+/// Returns the path without links, as far as it exists.
 static auto Resolved(const std::string& path) -> std::filesystem::path {
   std::error_code unknown;
   return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
