@@ -9,7 +9,8 @@ the project, lead to
   - a header that gives each name of the standard library, of the system and of fmt, gtest and JSON: tools/headers.txt.
     What one library's header includes in turn does not count. A name of std that the table lacks is reported too.
   - a header that declares each type, function, constant and macro of the project, if only headers declare it.
-It does not see what a template or macro needs where it is used. `tools/dev syntax` asks the compiler, which takes minutes.
+It does not see what a template or macro needs where it is used, nor which overload of a name. `tools/dev syntax` asks the
+compiler, which takes minutes.
 Exit code 1 if a name is reported.
 """
 

@@ -11,6 +11,7 @@ one (--seconds). The exit code is the number of rows that failed. --record write
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import dataclasses
 import datetime
@@ -47,11 +48,14 @@ class Result:
 
 
 class Failure(Exception):
-    """Why a row failed: a line for the table, and more for below it."""
+    """Why a row failed: a line for the table, and what the program printed."""
 
-    def __init__(self, line: str, details: str = ""):
+    def __init__(self, line: str, log: str = ""):
         super().__init__(line)
-        self.details = details
+        self.log = log
+
+    def details(self) -> str:
+        return "\n".join(self.log.splitlines()[-40:])
 
 
 def library_folders() -> list[str]:
@@ -76,8 +80,9 @@ def stop(process: subprocess.Popen) -> None:
 class Bench:
     """The folder with the programs, and how they are run."""
 
-    def __init__(self, folder: pathlib.Path, scratch: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, scratch: pathlib.Path, out: pathlib.Path):
         self.folder = folder
+        self.out = out
         self.scratch = scratch
         # As the doctor reports it.
         self.card = {}
@@ -104,9 +109,9 @@ class Bench:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             stop(process)
-            raise Failure(f"still running after {limit_s:.0f} s", tail(log)) from None
+            raise Failure(f"still running after {limit_s:.0f} s", log.read_text(errors="replace")) from None
         if code != 0:
-            raise Failure(f"exit code {code}", tail(log))
+            raise Failure(f"exit code {code}", log.read_text(errors="replace"))
         return log.read_text(errors="replace")
 
     def train(self, settings: list[str], limit_s: float, name: str, steps: int | None = None) -> "Training":
@@ -127,7 +132,7 @@ class Bench:
                 if steps is not None and len([line for line in lines if "loss" in line]) >= steps:
                     break
                 if time.monotonic() - began > limit_s:
-                    raise Failure(f"still running after {limit_s:.0f} s, at step {len(lines)}", tail(log))
+                    raise Failure(f"still running after {limit_s:.0f} s, at step {len(lines)}", log.read_text(errors="replace"))
                 time.sleep(0.05)
             wall_s = time.monotonic() - began
             ended = process.poll()
@@ -135,7 +140,7 @@ class Bench:
             stop(process)
         lines = metrics_of(run_dir)
         if ended is not None and (ended != 0 or steps is not None):
-            raise Failure(f"exit code {ended} after {len(lines)} lines of metrics", tail(log))
+            raise Failure(f"exit code {ended} after {len(lines)} lines of metrics", log.read_text(errors="replace"))
         return Training([line for line in lines if "loss" in line], [line for line in lines if "eval_loss" in line], wall_s,
                         card_bytes, log.read_text(errors="replace"))
 
@@ -154,10 +159,6 @@ class Training:
 
     def step_ms(self) -> float:
         return statistics.median(line["step_ms"] for line in self.steps[5:] or self.steps)
-
-
-def tail(log: pathlib.Path, lines: int = 30) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 
 
 def metrics_of(run_dir: pathlib.Path) -> list[dict]:
@@ -193,10 +194,29 @@ def doctor(bench: Bench, limit_s: float):
 
 
 def kernels(bench: Bench, limit_s: float):
-    """Each kernel against a reference in double; the program runs each twice, and fails where the bits differ."""
-    text = bench.run([bench.program("tests_ops_cuda"), "--gtest_brief=1"], limit_s, "kernels")
-    passed = re.search(r"\[  PASSED  \] (\d+) tests?", text)
-    yield judged("kernels", "against double, twice, to the bit", passed is not None, f"{passed[1] if passed else 'no'} tests passed")
+    """Each kernel against a reference in double; the program runs each twice, and fails where the bits differ.
+
+    The tests of an op are a process of their own, because a fault of one kernel ends all that its process does on the card."""
+    program, ends = bench.program("tests_ops_cuda"), time.monotonic() + limit_s
+    listed = bench.run([program, "--gtest_list_tests"], limit_s, "kernels-list")
+    suites = re.findall(r"^(\w+)\.$", listed, re.MULTILINE)
+
+    def tested(suite: str) -> tuple[int, Failure | None]:
+        try:
+            text = bench.run([program, "--gtest_brief=1", f"--gtest_filter={suite}.*"], max(1.0, ends - time.monotonic()), f"kernels-{suite}")
+        except Failure as failure:
+            return 0, failure
+        found = re.search(r"\[  PASSED  \] (\d+) tests?", text)
+        return (int(found[1]), None) if found else (0, Failure("no test passed", text))
+
+    with concurrent.futures.ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        outcomes = dict(zip(suites, pool.map(tested, suites)))
+    failures = {suite: failure for suite, (_, failure) in outcomes.items() if failure is not None}
+    passed = sum(number for number, _ in outcomes.values())
+    yield judged("kernels", "against double, twice, to the bit", bool(suites) and not failures,
+                 f"{passed} tests of {len(suites) - len(failures)} ops passed" + (f"; failed: {', '.join(failures)}" if failures else ""))
+    if failures:
+        (bench.out / "kernels.log").write_text("\n".join(f"==== {suite}: {failure}\n{failure.log}" for suite, failure in failures.items()))
 
 
 def digest_of_tokens(bench: Bench) -> str:
@@ -250,7 +270,7 @@ def model(name: str, goal_ms: float):
 def outside_arenas(bench: Bench, recipe: str) -> float:
     """What a rank takes of an H100 beside its arenas, as plans reckon with it."""
     text = bench.run([bench.program("shardc"), "plan", "--fit", "h100", recipe], 30, "fit")
-    found = re.search(r"less ([\d.]+) (MiB|GiB) outside", text)
+    found = re.search(r"less ([\d.]+) (MiB|GiB)\s+outside", text)
     if found is None:
         raise Failure("the plan does not say what lies outside its arenas", text)
     return float(found[1]) * {"MiB": MIB, "GiB": 1024 * MIB}[found[2]]
@@ -288,7 +308,8 @@ def run_rows(bench: Bench, names: list[str], seconds: float) -> tuple[list[Resul
                 print(table_of([result]).splitlines()[-1], flush=True)
         except Failure as failure:
             results.append(Result(name, "", "FAIL", str(failure)))
-            details.append(f"{name}: {failure}\n{failure.details}")
+            (bench.out / f"{name}.log").write_text(failure.log)
+            details.append(f"{name}: {failure}\n{failure.details()}")
             print(table_of(results[-1:]).splitlines()[-1], flush=True)
         except (KeyError, IndexError, ValueError, OSError) as error:
             results.append(Result(name, "", "FAIL", f"{type(error).__name__}: {error}"))
@@ -320,7 +341,7 @@ def main() -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="shardc-gpu-") as scratch:
-        bench = Bench(arguments.folder, pathlib.Path(scratch))
+        bench = Bench(arguments.folder, pathlib.Path(scratch), arguments.out)
         if arguments.record:
             record(bench)
             return 0

@@ -56,7 +56,7 @@ class AtomicFile {
   Descriptor file_;
 };
 
-/// Errors: ExitCode::Environment: the working directory was removed, so that no relative path has a meaning.
+/// Checks that relative paths have a meaning. Errors: ExitCode::Environment: the working directory was removed.
 auto CheckWorkingDirectory() -> Status;
 
 /// AtomicFile in one call.

@@ -122,7 +122,7 @@ struct Manifest {
 constexpr const char* ManifestName = "manifest.json";
 /// In a run directory: the manifest of the checkpoint that the run began from.
 constexpr const char* SeedRecordName = "seed.json";
-/// In a directory of checkpoints, while a launch owns it.
+/// File in a directory of checkpoints that a launch owns.
 constexpr const char* LeaseName = "lease.json";
 /// A file that is larger is not read.
 constexpr int64_t MaxManifestBytes = int64_t{64} << 20;

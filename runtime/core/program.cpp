@@ -19,7 +19,7 @@ Program::Program(SectionKind section, RankBinder& binder, const Execution& execu
     : section_(section),
       binder_(binder),
       execution_(execution),
-      is_plain_(execution.guard == nullptr && !binder.plan().run.device_checks) {
+      is_plain_(execution.guard == nullptr) {
   const std::vector<Op>& ops = binder.plan().section(section).ops;
   size_t body = 0;
   int64_t count = 0;
@@ -59,6 +59,13 @@ auto Program::BindOne(const Op& op, size_t index) -> BoundOp {
   binder_.set_stream(op.stream);
   const auto bind = [&]() -> Status {
     bound.call = BindOp(op.body, binder_);
+    // The guard compares memory, and a check names an op, once the device has done the op.
+    if (execution_.guard != nullptr || binder_.plan().run.device_checks) {
+      bound.call = [call = std::move(bound.call), &device = binder_.device()](const Moment& moment) -> Status {
+        RETURN_IF_ERROR(call(moment));
+        return device.Finish();
+      };
+    }
     if (execution_.wrap) {
       bound.call = execution_.wrap(section_, index, std::move(bound.call));
     }
@@ -148,10 +155,9 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
 
 auto Program::Call(const BoundOp& bound, const Moment& moment) -> Status {
   Guard* const guard = execution_.guard;
-  RETURN_IF_ERROR(guard == nullptr ? Status(Success{}) : guard->BeforeOp(bound.touches));
+  RETURN_IF_ERROR(guard->BeforeOp(bound.touches));
   RETURN_IF_ERROR(bound.call(moment));
-  RETURN_IF_ERROR(binder_.device().Finish());
-  return guard == nullptr ? Status(Success{}) : guard->AfterOp(bound.touches);
+  return guard->AfterOp(bound.touches);
 }
 
 auto Program::IndexOf(const BoundOp& bound) const -> int64_t {

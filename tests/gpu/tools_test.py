@@ -31,6 +31,9 @@ if "recipes/quickstart.toml" not in arguments or "precision.compute=bf16" in arg
 """
 TESTS = """#!/usr/bin/env python3
 import pathlib, sys, time
+if "--gtest_list_tests" in sys.argv:
+    print("Matmul.\\n  EqualsLoopsInF64")
+    sys.exit(0)
 how = pathlib.Path("how").read_text()
 time.sleep(60 if how == "hang" else 0)
 print("[  PASSED  ] 7 tests." if how == "pass" else "[  FAILED  ] Matmul.EqualsLoopsInF64")
@@ -83,12 +86,15 @@ class GpuToolsTest(unittest.TestCase):
             self.assertIn(f"| llama_124m | loss falls | {outcome} |", self.gpu_test("llama_124m").stdout)
 
     def test_program_that_fails_or_hangs(self):
-        for how, line in (("pass", "pass | 7 tests passed"), ("fail", "FAIL | exit code 1"), ("hang", "FAIL | still running after 2 s")):
+        for how, line in (("pass", "pass | 7 tests of 1 ops passed"), ("fail", "failed: Matmul |"), ("hang", "failed: Matmul |")):
             self.write("bin/tests_ops_cuda", TESTS, 0o755)
             self.write("how", how)
             result = self.gpu_test("kernels", 2)
             self.assertIn(line, result.stdout)
             self.assertEqual(result.returncode, 0 if how == "pass" else 1)
+            if how != "pass":
+                text = (self.folder / "out/kernels.log").read_text()
+                self.assertIn("exit code 1\n[  FAILED  ] Matmul" if how == "fail" else "still running after", text)
 
     def test_report_is_a_record_but_for_its_card(self):
         self.write("bin/tests_ops_cuda", TESTS, 0o755)

@@ -38,6 +38,19 @@ TEST(AttentionBackward, EqualsLibTorchInF64) {
   }
 }
 
+// A GPU then takes one kv head of one sequence at a time.
+TEST(AttentionBackward, RunsInTheLeastWorkspace) {
+  const AttentionCase test({.sequence = 200, .batch = 3, .heads = 6, .kv_heads = 3, .head_dim = 32}, 1, DType::BF16);
+  ForBackends([&](const Backend& backend) {
+    KernelFixture fixture(backend);
+    fixture.mutable_plan().run.attention_workspace = 0;
+    const op::AttentionBackward body = RunBackward(fixture, test);
+    ExpectClose(OpKind::AttentionBackward, "dq", fixture, body.dq, test.expected.dq);
+    ExpectClose(OpKind::AttentionBackward, "dk", fixture, body.dk, test.expected.dk);
+    ExpectClose(OpKind::AttentionBackward, "dv", fixture, body.dv, test.expected.dv);
+  });
+}
+
 TEST(AttentionBackward, BitsDoNotDependOnThreads) {
   for (const DType dtype : {DType::F32, DType::BF16}) {
     const AttentionCase test({.sequence = 150, .batch = 5, .heads = 8, .kv_heads = 4, .head_dim = 32}, 1, dtype);

@@ -77,14 +77,16 @@ auto ToleranceOf(OpKind op, DType dtype) -> const Tolerance& {
 
 template <class T>
 static auto ExpectCloseAs(OpKind op, std::string_view what, std::span<const T> actual,
-                          const std::vector<double>& expected, DType dtype) -> void {
+                          const std::vector<double>& expected, DType dtype,
+                          const std::vector<double>& rounded_first = {}) -> void {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   const Tolerance& tolerance = ToleranceOf(op, dtype);
   double most_used = 0;
   size_t worst = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
-    const double allowed = tolerance.abs + tolerance.rel * std::abs(expected[i]);
+    const double first = rounded_first.empty() ? 0 : std::abs(rounded_first[i]);
+    const double allowed = tolerance.abs + tolerance.rel * (std::abs(expected[i]) + first);
     const double used = difference == 0 ? 0 : difference / allowed;
     // A NaN uses more than any number.
     if (!(used <= most_used)) {
@@ -118,9 +120,10 @@ auto ExpectClose(OpKind op, std::string_view what, std::span<const double> actua
 }
 
 auto ExpectClose(OpKind op, std::string_view what, KernelFixture& fixture, ValueId actual,
-                 const std::vector<double>& expected) -> void {
+                 const std::vector<double>& expected, const std::vector<double>& rounded_first) -> void {
   const std::vector<double> numbers = fixture.Numbers(actual);
-  ExpectCloseAs(op, what, std::span<const double>(numbers), expected, fixture.plan().values[actual].dtype);
+  ExpectCloseAs(op, what, std::span<const double>(numbers), expected, fixture.plan().values[actual].dtype,
+                rounded_first);
 }
 
 }  // namespace shardc

@@ -28,8 +28,9 @@ auto ExpectClose(OpKind op, std::string_view what, std::span<const float> actual
 auto ExpectClose(OpKind op, std::string_view what, std::span<const double> actual, const std::vector<double>& expected)
     -> void;
 
-/// The same for a value of any floating type.
+/// Expects it of a value of any floating type. `rounded_first`: the terms that a kernel may round before it adds them
+/// to the others, if any; their rounding is allowed besides.
 auto ExpectClose(OpKind op, std::string_view what, KernelFixture& fixture, ValueId actual,
-                 const std::vector<double>& expected) -> void;
+                 const std::vector<double>& expected, const std::vector<double>& rounded_first = {}) -> void;
 
 }  // namespace shardc

@@ -25,7 +25,7 @@ static auto TypeOf(Precision precision) -> at::ScalarType {
   TORCH_CHECK(false, "precision ", static_cast<int>(precision));
 }
 
-static auto ToNumbers(const at::Tensor& tensor) -> Numbers {
+static auto ToDoubles(const at::Tensor& tensor) -> Numbers {
   const at::Tensor dense = tensor.detach().to(at::kDouble).contiguous();
   return {dense.data_ptr<double>(), dense.data_ptr<double>() + dense.numel()};
 }
@@ -174,7 +174,7 @@ auto TorchGradients(Precision precision, const LlamaShape& shape, const NamedNum
   LossAndGradients result{.loss = loss.item<double>(), .gradients = {}};
   for (const auto& [name, tensor] : model.tensors()) {
     TORCH_CHECK(tensor.grad().defined(), name, " is not part of the oracle's model");
-    result.gradients[name] = ToNumbers(tensor.grad());
+    result.gradients[name] = ToDoubles(tensor.grad());
   }
   return result;
 }
@@ -223,7 +223,7 @@ auto TorchTrain(Precision precision, const LlamaShape& shape, const NamedNumbers
     optimizer.step();
   }
   for (const auto& [name, tensor] : model.tensors()) {
-    result.parameters[name] = ToNumbers(tensor);
+    result.parameters[name] = ToDoubles(tensor);
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// `tools/dev test` makes a fixed part of the repetitions of tests that have many, `tools/dev test --nightly` all of them.
+// `tools/dev test` makes a fixed part of the repetitions of tests that have many, `tools/dev test --nightly` all of
+// them.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ static constexpr int64_t KeyTile = 128;
 /// Shorter sequences take plain kernels, which have no tiles to fill. cuDNN refuses sequences of 1 position.
 static constexpr int64_t LeastSequence = 64;
 
-/// The greatest divisor of `count`, from `count` down, for which `fits` holds; 1 where it holds for none.
+/// Returns the greatest divisor of `count` for which `fits` holds; 1 where it holds for none.
 template <class Fits>
 static auto GreatestDivisor(int64_t count, const Fits& fits) -> int64_t {
   for (int64_t divisor = count; divisor > 1; --divisor) {
@@ -40,7 +40,8 @@ auto CudaAttention::BytesOfScores(int64_t sequences, int64_t kv_heads) const -> 
 
 auto CudaAttention::forward_scratch() const -> Bytes { return Bytes{by_cudnn_ ? LeastWorkspace : 0}; }
 
-/// A float per query for the sum of dy y; where query heads share keys, dk and dv of each query head in bf16.
+/// Adds up the scores, a float per query for the sum of dy y, and where query heads share keys dk and dv of each query
+/// head in bf16.
 auto CudaAttention::backward_scratch() const -> Bytes {
   if (!by_cudnn_) {
     return {};

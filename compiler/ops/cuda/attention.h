@@ -14,14 +14,16 @@ namespace shardc {
 
 class CudaAttention {
  public:
-  /// `dtype`: that of queries, keys and values. `most_workspace`: what the scores of a call of the backward take at
-  /// most, unless those of one kv head take more.
+  /// Requires: `dtype` is that of queries, keys and values. `most_workspace` is what the scores of a call of the
+  /// backward take at most, unless those of one kv head take more.
   CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace);
 
   auto by_cudnn() const -> bool { return by_cudnn_; }
-  /// A call of the backward takes so many sequences, and of each so many kv heads with the query heads that share them:
-  /// each divides what the op has of it. Chunks run one after another in the same scratch.
+  /// Returns the sequences that a call of the backward takes, which divide the batch. Chunks run one after another in
+  /// the same scratch.
   auto chunk_sequences() const -> int64_t { return chunk_sequences_; }
+  /// Returns the kv heads of each of these sequences that a call takes, with the query heads that share them; they
+  /// divide those of the op.
   auto chunk_kv_heads() const -> int64_t { return chunk_kv_heads_; }
 
   auto forward_scratch() const -> Bytes;
@@ -36,7 +38,7 @@ class CudaAttention {
   int64_t chunk_kv_heads_ = 0;
 };
 
-/// As the plan asks for it.
+/// Returns the cut of attention over these operands, within the plan's bound.
 auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention;
 
 }  // namespace shardc

@@ -40,7 +40,7 @@ using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-/// One handle for all products of a rank, which binds its ops on one thread.
+/// Returns the one handle for all products of a rank, which binds its ops on one thread.
 auto LibraryOfThread() -> ErrorOr<std::shared_ptr<Library>> {
   static thread_local std::weak_ptr<Library> of_thread;
   std::shared_ptr<Library> library = of_thread.lock();

@@ -26,7 +26,7 @@ class SdpaCalls {
   }
 
  private:
-  /// The operands from this sequence and this kv head on.
+  /// Returns the operands from this sequence and this kv head on.
   auto ChunkOf(const SdpaOperands& whole, int64_t sequence, int64_t kv_head) const -> SdpaOperands {
     const AttentionSizes& sizes = shape_.whole;
     const int64_t query_row = sequence * sizes.heads + kv_head * sizes.heads_per_kv();
@@ -44,7 +44,7 @@ class SdpaCalls {
             .dv = keys(whole.dv)};
   }
 
-  /// Null stays null.
+  /// Moves a pointer on; null stays null.
   template <class Element, class Void>
   static auto Advanced(Void* first, int64_t elements) -> Void* {
     using Pointer = std::conditional_t<std::is_const_v<Void>, const Element*, Element*>;
@@ -55,7 +55,8 @@ class SdpaCalls {
   std::shared_ptr<const SdpaPlan> plan_;
 };
 
-/// The calls of an op whose scratch has so many bytes. Errors: those of the library; InternalFault if it needs more.
+/// Makes the calls of an op whose scratch has so many bytes. Errors: those of the library; InternalFault if it needs
+/// more.
 auto MakeCalls(const SdpaShape& shape, int64_t scratch_bytes) -> ErrorOr<SdpaCalls> {
   ErrorOr<std::shared_ptr<const SdpaPlan>> plan = SdpaPlan::Make(shape);
   RETURN_IF_ERROR(plan);

@@ -57,7 +57,7 @@ class Library {
   cudnnHandle_t handle_ = nullptr;
 };
 
-/// One handle for all plans of a rank, which binds its ops on one thread.
+/// Returns the one handle for all plans of a rank, which binds its ops on one thread.
 auto LibraryOfThread() -> ErrorOr<std::shared_ptr<Library>> {
   static thread_local std::weak_ptr<Library> of_thread;
   std::shared_ptr<Library> library = of_thread.lock();
@@ -88,7 +88,7 @@ class Layouts {
   auto OfKeys(fe::graph::Tensor_attributes& tensor) const -> void {
     tensor.set_dim(Dims(shape_.kv_heads)).set_stride(Strides(shape_.whole.kv_heads));
   }
-  /// [B, A, S]; a box of it is contiguous, as the library asks, since several sequences come with all their heads.
+  /// Describes [B, A, S]. A box of it is contiguous, as the library asks: several sequences come with all their heads.
   auto OfLse(fe::graph::Tensor_attributes& tensor) const -> void {
     const int64_t sequence = shape_.whole.sequence;
     tensor.set_data_type(fe::DataType_t::FLOAT)
@@ -205,7 +205,7 @@ class CudnnPlan : public SdpaPlan {
   int64_t workspace_bytes_ = 0;
 };
 
-/// What tells one shape from another.
+/// Returns what tells one shape from another.
 auto KeyOf(const SdpaShape& shape) {
   return std::tuple(shape.pass, shape.whole.batch, shape.whole.heads, shape.whole.kv_heads, shape.whole.sequence,
                     shape.whole.head_dim, shape.sequences, shape.kv_heads);

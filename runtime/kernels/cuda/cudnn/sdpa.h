@@ -15,7 +15,7 @@ namespace shardc::cuda {
 
 enum class SdpaPass : uint8_t { Forward, Backward };
 
-/// What one call computes: some sequences of a batch, and of each some kv heads with the query heads that share them.
+/// One call: some sequences of a batch, and of each some kv heads with the query heads that share them.
 struct SdpaShape {
   SdpaPass pass = SdpaPass::Forward;
   /// Sizes of the whole operands, which say how far apart positions and sequences lie.
@@ -24,7 +24,7 @@ struct SdpaShape {
   int64_t kv_heads = 0;
 };
 
-/// Where the first element of the call lies in each operand; the last four are null in the forward.
+/// The first element of the call in each operand; the last four are null in the forward.
 struct SdpaOperands {
   const void* q = nullptr;
   const void* k = nullptr;
