@@ -76,7 +76,7 @@ constexpr Slip Faults[] = {
     {"clip_norm = 1.0", "clip_nrm = 1.0", "`clip_nrm` is not known"},
     {"lr = \"1e-3\"", "lr = \"1e-3 *\"", "expected a value, but the text ends"},
     {"log_every = 5", "log_every = 5 5", "after the value"},
-    {"device = \"cpu\"", "device = \"cuda\"", "`device` is \"cuda\""},
+    {"device = \"cpu\"", "device = \"tpu\"", "`device` is \"tpu\""},
     {"tokens = [\"tokens.bin\"]", "tokens = \"tokens.bin\"", "`tokens` is the text"},
     {"global = 8", "global = 7", "`global` is 7"},
     {"dp = 2", "dp = 2\npp = 2", "`pp` is not known in [mesh]"},
