@@ -33,7 +33,7 @@ inline auto AddUpdatePlan(Plan& plan) -> SubVectorId {
 
 constexpr int64_t ManyParameters = 130;
 constexpr int64_t ManyParametersLength = ManyParameters * 60;
-/// More parameters than one launch of a kernel takes segments: 50 elements each, and 10 of padding, on one rank.
+/// Adds more parameters than one launch of a kernel takes segments: 50 elements each, and 10 of padding, on one rank.
 inline auto AddManyParameters(Plan& plan) -> SubVectorId {
   const GroupId group = plan.groups.Add({.name = "default", .weight_decay = 0.1, .lr_scale = 1});
   SubVector sub_vector;
@@ -45,7 +45,7 @@ inline auto AddManyParameters(Plan& plan) -> SubVectorId {
   return plan.sub_vectors.Add(sub_vector);
 }
 
-/// True for an element of one of them, false for padding.
+/// Returns true for an element of one of them, false for padding.
 constexpr auto IsOfManyParameters(int64_t element) -> bool { return element % 60 >= 1 && element % 60 < 51; }
 
 /// One parameter without padding, on one rank.

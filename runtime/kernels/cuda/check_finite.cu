@@ -14,7 +14,7 @@ static __global__ void __launch_bounds__(RangeThreads)
   }
 }
 
-/// T: what the state is kept in.
+/// Binds the check. T: the type that the state is kept in.
 template <class T>
 static auto BindCheckFinite(const op::CheckFinite& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();

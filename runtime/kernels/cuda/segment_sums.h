@@ -14,12 +14,12 @@
 
 namespace shardc::cuda {
 
-/// What a launch sees of an owned segment.
+/// An owned segment as a launch sees it.
 struct CheckedSegment {
   /// In elements of the slice.
   int64_t begin = 0;
   int64_t end = 0;
-  /// What says that the segment has an element that is not finite; the least of those that say so counts.
+  /// The number that is reported if the segment has an element that is not finite; the least of these numbers counts.
   int64_t number = 0;
   bool counts_in_sum = true;
 };
@@ -31,7 +31,7 @@ struct CheckedSegments {
   CheckedSegment segments[Most];
 };
 
-/// Of a range of elements, or of all.
+/// The sum of a range of elements, or of all.
 struct RangeSum {
   double squares;
   int64_t bad;
@@ -103,14 +103,14 @@ __device__ __forceinline__ auto SumOfRanges(const RangeSum* sums, int64_t ranges
   return BlockReduce(own, None, AddRangeSums{});
 }
 
-/// Elements of a range: a multiple of what the threads of a block take at once.
+/// Returns the elements of a range: a multiple of those that the threads of a block take at once.
 constexpr auto SizeOfRange(int64_t length) -> int64_t {
   constexpr int64_t AtOnce = SegmentThreads * PackSize<BFloat16>;
   return BlocksFor(BlocksFor(length, RangesOfElements), AtOnce) * AtOnce;
 }
 constexpr auto NumRanges(int64_t length) -> int64_t { return BlocksFor(length, SizeOfRange(length)); }
 
-/// The owned segments of a slice, as many launches take them: at least one, which may have none.
+/// Returns the owned segments of a slice, as many launches take them: at least one, which may have none.
 template <class NumberOf>
 auto CheckedSegmentsOf(const Plan& plan, SubVectorId id, int64_t rank, const NumberOf& number_of)
     -> std::vector<CheckedSegments> {
