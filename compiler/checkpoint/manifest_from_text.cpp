@@ -17,10 +17,6 @@ using nlohmann::json;
 
 namespace {
 
-auto IsDigest(std::string_view text) -> bool {
-  return text.size() == DigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 /// Assigns the value of an ErrorOr, or returns its error.
 #define READ(target, expression)      \
   do {                                \

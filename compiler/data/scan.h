@@ -1,4 +1,5 @@
-// Looks at every id of a list of files, to find one that is outside of its vocabulary before a run trains on it.
+// Looks at every id of a list of files, to find one that is outside of its vocabulary before a run trains on it, and
+// takes the digest of all bytes on the way.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,19 @@ struct ScanOptions {
   std::function<Status()> may_continue = {};
 };
 
+/// What a scan finds in a list of files.
+struct ScannedList {
+  /// All bytes of the files, as docs/checkpoint_format.md defines it. Names and folders do not count.
+  std::string digest;
+  /// Places that have an id. A place of a list of targets may have none.
+  int64_t num_ids = 0;
+};
+
 struct ScanResult {
   int64_t files = 0;
-  int64_t ids = 0;
   int64_t bytes = 0;
+  /// In the order of the lists.
+  std::vector<ScannedList> lists;
 };
 
 /// The bytes that a scan of these lists reads, as their files are now. Files that are not here count as 0.
@@ -33,6 +43,11 @@ auto BytesToScan(const std::vector<FileList>& lists, TokenFormat format) -> int6
 auto CheckFile(const FileList& list, const std::string& path, TokenFormat format) -> Status;
 /// CheckFile of each file.
 auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Status;
+
+/// A text that other bytes of the files change, though none of them is read: each file's size, inode, times of the last
+/// write and of the last change, and type of ids. The hosts that share a file have the same text. Errors: those of
+/// OpenTokenFile.
+auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> ErrorOr<std::string>;
 
 /// Opens all files of the lists and looks at each id. CheckFiles looks at what else they hold.
 /// Errors: what OpenTokenFile finds; the first id, in the order of lists, files and ids, that is outside of its
