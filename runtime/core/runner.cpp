@@ -75,7 +75,8 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
                               .plan_hash = PlanHash(plan),
                               .checkpoint_dir = runner->checkpoint_dir_,
                               .data_fingerprint = runner->tokens_->Fingerprint(),
-                              .source_fingerprints = runner->tokens_->SourceFingerprints()});
+                              .source_fingerprints = runner->tokens_->SourceFingerprints(),
+                              .data_digests = context.data_digests});
   runner->services_.writer = runner->writer_.get();
 
   for (const ScalarId id : plan.scalars.ids()) {
