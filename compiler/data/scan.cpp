@@ -250,4 +250,15 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
   return result;
 }
 
+auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status {
+  if (std::none_of(plan.heads.begin(), plan.heads.end(), [](const TargetHead& head) { return head.is_own; })) {
+    return Success{};
+  }
+  int64_t num_targets = 0;
+  for (size_t i = plan.data.sources.size(); i < scanned.lists.size(); ++i) {
+    num_targets += scanned.lists[i].num_ids;
+  }
+  return CheckHoldsTarget(num_targets);
+}
+
 }  // namespace shardc

@@ -55,4 +55,7 @@ auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> Error
 ///   cannot be read (ExitCode::Environment); what `may_continue` says. Those of a file end with the place of its list.
 auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanOptions& options) -> ErrorOr<ScanResult>;
 
+/// That a position has a target, by the scan of the plan's lists. Errors: those of CheckHoldsTarget.
+auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status;
+
 }  // namespace shardc

@@ -172,6 +172,9 @@ auto ScanTokens(const Plan& plan, const TokenScan& scan, const ScannedTokens& kn
   if (!scanned) {
     return Named(scanned.error(), DiagnosticKind::TokenIdInvalid);
   }
+  if (const Status targets = CheckHasTargets(plan, *scanned); !targets) {
+    return Named(targets.error(), DiagnosticKind::TokenFileInvalid);
+  }
   ScannedTokens result{.files = *files, .digests = {}, .is_new = true};
   for (const ScannedList& list : scanned->lists) {
     result.digests.push_back(list.digest);

@@ -42,7 +42,8 @@ struct TokenScan {
 };
 
 /// Looks at all ids unless this host's record or `known` says what that gives, or the files have more bytes than
-/// data.scan allows, which the log says. Errors: those of TokenReader::Open, ScanIds and `may_continue`.
+/// data.scan allows, which the log says. Errors: those of TokenReader::Open, ScanIds, CheckHasTargets and
+/// `may_continue`.
 auto ScanTokens(const Plan& plan, const TokenScan& scan, const ScannedTokens& known = {}) -> ErrorOr<ScannedTokens>;
 
 /// ScanTokens in process 0, and on each other host that does not see the files of process 0; the digests have to be the
