@@ -30,7 +30,7 @@ class Digest {
 /// 32 hex digits, the high half first.
 auto DigestText(uint64_t low, uint64_t high) -> std::string;
 auto DigestOf(std::string_view text) -> std::string;
-/// True for a text of the form that these two give.
+/// Returns true for a text of the form that these two give.
 auto IsDigest(std::string_view text) -> bool;
 
 }  // namespace shardc

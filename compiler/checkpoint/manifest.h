@@ -67,9 +67,10 @@ struct ManifestSource {
 };
 
 struct ManifestData {
-  /// Sizes and samples of the token files.
+  /// Sizes and samples of the token files, as a text.
   std::string fingerprint;
-  /// Of all bytes, for each list of files: those of the sources, then those of the heads. Empty if they were not taken.
+  /// Digests of all bytes, one for each list of files: those of the sources, then those of the heads. Empty if no
+  /// launch took them.
   std::vector<std::string> digests;
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t BlockBytes = int64_t{1} << 20;
 
-/// A MiB of a file, or its rest, that one thread looks at.
+/// A MiB of a file, or the rest of it, that one thread looks at.
 struct Block {
   const TokenFile* file = nullptr;
   const FileList* list = nullptr;
@@ -36,9 +36,9 @@ class Scanner {
       : lists_(*lists), blocks_(std::move(blocks)), format_(format), all_bytes_(all_bytes), num_ids_(lists->size()) {}
 
   auto Run(const ScanOptions& options) -> Status;
-  /// In the order of files and places.
+  /// Blocks in the order of files and bytes.
   auto blocks() const -> const std::vector<Block>& { return blocks_; }
-  /// Of each list.
+  /// Ids of each list.
   auto num_ids() const -> const std::vector<std::atomic<int64_t>>& { return num_ids_; }
 
  private:
@@ -71,7 +71,7 @@ auto Scanner::Look(Block& block, std::vector<uint8_t>& raw) -> Status {
   Digest digest;
   digest.Update(raw.data(), block.bytes());
   block.digest = digest.Halves();
-  // A header lies in the first block, and no id in two.
+  // The first block has the header, and no id spans two blocks.
   const int64_t skipped = block.begin == 0 ? file.header_bytes : 0;
   const int64_t first = (block.begin + skipped - file.header_bytes) / file.type.bytes;
   const int64_t count = (block.bytes() - skipped) / file.type.bytes;
@@ -201,7 +201,7 @@ auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> Error
   return DigestOf(text);
 }
 
-/// The digest of each list, from those of its blocks.
+/// Sets the digest of each list, from those of its blocks.
 static auto AddDigests(const std::vector<std::vector<TokenFile>>& opened, const std::vector<Block>& blocks,
                        std::vector<ScannedList>& lists) -> void {
   auto block = blocks.begin();

@@ -20,18 +20,18 @@ struct ScanOptions {
   std::function<Status()> may_continue = {};
 };
 
-/// What a scan finds in a list of files.
+/// Results of a scan for one list of files.
 struct ScannedList {
-  /// All bytes of the files, as docs/checkpoint_format.md defines it. Names and folders do not count.
+  /// Digest of all bytes of the files, as docs/checkpoint_format.md defines it. Names and folders do not count.
   std::string digest;
-  /// Places that have an id. A place of a list of targets may have none.
+  /// Ids in the files. In a list of targets, a number that means "no target" does not count.
   int64_t num_ids = 0;
 };
 
 struct ScanResult {
   int64_t files = 0;
   int64_t bytes = 0;
-  /// In the order of the lists.
+  /// Results in the order of the lists.
   std::vector<ScannedList> lists;
 };
 
@@ -44,9 +44,9 @@ auto CheckFile(const FileList& list, const std::string& path, TokenFormat format
 /// CheckFile of each file.
 auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Status;
 
-/// A text that other bytes of the files change, though none of them is read: each file's size, inode, times of the last
-/// write and of the last change, and type of ids. The hosts that share a file have the same text. Errors: those of
-/// OpenTokenFile.
+/// Returns a text that identifies the contents of the files without reading them: by each file's size, inode, times of
+/// the last write and of the last change, and type of ids. Hosts that share the files get the same text. Errors: those
+/// of OpenTokenFile.
 auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> ErrorOr<std::string>;
 
 /// Opens all files of the lists and looks at each id. CheckFiles looks at what else they hold.
@@ -55,7 +55,7 @@ auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> Error
 ///   cannot be read (ExitCode::Environment); what `may_continue` says. Those of a file end with the place of its list.
 auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanOptions& options) -> ErrorOr<ScanResult>;
 
-/// That a position has a target, by the scan of the plan's lists. Errors: those of CheckHoldsTarget.
+/// Checks, by the scan of the plan's lists, that a position has a target. Errors: those of CheckHoldsTarget.
 auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status;
 
 }  // namespace shardc

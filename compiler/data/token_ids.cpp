@@ -43,7 +43,7 @@ static auto Find(const uint8_t* raw, int64_t count, const VocabRange& range, int
   }
 }
 
-/// The greatest number of the type says that there is no id.
+/// Counts the numbers but the greatest one of the type, which means "no id".
 template <class T>
 static auto Count(const uint8_t* raw, int64_t count) -> int64_t {
   int64_t ids = 0;
@@ -53,7 +53,7 @@ static auto Count(const uint8_t* raw, int64_t count) -> int64_t {
   return ids;
 }
 
-/// Calls visit by the type of the numbers, which are taken for unsigned ones.
+/// Calls visit with the unsigned type that has the size of the ids.
 template <class Visit>
 static auto ByType(IdType type, const Visit& visit) -> int64_t {
   switch (type.bytes) {

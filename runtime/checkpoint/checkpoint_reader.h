@@ -31,7 +31,7 @@ struct CheckpointReaderOptions {
   std::string data_fingerprint;
   /// TokenReader::SourceFingerprints(). Of a mixture.
   std::vector<std::string> source_fingerprints;
-  /// ManifestData::digests.
+  /// Digests of the token files, as in ManifestData.
   std::vector<std::string> data_digests;
   ReadPurpose purpose = ReadPurpose::Resume;
   /// With it Open is collective: the ranks share the work of checking digests, and agree on the outcome. Without it

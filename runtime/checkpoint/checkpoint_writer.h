@@ -35,7 +35,7 @@ struct CheckpointWriterOptions {
   std::string data_fingerprint;
   /// TokenReader::SourceFingerprints(). Of a mixture.
   std::vector<std::string> source_fingerprints;
-  /// ManifestData::digests.
+  /// Digests of the token files, as in ManifestData.
   std::vector<std::string> data_digests;
   /// A manifest that is larger is not committed.
   int64_t max_manifest_bytes = MaxManifestBytes;

@@ -62,7 +62,7 @@ auto CompareSources(Differences& data, const ManifestData& there, const Manifest
   }
 }
 
-/// Samples of the files agree. An older program took no digests, nor does a launch that does not look at all ids.
+/// Compares the digests of token files whose fingerprints agree. A side may have no digests.
 auto CompareDigests(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
   for (size_t i = 0; i < std::min(there.digests.size(), here.digests.size()); ++i) {
     const std::string list = i < here.sources.size() ? "of source " + here.sources[i].name

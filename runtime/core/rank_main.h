@@ -38,7 +38,7 @@ struct RankContext {
   const Attempt* attempt = nullptr;
   /// The log of the launch.
   const RunLog* log = nullptr;
-  /// ManifestData::digests, of the files as the launch has found them.
+  /// Digests of the token files, as in ManifestData. Empty if this launch did not take them.
   std::vector<std::string> data_digests;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;

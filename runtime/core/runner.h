@@ -130,8 +130,8 @@ class RankRunner {
   TimeLimit time_limit_;
   /// Rank 0's: the step that runs is the last one before the time is over.
   bool time_is_near_ = false;
-  /// Rank 0 has told of a step without a target.
-  bool has_told_no_target_ = false;
+  /// True once rank 0 has warned of a step without a target.
+  bool has_warned_of_no_target_ = false;
   RunRecords records_;
   AttemptStart start_;
   std::array<std::optional<Program>, NumSections> programs_;

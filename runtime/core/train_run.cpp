@@ -64,19 +64,19 @@ auto RankRunner::Record(double seconds) -> Status {
                             .skipped = std::string(divergence_.Skipped()),
                             .terms = TermsOf(ScalarRole::TermLoss)};
   progress_->Step(metrics);
-  TellNoTarget(metrics.loss);
+  WarnOfNoTarget(metrics.loss);
   return records_.WriteStep(metrics);
 }
 
-auto RankRunner::TellNoTarget(double loss) -> void {
-  // A loss that is no number for another reason has a gradient that is none.
-  if (has_told_no_target_ || !std::isnan(loss) || !divergence_.Skipped().empty()) {
+auto RankRunner::WarnOfNoTarget(double loss) -> void {
+  // If the loss is NaN for another reason, the gradient is not finite, and the step is skipped.
+  if (has_warned_of_no_target_ || !std::isnan(loss) || !divergence_.Skipped().empty()) {
     return;
   }
-  has_told_no_target_ = true;
+  has_warned_of_no_target_ = true;
   progress_->Note(fmt::format(
       "warning: step {}: no position of the batch has a target, so the step has no loss and its gradient is "
-      "0; the optimizer makes its update all the same (later such steps are not told)",
+      "0; the optimizer makes its update all the same (this warning comes once)",
       CompletedSteps()));
 }
 

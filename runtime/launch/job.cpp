@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-/// What a process asks again and again while others wait for it. `stopped`: the error if it has been told to stop.
+/// Returns a function that makes the other processes wait on. It returns the error `stopped` after a signal to stop.
 static auto MayContinue(const Job& job, const SignalScope* signals, const std::string& stopped)
     -> std::function<Status()> {
   return [meeting = job.meeting, signals, stopped]() -> Status {
@@ -33,8 +33,8 @@ static auto Trains(const LaunchOptions& options) -> bool {
 
 static auto HostOf(const Job& job) -> int64_t { return job.meeting == nullptr ? 0 : job.meeting->place().host(); }
 
-/// Before the run directory is this launch's: a lease wants signs of life while a long scan continues. What is
-/// evaluated on several hosts is compared too.
+/// Scans the token files of a launch that trains, or whose hosts have to have the same files. Requires: this launch
+/// does not own the run directory yet: a lease needs signs of life, and a scan may take long.
 static auto LookAtTokens(Job& job, const SignalScope* signals) -> Status {
   const LaunchOptions& options = *job.options;
   const bool compares = job.meeting != nullptr && job.meeting->place().num_hosts() > 1;

@@ -30,7 +30,7 @@ struct Job {
   std::optional<RunDirectory> directory;
   std::optional<Attempt> attempt;
   RunLog only_stderr;
-  /// The token files, as this host has them.
+  /// Results of the scan of the token files.
   ScannedTokens scanned;
   /// The file of the shared memory, for processes that another launcher forked.
   Descriptor memory;

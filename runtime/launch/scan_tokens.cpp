@@ -101,7 +101,7 @@ static auto IdentifyFiles(const Plan& plan, const std::vector<FileList>& lists) 
   return files;
 }
 
-/// Between the files and their digests.
+/// Separator between the files and their digests.
 static constexpr std::string_view DigestsBegin = " | ";
 
 auto ScannedTokens::ToText() const -> std::string {
@@ -118,7 +118,8 @@ auto ScannedTokens::FromText(std::string_view text) -> ScannedTokens {
   return scanned;
 }
 
-/// What the record in a run directory, which need not exist yet, has of files; nothing if it has none.
+/// Looks the files up in the record of a run directory, which need not exist yet. Returns an empty result if they are
+/// not there.
 static auto FindOnRecord(const TokenScan& scan, const std::string& files, size_t num_lists) -> ScannedTokens {
   const auto folder = OpenDirectory(PosixFs(), scan.run_dir);
   const auto entries = folder ? ReadEntries(*folder, scan.host) : folder.error();
@@ -131,7 +132,7 @@ static auto FindOnRecord(const TokenScan& scan, const std::string& files, size_t
   return {};
 }
 
-/// What is compared of files of which nobody takes the digest.
+/// Text about files without digests.
 static constexpr std::string_view Samples =
     "other hosts and restarts compare their sizes, both ends and 16 blocks of 4 KiB each, and nothing else";
 
@@ -182,7 +183,7 @@ auto ScanTokens(const Plan& plan, const TokenScan& scan, const ScannedTokens& kn
   return result;
 }
 
-/// That all bytes are those of process 0. Errors: ExitCode::Environment.
+/// Checks that the files have the bytes of those of process 0. Errors: ExitCode::Environment.
 static auto CompareDigests(const Plan& plan, const ScannedTokens& first, const ScannedTokens& own) -> Status {
   const std::vector<FileList> lists = ListFiles(plan.data, plan.heads);
   for (size_t i = 0; i < std::min({lists.size(), first.digests.size(), own.digests.size()}); ++i) {

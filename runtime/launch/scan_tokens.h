@@ -1,7 +1,7 @@
-// Before a run trains, all of its token ids are looked at: one that lies outside of the vocabulary would end the run
-// when it comes to that sample, which may be hours later. The digest of all bytes is taken on the way. By it the hosts
-// of a launch compare their files, and a restart compares them with those of the checkpoint. The run directory has on
-// record which files were looked at, so that no later launch reads them for it again.
+// Looks at all token ids before a run trains: an id outside of the vocabulary would end the run at its sample, which
+// may be hours later. The scan also takes the digest of all bytes. By it, hosts compare their files, and a restart
+// compares them with those of the checkpoint. The run directory has a record of the files that were scanned, so that no
+// later launch scans them again.
 #pragma once
 
 #include <cstdint>
@@ -18,43 +18,43 @@
 
 namespace shardc {
 
-/// What was found of the token files of a plan.
+/// Results of a scan of a plan's token files.
 struct ScannedTokens {
-  /// Which files they are, by IdentityOf, and what their ids were compared with; empty if nobody looked at them.
+  /// Identity of the files (IdentityOf), and the vocabularies that their ids were compared with. Empty: no scan.
   std::string files;
-  /// ManifestData::digests.
+  /// Digests of the files, as in ManifestData.
   std::vector<std::string> digests;
-  /// The record does not have it yet.
+  /// True if the record does not have it yet.
   bool is_new = false;
 
   auto ToText() const -> std::string;
   static auto FromText(std::string_view text) -> ScannedTokens;
 };
 
-/// Where a launch looks for what is known of its files, and what it does besides.
+/// Context of a scan: the record of earlier scans, and the ties to the launch.
 struct TokenScan {
-  /// Has the record; it need not exist yet.
+  /// Directory with the record; it need not exist yet.
   std::string run_dir;
   int64_t host = 0;
-  /// Asked several times a second; its error ends the scan.
+  /// Function that the scan calls several times a second; its error ends the scan.
   std::function<Status()> may_continue;
   const RunLog* log = nullptr;
 };
 
-/// Looks at all ids unless this host's record or `known` says what that gives, or the files have more bytes than
-/// data.scan allows, which the log says. Errors: those of TokenReader::Open, ScanIds, CheckHasTargets and
+/// Scans the files, unless this host's record or `known` has the result. Files with more bytes than data.scan allows
+/// are not scanned, and the log reports it. Errors: those of TokenReader::Open, ScanIds, CheckHasTargets and
 /// `may_continue`.
 auto ScanTokens(const Plan& plan, const TokenScan& scan, const ScannedTokens& known = {}) -> ErrorOr<ScannedTokens>;
 
-/// ScanTokens in process 0, and on each other host that does not see the files of process 0; the digests have to be the
-/// same on all hosts. Collective over all processes. Errors: the same in all processes.
+/// Calls ScanTokens in process 0, and in the first process of each host that has other files than process 0. Checks
+/// that all hosts have the same digests. Collective over all processes. Errors: the same in all processes.
 auto ScanTokensTogether(const Plan& plan, const TokenScan& scan, Meeting& meeting) -> ErrorOr<ScannedTokens>;
 
-/// The record of a host, a JSON object in the run directory: `scanned` has a line for each set of files, the newest
-/// last.
+/// Returns the name of a host's record, a JSON object in the run directory: `scanned` has a line for each set of files,
+/// the newest last.
 auto ScanRecordName(int64_t host) -> std::string;
 
-/// Requires: this launch owns the run directory. Nothing is recorded that is not new.
+/// Adds a new result to the record. Requires: this launch owns the run directory.
 auto RecordScan(const RunDirectory& directory, int64_t host, const ScannedTokens& scanned) -> Status;
 
 }  // namespace shardc

@@ -29,7 +29,7 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   if (!terminal_ && !is_logged) {
     return;
   }
-  // The loss of a step that skips nothing is no number only if no position has a target.
+  // A step that is not skipped has a loss of NaN only if no position has a target.
   const bool has_loss = !std::isnan(metrics.loss) || !metrics.skipped.empty();
   const double seconds_left = static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000;
   const std::string line =

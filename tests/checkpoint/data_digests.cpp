@@ -18,7 +18,7 @@ class DataDigests : public testing::Test {
     CHECK(SaveSmall(plan_, 10).ok(), "save");
     text_ = ReadText(folder_ / "step-00000010/manifest.json");
   }
-  /// What a restart with the digests `here` says of a checkpoint with the digests `there`.
+  /// Returns the error of a restart with the digests `here` from a checkpoint with the digests `there`.
   auto Says(const std::vector<std::string>& there, const std::vector<std::string>& here) const -> std::string {
     Manifest manifest = *ManifestFromText(text_);
     std::vector<std::string> fingerprints;
@@ -40,7 +40,7 @@ class DataDigests : public testing::Test {
   std::string text_;
 };
 
-TEST_F(DataDigests, AreComparedIfBothHaveThem) {
+TEST_F(DataDigests, MissingOnesAreNotCompared) {
   EXPECT_EQ(Says({"aa", "bb"}, {"aa", "bb"}), "");
   EXPECT_EQ(Says({}, {"aa", "bb"}), "");
   EXPECT_EQ(Says({"aa", "bb"}, {}), "");
@@ -50,7 +50,7 @@ TEST_F(DataDigests, AreComparedIfBothHaveThem) {
               HasSubstr("the digest of all bytes of the files of targets is bb there, cc here"));
 }
 
-TEST_F(DataDigests, OfAMixtureNameTheSource) {
+TEST_F(DataDigests, MixturesNameTheirSource) {
   plan_.data.sources = {{.name = "web", .weight = "1", .files = {"a.bin"}},
                         {.name = "code", .weight = "2", .files = {"b.bin"}}};
   EXPECT_EQ(Says({"aa", "bb"}, {"aa", "bb"}), "");

@@ -102,8 +102,8 @@ TEST_F(ManifestState, NamesTheOptimizer) {
   }
 }
 
-// Absent in each manifest before launches took them.
-TEST_F(ManifestState, HoldsDigestsOfTokenFiles) {
+// Manifests of older programs have none.
+TEST_F(ManifestState, HoldsDataDigests) {
   EXPECT_FALSE(good_["data"].contains("digests"));
   const std::string digest(32, 'a');
   json with = good_;

@@ -170,7 +170,7 @@ TEST_F(DataFiles, CheckDataNamesFileByteAndToken) {
   EXPECT_THAT(of_plan.err, HasSubstr("error: " + fault));
 }
 
-TEST_F(DataFiles, CheckDataAsksForATarget) {
+TEST_F(DataFiles, CheckDataAsksForTargets) {
   WriteText(tokens_, BinText(5000));
   std::string none = BinText(5000);
   std::fill(none.begin() + 1024, none.end(), '\xff');
@@ -185,7 +185,7 @@ TEST_F(DataFiles, CheckDataAsksForATarget) {
   const Finished of_plan = Ask({"check", plan, "--data"});
   EXPECT_EQ(of_plan.exit_code, 3);
   EXPECT_THAT(of_plan.err, HasSubstr("error: no position has a target: "));
-  // One target is one.
+  // One target suffices.
   none.replace(3000, 2, std::string("\3\0", 2));
   WriteText(folder_ / "none.bin", none);
   EXPECT_EQ(Check({"--data", targets[0], targets[1]}).exit_code, 0);

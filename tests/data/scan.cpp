@@ -102,7 +102,7 @@ TEST_F(Scan, MayBeStoppedAndNamesAMissingFile) {
   EXPECT_THAT(missing.error().message, HasSubstr("absent: No such file or directory; `data.tokens` is relative to"));
 }
 
-/// As docs/checkpoint_format.md defines it.
+/// Returns the digest of files with these contents, as docs/checkpoint_format.md defines it.
 auto DigestOfFiles(const std::vector<std::string>& contents) -> std::string {
   std::string files;
   for (const std::string& text : contents) {
@@ -115,7 +115,7 @@ auto DigestOfFiles(const std::vector<std::string>& contents) -> std::string {
   return DigestOf(files);
 }
 
-TEST_F(Scan, DigestsAreOfAllBytes) {
+TEST_F(Scan, DigestsCoverAllBytes) {
   std::vector<uint16_t> ids(1'300'000);
   for (size_t i = 0; i < ids.size(); ++i) {
     ids[i] = static_cast<uint16_t>(i * i % 1000);
@@ -139,7 +139,7 @@ TEST_F(Scan, DigestsAreOfAllBytes) {
   }
 }
 
-TEST_F(Scan, AHeaderBelongsToTheDigest) {
+TEST_F(Scan, HeaderBelongsToDigest) {
   std::string text(1024, '\0');
   const int32_t header[]{20240520, 1, 3};
   std::memcpy(text.data(), header, sizeof(header));
@@ -152,13 +152,13 @@ TEST_F(Scan, AHeaderBelongsToTheDigest) {
   text[1000] = 1;
   WriteText(lists[0].paths[0], text);
   EXPECT_EQ(ScanIds(lists, TokenFormat::Bin, {})->lists[0].digest, DigestOfFiles({text}));
-  // The last id is outside, and its byte counts the header.
+  // The byte in the message counts the header.
   text[1029] = 0x7f;
   WriteText(lists[0].paths[0], text);
   EXPECT_THAT(ScanIds(lists, TokenFormat::Bin, {}).error().message, HasSubstr("at byte 1028 (token 2 of the file)"));
 }
 
-TEST_F(Scan, CountsTargetsThatAreThere) {
+TEST_F(Scan, CountsPresentTargets) {
   FileList list = List({U16Text({65535, 3, 65535, 999}), U16Text({65535})});
   list.range.none = 1;
   const auto scanned = ScanIds({list}, TokenFormat::U16, {});
@@ -166,8 +166,8 @@ TEST_F(Scan, CountsTargetsThatAreThere) {
   EXPECT_EQ(scanned->lists[0].num_ids, 2);
 }
 
-// The times of the file are set back: only the system sets the time of the last change.
-TEST_F(Scan, IdentityChangesWithTheFile) {
+// The test sets the time of the last write back. Only the system sets that of the last change.
+TEST_F(Scan, IdentityChangesWithFile) {
   const std::vector<FileList> lists{List({U16Text({1, 2, 3})})};
   const std::string path = lists[0].paths[0];
   const auto identity = [&] { return *IdentityOf(lists, TokenFormat::U16); };

@@ -1,5 +1,5 @@
-// Hosts whose token files have one name, one size and the same samples in their fingerprints: all bytes are compared,
-// and read once.
+// Hosts whose token files differ in bytes that fingerprints do not sample: all bytes are compared, and each host reads
+// them once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class TokenFiles : public testing::Test {
     command.insert(command.begin(), {"/usr/bin/env", "-C", path});
     return command;
   }
-  /// The commands of the processes of two hosts, of which the second one is in folder b.
+  /// Returns the commands of the processes of two hosts, of which the second one works in folder b.
   auto OnBoth(const Shape& shape, const std::vector<std::string>& command) const
       -> std::vector<std::vector<std::string>> {
     std::vector<std::vector<std::string>> commands(static_cast<size_t>(shape.processes), InFolder("a", command));
@@ -47,7 +47,7 @@ class TokenFiles : public testing::Test {
   Training training_;
 };
 
-/// Between the ends and the blocks of which fingerprints are made.
+/// A token that fingerprints do not sample.
 constexpr size_t NotInSamples = 209'000;
 
 TEST_F(TokenFiles, OtherBytesAreRefused) {
@@ -86,7 +86,7 @@ TEST_F(TokenFiles, CopiesAreReadOnce) {
     for (const Outcome& outcome : job.Wait()) {
       EXPECT_EQ(outcome.status, 0) << outcome.err;
     }
-    // A launch that reads them again puts another line on record.
+    // A launch that reads the files again adds a line to the record.
     for (const char* record : {"run/scanned.json", "run/scanned.host1.json"}) {
       const std::string text = ReadText(training_ / record);
       EXPECT_EQ(std::ranges::count(text, '|'), 1) << text;
@@ -100,7 +100,7 @@ TEST_F(TokenFiles, CopiesAreReadOnce) {
   EXPECT_FALSE(std::filesystem::exists(training_ / "shared/scanned.host1.json"));
 }
 
-TEST_F(TokenFiles, WithoutAScanSamplesAreCompared) {
+TEST_F(TokenFiles, WithoutScanSamplesAreCompared) {
   Write("b", {NotInSamples});
   const Shape shape{.hosts = 2, .processes = 1};
   Job job(shape, OnBoth(shape, training_.RunCommand("run", {"data.scan=0"})));

@@ -56,7 +56,7 @@ TEST(LaunchData, ABadIndexIsToldWithTheRecipesLine) {
                                      "data.tokens \\[token-file-invalid\\]\n"));
 }
 
-TEST(LaunchData, AScanIsOnRecord) {
+TEST(LaunchData, ScanIsOnRecord) {
   const Training training({"train.steps=2", "data.order=sequential"});
   ASSERT_EQ(training.Run().status, 0);
   const auto once = Scanned(training);
@@ -80,8 +80,7 @@ class LargeTraining : public Training {
   }
 };
 
-/// Overwrites a token between the ends and the blocks of which fingerprints are made, and sets the time of the last
-/// write back.
+/// Overwrites a token that fingerprints do not sample, and sets the time of the last write back.
 auto ChangeToken(const Training& training, char letter) -> void {
   constexpr std::streamoff Byte = 420'000;
   const std::string path = training / "tokens.bin";
@@ -92,7 +91,7 @@ auto ChangeToken(const Training& training, char letter) -> void {
   std::filesystem::last_write_time(path, written_at);
 }
 
-TEST(LaunchData, ARestartComparesAllBytes) {
+TEST(LaunchData, RestartComparesAllBytes) {
   const LargeTraining training;
   ASSERT_EQ(training.Run().status, 0);
   const char letter = ReadText(training / "tokens.bin")[420'000];
@@ -102,17 +101,17 @@ TEST(LaunchData, ARestartComparesAllBytes) {
   EXPECT_THAT(refused.err, AllOf(HasSubstr("checkpoint of a run over other data: the digest of all bytes of the files "
                                            "that `data.tokens` names is "),
                                  Not(HasSubstr("data.format"))));
-  // Each change was looked at.
+  // Each change was scanned.
   ChangeToken(training, letter);
   EXPECT_EQ(training.Run("run", {"train.steps=4"}).status, 0);
   EXPECT_EQ(Scanned(training).size(), 3U);
 }
 
-TEST(LaunchData, AnOlderCheckpointContinuesBySamples) {
+TEST(LaunchData, OldCheckpointsContinue) {
   const LargeTraining training;
   ASSERT_EQ(training.Run("run", {"data.scan=0"}).status, 0);
   const std::string first = training / "run/checkpoints/step-00000002/manifest.json";
-  // As older programs write it.
+  // Older programs write such manifests.
   EXPECT_THAT(ReadText(first), Not(HasSubstr("digests")));
   ChangeToken(training, '#');
   const Outcome outcome = training.Run("run", {"train.steps=4"});

@@ -1,4 +1,4 @@
-// Steps and evaluations in which no position has a target: they are told, and their loss is absent.
+// Steps and evaluations in which no position has a target: they are reported, and have no loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ using testing::Not;
 constexpr int64_t TokensPerStep = 12 * 32;
 constexpr int64_t NumTokens = 40'000;
 constexpr int64_t HeldOut = 1000;
-constexpr const char* Told = "no position of the batch has a target";
+constexpr const char* Warning = "no position of the batch has a target";
 
-/// Of each metric by name; of lines with or without an evaluation.
+/// Returns the numbers of one metric, NaN for null.
 auto NumbersOf(const std::string& run_dir, const std::string& name) -> std::vector<double> {
   std::vector<double> numbers;
   std::istringstream text(ReadText(run_dir + "/metrics.jsonl"));
@@ -54,7 +54,7 @@ class NoTargets : public testing::Test {
     std::fill(targets.begin() + begin, targets.begin() + end, uint16_t{65535});
     WriteBin(training_ / "targets.bin", targets);
   }
-  /// With these, the loss has a second term.
+  /// Returns settings that add a term to the loss.
   static auto SecondHead() -> Sets {
     return {"loss.head=[{name = \"next\", vocab = 256, targets = [\"targets.bin\"], weight = 0.5}]",
             "init.rule=[{match = \"*\", value = \"normal(0, 0.02)\"}]"};
@@ -63,8 +63,8 @@ class NoTargets : public testing::Test {
   Training training_;
 };
 
-TEST_F(NoTargets, AreToldOnceAndHaveNoLoss) {
-  // The steps 2 and 3. The targets of a sample begin a place later than its tokens.
+TEST_F(NoTargets, AreReportedOnce) {
+  // These are the targets of the steps 2 and 3, one token later than their tokens.
   WriteTargets(TokensPerStep + 1, 3 * TokensPerStep + 1);
   for (const bool has_two_terms : {false, true}) {
     const std::string run = has_two_terms ? "two" : "one";
@@ -72,8 +72,8 @@ TEST_F(NoTargets, AreToldOnceAndHaveNoLoss) {
     sets.insert(sets.end(), {"train.on_spike=skip", "batch.accumulate=2"});
     const Outcome outcome = training_.Run(run, sets);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("\nwarning: step 2: {}", Told)));
-    EXPECT_EQ(TimesIn(outcome.err, Told), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("\nwarning: step 2: {}", Warning)));
+    EXPECT_EQ(TimesIn(outcome.err, Warning), 1) << outcome.err;
     EXPECT_EQ(TimesIn(outcome.err, "  loss none  gradient norm 0.000  "), 2) << outcome.err;
     EXPECT_THAT(outcome.err, Not(HasSubstr("nan")));
     const auto losses = NumbersOf(training_ / run, "loss");
@@ -83,14 +83,14 @@ TEST_F(NoTargets, AreToldOnceAndHaveNoLoss) {
       EXPECT_EQ(std::isnan(losses[i]), i == 1 || i == 2) << i;
       EXPECT_EQ(norms[i] == 0, i == 1 || i == 2) << i;
     }
-    // The next losses are judged by those that there are.
+    // The window of losses has those of the four other steps.
     const auto manifest =
         nlohmann::json::parse(ReadText(training_ / run + "/checkpoints/" + CheckpointNameOf(6) + "/manifest.json"));
     EXPECT_EQ(manifest["recent_losses"].size(), 4U) << manifest["recent_losses"];
   }
 }
 
-TEST_F(NoTargets, OfAnEvaluationAreTold) {
+TEST_F(NoTargets, EvaluationReportsThem) {
   WriteTargets(NumTokens - HeldOut, NumTokens);
   for (const bool has_two_terms : {false, true}) {
     const std::string run = has_two_terms ? "two" : "one";
@@ -98,7 +98,7 @@ TEST_F(NoTargets, OfAnEvaluationAreTold) {
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(TimesIn(outcome.err, "/6  no validation loss: no position of the held-out samples has a target\n"), 2)
         << outcome.err;
-    EXPECT_THAT(outcome.err, AllOf(Not(HasSubstr("nan")), Not(HasSubstr(Told))));
+    EXPECT_THAT(outcome.err, AllOf(Not(HasSubstr("nan")), Not(HasSubstr(Warning))));
     const auto losses = NumbersOf(training_ / run, "eval_loss");
     ASSERT_EQ(losses.size(), 2U);
     EXPECT_TRUE(std::isnan(losses[0]));
@@ -109,7 +109,7 @@ TEST_F(NoTargets, OfAnEvaluationAreTold) {
   EXPECT_THAT(eval.err, HasSubstr("no position of the held-out samples has a target, so there is nothing to evaluate"));
 }
 
-TEST_F(NoTargets, AnywhereAreRefused) {
+TEST_F(NoTargets, EmptyFilesAreRefused) {
   WriteTargets(0, NumTokens);
   for (const Sets& sets : {Sets(), SecondHead()}) {
     const Outcome outcome = training_.Run("run", sets);
@@ -119,17 +119,17 @@ TEST_F(NoTargets, AnywhereAreRefused) {
   }
   const Outcome unread = training_.Run("run", {"data.scan=0"});
   EXPECT_EQ(unread.status, 0) << unread.err;
-  EXPECT_THAT(unread.err, HasSubstr(fmt::format("step 1: {}", Told)));
+  EXPECT_THAT(unread.err, HasSubstr(fmt::format("step 1: {}", Warning)));
 }
 
 // The model's own head predicts the next token, so that there is something to learn.
-TEST_F(NoTargets, OfAFurtherHeadAreFine) {
+TEST_F(NoTargets, OtherHeadMayHaveNone) {
   WriteTargets(0, NumTokens);
   Sets sets = SecondHead();
   sets.emplace_back("data.targets=['tokens.bin']");
   const Outcome outcome = training_.Run("run", sets);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, AllOf(Not(HasSubstr(Told)), Not(HasSubstr("none")), Not(HasSubstr("nan"))));
+  EXPECT_THAT(outcome.err, AllOf(Not(HasSubstr(Warning)), Not(HasSubstr("none")), Not(HasSubstr("nan"))));
   EXPECT_TRUE(std::isnan(NumbersOf(training_ / "run", "loss_next").at(0)));
 }
 
