@@ -52,7 +52,8 @@ auto Bind(const op::Control& op, Binder& binder) -> Kernel {
       const bool spike = agreed.bad == num_parameters;
       scalars[op.spike] = spike ? 1 : 0;
       scalars[op.left_out] = nonfinite || spike ? 1 : 0;
-      if (!nonfinite && std::isfinite(loss)) {
+      // A spike would widen the window that judges the next loss.
+      if (!nonfinite && !spike && std::isfinite(loss)) {
         scalars.losses().Add(loss, run.spike_window);
       }
     }
