@@ -12,7 +12,7 @@ namespace shardc {
 struct VocabRange {
   /// They stay below it.
   int64_t vocab = 0;
-  /// What messages call it: "`model.vocab`".
+  /// Its name in messages: "`model.vocab`".
   std::string vocab_name;
   /// 1 if the type's greatest number says that there is no id (-1 in a signed type); else 0.
   uint8_t none = 0;
