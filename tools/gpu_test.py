@@ -203,7 +203,8 @@ def kernels(bench: Bench, limit_s: float):
 
     def tested(suite: str) -> tuple[int, Failure | None]:
         try:
-            text = bench.run([program, "--gtest_brief=1", f"--gtest_filter={suite}.*"], max(1.0, ends - time.monotonic()), f"kernels-{suite}")
+            text = bench.run([program, "--gtest_brief=1", f"--gtest_filter={suite}.*"], max(1.0, ends - time.monotonic()), f"kernels-{suite}",
+                             OMP_NUM_THREADS="2")
         except Failure as failure:
             return 0, failure
         found = re.search(r"\[  PASSED  \] (\d+) tests?", text)

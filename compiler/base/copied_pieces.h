@@ -8,7 +8,8 @@
 
 namespace shardc {
 
-/// What is copied at once between a device and the host, at most: no one needs memory of the host for a whole slice.
+/// Most bytes that are copied at once between a device and the host, so that no copy needs host memory for a whole
+/// slice.
 constexpr int64_t PieceBytes = int64_t{64} << 20;
 
 /// Calls function(begin, size) for one piece of `bytes` after another, until it fails. Pieces begin at multiples of

@@ -17,6 +17,8 @@ namespace shardc {
 
 namespace {
 
+auto Nanoseconds(const timespec& time) -> int64_t { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
+
 class PosixFsBody final : public Fs {
  public:
   auto Open(int directory, const char* name, int flags, unsigned mode) -> int override {
@@ -52,7 +54,9 @@ class PosixFsBody final : public Fs {
               .bytes = info.st_size,
               .device = info.st_dev,
               .inode = info.st_ino,
-              .num_links = static_cast<int64_t>(info.st_nlink)};
+              .num_links = static_cast<int64_t>(info.st_nlink),
+              .written_ns = Nanoseconds(info.st_mtim),
+              .changed_ns = Nanoseconds(info.st_ctim)};
     return 0;
   }
   auto List(int directory, std::vector<std::string>& names) -> int override {

@@ -27,6 +27,10 @@ struct FileStatus {
   uint64_t inode = 0;
   /// Names that it has; 0: it was removed.
   int64_t num_links = 0;
+  /// Times of the last write, which any program may set, and of the last change of the file or its status, which only
+  /// the system sets. Units: nanoseconds since the epoch.
+  int64_t written_ns = 0;
+  int64_t changed_ns = 0;
 
   auto IsSameAs(const FileStatus& other) const -> bool { return device == other.device && inode == other.inode; }
 };

@@ -86,7 +86,7 @@ auto HasSoundModel(const CheckContext& context) -> bool;
 /// "64MiB" for "64MB", which people write for it; any other text as it is.
 auto InBinaryUnit(std::string text) -> std::string;
 
-/// Reports byte-limit-invalid where the value of a key, which stands in the table without its section, is no limit.
+/// Reports byte-limit-invalid if the value of a key, which stands in the table without its section, is not a limit.
 auto CheckByteLimit(CheckContext& context, std::string_view key, const Located<ByteSize>& leaf) -> void;
 
 /// Reports unknown-choice for `word` of a key, which stands at `at`, with the words that the key knows.

@@ -123,6 +123,8 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
     all += BytesToScan({list.files}, format);
   }
   int64_t done = 0;
+  int64_t num_targets = 0;
+  bool is_sound = true;
   for (const NamedList& list : lists) {
     ScanOptions of_list = options;
     if (options.tell) {
@@ -130,13 +132,20 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
     }
     if (const Status sound = CheckFiles({list.files}, format); !sound) {
       diagnostics.Build(list.at, DiagnosticKind::TokenFileInvalid, sound.error().message).Emit();
+      is_sound = false;
       continue;
     }
     const auto scanned = ScanIds({list.files}, format, of_list);
     if (!scanned) {
       diagnostics.Build(list.at, DiagnosticKind::TokenIdInvalid, scanned.error().message).Emit();
+      is_sound = false;
     }
+    num_targets += scanned && list.is_targets ? scanned->lists[0].num_ids : 0;
     done += BytesToScan({list.files}, format);
+  }
+  const Status learns = recipe.data.targets.is_set ? CheckHoldsTarget(num_targets) : Status(Success{});
+  if (is_sound && !learns) {
+    diagnostics.Build(recipe.data.targets.at, DiagnosticKind::TokenFileInvalid, learns.error().message).Emit();
   }
 }
 

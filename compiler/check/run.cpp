@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// What a device with memory of its own cannot do.
+/// Reports settings that a device with memory of its own does not support.
 static auto CheckDevice(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const auto& device = recipe.run.device;

@@ -25,6 +25,19 @@ auto CheckTrain(CheckContext& context) -> void {
                "`on_nonfinite` is \"stop\", so no update is skipped")
         .Emit();
   }
+  const Located<int64_t>& window = recipe.train.spike_window;
+  if (max_skipped.is_set && SkipsUpdates(recipe) &&
+      context.IsSound(max_skipped, recipe.train.on_nonfinite, on_spike, window, recipe.train.steps)) {
+    const int64_t unjudged = *recipe.train.on_nonfinite == OnNonfinite::Skip ? 0 : LeastLossesToJudge(*window);
+    const int64_t most = *recipe.train.steps - unjudged;
+    if (most > 0 && *max_skipped >= most) {
+      context.diags()
+          .Build(max_skipped.at, DiagnosticKind::KeyHasNoEffect, "max_skipped",
+                 fmt::format("a run of {} steps leaves out at most {} updates{}", *recipe.train.steps, most,
+                             unjudged > 0 ? fmt::format(", because its first {} losses are not judged", unjudged) : ""))
+          .Emit();
+    }
+  }
   const auto needs_on_spike = [&](const auto& key, std::string_view name) {
     if (key.is_set && !JudgesSpikes(recipe)) {
       context.diags()
@@ -34,7 +47,6 @@ auto CheckTrain(CheckContext& context) -> void {
   };
   needs_on_spike(recipe.train.spike_window, "spike_window");
   needs_on_spike(recipe.train.spike_sigma, "spike_sigma");
-  const Located<int64_t>& window = recipe.train.spike_window;
   if (JudgesSpikes(recipe) && context.IsSound(on_spike, window, recipe.train.steps) &&
       *recipe.train.steps <= LeastLossesToJudge(*window)) {
     auto builder = context.diags().Build(

@@ -36,4 +36,8 @@ auto DigestOf(std::string_view text) -> std::string {
   return DigestText(hash.low64, hash.high64);
 }
 
+auto IsDigest(std::string_view text) -> bool {
+  return text.size() == DigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace shardc

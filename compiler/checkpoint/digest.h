@@ -1,6 +1,7 @@
 // XXH3-128 as text: the digests of files and manifests. They tell damage, not forgery.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,6 +9,8 @@
 #include <utility>
 
 namespace shardc {
+
+constexpr size_t DigestDigits = 32;
 
 /// A running digest.
 class Digest {
@@ -27,5 +30,7 @@ class Digest {
 /// 32 hex digits, the high half first.
 auto DigestText(uint64_t low, uint64_t high) -> std::string;
 auto DigestOf(std::string_view text) -> std::string;
+/// Returns true for a text of the form that these two give.
+auto IsDigest(std::string_view text) -> bool;
 
 }  // namespace shardc

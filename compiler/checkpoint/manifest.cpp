@@ -14,9 +14,10 @@ namespace shardc {
 
 using nlohmann::json;
 
-auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints)
-    -> ManifestData {
+auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints,
+                  std::vector<std::string> digests) -> ManifestData {
   ManifestData data{.fingerprint = std::move(fingerprint),
+                    .digests = std::move(digests),
                     .order = plan.data.order,
                     .seed = plan.data.seed,
                     .seq = plan.data.seq,
@@ -111,6 +112,9 @@ auto ToText(const Manifest& manifest) -> std::string {
                   {"seq", manifest.data.seq},
                   {"eval_tokens", manifest.data.eval_tokens},
                   {"tokens_per_step", manifest.data.tokens_per_step}};
+  if (!manifest.data.digests.empty()) {
+    body["data"]["digests"] = manifest.data.digests;
+  }
   if (!manifest.data.sources.empty()) {
     json& sources = body["data"]["sources"] = json::array();
     for (const ManifestSource& source : manifest.data.sources) {

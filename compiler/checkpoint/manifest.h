@@ -67,7 +67,11 @@ struct ManifestSource {
 };
 
 struct ManifestData {
+  /// Sizes and samples of the token files, as a text.
   std::string fingerprint;
+  /// Digests of all bytes, one for each list of files: those of the sources, then those of the heads. Empty if no
+  /// launch took them.
+  std::vector<std::string> digests;
   SampleOrder order = SampleOrder::Shuffled;
   uint64_t seed = 0;
   int64_t seq = 0;
@@ -136,8 +140,9 @@ auto ManifestFromText(std::string_view text) -> ErrorOr<Manifest>;
 /// The digest that the first line of a manifest holds. Requires: the text reads.
 auto DigestInManifest(std::string_view text) -> std::string;
 /// What the data of a plan is, as far as a restart must find it again. `fingerprints`: of each source by itself.
-auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints)
-    -> ManifestData;
+/// `digests`: as ManifestData has them.
+auto DescribeData(const Plan& plan, std::string fingerprint, const std::vector<std::string>& fingerprints,
+                  std::vector<std::string> digests) -> ManifestData;
 
 /// "model.norm.weight", "model.norm.weight.ROLE": the tensor's name in a rank's file.
 auto StoredName(std::string_view parameter, StateRole role) -> std::string;

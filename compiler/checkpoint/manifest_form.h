@@ -1,13 +1,11 @@
 // What the text of a manifest begins with; for its writer (manifest.cpp) and its reader (manifest_from_text.cpp).
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 
 namespace shardc {
 
 constexpr const char* ManifestFormat = "shardc checkpoint";
-constexpr size_t DigestDigits = 32;
 /// The first line is these two with the digest between them.
 constexpr std::string_view FirstLineBegin = "{\"digest\":\"";
 constexpr std::string_view FirstLineEnd = "\",\n";

@@ -17,10 +17,6 @@ using nlohmann::json;
 
 namespace {
 
-auto IsDigest(std::string_view text) -> bool {
-  return text.size() == DigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 /// Assigns the value of an ErrorOr, or returns its error.
 #define READ(target, expression)      \
   do {                                \
@@ -226,6 +222,17 @@ auto ReadBody(const JsonReader& body) -> ErrorOr<Manifest> {
     return Fail(ExitCode::Checkpoint, "\"data\": seed is no whole number");
   }
   manifest.data.seed = seed->get<uint64_t>();
+  if (object.Has("digests")) {
+    const json* digests = nullptr;
+    READ(digests, object.List("digests"));
+    for (const json& digest : *digests) {
+      if (!digest.is_string() || !IsDigest(digest.get_ref<const std::string&>())) {
+        return Fail(ExitCode::Checkpoint, "\"data\": item {} of \"digests\" is not {} hex digits",
+                    manifest.data.digests.size(), DigestDigits);
+      }
+      manifest.data.digests.push_back(digest.get<std::string>());
+    }
+  }
 
   if (object.Has("sources")) {
     const json* sources = nullptr;

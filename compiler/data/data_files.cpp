@@ -75,6 +75,14 @@ auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_to
               num_targets, num_tokens);
 }
 
+auto CheckHoldsTarget(int64_t num_targets) -> Status {
+  return num_targets > 0
+             ? Status(Success{})
+             : Fail(ExitCode::RecipeRejected,
+                    "no position has a target: each number in the target files is the greatest of its type, "
+                    "which says that there is none; write the files again, or name others");
+}
+
 auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
   const DataSource& data = plan.data;
   std::vector<SourceFacts> facts(data.sources.size());

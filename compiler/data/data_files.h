@@ -57,6 +57,9 @@ auto OpenList(const FileList& list, TokenFormat format) -> OpenedList;
 /// That a head has a target for each token. Errors: ExitCode::RecipeRejected.
 auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status;
 
+/// Checks that target files, which all heads of the loss read, hold a target. Errors: ExitCode::RecipeRejected.
+auto CheckHoldsTarget(int64_t num_targets) -> Status;
+
 /// What the files of a source give a run, where all of them are here and sound.
 struct SourceFacts {
   bool is_known = false;

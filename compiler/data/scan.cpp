@@ -6,21 +6,24 @@
 #include <mutex>
 #include <thread>
 
+#include "compiler/checkpoint/digest.h"
 #include "compiler/data/megatron_index.h"
 
 namespace shardc {
 
 namespace {
 
-/// A part of a file that one thread looks at.
+constexpr int64_t BlockBytes = int64_t{1} << 20;
+
+/// A MiB of a file, or the rest of it, that one thread looks at.
 struct Block {
   const TokenFile* file = nullptr;
   const FileList* list = nullptr;
   int64_t begin = 0;
-  int64_t count = 0;
-};
+  std::pair<uint64_t, uint64_t> digest = {};
 
-constexpr int64_t BlockBytes = int64_t{1} << 20;
+  auto bytes() const -> int64_t { return std::min(BlockBytes, file->file_bytes - begin); }
+};
 
 auto WithPlace(const FileList& list, Error error) -> Error {
   error.message += list.place.empty() ? "" : "; " + list.place;
@@ -29,20 +32,26 @@ auto WithPlace(const FileList& list, Error error) -> Error {
 
 class Scanner {
  public:
-  Scanner(std::vector<Block> blocks, TokenFormat format, int64_t all_bytes)
-      : blocks_(std::move(blocks)), format_(format), all_bytes_(all_bytes) {}
+  Scanner(const std::vector<FileList>* lists, std::vector<Block> blocks, TokenFormat format, int64_t all_bytes)
+      : lists_(*lists), blocks_(std::move(blocks)), format_(format), all_bytes_(all_bytes), num_ids_(lists->size()) {}
 
   auto Run(const ScanOptions& options) -> Status;
+  /// Blocks in the order of files and bytes.
+  auto blocks() const -> const std::vector<Block>& { return blocks_; }
+  /// Ids of each list.
+  auto num_ids() const -> const std::vector<std::atomic<int64_t>>& { return num_ids_; }
 
  private:
   /// Takes blocks until none is left before the first fault.
   auto Work(const std::function<Status()>& between) -> void;
-  auto Look(const Block& block, std::vector<uint8_t>& raw) const -> Status;
+  auto Look(Block& block, std::vector<uint8_t>& raw) -> Status;
   auto Report(size_t block, const Error& error) -> void;
 
+  const std::vector<FileList>& lists_;
   std::vector<Block> blocks_;
   TokenFormat format_;
   int64_t all_bytes_ = 0;
+  std::vector<std::atomic<int64_t>> num_ids_;
   std::atomic<size_t> next_ = 0;
   std::atomic<int64_t> done_bytes_ = 0;
   /// The first block with a fault. Blocks after it need not be looked at.
@@ -51,22 +60,28 @@ class Scanner {
   Error error_;
 };
 
-auto Scanner::Look(const Block& block, std::vector<uint8_t>& raw) const -> Status {
+auto Scanner::Look(Block& block, std::vector<uint8_t>& raw) -> Status {
   const TokenFile& file = *block.file;
-  const int64_t bytes = block.count * file.type.bytes;
-  raw.resize(static_cast<size_t>(bytes));
+  const VocabRange& range = block.list->range;
+  raw.resize(static_cast<size_t>(block.bytes()));
   const std::string& noun = block.list->purpose.noun;
-  if (const Status read =
-          ReadAll(file.descriptor, raw.data(), bytes, file.header_bytes + block.begin * file.type.bytes);
-      !read) {
+  if (const Status read = ReadAll(file.descriptor, raw.data(), block.bytes(), block.begin); !read) {
     return Fail(ExitCode::Environment, "{} file: {}", noun, read.error().message);
   }
-  const int64_t bad = FindBadId(raw.data(), block.count, file.type, block.list->range);
+  Digest digest;
+  digest.Update(raw.data(), block.bytes());
+  block.digest = digest.Halves();
+  // The first block has the header, and no id spans two blocks.
+  const int64_t skipped = block.begin == 0 ? file.header_bytes : 0;
+  const int64_t first = (block.begin + skipped - file.header_bytes) / file.type.bytes;
+  const int64_t count = (block.bytes() - skipped) / file.type.bytes;
+  const uint8_t* const ids = raw.data() + skipped;
+  const int64_t bad = FindBadId(ids, count, file.type, range);
   if (bad >= 0) {
-    const Status found =
-        BadId(file, noun, format_, block.begin + bad, raw.data() + bad * file.type.bytes, block.list->range);
+    const Status found = BadId(file, noun, format_, first + bad, ids + bad * file.type.bytes, range);
     return WithPlace(*block.list, found.error());
   }
+  num_ids_[static_cast<size_t>(block.list - lists_.data())] += CountIds(ids, count, file.type, range);
   return Success{};
 }
 
@@ -84,7 +99,7 @@ auto Scanner::Work(const std::function<Status()>& between) -> void {
     if (const Status looked = Look(blocks_[i], raw); !looked) {
       Report(i, looked.error());
     }
-    done_bytes_ += blocks_[i].count * blocks_[i].file->type.bytes;
+    done_bytes_ += blocks_[i].bytes();
     if (const Status goes_on = between ? between() : Status(Success{}); !goes_on) {
       // Before every fault that was found.
       const std::lock_guard lock(mutex_);
@@ -169,6 +184,40 @@ auto CheckFiles(const std::vector<FileList>& lists, TokenFormat format) -> Statu
   return Success{};
 }
 
+auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> ErrorOr<std::string> {
+  std::string text;
+  for (const FileList& list : lists) {
+    for (const std::string& path : list.paths) {
+      const auto file = Open(list, path, format);
+      const auto status = file ? StatusOf(file->descriptor) : file.error();
+      if (!status) {
+        return status.error();
+      }
+      text += fmt::format("{} {} {} {} {}{} ", status->bytes, status->inode, status->written_ns, status->changed_ns,
+                          file->type.is_signed ? "i" : "u", file->type.bytes);
+    }
+    text += ";";
+  }
+  return DigestOf(text);
+}
+
+/// Sets the digest of each list, from those of its blocks.
+static auto AddDigests(const std::vector<std::vector<TokenFile>>& opened, const std::vector<Block>& blocks,
+                       std::vector<ScannedList>& lists) -> void {
+  auto block = blocks.begin();
+  for (size_t i = 0; i < opened.size(); ++i) {
+    std::string files;
+    for (const TokenFile& file : opened[i]) {
+      std::string parts;
+      for (; block != blocks.end() && block->file == &file; ++block) {
+        parts += DigestText(block->digest.first, block->digest.second);
+      }
+      files += DigestOf(parts);
+    }
+    lists[i].digest = DigestOf(files);
+  }
+}
+
 auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanOptions& options)
     -> ErrorOr<ScanResult> {
   // Blocks point into it.
@@ -183,19 +232,33 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
         return file.error();
       }
       ++result.files;
-      result.ids += file->num_ids;
-      result.bytes += file->num_ids * file->type.bytes;
+      result.bytes += file->file_bytes;
       opened[i].push_back(*std::move(file));
     }
     for (const TokenFile& file : opened[i]) {
-      const int64_t most = BlockBytes / file.type.bytes;
-      for (int64_t begin = 0; begin < file.num_ids; begin += most) {
-        blocks.push_back({&file, &list, begin, std::min(most, file.num_ids - begin)});
+      for (int64_t begin = 0; begin < file.file_bytes; begin += BlockBytes) {
+        blocks.push_back({&file, &list, begin});
       }
     }
   }
-  RETURN_IF_ERROR(Scanner(std::move(blocks), format, result.bytes).Run(options));
+  Scanner scanner(&lists, std::move(blocks), format, result.bytes);
+  RETURN_IF_ERROR(scanner.Run(options));
+  for (const auto& num_ids : scanner.num_ids()) {
+    result.lists.push_back({.digest = {}, .num_ids = num_ids});
+  }
+  AddDigests(opened, scanner.blocks(), result.lists);
   return result;
+}
+
+auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status {
+  if (std::none_of(plan.heads.begin(), plan.heads.end(), [](const TargetHead& head) { return head.is_own; })) {
+    return Success{};
+  }
+  int64_t num_targets = 0;
+  for (size_t i = plan.data.sources.size(); i < scanned.lists.size(); ++i) {
+    num_targets += scanned.lists[i].num_ids;
+  }
+  return CheckHoldsTarget(num_targets);
 }
 
 }  // namespace shardc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace shardc {
 
@@ -42,22 +43,38 @@ static auto Find(const uint8_t* raw, int64_t count, const VocabRange& range, int
   }
 }
 
-static auto FindOf(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range, int32_t* ids) -> int64_t {
+/// Counts the numbers but the greatest one of the type, which means "no id".
+template <class T>
+static auto Count(const uint8_t* raw, int64_t count) -> int64_t {
+  int64_t ids = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    ids += NumberAt<T>(raw, i) != std::numeric_limits<T>::max() ? 1 : 0;
+  }
+  return ids;
+}
+
+/// Calls visit with the unsigned type that has the size of the ids.
+template <class Visit>
+static auto ByType(IdType type, const Visit& visit) -> int64_t {
   switch (type.bytes) {
-    case 1: return Find<uint8_t>(raw, count, range, ids);
-    case 2: return Find<uint16_t>(raw, count, range, ids);
-    case 4: return Find<uint32_t>(raw, count, range, ids);
-    case 8: return Find<uint64_t>(raw, count, range, ids);
+    case 1: return visit.template operator()<uint8_t>();
+    case 2: return visit.template operator()<uint16_t>();
+    case 4: return visit.template operator()<uint32_t>();
+    case 8: return visit.template operator()<uint64_t>();
     default: CHECK(false, "ids of {} bytes", type.bytes);
   }
 }
 
 auto WidenIds(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range, int32_t* ids) -> int64_t {
-  return FindOf(raw, count, type, range, ids);
+  return ByType(type, [&]<class T>() { return Find<T>(raw, count, range, ids); });
 }
 
 auto FindBadId(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range) -> int64_t {
-  return FindOf(raw, count, type, range, nullptr);
+  return WidenIds(raw, count, type, range, nullptr);
+}
+
+auto CountIds(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range) -> int64_t {
+  return range.none == 0 ? count : ByType(type, [&]<class T>() { return Count<T>(raw, count); });
 }
 
 auto CheckNoneFits(const TokenFile& file, const std::string& noun, const VocabRange& range) -> Status {

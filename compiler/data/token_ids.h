@@ -12,7 +12,7 @@ namespace shardc {
 struct VocabRange {
   /// They stay below it.
   int64_t vocab = 0;
-  /// What messages call it: "`model.vocab`".
+  /// Its name in messages: "`model.vocab`".
   std::string vocab_name;
   /// 1 if the type's greatest number says that there is no id (-1 in a signed type); else 0.
   uint8_t none = 0;
@@ -23,6 +23,8 @@ struct VocabRange {
 auto WidenIds(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range, int32_t* ids) -> int64_t;
 /// Checks the ids as WidenIds does, without writing them.
 auto FindBadId(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range) -> int64_t;
+/// Counts the ids, but for numbers that mean "no id". Requires: FindBadId returns -1.
+auto CountIds(const uint8_t* raw, int64_t count, IdType type, const VocabRange& range) -> int64_t;
 
 /// That the type of the file has a number left that says that there is no id, if the range has one.
 /// Errors: ExitCode::RecipeRejected.

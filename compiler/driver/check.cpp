@@ -39,7 +39,7 @@ static auto JudgePlanData(const Plan& plan, bool scans) -> Status {
     RETURN_IF_ERROR(CheckFiles(lists, plan.data.format));
     ScanBar bar(stderr);
     const auto scanned = ScanIds(lists, plan.data.format, ScanOnTerminal(bar));
-    return scanned ? Status(Success{}) : scanned.error();
+    return scanned ? CheckHasTargets(plan, *scanned) : scanned.error();
   }
   for (const FileList& list : lists) {
     for (const std::string& path : list.paths) {

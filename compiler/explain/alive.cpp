@@ -33,7 +33,7 @@ struct Life {
   /// Does an op after forward read it, so that it need not be kept if that op's operand is computed again?
   bool is_read_after = false;
   SubVectorId sub_vector;
-  /// Of an op's scratch: the key that bounds it.
+  /// The key that bounds an op's scratch.
   std::string_view scratch_key;
 };
 

@@ -16,7 +16,7 @@ static auto DimsOfProduct(const OpBody& body, const Plan&) -> const DimRule& {
   return op.transpose_a ? (op.transpose_b ? both : a) : (op.transpose_b ? b : plain);
 }
 
-/// On the CPU. Without block products of f32 the library multiplies, range by range.
+/// Returns the tasks of a product on the CPU. Without block products of f32 the library multiplies, range by range.
 static auto PartsOfProduct(const OpBody& body, const Plan& plan) -> WorkParts {
   const GemmProblem problem = GemmProblemOf(std::get<op::Matmul>(body), plan);
   const bool in_ranges = FactsOf(plan.device).products_of_f32_by_library && problem.operands == DType::F32;

@@ -63,7 +63,7 @@ auto ExpectCountable(OpCheck& check, std::initializer_list<int64_t> sizes, PlanR
 auto ExpectOneOffset(OpCheck& check, const Plan& plan, ValueId value, AxisSet axes, std::string_view field,
                      PlanRule constraint) -> bool;
 
-/// The scratch of an op that needs some on a device of the family Cuda alone.
+/// Returns the scratch of an op that needs it only on a device of the family Cuda.
 inline auto ScratchOnCuda(const Plan& plan, int64_t bytes) -> Bytes {
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return {};

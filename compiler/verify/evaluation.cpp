@@ -1,5 +1,5 @@
-// The losses of the evaluation are those of the step: one model is trained and evaluated. What they are divided by is
-// the matter of metrics.cpp.
+// The losses of the evaluation are those of the step: one model is trained and evaluated, on each batch that it loads.
+// What they are divided by is the matter of metrics.cpp.
 #include "compiler/ops/loss.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/step_terms.h"
@@ -8,7 +8,8 @@ namespace shardc {
 
 namespace {
 
-/// Follows the evaluation on the samples of the step's first microbatch.
+/// Follows the evaluation on the samples of the step's first microbatch, and of its loop two passes on the same
+/// samples: what is added up has each loss twice then.
 class EvaluationVerifier {
  public:
   explicit EvaluationVerifier(StepTerms* step)
@@ -17,6 +18,7 @@ class EvaluationVerifier {
   auto Run() -> void;
 
  private:
+  auto RunOp(size_t index, SymbolicRun& evaluation) -> void;
   /// Puts what the step's first microbatch has in the place of what the op loads.
   auto LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> void;
 
@@ -24,6 +26,10 @@ class EvaluationVerifier {
   const Plan& plan_;
   Findings& findings_;
   Terms& terms_;
+  /// The op that begins the loop round the op that runs, and round those that load the samples.
+  std::optional<size_t> loop_;
+  std::optional<size_t> loop_of_load_;
+  size_t found_ = 0;
 };
 
 auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> void {
@@ -47,34 +53,56 @@ auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> 
   }
 }
 
+auto EvaluationVerifier::RunOp(size_t index, SymbolicRun& evaluation) -> void {
+  const Op& op = plan_.section(SectionKind::Eval).ops[index];
+  if (FactsOf(op).loads_samples) {
+    loop_of_load_ = loop_;
+    LoadAsInStep(op, evaluation);
+    return;
+  }
+  evaluation.Run(op);
+  step_.CheckSums(SectionKind::Eval, index, evaluation);
+  step_.NoteTold(SectionKind::Eval, index, op, evaluation);
+  if (FactsOf(op).sums_samples && loop_ != loop_of_load_) {
+    findings_.AddOp(SectionKind::Eval, index, "eval-batches"_rule, "takes one batch of those that a loop loads");
+  }
+  if (const auto own = LossOf(op)) {
+    const std::vector<TermId>& losses = step_.losses();
+    if (losses.empty() || step_.LossAdded(evaluation, own->loss) != losses[found_++ % losses.size()]) {
+      findings_.AddOp(SectionKind::Eval, index, "eval-differs"_rule,
+                      "computes another loss of the same samples than section step does");
+    }
+  }
+}
+
 auto EvaluationVerifier::Run() -> void {
   const std::vector<Op>& ops = plan_.section(SectionKind::Eval).ops;
-  const std::vector<TermId>& losses = step_.losses();
   SymbolicRun evaluation(plan_, &terms_, step_.point());
-  size_t found = 0;
+  size_t& passes = step_.TermsOf(SectionKind::Eval).passes;
+  int64_t pass = 0;
   for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
-    const Op& op = ops[i];
-    if (FactsOf(op).loads_samples) {
-      LoadAsInStep(op, evaluation);
-    } else if (LoopEdgeOf(op) == LoopEdge::None) {
-      evaluation.Run(op);
-      step_.CheckSums(SectionKind::Eval, i, evaluation);
-      step_.NoteTold(SectionKind::Eval, i, op, evaluation);
+    switch (LoopEdgeOf(ops[i])) {
+      case LoopEdge::None: RunOp(i, evaluation); break;
+      case LoopEdge::Begin:
+        loop_ = i;
+        pass = 0;
+        break;
+      case LoopEdge::End:
+        if (pass == 0 && LoopCountOf(ops[*loop_]) > 1) {
+          passes = loop_ == loop_of_load_ ? 2 : passes;
+          evaluation.set_repeat(++pass);
+          i = *loop_;
+        } else {
+          loop_.reset();
+          evaluation.set_repeat(0);
+        }
     }
-    const auto own = LossOf(op);
-    if (!own) {
-      continue;
-    }
-    const TermId loss = step_.LossAdded(evaluation, own->loss);
-    if (found >= losses.size() || loss != losses[found]) {
-      findings_.AddOp(SectionKind::Eval, i, "eval-differs"_rule,
-                      "computes another loss of the same samples than section step does{}",
-                      found < losses.size() ? "" : ", which has fewer terms");
-    }
-    ++found;
   }
-  if (!ops.empty() && found < losses.size() && findings_.empty()) {
-    findings_.Add("eval-differs"_rule, "section eval has {} terms of the loss, section step {}", found, losses.size());
+  const size_t expected = step_.losses().size() * passes;
+  if (!ops.empty() && found_ != expected && findings_.empty()) {
+    findings_.Add("eval-differs"_rule,
+                  "section eval has {} terms of the loss in {} batches, section step has {} in one", found_, passes,
+                  step_.losses().size());
   }
   findings_.Spend(evaluation.work());
 }

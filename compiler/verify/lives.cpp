@@ -50,7 +50,7 @@ auto CollectUses(const Plan& plan, Findings& findings) -> PlanUses {
         uses.Of(access.kills).is_named = true;
       }
       if (access.kind == AccessKind::Write || access.kills.valid()) {
-        use.is_result = true;
+        use.result_in.Add(section);
         if (!access.kills.valid()) {
           uses.Of(plan.values[access.value].buffer).written_in.Add(section);
         }
@@ -61,7 +61,7 @@ auto CollectUses(const Plan& plan, Findings& findings) -> PlanUses {
     }
   });
   for (const ValueId id : plan.values.ids()) {
-    if (uses.Of(id).is_named && !uses.Of(id).is_result) {
+    if (uses.Of(id).is_named && uses.Of(id).result_in.empty()) {
       uses.Of(plan.values[id].buffer).is_viewed = true;
     }
   }

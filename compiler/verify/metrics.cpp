@@ -132,11 +132,12 @@ auto MetricVerifier::IsCount(SectionKind section, TermId term, HeadId head) cons
   const std::vector<TermId> counts = terms_.Addends(BeforeRanks(term));
   const auto& targets = step_.TermsOf(section).targets;
   const auto loaded = targets.find(head);
-  if (counts.size() != 1 || loaded == targets.end()) {
-    return false;
-  }
-  const Term& count = terms_[counts.front()];
-  return count.facts().sums_samples && !count.facts().is_loss && count.operands == std::vector<TermId>{loaded->second};
+  return loaded != targets.end() && counts.size() == step_.TermsOf(section).passes &&
+         std::ranges::all_of(counts, [&](TermId id) {
+           const Term& count = terms_[id];
+           return count.facts().sums_samples && !count.facts().is_loss &&
+                  count.operands == std::vector<TermId>{loaded->second};
+         });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace shardc {
 /// Returns true if the text begins as a plan does: its first line, after empty lines and comments, is `plan
 /// version=...`.
 auto IsPlanText(std::string_view text) -> bool;
-/// The device that a plan names, by its first line alone. Device::Cpu where it names none that there is.
+/// Returns the device that a plan's first line names; Device::Cpu if it names no known device.
 auto DeviceOfPlanText(std::string_view text) -> Device;
 
 /// Reads and verifies a plan. `path` is for messages. `faults`, if given, gets one line per fault, as many as the

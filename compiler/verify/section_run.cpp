@@ -1,7 +1,8 @@
 // Within a section, per buffer, bytes hold something or nothing. Many values are views of one buffer, so bytes decide,
-// never ids. A value that an in-place op overwrote is dead: its name, and every other name of those bytes that was in
-// use before. At its end, a loop's body leaves what it found, host data apart. After `allocate`, the living buffers of
-// each arena are kept by offset, and a new one is compared with its neighbours.
+// and for the result of an op its name too: the op has to come first. A value that an in-place op overwrote is dead:
+// its name, and every other name of those bytes that was in use before. At its end, a loop's body leaves what it found,
+// host data apart. After `allocate`, the living buffers of each arena are kept by offset, and a new one is compared
+// with its neighbours.
 #include "compiler/verify/section_run.h"
 
 #include <algorithm>
@@ -140,9 +141,13 @@ auto SectionRun::Read(ValueId id, const Op& op) -> void {
         break;
       }
     }
-    if (strict_ && !established && uses_.Of(id).is_result && state.written >= 0) {
+    const SectionSet result_in = uses_.Of(id).result_in;
+    if (strict_ && !established && !result_in.empty() && state.written >= 0) {
       Report("read-released"_rule, "reads {}, whose buffer {} was released since it was written", Name(id),
              findings_.Name(buffer_id));
+    } else if (result_in.Has(section_) && state.written < 0) {
+      // Its bytes hold what an op in place has yet to overwrite.
+      Report("read-early"_rule, "reads {} before the op that writes it", Name(id));
     }
   }
   if (findings_.empty()) {
@@ -154,7 +159,7 @@ auto SectionRun::Read(ValueId id, const Op& op) -> void {
 /// Asks of a name that no op writes that it is a view of bytes which ops wrote. The result of an op is not a container
 /// of views: a second name of the same type for the same bytes stands for a result whose op is missing.
 auto SectionRun::CheckName(ValueId id, const Interval& range) -> void {
-  if (uses_.Of(id).is_result) {
+  if (!uses_.Of(id).result_in.empty()) {
     return;
   }
   const Value& value = plan_.values[id];

@@ -93,9 +93,10 @@ struct BufferUse {
   bool is_viewed = false;
 };
 struct ValueUse {
-  /// Does an op read or write the value? Is it the result of one?
+  /// Does an op read or write the value?
   bool is_named = false;
-  bool is_result = false;
+  /// The sections in which the value is the result of an op.
+  SectionSet result_in;
 };
 
 /// Facts of the whole plan that every section's run needs.

@@ -31,6 +31,8 @@ struct SectionTerms {
   std::vector<std::pair<HeadId, TermId>> losses;
   /// The scalars that the ranks set.
   std::vector<Told> told;
+  /// Number of times that the targets were loaded, and each loss was added to its sum.
+  size_t passes = 1;
 };
 
 class StepTerms {

@@ -82,8 +82,8 @@ auto BoundsOf(const RankExpr& expr, const Mesh& mesh, int64_t repeats, int64_t s
   return expr.equals ? std::pair<int64_t, int64_t>{0, 1} : std::pair{low, high};
 }
 
-/// The formula of ScratchBytes divides by sizes which the constraints of the op bound, so it is asked only where all of
-/// these hold.
+/// Compares the scratch with ScratchBytes, but only if all constraints of the op hold: its formula divides by sizes
+/// that they bound.
 template <HasScratch Body>
 static auto VerifyScratch(const Body& op, const Plan& plan, OpCheck& check) -> void {
   const Bytes needed = ScratchBytes(op, plan);

@@ -31,6 +31,8 @@ struct CheckpointReaderOptions {
   std::string data_fingerprint;
   /// TokenReader::SourceFingerprints(). Of a mixture.
   std::vector<std::string> source_fingerprints;
+  /// Digests of the token files, as in ManifestData.
+  std::vector<std::string> data_digests;
   ReadPurpose purpose = ReadPurpose::Resume;
   /// With it Open is collective: the ranks share the work of checking digests, and agree on the outcome. Without it
   /// this process checks all files.

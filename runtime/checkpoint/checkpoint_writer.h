@@ -35,6 +35,8 @@ struct CheckpointWriterOptions {
   std::string data_fingerprint;
   /// TokenReader::SourceFingerprints(). Of a mixture.
   std::vector<std::string> source_fingerprints;
+  /// Digests of the token files, as in ManifestData.
+  std::vector<std::string> data_digests;
   /// A manifest that is larger is not committed.
   int64_t max_manifest_bytes = MaxManifestBytes;
   /// That the run began from, where it began from one.

@@ -62,12 +62,25 @@ auto CompareSources(Differences& data, const ManifestData& there, const Manifest
   }
 }
 
+/// Compares the digests of token files whose fingerprints agree. A side may have no digests.
+auto CompareDigests(Differences& data, const ManifestData& there, const ManifestData& here) -> void {
+  for (size_t i = 0; i < std::min(there.digests.size(), here.digests.size()); ++i) {
+    const std::string list = i < here.sources.size() ? "of source " + here.sources[i].name
+                             : i == 0                ? "that `data.tokens` names"
+                                                     : "of targets";
+    data.Compare(fmt::format("the digest of all bytes of the files {}", list), there.digests[i], here.digests[i]);
+  }
+}
+
 auto CompareData(const ManifestData& there, const ManifestData& here) -> Differences {
   Differences data;
   if (there.sources.empty() && here.sources.empty()) {
     data.Compare("what `data.tokens`, `data.targets` and `data.format` give", there.fingerprint, here.fingerprint);
   } else {
     CompareSources(data, there, here);
+  }
+  if (data.empty()) {
+    CompareDigests(data, there, here);
   }
   data.Compare("data.order", ToText(there.order), ToText(here.order));
   data.Compare("data.seed", there.seed, here.seed);
@@ -234,8 +247,8 @@ auto MatchRun(const Manifest& manifest, const CheckpointReaderOptions& options) 
   }
 
   if (resume) {
-    const Differences data =
-        CompareData(manifest.data, DescribeData(plan, options.data_fingerprint, options.source_fingerprints));
+    const Differences data = CompareData(
+        manifest.data, DescribeData(plan, options.data_fingerprint, options.source_fingerprints, options.data_digests));
     if (!data.empty()) {
       return Fail(
           ExitCode::Checkpoint,

@@ -22,6 +22,7 @@ auto RankRunner::OpenCheckpoint(const std::string& path, ReadPurpose purpose) ->
                                         .plan = &plan_,
                                         .data_fingerprint = tokens_->Fingerprint(),
                                         .source_fingerprints = tokens_->SourceFingerprints(),
+                                        .data_digests = context_.data_digests,
                                         .purpose = purpose,
                                         .control = context_.control});
   if (!reader) {
@@ -139,6 +140,9 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     start_ = {.kind = AttemptStart::Kind::Checkpoint, .path = (*newest)->path, .step = CompletedSteps()};
     if (leads()) {
       Say(fmt::format("run {}: resumed from {} at step {}\n", plan_.run.run_id, (*newest)->path, CompletedSteps()));
+      if (!context_.data_digests.empty() && reader_->manifest().data.digests.empty()) {
+        Say("the checkpoint holds no digest of all bytes of the token files: a sample of them was compared\n");
+      }
       if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
           !changes.empty()) {
         Say(changes + "\n");

@@ -1,6 +1,7 @@
 #include "runtime/core/divergence.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/core/find_nonfinite.h"
@@ -22,9 +23,8 @@ auto Divergence::Skipped() const -> std::string_view {
 auto Divergence::OfSpike(bool ends_run) const -> std::string {
   const LossSpread& spread = binder_.host_scalars().losses().judged_by();
   const double loss = Number(ScalarRole::Loss);
-  const std::string how_far = spread.deviation > 0
-                                  ? fmt::format("{:.1f} standard deviations", (loss - spread.mean) / spread.deviation)
-                                  : fmt::format("{:.4f}", loss - spread.mean);
+  const std::string how_far = spread.deviation > 0 ? fmt::format("{:.1f} standard deviations", spread.Sigmas(loss))
+                                                   : fmt::format("{:.4f}", loss - spread.mean);
   const std::string what = fmt::format(
       "step {}: the loss {:.4f} is a spike: it lies {} above {:.4f}, the mean of the {} losses before it; no update "
       "was made",
@@ -32,8 +32,19 @@ auto Divergence::OfSpike(bool ends_run) const -> std::string {
   return ends_run
              ? what +
                    "\n  the run saves and ends, as `train.on_spike` asks; run again to continue after this step, or "
-                   "lower `optimizer.lr` first"
+                   "lower `optimizer.lr` first" +
+                   LevelRemedies()
              : what;
+}
+
+auto Divergence::LevelRemedies() const -> std::string {
+  // Twice what the farthest loss needs, because the next one may lie farther. The key takes no more than 1e6.
+  const double sigma = std::ceil(2 * farthest_);
+  return fmt::format(
+      "\n  if the loss has a new level, run again {}; if an update broke the model, lower `optimizer.lr` and move the "
+      "checkpoints with that update away",
+      sigma <= 1e6 ? fmt::format("with `train.spike_sigma = {:.0f}`", sigma)
+                   : "without `train.on_spike` until the next save");
 }
 
 auto Divergence::Remedies(bool is_state, const std::string& newest) const -> std::string {
@@ -63,6 +74,7 @@ auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<
   const std::string_view before = std::exchange(last_, Skipped());
   if (last_.empty()) {
     const int64_t skipped = std::exchange(in_a_row_, 0);
+    farthest_ = 0;
     return skipped == 0 || !std::exchange(is_told_, false)
                ? std::string()
                : fmt::format("step {}: {}, {} update{} left out", step,
@@ -70,10 +82,13 @@ auto Divergence::AfterStep(bool ends_run, const std::string& newest) -> ErrorOr<
                              skipped == 1 ? "" : "s");
   }
   ++in_a_row_;
+  if (last_ == "spike") {
+    farthest_ = std::max(farthest_, binder_.host_scalars().losses().judged_by().Sigmas(Number(ScalarRole::Loss)));
+  }
   if (ends_run && EndsByCount()) {
     return fmt::format(
         "step {}: {} updates left out one after another, more than `train.max_skipped` allows: the run {}", step,
-        in_a_row_, last_ == "spike" ? "saves and ends" : "ends\n" + Remedies(false, newest));
+        in_a_row_, last_ == "spike" ? "saves and ends" + LevelRemedies() : "ends\n" + Remedies(false, newest));
   }
   if (before == last_ && !ends_run) {
     return std::string();

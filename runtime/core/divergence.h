@@ -36,6 +36,8 @@ class Divergence {
   auto EndsByCount() const -> bool;
   /// Returns the lines about a spike.
   auto OfSpike(bool ends_run) const -> std::string;
+  /// Returns what to do about losses that stay: they are a new level, or an update before them broke the model.
+  auto LevelRemedies() const -> std::string;
   auto Remedies(bool is_state, const std::string& newest) const -> std::string;
 
   RankBinder& binder_;
@@ -43,6 +45,8 @@ class Divergence {
   int told_ = 0;
   /// Steps one after another, up to now.
   int64_t in_a_row_ = 0;
+  /// The most standard deviations that one of their losses lay above the mean.
+  double farthest_ = 0;
   bool is_told_ = false;
   /// Skipped() of the last step.
   std::string_view last_;

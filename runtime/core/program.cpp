@@ -16,10 +16,7 @@ static auto EndOf(const Plan& plan, const Op& op) -> std::string {
 }
 
 Program::Program(SectionKind section, RankBinder& binder, const Execution& execution)
-    : section_(section),
-      binder_(binder),
-      execution_(execution),
-      is_plain_(execution.guard == nullptr) {
+    : section_(section), binder_(binder), execution_(execution), is_plain_(execution.guard == nullptr) {
   const std::vector<Op>& ops = binder.plan().section(section).ops;
   size_t body = 0;
   int64_t count = 0;

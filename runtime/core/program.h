@@ -42,7 +42,7 @@ class Program final : private Turns {
   auto RunOp(size_t at, const Moment& moment) -> Status;
   /// Runs the op when its turn has come.
   auto RunTurn(size_t at, const Moment& moment) -> Status override;
-  /// Between looks of the guard, where there is one, and to its end on the device.
+  /// Calls the kernel between looks of the guard, if there is one, and waits for its end on the device.
   auto Call(const BoundOp& bound, const Moment& moment) -> Status;
   auto IndexOf(const BoundOp& bound) const -> int64_t;
   auto Context(const BoundOp& bound, int64_t step, const Error& error) const -> Error;

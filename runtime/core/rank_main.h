@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/base/error_or.h"
 #include "compiler/base/units.h"
@@ -37,6 +38,8 @@ struct RankContext {
   const Attempt* attempt = nullptr;
   /// The log of the launch.
   const RunLog* log = nullptr;
+  /// Digests of the token files, as in ManifestData. Empty if this launch did not take them.
+  std::vector<std::string> data_digests;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
   /// The trace of some steps of a training; its path is empty if none was asked for.

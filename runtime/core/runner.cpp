@@ -1,6 +1,8 @@
 #include "runtime/core/runner.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -75,7 +77,8 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
                               .plan_hash = PlanHash(plan),
                               .checkpoint_dir = runner->checkpoint_dir_,
                               .data_fingerprint = runner->tokens_->Fingerprint(),
-                              .source_fingerprints = runner->tokens_->SourceFingerprints()});
+                              .source_fingerprints = runner->tokens_->SourceFingerprints(),
+                              .data_digests = context.data_digests});
   runner->services_.writer = runner->writer_.get();
 
   for (const ScalarId id : plan.scalars.ids()) {
@@ -130,9 +133,13 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     time_limit_.NoteSave(watch.Elapsed());
   }
   if (section == SectionKind::Eval && leads()) {
-    const double loss = scalars_[plan_.ScalarOf(ScalarRole::EvalLoss)];
+    const double loss = LossOf(ScalarRole::EvalLoss, ScalarRole::TermEvalLoss);
     if (progress_) {
-      progress_->Eval(CompletedSteps(), loss);
+      const auto has_targets = std::isnan(loss) ? tokens_->HoldsEvalTarget() : ErrorOr<bool>(true);
+      if (!has_targets) {
+        return has_targets.error();
+      }
+      progress_->Eval(CompletedSteps(), *has_targets ? std::optional(loss) : std::nullopt);
       RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf(ScalarRole::TermEvalLoss), Time()));
     }
   }
@@ -225,6 +232,13 @@ auto RankRunner::TermsOf(ScalarRole role) const -> std::vector<HeadLoss> {
   return terms;
 }
 
+auto RankRunner::LossOf(ScalarRole whole, ScalarRole term) const -> double {
+  const std::vector<HeadLoss> terms = TermsOf(term);
+  const bool has_none =
+      !terms.empty() && std::ranges::all_of(terms, [](const HeadLoss& loss) { return std::isnan(loss.value); });
+  return has_none ? std::nan("") : scalars_[plan_.ScalarOf(whole)];
+}
+
 auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   if (plan_.section(SectionKind::Eval).ops.empty()) {
     return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
@@ -235,7 +249,14 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   RETURN_IF_ERROR(CheckLoadedState(binder_, std::array{StateRole::Parameter}, checkpoint));
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
-  return scalars_[plan_.ScalarOf(ScalarRole::EvalLoss)];
+  const double loss = LossOf(ScalarRole::EvalLoss, ScalarRole::TermEvalLoss);
+  const auto has_targets = std::isnan(loss) ? tokens_->HoldsEvalTarget() : ErrorOr<bool>(true);
+  if (has_targets && !*has_targets) {
+    return Fail(ExitCode::RecipeRejected,
+                "no position of the held-out samples has a target, so there is nothing to evaluate; hold out others: "
+                "--set data.eval_tokens=N");
+  }
+  return has_targets ? ErrorOr<double>(loss) : has_targets.error();
 }
 
 static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
@@ -256,8 +277,9 @@ static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
   if (context.rank == 0) {
     const ScalarId step = context.plan->ScalarOf(ScalarRole::Step);
     const auto completed = static_cast<int64_t>((*runner)->scalars()[step]);
-    const std::string result = context.json ? EvalLine(completed, *loss) + "\n"
-                                            : fmt::format("step {}: eval loss {:.4f} nats/token\n", completed, *loss);
+    const std::string result = context.json
+                                   ? EvalLine(completed, *loss) + "\n"
+                                   : fmt::format("step {}: eval loss {} nats/token\n", completed, LossText(*loss));
     if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size() || std::fflush(stdout) != 0) {
       const int code = errno;
       return Fail(ExitCode::Environment, "cannot write the result to stdout: {}", std::strerror(code));

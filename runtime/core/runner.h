@@ -76,6 +76,10 @@ class RankRunner {
   auto StartFirst() -> Status;
   /// Returns the metrics of this role, one per head.
   auto TermsOf(ScalarRole role) const -> std::vector<HeadLoss>;
+  /// Returns the loss of a step or an evaluation; NaN if no position had a target, whatever the number of heads.
+  auto LossOf(ScalarRole whole, ScalarRole term) const -> double;
+  /// Warns, once per launch, of a step without a target. For rank 0.
+  auto WarnOfNoTarget(double loss) -> void;
   /// Stores the number of completed steps for the launcher, which outlives this rank.
   auto NoteProgress() -> void;
   auto Time() const -> LineTime;
@@ -126,6 +130,8 @@ class RankRunner {
   TimeLimit time_limit_;
   /// Rank 0's: the step that runs is the last one before the time is over.
   bool time_is_near_ = false;
+  /// True once rank 0 has warned of a step without a target.
+  bool has_warned_of_no_target_ = false;
   RunRecords records_;
   AttemptStart start_;
   std::array<std::optional<Program>, NumSections> programs_;

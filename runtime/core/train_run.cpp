@@ -1,5 +1,6 @@
 // The training of a rank: its steps to the end of the run, what is told and written after each, and why it ends early.
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/base/where_and_when.h"
@@ -49,7 +50,7 @@ auto RankRunner::Record(double seconds) -> Status {
     return peak > 0 ? std::optional(static_cast<double>(flops.value) / (seconds * peak)) : std::nullopt;
   };
   const StepMetrics metrics{.step = CompletedSteps(),
-                            .loss = scalar(ScalarRole::Loss),
+                            .loss = LossOf(ScalarRole::Loss, ScalarRole::TermLoss),
                             .grad_norm = scalar(ScalarRole::GradNorm),
                             .lr = scalar(ScalarRole::Lr),
                             .step_ms = seconds * 1e3,
@@ -63,7 +64,20 @@ auto RankRunner::Record(double seconds) -> Status {
                             .skipped = std::string(divergence_.Skipped()),
                             .terms = TermsOf(ScalarRole::TermLoss)};
   progress_->Step(metrics);
+  WarnOfNoTarget(metrics.loss);
   return records_.WriteStep(metrics);
+}
+
+auto RankRunner::WarnOfNoTarget(double loss) -> void {
+  // If the loss is NaN for another reason, the gradient is not finite, and the step is skipped.
+  if (has_warned_of_no_target_ || !std::isnan(loss) || !divergence_.Skipped().empty()) {
+    return;
+  }
+  has_warned_of_no_target_ = true;
+  progress_->Note(fmt::format(
+      "warning: step {}: no position of the batch has a target, so the step has no loss and its gradient is "
+      "0; the optimizer makes its update all the same (this warning comes once)",
+      CompletedSteps()));
 }
 
 auto RankRunner::LimitTime() -> void {

@@ -3,7 +3,7 @@
 
 namespace shardc {
 
-/// Called when the program begins.
+/// Registers the CUDA family. Called when the program begins.
 auto UseCuda() -> void;
 
 }  // namespace shardc

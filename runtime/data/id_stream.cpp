@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "compiler/base/units.h"
+#include "compiler/checkpoint/digest.h"
 #include "compiler/data/megatron_index.h"
 
 namespace shardc {
@@ -40,15 +38,14 @@ auto IdStream::TakeFingerprint() -> Status {
   constexpr int64_t EndBytes = 64 << 10;
   constexpr int64_t BlockBytes = 4 << 10;
   constexpr int64_t NumBlocks = 16;
-  XXH3_state_t state;
-  XXH3_128bits_reset(&state);
+  Digest digest;
   std::vector<uint8_t> block(EndBytes);
   for (const auto& [file, begin] : files_) {
     if (format_ == TokenFormat::Megatron) {
       // The other formats say it by their name, which a restart compares by itself.
-      XXH3_128bits_update(&state, &file.type.bytes, sizeof(file.type.bytes));
+      digest.Update(&file.type.bytes, sizeof(file.type.bytes));
     }
-    XXH3_128bits_update(&state, &file.file_bytes, sizeof(file.file_bytes));
+    digest.Update(&file.file_bytes, sizeof(file.file_bytes));
     std::vector<Interval> ranges{{0, EndBytes}, {std::max<int64_t>(0, file.file_bytes - EndBytes), file.file_bytes}};
     for (int64_t i = 0; i < NumBlocks; ++i) {
       const int64_t first = file.file_bytes / NumBlocks * i;
@@ -59,12 +56,11 @@ auto IdStream::TakeFingerprint() -> Status {
       if (const Status read = ReadAll(file.descriptor, block.data(), range.size(), range.begin); !read) {
         return Fail(ExitCode::RecipeRejected, "{} file: {}", noun_, read.error().message);
       }
-      XXH3_128bits_update(&state, block.data(), static_cast<size_t>(range.size()));
+      digest.Update(block.data(), range.size());
     }
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
-  fingerprint_ = fmt::format("{} file{}, {} tokens, xxh3-128 {:016x}{:016x}", files_.size(),
-                             files_.size() == 1 ? "" : "s", num_ids_, hash.high64, hash.low64);
+  fingerprint_ = fmt::format("{} file{}, {} tokens, xxh3-128 {}", files_.size(), files_.size() == 1 ? "" : "s",
+                             num_ids_, digest.Text());
   return Success{};
 }
 

@@ -23,7 +23,8 @@ class IdStream {
 
   auto num_ids() const -> int64_t { return num_ids_; }
   auto num_files() const -> size_t { return files_.size(); }
-  /// "2 files, 123456 tokens, xxh3-128 <32 hex digits>": sizes and sampled contents; names and folders do not count.
+  /// "2 files, 123456 tokens, xxh3-128 <32 hex digits>": sizes, both ends (64 KiB) and 16 blocks of 4 KiB of each file;
+  /// names and folders do not count. A scan takes the digest of all bytes.
   auto Fingerprint() const -> const std::string& { return fingerprint_; }
 
   /// Ids [begin, begin + count) of the stream; -1 where the stream has no id.

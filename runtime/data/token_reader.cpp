@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "compiler/base/check.h"
@@ -180,6 +181,22 @@ auto TokenReader::ReadTargets(Split split, int64_t index, HeadId head, int32_t* 
     targets[s * stride] = exists ? ids_[static_cast<size_t>(s)] : -1;
   }
   return Success{};
+}
+
+auto TokenReader::HoldsEvalTarget() -> ErrorOr<bool> {
+  if (std::none_of(heads_.begin(), heads_.end(), [](const TargetHead& head) { return head.is_own; })) {
+    return num_eval_samples() > 0;
+  }
+  std::vector<int32_t> targets(static_cast<size_t>(data_.seq));
+  for (const HeadId head : heads_.ids()) {
+    for (int64_t i = 0; i < num_eval_samples(); ++i) {
+      RETURN_IF_ERROR(ReadTargets(Split::Eval, i, head, targets.data(), 1));
+      if (std::ranges::any_of(targets, [](int32_t target) { return target >= 0; })) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace shardc

@@ -65,6 +65,8 @@ class TokenReader {
       -> Status;
   /// The targets of a head alone.
   auto ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status;
+  /// Returns true if a position of the eval split has a target. Cost: reads targets until it finds one.
+  auto HoldsEvalTarget() -> ErrorOr<bool>;
 
  private:
   /// Where a sample lies.

@@ -55,7 +55,7 @@ class Queue {
   virtual auto EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status = 0;
 };
 
-/// The error of a wait that would never end.
+/// Returns the error of a wait that would never end.
 inline auto NeverSignalled(EventId event) -> Error {
   return Fail(ExitCode::InternalFault, "waits for event e{}, which nothing has signalled in this section", event.index);
 }
@@ -99,7 +99,7 @@ class RankDevice {
 
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
-  /// Nothing where the arenas lie in memory of the host.
+  /// Returns the memory of the device; nothing if the arenas are in memory of the host.
   virtual auto MeasureMemory() const -> std::optional<DeviceMemory> { return std::nullopt; }
 
   /// Between sections, when all queues are empty and one is as good as another.
@@ -120,12 +120,12 @@ struct DevicePlace {
   bool shuffles = false;
 };
 
-/// Of the plan's arenas those that lie in memory of the host, where the launcher maps them before there are ranks: all
-/// of a CPU, none of a device with memory of its own.
+/// Returns the sizes of the plan's arenas in memory of the host, where the launcher maps them before there are ranks:
+/// all of a CPU, none of a device with memory of its own.
 auto HostArenas(const Plan& plan) -> ArenaSizes;
 
-/// The one place that chooses a device. Called by the rank itself (after the fork). Requires: ResolveDevice let the
-/// plan pass. Errors: DoesNotFit if an arena of this rank cannot be had.
+/// Makes the device of a rank, and is the only place that chooses one. Called by the rank itself (after the fork).
+/// Requires: ResolveDevice let the plan pass. Errors: DoesNotFit if an arena of this rank cannot be had.
 auto MakeDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
 
 }  // namespace shardc

@@ -20,9 +20,9 @@ struct FamilyParts {
   auto(*bind_op)(const OpBody& body, Binder& binder) -> std::function<Status(const Moment&)> = nullptr;
 };
 
-/// Null where the program has none.
+/// Returns the parts of a family; null if the program does not have it.
 auto PartsOf(DeviceFamily family) -> const FamilyParts*;
-/// Once, when a program begins. `parts` outlives all use.
+/// Sets the parts of a family, once, when a program begins. `parts` outlives all use.
 auto SetParts(DeviceFamily family, const FamilyParts* parts) -> void;
 
 }  // namespace shardc

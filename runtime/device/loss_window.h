@@ -1,6 +1,5 @@
-// The losses of the last steps with a finite gradient, and whether a loss is a spike beside them. All ranks have the
-// same, checkpoints hold them, and sums are taken from the oldest on: a run that comes back judges as one that never
-// stopped.
+// The losses of the last steps that made an update, and whether a loss is a spike beside them. All ranks have the same,
+// checkpoints hold them, and sums are taken from the oldest on: a run that comes back judges as one that never stopped.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +19,9 @@ struct LossSpread {
   /// Standard deviation of the losses themselves (divided by their number).
   double deviation = 0;
   int64_t count = 0;
+
+  /// Returns how many standard deviations `loss` lies above the mean; infinite if all losses are equal.
+  auto Sigmas(double loss) const -> double { return (loss - mean) / deviation; }
 };
 
 class LossWindow {

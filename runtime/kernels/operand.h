@@ -8,7 +8,7 @@
 
 namespace shardc {
 
-/// Where a value's elements lie at a moment.
+/// The address of a value's elements at a moment.
 template <class T>
 class Operand {
  public:
@@ -22,7 +22,7 @@ class Operand {
   int64_t bytes_per_repeat_ = 0;
 };
 
-/// The operand of a value. Requires: T is the value's element type.
+/// Returns the operand of a value. Requires: T is the value's element type.
 template <class T>
 auto Resolve(Binder& binder, ValueId value) -> Operand<T> {
   const View view = CheckedView<T>(binder, value);

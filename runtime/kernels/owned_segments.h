@@ -17,13 +17,13 @@ inline auto CheckSliceLength(const Plan& plan, ValueId value, SubVectorId id, in
         plan.values[value].num_elements(), slice);
 }
 
-/// What an update takes at once: the elements that a rank owns of one parameter, and the settings of its group.
+/// The elements that an update takes at once: those that a rank owns of one parameter, and the settings of its group.
 struct UpdateShare {
   Interval in_slice;
   double weight_decay = 0;
   double lr_scale = 1;
 };
-/// A share for each owned segment, in the order of the table; padding is in none.
+/// Returns a share for each owned segment, in the order of the table; padding is in none.
 inline auto UpdateShares(const Plan& plan, SubVectorId id, int64_t rank) -> std::vector<UpdateShare> {
   std::vector<UpdateShare> shares;
   for (const OwnedSegment& segment : OwnedSegments(plan, id, rank)) {
@@ -33,7 +33,7 @@ inline auto UpdateShares(const Plan& plan, SubVectorId id, int64_t rank) -> std:
   return shares;
 }
 
-/// The factors of a share's update but for that of its gradient, which a kernel reads when the update runs.
+/// Returns the factors of a share's update without that of its gradient, which a kernel reads when the update runs.
 inline auto FactorsOf(const op::Adamw& op, const UpdateShare& share, const ScalarTable& scalars) -> AdamwFactors {
   // `updates` counts the updates before this one.
   const double t = scalars[op.updates] + 1;

@@ -26,7 +26,7 @@ struct SgdFactors {
   float lr = 0;
 };
 
-/// Of the two element types.
+/// The other of the two element types.
 template <class T>
 using OtherElement = std::conditional_t<std::is_same_v<T, float>, BFloat16, float>;
 

@@ -50,7 +50,7 @@ inline auto CheckSameBytes(Binder& binder, ValueId result, ValueId over) -> void
         over.index);
 }
 
-/// True where an ACC field adds to what is there.
+/// Returns true if an ACC field adds to what is there.
 inline auto AddsOnto(Binder& binder, ValueId result, ValueId onto) -> bool {
   if (onto.valid()) {
     CheckSameBytes(binder, result, onto);

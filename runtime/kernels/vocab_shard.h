@@ -9,7 +9,7 @@
 
 namespace shardc {
 
-/// An error that names the first id outside [least, vocabulary).
+/// Returns an error that names the first id outside [least, vocabulary).
 inline auto CheckTokens(const int32_t* ids, int64_t count, int32_t least, int64_t vocabulary) -> Status {
   int32_t smallest = least;
   int32_t greatest = least;
@@ -34,8 +34,8 @@ struct VocabShard {
   auto Has(int64_t id) const -> bool { return id >= first && id < first + size; }
 };
 
-/// `rows`: of the matrix on each rank of `axes`, padding included; the whole vocabulary if there are no axes. `head`:
-/// whose vocabulary it is.
+/// Returns this rank's part of the vocabulary. `rows`: those of the matrix on each rank of `axes`, padding included;
+/// the whole vocabulary if there are no axes. `head`: the head that the vocabulary belongs to.
 inline auto VocabShardOf(Binder& binder, AxisSet axes, int64_t rows, HeadId head = {}) -> VocabShard {
   if (axes == AxisSet{}) {
     return {.first = 0, .size = rows, .total = rows};

@@ -16,24 +16,47 @@
 
 namespace shardc {
 
-/// Makes it this launch's own. One that trains begins its record.
-static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
-  const LaunchOptions& options = *job.options;
-  const auto check_goes_on = [&](const std::string& stopped) -> Status {
+/// Returns a function that makes the other processes wait on. It returns the error `stopped` after a signal to stop.
+static auto MayContinue(const Job& job, const SignalScope* signals, const std::string& stopped)
+    -> std::function<Status()> {
+  return [meeting = job.meeting, signals, stopped]() -> Status {
     if (signals != nullptr && signals->TakeStop()) {
       return Fail(ExitCode::Preempted, "{}", stopped);
     }
-    return job.meeting == nullptr ? Status(Success{}) : job.meeting->Hold();
+    return meeting == nullptr ? Status(Success{}) : meeting->Hold();
   };
-  // Before the directory is this launch's: a lease wants signs of life while a long scan continues.
-  const auto scanned =
-      options.dry ? ErrorOr<std::string>(std::string())
-                  : ScanTokens(
-                        *job.plan, options.run_dir,
-                        [&] { return check_goes_on("stopped while it looked at the token ids"); }, job.only_stderr);
+}
+
+static auto Trains(const LaunchOptions& options) -> bool {
+  return !options.run_dir.empty() && options.eval_checkpoint.empty();
+}
+
+static auto HostOf(const Job& job) -> int64_t { return job.meeting == nullptr ? 0 : job.meeting->place().host(); }
+
+/// Scans the token files of a launch that trains, or whose hosts have to have the same files. Requires: this launch
+/// does not own the run directory yet: a lease needs signs of life, and a scan may take long.
+static auto LookAtTokens(Job& job, const SignalScope* signals) -> Status {
+  const LaunchOptions& options = *job.options;
+  const bool compares = job.meeting != nullptr && job.meeting->place().num_hosts() > 1;
+  if (options.dry || !(Trains(options) || compares)) {
+    return Success{};
+  }
+  const TokenScan scan{.run_dir = options.run_dir,
+                       .host = HostOf(job),
+                       .may_continue = MayContinue(job, signals, "stopped while it looked at the token ids"),
+                       .log = &job.only_stderr};
+  auto scanned =
+      job.meeting == nullptr ? ScanTokens(*job.plan, scan) : ScanTokensTogether(*job.plan, scan, *job.meeting);
   if (!scanned) {
     return scanned.error();
   }
+  job.scanned = *std::move(scanned);
+  return Success{};
+}
+
+/// Makes it this launch's own. One that trains begins its record.
+static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
+  const LaunchOptions& options = *job.options;
   auto directory = RunDirectory::Open(options.run_dir);
   if (!directory) {
     return directory.error();
@@ -45,13 +68,13 @@ static auto TakeRunDirectory(Job& job, const SignalScope* signals) -> Status {
        .remedy = "give the other launch another `--run-dir`",
        .file_name = RunLeaseName,
        .beats_at_once = false,
-       .while_waiting = [&] { return check_goes_on(fmt::format("stopped while it waited for {}", options.run_dir)); },
+       .while_waiting = MayContinue(job, signals, fmt::format("stopped while it waited for {}", options.run_dir)),
        .note = [](const std::string& note) { RunLog().Print(note + "\n"); }});
   if (!lease) {
     return lease.error();
   }
   job.lease = *std::move(lease);
-  RETURN_IF_ERROR(RecordScan(*job.directory, *scanned));
+  RETURN_IF_ERROR(RecordScan(*job.directory, HostOf(job), job.scanned));
   if (!options.dry) {
     auto attempt = Attempt::Begin(job.directory->folder(), *job.plan, options.request);
     if (!attempt) {
@@ -164,7 +187,7 @@ static auto JoinRunDirectory(Job& job, const std::string& attempt) -> Status {
                 job.meeting->host_name(), number, job.options->run_dir, log.error().message);
   }
   job.joined_log.emplace(*std::move(log));
-  return Success{};
+  return RecordScan(*job.directory, HostOf(job), job.scanned);
 }
 
 /// Checkpoints are written by all hosts. Inside the run directory all of them see the folder.
@@ -208,7 +231,8 @@ auto PrepareJob(const Plan& plan, ControlBlock::Members members, const LaunchOpt
     prepared = meeting->Agree("memory", prepared);
   }
   RETURN_IF_ERROR(prepared);
-  if (options.run_dir.empty() || !options.eval_checkpoint.empty()) {
+  RETURN_IF_ERROR(LookAtTokens(job, signals));
+  if (!Trains(options)) {
     return job;
   }
   if (meeting == nullptr || meeting->is_first()) {
@@ -320,6 +344,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .lease = job.lease.get(),
                         .attempt = job.attempt ? &*job.attempt : nullptr,
                         .log = &job.log(),
+                        .data_digests = job.scanned.digests,
                         .eval_checkpoint = options.eval_checkpoint,
                         .trace = options.trace,
                         .dry = options.dry,

@@ -13,6 +13,7 @@
 #include "runtime/control/control_block.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
+#include "runtime/launch/scan_tokens.h"
 #include "runtime/launch/stop_signals.h"
 #include "runtime/memory/arenas.h"
 #include "runtime/record/attempt.h"
@@ -29,6 +30,8 @@ struct Job {
   std::optional<RunDirectory> directory;
   std::optional<Attempt> attempt;
   RunLog only_stderr;
+  /// Results of the scan of the token files.
+  ScannedTokens scanned;
   /// The file of the shared memory, for processes that another launcher forked.
   Descriptor memory;
   SharedArenas arenas;

@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-/// Counter that process 0 raises while the others should wait on.
+/// Counter that a process raises while the others should wait on.
 static constexpr const char* HeldKey = "held";
 
 /// Bytes of an error's text that other processes get, at most.
@@ -107,7 +107,7 @@ auto Meeting::Open(const LaunchPlace& place, const Options& options) -> ErrorOr<
     TellOfWait(place, *names, store, key, waited);
   };
   seat.while_waiting.time_left = [last = int64_t{0}](JobStore& store) mutable {
-    // Process 0 counts once a second, unless its file system or its core is slow.
+    // A process counts once a second, unless its file system or its core is slow.
     constexpr Seconds UntilNextCount{6};
     const auto held = store.Add(HeldKey, 0);
     return held && *held != 0 && std::exchange(last, *held) != *held ? UntilNextCount : Seconds{};

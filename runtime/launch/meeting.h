@@ -73,10 +73,10 @@ class Meeting {
   auto Gather(const std::string& what, const std::string& text) -> ErrorOr<std::vector<std::string>>;
   /// Connects a group of `size` processes, of which this is member `index`.
   auto Connect(const std::string& name, int64_t index, int64_t size) -> ErrorOr<std::unique_ptr<PeerGroup>>;
-  /// Makes the other processes wait on. Called by process 0 again and again while its work may take longer than they
+  /// Makes the other processes wait on. Called by a process again and again while its work may take longer than they
   /// wait. Errors: that of another process, which has given up.
   auto Hold() -> Status;
-  /// Ends the longer waits of the other processes.
+  /// Ends the longer waits of the other processes, as far as this process caused them.
   auto EndHold() -> Status;
   /// Stores a text for all processes, or for those of this host. Hear waits for the text that process `from` stores.
   auto Tell(const std::string& key, const std::string& text) -> Status { return store_->Set(key, text); }

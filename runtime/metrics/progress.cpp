@@ -29,10 +29,12 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   if (!terminal_ && !is_logged) {
     return;
   }
+  // A step that is not skipped has a loss of NaN only if no position has a target.
+  const bool has_loss = !std::isnan(metrics.loss) || !metrics.skipped.empty();
   const double seconds_left = static_cast<double>(std::max<int64_t>(0, steps_ - metrics.step)) * step_ms_ / 1000;
   const std::string line =
-      fmt::format("step {}/{}  loss {:.4f}  gradient norm {:.3f}  {:.0f} tokens/s  {}{} left", metrics.step, steps_,
-                  metrics.loss, metrics.grad_norm, metrics.tokens_per_s,
+      fmt::format("step {}/{}  loss {}  gradient norm {:.3f}  {:.0f} tokens/s  {}{} left", metrics.step, steps_,
+                  has_loss ? LossText(metrics.loss) : "none", metrics.grad_norm, metrics.tokens_per_s,
                   metrics.mfu ? fmt::format("MFU {:.1f} %  ", *metrics.mfu * 100) : "", FormatDuration(seconds_left));
   if (terminal_) {
     Clear();
@@ -46,8 +48,10 @@ auto Progress::Step(const StepMetrics& metrics) -> void {
   }
 }
 
-auto Progress::Eval(int64_t step, double eval_loss) -> void {
-  Note(fmt::format("step {}/{}  validation loss {:.4f}", step, steps_, eval_loss));
+auto Progress::Eval(int64_t step, std::optional<double> eval_loss) -> void {
+  Note(fmt::format("step {}/{}  {}", step, steps_,
+                   eval_loss ? "validation loss " + LossText(*eval_loss)
+                             : "no validation loss: no position of the held-out samples has a target"));
 }
 
 auto Progress::Note(const std::string& text) -> void {
@@ -75,6 +79,8 @@ auto PrintLog(std::FILE* out, std::string_view text) -> void {
   [[maybe_unused]] const size_t written = std::fwrite(text.data(), 1, text.size(), out);
   std::fflush(out);
 }
+
+auto LossText(double loss) -> std::string { return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss); }
 
 auto FormatDuration(double seconds) -> std::string {
   const auto total = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,8 @@ class Progress {
   ~Progress() { Finish(); }
 
   auto Step(const StepMetrics& metrics) -> void;
-  auto Eval(int64_t step, double eval_loss) -> void;
+  /// Prints the loss of an evaluation. `eval_loss`: unset if no position had a target.
+  auto Eval(int64_t step, std::optional<double> eval_loss) -> void;
   /// A line of its own, above the moving one.
   auto Note(const std::string& text) -> void;
   /// Ends the moving line.
@@ -42,6 +44,9 @@ class Progress {
 
 /// Writes what it can: a log on a full disk, or one that nobody reads any more, ends no run.
 auto PrintLog(std::FILE* out, std::string_view text) -> void;
+
+/// Returns "2.7183", or "nan" without the sign.
+auto LossText(double loss) -> std::string;
 
 /// "3h 05m", "12m 03s", "41s".
 auto FormatDuration(double seconds) -> std::string;

@@ -102,6 +102,23 @@ TEST_F(ManifestState, NamesTheOptimizer) {
   }
 }
 
+// Manifests of older programs have none.
+TEST_F(ManifestState, HoldsDataDigests) {
+  EXPECT_FALSE(good_["data"].contains("digests"));
+  const std::string digest(32, 'a');
+  json with = good_;
+  with["data"]["digests"] = {digest, DigestOf("targets")};
+  const auto manifest = Read(with);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(manifest->data.digests, (std::vector<std::string>{digest, DigestOf("targets")}));
+  const auto again = ManifestFromText(ToText(*manifest));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(*again, *manifest);
+  for (const json& value : {json("a"), json::array({"a"}), json::array({digest, 1}), json::array({digest + "a"})}) {
+    EXPECT_NE(Says("data", "digests", value), "") << value;
+  }
+}
+
 TEST_F(ManifestState, AMixtureEndsWhereItsWeightsEnd) {
   json mixture = good_;
   mixture["data"]["sources"] = json::array({{{"name", "web"}, {"weight", "1"}, {"fingerprint", "x"}}});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -168,6 +169,27 @@ TEST_F(DataFiles, CheckDataNamesFileByteAndToken) {
   const Finished of_plan = Ask({"check", plan, "--data"});
   EXPECT_EQ(of_plan.exit_code, 3);
   EXPECT_THAT(of_plan.err, HasSubstr("error: " + fault));
+}
+
+TEST_F(DataFiles, CheckDataAsksForTargets) {
+  WriteText(tokens_, BinText(5000));
+  std::string none = BinText(5000);
+  std::fill(none.begin() + 1024, none.end(), '\xff');
+  WriteText(folder_ / "none.bin", none);
+  const std::vector<std::string> targets{"--set", R"(data.targets=["none.bin"])"};
+  EXPECT_EQ(Check(targets).exit_code, 0);
+  const Finished finished = Check({"--data", targets[0], targets[1]});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("error: no position has a target: "), HasSubstr("[token-file-invalid]")));
+  const std::string plan = folder_ / "none.plan";
+  ASSERT_EQ(Ask({"plan", recipe_, targets[0], targets[1], "-o", plan}).exit_code, 0);
+  const Finished of_plan = Ask({"check", plan, "--data"});
+  EXPECT_EQ(of_plan.exit_code, 3);
+  EXPECT_THAT(of_plan.err, HasSubstr("error: no position has a target: "));
+  // One target suffices.
+  none.replace(3000, 2, std::string("\3\0", 2));
+  WriteText(folder_ / "none.bin", none);
+  EXPECT_EQ(Check({"--data", targets[0], targets[1]}).exit_code, 0);
 }
 
 TEST_F(DataFiles, PlanFilesAreJudgedToo) {

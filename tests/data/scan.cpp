@@ -1,12 +1,20 @@
-// Scans of token files: the first bad id is named, whatever the number of threads.
+// Scans of token files: the first bad id is named, and the digest of all bytes taken, whatever the number of threads.
 #include "compiler/data/scan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <random>
+#include <fcntl.h>
+#include <sys/stat.h>
 
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "compiler/checkpoint/digest.h"
 #include "compiler/data/scan_bar.h"
 #include "tests/support/temporary_folder.h"
 
@@ -75,7 +83,7 @@ TEST_F(Scan, CountsAndTells) {
                                                          }});
   ASSERT_TRUE(scanned.ok()) << scanned.error().message;
   EXPECT_EQ(scanned->files, 3);
-  EXPECT_EQ(scanned->ids, 700'002);
+  EXPECT_EQ(scanned->lists[0].num_ids, 700'002);
   EXPECT_EQ(last, 1'400'004);
   EXPECT_EQ(BytesToScan(lists, TokenFormat::U16), 1'400'004);
 }
@@ -92,6 +100,94 @@ TEST_F(Scan, MayBeStoppedAndNamesAMissingFile) {
   const auto missing = ScanIds({list}, TokenFormat::U16, {});
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.error().message, HasSubstr("absent: No such file or directory; `data.tokens` is relative to"));
+}
+
+/// Returns the digest of files with these contents, as docs/checkpoint_format.md defines it.
+auto DigestOfFiles(const std::vector<std::string>& contents) -> std::string {
+  std::string files;
+  for (const std::string& text : contents) {
+    std::string parts;
+    for (size_t begin = 0; begin < text.size(); begin += 1 << 20) {
+      parts += DigestOf(std::string_view(text).substr(begin, 1 << 20));
+    }
+    files += DigestOf(parts);
+  }
+  return DigestOf(files);
+}
+
+TEST_F(Scan, DigestsCoverAllBytes) {
+  std::vector<uint16_t> ids(1'300'000);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<uint16_t>(i * i % 1000);
+  }
+  const std::vector<std::string> contents{U16Text(ids), "", U16Text({1, 2})};
+  const std::vector<FileList> lists{List(contents), List({contents[0]})};
+  const auto digest_of = [&](size_t list, int64_t threads) {
+    const auto scanned = ScanIds(lists, TokenFormat::U16, {.threads = threads});
+    EXPECT_TRUE(scanned.ok());
+    return scanned.ok() ? scanned->lists[list].digest : "";
+  };
+  EXPECT_EQ(digest_of(0, 1), DigestOfFiles(contents));
+  EXPECT_EQ(digest_of(0, 4), DigestOfFiles(contents));
+  EXPECT_EQ(digest_of(1, 3), DigestOfFiles({contents[0]}));
+  std::set<std::string> digests{digest_of(1, 2)};
+  for (const size_t at : {0U, 70'001U, 524'287U, 524'288U, 1'299'999U}) {
+    std::vector<uint16_t> changed = ids;
+    changed[at] ^= 1;
+    WriteText(lists[1].paths[0], U16Text(changed));
+    EXPECT_TRUE(digests.insert(digest_of(1, 2)).second) << at;
+  }
+}
+
+TEST_F(Scan, HeaderBelongsToDigest) {
+  std::string text(1024, '\0');
+  const int32_t header[]{20240520, 1, 3};
+  std::memcpy(text.data(), header, sizeof(header));
+  text += U16Text({5, 6, 999});
+  const std::vector<FileList> lists{List({text})};
+  const auto scanned = ScanIds(lists, TokenFormat::Bin, {});
+  ASSERT_TRUE(scanned.ok()) << scanned.error().message;
+  EXPECT_EQ(scanned->lists[0].num_ids, 3);
+  EXPECT_EQ(scanned->lists[0].digest, DigestOfFiles({text}));
+  text[1000] = 1;
+  WriteText(lists[0].paths[0], text);
+  EXPECT_EQ(ScanIds(lists, TokenFormat::Bin, {})->lists[0].digest, DigestOfFiles({text}));
+  // The byte in the message counts the header.
+  text[1029] = 0x7f;
+  WriteText(lists[0].paths[0], text);
+  EXPECT_THAT(ScanIds(lists, TokenFormat::Bin, {}).error().message, HasSubstr("at byte 1028 (token 2 of the file)"));
+}
+
+TEST_F(Scan, CountsPresentTargets) {
+  FileList list = List({U16Text({65535, 3, 65535, 999}), U16Text({65535})});
+  list.range.none = 1;
+  const auto scanned = ScanIds({list}, TokenFormat::U16, {});
+  ASSERT_TRUE(scanned.ok()) << scanned.error().message;
+  EXPECT_EQ(scanned->lists[0].num_ids, 2);
+}
+
+// The test sets the time of the last write back. Only the system sets that of the last change.
+TEST_F(Scan, IdentityChangesWithFile) {
+  const std::vector<FileList> lists{List({U16Text({1, 2, 3})})};
+  const std::string path = lists[0].paths[0];
+  const auto identity = [&] { return *IdentityOf(lists, TokenFormat::U16); };
+  const std::string before = identity();
+  EXPECT_EQ(identity(), before);
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  // The clock of files moves every few milliseconds.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::FILE* const file = std::fopen(path.c_str(), "r+");
+  std::fputc(7, file);
+  std::fclose(file);
+  const timespec times[]{status.st_atim, status.st_mtim};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_NE(identity(), before);
+  const std::string changed = identity();
+  std::filesystem::copy_file(path, path + ".copy");
+  std::filesystem::rename(path + ".copy", path);
+  EXPECT_NE(identity(), changed);
+  EXPECT_NE(*IdentityOf(lists, TokenFormat::U8), identity());
 }
 
 TEST_F(Scan, ABarIsOneLineThatGoesAway) {

@@ -28,10 +28,15 @@ class Spikes : public testing::Test {
   Spikes()
       : training_({"train.steps=40", "train.eval_every=0", "checkpoint.every=10", "data.order=sequential",
                    "train.spike_window=16", "train.spike_sigma=5", "data.eval_tokens=0"}) {
+    WriteTokens(SpikeStep);
+  }
+
+  /// Makes easy text, of which steps SpikeStep to `last` are of ids that come nowhere else.
+  auto WriteTokens(int64_t last) -> void {
     constexpr int64_t TokensPerStep = 12 * 32;
-    std::vector<uint16_t> ids = EasyTokens(50 * TokensPerStep);
-    for (int64_t i = 0; i < TokensPerStep; ++i) {
-      ids[static_cast<size_t>((SpikeStep - 1) * TokensPerStep + i)] = static_cast<uint16_t>(240 + i % 7 * i % 11);
+    std::vector<uint16_t> ids = EasyTokens(90 * TokensPerStep);
+    for (int64_t i = (SpikeStep - 1) * TokensPerStep; i < last * TokensPerStep; ++i) {
+      ids[static_cast<size_t>(i)] = static_cast<uint16_t>(240 + i % 7 * i % 11);
     }
     WriteBin(training_ / "tokens.bin", ids);
   }
@@ -64,7 +69,7 @@ TEST_F(Spikes, AreLeftOutAndTold) {
   EXPECT_THAT(SkippedSteps(training_ / "run", "spike"), ElementsAre(SpikeStep));
   const auto manifest = Manifest(training_ / "run", 40);
   EXPECT_EQ(manifest["state"], (nlohmann::json{{"step", 40}, {"updates", 39}}));
-  // The window is that of the curve, the spike included.
+  // The window is that of the curve, without the spike.
   const Metrics metrics = ReadMetrics(training_ / "run");
   ASSERT_EQ(metrics.steps.size(), 40U);
   // The mean that is told is the mean of the losses that judged, those of steps 14 to 29.
@@ -74,8 +79,10 @@ TEST_F(Spikes, AreLeftOutAndTold) {
   }
   EXPECT_THAT(outcome.err, HasSubstr(fmt::format(" standard deviations above {:.4f}, the mean of the 16", mean)));
   std::vector<double> last;
-  for (size_t i = 24; i < 40; ++i) {
-    last.push_back(metrics.steps[i].loss);
+  for (size_t step = 24; step <= 40; ++step) {
+    if (step != SpikeStep) {
+      last.push_back(metrics.steps[step - 1].loss);
+    }
   }
   EXPECT_EQ(manifest["recent_losses"].get<std::vector<double>>(), last);
 }
@@ -125,6 +132,40 @@ TEST_F(Spikes, OneAfterAnotherEndTheRun) {
   EXPECT_THAT(outcome.err, HasSubstr("2 updates left out one after another, more than `train.max_skipped` allows: the "
                                      "run saves and ends\n"));
   EXPECT_THAT(outcome.err, HasSubstr(": saved "));
+}
+
+TEST_F(Spikes, LossThatStaysEndsRun) {
+  // The update of step 101 breaks the model for good. All keys of spikes have their defaults.
+  const Training training({"train.steps=200", "train.eval_every=0", "data.eval_tokens=0", "train.on_spike=skip",
+                           "optimizer.clip_norm=0", "optimizer.lr=\"if step == 100 then 30 else 1e-5\""});
+  const Outcome outcome = training.Run();
+  EXPECT_EQ(outcome.status, 7) << outcome.err;
+  EXPECT_THAT(SkippedSteps(training / "run", "spike"),
+              ElementsAre(102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112));
+  EXPECT_THAT(outcome.err, HasSubstr("step 112: 11 updates left out one after another, more than `train.max_skipped` "
+                                     "allows: the run saves and ends\n  if the loss has a new level, run again with"));
+  EXPECT_EQ(Manifest(training / "run", 112)["state"], (nlohmann::json{{"step", 112}, {"updates", 101}}));
+}
+
+TEST_F(Spikes, NewLevelIsAccepted) {
+  WriteTokens(90);
+  const Sets skip{"train.on_spike=skip", "train.steps=80"};
+  const Outcome outcome = training_.Run("run", skip);
+  ASSERT_EQ(outcome.status, 7) << outcome.err;
+  EXPECT_EQ(ReadMetrics(training_ / "run").last_step(), SpikeStep + 10);
+  // What the message says.
+  constexpr std::string_view Key = "run again with `train.spike_sigma = ";
+  const size_t at = outcome.err.find(Key);
+  ASSERT_NE(at, std::string::npos) << outcome.err;
+  const std::string sigma =
+      outcome.err.substr(at + Key.size(), outcome.err.find('`', at + Key.size()) - at - Key.size());
+  const Outcome accepted = training_.Run("run", {skip[0], "train.steps=60", "train.spike_sigma=" + sigma});
+  EXPECT_EQ(accepted.status, 0) << accepted.err;
+  // The window knows the new level by now.
+  const Outcome rest = training_.Run("run", skip);
+  EXPECT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(SkippedSteps(training_ / "run", "spike").size(), 11U);
+  EXPECT_EQ(Manifest(training_ / "run", 80)["state"]["updates"], 80 - 11);
 }
 
 TEST_F(Spikes, OfOneRankAreThoseOfAll) {

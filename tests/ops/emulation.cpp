@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <csignal>
 
 #include "runtime/kernels/cuda/device_code.h"
 #include "tests/support/kernel_fixture.h"

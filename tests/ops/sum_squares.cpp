@@ -73,7 +73,7 @@ TEST(SumSquares, TakesTheOwnedSegmentsOnly) {
 TEST(SumSquares, TakesManySegments) {
   ForBackends([](const Backend& backend) {
     // In the padding, in none, and in the last segments of the first and of all launches.
-    for (const int64_t bad : {int64_t{12}, int64_t{-1}, int64_t{95 * 12 + 9}, ManyParametersLength - 3}) {
+    for (const int64_t bad : {int64_t{55}, int64_t{-1}, int64_t{95 * 60 + 50}, ManyParametersLength - 10}) {
       KernelFixture fixture(backend);
       const SubVectorId id = AddManyParameters(fixture.mutable_plan());
       auto gradient = RandomNumbers(ManyParametersLength, 1);
@@ -93,7 +93,7 @@ TEST(SumSquares, TakesManySegments) {
                                  .bad_onto = {},
                                  .sub_vector = id});
       if (bad >= 0 && IsOfManyParameters(bad)) {
-        EXPECT_EQ(fixture.At<int64_t>(found)[0], bad / 12);
+        EXPECT_EQ(fixture.At<int64_t>(found)[0], bad / 60);
       } else {
         EXPECT_EQ(fixture.At<int64_t>(found)[0], ManyParameters);
         ExpectClose(OpKind::SumSquares, "sum", fixture.At<double>(sum), {expected});

@@ -32,21 +32,21 @@ inline auto AddUpdatePlan(Plan& plan) -> SubVectorId {
 }
 
 constexpr int64_t ManyParameters = 130;
-constexpr int64_t ManyParametersLength = ManyParameters * 12;
-/// More parameters than one launch of a kernel takes segments: 9 elements each, and 3 of padding, on one rank.
+constexpr int64_t ManyParametersLength = ManyParameters * 60;
+/// Adds more parameters than one launch of a kernel takes segments: 50 elements each, and 10 of padding, on one rank.
 inline auto AddManyParameters(Plan& plan) -> SubVectorId {
   const GroupId group = plan.groups.Add({.name = "default", .weight_decay = 0.1, .lr_scale = 1});
   SubVector sub_vector;
   sub_vector.length = ManyParametersLength;
   for (int64_t i = 0; i < ManyParameters; ++i) {
-    const ParameterId parameter = plan.parameters.Add({.name = "p", .shape = {9}, .group = group});
-    sub_vector.segments.push_back({12 * i + 1, 12 * i + 10, parameter, true});
+    const ParameterId parameter = plan.parameters.Add({.name = "p", .shape = {50}, .group = group});
+    sub_vector.segments.push_back({60 * i + 1, 60 * i + 51, parameter, true});
   }
   return plan.sub_vectors.Add(sub_vector);
 }
 
-/// True for an element of one of them, false for padding.
-constexpr auto IsOfManyParameters(int64_t element) -> bool { return element % 12 >= 1 && element % 12 < 10; }
+/// Returns true for an element of one of them, false for padding.
+constexpr auto IsOfManyParameters(int64_t element) -> bool { return element % 60 >= 1 && element % 60 < 51; }
 
 /// One parameter without padding, on one rank.
 inline auto AddWholeParameter(Plan& plan) -> SubVectorId {

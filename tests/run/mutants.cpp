@@ -1,6 +1,6 @@
-// An oracle for the verifier. Random changes of the meaning of six plans: each is refused, or it trains, saves and
-// comes back with the bits of the plan as it was compiled, in a random legal order and under the guard, or it is of a
-// kind that a person is free to choose.
+// An oracle for the verifier. Random changes of the meaning of seven plans: each is refused, or it trains, evaluates,
+// saves and comes back with the bits of the plan as it was compiled, in a random legal order and under the guard, or it
+// is of a kind that a person is free to choose.
 //
 // SHARDC_MUTANTS=N tries N changes instead of 200; what they came to is printed by kind.
 #include <gmock/gmock.h>
@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "compiler/verify/verify.h"
 #include "runtime/init/initial_values.h"
@@ -38,7 +40,40 @@ const std::vector<MutatedPlan> Origins{
     {"dp 2, SGD",
      {"mesh.dp=2", "optimizer.name=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true",
       "precision.compute=bf16"}},
+    {"dp 2 x tp 2, two heads",
+     {"mesh.dp=2", "mesh.tp=2", "init.scheme=normal", "data.targets=[\"targets.bin\"]",
+      "loss.head=[{ name = \"image\", vocab = 8, targets = [\"image.bin\"], weight = 0.25 }]"}},
 };
+
+/// Writes targets for the heads, beside the tokens.
+auto WriteTargets(const Training& training) -> void {
+  std::vector<uint16_t> ids = EasyTokens(40'000);
+  for (size_t i = 0; i < ids.size(); i += 3) {
+    // No target.
+    ids[i] = 65535;
+  }
+  WriteBin(training / "targets.bin", ids);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = i % 5 == 0 ? 65535 : ids[i] % 8;
+  }
+  WriteBin(training / "image.bin", ids);
+}
+
+/// Returns the numbers of metrics.jsonl that the plan decides: steps, losses of each head, norms, learning rates,
+/// evaluations.
+auto NumbersOf(const std::string& run_dir) -> std::vector<double> {
+  std::vector<double> numbers;
+  std::istringstream text(ReadText(run_dir + "/metrics.jsonl"));
+  for (std::string line; std::getline(text, line);) {
+    const auto json = nlohmann::json::parse(line);
+    for (const auto& [key, value] : json.items()) {
+      if (key == "step" || key == "lr" || key == "grad_norm" || key.find("loss") != std::string::npos) {
+        numbers.push_back(value.is_null() ? -1 : value.get<double>());
+      }
+    }
+  }
+  return numbers;
+}
 
 /// What two launches of a plan come to: one from the start to the end, and one from the save before the end.
 struct Results {
@@ -82,13 +117,7 @@ auto RunTwice(Plan plan, const Training& training) -> Results {
     std::filesystem::remove(run_dir + "/saves.jsonl");
     RunOnce(plan, run_dir, results);
   }
-  const Metrics metrics = ReadMetrics(run_dir);
-  for (const StepLine& line : metrics.steps) {
-    results.numbers.insert(results.numbers.end(), {static_cast<double>(line.step), line.loss, line.grad_norm, line.lr});
-  }
-  for (const auto& [step, loss] : metrics.evals) {
-    results.numbers.insert(results.numbers.end(), {static_cast<double>(step), loss});
-  }
+  results.numbers = NumbersOf(run_dir);
   return results;
 }
 
@@ -109,6 +138,7 @@ TEST(Mutants, AreRefusedOrTrainAsThePlanDoes) {
   // Compiled once for all launches, and not once per launch.
   const auto kernels = SharedInitKernels();
   const Training training;
+  WriteTargets(training);
   std::vector<Plan> plans;
   std::vector<Results> expected;
   for (const auto& [name, own] : Origins) {

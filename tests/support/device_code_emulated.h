@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <bit>
 #include <boost/context/fiber.hpp>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,8 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "compiler/base/check.h"
@@ -74,7 +77,7 @@ struct Thread {
 /// An allocation of shared memory, with guard bytes past its end.
 class SharedMemory {
  public:
-  /// `tag`: the declaration that it belongs to.
+  /// Allocates shared memory. `tag`: the declaration that it belongs to.
   SharedMemory(const void* tag, size_t bytes)
       : tag_(tag), bytes_(bytes), memory_(std::make_unique<Line[]>(bytes / sizeof(Line) + 2)) {
     Paint();
@@ -116,7 +119,7 @@ struct Block {
 };
 inline thread_local Block* block = nullptr;
 
-/// Memory of fibers, kept from launch to launch.
+/// Returns memory of a fiber, which is kept from launch to launch.
 inline auto StackOf(unsigned thread) -> boost::context::preallocated {
   constexpr size_t Bytes = size_t{64} << 10;
   static thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
@@ -148,7 +151,7 @@ auto Show(const T& value, Waiting::For what, std::string_view at) -> void {
   Wait(what, at);
 }
 
-/// The value that `thread` has shown at the operation that this thread has left.
+/// Returns the value that `thread` has shown at the operation that this thread has left.
 template <class T>
 auto ShownBy(const Thread& thread) -> T {
   T value;
@@ -179,7 +182,7 @@ inline auto CountInBlock(bool value, std::string_view at) -> int {
       std::ranges::count_if(block->threads, [](const Thread& thread) { return ShownBy<bool>(thread); }));
 }
 
-/// What a SHARED declares: one allocation for each declaration and block.
+/// Returns the memory of a SHARED: one allocation for each declaration and block.
 template <class T, class Declaration>
 auto SharedOf(Declaration /*declaration*/) -> T& {
   static constexpr char Tag = 0;

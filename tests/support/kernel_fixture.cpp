@@ -18,7 +18,7 @@ namespace shardc {
 
 constexpr size_t GuardBytes = 256;
 constexpr std::byte Guard{0xA5};
-/// Of a device that copies; what no test uses is never touched.
+/// Arena of a device that copies; bytes that no test uses are never touched.
 constexpr int64_t ArenaBytes = int64_t{1} << 30;
 
 auto Backends() -> std::vector<Backend>& {
@@ -35,7 +35,7 @@ auto Backends() -> std::vector<Backend>& {
   return backends;
 }
 
-/// A device that copies, which is the same for all fixtures: it takes long to make.
+/// Returns a device that copies, the same one for all fixtures: it takes long to make.
 static auto KeptDevice(Device kind) -> std::shared_ptr<RankDevice> {
   struct Kept {
     Plan plan;

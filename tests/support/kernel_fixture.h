@@ -19,7 +19,7 @@ struct Backend {
   KernelSet kernels = KernelSet::Fused;
 };
 
-/// Every backend, as far as this machine can run it; or, in a program that tests one of them, that one.
+/// Returns every backend that this machine can run; in a program that tests one of them, that one.
 auto Backends() -> std::vector<Backend>&;
 
 /// Calls body(backend) for each backend.
@@ -110,9 +110,9 @@ class KernelFixture : public Binder {
     std::vector<std::byte> bytes;
     size_t begin = 0;
     size_t end = 0;
-    /// Of all bytes, in the arena of a device that copies.
+    /// Offset of all bytes in the arena of a device that copies.
     int64_t offset = 0;
-    /// What lies between the guards goes to such a device once, and is not read back.
+    /// True if the bytes between the guards go to such a device once, and are not read back.
     bool is_scratch = false;
     bool is_written = false;
   };
@@ -120,7 +120,7 @@ class KernelFixture : public Binder {
   auto Allocate(int64_t bytes) -> void;
   auto MemoryOf(ValueId value) -> std::byte*;
   auto GuardsHold() const -> bool;
-  /// The device has memory of its own: operands are copied there before each run, and back after it.
+  /// Returns true if the device has memory of its own: operands are copied there before each run, and back after it.
   auto copies() const -> bool { return FactsOf(plan_.device).family != DeviceFamily::Cpu; }
   auto CopyToDevice() -> Status;
   auto CopyFromDevice() -> Status;
@@ -132,11 +132,11 @@ class KernelFixture : public Binder {
   int64_t rank_ = 0;
   /// Index = BufferId.
   std::deque<Memory> memories_;
-  /// Of the arena of a device that copies.
+  /// Bytes used of the arena of a device that copies.
   int64_t used_ = 0;
   HostScratch copy_;
   SharedArenas arenas_;
-  /// Of the host: has no arenas. Its scalars are there from the start, since kernels keep a reference.
+  /// The host's device, which has no arenas. Its scalars are there from the start, since kernels keep a reference.
   std::shared_ptr<RankDevice> device_;
 };
 

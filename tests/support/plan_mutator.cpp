@@ -161,8 +161,9 @@ auto JudgeMutants(const std::string& text, int num_mutants, uint64_t seed) -> Mu
 }
 
 auto JudgeMutantsOfSample(int num_mutants, uint64_t seed) -> void {
-  const std::string text =
-      PrintPlan(CompileSample({"model.layers=1", "recompute.policy=\"full\"", "shard.reshard_after_forward=true"}));
+  const std::string text = PrintPlan(
+      CompileSample({"model.layers=1", "recompute.policy=\"full\"", "shard.reshard_after_forward=true",
+                     "init.scheme=normal", R"(loss.head=[{ name = "image", vocab = 8, targets = ["t.bin"] }])"}));
   const MutantCounts counts = JudgeMutants(text, num_mutants, seed);
   ::testing::Test::RecordProperty("unread", counts.unread);
   ::testing::Test::RecordProperty("rejected", counts.rejected);

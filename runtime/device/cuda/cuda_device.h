@@ -52,7 +52,7 @@ class CudaDevice final : public RankDevice {
     CudaDevice& device_;
   };
 
-  /// See BadIdsOf.
+  /// Returns the word for ids outside a vocabulary of this size; see BadIdsOf in stream.h.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long*;
 
  private:
@@ -62,7 +62,7 @@ class CudaDevice final : public RankDevice {
   auto Take(int number) -> Status;
   auto Allocate() -> Status;
   auto MakeStreams() -> Status;
-  /// What kernels said of ids. The words are as new then.
+  /// Returns an error if kernels found bad ids, and resets the words.
   auto CheckIds() -> Status;
 
   /// As many different vocabularies as a plan may have.
@@ -85,7 +85,7 @@ class CudaDevice final : public RankDevice {
 };
 
 /// Decides plan.device by the first GPU that this process sees, which a child that ends at once looks at.
-/// Errors: Environment where there is none, its driver is too old, or kernels for it are not in this program.
+/// Errors: Environment if there is no GPU, its driver is too old, or this program has no kernels for it.
 auto ResolveCudaDevice(Plan& plan) -> Status;
 
 }  // namespace shardc

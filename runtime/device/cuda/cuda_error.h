@@ -9,7 +9,8 @@
 
 namespace shardc {
 
-/// `what`: what was done, as "waiting for the device". After most errors the device does nothing more for this process.
+/// Returns the status of a call. `what`: what was done, as "waiting for the device". After most errors the device does
+/// nothing more for this process.
 inline auto CudaStatus(cudaError_t code, std::string_view what) -> Status {
   return code == cudaSuccess
              ? Status(Success{})

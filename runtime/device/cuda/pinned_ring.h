@@ -18,7 +18,8 @@ class PinnedRing {
   ~PinnedRing();
 
   auto Create() -> Status;
-  /// Both return when the copy is over. It comes after what was enqueued on the stream.
+  /// Copies from the device, and below to it, after the work that was enqueued on the stream. Returns when the copy is
+  /// over.
   auto FromDevice(const std::byte* from, int64_t bytes, std::byte* to, cudaStream_t stream) -> Status;
   auto ToDevice(const std::byte* from, int64_t bytes, std::byte* to, cudaStream_t stream) -> Status;
 
@@ -27,7 +28,7 @@ class PinnedRing {
   static constexpr size_t NumPieces = 2;
 
   std::array<std::byte*, NumPieces> pieces_{};
-  /// What was copied last between device and piece is over.
+  /// Events: the last copy between device and piece is over.
   std::array<cudaEvent_t, NumPieces> over_{};
 };
 

@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// The version of CUDA in the form of `cudaDriverGetVersion`.
+/// Returns the version of CUDA that `cudaDriverGetVersion` gives as a number.
 static auto VersionText(int version) -> std::string {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
@@ -23,7 +23,7 @@ static auto VisibleText() -> std::string {
   return visible == nullptr ? "" : fmt::format("; CUDA_VISIBLE_DEVICES={} hides all others", visible);
 }
 
-/// What is wrong with the GPUs of this machine; empty if nothing is.
+/// Returns the fault of this machine's GPUs; empty if they can be used.
 static auto FaultOfGpus() -> std::string {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
@@ -53,7 +53,7 @@ static auto FaultOfGpus() -> std::string {
   return "";
 }
 
-/// The result of FaultOfGpus in a child.
+/// Runs FaultOfGpus in a child, and returns its result.
 static auto LookAtGpus() -> ErrorOr<std::string> {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) {

@@ -11,12 +11,12 @@ namespace shardc {
 
 class Queue;
 
-/// The stream of a queue of a CUDA device.
+/// Returns the stream of a queue of a CUDA device.
 auto StreamOf(Queue& queue) -> CUstream_st*;
 
-/// A word of the device for ids outside a vocabulary of this size, all ones until a kernel finds one. A kernel that
-/// does takes the least of the word and `position << 32 | id`, the id as 32 bits, and skips the id; RankDevice::Finish
-/// tells of it. Requires: called while an op is bound.
+/// Returns a word of the device for ids outside a vocabulary of this size, all ones until a kernel finds one. A kernel
+/// that does takes the least of the word and `position << 32 | id`, the id as 32 bits, and skips the id;
+/// RankDevice::Finish reports it. Requires: called while an op is bound.
 auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long*;
 
 }  // namespace shardc

@@ -6,7 +6,7 @@
 
 namespace shardc {
 
-/// The device itself if it is decided and of a CPU, else the best CPU that this machine has.
+/// Returns the device itself if it is decided and of a CPU, else the best CPU that this machine has.
 static auto Decided(Device device) -> Device {
   switch (device) {
     case Device::Cuda:

@@ -6,13 +6,13 @@
 
 namespace shardc {
 
-/// The loops of plan.device; the best that this machine can run for Device::Cpu, and for a device of another family,
-/// where kernels of the host use them. Requires: ResolveDevice let it pass.
+/// Returns the loops of plan.device: the best that this machine can run for Device::Cpu, and for a device of another
+/// family, where kernels of the host use them. Requires: ResolveDevice let it pass.
 auto LoopsOf(const Plan& plan) -> const Loops&;
 
 namespace cpu {
 
-/// As ResolveDevice, for all that a host itself computes.
+/// Decides the processor as ResolveDevice does, for all that a host itself computes.
 auto ResolveProcessor(Plan& plan) -> Status;
 
 }  // namespace cpu

@@ -7,14 +7,14 @@
 namespace shardc::cuda {
 
 static __global__ void __launch_bounds__(RangeThreads)
-    FinishCheck(const RangeSum* sums, bool keeps_least, int64_t* bad) {
-  const RangeSum all = SumOfRanges(sums);
+    FinishCheck(const RangeSum* sums, int64_t ranges, bool keeps_least, int64_t* bad) {
+  const RangeSum all = SumOfRanges(sums, ranges);
   if (Thread() == 0) {
     *bad = keeps_least && *bad < all.bad ? *bad : all.bad;
   }
 }
 
-/// T: what the state is kept in.
+/// Binds the check. T: the type that the state is kept in.
 template <class T>
 static auto BindCheckFinite(const op::CheckFinite& op, Binder& binder) -> Kernel {
   const Plan& plan = binder.plan();
@@ -27,7 +27,8 @@ static auto BindCheckFinite(const op::CheckFinite& op, Binder& binder) -> Kernel
           none = StateIndex(ParameterId{plan.parameters.size()}, StateRole{}),
           keeps_least = AddsOnto(binder, op.bad, op.bad_onto)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(SumSegments(stream, shard.At(moment), length, segments, none, sums.At(moment)));
-    return Launch(stream, {.threads = RangeThreads}, FinishCheck, sums.At(moment), keeps_least, bad.At(moment));
+    return Launch(stream, {.threads = RangeThreads}, FinishCheck, sums.At(moment), NumRanges(length), keeps_least,
+                  bad.At(moment));
   };
 }
 

@@ -43,7 +43,7 @@ static __global__ void __launch_bounds__(ColumnSumThreads)
   }
 }
 
-/// How many ranges the rows are cut into, `at_once` of which a block takes.
+/// Returns how many ranges the rows are cut into, `at_once` of which a block takes.
 inline auto RangesFor(int64_t rows, int64_t at_once) -> int64_t {
   return std::min(RangesOfRows, BlocksFor(rows, at_once));
 }

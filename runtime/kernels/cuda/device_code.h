@@ -154,7 +154,7 @@ __device__ __forceinline__ auto StoreFloats(T* to, const Floats<N>& floats) -> v
   StorePack<N>(to, ToPack<T>(floats));
 }
 
-/// True if vectors of N elements may be read there.
+/// Returns true if vectors of N elements may be read there.
 template <int N, class T>
 auto IsAligned(const T* first) -> bool {
   return reinterpret_cast<uintptr_t>(first) % alignof(Pack<T, N>) == 0;
@@ -243,7 +243,7 @@ struct LaunchShape {
   Grid grid;
   /// A multiple of 32.
   int threads = 256;
-  /// What DynamicShared has.
+  /// Bytes that DynamicShared has.
   int64_t shared_bytes = 0;
 };
 

@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(ElementwiseThreads)
   }
 }
 
-/// y[i] = rule(x[i]...), in f32.
+/// Computes y[i] = rule(x[i]...), in f32.
 template <class Rule, class Y, class... X>
 auto Map(DeviceStream stream, int64_t num_elements, const Rule& rule, Y* y, const X*... x) -> Status {
   constexpr int N = PackSize<Y, X...>;

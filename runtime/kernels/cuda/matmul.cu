@@ -24,11 +24,11 @@ auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
   if (op.out_onto.valid()) {
     CheckSameBytes(binder, op.out, op.out_onto);
   }
-  ErrorOr<std::shared_ptr<const Product>> made = Product::Make(
-      {.problem = GemmProblemOf(op, plan),
-       .adds = op.out_onto.valid(),
-       .alignment = {.a = AlignmentOf(a), .b = AlignmentOf(b), .c = AlignmentOf(out)},
-       .scratch_bytes = scratch.num_elements() * SizeOf(scratch.dtype)});
+  ErrorOr<std::shared_ptr<const Product>> made =
+      Product::Make({.problem = GemmProblemOf(op, plan),
+                     .adds = op.out_onto.valid(),
+                     .alignment = {.a = AlignmentOf(a), .b = AlignmentOf(b), .c = AlignmentOf(out)},
+                     .scratch_bytes = scratch.num_elements() * SizeOf(scratch.dtype)});
   if (!made) {
     return [error = made.error()](const Moment&) -> Status { return error; };
   }

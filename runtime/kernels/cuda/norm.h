@@ -12,7 +12,7 @@
 
 namespace shardc::cuda {
 
-/// Where the operands of a norm lie. T: what the op computes in; X: what x is of.
+/// Addresses of a norm's operands. T: the type that the op computes in; X: the type of x.
 template <class T, class X>
 struct NormOperands {
   const X* x_NH = nullptr;

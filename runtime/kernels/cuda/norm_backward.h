@@ -14,7 +14,7 @@
 
 namespace shardc::cuda {
 
-/// Where the operands lie. T: what the op computes in; X: what x is of.
+/// Addresses of the operands. T: the type that the op computes in; X: the type of x.
 template <class T, class X>
 struct NormGradients {
   const T* dy_NH = nullptr;
@@ -156,7 +156,7 @@ struct NormTerms {
   }
 };
 
-/// What a norm adds its sums over rows to.
+/// The gradient that a norm adds its sums over rows to.
 struct ParameterGradient {
   float* sums_H = nullptr;
   bool adds = false;

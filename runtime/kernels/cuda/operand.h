@@ -9,7 +9,7 @@
 
 namespace shardc::cuda {
 
-/// The scratch of an op, as elements of any type. CHECKs that it is as large as ScratchBytes tells.
+/// Returns the scratch of an op, as elements of any type. CHECKs that it is as large as ScratchBytes says.
 template <class T, class Op>
 auto ScratchOf(const Op& op, Binder& binder) -> Operand<T> {
   CheckScratch(op, binder.plan());
@@ -17,7 +17,7 @@ auto ScratchOf(const Op& op, Binder& binder) -> Operand<T> {
   return {view.base, view.bytes_per_repeat};
 }
 
-/// True if all rows of `columns` elements of these values may be read and written in vectors of N.
+/// Returns true if all rows of `columns` elements of these values may be read and written in vectors of N.
 template <int N>
 auto HasRowsOfPacks(Binder& binder, int64_t columns, std::initializer_list<ValueId> values) -> bool {
   return columns % N == 0 && std::ranges::all_of(values, [&](ValueId value) {

@@ -2,6 +2,8 @@
 // sum of the losses of rows.
 #pragma once
 
+#include <cmath>
+
 #include "runtime/kernels/cuda/device_code.h"
 
 namespace shardc::cuda {
@@ -14,7 +16,7 @@ struct ExponentialSum {
   float sum;
 };
 
-/// What is subtracted before an exponential: minus infinity less itself would be no number.
+/// Returns the number that is subtracted before an exponential: minus infinity less itself would be NaN.
 __device__ __forceinline__ auto ShiftOf(float greatest) -> float { return greatest == -INFINITY ? 0.0F : greatest; }
 
 struct MergeSums {

@@ -1,6 +1,6 @@
 // Rows of a matrix, each by a group of threads: 1 to 512 of them, a power of two, so that narrow rows share a warp and
-// wide ones have warps of their own. A thread keeps 16 elements of its row in registers, or 8 of a row that is no
-// vectors; what is left of a row that is wider it reads again.
+// wide ones have warps of their own. A thread keeps 16 elements of its row in registers, or 8 of a row that has no
+// whole vectors; of a wider row it reads the rest again.
 //
 // All threads of a block stay to its end, those of rows past the last one with no columns: they meet the others at
 // barriers.

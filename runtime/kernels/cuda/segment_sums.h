@@ -1,10 +1,10 @@
 // Sums of squares over the owned segments of a slice, and the first segment with an element that is not finite: what
 // sum_squares and check_finite have in common.
 //
-// The slice is cut into RangesOfElements ranges, a block each, by its length alone. A block finds the sum of squares of
-// its elements in f64, segment by segment: a segment's sum is finite if and only if its elements are, since the squares
-// of f32, and their sums, are finite in f64. The sums of ranges go to scratch, and one block sums them in a fixed
-// order.
+// The slice is cut into up to RangesOfElements ranges, a block each, by its length alone. A block finds the sum of
+// squares of its elements in f64, segment by segment: a segment's sum is finite if and only if its elements are, since
+// the squares of f32, and their sums, are finite in f64. The sums of ranges go to scratch, and one block sums them in a
+// fixed order.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,12 @@
 
 namespace shardc::cuda {
 
-/// What a launch sees of an owned segment.
+/// An owned segment as a launch sees it.
 struct CheckedSegment {
   /// In elements of the slice.
   int64_t begin = 0;
   int64_t end = 0;
-  /// What says that the segment has an element that is not finite; the least of those that say so counts.
+  /// The number that is reported if the segment has an element that is not finite; the least of these numbers counts.
   int64_t number = 0;
   bool counts_in_sum = true;
 };
@@ -31,7 +31,7 @@ struct CheckedSegments {
   CheckedSegment segments[Most];
 };
 
-/// Of a range of elements, or of all.
+/// The sum of a range of elements, or of all.
 struct RangeSum {
   double squares;
   int64_t bad;
@@ -92,18 +92,25 @@ __global__ void __launch_bounds__(SegmentThreads)
 }
 
 constexpr int RangeThreads = 256;
-static_assert(RangesOfElements % RangeThreads == 0);
 
 /// The sum of all ranges, to each thread of the one block.
-__device__ __forceinline__ auto SumOfRanges(const RangeSum* sums) -> RangeSum {
-  RangeSum own = sums[Thread()];
-  for (int64_t i = Thread() + RangeThreads; i < RangesOfElements; i += RangeThreads) {
+__device__ __forceinline__ auto SumOfRanges(const RangeSum* sums, int64_t ranges) -> RangeSum {
+  constexpr RangeSum None{0, INT64_MAX};
+  RangeSum own = None;
+  for (int64_t i = Thread(); i < ranges; i += RangeThreads) {
     own = AddRangeSums{}(own, sums[i]);
   }
-  return BlockReduce(own, RangeSum{0, INT64_MAX}, AddRangeSums{});
+  return BlockReduce(own, None, AddRangeSums{});
 }
 
-/// The owned segments of a slice, as many launches take them: at least one, which may have none.
+/// Returns the elements of a range: a multiple of those that the threads of a block take at once.
+constexpr auto SizeOfRange(int64_t length) -> int64_t {
+  constexpr int64_t AtOnce = SegmentThreads * PackSize<BFloat16>;
+  return BlocksFor(BlocksFor(length, RangesOfElements), AtOnce) * AtOnce;
+}
+constexpr auto NumRanges(int64_t length) -> int64_t { return BlocksFor(length, SizeOfRange(length)); }
+
+/// Returns the owned segments of a slice, as many launches take them: at least one, which may have none.
 template <class NumberOf>
 auto CheckedSegmentsOf(const Plan& plan, SubVectorId id, int64_t rank, const NumberOf& number_of)
     -> std::vector<CheckedSegments> {
@@ -126,11 +133,10 @@ template <class T>
 auto SumSegments(DeviceStream stream, const T* x_N, int64_t length, const std::vector<CheckedSegments>& launches,
                  int64_t none, RangeSum* sums) -> Status {
   constexpr int N = PackSize<T>;
-  const int64_t range = BlocksFor(BlocksFor(length, RangesOfElements), N) * N;
   for (const CheckedSegments& segments : launches) {
-    RETURN_IF_ERROR(Launch(stream, {.grid = {RangesOfElements}, .threads = SegmentThreads},
-                           IsAligned<N>(x_N) ? SumRangesOfSegments<T, N> : SumRangesOfSegments<T, 1>, x_N, range,
-                           segments, &segments != launches.data(), none, sums));
+    RETURN_IF_ERROR(Launch(stream, {.grid = {NumRanges(length)}, .threads = SegmentThreads},
+                           IsAligned<N>(x_N) ? SumRangesOfSegments<T, N> : SumRangesOfSegments<T, 1>, x_N,
+                           SizeOfRange(length), segments, &segments != launches.data(), none, sums));
   }
   return Success{};
 }

@@ -4,7 +4,7 @@
 
 namespace shardc::cuda {
 
-/// T: what parameters are kept in. `momentum_buffer_N`, `copy_N`: null if there is none.
+/// T: the type that parameters are kept in. `momentum_buffer_N`, `copy_N`: null if the op has none.
 template <class T, int N>
 __global__ void __launch_bounds__(UpdateThreads)
     UpdateByGradient(UpdatedSegments<SgdFactors> all, bool nesterov, const double* factor, const float* gradient_N,

@@ -5,8 +5,8 @@
 namespace shardc::cuda {
 
 static __global__ void __launch_bounds__(RangeThreads)
-    FinishSquares(const RangeSum* sums, bool adds, bool keeps_least, double* sum, int64_t* bad) {
-  const RangeSum all = SumOfRanges(sums);
+    FinishSquares(const RangeSum* sums, int64_t ranges, bool adds, bool keeps_least, double* sum, int64_t* bad) {
+  const RangeSum all = SumOfRanges(sums, ranges);
   if (Thread() == 0) {
     *sum = (adds ? *sum : 0) + all.squares;
     *bad = keeps_least && *bad < all.bad ? *bad : all.bad;
@@ -24,8 +24,8 @@ auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel {
           num_parameters = int64_t{plan.parameters.size()}, adds = AddsOnto(binder, op.sum, op.sum_onto),
           keeps_least = AddsOnto(binder, op.bad, op.bad_onto)](const Moment& moment) -> Status {
     RETURN_IF_ERROR(SumSegments(stream, gradient.At(moment), length, segments, num_parameters, sums.At(moment)));
-    return Launch(stream, {.threads = RangeThreads}, FinishSquares, sums.At(moment), adds, keeps_least, sum.At(moment),
-                  bad.At(moment));
+    return Launch(stream, {.threads = RangeThreads}, FinishSquares, sums.At(moment), NumRanges(length), adds,
+                  keeps_least, sum.At(moment), bad.At(moment));
   };
 }
 

@@ -8,7 +8,7 @@
 
 namespace shardc::cuda {
 
-/// Where kernels tell of ids outside the vocabulary: BadIdsOf.
+/// The word in which kernels report ids outside the vocabulary: BadIdsOf.
 using BadIds = unsigned long long*;
 
 /// The first position counts.

@@ -18,7 +18,7 @@ struct UpdatedSegment {
   /// In elements of the slice.
   int64_t begin = 0;
   int64_t end = 0;
-  /// Of the segment's blocks.
+  /// The first of the segment's blocks.
   int64_t first_block = 0;
   Factors factors;
 };
@@ -83,7 +83,7 @@ auto LaunchUpdates(DeviceStream stream, const Op& op, const std::vector<UpdateSh
   return Success{};
 }
 
-/// True if vectors of UpdateWidth elements may be read and written at all of these values, at any moment.
+/// Returns true if vectors of UpdateWidth elements may be read and written at all of these values, at any moment.
 inline auto IsUpdatedInPacks(Binder& binder, std::initializer_list<ValueId> values) -> bool {
   return std::ranges::all_of(values, [&](ValueId value) {
     return !value.valid() || HasRowsOfPacks<UpdateWidth>(binder, UpdateWidth, {value});

@@ -15,7 +15,7 @@ inline auto CommSpanOf(const View& view, const Moment& moment) -> CommSpan {
           .offset = view.arena_offset + view.bytes_per_repeat * moment.repeat};
 }
 
-/// The scratch of a collective, which it has where its group lies on several hosts.
+/// Returns the scratch of a collective, which it has if its group spans several hosts.
 inline auto ScratchOf(ValueId scratch, Binder& binder) -> std::optional<View> {
   return scratch.valid() ? std::optional(binder.ViewOf(scratch)) : std::nullopt;
 }

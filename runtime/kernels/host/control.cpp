@@ -52,7 +52,9 @@ auto Bind(const op::Control& op, Binder& binder) -> Kernel {
       const bool spike = agreed.bad == num_parameters;
       scalars[op.spike] = spike ? 1 : 0;
       scalars[op.left_out] = nonfinite || spike ? 1 : 0;
-      if (!nonfinite && std::isfinite(loss)) {
+      // A spike would widen the window that judges the next loss. In a step without targets, a loss with one term is
+      // NaN, and a loss with several terms is 0.
+      if (!nonfinite && !spike && std::isfinite(loss) && loss != 0) {
         scalars.losses().Add(loss, run.spike_window);
       }
     }

@@ -60,7 +60,7 @@ class EmulatedDevice final : public RankDevice {
   }
   auto MeasureUse() const -> std::vector<ArenaUse> override { return inner_.MeasureUse(); }
 
-  /// See shardc::BadIdsOf.
+  /// Returns the word of shardc::BadIdsOf.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long* {
     const auto known = std::ranges::find(bad_ids_, vocabulary, &BadIds::vocabulary);
     return known != bad_ids_.end() ? &known->word : &bad_ids_.emplace_back(vocabulary).word;

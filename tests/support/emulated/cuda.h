@@ -5,7 +5,7 @@
 
 namespace shardc {
 
-/// Called when the program begins.
+/// Registers the emulated family. Called when the program begins.
 auto UseEmulatedCuda() -> void;
 
 }  // namespace shardc
