@@ -80,7 +80,7 @@ TEST(MovedOps, AfterReaderAreRefused) {
   const std::vector<std::vector<std::string>> samples{
       {head, "init.scheme=normal", "loss.chunks=2"},
       {head, "init.scheme=normal", "mesh.tp=2", "model.family=qwen3", "model.tied=false", "precision.compute=bf16"},
-      {"mesh.replicate=2", "recompute.policy=full", "model.layers=1"},
+      {"mesh.replicate=2", "batch.global=16", "recompute.policy=full", "model.layers=1"},
       {"init.scheme=normal", "model.family=qwen2", "model.tied=true", "optimizer.name=sgd", "mesh.dp=1", "mesh.tp=2"},
   };
   int moves = 0;
