@@ -51,6 +51,7 @@ auto CollectUses(const Plan& plan, Findings& findings) -> PlanUses {
       }
       if (access.kind == AccessKind::Write || access.kills.valid()) {
         use.result_in.Add(section);
+        use.is_carried = use.is_carried || FactsOf(op).meaning == Meaning::Renamed;
         if (!access.kills.valid()) {
           uses.Of(plan.values[access.value].buffer).written_in.Add(section);
         }

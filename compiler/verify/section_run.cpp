@@ -145,7 +145,7 @@ auto SectionRun::Read(ValueId id, const Op& op) -> void {
     if (strict_ && !established && !result_in.empty() && state.written >= 0) {
       Report("read-released"_rule, "reads {}, whose buffer {} was released since it was written", Name(id),
              findings_.Name(buffer_id));
-    } else if (result_in.Has(section_) && state.written < 0) {
+    } else if (result_in.Has(section_) && !uses_.Of(id).is_carried && state.written < 0) {
       // Its bytes hold what an op in place has yet to overwrite.
       Report("read-early"_rule, "reads {} before the op that writes it", Name(id));
     }

@@ -97,6 +97,8 @@ struct ValueUse {
   bool is_named = false;
   /// The sections in which the value is the result of an op.
   SectionSet result_in;
+  /// True if a loop ends by giving its bytes this name: the first pass reads what an op before the loop wrote.
+  bool is_carried = false;
 };
 
 /// Facts of the whole plan that every section's run needs.
