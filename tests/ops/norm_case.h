@@ -16,6 +16,8 @@ struct NormCase {
   Dims rstd_shape;
   int64_t columns = 0;
   double eps = 1e-5;
+  /// Of dy.
+  double spread = 1;
 
   auto rows() const -> int64_t { return NumElements(rstd_shape); }
 };
@@ -55,7 +57,7 @@ auto ExpectTorchNormBackward(OpKind kind, const Backend& backend, const NormCase
       const int64_t size = NumElements(norm.shape);
       const auto x = RandomNumbers(norm.residual, size, 1);
       const auto weight = RandomNumbers(norm.dtype, norm.columns, 2);
-      const auto dy = RandomNumbers(norm.dtype, size, 3);
+      const auto dy = RandomNumbers(norm.dtype, size, 3, norm.spread);
       const auto dx_before = RandomNumbers(norm.residual, size, 4);
       const auto dweight_before = RandomNumbers(norm.columns, 5);
       const RmsNormResult expected = TorchRmsNorm(norm.rows(), norm.columns, norm.eps, x, weight, dy);

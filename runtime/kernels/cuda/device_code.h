@@ -167,12 +167,16 @@ auto IsAligned(const T* first) -> bool {
 template <class T>
 __device__ __forceinline__ auto ExchangeLanes(T value, int mask) -> T {
   static_assert(sizeof(T) % sizeof(uint32_t) == 0 && std::is_trivially_copyable_v<T>);
+#ifdef __CUDACC__
   uint32_t words[sizeof(T) / sizeof(uint32_t)];
   memcpy(words, &value, sizeof(T));
   for (uint32_t& word : words) {
     word = __shfl_xor_sync(~0U, word, mask);
   }
   memcpy(&value, words, sizeof(T));
+#else
+  value = __shfl_xor_sync(~0U, value, mask);
+#endif
   return value;
 }
 
