@@ -26,9 +26,7 @@ class EvaluationVerifier {
   const Plan& plan_;
   Findings& findings_;
   Terms& terms_;
-  /// The op that begins the loop round the op that runs, and round those that load the samples.
-  std::optional<size_t> loop_;
-  std::optional<size_t> loop_of_load_;
+  /// Number of losses computed so far.
   size_t found_ = 0;
 };
 
@@ -48,6 +46,7 @@ auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> 
       step_.TermsOf(SectionKind::Eval).targets[own.head] = evaluation.Read(own.targets);
       if (own.tokens.valid() && trained->tokens.valid()) {
         put(own.tokens, trained->tokens);
+        ++step_.TermsOf(SectionKind::Eval).passes;
       }
     }
   }
@@ -56,16 +55,12 @@ auto EvaluationVerifier::LoadAsInStep(const Op& op, SymbolicRun& evaluation) -> 
 auto EvaluationVerifier::RunOp(size_t index, SymbolicRun& evaluation) -> void {
   const Op& op = plan_.section(SectionKind::Eval).ops[index];
   if (FactsOf(op).loads_samples) {
-    loop_of_load_ = loop_;
     LoadAsInStep(op, evaluation);
     return;
   }
   evaluation.Run(op);
   step_.CheckSums(SectionKind::Eval, index, evaluation);
   step_.NoteTold(SectionKind::Eval, index, op, evaluation);
-  if (FactsOf(op).sums_samples && loop_ != loop_of_load_) {
-    findings_.AddOp(SectionKind::Eval, index, "eval-batches"_rule, "takes one batch of those that a loop loads");
-  }
   if (const auto own = LossOf(op)) {
     const std::vector<TermId>& losses = step_.losses();
     if (losses.empty() || step_.LossAdded(evaluation, own->loss) != losses[found_++ % losses.size()]) {
@@ -79,23 +74,20 @@ auto EvaluationVerifier::Run() -> void {
   const std::vector<Op>& ops = plan_.section(SectionKind::Eval).ops;
   SymbolicRun evaluation(plan_, &terms_, step_.point());
   size_t& passes = step_.TermsOf(SectionKind::Eval).passes;
+  passes = 0;
+  size_t loop = 0;
   int64_t pass = 0;
   for (size_t i = 0; i < ops.size() && findings_.empty(); ++i) {
     switch (LoopEdgeOf(ops[i])) {
       case LoopEdge::None: RunOp(i, evaluation); break;
       case LoopEdge::Begin:
-        loop_ = i;
+        loop = i;
         pass = 0;
         break;
       case LoopEdge::End:
-        if (pass == 0 && LoopCountOf(ops[*loop_]) > 1) {
-          passes = loop_ == loop_of_load_ ? 2 : passes;
-          evaluation.set_repeat(++pass);
-          i = *loop_;
-        } else {
-          loop_.reset();
-          evaluation.set_repeat(0);
-        }
+        pass = pass == 0 && LoopCountOf(ops[loop]) > 1 ? 1 : 0;
+        evaluation.set_repeat(pass);
+        i = pass == 1 ? loop : i;
     }
   }
   const size_t expected = step_.losses().size() * passes;

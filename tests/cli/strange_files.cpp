@@ -48,14 +48,11 @@ TEST(WorkingDirectory, MayBeGone) {
     std::filesystem::create_directory(gone);
     return RunProcess(command, {.folder = gone, .before_exec = [&] { std::filesystem::remove(gone); }});
   };
-  std::vector<std::vector<std::string>> commands{{Shardc(), "plan", "../sound.toml"},
-                                                 {Shardc(), "run", "../sound.toml"},
-                                                 {Shardc(), "run", sound},
-                                                 {Shardc(), "run", plan},
-                                                 {Shardc(), "run", sound, "--trace", "trace.json"}};
-  if (HasRuntime()) {
-    commands.push_back({ShardcRun(), plan});
-  }
+  const std::vector<std::vector<std::string>> commands{{Shardc(), "plan", "../sound.toml"},
+                                                       {Shardc(), "run", "../sound.toml"},
+                                                       {Shardc(), "run", sound},
+                                                       {Shardc(), "run", plan},
+                                                       {Shardc(), "run", sound, "--trace", "trace.json"}};
   for (const auto& command : commands) {
     const Outcome outcome = run_there(command);
     EXPECT_EQ(outcome.status, 6) << command[1];

@@ -400,7 +400,7 @@ TEST(RunDirectory, SecondLaunchIsRefusedUntilTheFirstHasEnded) {
     ASSERT_TRUE(lease.ok());
     const Outcome refused = Launch(PlanOf(Mesh{{1, 2, 1}}), {.run_dir = run_dir}, rank_main);
     EXPECT_EQ(refused.status, 6);
-    EXPECT_THAT(refused.errors, StartsWith(fmt::format("error: run directory {} is in use by run first", run_dir)));
+    EXPECT_THAT(refused.errors, HasSubstr(fmt::format("error: run directory {} is in use by run first", run_dir)));
     EXPECT_THAT(refused.errors, HasSubstr(fmt::format("process {}", getpid())));
     EXPECT_THAT(refused.errors, HasSubstr("`--run-dir`"));
     // Evaluation only reads.

@@ -50,7 +50,7 @@ struct VocabCase {
 /// Even, padded, with a last rank that has no id, and with one that has neither it nor all of the one before.
 constexpr VocabCase VocabCases[] = {{3, 96}, {2, 257}, {4, 9}, {4, 5}};
 constexpr AxisSet VocabAxes = AxisSet::Of(Axis::Tp);
-/// What nobody may read.
+/// Elements that no kernel may read.
 constexpr double Unread = std::numeric_limits<double>::quiet_NaN();
 
 /// The fixture of one rank of a case.

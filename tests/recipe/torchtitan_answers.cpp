@@ -166,7 +166,8 @@ const std::vector<Answer> Answers{
     {"checkpoint",
      "initial_load_path",
      Seed,
-     {"start.first={ seed = \"" + Seed + "\" }"},
+     {"start.first={ seed = \"" + Seed + "\" }", "model.hidden=8", "model.heads=2", "model.kv_heads=2", "model.ffn=16",
+      "model.vocab=32"},
      [](const Plan& p) {
        return CountOps(p, SectionKind::Init, OpKind::LoadParameter) == p.parameters.size() &&
               CountOps(p, SectionKind::Init, OpKind::Initialize) == 0;

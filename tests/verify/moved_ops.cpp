@@ -77,11 +77,12 @@ auto MoveEach(const Plan& plan, SectionKind section) -> int {
 
 TEST(MovedOps, AfterReaderAreRefused) {
   const std::string head = R"(loss.head=[{ name = "image", vocab = 8, targets = ["t.bin"], weight = 0.25 }])";
+  const std::string rule = R"(init.rule=[{ match = "*", value = 1 }])";
   const std::vector<std::vector<std::string>> samples{
-      {head, "init.scheme=normal", "loss.chunks=2"},
-      {head, "init.scheme=normal", "mesh.tp=2", "model.family=qwen3", "model.tied=false", "precision.compute=bf16"},
-      {"mesh.replicate=2", "recompute.policy=full", "model.layers=1"},
-      {"init.scheme=normal", "model.family=qwen2", "model.tied=true", "optimizer.name=sgd", "mesh.dp=1", "mesh.tp=2"},
+      {head, rule, "loss.chunks=2"},
+      {head, rule, "mesh.tp=2", "model.family=qwen3", "model.tied=false", "precision.compute=bf16"},
+      {"mesh.replicate=2", "batch.global=16", "recompute.policy=full", "model.layers=1"},
+      {rule, "model.family=qwen2", "model.tied=true", "optimizer.name=sgd", "mesh.dp=1", "mesh.tp=2"},
   };
   int moves = 0;
   for (const std::vector<std::string>& sets : samples) {
