@@ -3,8 +3,11 @@
 #include "compiler/driver/runtime_program.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +29,49 @@ static auto ProgramFor(DeviceFamily family) -> std::string_view {
   CHECK(false, "a device of no family");
 }
 
+/// What the loader says of the libraries of a program, which it does not start; empty if it says nothing.
+static auto LibrariesText(const std::string& program) -> std::string {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) {
+    return "";
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+    execl(program.c_str(), program.c_str(), nullptr);
+    _exit(1);
+  }
+  close(ends[1]);
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t count = 1; child > 0 && count > 0;) {
+    count = read(ends[0], part.data(), part.size());
+    text.append(part.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  }
+  close(ends[0]);
+  if (child > 0) {
+    waitpid(child, nullptr, 0);
+  }
+  return text;
+}
+
+/// Errors: Environment, with the libraries that the loader does not find. It ends a program without them before that
+/// can say what to do.
+static auto CheckLibraries(const std::string& program) -> Status {
+  const std::string text = LibrariesText(program);
+  std::string missing;
+  for (size_t at = 0; (at = text.find(" => not found", at)) != std::string::npos; ++at) {
+    const size_t begin = text.rfind('\t', at) + 1;
+    missing += (missing.empty() ? "" : ", ") + text.substr(begin, at - begin);
+  }
+  return missing.empty() ? Status(Success{})
+                         : Fail(ExitCode::Environment,
+                                "{} needs libraries that are not found: {}; install CUDA 13 with cuDNN 9, or set "
+                                "LD_LIBRARY_PATH to where PyTorch has them (docs/gpu.md)",
+                                std::filesystem::path(program).filename().string(), missing);
+}
+
 auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> Error {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -34,6 +80,11 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
   }
   const DeviceFamily family = FactsOf(device).family;
   const std::string program = (self.parent_path() / ProgramFor(family)).string();
+  if (family != DeviceFamily::Cpu) {
+    if (const Status found = CheckLibraries(program); !found) {
+      return found.error();
+    }
+  }
   std::vector<std::string> texts{program};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   if (StartGuard(std::getenv, DefaultTimeout)) {
@@ -46,14 +97,14 @@ auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> 
   argv.push_back(nullptr);
   std::fflush(nullptr);
   execv(program.c_str(), argv.data());
-  const std::string why = std::strerror(errno);
-  if (family != DeviceFamily::Cpu && errno == ENOENT) {
+  const int why = errno;
+  if (family != DeviceFamily::Cpu && why == ENOENT) {
     return Fail(ExitCode::Environment,
                 "the plan is for {}, and this build has no {}, which `tools/dev build --cuda` makes beside shardc",
                 ToText(device), ProgramFor(family));
   }
-  return Fail(ExitCode::Environment, "cannot start {}: {}; shardc and {} lie in one folder", program, why,
-              ProgramFor(family));
+  return Fail(ExitCode::Environment, "cannot start {}: {}; shardc and {} lie in one folder", program,
+              std::strerror(why), ProgramFor(family));
 }
 
 auto TextInMemory(std::string_view text) -> ErrorOr<std::string> {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "compiler/base/files.h"
 #include "tests/cli/program.h"
 
 namespace shardc {
@@ -78,6 +79,19 @@ TEST_F(BesideRuntime, ThePlansDeviceChoosesTheRuntime) {
   for (const auto& call : calls) {
     EXPECT_EQ(Run(call).exit_code, 7);
   }
+}
+
+TEST_F(BesideRuntime, MissingLibrariesAreNamed) {
+  // Any program of which a library is gone.
+  std::string program = *ReadFile(Shardc(), size_t{1} << 30);
+  const std::string_view name = "libfmt.so";
+  const size_t at = program.find(name);
+  ASSERT_NE(at, std::string::npos);
+  program.replace(at, name.size(), "libgon.so");
+  std::filesystem::permissions(WriteIn(folder_, "shardc-run-cuda", program), std::filesystem::perms::owner_all);
+  const Finished finished = Run({"run", recipe_, "--set", "run.device=cuda"});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_THAT(finished.err, HasSubstr("error: shardc-run-cuda needs libraries that are not found: libgon.so"));
 }
 
 TEST_F(BesideRuntime, WithoutARuntimeTheMessageSaysWhereItBelongs) {

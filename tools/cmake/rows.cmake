@@ -1,6 +1,6 @@
 # shardc_require_files(TABLE MACRO FOLDERS... [ONCE FOLDER]): each row `MACRO(Name, stem, ...` of schemas/TABLE needs
-# FOLDER/stem.cpp (in a folder of CUDA's kernels stem.cu) in each of FOLDERS, or one in the folder ONCE and none in the others. The sources themselves are found by
-# folder; this is the check that none is missing.
+# FOLDER/stem.cpp (in a folder of CUDA's kernels stem.cu) in each of FOLDERS, or one in the folder ONCE and none in the others. The
+# sources themselves are found by folder; this is the check that none is missing.
 
 function(shardc_require_files table macro)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "ONCE" "")

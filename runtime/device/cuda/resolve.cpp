@@ -45,6 +45,10 @@ static auto FaultOfGpus() -> std::string {
                          cudaGetErrorName(code), VisibleText());
     }
   }
+  if (std::string_view(properties.name).find(" MIG ") != std::string_view::npos) {
+    return fmt::format("GPU 0 is a part of one, {}; plans are for whole GPUs: turn MIG off{}", properties.name,
+                       VisibleText());
+  }
   if (properties.major != 9 || properties.minor != 0) {
     return fmt::format(
         "GPU 0 is {}, of compute capability {}.{}, and the kernels of this program are for 9.0 (H100, H200){}",
