@@ -80,7 +80,7 @@ auto CheckHoldsTarget(int64_t num_targets) -> Status {
              ? Status(Success{})
              : Fail(ExitCode::RecipeRejected,
                     "no position has a target: each number in the target files is the greatest of its type, "
-                    "which says that there is none; write the files again, or name others");
+                    "which means \"no target\"; write the files again, or name others");
 }
 
 auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {
