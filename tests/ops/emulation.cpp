@@ -77,6 +77,7 @@ static __global__ void TwoKindsKernel(float* y) {
 }
 
 TEST(Emulation, BarrierNeedsAllThreads) {
+  emulated::warp_order = emulated::WarpOrder::Ascending;
   float y = 0;
   EXPECT_EXIT(static_cast<void>(cuda::Launch(nullptr, {}, BarrierOfSomeKernel)), testing::ExitedWithCode(1),
               "thread 0 waits at __syncthreads, thread 100 has returned");

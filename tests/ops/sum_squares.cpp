@@ -77,9 +77,11 @@ TEST(SumSquares, TakesManySegments) {
       KernelFixture fixture(backend);
       const SubVectorId id = AddManyParameters(fixture.mutable_plan());
       auto gradient = RandomNumbers(ManyParametersLength, 1);
-      double expected = 0;
+      // A sum in f64 in this order would be off by more than those of kernels.
+      long double expected = 0;
       for (size_t i = 0; i < gradient.size(); ++i) {
-        expected += IsOfManyParameters(static_cast<int64_t>(i)) ? gradient[i] * gradient[i] : 0;
+        expected +=
+            IsOfManyParameters(static_cast<int64_t>(i)) ? static_cast<long double>(gradient[i]) * gradient[i] : 0;
       }
       if (bad >= 0) {
         gradient[static_cast<size_t>(bad)] = Infinity;
@@ -96,7 +98,7 @@ TEST(SumSquares, TakesManySegments) {
         EXPECT_EQ(fixture.At<int64_t>(found)[0], bad / 60);
       } else {
         EXPECT_EQ(fixture.At<int64_t>(found)[0], ManyParameters);
-        ExpectClose(OpKind::SumSquares, "sum", fixture.At<double>(sum), {expected});
+        ExpectClose(OpKind::SumSquares, "sum", fixture.At<double>(sum), {static_cast<double>(expected)});
       }
     }
   });

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 
 #include "runtime/device/cpu/shuffled_device.h"
@@ -14,32 +15,63 @@
 
 namespace shardc {
 
-/// A device that shuffles, whose queues open its memory for their copies.
+/// Addresses of an arena, which nobody may access, and its memory.
+class EmulatedArena {
+ public:
+  static auto Create(int64_t bytes) -> ErrorOr<EmulatedArena> {
+    EmulatedArena arena;
+    arena.bytes_ = bytes;
+    for (Mapping* const mapping : {&arena.addresses_, &arena.memory_}) {
+      auto created = Mapping::Create(bytes, Mapping::Kind::Private);
+      if (!created) {
+        return created.error();
+      }
+      *mapping = *std::move(created);
+    }
+    CHECK(bytes == 0 || mprotect(arena.addresses_.base(), static_cast<size_t>(bytes), PROT_NONE) == 0,
+          "memory cannot be closed");
+    return arena;
+  }
+  auto base() const -> std::byte* { return addresses_.base(); }
+  auto bytes() const -> Bytes { return Bytes{bytes_}; }
+  auto Touched() const -> Bytes { return memory_.Touched(); }
+  auto Holds(const std::byte* address) const -> bool { return address >= base() && address < base() + bytes_; }
+  auto MemoryAt(const std::byte* address) const -> std::byte* { return memory_.base() + (address - base()); }
+
+ private:
+  Mapping addresses_;
+  Mapping memory_;
+  int64_t bytes_ = 0;
+};
+
+/// A device that shuffles, with addresses of its own.
 class EmulatedDevice final : public RankDevice {
  public:
   static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
-    const Interval ranks{place.rank, place.rank + 1};
-    auto shared = SharedArenas::Create(plan.arena_bytes, ranks);
-    if (!shared) {
-      return shared.error();
+    auto device = std::make_unique<EmulatedDevice>(plan, place.rank);
+    for (size_t i = 0; i < NumArenas; ++i) {
+      auto arena = EmulatedArena::Create(plan.arena_bytes[i]);
+      if (!arena) {
+        return arena.error();
+      }
+      device->arenas_[i] = *std::move(arena);
     }
-    return std::unique_ptr<RankDevice>(std::make_unique<EmulatedDevice>(plan, *std::move(shared), place.rank));
+    return std::unique_ptr<RankDevice>(std::move(device));
   }
 
-  EmulatedDevice(const Plan& plan, SharedArenas shared, int64_t rank)
-      : plan_(plan),
-        shared_(std::move(shared)),
-        inner_(plan, *ArenaSet::Create(shared_, rank)),
-        queues_(NumStreams, OpeningQueue(this)) {
+  EmulatedDevice(const Plan& plan, int64_t rank)
+      : none_(*SharedArenas::Create({}, {rank, rank + 1})),
+        inner_(plan, *ArenaSet::Create(none_, rank)),
+        queues_(NumStreams, EmulatedQueue(this)) {
     for (size_t i = 0; i < NumStreams; ++i) {
       queues_[i].inner = &inner_.queue(static_cast<Stream>(i));
     }
-    Protect(PROT_NONE);
   }
+  // Queues know where their device is.
   EmulatedDevice(const EmulatedDevice&) = delete;
   auto operator=(const EmulatedDevice&) -> EmulatedDevice& = delete;
 
-  auto Base(Arena arena) const -> std::byte* override { return inner_.Base(arena); }
+  auto Base(Arena arena) const -> std::byte* override { return arenas_[static_cast<size_t>(arena)].base(); }
   auto queue(Stream stream) -> Queue& override { return queues_[static_cast<size_t>(stream)]; }
   auto scalars() -> ScalarTable& override { return inner_.scalars(); }
   auto BeginSection(const SectionStart& start, const ScalarTable& host) -> Status override {
@@ -58,39 +90,44 @@ class EmulatedDevice final : public RankDevice {
     }
     return status;
   }
-  auto MeasureUse() const -> std::vector<ArenaUse> override { return inner_.MeasureUse(); }
+  auto MeasureUse() const -> std::vector<ArenaUse> override {
+    std::vector<ArenaUse> uses;
+    for (size_t i = 0; i < NumArenas; ++i) {
+      uses.push_back({static_cast<Arena>(i), arenas_[i].bytes(), arenas_[i].Touched()});
+    }
+    return uses;
+  }
 
-  /// Returns the word of shardc::BadIdsOf.
+  /// See shardc::BadIdsOf.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long* {
     const auto known = std::ranges::find(bad_ids_, vocabulary, &BadIds::vocabulary);
     return known != bad_ids_.end() ? &known->word : &bad_ids_.emplace_back(vocabulary).word;
   }
 
-  /// Runs `access` while the memory is open.
-  template <class Access>
-  auto Open(const Access& access) {
-    Protect(PROT_READ | PROT_WRITE);
-    auto result = access();
-    Protect(PROT_NONE);
-    return result;
+  /// Requires: the address lies in an arena.
+  auto MemoryAt(const std::byte* address) const -> std::byte* {
+    const auto arena =
+        std::ranges::find_if(arenas_, [&](const EmulatedArena& candidate) { return candidate.Holds(address); });
+    CHECK(arena != arenas_.end(), "an address that is none of the device");
+    return arena->MemoryAt(address);
   }
 
-  class OpeningQueue final : public Queue {
+  class EmulatedQueue final : public Queue {
    public:
-    explicit OpeningQueue(EmulatedDevice* device) : device_(*device) {}
+    explicit EmulatedQueue(EmulatedDevice* device) : device_(*device) {}
     auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override {
       return inner->Enqueue(turns, index, moment);
     }
     auto Wait(EventId event) -> Status override { return inner->Wait(event); }
     auto Signal(EventId event) -> Status override { return inner->Signal(event); }
     auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> override {
-      return device_.Open([&] { return inner->Read(from, bytes, scratch); });
+      return inner->Read(bytes == 0 ? nullptr : device_.MemoryAt(from), bytes, scratch);
     }
     auto BeginWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> std::byte* override {
       return inner->BeginWrite(to, bytes, scratch);
     }
     auto EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status override {
-      return device_.Open([&] { return inner->EndWrite(to, bytes, scratch); });
+      return inner->EndWrite(bytes == 0 ? nullptr : device_.MemoryAt(to), bytes, scratch);
     }
 
     auto device() -> EmulatedDevice& { return device_; }
@@ -107,32 +144,51 @@ class EmulatedDevice final : public RankDevice {
     unsigned long long word = NoBadId;
   };
 
-  auto Protect(int access) -> void {
-    for (size_t i = 0; i < NumArenas; ++i) {
-      std::byte* const base = inner_.Base(static_cast<Arena>(i));
-      CHECK(base == nullptr || mprotect(base, static_cast<size_t>(plan_.arena_bytes[i]), access) == 0,
-            "the memory of arena {} cannot be protected", i);
-    }
-  }
-
-  const Plan& plan_;
-  SharedArenas shared_;
+  std::array<EmulatedArena, NumArenas> arenas_;
+  SharedArenas none_;
+  /// Has no arenas.
   ShuffledDevice inner_;
-  std::vector<OpeningQueue> queues_;
+  std::vector<EmulatedQueue> queues_;
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
 };
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
-  return static_cast<EmulatedDevice::OpeningQueue&>(queue).device();
+  return static_cast<EmulatedDevice::EmulatedQueue&>(queue).device();
 }
 
 auto StreamOf(Queue&) -> CUstream_st* { return nullptr; }
 
 auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* { return DeviceOf(queue).BadIdsOf(vocabulary); }
 
-static auto BindEmulated(const OpBody& body, Binder& binder) -> Kernel {
-  Kernel kernel = VisitBody(body, [&]<class Body>(const Body& concrete) -> Kernel {
+/// Binds kernels to the memory that the device's addresses stand for.
+class MemoryBinder final : public Binder {
+ public:
+  explicit MemoryBinder(Binder* binder) : binder_(*binder) {}
+
+  auto ViewOf(ValueId value) -> View override {
+    View view = binder_.ViewOf(value);
+    if (view.num_elements() > 0) {
+      view.base = DeviceOf(binder_.queue()).MemoryAt(view.base);
+    }
+    return view;
+  }
+  auto plan() const -> const Plan& override { return binder_.plan(); }
+  auto rank() const -> int64_t override { return binder_.rank(); }
+  auto communicator() -> Communicator& override { return binder_.communicator(); }
+  auto control() -> RankControl& override { return binder_.control(); }
+  auto device() -> RankDevice& override { return binder_.device(); }
+  auto tokens() -> TokenReader& override { return binder_.tokens(); }
+  auto writer() -> CheckpointWriter& override { return binder_.writer(); }
+  auto reader() -> CheckpointReader& override { return binder_.reader(); }
+
+ private:
+  Binder& binder_;
+};
+
+static auto BindEmulated(const OpBody& body, Binder& of_device) -> Kernel {
+  MemoryBinder binder(&of_device);
+  return VisitBody(body, [&]<class Body>(const Body& concrete) -> Kernel {
     if constexpr (host::HasKernel<Body>) {
       CHECK(false, "{} works on the host", Body::Mnemonic);
     } else if constexpr (std::is_same_v<Body, op::Matmul>) {
@@ -141,9 +197,6 @@ static auto BindEmulated(const OpBody& body, Binder& binder) -> Kernel {
       return cuda::Bind(concrete, binder);
     }
   });
-  return [kernel = std::move(kernel), &device = DeviceOf(binder.queue())](const Moment& moment) {
-    return device.Open([&] { return kernel(moment); });
-  };
 }
 
 auto UseEmulatedCuda() -> void {
