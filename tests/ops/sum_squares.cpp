@@ -77,7 +77,7 @@ TEST(SumSquares, TakesManySegments) {
       KernelFixture fixture(backend);
       const SubVectorId id = AddManyParameters(fixture.mutable_plan());
       auto gradient = RandomNumbers(ManyParametersLength, 1);
-      // A sum in f64 in this order would be off by more than those of kernels.
+      // One sum of all terms in f64 would be further from the truth than those of the kernels.
       long double expected = 0;
       for (size_t i = 0; i < gradient.size(); ++i) {
         expected +=
