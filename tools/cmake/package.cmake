@@ -5,12 +5,17 @@
 #   runtime    bin/shardc-run
 #   libtorch   lib/shardc: the LibTorch libraries that bin/shardc-run needs
 
-# The folder of libraries in an installation. CMake fills the shorter of the two paths up with colons, and an empty entry is the
-# working directory of whoever starts the program: the path of the build is the longer one in both programs.
-set_target_properties(shardc shardc-run PROPERTIES BUILD_RPATH ${LIBTORCH}/lib INSTALL_RPATH "$ORIGIN/../lib/shardc")
-
-install(TARGETS shardc RUNTIME DESTINATION bin COMPONENT compiler)
-install(TARGETS shardc-run RUNTIME DESTINATION bin COMPONENT runtime)
+# The programs look for libraries in LibTorch's folder, and installed in lib/shardc. If CMake is told both paths, it ends the one of
+# the build with colons, and an empty entry of the path is the working directory of whoever starts the program. So CMake is told one
+# path, and an installation changes it.
+function(shardc_install_program program component)
+  set_target_properties(${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH ${LIBTORCH}/lib)
+  install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT ${component})
+  install(CODE "file(RPATH_CHANGE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/${program}\"
+    OLD_RPATH \"${LIBTORCH}/lib\" NEW_RPATH \"\\$ORIGIN/../lib/shardc\")" COMPONENT ${component})
+endfunction()
+shardc_install_program(shardc compiler)
+shardc_install_program(shardc-run runtime)
 install(FILES README.md docs/LICENSE DESTINATION share/doc/shardc COMPONENT compiler)
 install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtime)
 # As in the repository, so that links between these files hold.
