@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "compiler/base/check.h"
+#include "compiler/base/files.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/guard.h"
@@ -27,6 +28,10 @@ static auto ProgramFor(DeviceFamily family) -> std::string_view {
 }
 
 auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> Error {
+  // LibTorch would not load, and end the program in words of its own.
+  if (const Status there = CheckWorkingDirectory(); !there) {
+    return there.error();
+  }
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {

@@ -84,9 +84,6 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   if (const Status traced = plan ? CheckTrace(*plan, options) : Status(Success{}); !traced) {
     plan = traced.error();
   }
-  if (const Status there = plan ? CheckWorkingDirectory() : Status(Success{}); !there) {
-    plan = there.error();
-  }
   if (const Status device = plan ? ResolveDevice(*plan) : Status(Success{}); !device) {
     plan = device.error();
   }
