@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "compiler/base/check.h"
+#include "compiler/base/files.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/timeout.h"
 #include "compiler/cluster/guard.h"
@@ -73,6 +74,10 @@ static auto CheckLibraries(const std::string& program) -> Status {
 }
 
 auto BecomeRuntime(const std::vector<std::string>& arguments, Device device) -> Error {
+  // LibTorch would not load, and end the program in words of its own.
+  if (const Status there = CheckWorkingDirectory(); !there) {
+    return there.error();
+  }
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {

@@ -48,12 +48,12 @@ TEST(WorkingDirectory, MayBeGone) {
     std::filesystem::create_directory(gone);
     return RunProcess(command, {.folder = gone, .before_exec = [&] { std::filesystem::remove(gone); }});
   };
-  const std::vector<std::vector<std::string>> commands{{Shardc(), "plan", "../sound.toml"},
-                                                       {Shardc(), "run", "../sound.toml"},
-                                                       {Shardc(), "run", sound},
-                                                       {Shardc(), "run", plan},
-                                                       {Shardc(), "run", sound, "--trace", "trace.json"}};
-  for (const auto& command : commands) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{Shardc(), "plan", "../sound.toml"},
+                                                  {Shardc(), "run", "../sound.toml"},
+                                                  {Shardc(), "run", sound},
+                                                  {Shardc(), "run", plan},
+                                                  {Shardc(), "run", sound, "--trace", "trace.json"},
+                                                  {Shardc(), "doctor"}}) {
     const Outcome outcome = run_there(command);
     EXPECT_EQ(outcome.status, 6) << command[1];
     EXPECT_THAT(outcome.err, HasSubstr("error: the working directory is gone (")) << command[1];

@@ -5,14 +5,14 @@
 #   runtime    bin/shardc-run
 #   libtorch   lib/shardc: the LibTorch libraries that bin/shardc-run needs
 
-# Where a program looks for libraries: in the build tree LibTorch's folder, in an installation the folder beside it. CMake would end
-# a path that it means to replace with a colon, and an empty entry is the working directory of whoever starts the program: the path
-# is replaced here.
+# The programs look for libraries in LibTorch's folder, and installed in lib/shardc. If CMake is told both paths, it ends the one of
+# the build with colons, and an empty entry of the path is the working directory of whoever starts the program. So CMake is told one
+# path, and an installation changes it.
 function(shardc_install_program program component)
   set_target_properties(${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH ${LIBTORCH}/lib)
   install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT ${component})
   install(CODE "file(RPATH_CHANGE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/${program}\"
-    OLD_RPATH \"${LIBTORCH}/lib\" NEW_RPATH \"\$ORIGIN/../lib/shardc\")" COMPONENT ${component})
+    OLD_RPATH \"${LIBTORCH}/lib\" NEW_RPATH \"\\$ORIGIN/../lib/shardc\")" COMPONENT ${component})
 endfunction()
 shardc_install_program(shardc compiler)
 shardc_install_program(shardc-run runtime)
