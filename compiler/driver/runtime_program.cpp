@@ -30,7 +30,7 @@ static auto ProgramFor(DeviceFamily family) -> std::string_view {
   CHECK(false, "a device of no family");
 }
 
-/// What the loader says of the libraries of a program, which it does not start; empty if it says nothing.
+/// Returns the text that the loader prints about the libraries of a program that it does not start, often empty.
 static auto LibrariesText(const std::string& program) -> std::string {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) {

@@ -24,7 +24,7 @@ TEST(LayerNormBackward, EqualsLibTorchInF64) {
                                                   {3, 1, 4101},
                                                   {260, 1, 2056}}) {
       // Which of dx, dweight and dbias are added to what is there, as bits. Of many rows: none or all.
-      for (int onto = 0; onto < 8; onto += sequence > 100 ? 7 : 1) {
+      for (int onto = 0; onto<8; onto += sequence> 100 ? 7 : 1) {
         SCOPED_TRACE(fmt::format("S={} B={} H={} onto {}", sequence, batch, hidden, onto));
         const bool adds_dx = (onto & 1) != 0;
         const bool adds_dweight = (onto & 2) != 0;

@@ -11,7 +11,7 @@ namespace shardc {
 
 constexpr int64_t AnyLength = int64_t{1} << 52;
 
-/// A vector longer than any test's, or the matrix given.
+/// Makes a vector longer than any test's, or the matrix given.
 /// Requires: the rule, with nothing to put in, reads.
 inline auto VectorOf(std::string_view rule, uint64_t seed, std::string_view name,
                      std::vector<int64_t> shape = {AnyLength}) -> ElementSource {
