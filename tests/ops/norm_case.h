@@ -16,7 +16,7 @@ struct NormCase {
   Dims rstd_shape;
   int64_t columns = 0;
   double eps = 1e-5;
-  /// Of dy.
+  /// The spread of dy's numbers.
   double spread = 1;
 
   auto rows() const -> int64_t { return NumElements(rstd_shape); }

@@ -98,7 +98,7 @@ class EmulatedDevice final : public RankDevice {
     return uses;
   }
 
-  /// See shardc::BadIdsOf.
+  /// Returns the word of the vocabulary, as shardc::BadIdsOf does.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long* {
     const auto known = std::ranges::find(bad_ids_, vocabulary, &BadIds::vocabulary);
     return known != bad_ids_.end() ? &known->word : &bad_ids_.emplace_back(vocabulary).word;
