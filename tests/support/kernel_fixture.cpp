@@ -20,6 +20,8 @@ constexpr size_t GuardBytes = 256;
 constexpr std::byte Guard{0xA5};
 /// Arena of a device that copies; bytes that no test uses are never touched.
 constexpr int64_t ArenaBytes = int64_t{1} << 30;
+/// So much of an op's scratch on such a device holds ones before it runs.
+constexpr int64_t PaintedScratch = int64_t{1} << 20;
 
 auto Backends() -> std::vector<Backend>& {
   static std::vector<Backend> backends = [] {
@@ -72,11 +74,11 @@ auto KernelFixture::Add(DType dtype, Dims shape) -> ValueId {
 
 auto KernelFixture::AllocateNewBuffers() -> void {
   while (static_cast<int64_t>(memories_.size()) < plan_.buffers.size()) {
-    Allocate(plan_.buffers[BufferId{static_cast<int32_t>(memories_.size())}].bytes.value);
+    Allocate(plan_.buffers[BufferId{static_cast<int32_t>(memories_.size())}].bytes.value, 0);
   }
 }
 
-auto KernelFixture::Allocate(int64_t bytes) -> void {
+auto KernelFixture::Allocate(int64_t bytes, int64_t bytes_of_device) -> void {
   Memory memory;
   memory.bytes.assign(static_cast<size_t>(bytes) + 2 * GuardBytes + 64, Guard);
   const size_t first = reinterpret_cast<uintptr_t>(memory.bytes.data());
@@ -86,49 +88,60 @@ auto KernelFixture::Allocate(int64_t bytes) -> void {
             memory.bytes.begin() + static_cast<int64_t>(memory.end), std::byte{0xFF});
   const auto begin = static_cast<int64_t>(memory.begin);
   memory.offset = RoundUp(used_ + begin, 256) - begin;
-  used_ = memory.offset + static_cast<int64_t>(memory.bytes.size());
+  memory.bytes_of_device = bytes_of_device;
+  used_ = memory.offset + static_cast<int64_t>(memory.bytes.size()) + bytes_of_device;
   CHECK(!copies() || used_ <= ArenaBytes, "operands of {} B", used_);
   memories_.push_back(std::move(memory));
 }
 
-auto KernelFixture::CopyToDevice() -> Status {
-  Queue& queue = device_->queue(Stream::Compute);
+auto KernelFixture::AddScratch(Bytes bytes) -> ValueId {
+  const BufferId buffer = plan_.buffers.Add({.name = "scratch", .bytes = bytes, .offset = 0});
+  Allocate(copies() ? 0 : bytes.value, copies() ? bytes.value : 0);
+  return plan_.values.Add(
+      {.buffer = buffer, .offset = {}, .dtype = DType::F32, .shape = {bytes.value / SizeOf(DType::F32)}});
+}
+
+/// Calls copy(on_device, here, bytes) for all bytes that both have.
+template <class Copy>
+auto KernelFixture::ForCopies(const Copy& copy) -> Status {
   for (Memory& memory : memories_) {
-    const auto copy = [&](size_t begin, size_t end) -> Status {
-      std::byte* const to = device_->Base(Arena::Transient) + memory.offset + static_cast<int64_t>(begin);
-      const auto bytes = static_cast<int64_t>(end - begin);
-      std::memcpy(queue.BeginWrite(to, bytes, copy_), memory.bytes.data() + begin, end - begin);
-      return queue.EndWrite(to, bytes, copy_);
-    };
-    if (memory.is_scratch && memory.is_written) {
-      RETURN_IF_ERROR(copy(0, memory.begin));
-      RETURN_IF_ERROR(copy(memory.end, memory.bytes.size()));
-    } else {
-      RETURN_IF_ERROR(copy(0, memory.bytes.size()));
+    std::byte* const base = device_->Base(Arena::Transient) + memory.offset;
+    const auto before = static_cast<int64_t>(memory.bytes_of_device == 0 ? memory.bytes.size() : memory.end);
+    const auto after = static_cast<int64_t>(memory.bytes.size()) - before;
+    RETURN_IF_ERROR(copy(base, memory.bytes.data(), before));
+    if (after > 0) {
+      RETURN_IF_ERROR(copy(base + before + memory.bytes_of_device, memory.bytes.data() + before, after));
     }
-    memory.is_written = true;
   }
   return Success{};
 }
 
+auto KernelFixture::CopyToDevice() -> Status {
+  Queue& queue = device_->queue(Stream::Compute);
+  return ForCopies([&](std::byte* on_device, const std::byte* here, int64_t bytes) -> Status {
+    std::memcpy(queue.BeginWrite(on_device, bytes, copy_), here, static_cast<size_t>(bytes));
+    return queue.EndWrite(on_device, bytes, copy_);
+  });
+}
+
 auto KernelFixture::CopyFromDevice() -> Status {
-  for (Memory& memory : memories_) {
-    const auto copy = [&](size_t begin, size_t end) -> Status {
-      const auto bytes = static_cast<int64_t>(end - begin);
-      const auto read =
-          device_->Read(device_->Base(Arena::Transient) + memory.offset + static_cast<int64_t>(begin), bytes, copy_);
-      if (!read) {
-        return read.error();
-      }
-      std::memcpy(memory.bytes.data() + begin, *read, end - begin);
-      return Success{};
-    };
-    if (memory.is_scratch) {
-      RETURN_IF_ERROR(copy(0, memory.begin));
-      RETURN_IF_ERROR(copy(memory.end, memory.bytes.size()));
-    } else {
-      RETURN_IF_ERROR(copy(0, memory.bytes.size()));
+  return ForCopies([&](const std::byte* on_device, std::byte* here, int64_t bytes) -> Status {
+    const auto read = device_->Read(on_device, bytes, copy_);
+    if (!read) {
+      return read.error();
     }
+    std::memcpy(here, *read, static_cast<size_t>(bytes));
+    return Success{};
+  });
+}
+
+auto KernelFixture::PaintScratch() -> Status {
+  Queue& queue = device_->queue(Stream::Compute);
+  for (const Memory& memory : memories_) {
+    std::byte* const to = device_->Base(Arena::Transient) + memory.offset + memory.begin;
+    const int64_t bytes = std::min(memory.bytes_of_device, PaintedScratch);
+    std::fill_n(queue.BeginWrite(to, bytes, copy_), bytes, std::byte{0xFF});
+    RETURN_IF_ERROR(queue.EndWrite(to, bytes, copy_));
   }
   return Success{};
 }
@@ -198,8 +211,7 @@ auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
     if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
       const Bytes bytes = ScratchBytes(concrete, plan_);
       if (bytes > Bytes{} && !concrete.scratch.valid()) {
-        concrete.scratch = Add(DType::F32, {bytes.value / SizeOf(DType::F32)});
-        memories_.back().is_scratch = true;
+        concrete.scratch = AddScratch(bytes);
       }
     }
   });
@@ -222,24 +234,19 @@ auto KernelFixture::RunOnDevice(const Kernel& kernel, const Moment& moment) -> S
 }
 
 auto KernelFixture::RunTwiceOnDevice(const Kernel& kernel, const Moment& moment) -> Status {
-  // Of scratch nothing: the first run finds ones there, and the second one what the first left.
   std::vector<std::vector<std::byte>> kept(memories_.size());
-  for (size_t i = 0; i < kept.size(); ++i) {
-    if (!memories_[i].is_scratch) {
-      kept[i] = memories_[i].bytes;
-    }
-  }
+  std::ranges::transform(memories_, kept.begin(), &Memory::bytes);
   emulated::warp_order = emulated::WarpOrder::Ascending;
+  RETURN_IF_ERROR(PaintScratch());
   RETURN_IF_ERROR(RunOnDevice(kernel, moment));
-  // Tests have spans of the bytes.
+  // Tests have spans of the bytes. In scratch the second run finds what the first one left.
   for (size_t i = 0; i < kept.size(); ++i) {
     std::ranges::swap_ranges(memories_[i].bytes, kept[i]);
   }
   emulated::warp_order = emulated::WarpOrder::Descending;
   RETURN_IF_ERROR(RunOnDevice(kernel, moment));
   for (size_t i = 0; i < kept.size(); ++i) {
-    EXPECT_TRUE(memories_[i].is_scratch || memories_[i].bytes == kept[i])
-        << "another run gave other bits, in buffer " << i;
+    EXPECT_TRUE(memories_[i].bytes == kept[i]) << "another run gave other bits, in buffer " << i;
   }
   return Success{};
 }

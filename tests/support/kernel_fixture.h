@@ -112,18 +112,21 @@ class KernelFixture : public Binder {
     size_t end = 0;
     /// Offset of all bytes in the arena of a device that copies.
     int64_t offset = 0;
-    /// True if the bytes between the guards go to such a device once, and are not read back.
-    bool is_scratch = false;
-    bool is_written = false;
+    /// Size of the scratch of such a device, of which the host has the guards alone. The scratch lies before `end`.
+    int64_t bytes_of_device = 0;
   };
 
-  auto Allocate(int64_t bytes) -> void;
+  auto Allocate(int64_t bytes, int64_t bytes_of_device) -> void;
+  auto AddScratch(Bytes bytes) -> ValueId;
   auto MemoryOf(ValueId value) -> std::byte*;
   auto GuardsHold() const -> bool;
   /// Returns true if the device has memory of its own: operands are copied there before each run, and back after it.
   auto copies() const -> bool { return FactsOf(plan_.device).family != DeviceFamily::Cpu; }
+  template <class Copy>
+  auto ForCopies(const Copy& copy) -> Status;
   auto CopyToDevice() -> Status;
   auto CopyFromDevice() -> Status;
+  auto PaintScratch() -> Status;
   auto RunOnDevice(const Kernel& kernel, const Moment& moment) -> Status;
   /// Expects the same bits of another run.
   auto RunTwiceOnDevice(const Kernel& kernel, const Moment& moment) -> Status;
