@@ -87,11 +87,7 @@ class Bench:
         # As the doctor reports it.
         self.card = {}
         self.memory = gpu_card.MemoryWatch()
-        self.environment = os.environ | {
-            "LD_LIBRARY_PATH": ":".join([str(folder / "lib"), *library_folders()]),
-            # Kernels are loaded before the first step, so that none takes memory later.
-            "CUDA_MODULE_LOADING": "EAGER",
-        }
+        self.environment = os.environ | {"LD_LIBRARY_PATH": ":".join([str(folder / "lib"), *library_folders()])}
 
     def program(self, name: str) -> str:
         return str(self.folder / "bin" / name)
