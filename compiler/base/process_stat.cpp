@@ -16,7 +16,9 @@ namespace shardc {
 
 auto ReadProcessStat(int64_t pid) -> std::optional<ProcessStat> {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // An iterator over the buffer would throw if the process ends between open and read.
+  std::string text;
+  std::getline(file, text, '\0');
   // The second field is the name in brackets, which may hold anything.
   const size_t name_begin = text.find('(') + 1;
   const size_t name_end = text.rfind(')');

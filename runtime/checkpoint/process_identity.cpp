@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <sstream>
+#include <string>
 #include <string_view>
 
 #include "compiler/base/process_stat.h"
@@ -22,7 +22,10 @@ namespace {
 
 auto ReadProc(const std::string& path) -> std::string {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // An iterator over the buffer would throw if the process ends between open and read.
+  std::string text;
+  std::getline(file, text, '\0');
+  return text;
 }
 
 /// A process that has been sent SIGKILL may wait for a disk, or for a processor, before it ends.

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "compiler/base/check.h"
@@ -35,7 +35,10 @@ class TemporaryFolder {
 
 inline auto ReadText(const std::string& path) -> std::string {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  // Not by an iterator over the buffer, which would throw for a file of /proc whose process ends meanwhile.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 inline auto WriteText(const std::string& path, const std::string& text) -> void {
