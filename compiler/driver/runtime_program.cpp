@@ -3,11 +3,8 @@
 #include "compiler/driver/runtime_program.h"
 
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +12,7 @@
 #include <filesystem>
 
 #include "compiler/base/check.h"
+#include "compiler/base/child_output.h"
 #include "compiler/base/files.h"
 #include "compiler/base/fs.h"
 #include "compiler/base/timeout.h"
@@ -32,29 +30,13 @@ static auto ProgramFor(DeviceFamily family) -> std::string_view {
 
 /// Returns the text that the loader prints about the libraries of a program that it does not start, often empty.
 static auto LibrariesText(const std::string& program) -> std::string {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) {
-    return "";
-  }
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
+  const auto output = ReadChild([&](int pipe) {
+    dup2(pipe, STDOUT_FILENO);
     setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
     execl(program.c_str(), program.c_str(), nullptr);
-    _exit(1);
-  }
-  close(ends[1]);
-  std::string text;
-  std::array<char, 4096> part{};
-  for (ssize_t count = 1; child > 0 && count > 0;) {
-    count = read(ends[0], part.data(), part.size());
-    text.append(part.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  }
-  close(ends[0]);
-  if (child > 0) {
-    waitpid(child, nullptr, 0);
-  }
-  return text;
+    return 1;
+  });
+  return output ? output->text : "";
 }
 
 /// Errors: Environment, with the libraries that the loader does not find. It ends a program without them before that

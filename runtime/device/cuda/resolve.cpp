@@ -1,14 +1,11 @@
-// What GPU this machine has. A process that calls CUDA cannot fork ranks that do, so a child looks, tells, and ends.
-#include <sys/wait.h>
+// Finds the GPU of this machine. A process that calls CUDA cannot fork ranks that do, so a child looks, tells, and
+// ends.
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
+#include "compiler/base/child_output.h"
 #include "runtime/device/cuda/cuda_device.h"
 
 namespace shardc {
@@ -59,30 +56,18 @@ static auto FaultOfGpus() -> std::string {
 
 /// Runs FaultOfGpus in a child, and returns its result.
 static auto LookAtGpus() -> ErrorOr<std::string> {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) {
-    return Fail(ExitCode::Environment, "cannot make a pipe: {}", std::strerror(errno));
-  }
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto output = ReadChild([](int pipe) {
     const std::string fault = FaultOfGpus();
     // A short text fits a pipe at once.
-    const ssize_t written = write(ends[1], fault.data(), fault.size());
-    _exit(written == static_cast<ssize_t>(fault.size()) ? 0 : 1);
+    return write(pipe, fault.data(), fault.size()) == static_cast<ssize_t>(fault.size()) ? 0 : 1;
+  });
+  if (!output) {
+    return output.error();
   }
-  close(ends[1]);
-  std::string fault;
-  std::array<char, 1024> part{};
-  for (ssize_t count = 1; child > 0 && count > 0;) {
-    count = read(ends[0], part.data(), part.size());
-    fault.append(part.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  }
-  close(ends[0]);
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+  if (!output->ended_well) {
     return Fail(ExitCode::Environment, "the process that looks at the GPUs of this machine did not end well");
   }
-  return fault;
+  return output->text;
 }
 
 auto ResolveCudaDevice(Plan& plan) -> Status {
