@@ -16,7 +16,7 @@ static auto EndOf(const Plan& plan, const Op& op) -> std::string {
 }
 
 Program::Program(SectionKind section, RankBinder& binder, const Execution& execution)
-    : section_(section), binder_(binder), execution_(execution), is_plain_(execution.guard == nullptr) {
+    : section_(section), binder_(binder), execution_(execution) {
   const std::vector<Op>& ops = binder.plan().section(section).ops;
   size_t body = 0;
   int64_t count = 0;
@@ -141,7 +141,7 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
     }
     binder_.control().SetPosition(bound.op->stream,
                                   {.step = moment.step, .section = section_, .op_index = IndexOf(bound)});
-    status = CatchExceptions([&] { return is_plain_ ? bound.call(moment) : Call(bound, moment); });
+    status = CatchExceptions([&] { return execution_.guard == nullptr ? bound.call(moment) : Call(bound, moment); });
     binder_.control().LeavePosition(bound.op->stream);
   }
   if (!status) {
@@ -151,10 +151,9 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
 }
 
 auto Program::Call(const BoundOp& bound, const Moment& moment) -> Status {
-  Guard* const guard = execution_.guard;
-  RETURN_IF_ERROR(guard->BeforeOp(bound.touches));
+  RETURN_IF_ERROR(execution_.guard->BeforeOp(bound.touches));
   RETURN_IF_ERROR(bound.call(moment));
-  return guard->AfterOp(bound.touches);
+  return execution_.guard->AfterOp(bound.touches);
 }
 
 auto Program::IndexOf(const BoundOp& bound) const -> int64_t {

@@ -50,8 +50,6 @@ class Program final : private Turns {
   SectionKind section_;
   RankBinder& binder_;
   const Execution& execution_;
-  /// Nobody looks at single ops.
-  bool is_plain_;
   std::vector<BoundOp> ops_;
 };
 
