@@ -133,14 +133,14 @@ auto RankRunner::RunOnce(SectionKind section) -> Status {
     time_limit_.NoteSave(watch.Elapsed());
   }
   if (section == SectionKind::Eval && leads()) {
-    const double loss = LossOf(ScalarRole::EvalLoss, ScalarRole::TermEvalLoss);
     if (progress_) {
-      const auto has_targets = std::isnan(loss) ? tokens_->HoldsEvalTarget() : ErrorOr<bool>(true);
-      if (!has_targets) {
-        return has_targets.error();
+      const auto loss = EvalLoss();
+      if (!loss) {
+        return loss.error();
       }
-      progress_->Eval(CompletedSteps(), *has_targets ? std::optional(loss) : std::nullopt);
-      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss, TermsOf(ScalarRole::TermEvalLoss), Time()));
+      progress_->Eval(CompletedSteps(), *loss);
+      RETURN_IF_ERROR(records_.WriteEval(CompletedSteps(), loss->value_or(std::nan("")),
+                                         TermsOf(ScalarRole::TermEvalLoss), Time()));
     }
   }
   if (section == SectionKind::Save && leads() && progress_) {
@@ -239,6 +239,18 @@ auto RankRunner::LossOf(ScalarRole whole, ScalarRole term) const -> double {
   return has_none ? std::nan("") : scalars_[plan_.ScalarOf(whole)];
 }
 
+auto RankRunner::EvalLoss() -> ErrorOr<std::optional<double>> {
+  const double loss = LossOf(ScalarRole::EvalLoss, ScalarRole::TermEvalLoss);
+  if (!std::isnan(loss)) {
+    return std::optional(loss);
+  }
+  const auto has_targets = tokens_->HoldsEvalTarget();
+  if (!has_targets) {
+    return has_targets.error();
+  }
+  return *has_targets ? std::optional(loss) : std::nullopt;
+}
+
 auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   if (plan_.section(SectionKind::Eval).ops.empty()) {
     return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
@@ -249,14 +261,16 @@ auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
   RETURN_IF_ERROR(CheckLoadedState(binder_, std::array{StateRole::Parameter}, checkpoint));
   RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
-  const double loss = LossOf(ScalarRole::EvalLoss, ScalarRole::TermEvalLoss);
-  const auto has_targets = std::isnan(loss) ? tokens_->HoldsEvalTarget() : ErrorOr<bool>(true);
-  if (has_targets && !*has_targets) {
+  const auto loss = EvalLoss();
+  if (!loss) {
+    return loss.error();
+  }
+  if (!*loss) {
     return Fail(ExitCode::RecipeRejected,
                 "no position of the held-out samples has a target, so there is nothing to evaluate; hold out others: "
                 "--set data.eval_tokens=N");
   }
-  return has_targets ? ErrorOr<double>(loss) : has_targets.error();
+  return **loss;
 }
 
 static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {

@@ -78,6 +78,8 @@ class RankRunner {
   auto TermsOf(ScalarRole role) const -> std::vector<HeadLoss>;
   /// Returns the loss of a step or an evaluation; NaN if no position had a target, whatever the number of heads.
   auto LossOf(ScalarRole whole, ScalarRole term) const -> double;
+  /// Returns the loss of the evaluation that has run; nothing if no held-out position has a target.
+  auto EvalLoss() -> ErrorOr<std::optional<double>>;
   /// Warns, once per launch, of a step without a target. For rank 0.
   auto WarnOfNoTarget(double loss) -> void;
   /// Stores the number of completed steps for the launcher, which outlives this rank.
