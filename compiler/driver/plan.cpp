@@ -281,7 +281,7 @@ static auto TakeDeviceOfMachine(PlanOptions& options, const std::optional<std::s
     return;
   }
   RecipeSource source(options.recipe, text, LeftOut::Assume);
-  // What is wrong with the recipe is told when its plan is made.
+  // The faults of the recipe are reported when its plan is made.
   if (const auto recipe = source.Load(); recipe && !recipe->run.device.is_set) {
     options.device_of_machine = Device::Cuda;
     options.recipe.sets.push_back(fmt::format("run.device={}", ToText(Device::Cuda)));

@@ -45,7 +45,7 @@ auto ScratchBytes(const op::Matmul& op, const Plan& plan) -> Bytes {
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu:
       return Bytes{SizeOf(DType::F32) * GemmSlots(problem, plan.run.threads) * GemmSlotFloats(problem)};
-    // What cuBLASLt's heuristic may count on.
+    // The workspace that cuBLASLt's heuristic may count on.
     case DeviceFamily::Cuda: return Bytes{int64_t{32} << 20};
   }
   CHECK(false, "a device of no family");

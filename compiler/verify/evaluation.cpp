@@ -1,5 +1,5 @@
 // The losses of the evaluation are those of the step: one model is trained and evaluated, on each batch that it loads.
-// What they are divided by is the matter of metrics.cpp.
+// metrics.cpp judges the counts that divide them.
 #include "compiler/ops/loss.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/step_terms.h"

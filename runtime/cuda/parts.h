@@ -1,4 +1,4 @@
-// What makes a program one that runs plans for GPUs of NVIDIA, beside those for CPUs.
+// The parts by which a program runs plans for GPUs of NVIDIA, beside those for CPUs.
 #pragma once
 
 namespace shardc {

@@ -1,4 +1,4 @@
-// What a word of BadIdsOf means: a kernel that took ids cannot return an error.
+// The meaning of a word of BadIdsOf: a kernel that took ids cannot return an error.
 #pragma once
 
 #include <cstdint>

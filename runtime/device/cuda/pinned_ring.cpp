@@ -58,7 +58,7 @@ auto PinnedRing::ToDevice(const std::byte* from, int64_t bytes, std::byte* to, c
   size_t piece = 0;
   for (int64_t at = 0; at < bytes; at += PieceBytes) {
     const auto count = static_cast<size_t>(std::min(PieceBytes, bytes - at));
-    // Of an event that was never recorded, nothing is waited for.
+    // The wait for an event that was never recorded ends at once.
     RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(over_[piece]), What));
     std::memcpy(pieces_[piece], from + at, count);
     RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(to + at, pieces_[piece], count, cudaMemcpyHostToDevice, stream), What));

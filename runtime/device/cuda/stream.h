@@ -1,5 +1,6 @@
-// What kernels see of a CUDA device: the stream that they launch on, and where they say what ids they could not take.
-// Without headers of CUDA, so that kernels are compiled for tests too, which have streams and words of their own.
+// The part of a CUDA device that kernels see: the stream that they launch on, and where they say what ids they could
+// not take. Without headers of CUDA, so that kernels are compiled for tests too, which have streams and words of their
+// own.
 #pragma once
 
 #include <cstdint>
