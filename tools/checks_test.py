@@ -1,0 +1,346 @@
+"""Tests of the checks of sources: each breaks something and expects to be told. Run by ctest."""
+
+import shutil
+import sys
+import unittest
+
+from script_test import ROOT, ScriptTest, run
+
+
+class ChecksTest(ScriptTest):
+    def test_words(self):
+        self.write("schemas/recipe_values.def", 'WORDS(Fruit)\nWORD(Plum, "plum")\nLATER("fig")\nEND_WORDS(Fruit)\n')
+        words = """
+            #define WORDS(Enum) enum class Enum {
+            #define WORD(Name, word) Name,
+            #define END_WORDS(Enum) };
+            #include "schemas/recipe_values.def"
+            """
+        check = (sys.executable, ROOT / "tools" / "check_words.py", "c++", self.folder)
+        cases = {
+            "switch (f) { case Fruit::Plum: return 1; } return 0;": "does not compile",
+            "switch (f) { case Fruit::Plum: return 1; default: return 0; }": "one more word of Fruit compiles",
+            "return f == Fruit::Plum ? 1 : 0;": "no switch asks for the words of Fruit",
+        }
+        for body, message in cases.items():
+            self.write("compiler/fruit.cpp", f"{words}\nauto Taste(Fruit f) -> int {{ {body} }}\n")
+            result = run(*check)
+            self.assertIn(message, result.stdout)
+            self.assertEqual(result.returncode, 0 if message == "does not compile" else 1)
+
+    def test_words_of_files_that_do_not_compile_together(self):
+        self.write("schemas/recipe_values.def", "".join(
+            f'WORDS({name})\nWORD(One, "one")\nEND_WORDS({name})\n' for name in ("Fruit", "Leaf")))
+        check = (sys.executable, ROOT / "tools" / "check_words.py", "c++", self.folder)
+        for leaf, message in {"": "2 sets does not compile", "default: return 0;": "one more word of Leaf compiles"}.items():
+            for name, other in {"Fruit": "", "Leaf": leaf}.items():
+                # Both define the enums, and a function of the same name.
+                self.write(f"compiler/{name}.cpp", f"""
+                    #define WORDS(Enum) enum class Enum {{
+                    #define WORD(Name, word) Name,
+                    #define END_WORDS(Enum) }};
+                    #include "schemas/recipe_values.def"
+                    static auto Taste({name} f) -> int {{ switch (f) {{ case {name}::One: return 1; {other} }} return 0; }}
+                    static auto First() -> int {{ return Taste({name}::One); }}
+                    """)
+            result = run(*check)
+            self.assertIn(message, result.stdout)
+            self.assertEqual(result.returncode, 1 if leaf else 0)
+
+    def test_format(self):
+        check = (sys.executable, ROOT / "tools" / "check_format.py", self.folder, self.folder)
+        # (.clang-format, the text of a.h, the end of what is printed): what was well formatted is looked at again if the
+        # rules are others, and what was not is looked at again in any case.
+        for rules, text, message in (
+            ("BasedOnStyle: Google", "int a = 1;\n", "2 sources are well formatted, 2 of them new\n"),
+            ("BasedOnStyle: Google", "int a = 1;\n", "2 sources are well formatted, 0 of them new\n"),
+            ("BasedOnStyle: Google", "int  a=1;\n", ""),
+            ("BasedOnStyle: Google", "int  a=1;\n", ""),
+            ("BasedOnStyle: Google", "int a = 2;\n", "2 sources are well formatted, 1 of them new\n"),
+            ("DisableFormat: true", "int  a=1;\n", "2 sources are well formatted, 2 of them new\n"),
+            ("BasedOnStyle: Google", "int  a=1;\n", ""),
+        ):
+            self.write(".clang-format", rules + "\n")
+            self.write("compiler/a.h", text)
+            self.write("tests/b/b.cpp", "int b = 1;\n")
+            result = run(*check)
+            self.assertEqual((result.returncode, result.stdout), (0 if message else 1, message), result.stderr)
+            if not message:
+                self.assertIn("compiler/a.h:1:4: error: code should be clang-formatted", result.stderr)
+
+    def test_layers(self):
+        shutil.copytree(ROOT / "tools", self.folder / "tools")
+        self.write("compiler/plan/plan.h", '#include "compiler/base/ids.h"\n')
+        self.write("compiler/base/ids.h", "#include <vector>\n")
+        check = (sys.executable, ROOT / "tools" / "check_layers.py", self.folder)
+        self.assertEqual(run(*check).returncode, 0)
+        for text, message in {
+            '#include "compiler/plan/plan.h"': "compiler/base may not include compiler/plan",
+            '#include "compiler/base/absent.h"': "no such file",
+            "#include <ATen/Tensor.h>": "<ATen/> belongs to runtime/kernels, runtime/net, tests only",
+        }.items():
+            self.write("compiler/base/ids.h", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("compiler/base/ids.h:1", result.stdout)
+            self.assertIn(message, result.stdout)
+
+    def test_device_bodies_are_known_to_few(self):
+        shutil.copytree(ROOT / "tools", self.folder / "tools")
+        self.write("runtime/device/cpu/cpu_device.h", "")
+        check = (sys.executable, ROOT / "tools" / "check_layers.py", self.folder)
+        for path, may in {
+            "runtime/device/cpu/a.cpp": True,
+            "runtime/kernels/cpu/a.cpp": True,
+            "tests/device/a.cpp": True,
+            "runtime/device/a.cpp": False,
+            "runtime/core/a.cpp": False,
+            "runtime/launch/a.cpp": False,
+            "tests/run/a.cpp": False,
+        }.items():
+            self.write(path, '#include "runtime/device/cpu/cpu_device.h"\n')
+            result = run(*check)
+            self.assertEqual("belongs to runtime/device/cpu" in result.stdout, not may, path)
+            (self.folder / path).unlink()
+
+    def test_op_types(self):
+        self.write("schemas/ops.def", 'OP(Matmul, matmul, Differentiable, READ(a), "")\nOP(Add, add, NotDifferentiable, READ(a), "")\n')
+        places = {}
+        for file, line, count in (
+            ("compiler/passes/as.cpp", "const auto* sum = op.As<op::Add>();", 1),
+            ("compiler/passes/kind.cpp", "return kind == OpKind::Add;", 1),
+            ("compiler/passes/overload.cpp", "auto RowsOf(const op::Add& op) -> int64_t;", 1),
+            ("compiler/passes/overloads.cpp", "[](op::Add& op, op::Matmul const* product) {}", 2),
+            ("compiler/passes/made.cpp", "emitter.Emit(op::Add{.a = x});  // const op::Add&", 0),
+            ("compiler/ops/ops.h", "auto Cost(const op::Type& op, const Plan& plan)->OpCost;", 0),
+            ("compiler/ops/add.cpp", "auto RowsOf(const op::Add& op) -> int64_t;", 0),
+            ("runtime/kernels/cpu/add.cpp", "auto RowsOf(const op::Add& op) -> int64_t;", 0),
+            ("runtime/kernels/cpu/loops.h", "auto RowsOf(const op::Add& op) -> int64_t;", 1),
+            ("runtime/kernels/reference/a.h", "auto Bind(const op::Add& op, Binder& binder) -> Kernel;", 0),
+            ("runtime/core/a.h", "auto Bind(const op::Add& op, Binder& binder) -> Kernel;", 1),
+        ):
+            self.write(file, line + "\n")
+            places[file] = count
+        check = (sys.executable, ROOT / "tools" / "check_op_types.py", self.folder)
+        rows = {file: f"{file}: {count}  a reason" for file, count in places.items()}
+        self.write("tools/op_types.txt", "\n".join(rows.values()))
+        self.assertEqual(run(*check).stdout, f"{sum(places.values())} places ask which op they have, of 30 at most\n")
+        self.write("tools/op_types.txt", "")
+        wanted = {f"{file}: {count} places ask" for file, count in places.items() if count > 0}
+        self.assertEqual({line.split(" which")[0] for line in run(*check).stdout.splitlines()}, wanted)
+        self.write("tools/op_types.txt", "\n".join((rows | {"a.h": "a.h: 31  a reason"}).values()))
+        result = run(*check)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("a.h: 0 places ask which op they have, tools/op_types.txt allows 31", result.stdout)
+        self.assertIn("places, more than 30", result.stdout)
+
+    def test_types(self):
+        def text(body):
+            return "namespace shardc {\n\n" + body + "\n}  // namespace shardc\n"
+
+        check = (sys.executable, ROOT / "tools" / "check_types.py", self.folder)
+        self.assertEqual(run(*check).returncode, 1)
+        self.write("compiler/a/use.h", text("struct Use {\n  int first = 0;\n};\n"))
+        hidden = "namespace {\n\nclass Use {\n};\n\n}  // namespace\n"
+        self.write("compiler/b/hidden.cpp", text(hidden))
+        self.write("compiler/b/later.cpp", "namespace shardc::inner {\n\nstruct Use {};\n\n}  // namespace shardc::inner\n")
+        self.write("runtime/a/named.h", text("struct Use;\nclass User : public Use {\n};\n"))
+        self.assertEqual((run(*check).returncode, run(*check).stdout), (0, ""))
+        self.write("runtime/b/b.cpp", text(hidden + "\nenum class Use : uint8_t { A };\n"))
+        result = run(*check)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout, "shardc::Use is defined 2 times: compiler/a/use.h:3, runtime/b/b.cpp:10\n")
+
+    def test_includes(self):
+        (self.folder / "tools").mkdir()
+        shutil.copy(ROOT / "tools" / "headers.txt", self.folder / "tools")
+        check = (sys.executable, ROOT / "tools" / "check_includes.py", self.folder)
+        self.assertIn("has no headers", run(*check).stderr)
+        self.write("compiler/a/fruit.h", """
+#include <vector>
+enum class Fruit { Apple, Plum };
+class [[nodiscard]] Bowl {};
+inline constexpr std::vector<int> Prices = {};
+auto Taste(Fruit fruit) -> int;
+#define WASH(fruit) fruit
+""")
+        self.write("tests/a/bread.h", "class Bread {};\nclass Apple {};\n")
+        fruit = '#include "compiler/a/fruit.h"\n'
+        for text, fault in (
+            # Names of libraries.
+            ("#include <vector>\nstd::vector<int> x;", ""),
+            (fruit + "std::vector<int> x;", ""),
+            ("\nstd::vector<int> x;", "2: std::vector needs <vector>"),
+            ("#include <array>\nauto F(uint8_t x) -> void;", "2: uint8_t needs <cstdint>"),
+            ("#include <vector>\nauto x = std::erase(y, 1);", ""),
+            ("auto x = std::ranges::sort(y);", "1: std::ranges::sort needs <algorithm> or <ranges>"),
+            ("auto x = std::frobnicate(y);", "1: std::frobnicate is not in tools/headers.txt: add it to the row of its header"),
+            ("auto x = getpid();", "1: getpid needs <unistd.h>"),
+            ("auto x = fork.getpid() + getpid;", ""),
+            ("auto x = SIGTERM;", "1: SIGTERM needs <csignal> or <signal.h>"),
+            ("auto x = fmt::format(y);", "1: fmt::format needs <fmt/core.h> or <fmt/format.h>"),
+            ('// std::vector\nauto x = "std::map" /* std::set\n */; auto y = R"(std::list)";', ""),
+            ("#include <llvm/Fruit.h>\n", ""),
+            # Names of the project.
+            (fruit + "Bowl bowl = WASH(Taste(Fruit::Plum, Prices));", ""),
+            ("auto F(Fruit fruit) -> int;", "1: Fruit needs compiler/a/fruit.h"),
+            ("auto F(Bowl bowl) -> int;", "1: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Taste(1);", "1: Taste needs compiler/a/fruit.h"),
+            ("auto x = Prices;", "1: Prices needs compiler/a/fruit.h"),
+            ("auto x = WASH(1);", "1: WASH needs compiler/a/fruit.h"),
+            ("class Bowl;\nauto F(Bowl& bowl) -> int;", ""),
+            ("class Bowl;\nauto x = Bowl{};", "2: Bowl needs compiler/a/fruit.h"),
+            ("auto x = Kind::Fruit, y = bowl.Taste(1), z = bowl->Taste(1);", ""),
+            ("enum class Kind : uint8_t { Fruit };\n#include <cstdint>\n", ""),
+            ("struct Own {\n  auto Taste(int x) -> int;\n  auto F() -> int { return Taste(1); }\n};", ""),
+            ("static const int Prices[] = {1};\nauto x = Prices[0];", ""),
+            # A header of tests declares nothing for the program.
+            ("auto F(Bread bread) -> int;", ""),
+        ):
+            self.write("compiler/b/b.cpp", text + "\n")
+            result = run(*check)
+            self.assertEqual(result.stdout, fault and f"compiler/b/b.cpp:{fault}\n", text)
+            self.assertEqual(result.returncode, 1 if fault else 0)
+        self.write("tests/b/b.cpp", "#include <gtest/gtest.h>\nTEST(Fruit, Taste) {}\nTEST_F(Bread, IsBaked) {}\n")
+        self.assertEqual(run(*check).stdout, "tests/b/b.cpp:3: Bread needs tests/a/bread.h\n")
+
+    def test_comments(self):
+        check = (sys.executable, ROOT / "tools" / "check_comments.py")
+        self.write("tools/comment_findings.txt", "# FOLDER: COUNT\n")
+        for text, rules in (
+            ("/// Returns the sum.\nauto Sum() -> int;", []),
+            ("/// Requires: a > 0.\nauto Sum(int a) -> int;", []),
+            ("/// Names the file.\nauto Name() -> int;", []),
+            ("/// Names of files.\nauto Name() -> int;", [1]),
+            ("/// Bytes of a rank.\nauto Sum() -> int;", [1]),
+            ("/// The sum.\nauto Sum() -> int;", [1]),
+            ("/// Is there a sum?\nauto Sum() -> int;", [1]),
+            ("/// The sum,\n/// in bytes.\ntemplate <class T>\n  requires std::integral<T>\ninline auto Sum() -> int;", [1]),
+            ("  /// The place.\n  explicit Place(int a);", [1]),
+            ("/// The sum.\nauto Place::Sum() -> int {", [1]),
+            ("/// Of two.\nfriend auto operator==(const A&, const A&) -> bool = default;", [1]),
+            ("  /// The sum.\n  int sum = 0;", []),
+            ("  /// Of the sum.\n  int sum = 0;", [1]),
+            ("/// What a rank has.\nstruct Own {", [1]),
+            ("/// The same again.\nusing Own = int;", [1]),
+            ("  // Of two sums.\n  auto x = Sum();", []),
+            ("// The plan is none\n// of ours.", [2]),
+            ("auto x = 1;  // where there is none", [2]),
+            ("auto x = 1;  // a\nauto y = 2;  // is none of it", [2]),
+            ("// It is no plan.", [2]),
+            ("// There is no plan; it is no longer there.", []),
+            ("/// What is none.\nint x;", [1, 2]),
+            ('auto x = "// is none";', []),
+        ):
+            self.write("compiler/a/a.h", text + "\n")
+            listed = run(*check, "--list", "compiler/a", self.folder)
+            self.assertEqual([int(line.split()[2][:-1]) for line in listed.stdout.splitlines()], rules, text)
+        self.write("compiler/a/a.h", "// This is none.\n\n// Nor is that none.\n\n// It is no plan.\n")
+        self.write("compiler/a/b/b.h", "// This is none.\n")
+        for counts, returncode, message in (
+            ("", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 0"),
+            ("compiler/a: 2", 1, "allows 2"),
+            ("compiler/a: 3", 0, ""),
+            ("compiler/a: 4\nruntime/a: 1", 0, "runtime/a: 0 of 1 comments of a wrong shape are left; lower the line"),
+        ):
+            self.write("tools/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
+            result = run(*check, self.folder)
+            self.assertEqual(result.returncode, returncode)
+            self.assertIn(message, result.stdout)
+        self.assertEqual(run(*check, "--update", self.folder).returncode, 0)
+        self.assertEqual((self.folder / "tools/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
+
+    def test_commits(self):
+        if not shutil.which("git"):
+            self.skipTest("git is not installed")
+        check = (sys.executable, ROOT / "tools" / "check_commits.py")
+        self.assertIn("is not a clone", run(*check, self.folder).stdout)
+        git = ("git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@localhost")
+        run(*git, "init", "--quiet")
+        run(*git, "commit", "--quiet", "--allow-empty", "--message", "What was there before the rule")
+        first = run(*git, "rev-parse", "HEAD").stdout.strip()
+        self.assertIn("does not reach back to", run(*check, self.folder).stdout)
+        for subject, message in {
+            "Add a check": "",
+            "Add " + "a" * 68: "",
+            "Add " + "a" * 69: "73 characters, 72 at most",
+            "Added a check": "`Added` is not a verb",
+            "The check is new": "`The` is not a verb",
+        }.items():
+            run(*git, "commit", "--quiet", "--allow-empty", "--message", subject)
+            result = run(*check, self.folder, first)
+            self.assertEqual(result.returncode, 1 if message else 0, subject)
+            self.assertIn(message, result.stdout)
+            if message:
+                run(*git, "reset", "--quiet", "--hard", "HEAD~")
+        # In a whole clone of this repository the commit is there.
+        if (ROOT / ".git").exists() and run("git", "-C", ROOT, "rev-parse", "--is-shallow-repository").stdout == "false\n":
+            self.assertNotIn("skipped", run(*check, ROOT).stdout)
+
+    def test_slow_tests(self):
+        self.write("tests/a/a.cpp", "TEST(A, Quick) {}\nTEST_F(A, Long) {}\nTEST_P(B, OfMany) {}\n")
+        self.write("tests/a/b_slow.cpp", "TEST(C, Rounds) {}\n")
+        check = (sys.executable, ROOT / "tools" / "check_slow_tests.py", self.folder)
+        for patterns, message in {
+            "# a\nA.Long\n*/B.OfMany/*\n*/large\nC.*\n": "",
+            "C.*\nA.Lnog\n": "A.Lnog fits no test",
+            "C.*\nB.OfMany\n": "B.OfMany fits no test",
+            "C.*\nA.Long\nA.Long\n": "A.Long stands there twice",
+            "A.Long\n": "C.Rounds, of a file *_slow.cpp, is missing",
+            "C.*\nA.*\n*/B.OfMany/*\n": "of tests/a nothing is quick",
+        }.items():
+            self.write("tests/slow.txt", patterns)
+            result = run(*check)
+            self.assertEqual(result.stdout, message and f"tests/slow.txt: {message}\n")
+            self.assertEqual(result.returncode, 1 if message else 0)
+
+    def test_top_level(self):
+        self.write("notes.txt", "")
+        result = run(sys.executable, ROOT / "tools" / "check_top_level.py", self.folder)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("notes.txt: does not belong", result.stdout)
+        self.assertIn("README.md: is missing", result.stdout)
+
+    def test_loops_that_share_a_function(self):
+        for text, message in {
+            "auto First(float* x, long) -> void { x[0] = 0; }": None,
+            "auto Sort(float* x, long n) -> void { std::sort(x, x + n); }": "defines void std::",
+            "inline auto Twice(float x) -> float { return 2 * x; } auto First(float* x) -> void { x[0] = Twice(x[1]); }": None,
+            "} auto Outside(float* x) -> void { x[0] = 0; } namespace avx512 { int count; ": "defines shardc::Outside(float*)",
+            "": "no symbol of shardc::avx512",
+        }.items():
+            include = "#include <algorithm>\n" if "std::" in text else ""
+            self.write("loop.cpp", f"{include}namespace shardc {{ namespace avx512 {{ {text} }} }}\n")
+            loop = self.folder / "loop.o"
+            self.assertEqual(run("c++", "-std=c++20", "-O2", "-c", self.folder / "loop.cpp", "-o", loop).returncode, 0)
+            result = run(sys.executable, ROOT / "tools" / "check_loops.py", "avx512", "Avx512Loops", loop)
+            self.assertEqual(result.returncode, 0 if message is None else 1, result.stdout + result.stderr)
+            self.assertIn(message or "", result.stdout)
+
+    def test_search_paths(self):
+        check = (sys.executable, ROOT / "tools" / "check_search_paths.py", self.folder / "a", "--also", self.folder / "b")
+        self.assertEqual(run(*check).returncode, 1, "no program")
+        library = self.folder / "a/lib/liba.so"
+        library.parent.mkdir(parents=True)
+        outside = self.folder / "ab"
+        for option, fault in {
+            "-rpath,$ORIGIN/../lib:${ORIGIN}/deep": "",
+            f"-rpath,{self.folder}/b/lib": "",
+            "-rpath,::::": "the entry `` is relative",
+            "-rpath,$ORIGIN:": "the entry `` is relative",
+            "--disable-new-dtags,-rpath,lib": "the entry `lib` is relative",
+            "-rpath,$ORIGIN/../../torch/lib": "the entry `$ORIGIN/../../torch/lib` lies outside",
+            f"-rpath,{outside}": f"the entry `{outside}` lies outside",
+            "-soname,./libb.so": "",
+        }.items():
+            linked = run("cc", "-shared", "-x", "c", "/dev/null", "-o", library, f"-Wl,{option}")
+            self.assertEqual(linked.returncode, 0, linked.stderr)
+            result = run(*check)
+            self.assertEqual((result.returncode, fault in result.stdout), (1 if fault else 0, True), f"{option}: {result.stdout}")
+        linked = run("cc", "-shared", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed", library, "-o", self.folder / "a/libc.so")
+        self.assertEqual(linked.returncode, 0, linked.stderr)
+        self.assertIn("libc.so: it needs ./libb.so, a path", run(*check).stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
