@@ -42,7 +42,7 @@ class Nvml:
 
 
 class MemoryWatch:
-    """How much of the card's memory is in use beyond what was when the watch was made; 0 where there is no card."""
+    """The name of the card, and how much of its memory is in use beyond what was when the watch was made; empty and 0 without a card."""
 
     def __init__(self):
         try:
@@ -53,6 +53,9 @@ class MemoryWatch:
 
     def bytes(self) -> int:
         return 0 if self.nvml is None else self.nvml.memory().used - self.before
+
+    def card(self) -> str:
+        return "" if self.nvml is None else self.nvml.text("nvmlDeviceGetName", self.nvml.device)
 
 
 class Runtime:

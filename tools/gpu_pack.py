@@ -19,15 +19,11 @@ import gpu_record
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ("shardc", "shardc-run-cuda", "tests/tests_ops_cuda")
-FILES = {
-    "gpu_test.py": "tools/gpu_test.py",
-    "gpu_card.py": "tools/gpu_card.py",
-    "recipes/quickstart.toml": "recipes/quickstart.toml",
-    "tests/gpu/llama_124m.toml": "tests/gpu/llama_124m.toml",
-    "tests/gpu/llama_1b.toml": "tests/gpu/llama_1b.toml",
-    "tests/gpu/quickstart_losses.json": "tests/gpu/quickstart_losses.json",
-    ".deps/data/fortunes.bin": ".deps/data/fortunes.bin",
-}
+# Read there under the names that they have here; the scripts lie at the top.
+READ = ("recipes/quickstart.toml", *(f"tests/gpu/{name}" for name in ("llama_124m.toml", "llama_1b.toml", "llama_8b_slice.toml", "tiny.toml")),
+        "tests/gpu/quickstart_losses.json", ".deps/data/fortunes.bin")
+SCRIPTS = ("gpu_test", "gpu_card", "gpu_bench", "gpu_training", "gpu_bits", "gpu_features", "gpu_sanitizer")
+FILES = {path: path for path in READ} | {f"{name}.py": f"tools/{name}.py" for name in SCRIPTS}
 # Each system has these, or PyTorch's installation, or the driver.
 ELSEWHERE = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+|torch\w*|c10\w*|gomp|cu\w+|nv\w+|nccl))\.so")
 MOST_BYTES = 50 << 20
@@ -62,6 +58,10 @@ def main(build: pathlib.Path, target: pathlib.Path) -> int:
             program = build / name
             libraries |= libraries_of(program)
             add(archive, f"bin/{program.name}", stripped(program, pathlib.Path(scratch)).read_bytes(), 0o755)
+        # It trains on the CPU too, where `shardc run` looks for a program of this name.
+        link = tarfile.TarInfo("bin/shardc-run")
+        link.type, link.linkname = tarfile.SYMTYPE, "shardc-run-cuda"
+        archive.addfile(link)
         for name, path in sorted(libraries.items()):
             add(archive, f"lib/{name}", path.read_bytes(), 0o755)
         for name, path in FILES.items():

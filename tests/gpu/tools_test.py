@@ -12,32 +12,88 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
 
-# A training that takes its losses from a file, and waits where a real one would go on.
+# A training that takes its losses from how.json, times a factor by what the run is, and waits where a real one would go on.
 SHARDC = """#!/usr/bin/env python3
-import json, pathlib, sys, time
+import json, pathlib, signal, sys, time
 arguments = sys.argv[1:]
 if arguments[0] == "plan":
     print("78.2 GiB that h100-sxm has for arenas (79.1 GiB less 0.9 GiB outside them)")
     sys.exit(0)
-folder = pathlib.Path(arguments[arguments.index("--run-dir") + 1])
-folder.mkdir()
-losses = json.loads(pathlib.Path("losses.json").read_text())
-with (folder / "metrics.jsonl").open("w", buffering=1) as metrics:
-    for step, loss in enumerate(losses, 1):
-        metrics.write(json.dumps({"step": step, "loss": loss, "step_ms": 10.0, "tokens": 64 * step, "mfu": 0.4, "arena_bytes": 0}) + "\\n")
-    metrics.write(json.dumps({"step": len(losses), "eval_loss": 1.99}) + "\\n")
-if "recipes/quickstart.toml" not in arguments or "precision.compute=bf16" in arguments:
+option = lambda name: arguments[arguments.index(name) + 1]
+sets = dict(text.split("=", 1) for word, text in zip(arguments, arguments[1:]) if word == "--set")
+how = json.loads(pathlib.Path("how.json").read_text())
+folder = pathlib.Path(option("--run-dir"))
+folder.mkdir(exist_ok=True)
+checkpoints = sorted(folder.glob("checkpoints/*/manifest.json"))
+begun = int(checkpoints[-1].parent.name[5:]) if checkpoints else 0
+if begun:
+    print(f"run: resumed from {checkpoints[-1].parent} at step {begun}")
+print("  0.50 s to allocate and bind, 0.25 s to", "load" if begun else "initialise, of which 0.20 s to load kernels", ", 7 elements drawn")
+kinds = {"resumed": begun > 0, "guard": "run.guard" in sets, "gpu": sets.get("run.device") == "cuda"}
+factor = 1 + sum(how.get(kind, 0) for kind, applies in kinds.items() if applies)
+losses = how["losses"]
+steps = int(sets.get("train.steps", len(losses)))
+every = int(sets.get("checkpoint.every", 0))
+metrics = (folder / "metrics.jsonl")
+lines = metrics.read_text().splitlines()[:begun] if begun else []
+metrics.write_text("".join(line + "\\n" for line in lines))
+
+def save(step):
+    saved = folder / f"checkpoints/step-{step:08}"
+    saved.mkdir(parents=True)
+    (saved / "rank-00000.safetensors").write_text(str(losses[-1] * factor))
+    (saved / "manifest.json").write_text("{}")
+
+signalled = []
+signal.signal(signal.SIGTERM, lambda *_: signalled.append(1))
+cause = "nonfinite" if "train.on_nonfinite" in sets else "spike" if "train.on_spike" in sets else ""
+with metrics.open("a", buffering=1) as sink:
+    for step in range(begun + 1, steps + 1):
+        loss = losses[min(step, len(losses)) - 1] * factor
+        skipped = {"skipped": cause} if cause and not how.get("misses_causes") else {}
+        sink.write(json.dumps({"step": step, "loss": loss, "grad_norm": 1.0, "lr": 0.1, "step_ms": 10.0, "tokens": 64 * step, "mfu": 0.4,
+                               "arena_bytes": 0, "elapsed_s": step * how.get("save_s", 0)} | skipped) + "\\n")
+        if every and step % every == 0:
+            save(step)
+        if signalled:
+            save(step)
+            sys.exit(75)
+        if skipped:
+            print("the gradient of w is not finite: matmul made it first; the loss 7 is a spike: it lies high; the run saves and ends")
+        if "stop" in (sets.get("train.on_nonfinite"), sets.get("train.on_spike")):
+            sys.exit(7)
+        time.sleep(how.get("pause_s", 0.002 if every or steps >= 1000 else 0))
+    sink.write(json.dumps({"step": steps, "eval_loss": how.get("eval", 1.99)}) + "\\n")
+if "--trace" in arguments:
+    ops = [{"ph": "X", "name": name, "dur": 2e3 * ms, "args": {"op": 1}} for name, ms in (("matmul", 60), ("attention_backward", 25), ("rope", 15))]
+    pathlib.Path(option("--trace")).write_text(json.dumps({"traceEvents": [{"ph": "X", "name": "step 5", "dur": 9, "args": {}}, *ops]}))
+print(f"  device taken 7 B of 8 B, 1 B of them outside of the arenas, {how.get('taken', 0)} B since step 2")
+if "train.steps" not in sets and ("llama" in arguments[1] or "quickstart" in arguments[1] and "precision.compute=bf16" in arguments):
     time.sleep(60)
+if not (every and steps % every == 0):
+    save(steps)
 """
 TESTS = """#!/usr/bin/env python3
-import pathlib, sys, time
+import json, pathlib, sys, time
 if "--gtest_list_tests" in sys.argv:
-    print("Matmul.\\n  EqualsLoopsInF64")
+    print("".join(f"{suite}.\\n  EqualsLoopsInF64\\n" for suite in json.loads(pathlib.Path("suites").read_text())))
     sys.exit(0)
+suites = [word[:-2] for word in sys.argv[-1].split("=")[1].split(":")]
 how = pathlib.Path("how").read_text()
 time.sleep(60 if how == "hang" else 0)
-print("[  PASSED  ] 7 tests." if how == "pass" else "[  FAILED  ] Matmul.EqualsLoopsInF64")
-sys.exit(how != "pass")
+fails = how == "fail" and "Matmul" in suites
+print("[  FAILED  ] Matmul.EqualsLoopsInF64" if fails else f"[  PASSED  ] {7 * len(suites)} tests.")
+sys.exit(fails)
+"""
+CARD = """print('{"card": "NVIDIA H200", "driver": "580", "free_bytes": 0, "libraries": {}, "copy_tb_s": 1, "product_tf_s": 1}')"""
+# Runs what it is given, as the real one does, and then prints what how_sanitizer says.
+SANITIZER = """#!/usr/bin/env python3
+import pathlib, subprocess, sys
+code, text = pathlib.Path("how_sanitizer").read_text().split(" ", 1)
+if code == "0":
+    subprocess.run(sys.argv[sys.argv.index("all") + 1:], check=True)
+print(text)
+sys.exit(int(code))
 """
 
 
@@ -56,13 +112,13 @@ class GpuToolsTest(unittest.TestCase):
         (self.folder / path).write_text(text)
         (self.folder / path).chmod(mode)
 
-    def gpu_test(self, rows: str, seconds: float = 30) -> subprocess.CompletedProcess:
+    def gpu_test(self, rows: str, seconds: float = 30, **environment) -> subprocess.CompletedProcess:
         return run(sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--only", rows, "--seconds", seconds,
-                   CUDA_LIBRARIES="/nowhere")
+                   CUDA_LIBRARIES="/nowhere", **environment)
 
-    def pretend(self, losses: list[float], recorded: list[float]) -> None:
+    def pretend(self, losses: list[float], recorded: list[float], **how) -> None:
         self.write("bin/shardc", SHARDC, 0o755)
-        self.write("losses.json", json.dumps(losses))
+        self.write("how.json", json.dumps({"losses": losses} | how))
         self.write("tests/gpu/quickstart_losses.json", json.dumps({"tokens": hashlib.sha256(b"tokens").hexdigest(), "fp32": recorded, "bf16": recorded}))
         self.write(".deps/data/fortunes.bin", "tokens")
 
@@ -79,17 +135,90 @@ class GpuToolsTest(unittest.TestCase):
         self.pretend([5.5] * 20, [5.5] * 20)
         self.write(".deps/data/fortunes.bin", "other tokens")
         self.assertIn("FAIL | the losses in tests/gpu/quickstart_losses.json are of other tokens", self.gpu_test("quickstart").stdout)
+        self.write("tests/gpu/quickstart_losses.json", "[]")
+        printed = self.gpu_test("quickstart,shares").stdout
+        self.assertIn("| quickstart |  | FAIL | TypeError", printed)
+        self.assertIn("| shares | step of llama_1b, op by op | figure |", printed)
 
     def test_loss_that_does_not_fall(self):
         for losses, outcome in (([9.0 - 0.1 * step for step in range(20)], "pass"), ([9.0] * 20, "FAIL")):
             self.pretend(losses, [])
             self.assertIn(f"| llama_124m | loss falls | {outcome} |", self.gpu_test("llama_124m").stdout)
 
+    def test_times_and_memory(self):
+        falls = [9.0 - 0.1 * step for step in range(20)]
+        for how, rows in (({}, ("llama_1b | step | pass | 10.0 ms (280 at most)", "llama_1b | launch to the end of the first step | pass |",
+                                "llama_1b | initial values | pass | 0.50 s to allocate and bind, 0.25 s to initialise",
+                                "quickstart | validation after 300 steps | pass | 1.9900", "| pass | 0 B |")),
+                          ({"eval": 2.03, "taken": 512}, ("quickstart | validation after 300 steps | FAIL | 2.0300", "| FAIL | 512 B |"))):
+            self.pretend(falls, falls, **how)
+            printed = self.gpu_test("quickstart,llama_1b").stdout
+            for row in rows:
+                self.assertIn(row, printed)
+
+    def test_goals_are_those_of_one_card(self):
+        falls = [9.0 - 0.1 * step for step in range(20)]
+        self.pretend(falls, falls)
+        self.write("gpu_card.py", CARD)
+        printed = self.gpu_test("doctor,llama_124m,llama_124m_16").stdout
+        for row in ("doctor | copy | figure |", "llama_124m | step | figure |", "llama_124m_16 | loss falls | pass |"):
+            self.assertIn(row, printed)
+
+    def test_bits(self):
+        for how, found in (({}, ""), ({"resumed": 1e-15}, "killed after a save, and resumed"), ({"guard": 1e-15}, "under the guard")):
+            self.pretend([5.5, 5.25, 4.5], [], **how)
+            result = self.gpu_test("bits")
+            self.assertEqual(result.stdout.count("the same metrics and parameters") // 2, 2 if found else 3, result.stdout)
+            self.assertEqual(result.returncode, 1 if found else 0)
+            if found:
+                self.assertIn(f"{found} | FAIL | step ", result.stdout)
+
+    def test_features(self):
+        for how, figure in (({"gpu": 5e-5}, "pass | 33 of 33 trainings equal the CPU's; they differ by at most 5.0e-05 in fp32 (1e-04)"),
+                            ({"gpu": 1e-3, "misses_causes": True}, "FAIL | 9 of 33 trainings equal")):
+            self.pretend([5.5, 5.25, 4.5], [], **how)
+            result = self.gpu_test("features", 60)
+            self.assertIn(figure, result.stdout)
+            self.assertEqual(result.returncode == 0, "pass" in figure)
+        self.assertIn("| features | qwen2 | FAIL | differs by 1.0e-03 of itself, 1e-04 at most |", result.stdout)
+        self.assertIn("| features | spikes left out | FAIL | ` is a spike: it lies ` is nowhere", result.stdout)
+        self.assertIn("==== rules that read a seed: differs by", (self.folder / "out/features.log").read_text())
+
+    def test_save(self):
+        losses = [5.5 - 0.1 * step for step in range(20)]
+        for save_s, outcome in ((0.01, "pass"), (5, "FAIL")):
+            self.pretend(losses, [], save_s=save_s, pause_s=0.05)
+            printed = self.gpu_test("save").stdout
+            self.assertIn(f"| save | time against cp and sync of its files | {outcome} |", printed)
+            self.assertIn("| save | step after a load | pass | loss equal to the bit; 0.25 s to load |", printed)
+        self.pretend(losses, [], resumed=1e-15, pause_s=0.05)
+        self.assertIn("| save | step after a load | FAIL | loss differs;", self.gpu_test("save").stdout)
+
+    def test_shares(self):
+        self.pretend([5.5], [])
+        self.assertIn("100 ms: products 60 (60 %), attention 25 (25 %), optimizer 0 (0 %), rest 15 (15 %)", self.gpu_test("shares").stdout)
+
+    def test_sanitizer(self):
+        self.pretend([5.5, 5.0], [])
+        self.write("path/compute-sanitizer", SANITIZER, 0o755)
+        path = f"{self.folder / 'path'}:{os.environ['PATH']}"
+        none = "===== RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n===== ERROR SUMMARY: 0 errors"
+        for how, outcome, failed in ((f"0 {none}", "pass | 0 reports in 2 steps", 0),
+                                     (f"0 {none.replace('0 hazards', '3 hazards')}", "FAIL | 3 reports in 2 steps", 2),
+                                     (f"9 {none.replace('0 errors', '12 errors')}", "FAIL | 12 reports in 0 steps", 2),
+                                     ("1 ===== Error: Device not supported.", "not run | not possible here: Error: Device not supported.", 0)):
+            self.write("how_sanitizer", how)
+            result = self.gpu_test("sanitizer", PATH=path)
+            self.assertEqual(result.stdout.count(outcome) // 2, failed or 4, result.stdout)
+            self.assertEqual(result.returncode, failed, result.stdout)
+
     def test_program_that_fails_or_hangs(self):
-        for how, line in (("pass", "pass | 7 tests of 1 ops passed"), ("fail", "failed: Matmul |"), ("hang", "failed: Matmul |")):
-            self.write("bin/tests_ops_cuda", TESTS, 0o755)
+        self.write("bin/tests_ops_cuda", TESTS, 0o755)
+        for how, suites, line in (("pass", 1, "pass | 7 tests of 1 ops passed"), ("pass", 17, "pass | 119 tests of 17 ops passed"),
+                                  ("fail", 17, "FAIL | 112 tests of 16 ops passed; failed: Matmul |"), ("hang", 1, "failed: Matmul |")):
+            self.write("suites", json.dumps(["Matmul", *(f"Op{number}" for number in range(1, suites))]))
             self.write("how", how)
-            result = self.gpu_test("kernels", 2)
+            result = self.gpu_test("kernels", 2 if how == "hang" else 30)
             self.assertIn(line, result.stdout)
             self.assertEqual(result.returncode, 0 if how == "pass" else 1)
             if how != "pass":
@@ -98,6 +227,7 @@ class GpuToolsTest(unittest.TestCase):
 
     def test_report_is_a_record_but_for_its_card(self):
         self.write("bin/tests_ops_cuda", TESTS, 0o755)
+        self.write("suites", '["Matmul"]')
         self.write("how", "pass")
         self.gpu_test("kernels")
         record = json.loads((self.folder / "out/last_run.json").read_text())
