@@ -86,6 +86,16 @@ print("[  FAILED  ] Matmul.EqualsLoopsInF64" if fails else f"[  PASSED  ] {7 * l
 sys.exit(fails)
 """
 CARD = """print('{"card": "NVIDIA H200", "driver": "580", "free_bytes": 0, "libraries": {}, "copy_tb_s": 1, "product_tf_s": 1}')"""
+# What PyTorch would print, from theirs.json, if the parameters and tokens that it is given are there.
+PYTORCH = """
+import json, os, pathlib, sys
+given = dict(word[2:].split("=") for word in sys.argv[1:])
+assert pathlib.Path(given["weights"]).is_file() and os.path.getsize(given["tokens"]) == 4 * (20 * 8 * 2048 + 1), given
+assert given["hidden"] == "2048" and given["lr"] == "3e-4", given
+losses = json.loads(pathlib.Path("theirs.json").read_text())
+for mode, ms in (("eager", 40.0), ("compiled", 20.0)):
+    print(json.dumps({"mode": mode, "losses": losses, "step_ms": ms, "allocated": 3 << 30, "reserved": 4 << 30}))
+"""
 # Runs what it is given, as the real one does, and then prints what how_sanitizer says.
 SANITIZER = """#!/usr/bin/env python3
 import pathlib, subprocess, sys
@@ -211,6 +221,19 @@ class GpuToolsTest(unittest.TestCase):
             result = self.gpu_test("sanitizer", PATH=path)
             self.assertEqual(result.stdout.count(outcome) // 2, failed or 4, result.stdout)
             self.assertEqual(result.returncode, failed, result.stdout)
+
+    def test_comparison(self):
+        losses = [9.0 - 0.1 * step for step in range(20)]
+        self.pretend(losses, [])
+        self.write("tests/bench/fsdp2/baseline_gpu.py", PYTORCH)
+        self.write("tests/gpu/llama_1b.toml", (ROOT / "tests/gpu/llama_1b.toml").read_text())
+        for factor, code, figure in ((1, 0, "0.0e+00, 0.0e+00"), (1.05, 1, "4.8e-02, 4.8e-02")):
+            self.write("theirs.json", json.dumps([loss * factor for loss in losses]))
+            result = run(sys.executable, TOOLS / "gpu_compare.py", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
+                         CUDA_LIBRARIES="/nowhere")
+            line = f"| 1b | {figure} | 10.0 | 40.0 | 20.0 | **0.50** | 0.0 | 0.0 | 3.0, 4.0 | 3.0, 4.0 |"
+            self.assertIn(line, result.stdout, result.stderr)
+            self.assertEqual(result.returncode, code)
 
     def test_program_that_fails_or_hangs(self):
         self.write("bin/tests_ops_cuda", TESTS, 0o755)

@@ -13,61 +13,11 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from llama import Llama, rope_table
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-
-class Block(nn.Module):
-    """Pre-norm attention with grouped kv heads and rotary positions, then SwiGLU."""
-
-    def __init__(self, c):
-        super().__init__()
-        self.head_dim = c.hidden // c.heads
-        self.grouped = c.heads != c.kv_heads
-        kv = c.kv_heads * self.head_dim
-        self.input_layernorm = nn.RMSNorm(c.hidden, eps=1e-5)
-        self.q_proj = nn.Linear(c.hidden, c.hidden, bias=False)
-        self.k_proj = nn.Linear(c.hidden, kv, bias=False)
-        self.v_proj = nn.Linear(c.hidden, kv, bias=False)
-        self.o_proj = nn.Linear(c.hidden, c.hidden, bias=False)
-        self.post_attention_layernorm = nn.RMSNorm(c.hidden, eps=1e-5)
-        self.gate_proj = nn.Linear(c.hidden, c.ffn, bias=False)
-        self.up_proj = nn.Linear(c.hidden, c.ffn, bias=False)
-        self.down_proj = nn.Linear(c.ffn, c.hidden, bias=False)
-
-    def heads(self, x, table):
-        x = x.view(*x.shape[:2], -1, self.head_dim).transpose(1, 2)
-        if table is None:
-            return x
-        first, second = x.chunk(2, dim=-1)
-        cos, sin = table
-        return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
-
-    def forward(self, x, table):
-        a = self.input_layernorm(x)
-        y = F.scaled_dot_product_attention(
-            self.heads(self.q_proj(a), table), self.heads(self.k_proj(a), table), self.heads(self.v_proj(a), None),
-            is_causal=True, enable_gqa=self.grouped)
-        x = x + self.o_proj(y.transpose(1, 2).flatten(2))
-        b = self.post_attention_layernorm(x)
-        return x + self.down_proj(F.silu(self.gate_proj(b)) * self.up_proj(b))
-
-
-class Llama(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        self.embed_tokens = nn.Embedding(c.vocab, c.hidden)
-        self.layers = nn.ModuleList(Block(c) for _ in range(c.layers))
-        self.norm = nn.RMSNorm(c.hidden, eps=1e-5)
-        self.lm_head = nn.Linear(c.hidden, c.vocab, bias=False)
-
-    def forward(self, tokens, table):
-        x = self.embed_tokens(tokens)
-        for layer in self.layers:
-            x = layer(x, table)
-        return self.lm_head(self.norm(x))
 
 
 def main():
@@ -104,10 +54,7 @@ def main():
                 nn.init.normal_(parameter, std=0.02)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
 
-    head_dim = c.hidden // c.heads
-    frequencies = 1.0 / 10000 ** (torch.arange(0, head_dim, 2).float() / head_dim)
-    angles = torch.outer(torch.arange(c.seq).float(), frequencies)
-    table = (angles.cos(), angles.sin())
+    table = rope_table(c.seq, c.hidden // c.heads)
     if c.compute == "bf16":
         table = tuple(part.bfloat16() for part in table)
 
