@@ -48,19 +48,17 @@ class StateSearch {
       }
       const int64_t element = SizeOf(view.dtype);
       const auto* const first = view.At<const std::byte>({}) + owned->in_slice.begin * element;
-      RETURN_IF_ERROR(ForEachPiece(owned->in_slice.size() * element, [&](int64_t begin, int64_t bytes) -> Status {
-        const auto elements = binder_.device().Read(first + begin, bytes, scratch_);
-        if (!elements) {
-          return elements.error();
-        }
-        const auto bad = FindNonFinite(plan, view.dtype, *elements, bytes / element);
+      const auto look = [&](const std::byte* elements, int64_t begin, int64_t bytes) -> Status {
+        const auto bad = FindNonFinite(plan, view.dtype, elements, bytes / element);
         if (bad && order < found_.order) {
           found_ = {.order = order,
                     .element = LogicalElement(owned->elements, begin / element + bad->element),
                     .value = bad->value};
         }
         return Success{};
-      }));
+      };
+      Queue& queue = binder_.device().queue(Stream::Compute);
+      RETURN_IF_ERROR(queue.ReadInPieces(first, owned->in_slice.size() * element, scratch_, look));
     }
     return Success{};
   }

@@ -17,6 +17,15 @@ struct HeldSegment {
   std::pair<uint64_t, uint64_t> digest;
 };
 
+/// Adds bytes of the device to a digest.
+auto AddTo(Digest& digest, RankDevice& device, const std::byte* first, int64_t bytes, HostScratch& scratch) -> Status {
+  const auto add = [&](const std::byte* piece, int64_t, int64_t size) -> Status {
+    digest.Update(piece, size);
+    return Success{};
+  };
+  return device.queue(Stream::Compute).ReadInPieces(first, bytes, scratch, add);
+}
+
 /// Returns the segments of this rank that all ranks of its group over `axes` hold.
 auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::vector<HeldSegment>> {
   const Plan& plan = binder.plan();
@@ -37,13 +46,7 @@ auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles
         const Interval owned = OwnedElementsOf(plan, sub_vector, segment, binder.rank());
         const auto* const first = slice + (owned.begin - slice_begin) * element;
         Digest digest;
-        RETURN_IF_ERROR(ForEachPiece(owned.size() * element, [&](int64_t begin, int64_t bytes) -> Status {
-          const auto elements = binder.device().Read(first + begin, bytes, scratch);
-          if (elements) {
-            digest.Update(*elements, bytes);
-          }
-          return elements ? Status(Success{}) : Status(elements.error());
-        }));
+        RETURN_IF_ERROR(AddTo(digest, binder.device(), first, owned.size() * element, scratch));
         all_held.push_back({segment.parameter, role, digest.Halves()});
       }
     }
@@ -130,11 +133,7 @@ auto CompareRotaryTables(Binder& binder) -> ErrorOr<std::string> {
     for (const Access& access : AccessesOf(op.body)) {
       const View table = binder.ViewOf(access.value);
       const int64_t bytes = table.num_elements() * SizeOf(table.dtype);
-      const auto elements = binder.device().Read(table.At<const std::byte>({}), bytes, scratch);
-      if (!elements) {
-        return elements.error();
-      }
-      digest.Update(*elements, bytes);
+      RETURN_IF_ERROR(AddTo(digest, binder.device(), table.At<const std::byte>({}), bytes, scratch));
       has_table = true;
     }
   }

@@ -91,9 +91,12 @@ class Watch {
   };
 
   auto Look(const WatchedOp& op, const Moment& moment) -> Status;
-  /// Returns the first parameter with an element that is not finite, for a value that is a vector of a unit's or of
-  /// several units' gradients. `elements`: those of the value.
-  auto ParameterIn(const Result& result, const std::byte* elements) const -> ParameterId;
+  /// Looks at elements of a result, which are in this interval of it. Returns true if one is not finite.
+  auto IsBad(const WatchedOp& op, const Result& result, const Moment& moment, const Interval& elements)
+      -> ErrorOr<bool>;
+  /// Returns the elements of each parameter in a value that is a vector of a unit's or of several units' gradients, in
+  /// the order of parameters.
+  auto ParametersIn(ValueId value) const -> std::vector<std::pair<ParameterId, Interval>>;
 
   RankBinder& binder_;
   std::set<ValueId> may_be_minus_infinity_;
@@ -133,45 +136,55 @@ auto Watch::Look(const WatchedOp& op, const Moment& moment) -> Status {
     return Success{};
   }
   for (const Result& result : op.results) {
-    const DType dtype = result.view.dtype;
-    const int64_t count = result.view.num_elements();
-    const auto read = op.queue->Read(result.view.At<const std::byte>(moment), count * SizeOf(dtype), scratch_);
-    if (!read) {
-      return read.error();
+    const auto is_bad = IsBad(op, result, moment, {0, result.view.num_elements()});
+    if (!is_bad) {
+      return is_bad.error();
     }
-    const auto bad = result.may_be_minus_infinity ? FindNonFiniteButMinusInfinity(dtype, *read, count)
-                                                  : FindNonFinite(binder_.plan(), dtype, *read, count);
-    if (bad) {
-      bad_result = {.order = order_,
-                    .op = static_cast<int64_t>(op.index),
-                    .repeat = moment.repeat,
-                    .value = result.id.index,
-                    .parameter = ParameterIn(result, *read).index};
-      return Success{};
+    if (!*is_bad) {
+      continue;
     }
+    bad_result = {
+        .order = order_, .op = static_cast<int64_t>(op.index), .repeat = moment.repeat, .value = result.id.index};
+    for (const auto& [parameter, elements] : ParametersIn(result.id)) {
+      const auto is_of_it = IsBad(op, result, moment, elements);
+      if (!is_of_it) {
+        return is_of_it.error();
+      }
+      if (*is_of_it) {
+        bad_result.parameter = parameter.index;
+        break;
+      }
+    }
+    break;
   }
   return Success{};
 }
 
-auto Watch::ParameterIn(const Result& result, const std::byte* elements) const -> ParameterId {
+auto Watch::IsBad(const WatchedOp& op, const Result& result, const Moment& moment, const Interval& elements)
+    -> ErrorOr<bool> {
+  const DType dtype = result.view.dtype;
+  const int64_t element = SizeOf(dtype);
+  bool is_bad = false;
+  const auto look = [&](const std::byte* piece, int64_t, int64_t bytes) -> Status {
+    is_bad = is_bad || (result.may_be_minus_infinity ? FindNonFiniteButMinusInfinity(dtype, piece, bytes / element)
+                                                     : FindNonFinite(binder_.plan(), dtype, piece, bytes / element));
+    return Success{};
+  };
+  const auto* const first = result.view.At<const std::byte>(moment) + elements.begin * element;
+  RETURN_IF_ERROR(op.queue->ReadInPieces(first, elements.size() * element, scratch_, look));
+  return is_bad;
+}
+
+auto Watch::ParametersIn(ValueId id) const -> std::vector<std::pair<ParameterId, Interval>> {
   const Plan& plan = binder_.plan();
-  const Value& value = plan.values[result.id];
-  const int64_t element = SizeOf(value.dtype);
-  const auto is_bad = [&](int64_t begin, int64_t count) {
-    return count > 0 && FindNonFinite(plan, value.dtype, elements + begin * element, count);
-  };
-  ParameterId first;
-  const auto look = [&](ParameterId parameter, int64_t begin, int64_t count) {
-    if ((!first.valid() || parameter < first) && is_bad(begin, count)) {
-      first = parameter;
-    }
-  };
-  for (const SubVectorId id : plan.sub_vectors.ids()) {
-    const SubVector& sub_vector = plan.sub_vectors[id];
-    const bool is_of_it = value.role == ValueRole::Of(id);
+  const Value& value = plan.values[id];
+  std::vector<std::pair<ParameterId, Interval>> found;
+  for (const SubVectorId of : plan.sub_vectors.ids()) {
+    const SubVector& sub_vector = plan.sub_vectors[of];
+    const bool is_of_it = value.role == ValueRole::Of(of);
     if (is_of_it && value.num_elements() == sub_vector.length) {
       for (const Segment& segment : sub_vector.segments) {
-        look(segment.parameter, segment.begin, segment.end - segment.begin);
+        found.emplace_back(segment.parameter, Interval{segment.begin, segment.end});
       }
       continue;
     }
@@ -183,17 +196,18 @@ auto Watch::ParameterIn(const Result& result, const std::byte* elements) const -
         continue;
       }
       const Value& gradient = plan.values[sub_vector.gradient];
-      begin = (gradient.offset.base - value.offset.base) / element;
+      begin = (gradient.offset.base - value.offset.base) / SizeOf(value.dtype);
       length = gradient.num_elements();
     }
     if (begin < 0 || begin + length > value.num_elements()) {
       continue;
     }
-    for (const OwnedSegment& owned : OwnedSegments(plan, id, binder_.rank())) {
-      look(owned.parameter, begin + owned.in_slice.begin, owned.in_slice.size());
+    for (const OwnedSegment& owned : OwnedSegments(plan, of, binder_.rank())) {
+      found.emplace_back(owned.parameter, Interval{begin + owned.in_slice.begin, begin + owned.in_slice.end});
     }
   }
-  return first;
+  std::ranges::sort(found, {}, &std::pair<ParameterId, Interval>::first);
+  return found;
 }
 
 /// Returns a name of the value that users know.

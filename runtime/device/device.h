@@ -49,6 +49,14 @@ class Queue {
   /// What lies in memory of the device after all that was enqueued here so far. The result is valid until that memory
   /// is written, or `scratch` is used again. It is for reading alone: a change may reach the device or not.
   virtual auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> = 0;
+  /// Reads in pieces of PieceBytes at most. Calls function(piece, begin, size), which returns a Status, with each.
+  template <class Function>
+  auto ReadInPieces(const std::byte* from, int64_t bytes, HostScratch& scratch, const Function& function) -> Status {
+    return ForEachPiece(bytes, [&](int64_t begin, int64_t size) -> Status {
+      const auto piece = Read(from + begin, size, scratch);
+      return piece ? function(*piece, begin, size) : Status(piece.error());
+    });
+  }
   /// Memory of the host in which the caller puts what EndWrite writes to `to`. It may hold anything before that, so the
   /// caller fills all of it.
   virtual auto BeginWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> std::byte* = 0;

@@ -216,6 +216,45 @@ TEST_P(DeviceTest, TheHostReadsAndWritesMemory) {
   EXPECT_TRUE(device_->Read(memory, 0, scratch).ok());
 }
 
+/// A queue of a device with more memory than there is.
+class EndlessQueue final : public Queue {
+ public:
+  auto Enqueue(Turns&, size_t, const Moment&) -> Status override { return Success{}; }
+  auto Wait(EventId) -> Status override { return Success{}; }
+  auto Signal(EventId) -> Status override { return Success{}; }
+  auto Read(const std::byte* from, int64_t bytes, HostScratch&) -> ErrorOr<const std::byte*> override {
+    if (sizes.size() == fails) {
+      return Fail(ExitCode::Environment, "read {} fails", fails);
+    }
+    sizes.push_back(bytes);
+    return from;
+  }
+  auto BeginWrite(std::byte* to, int64_t, HostScratch&) -> std::byte* override { return to; }
+  auto EndWrite(std::byte*, int64_t, HostScratch&) -> Status override { return Success{}; }
+
+  std::vector<int64_t> sizes;
+  size_t fails = 1000;
+};
+
+TEST(Queue, ReadsInPieces) {
+  EndlessQueue queue;
+  HostScratch scratch;
+  std::vector<int64_t> begins;
+  const auto* const first = reinterpret_cast<const std::byte*>(uintptr_t{1} << 40U);
+  const auto note = [&](const std::byte* piece, int64_t begin, int64_t size) -> Status {
+    EXPECT_EQ(piece, first + begin);
+    EXPECT_EQ(size, queue.sizes.back());
+    begins.push_back(begin);
+    return Success{};
+  };
+  EXPECT_TRUE(queue.ReadInPieces(first, 2 * PieceBytes + 8, scratch, note).ok());
+  EXPECT_THAT(begins, ElementsAre(0, PieceBytes, 2 * PieceBytes));
+  EXPECT_THAT(queue.sizes, ElementsAre(PieceBytes, PieceBytes, 8));
+  queue.fails = 4;
+  EXPECT_EQ(queue.ReadInPieces(first, 2 * PieceBytes, scratch, note).error().message, "read 4 fails");
+  EXPECT_EQ(begins.size(), 4U);
+}
+
 TEST_P(DeviceTest, UseIsMeasuredByArena) {
   device_->Base(Arena::Transient)[0] = std::byte{1};
   for (const ArenaUse& use : device_->MeasureUse()) {
