@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "compiler/base/copied_pieces.h"
 #include "compiler/plan/names.h"
 #include "compiler/plan/red_zone.h"
 
@@ -53,23 +54,43 @@ auto Guard::PaintPiece(const ArenaState& arena, const Interval& where, uint64_t 
   return queue.EndWrite(arena.base + where.begin, where.size(), scratch_);
 }
 
-auto Guard::FindChange(const ArenaState& arena, const Interval& where, uint64_t paint)
-    -> ErrorOr<std::optional<Change>> {
-  const auto read = device_.Read(arena.base + where.begin, where.size(), scratch_);
-  if (!read) {
-    return read.error();
-  }
-  for (int64_t at = where.begin; at < where.end;) {
-    const std::byte* const here = *read + (at - where.begin);
-    if (at % 8 == 0 && where.end - at >= 8 && std::memcmp(here, &paint, sizeof(paint)) == 0) {
-      at += 8;
-    } else if (*here == PaintByte(paint, at)) {
-      ++at;
-    } else {
-      return std::optional(Change{.offset = at, .holds = *here});
+/// Returns the index of the first byte that is not as `paint` paints it, of bytes that lie at an offset of an arena.
+static auto FirstChange(std::span<const std::byte> bytes, int64_t offset, uint64_t paint) -> std::optional<size_t> {
+  const auto is_painted = [&](size_t i) { return bytes[i] == PaintByte(paint, offset + static_cast<int64_t>(i)); };
+  size_t at = 0;
+  for (; at < bytes.size() && at < sizeof(paint); ++at) {
+    if (!is_painted(at)) {
+      return at;
     }
   }
-  return std::optional<Change>();
+  // Bytes that are alike eight apart are as the first eight. Most of what is asked for is painted.
+  if (at == bytes.size() || std::memcmp(&bytes[0], &bytes[at], bytes.size() - at) == 0) {
+    return std::nullopt;
+  }
+  while (is_painted(at)) {
+    ++at;
+  }
+  return at;
+}
+
+auto Guard::FindChange(const ArenaState& arena, const Interval& where, uint64_t paint)
+    -> ErrorOr<std::optional<Change>> {
+  std::optional<Change> change;
+  RETURN_IF_ERROR(ForEachRead(arena, where, [&](int64_t offset, std::span<const std::byte> bytes) {
+    if (const auto at = change ? std::nullopt : FirstChange(bytes, offset, paint)) {
+      change = {.offset = offset + static_cast<int64_t>(*at), .holds = bytes[*at]};
+    }
+  }));
+  return change;
+}
+
+auto Guard::ForEachRead(const ArenaState& arena, const Interval& where, const ReadFunction& function) -> Status {
+  return device_.queue(Stream::Compute)
+      .ReadInPieces(arena.base + where.begin, where.size(), scratch_,
+                    [&](const std::byte* piece, int64_t begin, int64_t size) -> Status {
+                      function(where.begin + begin, {piece, static_cast<size_t>(size)});
+                      return Success{};
+                    });
 }
 
 auto Guard::Create(const Plan& plan, RankDevice& device) -> ErrorOr<std::unique_ptr<Guard>> {
@@ -175,18 +196,25 @@ auto Guard::Bear(BufferId id) -> Status {
 
 auto Guard::CheckDead(Arena arena_name, int64_t begin_granule, int64_t end_granule) -> Status {
   const ArenaState& arena = StateOf(arena_name);
-  for (int64_t granule = begin_granule; granule < end_granule; ++granule) {
-    const auto g = static_cast<size_t>(granule);
-    if (arena.alive[g]) {
+  const auto paint_at = [&](int64_t granule) { return PaintOf(arena.tenants[static_cast<size_t>(granule)]); };
+  const auto is_dead = [&](int64_t granule) { return !arena.alive[static_cast<size_t>(granule)]; };
+  for (int64_t begin = begin_granule; begin < end_granule;) {
+    int64_t end = begin + 1;
+    if (!is_dead(begin)) {
+      begin = end;
       continue;
     }
-    const Interval where{granule * GranuleBytes, std::min(arena.bytes, (granule + 1) * GranuleBytes)};
-    const auto looked = FindChange(arena, where, PaintOf(arena.tenants[g]));
+    // Neighbours with one paint are looked at together.
+    while (end < end_granule && is_dead(end) && paint_at(end) == paint_at(begin)) {
+      ++end;
+    }
+    const Interval where{begin * GranuleBytes, std::min(arena.bytes, end * GranuleBytes)};
+    const auto looked = FindChange(arena, where, paint_at(begin));
     if (!looked) {
       return looked.error();
     }
     if (const std::optional<Change>& change = *looked) {
-      const BufferId last = arena.tenants[g];
+      const BufferId last = arena.tenants[static_cast<size_t>(change->offset / GranuleBytes)];
       return Fail(ExitCode::InternalFault,
                   "guard: byte {} of the {} arena was written where no buffer lives: it holds 0x{:02x}{}",
                   change->offset, ToText(arena_name), static_cast<int>(change->holds),
@@ -194,6 +222,7 @@ auto Guard::CheckDead(Arena arena_name, int64_t begin_granule, int64_t end_granu
                                              change->offset - plan_.buffers[last].offset)
                                : "");
     }
+    begin = end;
   }
   return Success{};
 }
@@ -222,17 +251,24 @@ auto Guard::CheckZones(BufferId id, std::string_view when) -> Status {
 auto Guard::MarkWrittenPages(BufferId id, std::vector<bool>& written) -> Status {
   const Buffer& buffer = plan_.buffers[id];
   const int64_t end = buffer.offset + buffer.bytes.value;
-  for (int64_t page = buffer.offset / PageSize(); page * PageSize() < end; ++page) {
-    const Interval where{std::max(buffer.offset, page * PageSize()), std::min(end, (page + 1) * PageSize())};
-    const auto change = FindChange(StateOf(buffer.arena), where, PaintOf(id));
-    if (!change) {
-      return change.error();
-    }
-    if (change->has_value()) {
-      written[static_cast<size_t>(page)] = true;
-    }
+  const auto is_written = [&](int64_t offset) { return written[static_cast<size_t>(offset / PageSize())]; };
+  // Pages at the front that are known to be written are not read again.
+  Interval where{buffer.offset, end};
+  while (where.begin < end && is_written(where.begin)) {
+    where.begin = (where.begin / PageSize() + 1) * PageSize();
   }
-  return Success{};
+  return ForEachRead(StateOf(buffer.arena), {std::min(where.begin, end), end},
+                     [&](int64_t begin, std::span<const std::byte> bytes) {
+                       for (size_t at = 0; at < bytes.size();) {
+                         const int64_t offset = begin + static_cast<int64_t>(at);
+                         const auto in_page = static_cast<size_t>(PageSize() - offset % PageSize());
+                         const auto of_page = bytes.subspan(at, std::min(in_page, bytes.size() - at));
+                         if (!is_written(offset) && FirstChange(of_page, offset, PaintOf(id))) {
+                           written[static_cast<size_t>(offset / PageSize())] = true;
+                         }
+                         at += of_page.size();
+                       }
+                     });
 }
 
 auto Guard::BeforeOp(const OpTouches& op) -> Status {

@@ -14,8 +14,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,6 +98,10 @@ class Guard {
   auto Paint(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status;
   auto PaintPiece(const ArenaState& arena, const Interval& where, uint64_t paint) -> Status;
   auto FindChange(const ArenaState& arena, const Interval& where, uint64_t paint) -> ErrorOr<std::optional<Change>>;
+  /// Takes bytes of an arena from an offset on.
+  using ReadFunction = std::function<void(int64_t offset, std::span<const std::byte> bytes)>;
+  /// Reads an interval of an arena in pieces, and calls `function` with each.
+  auto ForEachRead(const ArenaState& arena, const Interval& where, const ReadFunction& function) -> Status;
   auto StateOf(Arena arena) -> ArenaState& { return arenas_[static_cast<size_t>(arena)]; }
   auto StateOf(BufferId id) -> BufferState& { return buffers_[static_cast<size_t>(id.index)]; }
   /// From the first byte of the zone before a buffer to the end of the last granule of the zone after it.

@@ -10,6 +10,7 @@
 
 #include "compiler/plan/names.h"
 #include "tests/run/in_process.h"
+#include "tests/support/counting_device.h"
 #include "tests/support/training.h"
 
 namespace shardc {
@@ -70,6 +71,33 @@ TEST(Guard, WholeRunWithSavesAndRestart) {
     EXPECT_GT(std::stoll((*match)[3]), 0) << (*match)[1];
   }
   EXPECT_EQ(arenas, 5U) << outcome.err;
+}
+
+/// Returns the times that the host reads a device of its own memory in so many steps of a plan.
+auto ReadsIn(const Plan& plan, int64_t steps) -> int64_t {
+  std::optional<CountingDevice> device;
+  const InProcessRun run = RunInProcess(plan, steps, [&](RankContext& context) {
+    device.emplace(context.device);
+    context.device = &*device;
+  });
+  CHECK(run.code == ExitCode::Ok, "{}", run.errors[0]);
+  return device->num_reads;
+}
+
+// A read of a GPU is a copy and a wait.
+TEST(Guard, ReadsFewTimesPerTouch) {
+  const Training training({"run.guard=true", "mesh.dp=1"});
+  const Plan plan = training.Compile();
+  int64_t touches = 0;
+  for (const SectionKind section : {SectionKind::Data, SectionKind::Step}) {
+    for (const Op& op : plan.section(section).ops) {
+      touches += std::ssize(Guard::TouchesOf(plan, op, 0).touches);
+    }
+  }
+  const int64_t reads = ReadsIn(plan, 3) - ReadsIn(plan, 2);
+  // Two zones before the op and two after it, dead bytes before a life, zones and pages at its end.
+  EXPECT_GT(reads, 4 * touches);
+  EXPECT_LT(reads, 8 * touches);
 }
 
 /// A plan in guard mode, and places in its step to break.
