@@ -109,6 +109,9 @@ class ControlBlock {
   /// Returns true if no rank of this host and no launcher has reported an error yet; this error then counts as
   /// reported. For callers that pass on an error of others.
   auto IsFirst(const std::string& error) -> bool;
+  /// Fails if the job has, with the failure of another rank as the rank's own error. Called by a rank that waits for
+  /// something else than its peers.
+  auto Listen(int64_t rank) -> Status;
   /// Returns true if a wait of the rank has ended because the job had failed: its error is the failure of another rank.
   auto HasHeard(int64_t rank) const -> bool;
 

@@ -83,6 +83,11 @@ auto ControlBlock::IsFirst(const std::string& error) -> bool {
   return block_->first_error.compare_exchange_strong(before, HashOf(error), std::memory_order_seq_cst);
 }
 
+auto ControlBlock::Listen(int64_t rank) -> Status {
+  const auto failure = FirstFailure();
+  return failure ? Status(Hear(rank, FailureText(*failure))) : Status(Success{});
+}
+
 auto ControlBlock::HasHeard(int64_t rank) const -> bool {
   return WordsOf(rank).has_heard.load(std::memory_order_relaxed);
 }

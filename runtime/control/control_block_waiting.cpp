@@ -54,9 +54,7 @@ auto ControlBlock::WakeAll() -> void {
 }
 
 auto ControlBlock::Barrier(const Group& group, int64_t rank, const WaitOptions& options) -> Status {
-  if (const auto failure = FirstFailure()) {
-    return Hear(rank, FailureText(*failure));
-  }
+  RETURN_IF_ERROR(Listen(rank));
   if (group.ranks.size() == 1) {
     return Success{};
   }

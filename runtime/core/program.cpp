@@ -150,6 +150,10 @@ auto Program::RunTurn(size_t at, const Moment& moment) -> Status {
   return status;
 }
 
+auto Program::NameOfTurn(size_t at) const -> std::string {
+  return fmt::format("op {} {}", IndexOf(ops_[at]), ToText(ops_[at].op->kind()));
+}
+
 auto Program::Call(const BoundOp& bound, const Moment& moment) -> Status {
   RETURN_IF_ERROR(execution_.guard->BeforeOp(bound.touches));
   RETURN_IF_ERROR(bound.call(moment));

@@ -1,6 +1,7 @@
 // A section as bound calls: made once at load. A run enqueues each op on the queue of its stream: wait, call, signal.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runtime/core/execution.h"
@@ -42,6 +43,7 @@ class Program final : private Turns {
   auto RunOp(size_t at, const Moment& moment) -> Status;
   /// Runs the op when its turn has come.
   auto RunTurn(size_t at, const Moment& moment) -> Status override;
+  auto NameOfTurn(size_t at) const -> std::string override;
   /// Calls the kernel between looks of the guard, if there is one, and waits for its end on the device.
   auto Call(const BoundOp& bound, const Moment& moment) -> Status;
   auto IndexOf(const BoundOp& bound) const -> int64_t;

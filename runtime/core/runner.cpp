@@ -100,6 +100,13 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   return runner;
 }
 
+RankRunner::~RankRunner() {
+  if (context_.device->is_lost()) {
+    // Kernels hold what libraries have on the device.
+    static_cast<void>(new auto(std::move(programs_)));
+  }
+}
+
 auto RankRunner::Say(std::string_view lines) const -> void {
   const RunLog only_stderr;
   (context_.log == nullptr ? only_stderr : *context_.log).Print(lines);

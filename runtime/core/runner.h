@@ -29,6 +29,7 @@ class RankRunner {
  public:
   /// Opens the data, binds what needs no checkpoint. Collective.
   static auto Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRunner>>;
+  ~RankRunner();
 
   /// Trains: begins or comes back, then steps to the end. Collective.
   auto Train() -> ErrorOr<ExitCode>;

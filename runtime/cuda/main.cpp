@@ -1,5 +1,9 @@
 // shardc-run-cuda: shardc-run with the kernels for GPUs of NVIDIA.
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include "runtime/cuda/parts.h"
 #include "runtime/launch/command.h"
@@ -9,5 +13,9 @@ auto main(int argc, char** argv) -> int {
   // evaluation.
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   shardc::UseCuda();
-  return shardc::RunCommand(argc, argv);
+  const int code = shardc::RunCommand(argc, argv);
+  std::cout.flush();
+  std::fflush(nullptr);
+  // Without the exit handlers of CUDA's libraries, which wait for a GPU that may never come to an end.
+  _exit(code);
 }

@@ -10,11 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compiler/base/error_or.h"
+#include "compiler/base/timeout.h"
 #include "compiler/plan/plan.h"
 #include "runtime/device/host_scratch.h"
 #include "runtime/device/moment.h"
@@ -28,6 +31,8 @@ class Turns {
  public:
   /// Runs the op with this index at this moment. Called once for each Enqueue.
   virtual auto RunTurn(size_t index, const Moment& moment) -> Status = 0;
+  /// Returns the op with this index as messages name it: "op 12 matmul".
+  virtual auto NameOfTurn(size_t index) const -> std::string = 0;
 
  protected:
   ~Turns() = default;
@@ -104,6 +109,9 @@ class RankDevice {
   /// Waits until all that was enqueued is over, and tells what kernels found meanwhile. Nothing on a device where an op
   /// is over when its turn is. A section that ends does the same.
   virtual auto Finish() -> Status { return Success{}; }
+  /// Returns true if the device does nothing more for this process, or may never come to an end. What libraries have
+  /// there is then left as it is: they would wait for the device.
+  virtual auto is_lost() const -> bool { return false; }
 
   /// Planned bytes against pages touched, one row for each arena, in enumerator order.
   virtual auto MeasureUse() const -> std::vector<ArenaUse> = 0;
@@ -123,6 +131,11 @@ struct DevicePlace {
   int64_t rank = 0;
   /// Counted from the first rank of the host.
   int64_t local_rank = 0;
+  /// Fails if another rank has failed. A rank calls it while it waits for a device that has memory of its own. Empty if
+  /// there are no others.
+  std::function<Status()> look;
+  /// The time within which such a device gets on.
+  Seconds timeout = DefaultTimeout;
   /// For tests: a device that runs sections in random legal orders (SectionStart::order), and of which the host reads
   /// and writes copies.
   bool shuffles = false;

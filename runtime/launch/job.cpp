@@ -329,6 +329,8 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
     const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
                                                .rank = rank,
                                                .local_rank = rank - job.control->ranks().begin,
+                                               .look = [&job, rank] { return job.control->Listen(rank); },
+                                               .timeout = options.timeout,
                                                .shuffles = options.shuffles});
     if (!device) {
       return device.error();

@@ -118,6 +118,15 @@ TEST(Failures, FirstFailureWins) {
   EXPECT_EQ(failure->signal, 0);
 }
 
+TEST(Failures, RankListensWithoutPeer) {
+  World world(Mesh{{1, 2, 1}}, Threads);
+  EXPECT_TRUE(world.block().Listen(0).ok());
+  world.block().MarkFailed(1, ExitCode::Environment, SIGKILL);
+  EXPECT_FALSE(world.block().HasHeard(0));
+  EXPECT_EQ(world.block().Listen(0).error().message, "rank 1 was killed by signal 9 (SIGKILL), not seen at any op yet");
+  EXPECT_TRUE(world.block().HasHeard(0)) << "its own error is that of rank 1";
+}
+
 TEST(Failures, ReasonReplacesNone) {
   World world(Mesh{{1, 2, 1}}, Threads);
   world.block().MarkFailed(1, ExitCode::Environment, -1);

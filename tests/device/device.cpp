@@ -34,6 +34,7 @@ class Notes final : public Turns {
     device_.scalars()[Counted] += 1;
     return Success{};
   }
+  auto NameOfTurn(size_t index) const -> std::string override { return fmt::format("op {}", index); }
   auto At(size_t index) const -> int64_t { return std::ranges::find(came, index) - came.begin(); }
 
   std::vector<size_t> came;

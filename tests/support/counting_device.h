@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "runtime/device/device.h"
@@ -28,15 +29,19 @@ class CountingDevice final : public RankDevice {
     return inner_.BeginSection(start, host);
   }
   auto EndSection(ScalarTable& host) -> Status override { return inner_.EndSection(host); }
+  auto is_lost() const -> bool override { return is_lost_now; }
   auto MeasureUse() const -> std::vector<ArenaUse> override { return inner_.MeasureUse(); }
 
   int64_t num_reads = 0;
+  std::string last_turn;
+  bool is_lost_now = false;
 
  private:
   class CountingQueue final : public Queue {
    public:
     CountingQueue(CountingDevice* device, Queue* inner) : device_(*device), inner_(*inner) {}
     auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override {
+      device_.last_turn = turns.NameOfTurn(index);
       return inner_.Enqueue(turns, index, moment);
     }
     auto Wait(EventId event) -> Status override { return inner_.Wait(event); }

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <span>
 
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
@@ -13,14 +14,18 @@ auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* {
   return static_cast<CudaDevice::CudaQueue&>(queue).device().BadIdsOf(vocabulary);
 }
 
-CudaDevice::CudaDevice(const Plan& plan)
+CudaDevice::CudaDevice(const Plan& plan, const DevicePlace& place)
     : plan_(plan),
+      progress_({.look = place.look,
+                 .timeout = place.timeout,
+                 .waits_by_op = plan.run.device_checks || plan.run.guard,
+                 .has_come_to_mark = [this](size_t slot) { return IsOver(cudaEventQuery(marks_[slot])); }}),
       scalars_(static_cast<size_t>(plan.scalars.size())),
       signalled_in_(static_cast<size_t>(plan.num_events), 0),
       queues_(NumStreams, CudaQueue(this)) {}
 
 auto CudaDevice::Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(plan));
+  std::unique_ptr<CudaDevice> device(new CudaDevice(plan, place));
   RETURN_IF_ERROR(device->Take(static_cast<int>(place.local_rank)));
   RETURN_IF_ERROR(device->Allocate());
   RETURN_IF_ERROR(device->MakeStreams());
@@ -29,8 +34,16 @@ auto CudaDevice::Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<s
 }
 
 CudaDevice::~CudaDevice() {
+  if (is_lost()) {
+    return;
+  }
   for (const cudaEvent_t event : events_) {
     cudaEventDestroy(event);
+  }
+  for (const cudaEvent_t mark : marks_) {
+    if (mark != nullptr) {
+      cudaEventDestroy(mark);
+    }
   }
   for (const CudaQueue& queue : queues_) {
     if (queue.stream != nullptr) {
@@ -89,8 +102,10 @@ auto CudaDevice::MakeStreams() -> Status {
                                "making a stream"));
   }
   events_.resize(static_cast<size_t>(plan_.num_events), nullptr);
-  for (cudaEvent_t& event : events_) {
-    RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event"));
+  for (const std::span<cudaEvent_t> events : {std::span(events_), std::span<cudaEvent_t>(marks_)}) {
+    for (cudaEvent_t& event : events) {
+      RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event"));
+    }
   }
   // As new memory of a host is.
   const cudaStream_t stream = queues_[static_cast<size_t>(Stream::Compute)].stream;
@@ -98,10 +113,11 @@ auto CudaDevice::MakeStreams() -> Status {
   RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(memory_, 0, arenas, stream), "clearing memory"));
   RETURN_IF_ERROR(
       CudaStatus(cudaMemsetAsync(bad_ids_, 0xFF, MostVocabularies * sizeof(*bad_ids_), stream), "clearing memory"));
-  return CudaStatus(cudaStreamSynchronize(stream), "clearing memory");
+  return Finish();
 }
 
-auto CudaDevice::BeginSection(const SectionStart&, const ScalarTable& host) -> Status {
+auto CudaDevice::BeginSection(const SectionStart& start, const ScalarTable& host) -> Status {
+  progress_.BeginSection(start);
   ++section_;
   scalars_ = host;
   return Success{};
@@ -109,14 +125,16 @@ auto CudaDevice::BeginSection(const SectionStart&, const ScalarTable& host) -> S
 
 auto CudaDevice::EndSection(ScalarTable& host) -> Status {
   RETURN_IF_ERROR(Finish());
+  progress_.EndSection();
   host = scalars_;
   return Success{};
 }
 
 auto CudaDevice::Finish() -> Status {
   for (const CudaQueue& queue : queues_) {
-    RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(queue.stream), "waiting for the GPU"));
+    RETURN_IF_ERROR(progress_.Wait([stream = queue.stream] { return IsOver(cudaStreamQuery(stream)); }));
   }
+  progress_.NoteAllOver();
   return vocabularies_.empty() ? Status(Success{}) : CheckIds();
 }
 
@@ -165,24 +183,42 @@ auto CudaDevice::MeasureMemory() const -> std::optional<DeviceMemory> {
   return DeviceMemory{.total = Bytes{static_cast<int64_t>(total)}, .taken = Bytes{static_cast<int64_t>(total - free)}};
 }
 
+auto CudaDevice::CudaQueue::Judged(const Status& status) -> Status {
+  if (status || device_.is_lost()) {
+    return status;
+  }
+  const auto is_over = IsOver(cudaStreamQuery(stream));
+  return is_over ? status
+                 : Status(device_.progress_.Lose(
+                       {is_over.error().code, fmt::format("{}; {}", status.error().message, is_over.error().message)}));
+}
+
+auto CudaDevice::CudaQueue::Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status {
+  DeviceProgress& progress = device_.progress_;
+  progress.BeginTurn(turns, index);
+  RETURN_IF_ERROR(Judged(turns.RunTurn(index, moment)));
+  return Judged(progress.EndTurn(
+      [this](size_t slot) { return CudaStatus(cudaEventRecord(device_.marks_[slot], stream), "recording an event"); }));
+}
+
 auto CudaDevice::CudaQueue::Wait(EventId event) -> Status {
   const auto index = static_cast<size_t>(event.index);
   if (device_.signalled_in_[index] != device_.section_) {
     return NeverSignalled(event);
   }
-  return CudaStatus(cudaStreamWaitEvent(stream, device_.events_[index]), "waiting for an event");
+  return Judged(CudaStatus(cudaStreamWaitEvent(stream, device_.events_[index]), "waiting for an event"));
 }
 
 auto CudaDevice::CudaQueue::Signal(EventId event) -> Status {
   const auto index = static_cast<size_t>(event.index);
   device_.signalled_in_[index] = device_.section_;
-  return CudaStatus(cudaEventRecord(device_.events_[index], stream), "recording an event");
+  return Judged(CudaStatus(cudaEventRecord(device_.events_[index], stream), "recording an event"));
 }
 
 auto CudaDevice::CudaQueue::Read(const std::byte* from, int64_t bytes, HostScratch& scratch)
     -> ErrorOr<const std::byte*> {
   std::byte* const copy = scratch.Reserve(bytes);
-  RETURN_IF_ERROR(device_.ring_.FromDevice(from, bytes, copy, stream));
+  RETURN_IF_ERROR(Judged(device_.ring_.FromDevice(from, bytes, copy, stream)));
   return static_cast<const std::byte*>(copy);
 }
 
@@ -191,7 +227,7 @@ auto CudaDevice::CudaQueue::BeginWrite(std::byte*, int64_t bytes, HostScratch& s
 }
 
 auto CudaDevice::CudaQueue::EndWrite(std::byte* to, int64_t bytes, HostScratch& scratch) -> Status {
-  return device_.ring_.ToDevice(scratch.Reserve(bytes), bytes, to, stream);
+  return Judged(device_.ring_.ToDevice(scratch.Reserve(bytes), bytes, to, stream));
 }
 
 }  // namespace shardc

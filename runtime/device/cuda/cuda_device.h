@@ -30,15 +30,14 @@ class CudaDevice final : public RankDevice {
   auto BeginSection(const SectionStart& start, const ScalarTable& host) -> Status override;
   auto EndSection(ScalarTable& host) -> Status override;
   auto Finish() -> Status override;
+  auto is_lost() const -> bool override { return progress_.is_lost(); }
   auto MeasureUse() const -> std::vector<ArenaUse> override;
   auto MeasureMemory() const -> std::optional<DeviceMemory> override;
 
   class CudaQueue final : public Queue {
    public:
     explicit CudaQueue(CudaDevice* device) : device_(*device) {}
-    auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override {
-      return turns.RunTurn(index, moment);
-    }
+    auto Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status override;
     auto Wait(EventId event) -> Status override;
     auto Signal(EventId event) -> Status override;
     auto Read(const std::byte* from, int64_t bytes, HostScratch& scratch) -> ErrorOr<const std::byte*> override;
@@ -49,6 +48,9 @@ class CudaDevice final : public RankDevice {
     cudaStream_t stream = nullptr;
 
    private:
+    /// Returns the status of what was enqueued, with the error of the device if that is why it failed.
+    auto Judged(const Status& status) -> Status;
+
     CudaDevice& device_;
   };
 
@@ -56,7 +58,7 @@ class CudaDevice final : public RankDevice {
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long*;
 
  private:
-  explicit CudaDevice(const Plan& plan);
+  CudaDevice(const Plan& plan, const DevicePlace& place);
 
   /// Takes the GPU with this number, of those that the process sees.
   auto Take(int number) -> Status;
@@ -74,7 +76,9 @@ class CudaDevice final : public RankDevice {
   /// One for each of `vocabularies_`, after the arenas.
   unsigned long long* bad_ids_ = nullptr;
   std::vector<int64_t> vocabularies_;
-  PinnedRing ring_;
+  DeviceProgress progress_;
+  std::array<cudaEvent_t, DeviceProgress::NumMarks> marks_{};
+  PinnedRing ring_{&progress_};
   ScalarTable scalars_;
   /// Counts the sections that began.
   uint32_t section_ = 0;

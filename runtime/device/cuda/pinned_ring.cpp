@@ -17,6 +17,9 @@ auto PinnedRing::Create() -> Status {
 }
 
 PinnedRing::~PinnedRing() {
+  if (progress_.is_lost()) {
+    return;
+  }
   for (size_t i = 0; i < NumPieces; ++i) {
     if (over_[i] != nullptr) {
       cudaEventDestroy(over_[i]);
@@ -25,6 +28,10 @@ PinnedRing::~PinnedRing() {
       cudaFreeHost(pieces_[i]);
     }
   }
+}
+
+auto PinnedRing::Wait(size_t piece) -> Status {
+  return progress_.Wait([event = over_[piece]] { return IsOver(cudaEventQuery(event)); });
 }
 
 auto PinnedRing::FromDevice(const std::byte* from, int64_t bytes, std::byte* to, cudaStream_t stream) -> Status {
@@ -43,7 +50,7 @@ auto PinnedRing::FromDevice(const std::byte* from, int64_t bytes, std::byte* to,
   }
   size_t piece = 0;
   for (int64_t at = 0; at < bytes; at += PieceBytes) {
-    RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(over_[piece]), What));
+    RETURN_IF_ERROR(Wait(piece));
     std::memcpy(to + at, pieces_[piece], static_cast<size_t>(std::min(PieceBytes, bytes - at)));
     if (asked < bytes) {
       RETURN_IF_ERROR(ask(piece));
@@ -59,14 +66,14 @@ auto PinnedRing::ToDevice(const std::byte* from, int64_t bytes, std::byte* to, c
   for (int64_t at = 0; at < bytes; at += PieceBytes) {
     const auto count = static_cast<size_t>(std::min(PieceBytes, bytes - at));
     // The wait for an event that was never recorded ends at once.
-    RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(over_[piece]), What));
+    RETURN_IF_ERROR(Wait(piece));
     std::memcpy(pieces_[piece], from + at, count);
     RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(to + at, pieces_[piece], count, cudaMemcpyHostToDevice, stream), What));
     RETURN_IF_ERROR(CudaStatus(cudaEventRecord(over_[piece], stream), What));
     piece = (piece + 1) % NumPieces;
   }
-  for (const cudaEvent_t over : over_) {
-    RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(over), What));
+  for (piece = 0; piece < NumPieces; ++piece) {
+    RETURN_IF_ERROR(Wait(piece));
   }
   return Success{};
 }

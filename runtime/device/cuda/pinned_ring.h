@@ -7,12 +7,14 @@
 #include <cstdint>
 
 #include "runtime/device/cuda/cuda_error.h"
+#include "runtime/device/device_progress.h"
 
 namespace shardc {
 
 class PinnedRing {
  public:
-  PinnedRing() = default;
+  /// Waits by `progress`, which outlives the ring.
+  explicit PinnedRing(DeviceProgress* progress) : progress_(*progress) {}
   PinnedRing(const PinnedRing&) = delete;
   auto operator=(const PinnedRing&) -> PinnedRing& = delete;
   ~PinnedRing();
@@ -27,6 +29,10 @@ class PinnedRing {
   static constexpr int64_t PieceBytes = int64_t{16} << 20;
   static constexpr size_t NumPieces = 2;
 
+  /// Waits until the last copy between device and piece is over.
+  auto Wait(size_t piece) -> Status;
+
+  DeviceProgress& progress_;
   std::array<std::byte*, NumPieces> pieces_{};
   /// Events: the last copy between device and piece is over.
   std::array<cudaEvent_t, NumPieces> over_{};

@@ -9,7 +9,7 @@
 #pragma once
 
 #ifdef __CUDACC__
-#include <cuda_runtime.h>
+#include "runtime/device/cuda/cuda_error.h"
 
 /// Declares shared memory of a type: SHARED(sums, float[32]).
 #define SHARED(name, ...) __shared__ std::type_identity_t<__VA_ARGS__> name
@@ -295,15 +295,13 @@ auto Launch(DeviceStream stream, const LaunchShape& shape, void (*kernel)(Parame
         static_cast<Parameters>(arguments)...);
     error = cudaPeekAtLastError();
   }
-  if (error != cudaSuccess) {
-    return Fail(ExitCode::Environment, "the device refused a kernel: {}", cudaGetErrorString(error));
-  }
+  return CudaStatus(error, "launching a kernel");
 #else
   static_cast<void>(stream);
   emulated::RunGrid(blocks, static_cast<unsigned>(shape.threads), shape.shared_bytes,
                     [&] { kernel(static_cast<Parameters>(arguments)...); });
-#endif
   return Success{};
+#endif
 }
 
 }  // namespace shardc::cuda
