@@ -59,7 +59,14 @@ auto CudaDevice::Take(int number) -> Status {
   if (number >= count) {
     return Fail(ExitCode::Environment, "rank {} of this host has no GPU: this process sees {}", number, count);
   }
-  return CudaStatus(cudaSetDevice(number), fmt::format("taking GPU {}", number));
+  const cudaError_t taken = cudaSetDevice(number);
+  if (const std::string fault = FaultOfMode(number, taken); !fault.empty()) {
+    return Fail(ExitCode::Environment, "{}", fault);
+  }
+  if (taken == cudaErrorMemoryAllocation) {
+    return Fail(ExitCode::DoesNotFit, "GPU {} has no memory left for another process", number);
+  }
+  return CudaStatus(taken, fmt::format("taking GPU {}", number));
 }
 
 auto CudaDevice::Allocate() -> Status {

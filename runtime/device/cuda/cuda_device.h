@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/device/cuda/pinned_ring.h"
@@ -87,6 +88,10 @@ class CudaDevice final : public RankDevice {
   std::vector<uint32_t> signalled_in_;
   std::vector<CudaQueue> queues_;
 };
+
+/// Returns the fault of a GPU whose compute mode keeps this process from it, with the remedy; empty if its mode does
+/// not. `taken`: the result of the call that was to take it.
+auto FaultOfMode(int number, cudaError_t taken) -> std::string;
 
 /// Decides plan.device by the first GPU that this process sees, which a child that ends at once looks at.
 /// Errors: Environment if there is no GPU, its driver is too old, or this program has no kernels for it.

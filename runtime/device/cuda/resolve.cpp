@@ -20,6 +20,31 @@ static auto VisibleText() -> std::string {
   return visible == nullptr ? "" : fmt::format("; CUDA_VISIBLE_DEVICES={} hides all others", visible);
 }
 
+/// Returns the compute mode of a GPU: which processes may use it.
+static auto ModeOf(int number) -> cudaComputeMode {
+  int mode = cudaComputeModeDefault;
+  cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, number);
+  return static_cast<cudaComputeMode>(mode);
+}
+
+auto FaultOfMode(int number, cudaError_t taken) -> std::string {
+  constexpr std::string_view Remedy =
+      "`nvidia-smi -c DEFAULT` opens it to all processes, and CUDA_VISIBLE_DEVICES can name another card";
+  const cudaComputeMode mode = ModeOf(number);
+  if (mode == cudaComputeModeProhibited) {
+    return fmt::format("GPU {} is in prohibited mode, in which no process can use it; {}", number, Remedy);
+  }
+  if (taken != cudaErrorDevicesUnavailable) {
+    return "";
+  }
+  return mode == cudaComputeModeDefault
+             ? fmt::format(
+                   "GPU {} is busy or unavailable (cudaErrorDevicesUnavailable); CUDA_VISIBLE_DEVICES can name "
+                   "another card",
+                   number)
+             : fmt::format("GPU {} is in exclusive-process mode, and another process has it; {}", number, Remedy);
+}
+
 /// Returns the fault of this machine's GPUs; empty if they can be used.
 static auto FaultOfGpus() -> std::string {
   int driver = 0;
@@ -51,7 +76,8 @@ static auto FaultOfGpus() -> std::string {
         "GPU 0 is {}, of compute capability {}.{}, and the kernels of this program are for 9.0 (H100, H200){}",
         properties.name, properties.major, properties.minor, VisibleText());
   }
-  return "";
+  // To take a GPU costs half a second, and shows only in these modes whether another process has it.
+  return FaultOfMode(0, ModeOf(0) == cudaComputeModeDefault ? cudaSuccess : cudaSetDevice(0));
 }
 
 /// Runs FaultOfGpus in a child, and returns its result.
