@@ -1,4 +1,5 @@
 """Makes a Python wheel of a built tree: shardc and shardc-run as programs of a Python environment, which take LibTorch from PyPI's torch.
+shardc-run-cuda comes along if it was built, and takes CUDA's libraries from the packages that torch asks for.
 
 Usage: make_wheel.py BUILD_FOLDER OUTPUT_FOLDER
 
@@ -32,19 +33,21 @@ import sys
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "bin"
 
 
-def torch_libraries() -> pathlib.Path | None:
-    """The folder of LibTorch in this Python environment; torch itself is not imported."""
+def torch_libraries() -> list[pathlib.Path]:
+    """The folders of LibTorch and of CUDA in this Python environment; torch itself is not imported."""
     spec = importlib.util.find_spec("torch")
-    places = spec.submodule_search_locations if spec else None
-    return pathlib.Path(places[0]) / "lib" if places else None
+    if not spec or not spec.submodule_search_locations:
+        return []
+    torch = pathlib.Path(spec.submodule_search_locations[0])
+    return [torch / "lib", *sorted(torch.parent.glob("nvidia/*/lib"))]
 
 
 def start(program: str) -> None:
     environment = dict(os.environ)
-    libraries = torch_libraries()
-    if libraries:
-        known = environment.get("LD_LIBRARY_PATH", "")
-        environment["LD_LIBRARY_PATH"] = f"{libraries}:{known}" if known else str(libraries)
+    known = environment.get("LD_LIBRARY_PATH", "")
+    folders = [str(folder) for folder in torch_libraries()] + ([known] if known else [])
+    if folders:
+        environment["LD_LIBRARY_PATH"] = ":".join(folders)
     os.execve(PROGRAMS / program, [program, *sys.argv[1:]], environment)
 
 

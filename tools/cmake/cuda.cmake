@@ -38,6 +38,7 @@ if(SHARDC_CUDA AND NOT (SHARDC_SANITIZE OR SHARDC_FUZZ OR SHARDC_SYNTAX_ONLY))
   else()
     set(SHARDC_HAS_CUDA ON)
     list(REMOVE_DUPLICATES cuda_includes)
+    list(REMOVE_DUPLICATES SHARDC_CUDA_FOLDERS)
     add_library(shardc_cuda_libraries INTERFACE)
     target_include_directories(shardc_cuda_libraries SYSTEM INTERFACE ${cuda_includes})
     # Of cudnn-frontend: nothing here reads or writes graphs as JSON.

@@ -2,20 +2,28 @@
 # relative to themselves, so an installation runs from any prefix. tools/make_wheel.py makes the Python wheel of the same files.
 #
 #   compiler   bin/shardc, documentation, schemas, licences; no LibTorch
-#   runtime    bin/shardc-run
-#   libtorch   lib/shardc: the LibTorch libraries that bin/shardc-run needs
+#   runtime    bin/shardc-run, and bin/shardc-run-cuda if it was built, without the libraries of CUDA (docs/gpu.md)
+#   libtorch   lib/shardc: the LibTorch libraries that both need
 
 # The programs look for libraries in LibTorch's folder, and installed in lib/shardc. If CMake is told both paths, it ends the one of
 # the build with colons, and an empty entry of the path is the working directory of whoever starts the program. So CMake is told one
-# path, and an installation changes it.
+# path, and an installation changes it. FOLDERS... are further ones that the program of the build looks in.
 function(shardc_install_program program component)
-  set_target_properties(${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH ${LIBTORCH}/lib)
+  set(folders ${LIBTORCH}/lib ${ARGN})
+  list(JOIN folders ":" path)
+  set_target_properties(${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${folders}")
   install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT ${component})
   install(CODE "file(RPATH_CHANGE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/${program}\"
-    OLD_RPATH \"${LIBTORCH}/lib\" NEW_RPATH \"\\$ORIGIN/../lib/shardc\")" COMPONENT ${component})
+    OLD_RPATH \"${path}\" NEW_RPATH \"\\$ORIGIN/../lib/shardc\")" COMPONENT ${component})
 endfunction()
 shardc_install_program(shardc compiler)
 shardc_install_program(shardc-run runtime)
+if(TARGET shardc-run-cuda)
+  shardc_install_program(shardc-run-cuda runtime ${SHARDC_CUDA_FOLDERS})
+  # The one library of headers of NVIDIA's that is inside.
+  file(GLOB licences ${CMAKE_SOURCE_DIR}/.deps/cuda/licences/nvidia_cudnn_frontend-*)
+  install(FILES ${licences} DESTINATION share/doc/shardc-runtime/licences COMPONENT runtime)
+endif()
 install(FILES README.md docs/LICENSE DESTINATION share/doc/shardc COMPONENT compiler)
 install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtime)
 # As in the repository, so that links between these files hold.
@@ -50,7 +58,7 @@ set(CPACK_COMPONENTS_ALL compiler runtime libtorch)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LIBTORCH}/lib)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LIBTORCH}/lib ${SHARDC_CUDA_FOLDERS})
 # LibTorch would take minutes with xz.
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME shardc)
