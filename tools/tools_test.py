@@ -101,6 +101,11 @@ sys.exit(fails)
             "build --debug --sanitize": "build: it does not take `--sanitize`",
             "check --foo": "check: it does not take `--foo`",
             "test --foo": "test: it does not take `--foo`",
+            ("test", "--sanitize --nightly"): "test: it does not take `--sanitize --nightly`",
+            ("test", "--nightly "): "test: it does not take `--nightly `",
+            ("test", ""): "test: it does not take ``",
+            ("build", "--debug --sanitize"): "build: it does not take `--debug --sanitize`",
+            ("fuzz", "expr recipe", "1"): "fuzz: no harness is named `expr recipe`; known are",
             "fuzz nonesuch": "fuzz: no harness is named `nonesuch`; known are expr recipe plan",
             "fuzz plan soon": "fuzz: `soon` is no number of seconds",
             "fuzz plan 60 x": "fuzz: it does not take `x`",
@@ -115,10 +120,11 @@ sys.exit(fails)
             "test-package --torch": "test-package: --torch needs a folder",
             "nonesuch": "",
         }.items():
-            result = run(self.folder / "tools" / "dev", *arguments.split())
+            arguments = arguments.split() if isinstance(arguments, str) else arguments
+            result = run(self.folder / "tools" / "dev", *arguments)
             self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
             self.assertTrue(result.stderr.startswith(f"tools/dev {message}" if message else "usage: "), result.stderr)
-            self.assertIn(f"  {arguments.split()[0]} " if message else "  quickstart ", result.stderr)
+            self.assertIn(f"  {arguments[0]} " if message else "  quickstart ", result.stderr)
             self.assertNotIn("+ ", result.stderr)
 
     def test_golden_case_that_does_not_exist(self):
