@@ -51,7 +51,8 @@ def read_core_seconds(path: pathlib.Path) -> dict[str, float]:
 
 
 def print_phases(path: pathlib.Path, whole: float, committed: dict[str, float]) -> None:
-    rows = [(words[0], *map(float, words[1:])) for words in map(str.split, path.read_text().splitlines())]
+    # Some locales have a decimal comma.
+    rows = [(words[0], *map(float, words[1:])) for words in map(str.split, path.read_text().replace(",", ".").splitlines())]
     rows = [(name, seconds, user + system, committed.get(name)) for name, seconds, user, system in rows]
     if len(rows) > 1:
         usual = [row[3] for row in rows]

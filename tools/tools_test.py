@@ -60,12 +60,16 @@ class ToolsTest(ScriptTest):
         self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
         self.write("tools/test_times.py", (ROOT / "tools/test_times.py").read_text())
         self.write("tests/core_seconds.txt", "build 100  # of a machine\ntests 50\n")
-        self.write("phases.txt", "build 80 100 20\ntests 30.5 40 5\nother 1 1 0\n")
-        result = run(sys.executable, self.folder / "tools/test_times.py", "--phases", self.folder / "phases.txt", "90",
-                     self.folder / "times")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("      80           120        100  build +20 %\n      30            45         50  tests -10 %\n", result.stdout)
-        self.assertIn("       1             1             other\n      90           166             whole run\n", result.stdout)
+        phases = "build 80 100 20\ntests 30.5 40 5\nother 1 1 0\n"
+        for text in (phases, phases.replace(".", ",")):
+            self.write("phases.txt", text)
+            result = run(sys.executable, self.folder / "tools/test_times.py", "--phases", self.folder / "phases.txt", "90",
+                         self.folder / "times")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("      80           120        100  build +20 %\n      30            45         50  tests -10 %\n",
+                          result.stdout)
+            self.assertIn("       1             1             other\n      90           166             whole run\n", result.stdout)
+            self.assertTrue(result.stdout.endswith("\n1 passed, 0 failed\n"), result.stdout)
 
     def test_twice(self):
         twice = ROOT / "tests/cluster/twice.py"
