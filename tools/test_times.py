@@ -4,7 +4,7 @@ Usage: test_times.py [--phases FILE SECONDS] FOLDER...
 
 Each FOLDER holds ctest.xml, which `ctest --output-junit` wrote, the reports of GoogleTest programs (GTEST_OUTPUT=xml:FOLDER/), and
 second_runs.txt, where tests are listed that failed and passed when they ran once more (tests/cluster/twice.py). More than
-SECOND_RUNS of these are a failure. FILE has a line `PHASE SECONDS USER_SECONDS SYSTEM_SECONDS` for each phase of the run, which
+SECOND_RUNS of these are a failure, and so is a folder without a test. FILE has a line `PHASE SECONDS USER_SECONDS SYSTEM_SECONDS` for each phase of the run, which
 took SECONDS in all; the core-seconds of each are printed beside those of tests/core_seconds.txt. A difference fails nothing.
 """
 
@@ -81,9 +81,12 @@ def main(arguments: list[str]) -> int:
         phases, whole, arguments = pathlib.Path(arguments[1]), float(arguments[2]), arguments[3:]
     folders = [pathlib.Path(argument) for argument in arguments]
     tests, cases, skipped, second_runs = [], [], [], []
+    failed = [] if folders else ["failed: no test ran"]
     for folder in folders:
         mark = f" ({folder.parent.name})" if len(folders) > 1 else ""
-        tests += [(seconds, name + mark, status) for seconds, name, status in read_tests(folder)]
+        tests_here = read_tests(folder)
+        failed += [] if tests_here else [f"failed: no test ran in {folder.parent.name}"]
+        tests += [(seconds, name + mark, status) for seconds, name, status in tests_here]
         of_folder, skipped_here = read_cases(folder)
         cases += [(seconds, name + mark) for seconds, name in of_folder]
         skipped += [text + mark for text in skipped_here]
@@ -94,8 +97,8 @@ def main(arguments: list[str]) -> int:
         print_phases(phases, whole, read_core_seconds(ROOT / "tests/core_seconds.txt"))
     for text in skipped:
         print(f"\nskipped: {text}", end="")
-    failed = [f"failed: {name}" for _, name, status in tests if status != "run"]
-    num_tests = len(tests)
+    num_tests = len(tests) + len(failed)
+    failed += [f"failed: {name}" for _, name, status in tests if status != "run"]
     if len(second_runs) > SECOND_RUNS:
         failed.append(f"failed: {len(second_runs)} tests passed only on their second run; at most {SECOND_RUNS} may")
         num_tests += 1

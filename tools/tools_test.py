@@ -48,6 +48,18 @@ class ToolsTest(ScriptTest):
         result = run(sys.executable, ROOT / "tools" / "test_times.py", self.folder / "times")
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "1 passed, 0 failed"))
 
+    def test_no_tests_are_a_failure(self):
+        self.write("build/a/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
+        self.write("build-b/a/ctest.xml", "<testsuite></testsuite>")
+        for folders, failed, last in (
+            ([], "no test ran", "0 passed, 1 failed"),
+            (["build-b/a"], "no test ran in build-b", "0 passed, 1 failed"),
+            (["build/a", "build-b/a"], "no test ran in build-b", "1 passed, 1 failed"),
+        ):
+            result = run(sys.executable, ROOT / "tools" / "test_times.py", *(self.folder / folder for folder in folders))
+            self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (1, last), result.stderr)
+            self.assertIn(f"\nfailed: {failed}\n", result.stdout)
+
     def test_second_runs_fail_if_many(self):
         self.write("times/ctest.xml", '<testsuite><testcase name="tests_a" time="2" status="run"/></testsuite>')
         for count, last in ((2, "1 passed, 0 failed"), (3, "1 passed, 1 failed")):
