@@ -8,7 +8,7 @@ Two shapes are counted, in comments of C++ and of tables (docs/style.md, "Commen
      one of anything else that begins with Of, The same, What, Who, Whether or Where
   2. "is none" and "is no X"
 --list prints the findings of a folder. --update lowers the counts of the file to what is found, and raises none.
-Exit code 1 if a folder has more findings than its line says.
+Exit code 1 if a folder has more findings than its line says, or fewer: then its line has to be lowered.
 """
 
 import argparse
@@ -89,17 +89,22 @@ def main() -> int:
     parser.add_argument("--update", action="store_true")
     parser.add_argument("root", nargs="?", default=".", type=pathlib.Path)
     arguments = parser.parse_args()
+    listed = arguments.list and arguments.list.rstrip("/")
     found = collections.Counter()
+    folders = set()
     for top in FOLDERS:
         for path in sorted((arguments.root / top).rglob("*")):
             if path.suffix in (".h", ".cpp", ".cu", ".def"):
                 file = path.relative_to(arguments.root)
                 folder = "/".join(file.parts[:-1][:2])
+                folders.add(folder)
                 for line, rule, comment in findings(path.read_text()):
                     found[folder] += 1
-                    if folder == arguments.list:
+                    if folder == listed:
                         print(f"{file.as_posix()}:{line}: rule {rule}: {comment}")
-    if arguments.list:
+    if listed is not None:
+        if listed not in folders:
+            parser.error(f"comments of {listed} are not counted; folders are {', '.join(sorted(folders))}")
         return 0
 
     allowed = {}
@@ -112,16 +117,18 @@ def main() -> int:
         head = [line for line in (arguments.root / COUNTS).read_text().splitlines() if line.startswith("#")]
         rows = [f"{folder}: {min(found[folder], count)}" for folder, count in allowed.items() if found[folder]]
         (arguments.root / COUNTS).write_text("\n".join([*head, *rows]) + "\n")
-    is_more = False
+    is_wrong = False
     for folder in sorted(found | allowed):
         if found[folder] > allowed.get(folder, 0):
             print(f"{folder}: {found[folder]} comments of a wrong shape, {COUNTS} allows {allowed.get(folder, 0)}; "
                   f"`tools/check_comments.py --list {folder}` prints them")
-            is_more = True
+            is_wrong = True
         elif found[folder] < allowed.get(folder, 0) and not arguments.update:
-            print(f"{folder}: {found[folder]} of {allowed[folder]} comments of a wrong shape are left; "
-                  "lower the line by `tools/check_comments.py --update`")
-    return 1 if is_more else 0
+            line = f"write `{folder}: {found[folder]}` there" if found[folder] else f"delete the line of {folder} there"
+            print(f"{folder}: {found[folder]} comments of a wrong shape, {COUNTS} allows {allowed[folder]}; {line}, "
+                  "or run `tools/check_comments.py --update`")
+            is_wrong = True
+    return 1 if is_wrong else 0
 
 
 if __name__ == "__main__":

@@ -241,7 +241,10 @@ auto Taste(Fruit fruit) -> int;
             ("", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 0"),
             ("compiler/a: 2", 1, "allows 2"),
             ("compiler/a: 3", 0, ""),
-            ("compiler/a: 4\nruntime/a: 1", 0, "runtime/a: 0 of 1 comments of a wrong shape are left; lower the line"),
+            ("compiler/a: 4", 1, "compiler/a: 3 comments of a wrong shape, tools/comment_findings.txt allows 4; "
+                                 "write `compiler/a: 3` there, or run"),
+            ("compiler/a: 3\nruntime/a: 1", 1, "allows 1; delete the line of runtime/a there, or run"),
+            ("compiler/a: 4\nruntime/a: 1", 1, "write `compiler/a: 3` there"),
         ):
             self.write("tools/comment_findings.txt", f"# FOLDER: COUNT\n{counts}\n")
             result = run(*check, self.folder)
@@ -249,6 +252,10 @@ auto Taste(Fruit fruit) -> int;
             self.assertIn(message, result.stdout)
         self.assertEqual(run(*check, "--update", self.folder).returncode, 0)
         self.assertEqual((self.folder / "tools/comment_findings.txt").read_text(), "# FOLDER: COUNT\ncompiler/a: 3\n")
+        for folder, returncode, lines in (("compiler/a", 0, 3), ("compiler/a/", 0, 3), ("compiler/a/b", 2, 0), ("absent", 2, 0)):
+            result = run(*check, "--list", folder, self.folder)
+            self.assertEqual((result.returncode, len(result.stdout.splitlines())), (returncode, lines), folder)
+            self.assertIn("are not counted; folders are compiler/a" if returncode else "", result.stderr)
 
     def test_commits(self):
         if not shutil.which("git"):
