@@ -4,10 +4,12 @@
     check_commits.py [DIRECTORY [COMMIT]]
 
 It looks at the commits after COMMIT, the last one before the rule, merges excepted. A verb that is missing below belongs
-into the list. Without git, and in a clone without COMMIT, it says so and checks nothing. Exit code 1 if a subject is wrong.
+into the list. Without git, and in a shallow clone without COMMIT, it says so and checks nothing. Exit code 1 if a subject is
+wrong, or if git fails.
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -59,13 +61,15 @@ def main() -> int:
     if not (root / ".git").exists():
         print(f"skipped: {root} is not a clone")
         return 0
-    try:
-        if subprocess.run([*git, "merge-base", "--is-ancestor", last_before, "HEAD"], capture_output=True).returncode:
-            print(f"skipped: the history of {root} does not reach back to {last_before[:7]}")
-            return 0
-    except FileNotFoundError:
+    if not shutil.which("git"):
         print("skipped: git is not installed")
         return 0
+    reaches = subprocess.run([*git, "merge-base", "--is-ancestor", last_before, "HEAD"], capture_output=True, text=True)
+    if reaches.returncode:
+        shallow = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True)
+        is_shallow = shallow.stdout == "true\n"
+        print(f"{'skipped: ' if is_shallow else ''}the history of {root} does not reach back to {last_before[:7]}", reaches.stderr)
+        return 0 if is_shallow else 1
     log = subprocess.run([*git, "log", "--no-merges", "--format=%h %s", f"{last_before}..HEAD"],
                          capture_output=True, text=True, check=True)
     is_faulty = False

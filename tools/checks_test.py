@@ -266,7 +266,16 @@ auto Taste(Fruit fruit) -> int;
         run(*git, "init", "--quiet")
         run(*git, "commit", "--quiet", "--allow-empty", "--message", "What was there before the rule")
         first = run(*git, "rev-parse", "HEAD").stdout.strip()
-        self.assertIn("does not reach back to", run(*check, self.folder).stdout)
+        for commit in (), ("nonesuch",):
+            result = run(*check, self.folder, *commit)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stdout, "^the history of .* does not reach back to")
+            self.assertIn("fatal: ", result.stdout)
+        run(*git, "commit", "--quiet", "--allow-empty", "--message", "Add a check")
+        run("git", "clone", "--quiet", "--depth", "1", f"file://{self.folder}", self.folder / "shallow")
+        result = run(*check, self.folder / "shallow", first)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("skipped: the history of", result.stdout)
         for subject, message in {
             "Add a check": "",
             "Add " + "a" * 68: "",
