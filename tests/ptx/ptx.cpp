@@ -45,6 +45,23 @@ TEST(Ptx, IsAssembled) {
   }
 }
 
+TEST(Ptx, ReadsParametersAsDocumented) {
+  const auto reads = [](const std::string& ptx, int parameter) {
+    return ptx.find(fmt::format("[elements_param_{}]", parameter)) != std::string::npos;
+  };
+  const std::string drawn = PtxOf("normal(0, 1)");
+  const std::string loaded = PtxOf("seed('loaded')");
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_TRUE(
+        std::regex_search(drawn, std::regex(fmt::format(R"(\.param \.u64 (\.\w+ |1 )*elements_param_{}\b)", i))))
+        << i;
+    // A rule that loads nothing reads no `loaded`; one that only loads reads no number, key or `first`.
+    EXPECT_EQ(reads(drawn, i), i != 2) << i;
+    EXPECT_EQ(reads(loaded, i), i == 2 || i > 3) << i;
+  }
+  EXPECT_EQ(drawn.find("elements_param_7"), std::string::npos);
+}
+
 TEST(Ptx, RoundsEveryOperationOnceToTheNearest) {
   // Sums and products without .rn may be fused by the assembler; the others have approximations.
   const std::regex loose(
