@@ -1,6 +1,7 @@
 // initialize. C1: shard is the slice of the sub-vector's parameters. C2: the parameter lies in the sub-vector.
 #include <algorithm>
 
+#include "compiler/ops/cuda/initial_values.h"
 #include "compiler/ops/op_support.h"
 
 namespace shardc {
@@ -9,6 +10,10 @@ constinit const OpFacts op::Initialize::Facts{
     .sections = {SectionKind::Init}, .lasting = {SectionKind::Init}, .state = StateUse::Draw};
 
 auto Shape(const op::Initialize&, const Plan&) -> std::vector<ValueType> { return {}; }
+
+auto ScratchBytes(const op::Initialize& op, const Plan& plan) -> Bytes {
+  return ScratchOnCuda(plan, ScratchOfDraws(ElementsOf(plan, op.shard)));
+}
 
 auto Verify(const op::Initialize& op, const Plan& plan, OpCheck& check) -> void {
   const SubVector& sub_vector = plan.sub_vectors[op.sub_vector];

@@ -1,6 +1,7 @@
 // How a run begins: it becomes the owner of its checkpoints, finds the newest one and comes back from it, or makes its
 // first state by rules or from a seed, and looks at the state before a step is taken.
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/base/stopwatch.h"
 #include "compiler/plan/init_rule.h"
@@ -51,6 +52,8 @@ auto RankRunner::StartFirst() -> Status {
   services_.seed = reader.get();
   const auto kernels = SharedInitKernels();
   Status fired = Fire(TriggerKind::First);
+  // It does not run again, and its ops may keep kernels.
+  programs_[static_cast<size_t>(SectionKind::Init)].reset();
   if (fired && reader != nullptr) {
     fired = reader->CheckMapped();
   }
@@ -165,8 +168,13 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
     realised_->rotary_table = *rotary_table;
   }
   if (leads()) {
-    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}, {} elements drawn\n", bind_seconds_,
-                    watch.Elapsed().value, *newest ? "load" : "initialise", drawn->elements));
+    const Seconds loading =
+        std::accumulate(drawn_.begin(), drawn_.end(), Seconds{},
+                        [](Seconds sum, const Drawn& of_parameter) { return sum + of_parameter.load_time; });
+    Say(fmt::format("  {:.2f} s to allocate and bind, {:.2f} s to {}{}, {} elements drawn\n", bind_seconds_,
+                    watch.Elapsed().value, *newest ? "load" : "initialise",
+                    loading == Seconds{} ? "" : fmt::format(", of which {:.2f} s to load kernels", loading.value),
+                    drawn->elements));
   }
   // What texts of the plan, files and rules took.
   GiveBackFreedMemory();

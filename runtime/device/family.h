@@ -18,6 +18,9 @@ struct FamilyParts {
   auto(*make_device)(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> = nullptr;
   /// Binds an op that no kernel of the host does.
   auto(*bind_op)(const OpBody& body, Binder& binder) -> std::function<Status(const Moment&)> = nullptr;
+  /// Binds what the device does of an op that is the host's. The result returns false where the host has to do it.
+  auto(*bind_initialize)(const op::Initialize& op, Binder& binder)
+      -> std::function<ErrorOr<bool>(const Moment&)> = nullptr;
 };
 
 /// Returns the parts of a family; null if the program does not have it.

@@ -23,12 +23,25 @@ auto SharedInitKernels() -> std::shared_ptr<ElementJit> {
   return kernels;
 }
 
+static auto ProgramOf(const ElementSource& parameter, const FindElementSource& find, const FindLoadedShape& find_loaded)
+    -> ElementProgram {
+  auto program = MakeElementProgram(parameter, find, find_loaded);
+  CHECK(program.ok(), "`{}`: {}", parameter.rule.text(), program.errors.front().message);
+  return std::move(program.value);
+}
+
+auto InitProgram(const Plan& plan, const Parameter& parameter) -> ElementProgram {
+  InitSources sources(plan);
+  return ProgramOf(
+      *sources.Find(parameter.name), [&](std::string_view other) { return sources.Find(other); }, sources.FindLoaded());
+}
+
 InitialValues::InitialValues(ElementSource parameter, const FindElementSource& find, const FindLoadedShape& find_loaded,
                              OpenLoadedTensor open)
-    : kernels_(SharedInitKernels()), parameter_(std::move(parameter)), open_(std::move(open)) {
-  auto program = MakeElementProgram(parameter_, find, find_loaded);
-  CHECK(program.ok(), "`{}`: {}", parameter_.rule.text(), program.errors.front().message);
-  program_ = std::move(program.value);
+    : kernels_(SharedInitKernels()),
+      parameter_(std::move(parameter)),
+      program_(ProgramOf(parameter_, find, find_loaded)),
+      open_(std::move(open)) {
   for (const PhiloxKey<uint64_t>& key : program_.keys) {
     key_words_.insert(key_words_.end(), key.begin(), key.end());
   }

@@ -28,6 +28,9 @@ namespace shardc {
 /// of these pointers or an InitialValues does: whoever makes many holds one.
 auto SharedInitKernels() -> std::shared_ptr<ElementJit>;
 
+/// Returns the program of a parameter's init rule. Requires: the plan verifies.
+auto InitProgram(const Plan& plan, const Parameter& parameter) -> ElementProgram;
+
 /// The tensor of a name of the checkpoint that the plan starts from, which outlives those who asked for it.
 using OpenLoadedTensor = std::function<ErrorOr<const LoadedTensor*>(std::string_view tensor)>;
 

@@ -41,6 +41,14 @@ static auto ExpectTrainsAsTheCpu(const Sets& sets, double relative) -> void {
   EXPECT_TRUE(run.SameBits(RunInProcess(plan, Steps)));
 }
 
+TEST(EmulatedGpu, BeginsWithBitsOfTheCpu) {
+  UseEmulatedCuda();
+  const Training training({"mesh.dp=1", "train.eval_every=0"});
+  const InProcessRun run = RunInProcess(training.Compile({"run.device=\"cuda-sm90\""}), 0);
+  EXPECT_EQ(run.code, ExitCode::Ok) << run.errors[0];
+  EXPECT_EQ(run.states, RunInProcess(training.Compile(), 0).states);
+}
+
 TEST(EmulatedGpu, LosesAsTheCpuInF32) { ExpectTrainsAsTheCpu({}, 1e-5); }
 
 TEST(EmulatedGpu, LosesAsTheCpuInBf16) { ExpectTrainsAsTheCpu({"precision.compute=\"bf16\""}, 1e-2); }

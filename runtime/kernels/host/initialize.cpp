@@ -1,11 +1,14 @@
-// initialize: the owned elements of one parameter, by its rule; the rest of the slice stays as it is.
+// initialize: the owned elements of one parameter, by its rule; the rest of the slice stays as it is. A device may do
+// it in the host's place.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/expr/moments.h"
 #include "compiler/plan/init_rule.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
+#include "runtime/device/family.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/kernels/cpu/draw_in_blocks.h"
 #include "runtime/kernels/cpu/operand.h"
@@ -30,6 +33,13 @@ static auto Fill(InitialValues& values, Interval elements, BFloat16* out) -> Sta
   return Success{};
 }
 
+/// Binds what the plan's device does of the op. The result returns false where the host has to do it; empty if it
+/// always has.
+static auto BindOnDevice(const op::Initialize& op, Binder& binder) -> std::function<ErrorOr<bool>(const Moment&)> {
+  const FamilyParts* const parts = PartsOf(FactsOf(binder.plan().device).family);
+  return parts == nullptr || parts->bind_initialize == nullptr ? nullptr : parts->bind_initialize(op, binder);
+}
+
 static auto Fill(InitialValues& values, Interval elements, float* out) -> Status { return values.Fill(elements, out); }
 
 auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
@@ -42,7 +52,16 @@ auto Bind(const op::Initialize& op, Binder& binder) -> Kernel {
   return ForElementType(binder.ViewOf(op.shard).dtype, [&]<class T>() -> Kernel {
     return [shard = CheckedView<T>(binder, op.shard), in_slice = owned->in_slice, elements = owned->elements, &plan,
             &parameter, drawn = binder.DrawnOf(op.parameter), &loops = LoopsOf(plan), &binder,
-            memory = HostMemory(binder)](const Moment& moment) mutable -> Status {
+            memory = HostMemory(binder), on_device = BindOnDevice(op, binder)](const Moment& moment) mutable -> Status {
+      if (on_device) {
+        const auto done = on_device(moment);
+        if (!done) {
+          return Fail(done.error().code, "{}: {}", parameter.name, done.error().message);
+        }
+        if (*done) {
+          return Success{};
+        }
+      }
       // Here and not when the plan is bound: a restart draws nothing.
       InitialValues values(plan, parameter, [&](std::string_view tensor) -> ErrorOr<const LoadedTensor*> {
         CHECK(binder.seed() != nullptr, "{} reads {}, and no seed is open", parameter.name, tensor);

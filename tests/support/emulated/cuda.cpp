@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
 #include "runtime/device/family.h"
+#include "runtime/kernels/cuda/initial_values.h"
 #include "runtime/kernels/host/host.h"
 #include "runtime/kernels/reference/reference.h"
 
@@ -205,7 +206,12 @@ auto UseEmulatedCuda() -> void {
                                        return Success{};
                                      },
                                      .make_device = EmulatedDevice::Create,
-                                     .bind_op = BindEmulated};
+                                     .bind_op = BindEmulated,
+                                     .bind_initialize =
+                                         [](const op::Initialize& op, Binder& of_device) {
+                                           MemoryBinder binder(&of_device);
+                                           return cuda::BindInitialize(op, binder, of_device);
+                                         }};
   SetParts(DeviceFamily::Cuda, &Parts);
 }
 

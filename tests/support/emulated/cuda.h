@@ -1,6 +1,6 @@
 // The CUDA family without a GPU, for tests: its kernels run emulated, from the files that nvcc compiles; products are
-// those of the reference. The device's addresses are of no memory of the host: kernels, and copies by queues, find
-// theirs elsewhere, so any other access ends the process.
+// those of the reference, and elements of init rules are made by the host's kernels. The device's addresses are of no
+// memory of the host: kernels, and copies by queues, find theirs elsewhere, so any other access ends the process.
 #pragma once
 
 namespace shardc {
