@@ -10,6 +10,7 @@
 #include "compiler/plan/local_parameter.h"
 #include "compiler/plan/state_index.h"
 #include "runtime/control/rank_control.h"
+#include "runtime/device/family.h"
 #include "runtime/kernels/host/finite.h"
 
 namespace shardc {
@@ -23,6 +24,12 @@ struct Candidate {
   int64_t element = 0;
   double value = 0;
 };
+
+/// Returns true if the device knows that all elements of a vector are finite, its padding included.
+auto AreFiniteOnDevice(Binder& binder, ValueId vector) -> ErrorOr<bool> {
+  const FamilyParts* const parts = PartsOf(FactsOf(binder.plan().device).family);
+  return parts == nullptr || parts->are_finite == nullptr ? ErrorOr<bool>(false) : parts->are_finite(vector, binder);
+}
 
 /// Returns the index in the logical tensor of element `offset` of an interval.
 auto LogicalElement(const BoxInterval& interval, int64_t offset) -> int64_t {
@@ -38,6 +45,13 @@ class StateSearch {
 
   /// Looks at one vector. Its tensors come in the order from `first_order` on.
   auto Look(const SubVector& sub_vector, ValueId vector, StateRole role, int64_t first_order) -> Status {
+    const auto are_finite = AreFiniteOnDevice(binder_, vector);
+    if (!are_finite) {
+      return are_finite.error();
+    }
+    if (*are_finite) {
+      return Success{};
+    }
     const Plan& plan = binder_.plan();
     const View view = binder_.ViewOf(vector);
     for (const Segment& segment : sub_vector.segments) {

@@ -21,6 +21,8 @@ struct FamilyParts {
   /// Binds what the device does of an op that is the host's. The result returns false where the host has to do it.
   auto(*bind_initialize)(const op::Initialize& op, Binder& binder)
       -> std::function<ErrorOr<bool>(const Moment&)> = nullptr;
+  /// Returns true if all elements of a value of floats are finite. Between sections, when all queues are empty.
+  auto(*are_finite)(ValueId value, Binder& binder) -> ErrorOr<bool> = nullptr;
 };
 
 /// Returns the parts of a family; null if the program does not have it.

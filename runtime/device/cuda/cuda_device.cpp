@@ -14,6 +14,10 @@ auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* {
   return static_cast<CudaDevice::CudaQueue&>(queue).device().BadIdsOf(vocabulary);
 }
 
+auto SharedWordOf(Queue& queue) -> uint32_t* {
+  return static_cast<CudaDevice::CudaQueue&>(queue).device().shared_word();
+}
+
 CudaDevice::CudaDevice(const Plan& plan, const DevicePlace& place)
     : plan_(plan),
       progress_({.look = place.look,
@@ -49,6 +53,9 @@ CudaDevice::~CudaDevice() {
     if (queue.stream != nullptr) {
       cudaStreamDestroy(queue.stream);
     }
+  }
+  if (shared_word_ != nullptr) {
+    cudaFreeHost(shared_word_);
   }
   cudaFree(memory_);
 }
@@ -92,6 +99,9 @@ auto CudaDevice::Allocate() -> Status {
                 free < total - total / 20 ? "; other processes may have taken the rest" : "");
   }
   memory_ = static_cast<std::byte*>(memory);
+  void* word = nullptr;
+  RETURN_IF_ERROR(CudaStatus(cudaHostAlloc(&word, sizeof(*shared_word_), cudaHostAllocDefault), "pinning memory"));
+  shared_word_ = static_cast<uint32_t*>(word);
   for (size_t i = 0; i < NumArenas; ++i) {
     bases_[i] = plan_.arena_bytes[i] > 0 ? memory_ + begins[i] : nullptr;
   }

@@ -57,6 +57,8 @@ class CudaDevice final : public RankDevice {
 
   /// Returns the word for ids outside a vocabulary of this size; see BadIdsOf in stream.h.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long*;
+  /// Returns the word of SharedWordOf in stream.h.
+  auto shared_word() -> uint32_t* { return shared_word_; }
 
  private:
   CudaDevice(const Plan& plan, const DevicePlace& place);
@@ -77,6 +79,8 @@ class CudaDevice final : public RankDevice {
   /// One for each of `vocabularies_`, after the arenas.
   unsigned long long* bad_ids_ = nullptr;
   std::vector<int64_t> vocabularies_;
+  /// Pinned.
+  uint32_t* shared_word_ = nullptr;
   DeviceProgress progress_;
   std::array<cudaEvent_t, DeviceProgress::NumMarks> marks_{};
   PinnedRing ring_{&progress_};

@@ -20,4 +20,8 @@ auto StreamOf(Queue& queue) -> CUstream_st*;
 /// RankDevice::Finish reports it. Requires: called while an op is bound.
 auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long*;
 
+/// Returns a word of the host's memory that kernels may write. What they wrote is there after RankDevice::Finish. Each
+/// use begins by setting it.
+auto SharedWordOf(Queue& queue) -> uint32_t*;
+
 }  // namespace shardc

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
 #include "runtime/device/family.h"
+#include "runtime/kernels/cuda/finite.h"
 #include "runtime/kernels/cuda/initial_values.h"
 #include "runtime/kernels/host/host.h"
 #include "runtime/kernels/reference/reference.h"
@@ -105,6 +106,8 @@ class EmulatedDevice final : public RankDevice {
     return known != bad_ids_.end() ? &known->word : &bad_ids_.emplace_back(vocabulary).word;
   }
 
+  auto shared_word() -> uint32_t* { return &shared_word_; }
+
   /// Requires: the address lies in an arena.
   auto MemoryAt(const std::byte* address) const -> std::byte* {
     const auto arena =
@@ -152,6 +155,7 @@ class EmulatedDevice final : public RankDevice {
   std::vector<EmulatedQueue> queues_;
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
+  uint32_t shared_word_ = 0;
 };
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
@@ -161,6 +165,8 @@ static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
 auto StreamOf(Queue&) -> CUstream_st* { return nullptr; }
 
 auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* { return DeviceOf(queue).BadIdsOf(vocabulary); }
+
+auto SharedWordOf(Queue& queue) -> uint32_t* { return DeviceOf(queue).shared_word(); }
 
 /// Binds kernels to the memory that the device's addresses stand for.
 class MemoryBinder final : public Binder {
@@ -211,6 +217,11 @@ auto UseEmulatedCuda() -> void {
                                          [](const op::Initialize& op, Binder& of_device) {
                                            MemoryBinder binder(&of_device);
                                            return cuda::BindInitialize(op, binder, of_device);
+                                         },
+                                     .are_finite =
+                                         [](ValueId value, Binder& of_device) {
+                                           MemoryBinder binder(&of_device);
+                                           return cuda::AreFinite(value, binder, of_device);
                                          }};
   SetParts(DeviceFamily::Cuda, &Parts);
 }
