@@ -268,6 +268,37 @@ TEST(OtherTools, EveryWordIsAnsweredAndNoNearestOne) {
   }
 }
 
+TEST(OtherTools, AnswersNameMeantKey) {
+  struct Case {
+    std::string section;
+    std::string key;
+    std::string answer;
+  };
+  const Case cases[] = {
+      {"optimizer", "l2", "write optimizer.weight_decay: "},
+      {"optimizer", "weight_decay_bias", "write a group: [[optimizer.group]] "},
+      {"optimizer", "min_lr", "optimizer.lr = \""},
+      {"optimizer", "warmup_ratio", "optimizer.lr = \""},
+      {"train", "warmup_iters", "optimizer.lr = \""},
+      {"optimizer", "max_norm", "write optimizer.clip_norm\n"},
+      {"train", "grad_clip_norm", "write optimizer.clip_norm\n"},
+      {"train", "save_every", "write checkpoint.every\n"},
+      {"data", "dtype", "write data.format = "},
+      {"data", "shuffle", "write data.order = "},
+      {"model", "dtype", "rounds the parameters themselves at each update\n"},
+      {"run", "dtype", "write precision.compute = "},
+      {"model", "context", "write model.seq\n"},
+      {"precision", "moments", "moments are always kept in fp32\n"},
+      {"start", "resume", "a launch continues from the newest checkpoint of its run\n"},
+  };
+  for (const Case& test : cases) {
+    const std::string report = Report(fmt::format("[{}]\n{} = 1\n", test.section, test.key));
+    EXPECT_THAT(report, HasSubstr(fmt::format("`{}` is not known in [{}]", test.key, test.section)));
+    EXPECT_THAT(report, HasSubstr(test.answer)) << test.section << "." << test.key;
+    EXPECT_THAT(report, Not(HasSubstr("did you mean"))) << test.section << "." << test.key;
+  }
+}
+
 TEST(OtherTools, AnswersNameWhatIsHere) {
   const std::string report = Report(
       "[model]\nflavor = \"8B\"\n[metrics]\nenable_tensorboard = true\n[profiling]\nenable_profiling = true\n"
