@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "compiler/checkpoint/manifest.h"
-#include "compiler/data/data_files.h"
+#include "compiler/data/megatron_index.h"
 #include "compiler/plan/attempts.h"
 
 namespace shardc {
@@ -44,12 +44,20 @@ auto CheckReplacesNone(const std::string& option, const std::string& output, std
   return Success{};
 }
 
-auto TokenFilesOf(const Plan& plan) -> std::vector<std::string> {
-  std::vector<std::string> paths;
-  for (const FileList& list : ListFiles(plan.data, plan.heads)) {
-    paths.insert(paths.end(), list.paths.begin(), list.paths.end());
+auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string& seed) -> std::vector<std::string> {
+  std::vector<std::string> inputs;
+  for (const FileList& list : ListFiles(data, heads)) {
+    for (const std::string& path : list.paths) {
+      inputs.push_back(path);
+      if (data.format == TokenFormat::Megatron) {
+        inputs.push_back(IndexPathOf(path));
+      }
+    }
   }
-  return paths;
+  if (!seed.empty()) {
+    inputs.push_back(seed);
+  }
+  return inputs;
 }
 
 }  // namespace shardc

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/base/error_or.h"
-#include "compiler/plan/plan.h"
+#include "compiler/data/data_files.h"
 
 namespace shardc {
 
@@ -16,7 +15,8 @@ namespace shardc {
 auto CheckReplacesNone(const std::string& option, const std::string& output, std::span<const std::string> inputs)
     -> Status;
 
-/// The token files of a plan.
-auto TokenFilesOf(const Plan& plan) -> std::vector<std::string>;
+/// Returns what a run reads: its files of tokens and targets, Megatron's index of each, and the directory `seed` unless
+/// it is empty.
+auto InputsOf(const DataSource& data, const HeadTable& heads, const std::string& seed) -> std::vector<std::string>;
 
 }  // namespace shardc

@@ -7,6 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/check/recipe_data.h"
 #include "compiler/data/replaced_input.h"
 #include "compiler/driver/absolute_paths.h"
 #include "compiler/driver/fit.h"
@@ -14,6 +15,7 @@
 #include "compiler/driver/recipe_source.h"
 #include "compiler/explain/explain.h"
 #include "compiler/explain/init_table.h"
+#include "compiler/passes/seed.h"
 #include "compiler/plan/attempts.h"
 #include "compiler/plan/text.h"
 #include "compiler/recipe/write.h"
@@ -184,12 +186,16 @@ static auto WriteOut(const std::string& text, const std::string& output) -> Stat
   return output.empty() ? WriteResult(text) : WriteFile(output, text);
 }
 
+/// Checks that the output replaces nothing that is read.
+static auto CheckOutput(const PlanOptions& options, std::vector<std::string> inputs) -> Status {
+  inputs.push_back(options.recipe.path);
+  return CheckReplacesNone("-o", options.output, inputs);
+}
+
 /// Prints or writes what the options ask for.
 static auto ShowPlan(const Plan& plan, const PlanOptions& options, const std::optional<FitUse>& fit) -> Status {
   SetCheckContext("printing the plan");
-  std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.insert(inputs.end(), {options.recipe.path, plan.seed.path});
-  RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, inputs));
+  RETURN_IF_ERROR(CheckOutput(options, InputsOf(plan.data, plan.heads, plan.seed.path)));
   const auto text = ResultText(plan, options, fit);
   if (!text) {
     return text.error();
@@ -214,7 +220,7 @@ static auto MakePlan(RecipeSource& source, const std::string& text, const PlanOp
     if (!recipe) {
       return recipe.error();
     }
-    RETURN_IF_ERROR(CheckReplacesNone("-o", options.output, std::vector{options.recipe.path}));
+    RETURN_IF_ERROR(CheckOutput(options, InputsOf(DataOf(*recipe), HeadsOf(*recipe), SeedPathOf(*recipe))));
     return WriteOut(PrintRecipe(*recipe), options.output);
   }
   RETURN_IF_ERROR(CheckWorkingDirectory());

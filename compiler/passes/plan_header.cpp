@@ -1,17 +1,14 @@
 #include "compiler/passes/plan_header.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "compiler/base/byte_limit.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/check/check_recipe.h"
+#include "compiler/check/recipe_data.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
 #include "compiler/recipe/run_id.h"
-#include "compiler/recipe/source_name.h"
 
 namespace shardc {
 
@@ -73,51 +70,17 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
                            .is_assumed = key.is_assumed});
   }
 
-  const auto resolve = [&](const std::string& path) { return ResolvedPath(recipe, path); };
-  const auto add_source = [&](std::string name, std::string weight, const std::vector<std::string>& files) {
-    TokenSource& source = plan.data.sources.emplace_back();
-    source.name = std::move(name);
-    source.weight = std::move(weight);
-    std::transform(files.begin(), files.end(), std::back_inserter(source.files), resolve);
-  };
-  plan.data.synthetic = *recipe.data.synthetic;
-  if (plan.data.is_synthetic()) {
-    add_source("", "", {});
-  }
-  if (recipe.data.tokens.is_set) {
-    add_source("", "", *recipe.data.tokens);
-  }
-  for (size_t i = 0; i < recipe.data.source.size(); ++i) {
-    const SourceTable& source = recipe.data.source[i];
-    add_source(SourceName(recipe, i), source.weight->text, *source.tokens);
-  }
-  const auto add_head = [&](std::string_view name, int64_t vocab, const std::vector<std::string>& targets,
-                            bool is_own) {
-    TargetHead head{.name = std::string(name), .vocab = vocab, .files = {}, .is_own = is_own};
-    for (const std::string& file : targets) {
-      head.files.push_back(resolve(file));
-    }
-    plan.heads.Add(std::move(head));
-  };
-  if (recipe.data.targets.is_set) {
-    add_head(OwnHead, sizes.vocab, *recipe.data.targets, true);
-  }
+  plan.data = DataOf(recipe);
+  plan.heads = HeadsOf(recipe);
   for (const LossHead& head : recipe.loss.head) {
     plan.model["loss_heads"] +=
         fmt::format("{}{}:{}", plan.model["loss_heads"].empty() ? "" : ",", *head.name, *head.vocab);
-    add_head(*head.name, *head.vocab, *head.targets, false);
   }
-  plan.data.format = *recipe.data.format;
-  plan.data.order = *recipe.data.order;
-  plan.data.seed = static_cast<uint64_t>(*recipe.data.seed);
-  plan.data.eval_tokens = *recipe.data.eval_tokens;
-  plan.data.vocab = sizes.vocab;
-  plan.data.seq = sizes.seq;
 
   RunSettings& run = plan.run;
   run.run_id = RunIdOf(recipe);
   run.run_dir = RunDirOf(recipe);
-  run.checkpoint_dir = recipe.checkpoint.dir.is_set ? resolve(*recipe.checkpoint.dir) : "";
+  run.checkpoint_dir = recipe.checkpoint.dir.is_set ? ResolvedPath(recipe, *recipe.checkpoint.dir) : "";
   run.checkpoint_keep = *recipe.checkpoint.keep;
   run.steps = *recipe.train.steps;
   run.max_minutes = recipe.train.max_minutes.is_set ? *recipe.train.max_minutes : 0;

@@ -10,6 +10,7 @@
 #include "compiler/checkpoint/cover.h"
 #include "compiler/passes/match_names.h"
 #include "compiler/plan/text.h"
+#include "compiler/recipe/resolved_path.h"
 
 namespace shardc {
 
@@ -34,6 +35,16 @@ static auto TypeFault(const Manifest& manifest) -> std::string {
   return {};
 }
 
+auto SeedPathOf(const Recipe& recipe) -> std::string {
+  const FirstStart& first = *recipe.start.first;
+  if (!first.seed.is_set) {
+    return "";
+  }
+  const std::filesystem::path path = ResolvedPath(recipe, *first.seed);
+  // "a/step-00000001/" names what "a/step-00000001" does.
+  return (path.has_filename() ? path : path.parent_path()).string();
+}
+
 auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& diags) -> std::optional<SeedCheckpoint> {
   const FirstStart& first = *recipe.start.first;
   if (!first.seed.is_set) {
@@ -46,10 +57,8 @@ auto ReadSeed(const Recipe& recipe, const std::string& run_dir, Diagnostics& dia
     return std::nullopt;
   };
   SeedCheckpoint seed;
-  const auto path = (std::filesystem::path(recipe.path).parent_path() / *first.seed).lexically_normal();
-  // "a/step-00000001/" names what "a/step-00000001" does.
-  const auto directory = path.has_filename() ? path : path.parent_path();
-  seed.path = directory.string();
+  seed.path = SeedPathOf(recipe);
+  const std::filesystem::path directory = seed.path;
   auto text = ReadManifestFile(directory / ManifestName);
   const bool is_there = text.has_value();
   if (!is_there) {

@@ -25,6 +25,9 @@ struct SeedCheckpoint {
   Manifest manifest;
 };
 
+/// Returns the directory that start.first names; empty if the recipe starts from scratch.
+auto SeedPathOf(const Recipe& recipe) -> std::string;
+
 /// Reads the manifest of what start.first names: that in the directory, or, if it is gone, the one that
 /// the run put on record in `run_dir` when it began. Nothing where the recipe starts from scratch, or with an error.
 /// Errors: seed-unreadable.

@@ -64,8 +64,8 @@ static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
 
 /// Checks that the trace replaces nothing that the run reads or keeps.
 static auto CheckTrace(const Plan& plan, const LaunchOptions& options) -> Status {
-  std::vector<std::string> inputs = TokenFilesOf(plan);
-  inputs.insert(inputs.end(), {options.request.path, plan.seed.path, plan.run.checkpoint_dir, options.eval_checkpoint,
+  std::vector<std::string> inputs = InputsOf(plan.data, plan.heads, plan.seed.path);
+  inputs.insert(inputs.end(), {options.request.path, plan.run.checkpoint_dir, options.eval_checkpoint,
                                options.run_dir.empty() ? plan.run.run_dir : options.run_dir});
   return options.trace.path.empty() ? Status(Success{}) : CheckReplacesNone("--trace", options.trace.path, inputs);
 }

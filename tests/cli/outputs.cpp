@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "tests/cli/program.h"
@@ -55,6 +57,56 @@ TEST(Outputs, ReplaceNothingThatIsRead) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   // Another file may be replaced.
   EXPECT_EQ(RunProgram(Shardc(), with_small({"plan", recipe, "-o", plan})).exit_code, 0);
+}
+
+/// Returns bytes of numbers, one after another.
+template <class... T>
+auto BytesOf(T... numbers) -> std::string {
+  std::string bytes;
+  (bytes.append(reinterpret_cast<const char*>(&numbers), sizeof numbers), ...);
+  return bytes;
+}
+
+TEST(Outputs, ReplaceNoFileOfData) {
+  const TemporaryFolder folder;
+  const std::string recipe = WriteIn(folder, "sound.toml", SoundRecipe());
+  // An indexed dataset of Megatron: one sequence of 20 ids, one document.
+  const std::string index = std::string("MMIDIDX\0\0", 9) + BytesOf(uint64_t{1}, uint8_t{8}, uint64_t{1}, uint64_t{2},
+                                                                    int32_t{20}, int64_t{0}, int64_t{0}, int64_t{1});
+  std::map<std::string, std::string> before;
+  for (const std::string name : {"tokens", "own", "next"}) {
+    before[name + ".bin"] = std::string(40, '\1');
+    before[name + ".idx"] = index;
+  }
+  for (const auto& [name, text] : before) {
+    WriteIn(folder, name, text);
+  }
+  std::filesystem::create_symlink(folder / "tokens.idx", folder / "link.idx");
+  const std::vector<std::string> sets{"--set", "model.vocab=65535",
+                                      "--set", "data.format=megatron",
+                                      "--set", R"(data.targets=["own.bin"])",
+                                      "--set", R"(loss.head=[{name = "next", vocab = 257, targets = ["next.bin"]}])"};
+  const auto with_sets = [&](std::vector<std::string> arguments, const std::string& output) {
+    arguments.insert(arguments.begin() + 1, recipe);
+    arguments.insert(arguments.end() - 1, sets.begin(), sets.end());
+    arguments.push_back(folder / output);
+    return arguments;
+  };
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"plan", "-o"}, {"plan", "--emit=recipe", "-o"}, {"plan", "--emit=model", "-o"}, {"run", "--trace"}}) {
+    for (const std::string output :
+         {"tokens.bin", "tokens.idx", "./own.bin", "own.idx", "next.bin", "next.idx", "link.idx"}) {
+      const Finished refused = RunProgram(Shardc(), with_sets(command, output));
+      EXPECT_EQ(refused.exit_code, 2) << command[0] << command[1] << " " << output << "\n" << refused.err;
+      EXPECT_THAT(refused.err, HasSubstr(" would replace ")) << command[1] << " " << output;
+    }
+  }
+  for (const auto& [name, text] : before) {
+    EXPECT_EQ(ReadText(folder / name), text) << name;
+  }
+  for (const std::string option : {"--emit=recipe", "--emit=model"}) {
+    EXPECT_EQ(RunProgram(Shardc(), with_sets({"plan", option, "-o"}, "other.idx")).exit_code, 0);
+  }
 }
 
 TEST(Outputs, LieOutsideOfRuns) {
