@@ -5,10 +5,8 @@
 #include <optional>
 
 #include "compiler/check/check_context.h"
+#include "compiler/check/recipe_data.h"
 #include "compiler/data/scan.h"
-#include "compiler/recipe/model_sizes.h"
-#include "compiler/recipe/resolved_path.h"
-#include "compiler/recipe/source_name.h"
 
 namespace shardc {
 
@@ -18,49 +16,33 @@ namespace {
 struct NamedList {
   FileList files;
   SourceRange at;
-  bool is_targets = false;
 };
 
 }  // namespace
 
-/// All that the recipe names, in the order of ListFiles. Lists without files are reported elsewhere.
+/// Returns all lists that the recipe names, in the order of ListFiles. Lists without files are reported elsewhere.
 /// `is_sound`: of the list that a key gives.
 template <class IsSound>
 static auto NamedLists(const Recipe& recipe, const IsSound& is_sound) -> std::vector<NamedList> {
-  std::vector<NamedList> lists;
-  const auto add = [&](const Located<std::vector<std::string>>& files, std::string name, FilePurpose purpose,
-                       VocabRange range, bool is_targets) {
-    if (files->empty() || !is_sound(files)) {
-      return;
-    }
-    NamedList& list = lists.emplace_back();
-    list.at = files.at;
-    list.is_targets = is_targets;
-    list.files = {.name = std::move(name), .purpose = std::move(purpose), .range = std::move(range), .paths = {}};
-    for (const std::string& path : *files) {
-      list.files.paths.push_back(ResolvedPath(recipe, path));
-    }
-  };
-  const auto add_source = [&](const Located<std::vector<std::string>>& files, const std::string& name) {
-    TokenSource source;
-    source.name = name;
-    DataSource data;
-    data.vocab = *recipe.model.vocab;
-    add(files, name, TokenPurpose(source), TokenRange(data), false);
-  };
-  const auto add_head = [&](const Located<std::vector<std::string>>& files, std::string name, int64_t vocab) {
-    TargetHead head;
-    head.name = std::move(name);
-    head.vocab = vocab;
-    add(files, head.name, TargetPurpose(), TargetRange(head), true);
-  };
-  add_source(recipe.data.tokens, "");
-  for (size_t i = 0; i < recipe.data.source.size(); ++i) {
-    add_source(recipe.data.source[i].tokens, SourceName(recipe, i));
+  std::vector<const Located<std::vector<std::string>>*> keys;
+  if (recipe.data.tokens.is_set) {
+    keys.push_back(&recipe.data.tokens);
   }
-  add_head(recipe.data.targets, std::string(OwnHead), *recipe.model.vocab);
+  for (const SourceTable& source : recipe.data.source) {
+    keys.push_back(&source.tokens);
+  }
+  if (recipe.data.targets.is_set) {
+    keys.push_back(&recipe.data.targets);
+  }
   for (const LossHead& head : recipe.loss.head) {
-    add_head(head.targets, *head.name, *head.vocab);
+    keys.push_back(&head.targets);
+  }
+  std::vector<FileList> files = ListFiles(DataOf(recipe), HeadsOf(recipe));
+  std::vector<NamedList> lists;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!files[i].paths.empty() && is_sound(*keys[i])) {
+      lists.push_back({std::move(files[i]), keys[i]->at});
+    }
   }
   return lists;
 }
@@ -104,7 +86,7 @@ auto CheckDataFiles(CheckContext& context, FileChecks checks) -> void {
     if (!opened.is_whole()) {
       continue;
     }
-    if (!list.is_targets) {
+    if (!list.files.cut) {
       num_tokens = opened.num_ids;
       JudgeLength(context, list, opened.num_ids);
     } else if (num_tokens) {
@@ -123,7 +105,7 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
     all += BytesToScan({list.files}, format);
   }
   int64_t done = 0;
-  int64_t num_targets = 0;
+  int64_t eval_targets = 0;
   bool is_sound = true;
   for (const NamedList& list : lists) {
     ScanOptions of_list = options;
@@ -139,13 +121,20 @@ auto ScanDataFiles(const Recipe& recipe, Diagnostics& diagnostics, const ScanOpt
     if (!scanned) {
       diagnostics.Build(list.at, DiagnosticKind::TokenIdInvalid, scanned.error().message).Emit();
       is_sound = false;
+    } else if (list.files.cut) {
+      const Status learns = CheckHoldsTarget(list.files.name, scanned->lists[0].train_targets);
+      if (!learns) {
+        diagnostics.Build(list.at, DiagnosticKind::TokenFileInvalid, learns.error().message).Emit();
+        is_sound = false;
+      }
+      eval_targets += scanned->lists[0].eval_targets;
     }
-    num_targets += scanned && list.is_targets ? scanned->lists[0].num_ids : 0;
     done += BytesToScan({list.files}, format);
   }
-  const Status learns = recipe.data.targets.is_set ? CheckHoldsTarget(num_targets) : Status(Success{});
-  if (is_sound && !learns) {
-    diagnostics.Build(recipe.data.targets.at, DiagnosticKind::TokenFileInvalid, learns.error().message).Emit();
+  const bool evaluates = recipe.data.targets.is_set && *recipe.data.eval_tokens > 0;
+  const Status judged = evaluates ? CheckHoldsEvalTarget(eval_targets) : Status(Success{});
+  if (is_sound && !judged) {
+    diagnostics.Build(recipe.data.targets.at, DiagnosticKind::TokenFileInvalid, judged.error().message).Emit();
   }
 }
 

@@ -26,7 +26,11 @@ auto ListFiles(const DataSource& data, const HeadTable& heads) -> std::vector<Fi
         {.name = source.name, .purpose = TokenPurpose(source), .range = TokenRange(data), .paths = source.files});
   }
   for (const TargetHead& head : heads) {
-    lists.push_back({.name = head.name, .purpose = TargetPurpose(), .range = TargetRange(head), .paths = head.files});
+    lists.push_back({.name = head.name,
+                     .purpose = TargetPurpose(),
+                     .range = TargetRange(head),
+                     .paths = head.files,
+                     .cut = TargetCut{.seq = data.seq, .eval_tokens = data.eval_tokens}});
   }
   return lists;
 }
@@ -75,12 +79,20 @@ auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_to
               num_targets, num_tokens);
 }
 
-auto CheckHoldsTarget(int64_t num_targets) -> Status {
-  return num_targets > 0
-             ? Status(Success{})
-             : Fail(ExitCode::RecipeRejected,
-                    "no position has a target: each number in the target files is the greatest of its type, "
-                    "which means \"no target\"; write the files again, or name others");
+auto CheckHoldsTarget(const std::string& head, int64_t num_targets) -> Status {
+  return num_targets > 0 ? Status(Success{})
+                         : Fail(ExitCode::RecipeRejected,
+                                "head {} has no target to train on: at each position of the training samples its "
+                                "target files have the greatest number of their type, which means \"no target\"; write "
+                                "the files again, or name others",
+                                head);
+}
+
+auto CheckHoldsEvalTarget(int64_t num_targets) -> Status {
+  return num_targets > 0 ? Status(Success{})
+                         : Fail(ExitCode::RecipeRejected,
+                                "no position of the held-out samples has a target, so no evaluation would have a loss; "
+                                "hold out others (`data.eval_tokens`), or none (0)");
 }
 
 auto LookAtData(const Plan& plan) -> ErrorOr<std::vector<SourceFacts>> {

@@ -2,6 +2,7 @@
 // compiler reports of them before a launch, and what is scanned, is what is found here.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include "compiler/plan/plan.h"
 
 namespace shardc {
+
+/// How a list of targets is cut into samples, as splits.h cuts the tokens.
+struct TargetCut {
+  int64_t seq = 0;
+  int64_t eval_tokens = 0;
+};
 
 /// A list of files that is read as one stream.
 struct FileList {
@@ -22,6 +29,8 @@ struct FileList {
   /// Where the recipe names the files, for errors of scans: "from recipe line 9, data.tokens". Empty if the errors do
   /// not say where.
   std::string place = {};
+  /// Unset of tokens.
+  std::optional<TargetCut> cut = {};
 };
 
 /// Errors: ExitCode::RecipeRejected with a source that names no files, though its tokens are read.
@@ -57,8 +66,10 @@ auto OpenList(const FileList& list, TokenFormat format) -> OpenedList;
 /// That a head has a target for each token. Errors: ExitCode::RecipeRejected.
 auto CompareTargets(const std::string& head, int64_t num_targets, int64_t num_tokens) -> Status;
 
-/// Checks that target files, which all heads of the loss read, hold a target. Errors: ExitCode::RecipeRejected.
-auto CheckHoldsTarget(int64_t num_targets) -> Status;
+/// Checks that the target files of a head have a target for the training samples. Errors: ExitCode::RecipeRejected.
+auto CheckHoldsTarget(const std::string& head, int64_t num_targets) -> Status;
+/// Checks that the target files of all heads together have one for the held-out samples. Errors: as CheckHoldsTarget.
+auto CheckHoldsEvalTarget(int64_t num_targets) -> Status;
 
 /// What the files of a source give a run, where all of them are here and sound.
 struct SourceFacts {

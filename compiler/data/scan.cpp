@@ -1,5 +1,7 @@
 #include "compiler/data/scan.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -8,6 +10,7 @@
 
 #include "compiler/checkpoint/digest.h"
 #include "compiler/data/megatron_index.h"
+#include "compiler/data/splits.h"
 
 namespace shardc {
 
@@ -20,6 +23,8 @@ struct Block {
   const TokenFile* file = nullptr;
   const FileList* list = nullptr;
   int64_t begin = 0;
+  /// The number of the file's first id in the list.
+  int64_t begin_of_file = 0;
   std::pair<uint64_t, uint64_t> digest = {};
 
   auto bytes() const -> int64_t { return std::min(BlockBytes, file->file_bytes - begin); }
@@ -30,28 +35,49 @@ auto WithPlace(const FileList& list, Error error) -> Error {
   return error;
 }
 
+/// Where the targets of the samples lie in a list: of the split for training, and of the one for evaluation.
+using PredictedIds = std::array<Interval, 2>;
+
+auto PredictedIn(const FileList& list, int64_t num_ids) -> PredictedIds {
+  if (!list.cut) {
+    return {};
+  }
+  const auto [seq, eval_tokens] = *list.cut;
+  const Splits splits = CountSamples(seq, eval_tokens, num_ids);
+  // Position i predicts what lies at the place of token i + 1.
+  const int64_t eval = num_ids - eval_tokens + 1;
+  return {Interval{1, 1 + splits.train_samples * seq}, Interval{eval, eval + splits.eval_samples * seq}};
+}
+
 class Scanner {
  public:
-  Scanner(const std::vector<FileList>* lists, std::vector<Block> blocks, TokenFormat format, int64_t all_bytes)
-      : lists_(*lists), blocks_(std::move(blocks)), format_(format), all_bytes_(all_bytes), num_ids_(lists->size()) {}
+  Scanner(const std::vector<FileList>* lists, std::vector<PredictedIds> predicted, std::vector<Block> blocks,
+          TokenFormat format, int64_t all_bytes)
+      : lists_(*lists),
+        predicted_(std::move(predicted)),
+        blocks_(std::move(blocks)),
+        format_(format),
+        all_bytes_(all_bytes),
+        num_targets_(lists->size()) {}
 
   auto Run(const ScanOptions& options) -> Status;
   /// Blocks in the order of files and bytes.
   auto blocks() const -> const std::vector<Block>& { return blocks_; }
-  /// Ids of each list.
-  auto num_ids() const -> const std::vector<std::atomic<int64_t>>& { return num_ids_; }
+  auto num_targets(size_t list, size_t split) const -> int64_t { return num_targets_[list][split]; }
 
  private:
   /// Takes blocks until none is left before the first fault.
   auto Work(const std::function<Status()>& between) -> void;
   auto Look(Block& block, std::vector<uint8_t>& raw) -> Status;
+  auto CountTargets(const Block& block, int64_t first, int64_t count, const uint8_t* ids) -> void;
   auto Report(size_t block, const Error& error) -> void;
 
   const std::vector<FileList>& lists_;
+  std::vector<PredictedIds> predicted_;
   std::vector<Block> blocks_;
   TokenFormat format_;
   int64_t all_bytes_ = 0;
-  std::vector<std::atomic<int64_t>> num_ids_;
+  std::vector<std::array<std::atomic<int64_t>, 2>> num_targets_;
   std::atomic<size_t> next_ = 0;
   std::atomic<int64_t> done_bytes_ = 0;
   /// The first block with a fault. Blocks after it need not be looked at.
@@ -81,8 +107,21 @@ auto Scanner::Look(Block& block, std::vector<uint8_t>& raw) -> Status {
     const Status found = BadId(file, noun, format_, first + bad, ids + bad * file.type.bytes, range);
     return WithPlace(*block.list, found.error());
   }
-  num_ids_[static_cast<size_t>(block.list - lists_.data())] += CountIds(ids, count, file.type, range);
+  CountTargets(block, block.begin_of_file + first, count, ids);
   return Success{};
+}
+
+/// Adds the targets among `count` ids, of which the first has this number in the list.
+auto Scanner::CountTargets(const Block& block, int64_t first, int64_t count, const uint8_t* ids) -> void {
+  const auto list = static_cast<size_t>(block.list - lists_.data());
+  for (size_t split = 0; split < predicted_[list].size(); ++split) {
+    const int64_t begin = std::max(first, predicted_[list][split].begin);
+    const int64_t end = std::min(first + count, predicted_[list][split].end);
+    if (begin < end) {
+      const IdType type = block.file->type;
+      num_targets_[list][split] += CountIds(ids + (begin - first) * type.bytes, end - begin, type, block.list->range);
+    }
+  }
 }
 
 auto Scanner::Report(size_t block, const Error& error) -> void {
@@ -223,6 +262,7 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
   // Blocks point into it.
   std::vector<std::vector<TokenFile>> opened(lists.size());
   std::vector<Block> blocks;
+  std::vector<PredictedIds> predicted;
   ScanResult result;
   for (size_t i = 0; i < lists.size(); ++i) {
     const FileList& list = lists[i];
@@ -235,30 +275,36 @@ auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanO
       result.bytes += file->file_bytes;
       opened[i].push_back(*std::move(file));
     }
+    int64_t num_ids = 0;
     for (const TokenFile& file : opened[i]) {
       for (int64_t begin = 0; begin < file.file_bytes; begin += BlockBytes) {
-        blocks.push_back({&file, &list, begin});
+        blocks.push_back({&file, &list, begin, num_ids});
       }
+      num_ids += file.num_ids;
     }
+    predicted.push_back(PredictedIn(list, num_ids));
   }
-  Scanner scanner(&lists, std::move(blocks), format, result.bytes);
+  Scanner scanner(&lists, std::move(predicted), std::move(blocks), format, result.bytes);
   RETURN_IF_ERROR(scanner.Run(options));
-  for (const auto& num_ids : scanner.num_ids()) {
-    result.lists.push_back({.digest = {}, .num_ids = num_ids});
+  for (size_t i = 0; i < lists.size(); ++i) {
+    result.lists.push_back(
+        {.digest = {}, .train_targets = scanner.num_targets(i, 0), .eval_targets = scanner.num_targets(i, 1)});
   }
   AddDigests(opened, scanner.blocks(), result.lists);
   return result;
 }
 
 auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status {
-  if (std::none_of(plan.heads.begin(), plan.heads.end(), [](const TargetHead& head) { return head.is_own; })) {
-    return Success{};
+  bool reads_own = false;
+  int64_t eval_targets = 0;
+  auto list = scanned.lists.begin() + std::ssize(plan.data.sources);
+  for (const TargetHead& head : plan.heads) {
+    RETURN_IF_ERROR(CheckHoldsTarget(head.name, list->train_targets));
+    eval_targets += list->eval_targets;
+    reads_own = reads_own || head.is_own;
+    ++list;
   }
-  int64_t num_targets = 0;
-  for (size_t i = plan.data.sources.size(); i < scanned.lists.size(); ++i) {
-    num_targets += scanned.lists[i].num_ids;
-  }
-  return CheckHoldsTarget(num_targets);
+  return reads_own && plan.data.eval_tokens > 0 ? CheckHoldsEvalTarget(eval_targets) : Success{};
 }
 
 }  // namespace shardc

@@ -24,8 +24,9 @@ struct ScanOptions {
 struct ScannedList {
   /// Digest of all bytes of the files, as docs/checkpoint_format.md defines it. Names and folders do not count.
   std::string digest;
-  /// Ids in the files. In a list of targets, a number that means "no target" does not count.
-  int64_t num_ids = 0;
+  /// Targets of the positions of all samples that are trained on, and of those that are held out. Of tokens 0.
+  int64_t train_targets = 0;
+  int64_t eval_targets = 0;
 };
 
 struct ScanResult {
@@ -55,7 +56,8 @@ auto IdentityOf(const std::vector<FileList>& lists, TokenFormat format) -> Error
 ///   cannot be read (ExitCode::Environment); what `may_continue` says. Those of a file end with the place of its list.
 auto ScanIds(const std::vector<FileList>& lists, TokenFormat format, const ScanOptions& options) -> ErrorOr<ScanResult>;
 
-/// Checks, by the scan of the plan's lists, that a position has a target. Errors: those of CheckHoldsTarget.
+/// Checks, by the scan of the plan's lists, that each head has targets to train on, and that an evaluation has some.
+/// Errors: those of CheckHoldsTarget and CheckHoldsEvalTarget.
 auto CheckHasTargets(const Plan& plan, const ScanResult& scanned) -> Status;
 
 }  // namespace shardc

@@ -4,17 +4,22 @@
 
 namespace shardc {
 
+auto CountSamples(int64_t seq, int64_t eval_tokens, int64_t num_tokens) -> Splits {
+  const int64_t train_tokens = num_tokens - eval_tokens;
+  return {.train_samples = train_tokens > 0 ? (train_tokens - 1) / seq : 0,
+          .eval_samples = eval_tokens > 0 ? (eval_tokens - 1) / seq : 0};
+}
+
 auto CutIntoSamples(const DataSource& data, const TokenSource& source, int64_t num_tokens, size_t num_files)
     -> ErrorOr<Splits> {
-  const int64_t train_tokens = num_tokens - data.eval_tokens;
-  const Splits splits{.train_samples = train_tokens > 0 ? (train_tokens - 1) / data.seq : 0,
-                      .eval_samples = data.eval_tokens > 0 ? (data.eval_tokens - 1) / data.seq : 0};
+  const Splits splits = CountSamples(data.seq, data.eval_tokens, num_tokens);
   if (splits.train_samples == 0) {
     return Fail(ExitCode::RecipeRejected,
                 "{}{} tokens in {} file{}, {} of them held out by `data.eval_tokens`: {} left to train on, and one "
                 "sample takes {} (`model.seq` + 1)",
                 source.name.empty() ? "" : fmt::format("source {}: ", source.name), num_tokens, num_files,
-                num_files == 1 ? "" : "s", data.eval_tokens, std::max<int64_t>(train_tokens, 0), data.seq + 1);
+                num_files == 1 ? "" : "s", data.eval_tokens, std::max<int64_t>(num_tokens - data.eval_tokens, 0),
+                data.seq + 1);
   }
   if (data.eval_tokens > 0 && splits.eval_samples == 0) {
     return Fail(ExitCode::RecipeRejected,

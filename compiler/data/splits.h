@@ -16,6 +16,9 @@ struct Splits {
   int64_t eval_samples = 0;
 };
 
+/// Counts the samples of each split of so many ids. Requires: seq > 0.
+auto CountSamples(int64_t seq, int64_t eval_tokens, int64_t num_tokens) -> Splits;
+
 /// Of a source with so many ids in so many files.
 /// Errors: ExitCode::RecipeRejected if a split that is asked for has no sample, with the numbers and the remedy.
 auto CutIntoSamples(const DataSource& data, const TokenSource& source, int64_t num_tokens, size_t num_files)

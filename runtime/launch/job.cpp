@@ -44,7 +44,8 @@ static auto LookAtTokens(Job& job, const SignalScope* signals) -> Status {
   const TokenScan scan{.run_dir = options.run_dir,
                        .host = HostOf(job),
                        .may_continue = MayContinue(job, signals, "stopped while it looked at the token ids"),
-                       .log = &job.only_stderr};
+                       .log = &job.only_stderr,
+                       .trains = Trains(options)};
   auto scanned =
       job.meeting == nullptr ? ScanTokens(*job.plan, scan) : ScanTokensTogether(*job.plan, scan, *job.meeting);
   if (!scanned) {

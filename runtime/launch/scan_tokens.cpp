@@ -98,6 +98,10 @@ static auto IdentifyFiles(const Plan& plan, const std::vector<FileList>& lists) 
   for (const TargetHead& head : plan.heads) {
     files += fmt::format("; targets of {} below {}", head.name, head.vocab);
   }
+  // By which targets are counted.
+  if (!plan.heads.empty()) {
+    files += fmt::format("; samples of {} tokens, {} tokens held out", plan.data.seq, plan.data.eval_tokens);
+  }
   return files;
 }
 
@@ -173,7 +177,7 @@ auto ScanTokens(const Plan& plan, const TokenScan& scan, const ScannedTokens& kn
   if (!scanned) {
     return Named(scanned.error(), DiagnosticKind::TokenIdInvalid);
   }
-  if (const Status targets = CheckHasTargets(plan, *scanned); !targets) {
+  if (const Status targets = scan.trains ? CheckHasTargets(plan, *scanned) : Success{}; !targets) {
     return Named(targets.error(), DiagnosticKind::TokenFileInvalid);
   }
   ScannedTokens result{.files = *files, .digests = {}, .is_new = true};

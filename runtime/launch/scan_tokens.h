@@ -39,6 +39,8 @@ struct TokenScan {
   /// Function that the scan calls several times a second; its error ends the scan.
   std::function<Status()> may_continue;
   const RunLog* log = nullptr;
+  /// True if the launch trains, so that it needs targets to train on.
+  bool trains = true;
 };
 
 /// Scans the files, unless this host's record or `known` has the result. Files with more bytes than data.scan allows

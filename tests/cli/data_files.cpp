@@ -1,5 +1,6 @@
 // What check, plan and explain say of the files that a recipe or a plan names: those that are here are judged, with the
 // recipe's line, and what they hold is shown.
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -171,25 +172,75 @@ TEST_F(DataFiles, CheckDataNamesFileByteAndToken) {
   EXPECT_THAT(of_plan.err, HasSubstr("error: " + fault));
 }
 
+// Samples of 8 tokens. Of 5,000 tokens 40 are held out, so that 619 samples are trained on, and 4 are held out.
 TEST_F(DataFiles, CheckDataAsksForTargets) {
-  WriteText(tokens_, BinText(5000));
-  std::string none = BinText(5000);
-  std::fill(none.begin() + 1024, none.end(), '\xff');
-  WriteText(folder_ / "none.bin", none);
-  const std::vector<std::string> targets{"--set", R"(data.targets=["none.bin"])"};
-  EXPECT_EQ(Check(targets).exit_code, 0);
-  const Finished finished = Check({"--data", targets[0], targets[1]});
-  EXPECT_EQ(finished.exit_code, 3);
-  EXPECT_THAT(finished.err, AllOf(HasSubstr("error: no position has a target: "), HasSubstr("[token-file-invalid]")));
-  const std::string plan = folder_ / "none.plan";
-  ASSERT_EQ(Ask({"plan", recipe_, targets[0], targets[1], "-o", plan}).exit_code, 0);
-  const Finished of_plan = Ask({"check", plan, "--data"});
-  EXPECT_EQ(of_plan.exit_code, 3);
-  EXPECT_THAT(of_plan.err, HasSubstr("error: no position has a target: "));
-  // One target suffices.
-  none.replace(3000, 2, std::string("\3\0", 2));
-  WriteText(folder_ / "none.bin", none);
-  EXPECT_EQ(Check({"--data", targets[0], targets[1]}).exit_code, 0);
+  constexpr int64_t NumTokens = 5000;
+  WriteText(tokens_, BinText(NumTokens));
+  const std::string own = R"(data.targets=["own.bin"])";
+  const std::string further = R"(loss.head=[{name = "next", vocab = 32, targets = ["next.bin"]}])";
+  const std::string held_out = "data.eval_tokens=40";
+  const std::string next_has_none = "head next has no target to train on: ";
+  const std::string own_has_none = "head tokens has no target to train on: ";
+  const std::string eval_has_none = "no position of the held-out samples has a target";
+  struct Case {
+    std::vector<std::string> sets;
+    /// The places of the targets.
+    std::vector<int64_t> own;
+    std::vector<int64_t> next;
+    std::string error;
+  };
+  const Case cases[] = {
+      {{own}, {}, {}, own_has_none},
+      {{own}, {1}, {}, ""},
+      {{own}, {4992}, {}, ""},
+      // No position predicts the first token, and no sample has the last ones.
+      {{own}, {0}, {}, own_has_none},
+      {{own}, {4993}, {}, own_has_none},
+      {{own, held_out}, {4992}, {}, own_has_none},
+      {{own, held_out}, {4952}, {}, eval_has_none},
+      {{own, held_out}, {4952, 4960, 4993}, {}, eval_has_none},
+      {{own, held_out}, {4952, 4961}, {}, ""},
+      {{further}, {}, {}, next_has_none},
+      {{further}, {}, {3000}, ""},
+      {{further, own}, {3000}, {}, next_has_none},
+      {{further, own}, {}, {3000}, own_has_none},
+      {{further, own, held_out}, {3000}, {3000}, eval_has_none},
+      {{further, own, held_out}, {3000}, {3000, 4992}, ""},
+      {{further, held_out}, {}, {3000}, ""},
+  };
+  const auto write = [&](const std::string& name, const std::vector<int64_t>& places) {
+    std::string text = BinText(NumTokens);
+    std::fill(text.begin() + 1024, text.end(), '\xff');
+    for (const int64_t place : places) {
+      text.replace(static_cast<size_t>(1024 + 2 * place), 2, std::string("\3\0", 2));
+    }
+    WriteText(folder_ / name, text);
+  };
+  for (const Case& test : cases) {
+    write("own.bin", test.own);
+    write("next.bin", test.next);
+    std::vector<std::string> sets;
+    for (const std::string& set : test.sets) {
+      sets.insert(sets.end(), {"--set", set});
+    }
+    const std::string what =
+        fmt::format("{} {} {}", fmt::join(sets, " "), fmt::join(test.own, " "), fmt::join(test.next, " "));
+    EXPECT_EQ(Check(sets).exit_code, 0) << what;
+    const std::string plan = folder_ / "targets.plan";
+    std::vector<std::string> planning{"plan", recipe_, "-o", plan};
+    planning.insert(planning.end(), sets.begin(), sets.end());
+    ASSERT_EQ(Ask(planning).exit_code, 0) << what;
+    sets.emplace_back("--data");
+    const Finished of_recipe = Check(sets);
+    const Finished of_plan = Ask({"check", plan, "--data"});
+    EXPECT_EQ(of_recipe.exit_code, test.error.empty() ? 0 : 3) << what << of_recipe.err;
+    EXPECT_EQ(of_plan.exit_code, test.error.empty() ? 0 : 3) << what << of_plan.err;
+    EXPECT_THAT(of_recipe.err, HasSubstr(test.error)) << what;
+    EXPECT_THAT(of_plan.err, HasSubstr(test.error)) << what;
+    if (!test.error.empty()) {
+      EXPECT_THAT(of_recipe.err, HasSubstr("[token-file-invalid]\n")) << what;
+    }
+  }
 }
 
 TEST_F(DataFiles, PlanFilesAreJudgedToo) {

@@ -83,7 +83,6 @@ TEST_F(Scan, CountsAndTells) {
                                                          }});
   ASSERT_TRUE(scanned.ok()) << scanned.error().message;
   EXPECT_EQ(scanned->files, 3);
-  EXPECT_EQ(scanned->lists[0].num_ids, 700'002);
   EXPECT_EQ(last, 1'400'004);
   EXPECT_EQ(BytesToScan(lists, TokenFormat::U16), 1'400'004);
 }
@@ -147,7 +146,6 @@ TEST_F(Scan, HeaderBelongsToDigest) {
   const std::vector<FileList> lists{List({text})};
   const auto scanned = ScanIds(lists, TokenFormat::Bin, {});
   ASSERT_TRUE(scanned.ok()) << scanned.error().message;
-  EXPECT_EQ(scanned->lists[0].num_ids, 3);
   EXPECT_EQ(scanned->lists[0].digest, DigestOfFiles({text}));
   text[1000] = 1;
   WriteText(lists[0].paths[0], text);
@@ -158,12 +156,35 @@ TEST_F(Scan, HeaderBelongsToDigest) {
   EXPECT_THAT(ScanIds(lists, TokenFormat::Bin, {}).error().message, HasSubstr("at byte 1028 (token 2 of the file)"));
 }
 
-TEST_F(Scan, CountsPresentTargets) {
-  FileList list = List({U16Text({65535, 3, 65535, 999}), U16Text({65535})});
+TEST_F(Scan, CountsTargetsOfSamples) {
+  constexpr uint16_t None = 65535;
+  // Samples of 3 tokens; the last 6 tokens are held out, which are one sample.
+  constexpr TargetCut Cut{.seq = 3, .eval_tokens = 6};
+  constexpr size_t NumTokens = 15;
+  for (size_t at = 0; at < NumTokens; ++at) {
+    std::vector<uint16_t> targets(NumTokens, None);
+    targets[at] = 999;
+    for (const size_t first_file : {size_t{0}, size_t{1}, size_t{8}, NumTokens}) {
+      const auto middle = targets.begin() + static_cast<std::ptrdiff_t>(first_file);
+      FileList list = List({U16Text({targets.begin(), middle}), U16Text({middle, targets.end()})});
+      list.range.none = 1;
+      list.cut = Cut;
+      const auto scanned = ScanIds({list}, TokenFormat::U16, {.threads = 2});
+      ASSERT_TRUE(scanned.ok()) << scanned.error().message;
+      EXPECT_EQ(scanned->lists[0].train_targets, 1 <= at && at < 7 ? 1 : 0) << at;
+      EXPECT_EQ(scanned->lists[0].eval_targets, 10 <= at && at < 13 ? 1 : 0) << at;
+    }
+  }
+}
+
+TEST_F(Scan, CountsTargetsOfManyBlocks) {
+  FileList list = List({U16Text(std::vector<uint16_t>(1'300'000, 7)), U16Text(std::vector<uint16_t>(1'300'001, 7))});
   list.range.none = 1;
-  const auto scanned = ScanIds({list}, TokenFormat::U16, {});
+  list.cut = TargetCut{.seq = 1000, .eval_tokens = 600'001};
+  const auto scanned = ScanIds({list}, TokenFormat::U16, {.threads = 3});
   ASSERT_TRUE(scanned.ok()) << scanned.error().message;
-  EXPECT_EQ(scanned->lists[0].num_ids, 2);
+  EXPECT_EQ(scanned->lists[0].train_targets, 1'999'000);
+  EXPECT_EQ(scanned->lists[0].eval_targets, 600'000);
 }
 
 // The test sets the time of the last write back. Only the system sets that of the last change.

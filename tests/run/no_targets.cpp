@@ -94,7 +94,13 @@ TEST_F(NoTargets, EvaluationReportsThem) {
   WriteTargets(NumTokens - HeldOut, NumTokens);
   for (const bool has_two_terms : {false, true}) {
     const std::string run = has_two_terms ? "two" : "one";
-    const Outcome outcome = training_.Run(run, has_two_terms ? SecondHead() : Sets());
+    Sets sets = has_two_terms ? SecondHead() : Sets();
+    const Outcome refused = training_.Run(run, sets);
+    EXPECT_EQ(refused.status, 3) << refused.err;
+    EXPECT_THAT(refused.err,
+                HasSubstr("no position of the held-out samples has a target, so no evaluation would have"));
+    sets.emplace_back("data.scan=0");
+    const Outcome outcome = training_.Run(run, sets);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(TimesIn(outcome.err, "/6  no validation loss: no position of the held-out samples has a target\n"), 2)
         << outcome.err;
@@ -109,12 +115,23 @@ TEST_F(NoTargets, EvaluationReportsThem) {
   EXPECT_THAT(eval.err, HasSubstr("no position of the held-out samples has a target, so there is nothing to evaluate"));
 }
 
+// The files are on record, and the cut is another one.
+TEST_F(NoTargets, AreCountedAgainIfCutDiffers) {
+  WriteTargets(NumTokens - HeldOut, NumTokens);
+  const Outcome first = training_.Run("run", {"data.eval_tokens=0"});
+  ASSERT_EQ(first.status, 0) << first.err;
+  const Outcome refused = training_.Run("run", {});
+  EXPECT_EQ(refused.status, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("no position of the held-out samples has a target"));
+}
+
 TEST_F(NoTargets, EmptyFilesAreRefused) {
   WriteTargets(0, NumTokens);
   for (const Sets& sets : {Sets(), SecondHead()}) {
     const Outcome outcome = training_.Run("run", sets);
     EXPECT_EQ(outcome.status, 3) << outcome.err;
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("no position has a target: "), HasSubstr("[token-file-invalid]\n")));
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("head tokens has no target to train on: "), HasSubstr("[token-file-invalid]\n")));
     EXPECT_FALSE(std::filesystem::exists(training_ / "run"));
   }
   const Outcome unread = training_.Run("run", {"data.scan=0"});
@@ -122,11 +139,15 @@ TEST_F(NoTargets, EmptyFilesAreRefused) {
   EXPECT_THAT(unread.err, HasSubstr(fmt::format("step 1: {}", Warning)));
 }
 
-// The own head has targets, so that there is something to learn.
-TEST_F(NoTargets, OtherHeadMayHaveNone) {
+// Without a scan.
+TEST_F(NoTargets, OtherHeadHasNoLoss) {
   WriteTargets(0, NumTokens);
   Sets sets = SecondHead();
   sets.emplace_back("data.targets=['tokens.bin']");
+  const Outcome refused = training_.Run("run", sets);
+  EXPECT_EQ(refused.status, 3) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("head next has no target to train on: "));
+  sets.emplace_back("data.scan=0");
   const Outcome outcome = training_.Run("run", sets);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(Not(HasSubstr(Warning)), Not(HasSubstr("loss none")), Not(HasSubstr("nan"))));
