@@ -216,6 +216,8 @@ class GpuToolsTest(unittest.TestCase):
         for how, outcome, failed in ((f"0 {none}", "pass | 0 reports in 2 steps", 0),
                                      (f"0 {none.replace('0 hazards', '3 hazards')}", "FAIL | 3 reports in 2 steps", 2),
                                      (f"9 {none.replace('0 errors', '12 errors')}", "FAIL | 12 reports in 0 steps", 2),
+                                     (f"9 ===== Internal Sanitizer Error: it failed.\n{none.replace('0 hazards', '1 hazard')}",
+                                      "not run | not possible here: Internal Sanitizer Error: it failed.", 0),
                                      ("1 ===== Error: Device not supported.", "not run | not possible here: Error: Device not supported.", 0)):
             self.write("how_sanitizer", how)
             result = self.gpu_test("sanitizer", PATH=path)
