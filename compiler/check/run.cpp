@@ -6,11 +6,20 @@
 
 namespace shardc {
 
-/// Reports settings that a device with memory of its own does not support.
+/// Reports settings that the device does not support, or does not read.
 static auto CheckDevice(CheckContext& context) -> void {
   const Recipe& recipe = context.recipe();
   const auto& device = recipe.run.device;
-  if (!context.IsSound(device) || FactsOf(*device).family == DeviceFamily::Cpu) {
+  if (!context.IsSound(device)) {
+    return;
+  }
+  if (FactsOf(*device).family == DeviceFamily::Cpu) {
+    if (const auto& fixed = recipe.run.deterministic; fixed.is_set && context.IsSound(fixed) && !*fixed) {
+      context.diags()
+          .Build(fixed.at, DiagnosticKind::KeyHasNoEffect, "deterministic",
+                 fmt::format("`device` is \"{}\", and each sum on a CPU has a fixed order", ToText(Device{*device})))
+          .Emit();
+    }
     return;
   }
   if (const auto& into = recipe.shard.gather_into; context.IsSound(into) && *into == GatherInto::Host) {

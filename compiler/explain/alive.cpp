@@ -138,7 +138,9 @@ static auto KeyOf(const Plan& plan, const Buffer& buffer, const Life& life, int6
     case Category::Data: return plan.run.micro_batch > 1 ? "batch.micro" : "";
     case Category::Collective: return "";
     case Category::Workspace:
-      return FactsOf(plan.device).family == DeviceFamily::Cuda ? std::string(life.scratch_key) : "";
+      // Without a fixed order no scores are kept, and nothing is left to bound.
+      return FactsOf(plan.device).family == DeviceFamily::Cuda && plan.run.deterministic ? std::string(life.scratch_key)
+                                                                                         : "";
   }
   CHECK(false, "category {}", static_cast<int>(buffer.category));
 }

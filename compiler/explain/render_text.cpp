@@ -7,6 +7,7 @@
 #include "compiler/explain/preset_use.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
+#include "compiler/ops/cuda/attention.h"
 
 namespace shardc {
 
@@ -191,6 +192,19 @@ auto GradientSumsText(const Report& report) -> std::string {
       12);
 }
 
+/// Returns what run.deterministic = false changes; empty if it is true.
+auto OrderText(const Plan& plan) -> std::string {
+  if (plan.run.deterministic) {
+    return "";
+  }
+  return Wrapped(
+      AddsInAnyOrder(plan)
+          ? "bits        attention's backward adds in an order that changes from run to run: two runs, and a "
+            "resumed run, differ in their last bits (run.deterministic = false)"
+          : "bits        run.deterministic = false changes nothing: each sum of the plan has a fixed order",
+      12);
+}
+
 auto LossText(const LossUse& loss) -> std::string {
   std::string text =
       fmt::format("logits in {}{}", loss.chunks == 1 ? "one chunk of " : fmt::format("{} chunks of ", loss.chunks),
@@ -366,10 +380,11 @@ auto RenderReportText(const Report& report) -> std::string {
                                    Counted(sequences, "sequence"), plan.run.micro_batch, microbatches,
                                    Counted(replicas, plan.mesh.size(Axis::Tp) == 1 ? "rank" : "tp group"),
                                    Counted(plan.run.tokens_per_step, "token"))) +
-         line("run", RunText(report)) + GradientSumsText(report) + StartText(report) + "\n" + MemoryText(report) +
-         "\n" + StepMemoryChart(report) + "\n" + BlocksText(report) + "\n" + CommunicationText(report) + "\n" +
-         FlopsText(report) + "\n" + UnitsText(report) + "\n" + DataText(plan, report.mixture) + InitText(report) +
-         SchedulesText(report) + (report.fit ? "\n" + RenderFitText(*report.fit) : "");
+         line("run", RunText(report)) + OrderText(plan) + GradientSumsText(report) + StartText(report) + "\n" +
+         MemoryText(report) + "\n" + StepMemoryChart(report) + "\n" + BlocksText(report) + "\n" +
+         CommunicationText(report) + "\n" + FlopsText(report) + "\n" + UnitsText(report) + "\n" +
+         DataText(plan, report.mixture) + InitText(report) + SchedulesText(report) +
+         (report.fit ? "\n" + RenderFitText(*report.fit) : "");
 }
 
 }  // namespace shardc

@@ -98,6 +98,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
   run.attention_workspace = *ParseByteLimit(recipe.run.attention_workspace->text);
+  run.deterministic = *recipe.run.deterministic;
   run.scan_bytes = *ParseByteLimit(recipe.data.scan->text);
   run.init_seed = static_cast<uint64_t>(*recipe.init.seed);
 }

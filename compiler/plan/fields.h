@@ -52,6 +52,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("peak_flops", run.peak_flops, 0.0);
   visitor.Default("device_checks", run.device_checks, false);
   visitor.Default("attention_workspace", run.attention_workspace, RunSettings::DefaultAttentionWorkspace);
+  visitor.Default("deterministic", run.deterministic, true);
   visitor.Default("guard", run.guard, false);
 }
 

@@ -125,6 +125,8 @@ struct RunSettings {
   int64_t scan_bytes = DefaultScanBytes;
   /// Bytes that scores take at most while attention's backward runs on a GPU.
   int64_t attention_workspace = DefaultAttentionWorkspace;
+  /// Attention's backward on a GPU adds in a fixed order.
+  bool deterministic = true;
   /// Test mode: `allocate` leaves red zones round each buffer, and the runtime watches them.
   bool guard = false;
   /// Test mode: the runtime waits after each op until the device has done it.

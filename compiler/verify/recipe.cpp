@@ -209,6 +209,7 @@ auto RecipeVerifier::Settings() -> void {
   Expect("run.compare_every", run.compare_every);
   Expect("run.device_checks", run.device_checks);
   ExpectBytes("run.attention_workspace", run.attention_workspace);
+  Expect("run.deterministic", run.deterministic);
   Expect("run.guard", run.guard);
   Expect("run.kernels", plan_.kernels);
   Expect("run.peak_flops", run.peak_flops);

@@ -221,6 +221,21 @@ TEST(ExplainDecides, TheKeysBesideBuffersLowerThem) {
   }
 }
 
+TEST(ExplainDecides, TellsWhatDeterminismCosts) {
+  const SetTexts gpu{"run.device=cuda", "precision.compute=bf16"};
+  const auto text_of = [&](const SetTexts& more) {
+    SetTexts sets = gpu;
+    sets.insert(sets.end(), more.begin(), more.end());
+    return RenderReportText(Explain(PlanOfRecipe(RecipeOf8B, sets)));
+  };
+  EXPECT_THAT(text_of({"run.deterministic=true"}), Not(HasSubstr("\nbits  ")));
+  const std::string open = text_of({"run.deterministic=false"});
+  EXPECT_THAT(open, HasSubstr("\nbits        attention's backward adds in an order that changes from run to run"));
+  EXPECT_THAT(open, Not(HasSubstr("run.attention_workspace")));
+  EXPECT_THAT(text_of({"run.deterministic=false", "precision.compute=fp32"}),
+              HasSubstr("\nbits        run.deterministic = false changes nothing"));
+}
+
 /// What a block keeps is what the plan's own peak has less if the block were not there.
 TEST(ExplainDecides, ABlockKeepsWhatItsPolicySays) {
   const auto tensors_of = [](const Plan& plan) {

@@ -31,6 +31,22 @@ TEST(CudaAttention, BackwardScratchEqualsCudnns) {
   }
 }
 
+// Workspaces of backwards by atomics, as cuDNN 9.19 tells them for an H100: a float per query, dq in f32, and dk and dv
+// of each query head if heads share keys.
+TEST(CudaAttention, BackwardByAtomicsKeepsNoScores) {
+  const std::vector<std::pair<AttentionSizes, int64_t>> told = {
+      {SizesOf(8, 16, 16, 2048, 128), 135266560}, {SizesOf(1, 32, 8, 8192, 128), 269484288},
+      {SizesOf(16, 12, 12, 1024, 64), 51118336},  {SizesOf(3, 6, 3, 200, 32), 936256},
+      {SizesOf(1, 4, 4, 64, 32), 34048},          {SizesOf(2, 4, 2, 65, 80), 335136}};
+  for (const auto& [sizes, bytes] : told) {
+    const CudaAttention attention(sizes, DType::BF16, Bytes{}, /*deterministic=*/false);
+    EXPECT_EQ(attention.backward_scratch().value, bytes) << sizes.sequence << " x " << sizes.head_dim;
+    // There is nothing to bound: one call takes all.
+    EXPECT_EQ(attention.chunk_sequences(), sizes.batch);
+    EXPECT_EQ(attention.chunk_kv_heads(), sizes.kv_heads);
+  }
+}
+
 TEST(CudaAttention, ScoresStayWithinTheBound) {
   constexpr Bytes Bound{int64_t{2} << 30};
   // Scores of all heads take 4 GiB; of half of the kv heads 2 GiB.

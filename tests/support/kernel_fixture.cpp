@@ -246,7 +246,8 @@ auto KernelFixture::RunTwiceOnDevice(const Kernel& kernel, const Moment& moment)
   emulated::warp_order = emulated::WarpOrder::Descending;
   RETURN_IF_ERROR(RunOnDevice(kernel, moment));
   for (size_t i = 0; i < kept.size(); ++i) {
-    EXPECT_TRUE(memories_[i].bytes == kept[i]) << "another run gave other bits, in buffer " << i;
+    EXPECT_TRUE(!plan_.run.deterministic || memories_[i].bytes == kept[i])
+        << "another run gave other bits, in buffer " << i;
   }
   return Success{};
 }

@@ -56,7 +56,8 @@ auto ForResidualTypes(const Body& body) -> void {
 
 /// Values each have a buffer of their own, aligned to 64 bytes, between guard bytes; fresh memory is all ones (NaN in
 /// any floating type), so reads of what nobody wrote show. Tests read and write memory of the host, whatever the
-/// device. A device with memory of its own runs each kernel twice, and both runs give the same bits.
+/// device. A device with memory of its own runs each kernel twice, and both runs give the same bits unless the plan's
+/// run.deterministic is false.
 class KernelFixture : public Binder {
  public:
   explicit KernelFixture(int64_t rank = 0) : KernelFixture(Backend{}, rank) {}

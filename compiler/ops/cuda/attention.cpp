@@ -24,36 +24,48 @@ static auto GreatestDivisor(int64_t count, const Fits& fits) -> int64_t {
   return 1;
 }
 
-CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace)
+CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic)
     : sizes_(sizes),
       by_cudnn_(dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128 &&
                 sizes.sequence >= LeastSequence),
+      deterministic_(deterministic),
       chunk_sequences_(GreatestDivisor(
           sizes.batch, [&](int64_t n) { return BytesOfScores(n, sizes.kv_heads) <= most_workspace.value; })),
       chunk_kv_heads_(GreatestDivisor(
           sizes.kv_heads, [&](int64_t n) { return BytesOfScores(chunk_sequences_, n) <= most_workspace.value; })) {}
 
 auto CudaAttention::BytesOfScores(int64_t sequences, int64_t kv_heads) const -> int64_t {
-  return SizeOf(DType::BF16) * sequences * kv_heads * sizes_.heads_per_kv() * RoundUp(sizes_.sequence, QueryTile) *
-         RoundUp(sizes_.sequence, KeyTile);
+  const int64_t of_head = RoundUp(sizes_.sequence, QueryTile) * RoundUp(sizes_.sequence, KeyTile);
+  return deterministic_ ? SizeOf(DType::BF16) * sequences * kv_heads * sizes_.heads_per_kv() * of_head : 0;
 }
 
 auto CudaAttention::forward_scratch() const -> Bytes { return Bytes{by_cudnn_ ? LeastWorkspace : 0}; }
 
-/// Adds up the scores, a float per query for the sum of dy y, and where query heads share keys dk and dv of each query
-/// head in bf16.
+/// Adds up the scores, or dq in f32; a float per query for the sum of dy y; and where query heads share keys, dk and dv
+/// of each query head in bf16.
 auto CudaAttention::backward_scratch() const -> Bytes {
   if (!by_cudnn_) {
     return {};
   }
   const int64_t queries = chunk_sequences_ * chunk_kv_heads_ * sizes_.heads_per_kv() * sizes_.sequence;
   const int64_t of_query_heads = sizes_.heads_per_kv() > 1 ? 2 * SizeOf(DType::BF16) * queries * sizes_.head_dim : 0;
-  return Bytes{LeastWorkspace + SizeOf(DType::F32) * queries + of_query_heads +
+  const int64_t of_dq = deterministic_ ? 0 : SizeOf(DType::F32) * queries * sizes_.head_dim;
+  return Bytes{LeastWorkspace + SizeOf(DType::F32) * queries + of_dq + of_query_heads +
                BytesOfScores(chunk_sequences_, chunk_kv_heads_)};
 }
 
 auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention {
-  return {AttentionSizesOf(plan, q, k, head_dim), plan.values[q].dtype, Bytes{plan.run.attention_workspace}};
+  return {AttentionSizesOf(plan, q, k, head_dim), plan.values[q].dtype, Bytes{plan.run.attention_workspace},
+          plan.run.deterministic};
+}
+
+auto AddsInAnyOrder(const Plan& plan) -> bool {
+  const auto does = [&](const Op& op) {
+    const auto* backward = std::get_if<op::AttentionBackward>(&op.body);
+    return backward != nullptr && CudaAttentionOf(plan, backward->q, backward->k, backward->head_dim).by_cudnn();
+  };
+  return !plan.run.deterministic && FactsOf(plan.device).family == DeviceFamily::Cuda &&
+         std::ranges::any_of(plan.section(SectionKind::Step).ops, does);
 }
 
 }  // namespace shardc

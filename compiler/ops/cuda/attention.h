@@ -3,9 +3,10 @@
 // the choice.
 //
 // The deterministic backward of cuDNN keeps a matrix of S x S scores for each query head. Chunks bound what they take
-// together: some sequences at once, or one sequence and some of its kv heads. Source of the sizes: what cuDNN 9.19
-// tells for its plans on an H100, equal for 19 shapes with sequences of 2 to 8192, heads of 8 to 256, shared keys or
-// not.
+// together: some sequences at once, or one sequence and some of its kv heads. The other backward adds to dq in f32 by
+// atomics, in an order that changes from run to run, and takes everything at once. Source of the sizes: what cuDNN 9.19
+// tells for its plans on an H100, equal for 19 shapes of the deterministic backward with sequences of 2 to 8192, heads
+// of 8 to 256, shared keys or not, and for 6 of the other.
 #pragma once
 
 #include "compiler/ops/cpu/attention_scratch.h"
@@ -15,8 +16,8 @@ namespace shardc {
 class CudaAttention {
  public:
   /// Requires: `dtype` is that of queries, keys and values. `most_workspace` is what the scores of a call of the
-  /// backward take at most, unless those of one kv head take more.
-  CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace);
+  /// deterministic backward take at most, unless those of one kv head take more.
+  CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic = true);
 
   auto by_cudnn() const -> bool { return by_cudnn_; }
   /// Returns the sequences that a call of the backward takes, which divide the batch. Chunks run one after another in
@@ -34,11 +35,15 @@ class CudaAttention {
 
   AttentionSizes sizes_;
   bool by_cudnn_ = false;
+  bool deterministic_ = true;
   int64_t chunk_sequences_ = 0;
   int64_t chunk_kv_heads_ = 0;
 };
 
 /// Returns the cut of attention over these operands, within the plan's bound.
 auto CudaAttentionOf(const Plan& plan, ValueId q, ValueId k, int64_t head_dim) -> CudaAttention;
+
+/// Returns true if an op of the plan adds in an order that changes from run to run.
+auto AddsInAnyOrder(const Plan& plan) -> bool;
 
 }  // namespace shardc

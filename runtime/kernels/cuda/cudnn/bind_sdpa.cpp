@@ -103,7 +103,8 @@ auto BindSdpa(const op::AttentionBackward& op, Binder& binder) -> Kernel {
   const ErrorOr<SdpaCalls> calls = MakeCalls({.pass = SdpaPass::Backward,
                                               .whole = sizes,
                                               .sequences = cut.chunk_sequences(),
-                                              .kv_heads = cut.chunk_kv_heads()},
+                                              .kv_heads = cut.chunk_kv_heads(),
+                                              .deterministic = plan.run.deterministic},
                                              BytesOf(plan, op.scratch).value);
   if (!calls) {
     return Failing(calls.error());

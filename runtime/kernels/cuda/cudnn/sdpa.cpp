@@ -116,6 +116,11 @@ class CudnnPlan : public SdpaPlan {
     RETURN_IF_ERROR(Check(graph_.validate(), "validate"));
     RETURN_IF_ERROR(Check(graph_.build_operation_graph(library_->handle()), "build_operation_graph"));
     RETURN_IF_ERROR(Check(graph_.create_execution_plans({fe::HeurMode_t::A}), "create_execution_plans"));
+    if (shape.deterministic) {
+      // The graph makes the backward deterministic: its dq is a product of the scores. With cuDNN 9.19 the same engine
+      // runs both graphs and has no such note.
+      graph_.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
+    }
     RETURN_IF_ERROR(Check(graph_.check_support(), "check_support"));
     RETURN_IF_ERROR(Check(graph_.build_plans(), "build_plans"));
     workspace_bytes_ = graph_.get_workspace_size();
@@ -186,7 +191,7 @@ class CudnnPlan : public SdpaPlan {
                                                        .set_attn_scale(ScaleOf(shape))
                                                        .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
                                                        .set_diagonal_band_right_bound(0)
-                                                       .set_deterministic_algorithm(true));
+                                                       .set_deterministic_algorithm(shape.deterministic));
     dq->set_output(true).set_uid(Dq);
     dk->set_output(true).set_uid(Dk);
     dv->set_output(true).set_uid(Dv);
@@ -208,7 +213,7 @@ class CudnnPlan : public SdpaPlan {
 /// Returns what tells one shape from another.
 auto KeyOf(const SdpaShape& shape) {
   return std::tuple(shape.pass, shape.whole.batch, shape.whole.heads, shape.whole.kv_heads, shape.whole.sequence,
-                    shape.whole.head_dim, shape.sequences, shape.kv_heads);
+                    shape.whole.head_dim, shape.sequences, shape.kv_heads, shape.deterministic);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Causal attention in bf16 as cuDNN computes it on a stream: one plan of the library for each shape, which all ops of
-// that shape on a rank share. Raw pointers, no views; the workspace is the caller's. The backward is the deterministic
-// one.
+// that shape on a rank share. Raw pointers, no views; the workspace is the caller's.
 #pragma once
 
 #include <memory>
@@ -22,6 +21,8 @@ struct SdpaShape {
   AttentionSizes whole;
   int64_t sequences = 0;
   int64_t kv_heads = 0;
+  /// The backward gives the same bits in each call.
+  bool deterministic = true;
 };
 
 /// The first element of the call in each operand; the last four are null in the forward.
