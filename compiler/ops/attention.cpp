@@ -15,6 +15,8 @@ static auto PartsOfAttention(const OpBody& body, const Plan& plan) -> WorkParts 
 }
 
 constinit const OpFacts op::Attention::Facts{
+    .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
+                {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
     .work = Work::Attention,
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfAttention},
     .dims = {.fields = {{{"q", "SBA"}, {"k", "SBA"}, {"v", "SBA"}, {"y", "SBA"}, {"lse", "BAS"}}}, .whole = "S"},

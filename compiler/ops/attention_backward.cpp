@@ -14,19 +14,22 @@ static auto PartsOfBackward(const OpBody& body, const Plan& plan) -> WorkParts {
   return PartsOf(SizesOf(std::get<op::AttentionBackward>(body), plan), plan);
 }
 
-constinit const OpFacts op::AttentionBackward::Facts{.sections = {SectionKind::Step},
-                                                     .scratch_key = "run.attention_workspace",
-                                                     .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
-                                                     .dims = {.fields = {{{"dy", "SBA"},
-                                                                          {"q", "SBA"},
-                                                                          {"k", "SBA"},
-                                                                          {"v", "SBA"},
-                                                                          {"y", "SBA"},
-                                                                          {"lse", "BAS"},
-                                                                          {"dq", "SBA"},
-                                                                          {"dk", "SBA"},
-                                                                          {"dv", "SBA"}}},
-                                                              .whole = "S"}};
+constinit const OpFacts op::AttentionBackward::Facts{
+    .sections = {SectionKind::Step},
+    .scratch_key = "run.attention_workspace",
+    .launch = {{{.what = "sequences", .field = "q", .begin = 1, .end = 2},
+                {.what = "heads", .field = "q", .begin = 2, .end = 3, .unit = "head_dim"}}},
+    .threads = {.cut = WorkCut::Formula, .formula = PartsOfBackward},
+    .dims = {.fields = {{{"dy", "SBA"},
+                         {"q", "SBA"},
+                         {"k", "SBA"},
+                         {"v", "SBA"},
+                         {"y", "SBA"},
+                         {"lse", "BAS"},
+                         {"dq", "SBA"},
+                         {"dk", "SBA"},
+                         {"dv", "SBA"}}},
+             .whole = "S"}};
 
 auto Shape(const op::AttentionBackward& op, const Plan& plan) -> std::vector<ValueType> {
   return {TypeOf(plan, op.q), TypeOf(plan, op.k), TypeOf(plan, op.v)};

@@ -4,7 +4,8 @@
 
 namespace shardc {
 
-constinit const OpFacts op::BiasAdd::Facts{.threads = {WorkCut::Rows, "x"},
+constinit const OpFacts op::BiasAdd::Facts{.launch = {{{.what = "columns", .field = "bias", .of_block = 32}}},
+                                           .threads = {WorkCut::Rows, "x"},
                                            .dims = {.fields = {{{"x", "*H"}, {"bias", "H"}, {"y", "*H"}}}}};
 
 auto Shape(const op::BiasAdd& op, const Plan& plan) -> std::vector<ValueType> { return {TypeOf(plan, op.x)}; }

@@ -5,6 +5,7 @@
 namespace shardc {
 
 constinit const OpFacts op::BiasAddBackward::Facts{.sections = {SectionKind::Step},
+                                                   .launch = {{{.what = "columns", .field = "dbias", .of_block = 32}}},
                                                    .threads = {WorkCut::Columns, "dy"},
                                                    .dims = {.fields = {{{"dy", "*H"}, {"dbias", "H"}}}, .summed = "*"}};
 

@@ -7,6 +7,7 @@ namespace shardc {
 
 constinit const OpFacts op::EmbeddingBackward::Facts{
     .sections = {SectionKind::Step},
+    .launch = {{{.what = "columns", .field = "dweight", .begin = 1, .end = 2, .of_block = 128}}},
     .threads = {WorkCut::Columns, "dy"},
     .vocabulary = {.matrix = "dweight", .by_rows = true, .ids = "tokens", .as_tokens = true},
     .dims = {.fields = {{{"tokens", "*"}, {"dy", "*H"}, {"dweight", "VH"}}},

@@ -7,6 +7,7 @@ namespace shardc {
 
 constinit const OpFacts op::HeadNormBackward::Facts{
     .sections = {SectionKind::Step},
+    .launch = {{{.what = "columns", .field = "dweight", .of_block = 32}}},
     .threads = {WorkCut::RowsThenColumns, "x"},
     .dims = {
         .fields = {{{"dy", "SBA"}, {"x", "SBA"}, {"weight", "D"}, {"rstd", "SBA"}, {"dx", "SBA"}, {"dweight", "D"}}},

@@ -5,18 +5,20 @@
 
 namespace shardc {
 
-constinit const OpFacts op::LayerNormBackward::Facts{.sections = {SectionKind::Step},
-                                                     .threads = {WorkCut::RowsThenColumns, "x"},
-                                                     .dims = {.fields = {{{"dy", "*H"},
-                                                                          {"x", "*H"},
-                                                                          {"weight", "H"},
-                                                                          {"mean", "*"},
-                                                                          {"rstd", "*"},
-                                                                          {"dx", "*H"},
-                                                                          {"dweight", "H"},
-                                                                          {"dbias", "H"}}},
-                                                              .summed = "*",
-                                                              .whole = "H"}};
+constinit const OpFacts op::LayerNormBackward::Facts{
+    .sections = {SectionKind::Step},
+    .launch = {{{.what = "columns", .field = "dweight", .of_block = 32}}},
+    .threads = {WorkCut::RowsThenColumns, "x"},
+    .dims = {.fields = {{{"dy", "*H"},
+                         {"x", "*H"},
+                         {"weight", "H"},
+                         {"mean", "*"},
+                         {"rstd", "*"},
+                         {"dx", "*H"},
+                         {"dweight", "H"},
+                         {"dbias", "H"}}},
+             .summed = "*",
+             .whole = "H"}};
 
 auto Shape(const op::LayerNormBackward& op, const Plan& plan) -> std::vector<ValueType> {
   const ValueType gradient{DType::F32, ShapeOf(plan, op.weight)};

@@ -190,6 +190,20 @@ struct SectionSet {
   constexpr auto Has(SectionKind section) const -> bool { return (bits >> static_cast<unsigned>(section) & 1U) != 0; }
 };
 
+/// A size that a kernel of the family Cuda spreads over the blocks of a launch along a dim that has few of them: the
+/// product of the dims [begin, end) of a field.
+struct LaunchFact {
+  /// "sequences".
+  std::string_view what;
+  std::string_view field;
+  size_t begin = 0;
+  size_t end = 1;
+  /// The attribute in whose multiples the size counts; empty if it counts in elements.
+  std::string_view unit;
+  /// How many of these a block takes at least.
+  int64_t of_block = 1;
+};
+
 struct OpFacts {
   /// Where the op may stand.
   SectionSet sections = {SectionKind::Step, SectionKind::Eval};
@@ -203,6 +217,8 @@ struct OpFacts {
   bool peers_read_scratch = false;
   /// The key of a recipe that bounds its scratch on devices of the family Cuda; empty where none does.
   std::string_view scratch_key;
+  /// Sizes that are bounded on devices of the family Cuda; rows without a field say nothing.
+  std::array<LaunchFact, 2> launch;
   StreamClass stream = StreamClass::Compute;
   Meaning meaning = Meaning::Computed;
   Work work = Work::Other;

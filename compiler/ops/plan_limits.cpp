@@ -1,6 +1,7 @@
 #include "compiler/ops/plan_limits.h"
 
 #include "compiler/base/plan_limits.h"
+#include "compiler/ops/cuda/kernel_limits.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {
@@ -54,6 +55,15 @@ auto FindBrokenLimit(const Plan& plan) -> std::optional<BrokenLimit> {
   for (const int64_t bytes : plan.arena_bytes) {
     if (bytes > MostBytes) {
       return BrokenLimit{fmt::format("an arena of a rank has {} bytes", bytes), MostBytes};
+    }
+  }
+  for (const Section& section : plan.sections) {
+    for (const Op& op : section.ops) {
+      if (const auto limit = FindKernelLimit(op.body, plan)) {
+        return BrokenLimit{fmt::format("on {} the op {} has {} {}", ToText(plan.device),
+                                       ToText(static_cast<OpKind>(op.body.index())), limit->size, limit->what),
+                           limit->most};
+      }
     }
   }
   return std::nullopt;

@@ -1,5 +1,6 @@
-// The limits of compiler/base/plan_limits.h, asked of a plan that a pass made: a recipe can come close to them in ways
-// that its checks do not foresee, and then it is the recipe that is too large, not the compiler that is wrong.
+// The limits of compiler/base/plan_limits.h and of the kernels for GPUs, asked of a plan that a pass made: a recipe can
+// come close to them in ways that its checks do not foresee, and then it is the recipe that is too large, not the
+// compiler that is wrong.
 #pragma once
 
 #include <optional>

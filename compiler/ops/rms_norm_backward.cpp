@@ -7,6 +7,7 @@ namespace shardc {
 
 constinit const OpFacts op::RmsNormBackward::Facts{
     .sections = {SectionKind::Step},
+    .launch = {{{.what = "columns", .field = "dweight", .of_block = 32}}},
     .threads = {WorkCut::RowsThenColumns, "x"},
     .dims = {.fields = {{{"dy", "*H"}, {"x", "*H"}, {"weight", "H"}, {"rstd", "*"}, {"dx", "*H"}, {"dweight", "H"}}},
              .summed = "*",

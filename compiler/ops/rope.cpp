@@ -13,6 +13,8 @@ static auto PartsOfPositions(const OpBody& body, const Plan& plan) -> WorkParts 
 }
 
 constinit const OpFacts op::Rope::Facts{
+    // In pairs.
+    .launch = {{{.what = "elements of a position", .field = "x", .begin = 1, .end = 3, .of_block = 512}}},
     .threads = {.cut = WorkCut::Formula, .formula = PartsOfPositions},
     .dims = {.fields = {{{"x", "SBA"}, {"table", "S2D"}, {"y", "SBA"}}}, .whole = "D"},
     .model = {{{.key = ModelKey::HeadDim, .field = "head_dim", .is_even = true}}}};

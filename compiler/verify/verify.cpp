@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ops/cuda/kernel_limits.h"
 #include "compiler/plan/text.h"
 #include "compiler/verify/internal.h"
 
@@ -97,10 +98,20 @@ static auto VerifyScratch(const Body& op, const Plan& plan, OpCheck& check) -> v
   }
 }
 
+/// Compares the sizes of the op with those that its kernel takes.
+static auto VerifyKernel(const OpBody& body, const Plan& plan, OpCheck& check) -> void {
+  const auto limit = FindKernelLimit(body, plan);
+  check.Expect(!limit, "kernel-size"_rule, "{} {} on {}, {} at most", limit ? limit->size : 0, limit ? limit->what : "",
+               ToText(plan.device), limit ? limit->most : 0);
+}
+
 auto VerifyOps(const Plan& plan, Findings& findings) -> void {
   const auto verify = [&](const Op& op, OpCheck& check) {
     VisitBody(op.body, [&]<class Body>(const Body& body) {
       Verify(body, plan, check);
+      if (check.failures().empty()) {
+        VerifyKernel(body, plan, check);
+      }
       if constexpr (HasScratch<Body>) {
         if (check.failures().empty()) {
           VerifyScratch(body, plan, check);
