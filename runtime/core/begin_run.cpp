@@ -146,6 +146,9 @@ auto RankRunner::Begin() -> ErrorOr<int64_t> {
       if (!context_.data_digests.empty() && reader_->manifest().data.digests.empty()) {
         Say("the checkpoint holds no digest of all bytes of the token files: a sample of them was compared\n");
       }
+      if (const std::string note = records_.CompareVersions(); !note.empty()) {
+        Say(note + "\n");
+      }
       if (const std::string changes = WhatChanged(reader_->manifest().recipe, plan_, CompletedSteps());
           !changes.empty()) {
         Say(changes + "\n");

@@ -22,6 +22,8 @@ struct RankServices {
   std::array<int64_t, NumSections>* runs = nullptr;
   /// Sums over the elements that this rank drew.
   IdVector<ParameterId, Drawn>* drawn = nullptr;
+  /// Algorithms of products, by product.
+  std::map<std::string, std::string>* algorithms = nullptr;
 };
 
 class RankBinder : public Binder {
@@ -55,6 +57,7 @@ class RankBinder : public Binder {
   auto DrawnOf(ParameterId parameter) -> Drawn* override {
     return services_->drawn == nullptr ? nullptr : &(*services_->drawn)[parameter];
   }
+  auto algorithms() -> std::map<std::string, std::string>* override { return services_->algorithms; }
 
  private:
   template <class T>

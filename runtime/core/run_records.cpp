@@ -1,9 +1,12 @@
 #include "runtime/core/run_records.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/manifest.h"
+#include "compiler/plan/attempts.h"
+#include "runtime/device/family.h"
 #include "runtime/record/save_record.h"
 
 namespace shardc {
@@ -15,7 +18,15 @@ static auto Absolute(const std::string& path) -> std::string {
 }
 
 RunRecords::RunRecords(const RankContext* context, std::string checkpoint_dir)
-    : context_(*context), checkpoint_dir_(std::move(checkpoint_dir)) {}
+    : context_(*context),
+      checkpoint_dir_(std::move(checkpoint_dir)),
+      versions_(VersionsOf(FactsOf(context->plan->device).family)) {
+  for (const char* name : {"card", "cublaslt"}) {
+    if (const auto found = versions_.find(name); found != versions_.end()) {
+      products_.chosen_for.insert(*found);
+    }
+  }
+}
 
 auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string> {
   const std::string& run_id = context_.plan->run.run_id;
@@ -58,12 +69,72 @@ auto RunRecords::CompareWithSaves(const std::optional<CheckpointInfo>& found) co
   return std::string();
 }
 
+auto RunRecords::CompareVersions() const -> std::string {
+  if (context_.directory == nullptr || versions_.empty()) {
+    return "";
+  }
+  const Descriptor& folder = context_.directory->folder();
+  const auto saves = SavesOf(folder, context_.plan->run.run_id);
+  if (!saves || !saves->last) {
+    return "";
+  }
+  const auto before = VersionsOfAttempt(folder, saves->last->attempt);
+  const std::string differences = before.empty() ? "" : VersionsDiffer(before, versions_);
+  return differences.empty()
+             ? ""
+             : fmt::format(
+                   "warning: not as in attempt {}, which saved the last checkpoint: {}; the run continues, and "
+                   "its losses may have other last bits than they would have had",
+                   AttemptName(saves->last->attempt), differences);
+}
+
+auto RunRecords::ReadAlgorithms() -> std::string {
+  if (context_.directory == nullptr || products_.chosen_for.empty()) {
+    return "";
+  }
+  const Descriptor& folder = context_.directory->folder();
+  const auto record = ReadProductRecord(folder);
+  const auto chosen_again = [&](const std::string& why) {
+    return fmt::format("warning: the library chooses the algorithms of products again: {}", why);
+  };
+  if (!record) {
+    return chosen_again(record.error().message);
+  }
+  if (!*record) {
+    return "";
+  }
+  if (const std::string differences = VersionsDiffer((*record)->chosen_for, products_.chosen_for);
+      !differences.empty()) {
+    return chosen_again(
+        fmt::format("those in {}/{} are not for this machine: {}", folder.path(), ProductRecordName, differences));
+  }
+  recorded_algorithms_ = (*record)->algorithms;
+  products_.algorithms = recorded_algorithms_;
+  return "";
+}
+
+auto RunRecords::RefusedAlgorithms() const -> std::string {
+  const auto is_refused = [&](const auto& recorded) {
+    const auto found = products_.algorithms.find(recorded.first);
+    return found == products_.algorithms.end() || found->second != recorded.second;
+  };
+  const auto refused = std::ranges::count_if(recorded_algorithms_, is_refused);
+  return refused == 0 ? ""
+                      : fmt::format(
+                            "warning: the library refuses {} of the {} algorithms of products in {}, and chooses "
+                            "others",
+                            refused, recorded_algorithms_.size(), ProductRecordName);
+}
+
 auto RunRecords::Begin(const AttemptStart& start, const std::optional<InitRecord>& drawn,
                        const std::string& seed_manifest, int64_t begun) -> Status {
   CHECK(context_.directory != nullptr && context_.attempt != nullptr, "a run without a record");
   const Attempt& attempt = *context_.attempt;
   RETURN_IF_ERROR(context_.directory->CheckThere());
-  RETURN_IF_ERROR(attempt.RecordStart(start));
+  RETURN_IF_ERROR(attempt.RecordStart(start, versions_));
+  if (products_.algorithms != recorded_algorithms_) {
+    RETURN_IF_ERROR(PutProductRecord(context_.directory->folder(), products_));
+  }
   if (drawn) {
     RETURN_IF_ERROR(PutFileAt(attempt.folder(), std::string(InitRecordName), ToText(*drawn)));
   }

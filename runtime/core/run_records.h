@@ -2,6 +2,7 @@
 // the run directory that the launch holds open; if that directory is gone, the next record ends the run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "runtime/core/rank_main.h"
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/record/attempt.h"
+#include "runtime/record/product_record.h"
 
 namespace shardc {
 
@@ -23,6 +25,18 @@ class RunRecords {
   /// told of it; empty where nothing is. Errors: ExitCode::Checkpoint if there is no checkpoint, though a save is on
   /// record.
   auto CompareWithSaves(const std::optional<CheckpointInfo>& found) const -> ErrorOr<std::string>;
+
+  /// Compares card, driver and libraries with those of the attempt that saved last. Returns a line for people; empty if
+  /// nothing differs, or on CPUs.
+  auto CompareVersions() const -> std::string;
+
+  /// Reads the algorithms of products that an earlier launch chose, before ops are bound. Returns a line for people if
+  /// they cannot be used; empty otherwise.
+  auto ReadAlgorithms() -> std::string;
+  /// Returns the algorithms of products, which binding adds to.
+  auto algorithms() -> std::map<std::string, std::string>* { return &products_.algorithms; }
+  /// Returns a line for people if the library refused recorded algorithms when ops were bound; empty otherwise.
+  auto RefusedAlgorithms() const -> std::string;
 
   /// Records what this launch begins from, with the drawn values and the manifest of the seed if there are such. It
   /// then opens the metrics, cut back to the step that the launch begins at.
@@ -38,6 +52,11 @@ class RunRecords {
  private:
   const RankContext& context_;
   std::string checkpoint_dir_;
+  /// The card, and the versions of its driver and libraries; empty on CPUs.
+  std::map<std::string, std::string> versions_;
+  ProductRecord products_;
+  /// The algorithms in gemm.json.
+  std::map<std::string, std::string> recorded_algorithms_;
   std::unique_ptr<MetricsWriter> metrics_;
 };
 

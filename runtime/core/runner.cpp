@@ -90,12 +90,20 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
       runner->schedules_.emplace_back(id, StepEvaluator(std::move(parsed.value), plan.run.steps));
     }
   }
+  runner->services_.algorithms = runner->records_.algorithms();
+  const auto note = [&](const std::string& line) {
+    if (!line.empty() && runner->leads()) {
+      runner->Say(line + "\n");
+    }
+  };
+  note(runner->records_.ReadAlgorithms());
   for (int i = 0; i < NumSections; ++i) {
     const auto section = static_cast<SectionKind>(i);
     if (section != SectionKind::Restore) {
       runner->programs_[static_cast<size_t>(i)].emplace(section, runner->binder_, runner->execution_);
     }
   }
+  note(runner->records_.RefusedAlgorithms());
   runner->bind_seconds_ = watch.Elapsed().value;
   return runner;
 }

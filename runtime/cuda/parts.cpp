@@ -1,12 +1,22 @@
 #include "runtime/cuda/parts.h"
 
 #include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/versions.h"
 #include "runtime/device/family.h"
 #include "runtime/kernels/cuda/bind.h"
+#include "runtime/kernels/cuda/cublas/product.h"
+#include "runtime/kernels/cuda/cudnn/sdpa.h"
 #include "runtime/kernels/cuda/finite.h"
 #include "runtime/kernels/cuda/initial_values.h"
 
 namespace shardc {
+
+static auto Versions() -> std::map<std::string, std::string> {
+  std::map<std::string, std::string> versions = CudaVersions();
+  versions["cublaslt"] = LibraryVersionText(cuda::Product::LibraryVersion());
+  versions["cudnn"] = LibraryVersionText(cuda::SdpaPlan::LibraryVersion());
+  return versions;
+}
 
 auto UseCuda() -> void {
   static constexpr FamilyParts Parts{
@@ -14,7 +24,8 @@ auto UseCuda() -> void {
       .make_device = CudaDevice::Create,
       .bind_op = cuda::BindAny,
       .bind_initialize = [](const auto& op, Binder& binder) { return cuda::BindInitialize(op, binder, binder); },
-      .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); }};
+      .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); },
+      .versions = Versions};
   SetParts(DeviceFamily::Cuda, &Parts);
 }
 

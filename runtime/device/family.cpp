@@ -13,6 +13,11 @@ static std::array<const FamilyParts*, NumFamilies> parts_of_families{};
 
 auto PartsOf(DeviceFamily family) -> const FamilyParts* { return parts_of_families[static_cast<size_t>(family)]; }
 
+auto VersionsOf(DeviceFamily family) -> std::map<std::string, std::string> {
+  const FamilyParts* const parts = PartsOf(family);
+  return parts == nullptr || parts->versions == nullptr ? std::map<std::string, std::string>() : parts->versions();
+}
+
 auto SetParts(DeviceFamily family, const FamilyParts* parts) -> void {
   parts_of_families[static_cast<size_t>(family)] = parts;
 }

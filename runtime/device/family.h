@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "compiler/plan/devices.h"
 #include "runtime/device/device.h"
@@ -23,10 +25,15 @@ struct FamilyParts {
       -> std::function<ErrorOr<bool>(const Moment&)> = nullptr;
   /// Returns true if all elements of a value of floats are finite. Between sections, when all queues are empty.
   auto(*are_finite)(ValueId value, Binder& binder) -> ErrorOr<bool> = nullptr;
+  /// Returns what the bits of results depend on beside the plan, by name: the card, and the versions of its driver and
+  /// of the libraries. Called by a rank that has its device.
+  auto(*versions)() -> std::map<std::string, std::string> = nullptr;
 };
 
 /// Returns the parts of a family; null if the program does not have it.
 auto PartsOf(DeviceFamily family) -> const FamilyParts*;
+/// Returns the versions of a family; nothing if they are those of the program.
+auto VersionsOf(DeviceFamily family) -> std::map<std::string, std::string>;
 /// Sets the parts of a family, once, when a program begins. `parts` outlives all use.
 auto SetParts(DeviceFamily family, const FamilyParts* parts) -> void;
 

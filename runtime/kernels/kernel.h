@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -74,6 +75,9 @@ class Binder {
     static_cast<void>(parameter);
     return nullptr;
   }
+  /// Returns what a library of the device chose for products, by the text of the product, so that all ops and restarts
+  /// of the run compute it alike; null if each op asks by itself.
+  virtual auto algorithms() -> std::map<std::string, std::string>* { return nullptr; }
 
  private:
   Stream stream_ = Stream::Compute;

@@ -17,6 +17,7 @@ namespace shardc {
 using Json = nlohmann::ordered_json;
 
 static constexpr const char* LogName = "log.txt";
+static constexpr const char* VersionsName = "gpu";
 static constexpr int64_t MaxAttemptBytes = int64_t{64} << 20;
 
 static auto TextOf(const Json& json) -> std::string {
@@ -168,12 +169,29 @@ auto JoinAttempt(const Descriptor& run_dir, int64_t number, const std::string& t
   return RunLog(*std::move(log));
 }
 
-auto Attempt::RecordStart(const AttemptStart& start) const -> Status {
+auto VersionsOfAttempt(const Descriptor& run_dir, int64_t number) -> std::map<std::string, std::string> {
+  const auto attempts = OpenDirectoryAt(run_dir, AttemptsName);
+  const auto folder = attempts ? OpenDirectoryAt(*attempts, AttemptName(number)) : attempts.error();
+  const auto json = folder ? ReadAttempt(*folder) : folder.error();
+  std::map<std::string, std::string> versions;
+  if (json && json->contains(VersionsName)) {
+    for (const auto& [name, version] : (*json)[VersionsName].items()) {
+      versions[name] = version.is_string() ? version.get<std::string>() : version.dump();
+    }
+  }
+  return versions;
+}
+
+auto Attempt::RecordStart(const AttemptStart& start, const std::map<std::string, std::string>& versions) const
+    -> Status {
   auto read = ReadAttempt(folder_);
   if (!read) {
     return read.error();
   }
   Json& json = *read;
+  if (!versions.empty()) {
+    json[VersionsName] = versions;
+  }
   Json& from = json["began_from"];
   switch (start.kind) {
     case AttemptStart::Kind::Scratch: from = {{"kind", "scratch"}}; break;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,8 +61,9 @@ class Attempt {
   /// attempt.json, as it was when the attempt began.
   auto text() const -> const std::string& { return text_; }
 
-  /// By rank 0, once it knows.
-  auto RecordStart(const AttemptStart& start) const -> Status;
+  /// Records what rank 0 knows once it begins. `versions`: those of the GPU's card, driver and libraries, by name;
+  /// empty on CPUs.
+  auto RecordStart(const AttemptStart& start, const std::map<std::string, std::string>& versions) const -> Status;
   /// By the launcher, when no rank runs any more. `last_step`: completed steps, where the run had begun. Where `error`
   /// is empty, the first error in the log is meant.
   auto RecordEnd(int exit_code, const std::string& error, std::optional<int64_t> last_step) const -> Status;
@@ -76,6 +78,9 @@ class Attempt {
   RunLog log_;
   std::string text_;
 };
+
+/// Returns the versions that an attempt recorded; empty if there is no such attempt, or it recorded none.
+auto VersionsOfAttempt(const Descriptor& run_dir, int64_t number) -> std::map<std::string, std::string>;
 
 /// The log of an attempt that another process has begun, where this one sees it: of the ranks of another host, whose
 /// file is log.hostN.txt, or of the same one. `text`: of the attempt that is meant. Errors: the attempt is not there,

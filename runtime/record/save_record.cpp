@@ -22,8 +22,11 @@ static auto SaveIn(std::string_view line) -> std::optional<std::pair<std::string
       !has("path") || !parsed["path"].is_string()) {
     return std::nullopt;
   }
+  const bool tells_attempt = has("attempt") && parsed["attempt"].is_number_integer();
   return std::pair(parsed["run_id"].get<std::string>(),
-                   SavedStep{.step = parsed["step"].get<int64_t>(), .path = parsed["path"].get<std::string>()});
+                   SavedStep{.step = parsed["step"].get<int64_t>(),
+                             .path = parsed["path"].get<std::string>(),
+                             .attempt = tells_attempt ? parsed["attempt"].get<int64_t>() : 0});
 }
 
 auto SavesOf(const Descriptor& run_dir, const std::string& run_id) -> ErrorOr<SavesOnRecord> {

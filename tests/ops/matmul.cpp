@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <tuple>
 
 #include "compiler/ops/cpu/gemm_cut.h"
@@ -170,6 +172,34 @@ TEST(Matmul, BitsDoNotDependOnThreads) {
 }
 
 // A plan that names its threads pays for their scratch alone.
+// On a GPU a library chooses the algorithm, once.
+TEST(Matmul, TakesTheRecordedAlgorithm) {
+  const MatmulCase test{.m = 192, .n = 96, .k = 640, .adds = true, .dtype = DType::BF16, .out_dtype = DType::F32};
+  const MatmulOperands operands(test);
+  ForBackends([&](const Backend& backend) {
+    KernelFixture fixture(backend);
+    const auto run = [&](KernelFixture& with) {
+      const op::Matmul body = BodyOf(with, test, operands);
+      with.Run(body);
+      return with.Numbers(body.out);
+    };
+    const std::vector<double> first = run(fixture);
+    const std::map<std::string, std::string> record = *fixture.algorithms();
+    EXPECT_EQ(record.size(), fixture.device().MeasureMemory() ? 1U : 0U);
+    KernelFixture again(backend);
+    *again.algorithms() = record;
+    EXPECT_EQ(run(again), first);
+    EXPECT_EQ(*again.algorithms(), record);
+    // A text that is none of an algorithm is replaced.
+    KernelFixture broken(backend);
+    for (const auto& [product, algorithm] : record) {
+      (*broken.algorithms())[product] = algorithm + "-0";
+    }
+    EXPECT_EQ(run(broken), first);
+    EXPECT_EQ(*broken.algorithms(), record);
+  });
+}
+
 TEST(Matmul, ScratchFollowsThePlansThreads) {
   KernelFixture fixture;
   const MatmulCase test{.m = 2048, .n = 1024, .k = 256};

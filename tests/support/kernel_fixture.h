@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compiler/plan/devices.h"
@@ -105,6 +107,7 @@ class KernelFixture : public Binder {
   auto tokens() -> TokenReader& override;
   auto writer() -> CheckpointWriter& override;
   auto reader() -> CheckpointReader& override;
+  auto algorithms() -> std::map<std::string, std::string>* override { return &algorithms_; }
 
  private:
   struct Memory {
@@ -140,6 +143,7 @@ class KernelFixture : public Binder {
   int64_t used_ = 0;
   HostScratch copy_;
   SharedArenas arenas_;
+  std::map<std::string, std::string> algorithms_;
   /// The host's device, which has no arenas. Its scalars are there from the start, since kernels keep a reference.
   std::shared_ptr<RankDevice> device_;
 };

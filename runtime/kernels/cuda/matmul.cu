@@ -28,7 +28,8 @@ auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
       Product::Make({.problem = GemmProblemOf(op, plan),
                      .adds = op.out_onto.valid(),
                      .alignment = {.a = AlignmentOf(a), .b = AlignmentOf(b), .c = AlignmentOf(out)},
-                     .scratch_bytes = scratch.num_elements() * SizeOf(scratch.dtype)});
+                     .scratch_bytes = scratch.num_elements() * SizeOf(scratch.dtype)},
+                    binder.algorithms());
   if (!made) {
     return [error = made.error()](const Moment&) -> Status { return error; };
   }

@@ -206,6 +206,11 @@ static auto BindEmulated(const OpBody& body, Binder& of_device) -> Kernel {
   });
 }
 
+auto EmulatedVersions() -> std::map<std::string, std::string>& {
+  static std::map<std::string, std::string> versions;
+  return versions;
+}
+
 auto UseEmulatedCuda() -> void {
   static constexpr FamilyParts Parts{.resolve_device = [](Plan& plan) -> Status {
                                        plan.device = Device::CudaSm90;
@@ -222,7 +227,8 @@ auto UseEmulatedCuda() -> void {
                                          [](ValueId value, Binder& of_device) {
                                            MemoryBinder binder(&of_device);
                                            return cuda::AreFinite(value, binder, of_device);
-                                         }};
+                                         },
+                                     .versions = [] { return EmulatedVersions(); }};
   SetParts(DeviceFamily::Cuda, &Parts);
 }
 

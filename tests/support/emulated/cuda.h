@@ -3,9 +3,15 @@
 // memory of the host: kernels, and copies by queues, find theirs elsewhere, so any other access ends the process.
 #pragma once
 
+#include <map>
+#include <string>
+
 namespace shardc {
 
 /// Registers the emulated family. Called when the program begins.
 auto UseEmulatedCuda() -> void;
+
+/// Returns the versions that the family tells from now on; none at first.
+auto EmulatedVersions() -> std::map<std::string, std::string>&;
 
 }  // namespace shardc

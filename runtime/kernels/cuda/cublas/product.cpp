@@ -4,6 +4,9 @@
 
 #include <cublasLt.h>
 
+#include <charconv>
+#include <optional>
+
 namespace shardc::cuda {
 
 namespace {
@@ -82,9 +85,45 @@ auto Set(Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute,
                "cublasLtMatmulPreferenceSetAttribute");
 }
 
+/// Returns all that the choice of an algorithm depends on, on one card and with one version of the library:
+/// "bf16 8192 x 2048 x 5504 tn, to bf16, aligned to 256 256 256, 33554432 B".
+auto TextOf(const ProductRequest& request) -> std::string {
+  const GemmProblem& of = request.problem;
+  const ProductAlignment& aligned = request.alignment;
+  return fmt::format("{} {} x {} x {} {}{}, {} {}, aligned to {} {} {}, {} B", ToText(of.operands), of.m, of.n, of.k,
+                     of.transpose_a ? 't' : 'n', of.transpose_b ? 't' : 'n', request.adds ? "added to" : "to",
+                     ToText(of.out), aligned.a, aligned.b, aligned.c, request.scratch_bytes);
+}
+
+/// Returns the words of an algorithm in hexadecimal digits, "1f-0-...". cublasLt.h: "This structure can be trivially
+/// serialized and later restored for use with the same version of cuBLAS library".
+auto TextOf(const cublasLtMatmulAlgo_t& algorithm) -> std::string {
+  std::string text;
+  for (const uint64_t word : algorithm.data) {
+    text += fmt::format("{}{:x}", text.empty() ? "" : "-", word);
+  }
+  return text;
+}
+
+/// Returns the algorithm of a text; nothing if the text is of another form.
+auto AlgorithmOf(std::string_view text) -> std::optional<cublasLtMatmulAlgo_t> {
+  cublasLtMatmulAlgo_t algorithm{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (uint64_t& word : algorithm.data) {
+    at += &word != algorithm.data && at != end && *at == '-' ? 1 : 0;
+    const auto [after, error] = std::from_chars(at, end, word, 16);
+    if (error != std::errc{}) {
+      return std::nullopt;
+    }
+    at = after;
+  }
+  return at == end ? std::optional(algorithm) : std::nullopt;
+}
+
 class LtProduct : public Product {
  public:
-  auto Prepare(const ProductRequest& request) -> Status {
+  auto Prepare(const ProductRequest& request, std::map<std::string, std::string>* algorithms) -> Status {
     const GemmProblem& of = request.problem;
     beta_ = request.adds ? 1.0F : 0.0F;
     scratch_bytes_ = static_cast<size_t>(request.scratch_bytes);
@@ -98,7 +137,15 @@ class LtProduct : public Product {
     RETURN_IF_ERROR(MakeLayout(a_, of.operands, of.transpose_a ? of.k : of.m, of.transpose_a ? of.m : of.k));
     RETURN_IF_ERROR(MakeLayout(b_, of.operands, of.transpose_b ? of.n : of.k, of.transpose_b ? of.k : of.n));
     RETURN_IF_ERROR(MakeLayout(c_, of.out, of.m, of.n));
-    return ChooseAlgorithm(request);
+    if (algorithms == nullptr) {
+      return ChooseAlgorithm(request);
+    }
+    std::string& known = (*algorithms)[TextOf(request)];
+    if (!TakeAlgorithm(known)) {
+      RETURN_IF_ERROR(ChooseAlgorithm(request));
+      known = TextOf(algorithm_);
+    }
+    return Success{};
   }
 
   auto Run(CUstream_st* stream, const void* a, const void* b, void* c, void* scratch) const -> Status override {
@@ -109,6 +156,18 @@ class LtProduct : public Product {
   }
 
  private:
+  /// Returns true if the text is that of an algorithm by which the library multiplies these operands in this scratch.
+  auto TakeAlgorithm(std::string_view text) -> bool {
+    const auto algorithm = AlgorithmOf(text);
+    cublasLtMatmulHeuristicResult_t result{};
+    if (!algorithm || cublasLtMatmulAlgoCheck(library_->get(), description_.get(), b_.get(), a_.get(), c_.get(),
+                                              c_.get(), &*algorithm, &result) != CUBLAS_STATUS_SUCCESS) {
+      return false;
+    }
+    algorithm_ = *algorithm;
+    return result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= scratch_bytes_;
+  }
+
   auto ChooseAlgorithm(const ProductRequest& request) -> Status {
     Preference preference;
     RETURN_IF_ERROR(Check(cublasLtMatmulPreferenceCreate(preference.out()), "cublasLtMatmulPreferenceCreate"));
@@ -141,10 +200,13 @@ class LtProduct : public Product {
 
 }  // namespace
 
-auto Product::Make(const ProductRequest& request) -> ErrorOr<std::shared_ptr<const Product>> {
+auto Product::LibraryVersion() -> size_t { return cublasLtGetVersion(); }
+
+auto Product::Make(const ProductRequest& request, std::map<std::string, std::string>* algorithms)
+    -> ErrorOr<std::shared_ptr<const Product>> {
   const GemmProblem& of = request.problem;
   auto product = std::make_shared<LtProduct>();
-  if (const Status status = product->Prepare(request); !status) {
+  if (const Status status = product->Prepare(request, algorithms); !status) {
     return Fail(status.error().code, "a product of {} x {} x {}, {} into {}: {}", of.m, of.n, of.k, ToText(of.operands),
                 ToText(of.out), status.error().message);
   }

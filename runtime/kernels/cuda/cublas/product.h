@@ -3,7 +3,9 @@
 // TF32, and partial sums never lie in the type of the result.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "compiler/base/error_or.h"
 #include "compiler/ops/cpu/gemm_cut.h"
@@ -33,9 +35,14 @@ class Product {
  public:
   virtual ~Product() = default;
 
-  /// Takes the first answer of the library's heuristic for the device that the caller's thread uses.
+  /// Takes the algorithm that `algorithms` has for the request, or else the first answer of the library's heuristic for
+  /// the device that the caller's thread uses, which is then put there. The text of an algorithm means something to the
+  /// same version of the library alone. `algorithms` may be null.
   /// Errors: InternalFault if the library knows no algorithm.
-  static auto Make(const ProductRequest& request) -> ErrorOr<std::shared_ptr<const Product>>;
+  static auto Make(const ProductRequest& request, std::map<std::string, std::string>* algorithms)
+      -> ErrorOr<std::shared_ptr<const Product>>;
+  /// Returns the version of the library as one number.
+  static auto LibraryVersion() -> size_t;
 
   /// Launches the product. Requires: `scratch` has the bytes of the request.
   virtual auto Run(CUstream_st* stream, const void* a, const void* b, void* c, void* scratch) const -> Status = 0;

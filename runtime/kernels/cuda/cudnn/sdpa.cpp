@@ -218,6 +218,8 @@ auto KeyOf(const SdpaShape& shape) {
 
 }  // namespace
 
+auto SdpaPlan::LibraryVersion() -> size_t { return cudnnGetVersion(); }
+
 auto SdpaPlan::Make(const SdpaShape& shape) -> ErrorOr<std::shared_ptr<const SdpaPlan>> {
   // Held by kernels alone.
   static thread_local std::map<decltype(KeyOf(shape)), std::weak_ptr<const SdpaPlan>> of_thread;

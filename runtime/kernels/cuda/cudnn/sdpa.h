@@ -48,6 +48,9 @@ class SdpaPlan {
   /// library refuses the shape. Cost: 0.1 to 1.4 s for a new one.
   static auto Make(const SdpaShape& shape) -> ErrorOr<std::shared_ptr<const SdpaPlan>>;
 
+  /// Returns the version of the library as one number.
+  static auto LibraryVersion() -> size_t;
+
   virtual auto WorkspaceBytes() const -> int64_t = 0;
   /// Launches the kernels.
   virtual auto Run(CUstream_st* stream, const SdpaOperands& operands, void* workspace) const -> Status = 0;

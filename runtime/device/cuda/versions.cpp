@@ -1,0 +1,43 @@
+#include "runtime/device/cuda/versions.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace shardc {
+
+/// Returns the version in the driver's line: the first word that begins with a digit, "580.159.04". Source: NVIDIA's
+/// driver README, "The /proc interface".
+static auto DriverVersion() -> std::string {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string word;
+  while (file >> word) {
+    if (word.front() >= '0' && word.front() <= '9') {
+      return word;
+    }
+  }
+  return "";
+}
+
+auto CudaVersions() -> std::map<std::string, std::string> {
+  std::map<std::string, std::string> versions;
+  int card = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&card) == cudaSuccess && cudaGetDeviceProperties(&properties, card) == cudaSuccess) {
+    versions["card"] = properties.name;
+  }
+  if (int cudart = 0; cudaRuntimeGetVersion(&cudart) == cudaSuccess) {
+    versions["cudart"] = fmt::format("{}.{}", cudart / 1000, cudart % 1000 / 10);
+  }
+  if (const std::string driver = DriverVersion(); !driver.empty()) {
+    versions["driver"] = driver;
+  }
+  return versions;
+}
+
+auto LibraryVersionText(size_t version) -> std::string {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace shardc
