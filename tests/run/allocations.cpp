@@ -10,7 +10,7 @@
 
 #include "runtime/launch/launch.h"
 #include "tests/run/allocation_counter.h"
-#include "tests/run/in_process.h"
+#include "tests/support/in_process.h"
 #include "tests/support/missing.h"
 #include "tests/support/training.h"
 

@@ -7,8 +7,8 @@
 
 #include "runtime/core/check_state.h"
 #include "runtime/launch/launch.h"
-#include "tests/run/in_process.h"
 #include "tests/support/emulated/cuda.h"
+#include "tests/support/in_process.h"
 #include "tests/support/training.h"
 #include "tests/support/warp_order.h"
 

@@ -9,8 +9,8 @@
 #include <regex>
 
 #include "compiler/plan/names.h"
-#include "tests/run/in_process.h"
 #include "tests/support/counting_device.h"
+#include "tests/support/in_process.h"
 #include "tests/support/training.h"
 
 namespace shardc {

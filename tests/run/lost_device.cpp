@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "tests/run/in_process.h"
 #include "tests/support/counting_device.h"
+#include "tests/support/in_process.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/training.h"
 

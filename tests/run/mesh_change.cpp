@@ -12,68 +12,11 @@
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
-#include "tests/support/owned_intervals.h"
 #include "tests/support/training.h"
+#include "tests/support/whole_state.h"
 
 namespace shardc {
 namespace {
-
-/// Parameters and moments as whole tensors, put together from what the ranks own, bit for bit.
-class WholeState {
- public:
-  auto Take(const Plan& plan, RankRunner& runner, int64_t rank) -> void {
-    const std::lock_guard lock(mutex_);
-    for (const SubVector& sub_vector : plan.sub_vectors) {
-      for (const StateRole role : StateRoles) {
-        if (!HasRole(sub_vector, role)) {
-          continue;
-        }
-        const auto* const bits = runner.ViewOf(StateOf(sub_vector, role)).At<const uint32_t>({});
-        ForEachOwnedInterval(plan, sub_vector, rank,
-                             [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-                               auto& tensor = tensors_[fmt::format("{} of {}", ToText(role), parameter.name)];
-                               tensor.resize(static_cast<size_t>(parameter.num_elements()));
-                               for (int64_t i = begin; i < end; ++i) {
-                                 Put(tensor[static_cast<size_t>(i)], bits[at + (i - begin)]);
-                               }
-                             });
-      }
-    }
-  }
-
-  /// Elements that several ranks hold, and those of them that are not the same on all.
-  auto num_shared() const -> int64_t { return num_shared_; }
-  auto num_different() const -> int64_t { return num_different_; }
-  /// Elements that no rank owns.
-  auto num_missing() const -> int64_t {
-    int64_t missing = 0;
-    for (const auto& [name, tensor] : tensors_) {
-      missing += std::ranges::count_if(tensor, [](const auto& element) { return !element.has_value(); });
-    }
-    return missing;
-  }
-  /// The first tensor that differs from that of `other`; empty where none does.
-  auto DifferenceFrom(const WholeState& other) const -> std::string {
-    for (const auto& [name, tensor] : tensors_) {
-      if (!other.tensors_.contains(name) || other.tensors_.at(name) != tensor) {
-        return name;
-      }
-    }
-    return tensors_.size() == other.tensors_.size() ? "" : "more tensors there";
-  }
-
- private:
-  auto Put(std::optional<uint32_t>& element, uint32_t bits) -> void {
-    num_shared_ += element ? 1 : 0;
-    num_different_ += element && *element != bits ? 1 : 0;
-    element = bits;
-  }
-
-  std::mutex mutex_;
-  std::map<std::string, std::vector<std::optional<uint32_t>>> tensors_;
-  int64_t num_shared_ = 0;
-  int64_t num_different_ = 0;
-};
 
 /// What one start of a run leaves to be compared.
 struct Launch {
@@ -89,6 +32,7 @@ struct Launch {
 auto RunLaunch(const Plan& plan, const std::string& run_dir, int64_t steps, Launch& launch) -> void {
   // Compiled once for all launches, and not once per launch.
   static const auto kernels = SharedInitKernels();
+  std::mutex mutex;
   const auto run = [&](RankContext& context) -> Status {
     auto made = RankRunner::Create(context);
     if (!made) {
@@ -99,7 +43,11 @@ auto RunLaunch(const Plan& plan, const std::string& run_dir, int64_t steps, Laun
     if (!begun) {
       return begun.error();
     }
-    launch.at_begin.Take(plan, runner, context.rank);
+    const auto take = [&](WholeState& state) {
+      const std::lock_guard lock(mutex);
+      state.Take(plan, runner, context.rank);
+    };
+    take(launch.at_begin);
     for (int64_t step = 0; step < steps; ++step) {
       const auto halt = runner.Step();
       if (!halt) {
@@ -110,10 +58,9 @@ auto RunLaunch(const Plan& plan, const std::string& run_dir, int64_t steps, Laun
         launch.losses.push_back(runner.scalars()[plan.ScalarOf(ScalarRole::Loss)]);
       }
     }
-    launch.at_end.Take(plan, runner, context.rank);
+    take(launch.at_end);
     return runner.RunSection(SectionKind::Save);
   };
-  std::mutex mutex;
   const auto code = LaunchThreads(plan, {.run_dir = run_dir}, [&](RankContext& context) -> ErrorOr<ExitCode> {
     const Status status = run(context);
     if (!status) {

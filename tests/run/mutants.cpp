@@ -15,8 +15,8 @@
 #include "compiler/verify/verify.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
-#include "tests/run/in_process.h"
 #include "tests/run/plan_change.h"
+#include "tests/support/in_process.h"
 #include "tests/support/training.h"
 
 namespace shardc {

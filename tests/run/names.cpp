@@ -11,7 +11,7 @@
 
 #include "compiler/plan/text.h"
 #include "compiler/verify/verify.h"
-#include "tests/run/in_process.h"
+#include "tests/support/in_process.h"
 #include "tests/support/training.h"
 
 namespace shardc {

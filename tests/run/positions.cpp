@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "runtime/launch/launch.h"
-#include "tests/run/in_process.h"
+#include "tests/support/in_process.h"
 #include "tests/support/training.h"
 
 namespace shardc {

@@ -1,8 +1,9 @@
-#include "tests/run/in_process.h"
+#include "tests/support/in_process.h"
 
 #include <algorithm>
 #include <bit>
 #include <initializer_list>
+#include <mutex>
 
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
@@ -10,26 +11,22 @@
 namespace shardc {
 
 auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::vector<uint32_t> {
-  std::vector<uint32_t> bits;
-  HostScratch scratch;
+  std::vector<uint32_t> owned_bits;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     const int64_t slice_begin = OwnedSlice(sub_vector, plan.mesh, rank).begin;
     for (const StateRole role : StateRoles) {
       if (!HasRole(sub_vector, role)) {
         continue;
       }
-      const View view = runner.ViewOf(StateOf(sub_vector, role));
-      const auto read = runner.binder().device().Read(view.At<const std::byte>({}), view.num_elements() * 4, scratch);
-      CHECK(read.ok(), "{}", read.error().message);
-      const auto* slice = reinterpret_cast<const uint32_t*>(*read);
+      const std::vector<uint32_t> bits = BitsOf(runner, StateOf(sub_vector, role));
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedElementsOf(plan, sub_vector, segment, rank);
-        bits.insert(bits.end(), slice + (owned.begin - slice_begin),
-                    slice + (owned.begin - slice_begin) + owned.size());
+        const auto begin = bits.begin() + (owned.begin - slice_begin);
+        owned_bits.insert(owned_bits.end(), begin, begin + owned.size());
       }
     }
   }
-  return bits;
+  return owned_bits;
 }
 
 namespace {
@@ -83,6 +80,50 @@ auto RunInProcess(const Plan& plan, int64_t steps, const std::function<void(Rank
     auto result = RunSteps(context, steps, run);
     if (!result) {
       run.errors[static_cast<size_t>(context.rank)] = result.error().message;
+    }
+    return result;
+  });
+  CHECK(code.ok(), "{}", code.error().message);
+  run.code = *code;
+  return run;
+}
+
+auto TrainInProcess(const Plan& plan, const std::string& run_dir, const std::function<void(RankContext&)>& prepare)
+    -> TrainedRun {
+  // Compiled once for all launches, and not once per launch.
+  static const auto kernels = SharedInitKernels();
+  TrainedRun run;
+  std::mutex mutex;
+  std::vector<int64_t> has_begun(static_cast<size_t>(plan.mesh.num_ranks()), 0);
+  const auto train = [&](RankContext& context) -> ErrorOr<ExitCode> {
+    auto made = RankRunner::Create(context);
+    if (!made) {
+      return made.error();
+    }
+    RankRunner& runner = **made;
+    const auto take = [&](WholeState& state) {
+      const std::lock_guard lock(mutex);
+      state.Take(plan, runner, context.rank);
+    };
+    runner.after_data = [&] {
+      if (has_begun[static_cast<size_t>(context.rank)]++ == 0) {
+        take(run.at_begin);
+      }
+    };
+    const auto code = runner.Train();
+    if (code) {
+      take(run.at_end);
+    }
+    return code;
+  };
+  const auto code = LaunchThreads(plan, {.run_dir = run_dir}, [&](RankContext& context) -> ErrorOr<ExitCode> {
+    if (prepare) {
+      prepare(context);
+    }
+    auto result = train(context);
+    if (!result) {
+      const std::lock_guard lock(mutex);
+      run.error += result.error().message + "\n";
     }
     return result;
   });

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "runtime/core/runner.h"
+#include "tests/support/whole_state.h"
 
 namespace shardc {
 
-/// Bits of the parameters and the optimizer state that a rank owns, padding left out.
+/// Returns the bits of the parameters and the optimizer state that a rank owns, padding left out.
 auto OwnedStateOf(const Plan& plan, RankRunner& runner, int64_t rank) -> std::vector<uint32_t>;
 
 struct InProcessRun {
@@ -28,5 +29,20 @@ struct InProcessRun {
 /// before anything is bound.
 auto RunInProcess(const Plan& plan, int64_t steps, const std::function<void(RankContext&)>& prepare = {})
     -> InProcessRun;
+
+/// The outcome of a launch, beside its run directory.
+struct TrainedRun {
+  ExitCode code = ExitCode::Ok;
+  /// The errors of the ranks, a line each.
+  std::string error;
+  /// The state before the first step.
+  WholeState at_begin;
+  WholeState at_end;
+};
+
+/// Begins or continues a run as shardc-run does, with the plan's ranks as threads, and trains to its end. `prepare` as
+/// above.
+auto TrainInProcess(const Plan& plan, const std::string& run_dir, const std::function<void(RankContext&)>& prepare = {})
+    -> TrainedRun;
 
 }  // namespace shardc
