@@ -27,7 +27,6 @@ class HostControl : public RankControl {
   auto StopIsRequested() const -> bool override { return block().stop_flag().load(std::memory_order_relaxed); }
   auto SetCompletedSteps(int64_t steps) -> void override { block().completed_steps().store(steps); }
 
- protected:
   auto member() const -> HostMember& { return *member_; }
 
  private:

@@ -6,6 +6,9 @@
 #include <array>
 #include <deque>
 
+#include "runtime/comm/host_communicator.h"
+#include "runtime/control/host_control.h"
+#include "runtime/core/rank_main.h"
 #include "runtime/device/cpu/shuffled_device.h"
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
@@ -116,6 +119,20 @@ class EmulatedDevice final : public RankDevice {
     return arena->MemoryAt(address);
   }
 
+  /// Returns the memory of the arenas, which those of the device's addresses stand for.
+  auto Memories() const -> PeerTable::value_type {
+    PeerTable::value_type memories{};
+    for (size_t i = 0; i < NumArenas; ++i) {
+      memories[i] = arenas_[i].bytes().value == 0 ? nullptr : arenas_[i].MemoryAt(arenas_[i].base());
+    }
+    return memories;
+  }
+  /// Keeps a communicator of the device's rank, and returns it.
+  auto Keep(std::unique_ptr<Communicator> communicator) -> Communicator* {
+    communicator_ = std::move(communicator);
+    return communicator_.get();
+  }
+
   class EmulatedQueue final : public Queue {
    public:
     explicit EmulatedQueue(EmulatedDevice* device) : device_(*device) {}
@@ -156,7 +173,51 @@ class EmulatedDevice final : public RankDevice {
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
   uint32_t shared_word_ = 0;
+  std::unique_ptr<Communicator> communicator_;
 };
+
+/// The collectives among ranks of one host, whose operands are addresses of an emulated device.
+class EmulatedCommunicator final : public HostCommunicator {
+ public:
+  EmulatedCommunicator(const EmulatedDevice* device, std::shared_ptr<HostMember> member, PeerTable peers,
+                       const Mesh& mesh)
+      : HostCommunicator(std::move(member), std::move(peers), mesh), device_(*device) {}
+
+  auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full, const CommSpan& scratch)
+      -> Status override {
+    return HostCommunicator::AllGather(queue, axes, InMemory(shard), InMemory(full), scratch);
+  }
+  auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard, const CommSpan& scratch,
+                     ReduceTypes types, bool accumulate) -> Status override {
+    return HostCommunicator::ReduceScatter(queue, axes, InMemory(full), InMemory(shard), scratch, types, accumulate);
+  }
+  auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, const CommSpan& scratch, DType dtype)
+      -> Status override {
+    return HostCommunicator::AllReduce(queue, axes, InMemory(span), scratch, dtype);
+  }
+
+ private:
+  auto InMemory(CommSpan span) const -> CommSpan {
+    span.data = span.bytes == 0 ? nullptr : device_.MemoryAt(span.data);
+    return span;
+  }
+
+  const EmulatedDevice& device_;
+};
+
+auto ConnectEmulated(RankContext& context) -> void {
+  if (FactsOf(context.plan->device).family != DeviceFamily::Cuda) {
+    return;
+  }
+  auto& device = static_cast<EmulatedDevice&>(*context.device);
+  auto peers = context.control->GatherValues(AxisSet::All(), device.Memories());
+  CHECK(peers.ok(), "{}", peers.error().message);
+  // The rank's control outlives its device.
+  const std::shared_ptr<HostMember> member(std::shared_ptr<void>(),
+                                           &static_cast<HostControl&>(*context.control).member());
+  context.comm =
+      device.Keep(std::make_unique<EmulatedCommunicator>(&device, member, *std::move(peers), context.plan->mesh));
+}
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
   return static_cast<EmulatedDevice::EmulatedQueue&>(queue).device();
