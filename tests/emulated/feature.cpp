@@ -1,0 +1,138 @@
+#include "tests/emulated/feature.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "compiler/base/stopwatch.h"
+#include "tests/support/emulated/cuda.h"
+#include "tests/support/warp_order.h"
+
+namespace shardc {
+
+SmallTraining::SmallTraining()
+    : Training(
+          {"mesh.dp=1", "model.seq=16", "batch.global=4", "train.steps=5", "train.eval_every=2", "data.eval_tokens=100",
+           "checkpoint.every=0",
+           R"--(init.rule=[{match = "*", value = "if num_dims == 1 then normal(1, 0.1) else normal(0, 0.15)"}])--"}) {
+  std::vector<uint16_t> targets = EasyTokens(40'000);
+  for (size_t i = 0; i < targets.size(); i += 3) {
+    targets[i] = 65535;
+  }
+  WriteBin(*this / "masked.bin", targets);
+}
+
+auto OnGpu(Sets sets) -> Sets {
+  sets.emplace_back("run.device=cuda-sm90");
+  return sets;
+}
+
+auto TrainInOrder(const Plan& plan, const std::string& run_dir) -> TrainedRun {
+  emulated::warp_order = emulated::WarpOrder::Ascending;
+  return TrainInProcess(plan, run_dir, ConnectEmulated);
+}
+
+auto TrainInOtherOrder(const Plan& plan, const std::string& run_dir) -> TrainedRun {
+  emulated::warp_order = emulated::WarpOrder::Descending;
+  return TrainInProcess(plan, run_dir, [](RankContext& context) {
+    ConnectEmulated(context);
+    context.execution.order = 1;
+  });
+}
+
+namespace {
+
+/// By line and key.
+using Numbers = std::map<std::string, double>;
+
+/// Returns the numbers of metrics.jsonl that neither clocks nor memory change; NaN for null.
+auto NumbersOf(const std::string& run_dir) -> Numbers {
+  static const std::set<std::string> of_machine{"time",      "step_ms",        "tokens_per_s",
+                                                "elapsed_s", "resident_bytes", "arena_bytes"};
+  Numbers numbers;
+  std::istringstream text(ReadText(run_dir + "/metrics.jsonl"));
+  for (std::string line; std::getline(text, line);) {
+    const auto json = nlohmann::json::parse(line);
+    for (const auto& [key, value] : json.items()) {
+      if (of_machine.contains(key)) {
+        continue;
+      }
+      const std::string name = fmt::format("step {} {}", json.at("step").get<int64_t>(), key);
+      if (value.is_string()) {
+        numbers[name + " " + value.get<std::string>()] = 1;
+      } else {
+        numbers[name] = value.is_null() ? std::nan("") : value.get<double>();
+      }
+    }
+  }
+  return numbers;
+}
+
+/// Returns the greatest difference from `expected`, relative, or infinity if one alone has a number.
+auto FarthestOf(const Numbers& numbers, const Numbers& expected) -> WholeState::Distance {
+  WholeState::Distance farthest;
+  for (const auto& [name, number] : expected) {
+    const auto found = numbers.find(name);
+    double relative = INFINITY;
+    if (found != numbers.end() && (found->second == number || (std::isnan(found->second) && std::isnan(number)))) {
+      relative = 0;
+    } else if (found != numbers.end() && std::isfinite(found->second)) {
+      relative = std::abs(found->second / number - 1);
+    }
+    if (!(relative <= farthest.relative)) {
+      farthest = {name, relative};
+    }
+  }
+  return numbers.size() == expected.size() ? farthest : WholeState::Distance{"another number of numbers", INFINITY};
+}
+
+auto LogOf(const std::string& run_dir) -> std::string { return ReadText(run_dir + "/attempts/0001/log.txt"); }
+
+}  // namespace
+
+auto ExpectTrainsAsOnCpu(const Training& training, const Feature& feature) -> void {
+  SCOPED_TRACE(feature.name);
+  UseEmulatedCuda();
+  const auto run_dir = [&](const char* run) { return training / fmt::format("{}, {}", feature.name, run); };
+  const std::string cpu = run_dir("cpu");
+  const std::string gpu = run_dir("gpu");
+  const std::string other = run_dir("gpu in another order");
+  const TrainedRun on_cpu = TrainInProcess(training.Compile(feature.sets), cpu);
+  ASSERT_EQ(on_cpu.code, feature.code) << on_cpu.error;
+  const Plan plan = training.Compile(OnGpu(feature.sets));
+  const Stopwatch watch;
+  const TrainedRun run = TrainInOrder(plan, gpu);
+  const double seconds = watch.Elapsed().value;
+  ASSERT_EQ(run.code, feature.code) << run.error;
+  EXPECT_THAT(LogOf(cpu), testing::HasSubstr(feature.prints));
+  EXPECT_THAT(LogOf(gpu), testing::HasSubstr(feature.prints));
+
+  EXPECT_EQ(run.at_begin.DifferenceFrom(on_cpu.at_begin), "");
+  EXPECT_FALSE(run.at_end.empty());
+  EXPECT_EQ(run.at_end.num_missing(), 0);
+  EXPECT_EQ(run.at_end.num_different(), 0);
+  const Numbers expected = NumbersOf(cpu);
+  EXPECT_FALSE(expected.empty());
+  const auto numbers = FarthestOf(NumbersOf(gpu), expected);
+  EXPECT_LE(numbers.relative, feature.tolerance) << numbers.tensor;
+  const auto parameter = run.at_end.FarthestFrom(on_cpu.at_end, StateRole::Parameter);
+  EXPECT_LE(parameter.relative, feature.tolerance) << parameter.tensor;
+  for (const StateRole role : StateRoles) {
+    const auto moment = run.at_end.FarthestFrom(on_cpu.at_end, role);
+    EXPECT_LE(moment.relative, 10 * feature.tolerance) << moment.tensor;
+  }
+
+  const TrainedRun again = TrainInOtherOrder(plan, other);
+  EXPECT_EQ(again.at_end.DifferenceFrom(run.at_end), "");
+  EXPECT_EQ(FarthestOf(NumbersOf(other), NumbersOf(gpu)).relative, 0);
+  std::printf("%s: %.2f s; off by at most %.2g (%s), parameters %.2g (%s)\n", feature.name, seconds, numbers.relative,
+              numbers.tensor.c_str(), parameter.relative, parameter.tensor.c_str());
+}
+
+}  // namespace shardc
