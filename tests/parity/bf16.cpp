@@ -66,6 +66,10 @@ static const std::vector<Row> Bf16Rows{
       "shard.unit=[{match = [\"*norm.weight\", \"*.k_proj.weight\", \"*.up_proj.weight\"], name = \"wide\"}]",
       "precision.override=[{match = \"wide\", compute = \"fp32\"}]"}},
     {"bf16, seq 131", false, {"mesh.dp=2", "model.seq=131"}},
+    {"bf16, emulated GPU", false, {"run.device=cuda-sm90"}},
+    {"bf16, emulated GPU, residual fp32, recompute, tied",
+     true,
+     {"run.device=cuda-sm90", "precision.residual=fp32", "recompute.policy=full"}},
 };
 
 TEST(Bf16, IsAsCloseAsLibTorchInBf16) {

@@ -1,19 +1,23 @@
 #include "tests/parity/training_run.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
 
-#include "compiler/base/bfloat16.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/recipe/model_sizes.h"
 #include "runtime/core/runner.h"
 #include "runtime/init/initial_values.h"
 #include "runtime/launch/launch.h"
+#include "tests/support/emulated/cuda.h"
 #include "tests/support/kernel_fixture.h"
 #include "tests/support/owned_intervals.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/whole_state.h"
 
 namespace shardc {
 
@@ -210,29 +214,47 @@ class Trainer {
       if (!id.valid()) {
         continue;
       }
-      const View slice = runner.ViewOf(id);
-      ForEachOwnedInterval(
-          plan_, sub_vector, rank, [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
-            const auto out = tensors.at(parameter.name).begin() + begin;
-            if (slice.dtype == DType::BF16) {
-              const auto* numbers = slice.At<const BFloat16>({}) + at;
-              std::transform(numbers, numbers + (end - begin), out, [](BFloat16 number) { return Load(number); });
-            } else {
-              std::copy_n(slice.At<const float>({}) + at, end - begin, out);
-            }
-          });
+      const std::vector<uint32_t> bits = BitsOf(runner, id);
+      ForEachOwnedInterval(plan_, sub_vector, rank,
+                           [&](const Parameter& parameter, int64_t begin, int64_t end, int64_t at) {
+                             std::transform(bits.begin() + at, bits.begin() + at + (end - begin),
+                                            tensors.at(parameter.name).begin() + begin,
+                                            [](uint32_t element) { return std::bit_cast<float>(element); });
+                           });
     }
   }
 
-  /// The host buffer of that name: [accumulate, seq, micro].
-  auto HostBuffer(RankRunner& runner, std::string_view name) const -> std::span<int32_t> {
+  /// A buffer of the arena `host`: its address, and its ids [accumulate, seq, micro].
+  struct HostBuffer {
+    std::byte* at = nullptr;
+    std::vector<int32_t> ids;
+
+    auto bytes() const -> int64_t { return std::ssize(ids) * SizeOf(DType::I32); }
+  };
+
+  auto Read(RankRunner& runner, std::string_view name) const -> HostBuffer {
     for (const ValueId id : plan_.values.ids()) {
       const Buffer& buffer = plan_.buffers[plan_.values[id].buffer];
       if (buffer.arena == Arena::Host && buffer.name == name) {
-        return {runner.ViewOf(id).At<int32_t>({}), static_cast<size_t>(buffer.bytes.value) / sizeof(int32_t)};
+        HostBuffer result{.at = runner.ViewOf(id).At<std::byte>({}),
+                          .ids = std::vector<int32_t>(static_cast<size_t>(buffer.bytes.value) / sizeof(int32_t))};
+        HostScratch scratch;
+        const auto read = runner.binder().device().Read(result.at, result.bytes(), scratch);
+        CHECK(read.ok(), "{}", read.error().message);
+        std::memcpy(result.ids.data(), *read, static_cast<size_t>(result.bytes()));
+        return result;
       }
     }
     CHECK(false, "no host buffer {}", name);
+  }
+
+  static auto Write(RankRunner& runner, const HostBuffer& buffer) -> void {
+    HostScratch scratch;
+    Queue& queue = runner.binder().device().queue(Stream::Compute);
+    std::memcpy(queue.BeginWrite(buffer.at, buffer.bytes(), scratch), buffer.ids.data(),
+                static_cast<size_t>(buffer.bytes()));
+    const Status written = queue.EndWrite(buffer.at, buffer.bytes(), scratch);
+    CHECK(written.ok(), "{}", written.error().message);
   }
 
   /// Masks, and copies this rank's sequences to where their sample numbers put them.
@@ -240,13 +262,18 @@ class Trainer {
     const Coordinates at = plan_.mesh.CoordinatesOf(rank);
     const int64_t replicas = plan_.mesh.size(AxisSet::Of(Axis::Replicate) | AxisSet::Of(Axis::Dp));
     const int64_t replica = at[0] * plan_.mesh.size(Axis::Dp) + at[1];
-    const std::span<int32_t> tokens = HostBuffer(runner, "tokens");
-    const std::span<int32_t> targets = HostBuffer(runner, "targets");
+    const HostBuffer tokens = Read(runner, "tokens");
+    HostBuffer targets = Read(runner, "targets");
     if (case_.mask) {
-      case_.mask(replica, targets);
+      case_.mask(replica, targets.ids);
+      Write(runner, targets);
     }
     if (at[static_cast<size_t>(Axis::Tp)] != 0) {
       return;
+    }
+    std::map<std::string, HostBuffer> of_heads;
+    for (const auto& [name, of_head] : batch.head_targets) {
+      of_heads[name] = Read(runner, name + ".targets");
     }
     const int64_t micro = plan_.run.micro_batch;
     for (int64_t repeat = 0; repeat < plan_.run.accumulate; ++repeat) {
@@ -255,10 +282,10 @@ class Trainer {
           const auto from = static_cast<size_t>((repeat * batch.seq + position) * micro + m);
           const int64_t sequence = (repeat * replicas + replica) * micro + m;
           const auto to = static_cast<size_t>(sequence * batch.seq + position);
-          batch.tokens[to] = tokens[from];
-          batch.targets[to] = targets[from];
+          batch.tokens[to] = tokens.ids[from];
+          batch.targets[to] = targets.ids[from];
           for (auto& [name, of_head] : batch.head_targets) {
-            of_head[to] = HostBuffer(runner, name + ".targets")[from];
+            of_head[to] = of_heads.at(name).ids[from];
           }
         }
       }
@@ -275,6 +302,7 @@ class Trainer {
 auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
   // Compiled once for all launches, and not once per launch.
   static const auto kernels = SharedInitKernels();
+  UseEmulatedCuda();
   const TemporaryFolder folder;
   const auto [recipe, plan] = CompileCase(training_case, folder / "parity.toml");
   TrainingRun run{.shape = ShapeOf(plan), .stream = RandomTokens(training_case.num_tokens, 11, plan.data.vocab)};
@@ -284,7 +312,10 @@ auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
   WriteStream(folder / "tokens.u16", run.stream);
   WriteTargets(plan, training_case, run.stream);
   Trainer trainer(&plan, &training_case, &run);
-  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) { return trainer.RunRank(context); });
+  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) {
+    ConnectEmulated(context);
+    return trainer.RunRank(context);
+  });
   CHECK(code.ok(), "{}: {}", training_case.name, code.error().message);
   CHECK(*code == ExitCode::Ok, "{}: exit code {}", training_case.name, static_cast<int>(*code));
   return run;
