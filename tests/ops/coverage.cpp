@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "compiler/ops/op_facts.h"
 #include "runtime/kernels/reference/reference.h"
@@ -84,6 +86,22 @@ TEST(Coverage, EveryOpWhoseKernelSharesItsWorkSaysHow) {
         std::ranges::any_of(SharingHeaders, [&](auto header) { return text.find(header) != std::string::npos; });
     EXPECT_EQ(shares, FactsOf(kind).threads.cut != WorkCut::None) << "`threads` in the facts of " << ToText(kind);
   }
+}
+
+// Sums of floats in the order in which threads come would have other bits each time. The one atomic operation takes the
+// least of bad ids.
+TEST(Coverage, KernelsAddNoFloatsAtomically) {
+  const std::regex atomic(R"(\b_*(?:nv_)?atomic\w*\s*\(|\b(?:atom|red)\.|atomic_ref|cuda/atomic)");
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(SHARDC_SOURCE_DIR "/runtime/kernels/cuda")) {
+    std::ifstream stream(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), atomic); match != std::sregex_iterator();
+         ++match) {
+      found.push_back(entry.path().filename().string() + ": " + match->str());
+    }
+  }
+  EXPECT_EQ(found, std::vector<std::string>{"token_ids.h: atomicMin("});
 }
 
 TEST(Coverage, AnOpHasAFormulaOfItsThreadsIfItsFactsSaySo) {
