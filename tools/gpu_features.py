@@ -45,6 +45,7 @@ FEATURES: list[tuple[str, list[str], int, str]] = [
     ("frozen", ['optimizer.frozen=["model.embed_tokens.weight", "model.layers.0.*"]'], 0, ""),
     ("bf16 masters", [MASTER], 0, ""),
     ("bf16 masters and compute", [MASTER, BF16], 0, ""),
+    ("not deterministic", [BF16, "run.deterministic=false"], 0, ""),
     ("fp32 residual", [BF16, "precision.residual=fp32"], 0, ""),
     ("precision by unit", [BF16, 'precision.override=[{match = "layers.1", compute = "fp32"}, {match = "embed", master = "bf16"}]'], 0, ""),
     ("evaluated after each step", ["data.eval_tokens=4097", "train.eval_every=1"], 0, ""),
