@@ -9,6 +9,7 @@ figures. The exit code is the number of models whose losses differ, or that fail
 
 import argparse
 import array
+import itertools
 import json
 import pathlib
 import random
@@ -20,7 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu_bench import GIB, Bench, Deadline, Failure, largest_difference  # noqa: E402
 
 STEPS = 20
-# How far the losses of the two may differ, of themselves: both compute in bf16.
+# How far the losses of the two may differ, of themselves: both compute in bf16. Where PyTorch's modes differ by more, as losses do that
+# jump, they may differ by as much.
 TOLERANCE = 2e-2
 # Name, recipe, samples in a step; the first ones tell most.
 MODELS = [
@@ -94,7 +96,13 @@ def line_of(name: str, ours: dict, theirs: list[dict]) -> tuple[str, bool]:
     ratio = lambda result: f"**{ours['step_ms'] / result['step_ms']:.2f}**"  # noqa: E731
     cells = [name, ", ".join(f"{value:.1e}" for value in differences.values()), step_ms(ours), shown("eager", step_ms), shown("compiled", step_ms),
              shown("compiled", ratio), f"{ours['card'] / GIB:.1f}", f"{ours['arenas'] / GIB:.1f}", shown("eager", memory), shown("compiled", memory)]
-    return "| " + " | ".join(cells) + " |", bool(differences) and max(differences.values()) <= TOLERANCE
+    return "| " + " | ".join(cells) + " |", bool(differences) and is_close(differences, modes)
+
+
+def is_close(differences: dict[str, float], modes: dict[str, dict]) -> bool:
+    """Returns whether shardc's losses agree with those of each mode, or differ less from one than the modes do."""
+    between = max((largest_difference(a["losses"], b["losses"]) for a, b in itertools.combinations(modes.values(), 2)), default=0)
+    return max(differences.values()) <= TOLERANCE or min(differences.values()) <= between
 
 
 def main() -> int:

@@ -92,8 +92,8 @@ import json, os, pathlib, sys
 given = dict(word[2:].split("=") for word in sys.argv[1:])
 assert pathlib.Path(given["weights"]).is_file() and os.path.getsize(given["tokens"]) == 4 * (20 * 8 * 2048 + 1), given
 assert given["hidden"] == "2048" and given["lr"] == "3e-4", given
-losses = json.loads(pathlib.Path("theirs.json").read_text())
 for mode, ms in (("eager", 40.0), ("compiled", 20.0)):
+    losses = json.loads(pathlib.Path(f"{mode}.json").read_text())
     print(json.dumps({"mode": mode, "losses": losses, "step_ms": ms, "allocated": 3 << 30, "reserved": 4 << 30}))
 """
 # Runs what it is given, as the real one does, and then prints what how_sanitizer says.
@@ -229,8 +229,10 @@ class GpuToolsTest(unittest.TestCase):
         self.pretend(losses, [])
         self.write("tests/bench/fsdp2/baseline_gpu.py", PYTORCH)
         self.write("tests/gpu/llama_1b.toml", (ROOT / "tests/gpu/llama_1b.toml").read_text())
-        for factor, code, figure in ((1, 0, "0.0e+00, 0.0e+00"), (1.05, 1, "4.8e-02, 4.8e-02")):
-            self.write("theirs.json", json.dumps([loss * factor for loss in losses]))
+        for eager, compiled, code, figure in ((1, 1, 0, "0.0e+00, 0.0e+00"), (1.05, 1.05, 1, "4.8e-02, 4.8e-02"), (1, 1.05, 0, "0.0e+00, 4.8e-02"),
+                                              (1.07, 1.05, 1, "6.5e-02, 4.8e-02")):
+            self.write("eager.json", json.dumps([loss * eager for loss in losses]))
+            self.write("compiled.json", json.dumps([loss * compiled for loss in losses]))
             result = run(sys.executable, TOOLS / "gpu_compare.py", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
                          CUDA_LIBRARIES="/nowhere")
             line = f"| 1b | {figure} | 10.0 | 40.0 | 20.0 | **0.50** | 0.0 | 0.0 | 3.0, 4.0 | 3.0, 4.0 |"

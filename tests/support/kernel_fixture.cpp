@@ -101,6 +101,14 @@ auto KernelFixture::AddScratch(Bytes bytes) -> ValueId {
       {.buffer = buffer, .offset = {}, .dtype = DType::F32, .shape = {bytes.value / SizeOf(DType::F32)}});
 }
 
+auto KernelFixture::ScratchOf(Bytes bytes) -> ValueId {
+  const auto [of_size, is_new] = scratches_.try_emplace(bytes);
+  if (is_new) {
+    of_size->second = AddScratch(bytes);
+  }
+  return of_size->second;
+}
+
 /// Calls copy(on_device, here, bytes) for all bytes that both have.
 template <class Copy>
 auto KernelFixture::ForCopies(const Copy& copy) -> Status {
@@ -211,7 +219,7 @@ auto KernelFixture::BindWithScratch(OpBody body) -> Kernel {
     if constexpr (HasScratch<std::remove_reference_t<decltype(concrete)>>) {
       const Bytes bytes = ScratchBytes(concrete, plan_);
       if (bytes > Bytes{} && !concrete.scratch.valid()) {
-        concrete.scratch = AddScratch(bytes);
+        concrete.scratch = ScratchOf(bytes);
       }
     }
   });

@@ -122,6 +122,8 @@ class KernelFixture : public Binder {
 
   auto Allocate(int64_t bytes, int64_t bytes_of_device) -> void;
   auto AddScratch(Bytes bytes) -> ValueId;
+  /// Returns scratch of this size, which all ops that take as much share.
+  auto ScratchOf(Bytes bytes) -> ValueId;
   auto MemoryOf(ValueId value) -> std::byte*;
   auto GuardsHold() const -> bool;
   /// Returns true if the device has memory of its own: operands are copied there before each run, and back after it.
@@ -142,6 +144,7 @@ class KernelFixture : public Binder {
   /// Bytes used of the arena of a device that copies.
   int64_t used_ = 0;
   HostScratch copy_;
+  std::map<Bytes, ValueId> scratches_;
   SharedArenas arenas_;
   std::map<std::string, std::string> algorithms_;
   /// The host's device, which has no arenas. Its scalars are there from the start, since kernels keep a reference.
