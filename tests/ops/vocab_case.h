@@ -18,7 +18,7 @@ struct VocabCase {
   auto Has(int64_t rank, int64_t id) const -> bool {
     return id >= rank * capacity() && id < std::min(vocabulary, (rank + 1) * capacity());
   }
-  /// A rank's columns of a matrix of `vocabulary` columns; `padding` past the last.
+  /// Returns a rank's columns of a matrix of `vocabulary` columns; `padding` past the last.
   auto Columns(const std::vector<double>& matrix, int64_t rank, double padding) const -> std::vector<double> {
     std::vector<double> columns;
     for (size_t row = 0; row < matrix.size(); row += static_cast<size_t>(vocabulary)) {
@@ -28,7 +28,7 @@ struct VocabCase {
     }
     return columns;
   }
-  /// A rank's rows of a matrix of `vocabulary` rows.
+  /// Returns a rank's rows of a matrix of `vocabulary` rows.
   auto Rows(const std::vector<double>& matrix, int64_t rank, double padding) const -> std::vector<double> {
     const size_t hidden = matrix.size() / static_cast<size_t>(vocabulary);
     std::vector<double> rows(static_cast<size_t>(capacity()) * hidden, padding);
@@ -38,7 +38,7 @@ struct VocabCase {
     }
     return rows;
   }
-  /// `targets`, those of other ranks masked.
+  /// Returns `targets`, those of other ranks masked.
   auto Own(std::vector<int32_t> targets, int64_t rank) const -> std::vector<int32_t> {
     for (int32_t& target : targets) {
       target = Has(rank, target) ? target : -1;
