@@ -94,6 +94,9 @@ TEST(Coverage, KernelsAddNoFloatsAtomically) {
   const std::regex atomic(R"(\b_*(?:nv_)?atomic\w*\s*\(|\b(?:atom|red)\.|atomic_ref|cuda/atomic)");
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SHARDC_SOURCE_DIR "/runtime/kernels/cuda")) {
+    if (!entry.is_regular_file()) {
+      continue;
+    }
     std::ifstream stream(entry.path());
     const std::string text((std::istreambuf_iterator<char>(stream)), {});
     for (auto match = std::sregex_iterator(text.begin(), text.end(), atomic); match != std::sregex_iterator();
