@@ -23,7 +23,9 @@ TEST(CudaAttention, BackwardScratchEqualsCudnns) {
       {SizesOf(1, 4, 1, 8192, 128), 553779456},    {SizesOf(3, 4, 2, 200, 32), 1889920},
       {SizesOf(1, 4, 4, 64, 32), 66816},           {SizesOf(1, 4, 2, 128, 128), 395520},
       {SizesOf(3, 4, 2, 65, 32), 496432},          {SizesOf(1, 8, 2, 545, 16), 6194976},
-      {SizesOf(2, 4, 2, 256, 80), 1712384},        {SizesOf(2, 4, 4, 256, 96), 1057024}};
+      {SizesOf(2, 4, 2, 256, 80), 1712384},        {SizesOf(2, 4, 4, 256, 96), 1057024},
+      {SizesOf(3, 4, 2, 65, 40), 521520},          {SizesOf(1, 6, 2, 1022, 40), 13588944},
+      {SizesOf(1, 9, 3, 2047, 96), 82645980},      {SizesOf(1, 3, 1, 1023, 80), 7286260}};
   for (const auto& [sizes, bytes] : told) {
     const CudaAttention attention(sizes, DType::BF16, Unbounded);
     EXPECT_EQ(attention.backward_scratch().value, bytes) << sizes.sequence << " x " << sizes.head_dim;
@@ -37,7 +39,8 @@ TEST(CudaAttention, BackwardByAtomicsKeepsNoScores) {
   const std::vector<std::pair<AttentionSizes, int64_t>> told = {
       {SizesOf(8, 16, 16, 2048, 128), 135266560}, {SizesOf(1, 32, 8, 8192, 128), 269484288},
       {SizesOf(16, 12, 12, 1024, 64), 51118336},  {SizesOf(3, 6, 3, 200, 32), 936256},
-      {SizesOf(1, 4, 4, 64, 32), 34048},          {SizesOf(2, 4, 2, 65, 80), 335136}};
+      {SizesOf(1, 4, 4, 64, 32), 34048},          {SizesOf(2, 4, 2, 65, 80), 335136},
+      {SizesOf(3, 4, 2, 65, 40), 253104}};
   for (const auto& [sizes, bytes] : told) {
     const CudaAttention attention(sizes, DType::BF16, Bytes{}, /*deterministic=*/false);
     EXPECT_EQ(attention.backward_scratch().value, bytes) << sizes.sequence << " x " << sizes.head_dim;
@@ -61,6 +64,20 @@ TEST(CudaAttention, ScoresStayWithinTheBound) {
   const CudaAttention least(SizesOf(4, 8, 2, 2048, 128), DType::BF16, Bytes{});
   EXPECT_EQ(least.chunk_sequences(), 1);
   EXPECT_EQ(least.chunk_kv_heads(), 1);
+}
+
+// A chunk begins at a multiple of 16 bytes in each operand, the float of each query too.
+TEST(CudaAttention, ChunksBeginAligned) {
+  // One kv head has 2 x 1025 queries.
+  const CudaAttention heads(SizesOf(4, 4, 2, 1025, 16), DType::BF16, Bytes{});
+  EXPECT_EQ(heads.chunk_sequences(), 1);
+  EXPECT_EQ(heads.chunk_kv_heads(), 2);
+  // One sequence has 3 x 65 queries, and four of them as many as a multiple of 4.
+  const CudaAttention sequences(SizesOf(12, 3, 3, 65, 16), DType::BF16, Bytes{});
+  EXPECT_EQ(sequences.chunk_sequences(), 4);
+  EXPECT_EQ(sequences.chunk_kv_heads(), 3);
+  const CudaAttention all(SizesOf(3, 3, 3, 65, 16), DType::BF16, Bytes{});
+  EXPECT_EQ(all.chunk_sequences(), 3);
 }
 
 TEST(CudaAttention, PlainKernelsTakeTheRest) {

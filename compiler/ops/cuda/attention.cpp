@@ -13,15 +13,25 @@ static constexpr int64_t KeyTile = 128;
 /// Shorter sequences take plain kernels, which have no tiles to fill. cuDNN refuses sequences of 1 position.
 static constexpr int64_t LeastSequence = 64;
 
-/// Returns the greatest divisor of `count` for which `fits` holds; 1 where it holds for none.
+/// The gradients of keys and values of each query head begin at multiples of so many bytes.
+static constexpr int64_t GradientAlignment = 128;
+/// cuDNN takes operands at multiples of 16 bytes, among them a float for each query.
+static constexpr int64_t FloatsOfAlignment = 4;
+
+/// Returns the greatest divisor of `count` for which `fits` holds, or else the least, of those that are `count` itself
+/// or make chunks of a whole number of aligned places: of `floats` floats for each of the `count`.
 template <class Fits>
-static auto GreatestDivisor(int64_t count, const Fits& fits) -> int64_t {
-  for (int64_t divisor = count; divisor > 1; --divisor) {
-    if (count % divisor == 0 && fits(divisor)) {
-      return divisor;
+static auto ChunkOf(int64_t count, int64_t floats, const Fits& fits) -> int64_t {
+  int64_t least = count;
+  for (int64_t divisor = count; divisor > 0; --divisor) {
+    if (count % divisor == 0 && (divisor == count || divisor * floats % FloatsOfAlignment == 0)) {
+      if (fits(divisor)) {
+        return divisor;
+      }
+      least = divisor;
     }
   }
-  return 1;
+  return least;
 }
 
 CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic)
@@ -29,10 +39,13 @@ CudaAttention::CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes mos
       by_cudnn_(dtype == DType::BF16 && sizes.head_dim % 8 == 0 && sizes.head_dim <= 128 &&
                 sizes.sequence >= LeastSequence),
       deterministic_(deterministic),
-      chunk_sequences_(GreatestDivisor(
-          sizes.batch, [&](int64_t n) { return BytesOfScores(n, sizes.kv_heads) <= most_workspace.value; })),
-      chunk_kv_heads_(GreatestDivisor(
-          sizes.kv_heads, [&](int64_t n) { return BytesOfScores(chunk_sequences_, n) <= most_workspace.value; })) {}
+      chunk_sequences_(ChunkOf(sizes.batch, sizes.heads * sizes.sequence,
+                               [&](int64_t n) { return BytesOfScores(n, sizes.kv_heads) <= most_workspace.value; })),
+      // A call takes some of the kv heads of one sequence alone.
+      chunk_kv_heads_(chunk_sequences_ > 1
+                          ? sizes.kv_heads
+                          : ChunkOf(sizes.kv_heads, sizes.heads_per_kv() * sizes.sequence,
+                                    [&](int64_t n) { return BytesOfScores(1, n) <= most_workspace.value; })) {}
 
 auto CudaAttention::BytesOfScores(int64_t sequences, int64_t kv_heads) const -> int64_t {
   const int64_t of_head = RoundUp(sizes_.sequence, QueryTile) * RoundUp(sizes_.sequence, KeyTile);
@@ -48,7 +61,8 @@ auto CudaAttention::backward_scratch() const -> Bytes {
     return {};
   }
   const int64_t queries = chunk_sequences_ * chunk_kv_heads_ * sizes_.heads_per_kv() * sizes_.sequence;
-  const int64_t of_query_heads = sizes_.heads_per_kv() > 1 ? 2 * SizeOf(DType::BF16) * queries * sizes_.head_dim : 0;
+  const int64_t of_query_heads =
+      sizes_.heads_per_kv() > 1 ? 2 * RoundUp(SizeOf(DType::BF16) * queries * sizes_.head_dim, GradientAlignment) : 0;
   const int64_t of_dq = deterministic_ ? 0 : SizeOf(DType::F32) * queries * sizes_.head_dim;
   return Bytes{LeastWorkspace + SizeOf(DType::F32) * queries + of_dq + of_query_heads +
                BytesOfScores(chunk_sequences_, chunk_kv_heads_)};

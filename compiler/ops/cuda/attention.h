@@ -5,7 +5,7 @@
 // The deterministic backward of cuDNN keeps a matrix of S x S scores for each query head. Chunks bound what they take
 // together: some sequences at once, or one sequence and some of its kv heads. The other backward adds to dq in f32 by
 // atomics, in an order that changes from run to run, and takes everything at once. Source of the sizes: what cuDNN 9.19
-// tells for its plans on an H100, equal for 19 shapes of the deterministic backward with sequences of 2 to 8192, heads
+// tells for its plans on an H100, equal for 24 shapes of the deterministic backward with sequences of 2 to 8192, heads
 // of 8 to 256, shared keys or not, and for 6 of the other.
 #pragma once
 
@@ -16,7 +16,8 @@ namespace shardc {
 class CudaAttention {
  public:
   /// Requires: `dtype` is that of queries, keys and values. `most_workspace` is what the scores of a call of the
-  /// deterministic backward take at most, unless those of one kv head take more.
+  /// deterministic backward take at most, unless those of the least chunk take more: of one kv head, or of a few if
+  /// their queries are odd in number.
   CudaAttention(const AttentionSizes& sizes, DType dtype, Bytes most_workspace, bool deterministic = true);
 
   auto by_cudnn() const -> bool { return by_cudnn_; }
