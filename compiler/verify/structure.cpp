@@ -7,6 +7,7 @@
 
 #include "compiler/base/byte_limit.h"
 #include "compiler/base/plan_limits.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
 
@@ -174,6 +175,10 @@ auto StructureVerifier::Header() -> bool {
       if (!(value >= 0 && std::isfinite(value))) {
         findings_.Add("setting-range"_rule, "run.{} is {}, expected a finite number from 0", name, value);
       }
+    }
+    if (plan_.kernels == KernelSet::Reference && FactsOf(plan_.device).family != DeviceFamily::Cpu) {
+      findings_.Add("kernel-set"_rule, "the plan is for {}, and its kernels are the reference ones, which run on CPUs",
+                    ToText(plan_.device));
     }
     expect("data.eval_tokens", plan_.data.eval_tokens, 0);
     expect("data.vocab", plan_.data.vocab, 1);
