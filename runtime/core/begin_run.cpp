@@ -52,8 +52,10 @@ auto RankRunner::StartFirst() -> Status {
   services_.seed = reader.get();
   const auto kernels = SharedInitKernels();
   Status fired = Fire(TriggerKind::First);
-  // It does not run again, and its ops may keep kernels.
-  programs_[static_cast<size_t>(SectionKind::Init)].reset();
+  if (fired) {
+    // It does not run again, and its ops may keep kernels, which nothing may free on a device that is lost.
+    programs_[static_cast<size_t>(SectionKind::Init)].reset();
+  }
   if (fired && reader != nullptr) {
     fired = reader->CheckMapped();
   }
