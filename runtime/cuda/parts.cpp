@@ -11,16 +11,24 @@
 
 namespace shardc {
 
+static auto LibraryVersions() -> std::map<std::string, std::string> {
+  return {{"cublaslt", LibraryVersionText(cuda::Product::LibraryVersion())},
+          {"cudnn", LibraryVersionText(cuda::SdpaPlan::LibraryVersion())}};
+}
+
 static auto Versions() -> std::map<std::string, std::string> {
   std::map<std::string, std::string> versions = CudaVersions();
-  versions["cublaslt"] = LibraryVersionText(cuda::Product::LibraryVersion());
-  versions["cudnn"] = LibraryVersionText(cuda::SdpaPlan::LibraryVersion());
+  versions.merge(LibraryVersions());
   return versions;
+}
+
+static auto Resolve(Plan& plan) -> Status {
+  return ResolveCudaDevice(plan, [] { static_cast<void>(LibraryVersions()); });
 }
 
 auto UseCuda() -> void {
   static constexpr FamilyParts Parts{
-      .resolve_device = ResolveCudaDevice,
+      .resolve_device = Resolve,
       .make_device = CudaDevice::Create,
       .bind_op = cuda::BindAny,
       .bind_initialize = [](const auto& op, Binder& binder) { return cuda::BindInitialize(op, binder, binder); },

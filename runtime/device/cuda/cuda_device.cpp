@@ -20,6 +20,7 @@ auto SharedWordOf(Queue& queue) -> uint32_t* {
 
 CudaDevice::CudaDevice(const Plan& plan, const DevicePlace& place)
     : plan_(plan),
+      most_vocabularies_(static_cast<size_t>(plan.heads.size()) + 64),
       progress_({.look = place.look,
                  .timeout = place.timeout,
                  .waits_by_op = plan.run.device_checks || plan.run.guard,
@@ -85,7 +86,7 @@ auto CudaDevice::Allocate() -> Status {
     bytes += room(plan_.arena_bytes[i]);
   }
   const int64_t words = bytes;
-  bytes += room(MostVocabularies * sizeof(*bad_ids_));
+  bytes += room(static_cast<int64_t>(most_vocabularies_ * sizeof(*bad_ids_)));
   size_t free = 0;
   size_t total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "asking for the memory of the GPU"));
@@ -129,7 +130,7 @@ auto CudaDevice::MakeStreams() -> Status {
   const auto arenas = static_cast<size_t>(reinterpret_cast<std::byte*>(bad_ids_) - memory_);
   RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(memory_, 0, arenas, stream), "clearing memory"));
   RETURN_IF_ERROR(
-      CudaStatus(cudaMemsetAsync(bad_ids_, 0xFF, MostVocabularies * sizeof(*bad_ids_), stream), "clearing memory"));
+      CudaStatus(cudaMemsetAsync(bad_ids_, 0xFF, most_vocabularies_ * sizeof(*bad_ids_), stream), "clearing memory"));
   return Finish();
 }
 
@@ -158,22 +159,22 @@ auto CudaDevice::Finish() -> Status {
 auto CudaDevice::BadIdsOf(int64_t vocabulary) -> unsigned long long* {
   auto known = std::ranges::find(vocabularies_, vocabulary);
   if (known == vocabularies_.end()) {
-    CHECK(vocabularies_.size() < MostVocabularies, "more vocabularies than {}", MostVocabularies);
+    CHECK(vocabularies_.size() < most_vocabularies_, "more vocabularies than {}", most_vocabularies_);
     known = vocabularies_.insert(known, vocabulary);
   }
   return bad_ids_ + (known - vocabularies_.begin());
 }
 
 auto CudaDevice::CheckIds() -> Status {
-  std::array<unsigned long long, MostVocabularies> words{};
-  const auto bytes = static_cast<int64_t>(vocabularies_.size() * sizeof(words[0]));
+  std::vector<unsigned long long> words(vocabularies_.size());
+  const auto bytes = static_cast<int64_t>(words.size() * sizeof(words[0]));
   const cudaStream_t stream = queues_[static_cast<size_t>(Stream::Compute)].stream;
   auto* const on_device = reinterpret_cast<std::byte*>(bad_ids_);
   auto* const here = reinterpret_cast<std::byte*>(words.data());
   RETURN_IF_ERROR(ring_.FromDevice(on_device, bytes, here, stream));
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
     if (const auto word = words[i]; word != NoBadId) {
-      words.fill(NoBadId);
+      std::ranges::fill(words, NoBadId);
       RETURN_IF_ERROR(ring_.ToDevice(here, bytes, on_device, stream));
       return BadIdError(word, vocabularies_[i]);
     }

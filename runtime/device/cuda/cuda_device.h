@@ -70,15 +70,14 @@ class CudaDevice final : public RankDevice {
   /// Returns an error if kernels found bad ids, and resets the words.
   auto CheckIds() -> Status;
 
-  /// As many different vocabularies as a plan may have.
-  static constexpr size_t MostVocabularies = 64;
-
   const Plan& plan_;
   std::byte* memory_ = nullptr;
   std::array<std::byte*, NumArenas> bases_{};
   /// One for each of `vocabularies_`, after the arenas.
   unsigned long long* bad_ids_ = nullptr;
   std::vector<int64_t> vocabularies_;
+  /// As many different vocabularies as the plan may have, with some to spare.
+  size_t most_vocabularies_;
   /// Pinned.
   uint32_t* shared_word_ = nullptr;
   DeviceProgress progress_;
@@ -98,7 +97,8 @@ class CudaDevice final : public RankDevice {
 auto FaultOfMode(int number, cudaError_t taken) -> std::string;
 
 /// Decides plan.device by the first GPU that this process sees, which a child that ends at once looks at.
-/// Errors: Environment if there is no GPU, its driver is too old, or this program has no kernels for it.
-auto ResolveCudaDevice(Plan& plan) -> Status;
+/// `call_libraries`: calls those libraries that load parts of themselves when they are called. Errors: Environment if
+/// there is no GPU, its driver is too old, this program has no kernels for it, or a part of a library is missing.
+auto ResolveCudaDevice(Plan& plan, void (*call_libraries)()) -> Status;
 
 }  // namespace shardc

@@ -80,10 +80,14 @@ static auto FaultOfGpus() -> std::string {
   return FaultOfMode(0, ModeOf(0) == cudaComputeModeDefault ? cudaSuccess : cudaSetDevice(0));
 }
 
-/// Runs FaultOfGpus in a child, and returns its result.
-static auto LookAtGpus() -> ErrorOr<std::string> {
-  const auto output = ReadChild([](int pipe) {
+/// Runs FaultOfGpus in a child, and returns its result. The child calls the libraries too: one that lacks a part of
+/// itself ends the process that calls it.
+static auto LookAtGpus(void (*call_libraries)()) -> ErrorOr<std::string> {
+  const auto output = ReadChild([call_libraries](int pipe) {
     const std::string fault = FaultOfGpus();
+    if (fault.empty()) {
+      call_libraries();
+    }
     // A short text fits a pipe at once.
     return write(pipe, fault.data(), fault.size()) == static_cast<ssize_t>(fault.size()) ? 0 : 1;
   });
@@ -91,18 +95,21 @@ static auto LookAtGpus() -> ErrorOr<std::string> {
     return output.error();
   }
   if (!output->ended_well) {
-    return Fail(ExitCode::Environment, "the process that looks at the GPUs of this machine did not end well");
+    return Fail(ExitCode::Environment,
+                "the process that looks at the GPUs of this machine did not end well: is a library of CUDA or cuDNN "
+                "missing, or "
+                "not whole?");
   }
   return output->text;
 }
 
-auto ResolveCudaDevice(Plan& plan) -> Status {
+auto ResolveCudaDevice(Plan& plan, void (*call_libraries)()) -> Status {
   if (plan.mesh.num_ranks() > 1) {
     return Fail(ExitCode::RecipeRejected,
                 "the plan has {} ranks, and plans for {} run with one so far; set the sizes in [mesh] to 1",
                 plan.mesh.num_ranks(), ToText(plan.device));
   }
-  const auto fault = LookAtGpus();
+  const auto fault = LookAtGpus(call_libraries);
   if (!fault) {
     return fault.error();
   }
