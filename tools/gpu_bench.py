@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import signal
@@ -203,13 +204,15 @@ def judged(row: str, what: str, is_good: bool, figure: str) -> Result:
 
 def largest_difference(ours: list[float | None], theirs: list[float | None]) -> float:
     """Returns the difference of two curves, relative to the second, over the steps of the second. A step without a number differs from
-    one with a number infinitely."""
+    one with a number infinitely, and so does what is not finite from all."""
     if len(ours) < len(theirs):
         raise Failure(f"{len(ours)} steps, expected {len(theirs)}")
 
     def difference(a: float | None, b: float | None) -> float:
         if a is None or b is None:
             return 0.0 if a == b else float("inf")
+        if not math.isfinite(a) or not math.isfinite(b):
+            return float("inf")
         return abs(a - b) / abs(b) if b else abs(a)
 
     return max((difference(a, b) for a, b in zip(ours, theirs)), default=0.0)

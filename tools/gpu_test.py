@@ -150,7 +150,8 @@ def main() -> int:
             record(bench)
             return 0
         results, details = run_rows(bench, names, arguments.seconds)
-    failed = sum(result.outcome == "FAIL" for result in results)
+    # A run without a row that ran shows nothing.
+    failed = sum(result.outcome == "FAIL" for result in results) + all(result.outcome == "not run" for result in results)
     report = "\n\n".join([table_of(results), *(f"```\n{text}\n```" for text in details)])
     print(f"\n{report}\n\n{failed} failed, {time.monotonic() - began:.0f} s")
     (arguments.out / "report.md").write_text(report + "\n")

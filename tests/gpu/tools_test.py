@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -230,7 +231,8 @@ class GpuToolsTest(unittest.TestCase):
         self.write("tests/bench/fsdp2/baseline_gpu.py", PYTORCH)
         self.write("tests/gpu/llama_1b.toml", (ROOT / "tests/gpu/llama_1b.toml").read_text())
         for eager, compiled, code, figure in ((1, 1, 0, "0.0e+00, 0.0e+00"), (1.05, 1.05, 1, "4.8e-02, 4.8e-02"), (1, 1.05, 0, "0.0e+00, 4.8e-02"),
-                                              (1.07, 1.05, 1, "6.5e-02, 4.8e-02")):
+                                              (1.07, 1.05, 1, "6.5e-02, 4.8e-02"), (1.5, 1.2, 1, "3.3e-01, 1.7e-01"),
+                                              (math.nan, math.nan, 1, "inf, inf")):
             self.write("eager.json", json.dumps([loss * eager for loss in losses]))
             self.write("compiled.json", json.dumps([loss * compiled for loss in losses]))
             result = run(sys.executable, TOOLS / "gpu_compare.py", "--folder", self.folder, "--out", self.folder / "out", "--only", "1b",
