@@ -67,7 +67,6 @@ static auto ConnectPeers(const Plan& plan, int64_t rank, JobStore& store, const 
 
 auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const SharedArenas& arenas,
                const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links> {
-  block.Join(rank);
   const auto member = std::make_shared<HostMember>(block, rank, waits);
   switch (plan.run.comm) {
     case Comm::Auto: break;

@@ -31,9 +31,9 @@ struct Links {
   std::unique_ptr<Communicator> communicator;
 };
 
-/// The one place that chooses by `plan.run.comm`. Called by the rank itself (after the fork), which joins its peers by
-/// it. `timeout`: for what goes to other hosts, by `network`, which is null where all ranks share memory. Requires:
-/// `block` and `arenas` outlive the links. Errors: those of the store, and of connections to other hosts.
+/// The one place that chooses by `plan.run.comm`. Called by the rank itself (after the fork). `timeout`: for what goes
+/// to other hosts, by `network`, which is null where all ranks share memory. Requires: `block` and `arenas` outlive the
+/// links, and the rank has joined the block. Errors: those of the store, and of connections to other hosts.
 auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const SharedArenas& arenas,
                const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links>;
 

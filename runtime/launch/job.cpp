@@ -326,20 +326,11 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
   const WaitOptions waits{.timeout = options.timeout, .warn = [&job, name](const std::string& text) {
                             job.Say(fmt::format("warning: {} {}", name, text));
                           }};
-  const auto run = [&](const Links& links) -> ErrorOr<ExitCode> {
-    const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
-                                               .rank = rank,
-                                               .local_rank = rank - job.control->ranks().begin,
-                                               .look = [&job, rank] { return job.control->Listen(rank); },
-                                               .timeout = options.timeout,
-                                               .shuffles = options.shuffles});
-    if (!device) {
-      return device.error();
-    }
+  const auto run = [&](RankDevice& device, const Links& links) -> ErrorOr<ExitCode> {
     RankContext context{.plan = job.plan,
                         .rank = rank,
                         .launcher = launcher,
-                        .device = device->get(),
+                        .device = &device,
                         .comm = links.communicator.get(),
                         .control = links.control.get(),
                         .run_dir = options.run_dir,
@@ -357,11 +348,19 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .execution = {}};
     return (*job.rank_main)(context);
   };
+  job.control->Join(rank);
+  const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
+                                             .rank = rank,
+                                             .local_rank = rank - job.control->ranks().begin,
+                                             .look = [&job, rank] { return job.control->Listen(rank); },
+                                             .timeout = options.timeout,
+                                             .shuffles = options.shuffles});
   // A rank that waits for one on its host knows where that one is: it has the first word.
   const Seconds for_hosts{options.timeout.value + 0.5};
-  const auto links = MakeLinks(*job.plan, rank, *job.control, job.arenas, waits, for_hosts,
-                               job.meeting == nullptr ? nullptr : &job.meeting->network());
-  const ErrorOr<ExitCode> result = links ? run(*links) : ErrorOr<ExitCode>(links.error());
+  const auto links = device ? MakeLinks(*job.plan, rank, *job.control, job.arenas, waits, for_hosts,
+                                        job.meeting == nullptr ? nullptr : &job.meeting->network())
+                            : ErrorOr<Links>(device.error());
+  const ErrorOr<ExitCode> result = links ? run(**device, *links) : ErrorOr<ExitCode>(links.error());
   if (result) {
     job.control->Finish(rank);
     return *result;
