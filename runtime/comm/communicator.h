@@ -1,6 +1,6 @@
 // The collectives of a plan, as one rank takes part in them. What else ranks tell each other is their control's
-// (runtime/control). Bodies: the memory that the ranks of one host share, and that together with Gloo between hosts.
-// Sums are taken by Fold, so a result depends on neither timing nor body.
+// (runtime/control). The body is LayeredCommunicator, over the engine of a device.
+// Sums are taken by Fold, or as it takes them, so a result depends on neither timing nor engine.
 #pragma once
 
 #include <array>

@@ -2,8 +2,8 @@
 
 #include "compiler/ops/op_facts.h"
 #include "compiler/plan/exchange.h"
-#include "runtime/comm/gloo_communicator.h"
-#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/cpu_engine.h"
+#include "runtime/comm/layered_communicator.h"
 #include "runtime/control/host_control.h"
 #include "runtime/control/hosts_control.h"
 
@@ -23,44 +23,42 @@ static auto SetsOf(const Plan& plan) -> ByAxisSet<bool> {
 }
 
 /// Connects the rank with those of other hosts that it exchanges with. Sets that have the same groups share one.
-static auto ConnectPeers(const Plan& plan, int64_t rank, JobStore& store, const Network& network, Seconds timeout)
-    -> ErrorOr<ByAxisSet<GlooCommunicator::Peers>> {
+static auto ConnectMembers(const Plan& plan, int64_t rank, JobStore& store, const Network& network, Seconds timeout)
+    -> ErrorOr<ByAxisSet<CpuEngine::Members>> {
   const Mesh& mesh = plan.mesh;
   const ByAxisSet<bool> sets = SetsOf(plan);
-  ByAxisSet<GlooCommunicator::Peers> all;
-  ByAxisSet<GlooCommunicator::Peers> made;
+  ByAxisSet<CpuEngine::Members> all;
+  ByAxisSet<CpuEngine::Members> made;
   for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
     const AxisSet axes{bits};
-    GlooCommunicator::Peers& peers = all[bits];
-    peers.exchange = ExchangeOf(plan, axes);
-    if (!sets[bits] || !peers.exchange.crosses()) {
+    const Exchange exchange = ExchangeOf(plan, axes);
+    if (!sets[bits] || !exchange.crosses()) {
       continue;
     }
-    GlooCommunicator::Peers& group = made[Spread(mesh, axes).bits];
-    if (group.group == nullptr) {
+    CpuEngine::Members& members = made[Spread(mesh, axes).bits];
+    if (members.group == nullptr) {
       const int64_t index = mesh.IndexIn(axes, rank);
-      const int64_t number = index % peers.exchange.local;
-      std::vector<std::string> members;
+      const int64_t number = index % exchange.local;
+      std::vector<std::string> names;
       const std::vector<int64_t> ranks = mesh.Group(axes, rank);
-      for (int64_t member = 0; member < peers.exchange.members; ++member) {
-        peers.ranks.push_back(ranks[static_cast<size_t>(member * peers.exchange.local + number)]);
-        members.push_back(fmt::format("rank {}", peers.ranks.back()));
+      for (int64_t member = 0; member < exchange.members; ++member) {
+        members.ranks.push_back(ranks[static_cast<size_t>(member * exchange.local + number)]);
+        names.push_back(fmt::format("rank {}", members.ranks.back()));
       }
       auto created = PeerGroup::Create(
           store, {.name = fmt::format("{}.{}.{}", ToText(Spread(mesh, axes)), mesh.GroupNumber(axes, rank), number),
-                  .index = index / peers.exchange.local,
-                  .size = peers.exchange.members,
-                  .members = std::move(members),
+                  .index = index / exchange.local,
+                  .size = exchange.members,
+                  .members = std::move(names),
                   .own_address = network.own_address,
                   .host_name = network.host_name,
                   .timeout = timeout});
       if (!created) {
         return created.error();
       }
-      peers.group = *std::move(created);
-      group = peers;
+      members.group = *std::move(created);
     }
-    peers = group;
+    all[bits] = members;
   }
   return all;
 }
@@ -68,11 +66,12 @@ static auto ConnectPeers(const Plan& plan, int64_t rank, JobStore& store, const 
 auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const SharedArenas& arenas,
                const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links> {
   const auto member = std::make_shared<HostMember>(block, rank, waits);
+  CHECK(plan.run.comm != Comm::Auto, "a plan names how its ranks communicate");
+  Links links;
+  ByAxisSet<CpuEngine::Members> remote;
   switch (plan.run.comm) {
     case Comm::Auto: break;
-    case Comm::Shm:
-      return Links{.control = std::make_unique<HostControl>(member),
-                   .communicator = std::make_unique<HostCommunicator>(member, arenas.Peers(), plan.mesh)};
+    case Comm::Shm: links.control = std::make_unique<HostControl>(member); break;
     case Comm::Gloo:
     case Comm::GlooFlat: {
       CHECK(network != nullptr, "ranks of several hosts without a network");
@@ -80,16 +79,17 @@ auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const Shared
       if (!store) {
         return store.error();
       }
-      auto peers = ConnectPeers(plan, rank, **store, *network, timeout);
-      if (!peers) {
-        return peers.error();
+      auto connected = ConnectMembers(plan, rank, **store, *network, timeout);
+      if (!connected) {
+        return connected.error();
       }
-      return Links{
-          .control = std::make_unique<HostsControl>(member, plan.mesh, *std::move(store), timeout),
-          .communicator = std::make_unique<GlooCommunicator>(member, arenas.Peers(), plan.mesh, *std::move(peers))};
+      remote = *std::move(connected);
+      links.control = std::make_unique<HostsControl>(member, plan.mesh, *std::move(store), timeout);
     }
   }
-  CHECK(false, "comm {}", static_cast<int>(plan.run.comm));
+  links.communicator = std::make_unique<LayeredCommunicator>(
+      std::make_unique<CpuEngine>(member, arenas.Peers(), std::move(remote)), plan.mesh, plan.run.comm);
+  return links;
 }
 
 }  // namespace shardc

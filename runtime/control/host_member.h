@@ -1,6 +1,6 @@
 // How a rank meets the ranks of its host, and the small collectives by which they exchange what fits into a slot of the
 // control block. Agreements (host_control.h) and the collectives of the plan
-// (runtime/comm/host_communicator.h) are made of these.
+// (runtime/comm/cpu_engine.h) are made of these.
 //
 //   small collective    copy into the own slot, barrier, read the peers' slots
 #pragma once

@@ -7,7 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/cpu_engine.h"
+#include "runtime/comm/layered_communicator.h"
 #include "runtime/control/host_control.h"
 #include "runtime/memory/arenas.h"
 #include "tests/support/no_queue.h"
@@ -21,12 +22,12 @@ struct Rank {
       : arenas(*ArenaSet::Create(shared, rank)),
         member(std::make_shared<HostMember>(block, rank)),
         control(member),
-        comm(member, shared.Peers(), control.mesh()) {}
+        comm(std::make_unique<CpuEngine>(member, shared.Peers()), control.mesh(), Comm::Shm) {}
 
   ArenaSet arenas;
   std::shared_ptr<HostMember> member;
   HostControl control;
-  HostCommunicator comm;
+  LayeredCommunicator comm;
   NoQueue queue;
 };
 

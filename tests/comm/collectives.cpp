@@ -6,7 +6,8 @@
 #include <random>
 
 #include "compiler/base/bfloat16.h"
-#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/cpu_engine.h"
+#include "runtime/comm/layered_communicator.h"
 #include "tests/control/world.h"
 #include "tests/support/no_queue.h"
 
@@ -20,7 +21,10 @@ constexpr Arena SharedArena = Arena::SharedTransient;
 /// What one rank of a World has.
 struct Rank {
   Rank(World& world, const std::shared_ptr<HostMember>& member)
-      : world(world), member(*member), control(member), comm(member, PeersIn(world), world.block().mesh()) {}
+      : world(world),
+        member(*member),
+        control(member),
+        comm(std::make_unique<CpuEngine>(member, PeersIn(world)), world.block().mesh(), Comm::Shm) {}
   /// As SharedArenas::Peers.
   static auto PeersIn(const World& world) -> PeerTable {
     PeerTable peers(static_cast<size_t>(world.num_ranks()));
@@ -39,7 +43,7 @@ struct Rank {
   const World& world;
   HostMember& member;
   HostControl control;
-  HostCommunicator comm;
+  LayeredCommunicator comm;
   NoQueue queue;
 };
 
@@ -207,7 +211,7 @@ auto TrySum(Rank& own, AxisSet axes, uint64_t round, int64_t count, DType dtype)
 }
 
 /// What the plan's ops sent over `axes` by the counts.
-auto TrafficOver(const HostCommunicator& comm, CollectiveKind kind, AxisSet axes) -> Traffic {
+auto TrafficOver(const Communicator& comm, CollectiveKind kind, AxisSet axes) -> Traffic {
   TrafficTable table = comm.traffic();
   return table.At(kind, axes);
 }

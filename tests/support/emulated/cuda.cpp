@@ -6,7 +6,8 @@
 #include <array>
 #include <deque>
 
-#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/cpu_engine.h"
+#include "runtime/comm/layered_communicator.h"
 #include "runtime/control/host_control.h"
 #include "runtime/core/rank_main.h"
 #include "runtime/device/cpu/shuffled_device.h"
@@ -176,33 +177,13 @@ class EmulatedDevice final : public RankDevice {
   std::unique_ptr<Communicator> communicator_;
 };
 
-/// The collectives among ranks of one host, whose operands are addresses of an emulated device.
-class EmulatedCommunicator final : public HostCommunicator {
+/// The CPU's engine on the memories that the addresses of emulated devices stand for.
+class EmulatedEngine final : public CpuEngine {
  public:
-  EmulatedCommunicator(const EmulatedDevice* device, std::shared_ptr<HostMember> member, PeerTable peers,
-                       const Mesh& mesh)
-      : HostCommunicator(std::move(member), std::move(peers), mesh), device_(*device) {}
-
-  auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full, const CommSpan& scratch)
-      -> Status override {
-    return HostCommunicator::AllGather(queue, axes, InMemory(shard), InMemory(full), scratch);
+  using CpuEngine::CpuEngine;
+  auto Peer(int64_t rank, const CommSpan& span) const -> std::byte* override {
+    return BaseOf(rank, span.arena) + span.offset;
   }
-  auto ReduceScatter(Queue& queue, AxisSet axes, const CommSpan& full, const CommSpan& shard, const CommSpan& scratch,
-                     ReduceTypes types, bool accumulate) -> Status override {
-    return HostCommunicator::ReduceScatter(queue, axes, InMemory(full), InMemory(shard), scratch, types, accumulate);
-  }
-  auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, const CommSpan& scratch, DType dtype)
-      -> Status override {
-    return HostCommunicator::AllReduce(queue, axes, InMemory(span), scratch, dtype);
-  }
-
- private:
-  auto InMemory(CommSpan span) const -> CommSpan {
-    span.data = span.bytes == 0 ? nullptr : device_.MemoryAt(span.data);
-    return span;
-  }
-
-  const EmulatedDevice& device_;
 };
 
 auto ConnectEmulated(RankContext& context) -> void {
@@ -215,8 +196,8 @@ auto ConnectEmulated(RankContext& context) -> void {
   // The rank's control outlives its device.
   const std::shared_ptr<HostMember> member(std::shared_ptr<void>(),
                                            &static_cast<HostControl&>(*context.control).member());
-  context.comm =
-      device.Keep(std::make_unique<EmulatedCommunicator>(&device, member, *std::move(peers), context.plan->mesh));
+  context.comm = device.Keep(std::make_unique<LayeredCommunicator>(
+      std::make_unique<EmulatedEngine>(member, *std::move(peers)), context.plan->mesh, context.plan->run.comm));
 }
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {

@@ -1,0 +1,66 @@
+// The engine of ranks on CPUs: peers of a host read each other's shared arenas in place, be they processes (the default
+// on one machine) or threads (tests). Ranks of several hosts exchange over TCP, by Gloo.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "runtime/comm/engine.h"
+#include "runtime/memory/arenas.h"
+#include "runtime/net/peer_group.h"
+
+namespace shardc {
+
+class CpuEngine : public Engine {
+ public:
+  /// The ranks with which a rank exchanges over the network for one set of axes.
+  struct Members {
+    /// Null where none does, or where no op of the plan asks for the set.
+    std::shared_ptr<PeerGroup> group;
+    std::vector<int64_t> ranks;
+  };
+
+  /// `peers`: where this rank finds the shared arenas of the ranks of its host (SharedArenas::Peers), first rank first.
+  CpuEngine(std::shared_ptr<HostMember> member, PeerTable peers, ByAxisSet<Members> remote = {})
+      : Engine(std::move(member)), peers_(std::move(peers)), remote_(std::move(remote)) {}
+
+  auto Meet(Queue&, const Group& group) -> Status override { return member().Meet(group); }
+  auto Copy(Queue&, std::byte* to, const std::byte* from, int64_t bytes) -> Status override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return Success{};
+  }
+  auto Clear(Queue&, std::byte* to, int64_t bytes) -> Status override {
+    std::memset(to, 0, static_cast<size_t>(bytes));
+    return Success{};
+  }
+  auto Fold(Queue&, const std::vector<const std::byte*>& terms, size_t per_host, std::byte* out, int64_t num_elements,
+            ReduceTypes types, bool accumulate) -> Status override {
+    shardc::Fold(terms, per_host, out, num_elements, types, accumulate);
+    return Success{};
+  }
+  auto Peer(int64_t rank, const CommSpan& span) const -> std::byte* override;
+  auto Sum(Queue&, const Group& group, std::byte* data, int64_t num_elements, DType dtype, int64_t per_host)
+      -> Status override {
+    return member().Sum(group, data, num_elements, dtype, per_host);
+  }
+  auto Gather(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override;
+  auto AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
+                int64_t bytes) -> Status override;
+
+ protected:
+  /// Returns the base of an arena of a rank of this host.
+  auto BaseOf(int64_t rank, Arena arena) const -> std::byte* {
+    return peers_[static_cast<size_t>(rank - member().block().ranks().begin)][static_cast<size_t>(arena)];
+  }
+
+ private:
+  /// Calls exchange(group), and says for as long that this rank waits for those of other hosts.
+  template <class Function>
+  auto WaitForMembers(AxisSet axes, const Function& exchange) -> Status;
+
+  PeerTable peers_;
+  ByAxisSet<Members> remote_;
+};
+
+}  // namespace shardc
