@@ -6,6 +6,7 @@
 #include "runtime/comm/layered_communicator.h"
 #include "runtime/control/host_control.h"
 #include "runtime/control/hosts_control.h"
+#include "runtime/device/family.h"
 
 namespace shardc {
 
@@ -63,7 +64,7 @@ static auto ConnectMembers(const Plan& plan, int64_t rank, JobStore& store, cons
   return all;
 }
 
-auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const SharedArenas& arenas,
+auto MakeLinks(const Plan& plan, int64_t rank, RankDevice& device, ControlBlock& block, const SharedArenas& arenas,
                const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links> {
   const auto member = std::make_shared<HostMember>(block, rank, waits);
   CHECK(plan.run.comm != Comm::Auto, "a plan names how its ranks communicate");
@@ -87,8 +88,18 @@ auto MakeLinks(const Plan& plan, int64_t rank, ControlBlock& block, const Shared
       links.control = std::make_unique<HostsControl>(member, plan.mesh, *std::move(store), timeout);
     }
   }
-  links.communicator = std::make_unique<LayeredCommunicator>(
-      std::make_unique<CpuEngine>(member, arenas.Peers(), std::move(remote)), plan.mesh, plan.run.comm);
+  std::unique_ptr<Engine> engine;
+  if (const FamilyParts* const parts = PartsOf(FactsOf(plan.device).family);
+      parts != nullptr && parts->make_engine != nullptr) {
+    auto made = parts->make_engine(device, member, *links.control);
+    if (!made) {
+      return made.error();
+    }
+    engine = *std::move(made);
+  } else {
+    engine = std::make_unique<CpuEngine>(member, arenas.Peers(), std::move(remote));
+  }
+  links.communicator = std::make_unique<LayeredCommunicator>(std::move(engine), plan.mesh, plan.run.comm);
   return links;
 }
 

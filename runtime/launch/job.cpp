@@ -357,7 +357,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                                              .shuffles = options.shuffles});
   // A rank that waits for one on its host knows where that one is: it has the first word.
   const Seconds for_hosts{options.timeout.value + 0.5};
-  const auto links = device ? MakeLinks(*job.plan, rank, *job.control, job.arenas, waits, for_hosts,
+  const auto links = device ? MakeLinks(*job.plan, rank, **device, *job.control, job.arenas, waits, for_hosts,
                                         job.meeting == nullptr ? nullptr : &job.meeting->network())
                             : ErrorOr<Links>(device.error());
   const ErrorOr<ExitCode> result = links ? run(**device, *links) : ErrorOr<ExitCode>(links.error());

@@ -35,15 +35,12 @@ auto OnGpu(Sets sets) -> Sets {
 
 auto TrainInOrder(const Plan& plan, const std::string& run_dir) -> TrainedRun {
   emulated::warp_order = emulated::WarpOrder::Ascending;
-  return TrainInProcess(plan, run_dir, ConnectEmulated);
+  return TrainInProcess(plan, run_dir);
 }
 
 auto TrainInOtherOrder(const Plan& plan, const std::string& run_dir) -> TrainedRun {
   emulated::warp_order = emulated::WarpOrder::Descending;
-  return TrainInProcess(plan, run_dir, [](RankContext& context) {
-    ConnectEmulated(context);
-    context.execution.order = 1;
-  });
+  return TrainInProcess(plan, run_dir, [](RankContext& context) { context.execution.order = 1; });
 }
 
 namespace {

@@ -128,7 +128,6 @@ TEST(EmulatedGpu, StopsWithSave) {
   const Plan plan = training.Compile(OnGpu({}));
   ASSERT_EQ(TrainInOrder(plan, training / "whole").code, ExitCode::Ok);
   const TrainedRun stopped = TrainInProcess(plan, training / "run", [](RankContext& context) {
-    ConnectEmulated(context);
     context.execution.wrap = [&context](SectionKind section, size_t, Kernel kernel) -> Kernel {
       return [&context, section, kernel = std::move(kernel)](const Moment& moment) -> Status {
         if (section == SectionKind::Step && moment.step == 1) {
@@ -151,7 +150,6 @@ TEST(EmulatedGpu, StopsWithSave) {
 auto ErrorWithId(const Plan& plan, const std::string& run_dir, ValueId op::LoadTokens::*operand, int32_t id,
                  int64_t position) -> std::string {
   const auto prepare = [&](RankContext& context) {
-    ConnectEmulated(context);
     context.execution.wrap = [&](SectionKind section, size_t index, Kernel kernel) -> Kernel {
       const Op& op = plan.section(section).ops[index];
       const auto* const load = op.As<op::LoadTokens>();

@@ -45,7 +45,7 @@ TEST(EmulatedMeshes, EveryOrderGivesSameBits) {
   for (const Feature& mesh : Meshes) {
     SCOPED_TRACE(mesh.name);
     const Plan plan = training.Compile(OnGpu(mesh.sets));
-    const ShuffledRuns runs = Shuffler(&plan, NumOrders, false, ConnectEmulated).Run();
+    const ShuffledRuns runs = Shuffler(&plan, NumOrders, false).Run();
     EXPECT_EQ(runs.error, "");
     EXPECT_EQ(runs.num_tried, NumOrders);
     EXPECT_THAT(runs.different, testing::IsEmpty());

@@ -312,10 +312,7 @@ auto RunTraining(const TrainingCase& training_case) -> TrainingRun {
   WriteStream(folder / "tokens.u16", run.stream);
   WriteTargets(plan, training_case, run.stream);
   Trainer trainer(&plan, &training_case, &run);
-  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) {
-    ConnectEmulated(context);
-    return trainer.RunRank(context);
-  });
+  const auto code = LaunchThreads(plan, {}, [&](RankContext& context) { return trainer.RunRank(context); });
   CHECK(code.ok(), "{}: {}", training_case.name, code.error().message);
   CHECK(*code == ExitCode::Ok, "{}: exit code {}", training_case.name, static_cast<int>(*code));
   return run;

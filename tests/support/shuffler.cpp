@@ -22,7 +22,6 @@ auto Shuffler::Run() -> ShuffledRuns {
 }
 
 auto Shuffler::RunRank(RankContext& context) -> Status {
-  prepare_(context);
   uint64_t order = 0;
   context.execution.wrap = [&order](SectionKind section, size_t index, Kernel kernel) -> Kernel {
     if (section != SectionKind::Step) {

@@ -1,7 +1,6 @@
 // Runs the same two steps of a plan in random legal orders, given only streams and events, and compares their bits.
 #pragma once
 
-#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -22,11 +21,8 @@ struct ShuffledRuns {
 
 class Shuffler {
  public:
-  /// Calls `prepare` for each rank before anything is bound.
-  Shuffler(
-      const Plan* plan, uint64_t num_seeds, bool stop_at_first,
-      std::function<void(RankContext&)> prepare = [](RankContext&) {})
-      : plan_(*plan), num_seeds_(num_seeds), stop_at_first_(stop_at_first), prepare_(std::move(prepare)) {}
+  Shuffler(const Plan* plan, uint64_t num_seeds, bool stop_at_first)
+      : plan_(*plan), num_seeds_(num_seeds), stop_at_first_(stop_at_first) {}
 
   auto Run() -> ShuffledRuns;
 
@@ -43,7 +39,6 @@ class Shuffler {
   const Plan& plan_;
   uint64_t num_seeds_;
   bool stop_at_first_;
-  std::function<void(RankContext&)> prepare_;
   std::mutex mutex_;
   ShuffledRuns runs_;
 };

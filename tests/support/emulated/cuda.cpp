@@ -7,9 +7,7 @@
 #include <deque>
 
 #include "runtime/comm/cpu_engine.h"
-#include "runtime/comm/layered_communicator.h"
-#include "runtime/control/host_control.h"
-#include "runtime/core/rank_main.h"
+#include "runtime/control/rank_control.h"
 #include "runtime/device/cpu/shuffled_device.h"
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
@@ -128,11 +126,6 @@ class EmulatedDevice final : public RankDevice {
     }
     return memories;
   }
-  /// Keeps a communicator of the device's rank, and returns it.
-  auto Keep(std::unique_ptr<Communicator> communicator) -> Communicator* {
-    communicator_ = std::move(communicator);
-    return communicator_.get();
-  }
 
   class EmulatedQueue final : public Queue {
    public:
@@ -174,7 +167,6 @@ class EmulatedDevice final : public RankDevice {
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
   uint32_t shared_word_ = 0;
-  std::unique_ptr<Communicator> communicator_;
 };
 
 /// The CPU's engine on the memories that the addresses of emulated devices stand for.
@@ -186,18 +178,13 @@ class EmulatedEngine final : public CpuEngine {
   }
 };
 
-auto ConnectEmulated(RankContext& context) -> void {
-  if (FactsOf(context.plan->device).family != DeviceFamily::Cuda) {
-    return;
+static auto MakeEmulatedEngine(RankDevice& device, const std::shared_ptr<HostMember>& member, RankControl& control)
+    -> ErrorOr<std::unique_ptr<Engine>> {
+  auto peers = control.GatherValues(AxisSet::All(), static_cast<EmulatedDevice&>(device).Memories());
+  if (!peers) {
+    return peers.error();
   }
-  auto& device = static_cast<EmulatedDevice&>(*context.device);
-  auto peers = context.control->GatherValues(AxisSet::All(), device.Memories());
-  CHECK(peers.ok(), "{}", peers.error().message);
-  // The rank's control outlives its device.
-  const std::shared_ptr<HostMember> member(std::shared_ptr<void>(),
-                                           &static_cast<HostControl&>(*context.control).member());
-  context.comm = device.Keep(std::make_unique<LayeredCommunicator>(
-      std::make_unique<EmulatedEngine>(member, *std::move(peers)), context.plan->mesh, context.plan->run.comm));
+  return std::unique_ptr<Engine>(std::make_unique<EmulatedEngine>(member, *std::move(peers)));
 }
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
@@ -259,6 +246,7 @@ auto UseEmulatedCuda() -> void {
                                        return Success{};
                                      },
                                      .make_device = EmulatedDevice::Create,
+                                     .make_engine = MakeEmulatedEngine,
                                      .bind_op = BindEmulated,
                                      .bind_initialize =
                                          [](const op::Initialize& op, Binder& of_device) {

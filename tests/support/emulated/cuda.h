@@ -8,17 +8,11 @@
 
 namespace shardc {
 
-struct RankContext;
-
-/// Registers the emulated family. Called when the program begins.
+/// Registers the emulated family, whose ranks of one host may be several if they are threads. Called when the program
+/// begins. The launcher of users never makes such ranks: ResolveCudaDevice refuses their plan.
 auto UseEmulatedCuda() -> void;
 
 /// Returns the versions that the family tells from now on; none at first.
 auto EmulatedVersions() -> std::map<std::string, std::string>&;
-
-/// Gives a rank of a plan for GPUs the communicator that ranks of one host have, between the memories of their emulated
-/// devices; leaves a rank of another plan as it is. Requires: ranks are threads, and each calls it before anything is
-/// bound. The launcher of users never makes such ranks: ResolveCudaDevice refuses their plan.
-auto ConnectEmulated(RankContext& context) -> void;
 
 }  // namespace shardc
