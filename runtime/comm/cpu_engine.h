@@ -21,7 +21,8 @@ class CpuEngine : public Engine {
     std::vector<int64_t> ranks;
   };
 
-  /// `peers`: where this rank finds the shared arenas of the ranks of its host (SharedArenas::Peers), first rank first.
+  /// Takes in `peers` where this rank finds the shared arenas of the ranks of its host (SharedArenas::Peers), first
+  /// rank first.
   CpuEngine(std::shared_ptr<HostMember> member, PeerTable peers, ByAxisSet<Members> remote = {})
       : Engine(std::move(member)), peers_(std::move(peers)), remote_(std::move(remote)) {}
 

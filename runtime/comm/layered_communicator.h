@@ -22,7 +22,7 @@ namespace shardc {
 
 class LayeredCommunicator final : public Communicator {
  public:
-  /// `mesh`, `comm`: those of the plan. The hosts of the mesh decide in which order sums are taken.
+  /// Takes mesh and comm of the plan. The hosts of the mesh decide in which order sums are taken.
   LayeredCommunicator(std::unique_ptr<Engine> engine, const Mesh& mesh, Comm comm);
 
   auto AllGather(Queue& queue, AxisSet axes, const CommSpan& shard, const CommSpan& full, const CommSpan& scratch)
@@ -40,9 +40,9 @@ class LayeredCommunicator final : public Communicator {
   std::unique_ptr<Engine> engine_;
   Mesh mesh_;
   Comm comm_;
-  /// What Exchange gathers on the host, before the hosts exchange it.
+  /// Words that Exchange gathers on the host, before the hosts exchange them.
   std::vector<std::byte> of_host_;
-  /// Where the terms of a sum lie; as long as there are ranks from the start, so that a step allocates nothing.
+  /// Places of the terms of a sum; as long as there are ranks from the start, so that a step allocates nothing.
   std::vector<const std::byte*> terms_;
 };
 
