@@ -26,12 +26,14 @@ static auto CheckDevice(CheckContext& context) -> void {
     context.diags()
         .Build(into.at, DiagnosticKind::DeviceHostGather, ToText(Device{*device}))
         .Note(device.at, fmt::format("`{}` set here", "device"))
+        .Help("use gather_into = \"rank\"")
         .Emit();
   }
   if (const auto& kernels = recipe.run.kernels; context.IsSound(kernels) && *kernels == KernelSet::Reference) {
     context.diags()
         .Build(kernels.at, DiagnosticKind::DeviceReference, ToText(Device{*device}))
         .Note(device.at, fmt::format("`{}` set here", "device"))
+        .Help("use device = \"cpu\" with the reference kernels")
         .Emit();
   }
 }
