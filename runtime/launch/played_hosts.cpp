@@ -64,8 +64,7 @@ auto LaunchPlayedHosts(const Plan& plan, const LaunchOptions& options, const Ran
     return Fail(ExitCode::Environment, "the plan is for {} hosts; one machine plays at most {}", num_hosts,
                 MostPlayedHosts);
   }
-  const auto store =
-      StoreServer::Start({"127.0.0.1", 0}, {.linger = Seconds{0}, .prefix = PrefixOf({}), .timeout = options.timeout});
+  const auto store = StoreServer::Start({"127.0.0.1", 0}, {.linger = Seconds{0}, .prefix = PrefixOf({})});
   if (!store) {
     return store.error();
   }

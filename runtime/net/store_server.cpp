@@ -34,7 +34,6 @@
 #include "compiler/base/waited_time.h"
 #include "runtime/net/client_watch.h"
 #include "runtime/net/connections.h"
-#include "runtime/net/dial.h"
 #include "runtime/net/error_text.h"
 #include "runtime/net/member_watch.h"
 #include "runtime/net/open_file_limit.h"
@@ -52,8 +51,6 @@ namespace {
 constexpr int LookMs = 200;
 /// How long the child may take until it serves.
 constexpr Seconds LongestStart{60};
-/// How long a connection of this host with itself may take: the kernel makes it alone.
-constexpr std::chrono::seconds LongestWayToItself{1};
 /// Ranks connect all at once. The kernel takes the least of this and net.core.somaxconn.
 constexpr int Backlog = 16384;
 /// What the child says when it serves; anything else is an error's text.
@@ -291,12 +288,6 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   if (!listening) {
     return listening.error();
   }
-  const Address own{listening->own.Host(), listening->own.Port()};
-  if (const auto reached = Dial(own, Clock::now() + LongestWayToItself); !reached) {
-    return Fail(ExitCode::Environment,
-                "the store listens on {}, which cannot be reached from this host itself: {}; is the interface lo up?",
-                own.host, reached.error().message);
-  }
   auto let_go = MakePipe();
   auto said = MakePipe();
   if (!let_go || !said) {
@@ -313,10 +304,10 @@ auto StoreServer::Start(const Address& address, const Options& options) -> Error
   StoreServer server;
   server.owner_ = parent;
   server.pid_ = child;
-  server.address_ = own;
+  server.address_ = {listening->own.Host(), listening->own.Port()};
   server.let_go_ = std::move(let_go->write);
   said->write.Close();
-  const Seconds longest = std::min({LongestStart, options.timeout, options.silence});
+  const Seconds longest = std::min(LongestStart, options.silence);
   const auto text = ReadAll(said->read, longest);
   if (text != Serves) {
     return Fail(ExitCode::Environment, "the store on {} cannot serve: {}", address.Text(),

@@ -24,8 +24,6 @@ class StoreServer {
     std::string prefix;
     /// Processes of the job that say nothing for so long are stopped or cut off.
     Seconds silence{1e9};
-    /// Bound on the time until it serves.
-    Seconds timeout{1e9};
   };
   /// A client that has said nothing for so long will not come back to a job that has ended.
   static constexpr Seconds LongestSilence{5};

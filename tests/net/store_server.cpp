@@ -1,7 +1,6 @@
 // The server of the store: where it listens, and when its process ends.
 #include "runtime/net/store_server.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <sstream>
@@ -42,26 +41,6 @@ TEST_F(StoreServerTest, AddressOfAnotherHostAndUnknownNameAreErrors) {
   const auto unknown = StoreServer::Start({"no-such-host.invalid", 0}, {.linger = {1}});
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(unknown.error().message, HasSubstr("no-such-host.invalid"));
-}
-
-TEST_F(StoreServerTest, LoopbackThatIsDownIsNamed) {
-  if (geteuid() != 0) {
-    GTEST_SKIP() << "a network of its own needs root";
-  }
-  const auto begin = Clock::now();
-  Members alone(1, [](int64_t) -> std::string {
-    if (unshare(CLONE_NEWNET) != 0) {
-      return "no network";
-    }
-    const auto server = StoreServer::Start({"127.0.0.1", 0}, {.linger = {1}});
-    return server ? "it serves" : server.error().message;
-  });
-  const std::string said = alone.Text(0);
-  if (said == "no network") {
-    GTEST_SKIP() << "this machine allows no network namespaces";
-  }
-  EXPECT_THAT(said, AllOf(HasSubstr("127.0.0.1, which cannot be reached"), HasSubstr("is the interface lo up?")));
-  EXPECT_LT(SecondsSince(begin), 5 + Slack);
 }
 
 TEST_F(StoreServerTest, ListensOnTheNamedAddressOnly) {
