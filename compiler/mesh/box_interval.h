@@ -21,6 +21,10 @@ struct BoxInterval {
   /// Elements [begin, end) of a matrix, or of any tensor.
   static auto Of(Interval elements) -> BoxInterval { return {.elements = elements, .row = 1, .columns = {0, 1}}; }
   auto is_whole_rows() const -> bool { return columns.begin == 0 && columns.end == row; }
+  /// Returns the element of the matrix that an element of the box is.
+  auto InMatrix(int64_t element) const -> int64_t {
+    return is_whole_rows() ? element : element / columns.size() * row + columns.begin + element % columns.size();
+  }
   friend auto operator==(const BoxInterval&, const BoxInterval&) -> bool = default;
 };
 
@@ -38,7 +42,7 @@ auto ForEachMatrixInterval(const BoxInterval& interval, Function&& function) -> 
   const int64_t width = interval.columns.size();
   for (int64_t at = interval.elements.begin; at < interval.elements.end;) {
     const int64_t end = std::min(interval.elements.end, (at / width + 1) * width);
-    const int64_t begin = at / width * interval.row + interval.columns.begin + at % width;
+    const int64_t begin = interval.InMatrix(at);
     function(begin, begin + (end - at), at - interval.elements.begin);
     at = end;
   }

@@ -31,14 +31,6 @@ auto AreFiniteOnDevice(Binder& binder, ValueId vector) -> ErrorOr<bool> {
   return parts == nullptr || parts->are_finite == nullptr ? ErrorOr<bool>(false) : parts->are_finite(vector, binder);
 }
 
-/// Returns the index in the logical tensor of element `offset` of an interval.
-auto LogicalElement(const BoxInterval& interval, int64_t offset) -> int64_t {
-  const int64_t in_box = interval.elements.begin + offset;
-  return interval.is_whole_rows() ? in_box
-                                  : in_box / interval.columns.size() * interval.row + interval.columns.begin +
-                                        in_box % interval.columns.size();
-}
-
 class StateSearch {
  public:
   explicit StateSearch(Binder& binder) : binder_(binder) {}
@@ -65,9 +57,10 @@ class StateSearch {
       const auto look = [&](const std::byte* elements, int64_t begin, int64_t bytes) -> Status {
         const auto bad = FindNonFinite(plan, view.dtype, elements, bytes / element);
         if (bad && order < found_.order) {
-          found_ = {.order = order,
-                    .element = LogicalElement(owned->elements, begin / element + bad->element),
-                    .value = bad->value};
+          found_ = {
+              .order = order,
+              .element = owned->elements.InMatrix(owned->elements.elements.begin + begin / element + bad->element),
+              .value = bad->value};
         }
         return Success{};
       };

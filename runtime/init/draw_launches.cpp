@@ -16,10 +16,6 @@ auto DrawLaunches(const BoxInterval& elements, int64_t most) -> std::vector<Draw
   const int64_t row = is_whole ? 0 : elements.row;
   const int64_t width = is_whole ? std::numeric_limits<int32_t>::max() : elements.columns.size();
   CHECK(width <= std::numeric_limits<int32_t>::max(), "rows of {} columns", width);
-  // The element of the parameter that an element of the box is.
-  const auto in_parameter = [&](int64_t element) {
-    return is_whole ? element : element / width * row + elements.columns.begin + element % width;
-  };
   // How many elements of the box come before this one of the parameter.
   const auto below = [&](int64_t element) {
     return is_whole ? element
@@ -27,14 +23,14 @@ auto DrawLaunches(const BoxInterval& elements, int64_t most) -> std::vector<Draw
   };
   std::vector<DrawLaunch> launches;
   for (int64_t at = elements.elements.begin; at < elements.elements.end;) {
-    const int64_t first = in_parameter(at) / ElementsPerBlock * ElementsPerBlock;
+    const int64_t first = elements.InMatrix(at) / ElementsPerBlock * ElementsPerBlock;
     const int64_t end = std::min(elements.elements.end, below(first + most));
     const int64_t column = is_whole ? 0 : at % width;
     launches.push_back({.first = first,
-                        .made = RoundUp(in_parameter(end - 1) + 1 - first, ElementsPerBlock),
+                        .made = RoundUp(elements.InMatrix(end - 1) + 1 - first, ElementsPerBlock),
                         .offset = at - elements.elements.begin,
                         .kept = end - at,
-                        .base = in_parameter(at) - column - first,
+                        .base = elements.InMatrix(at) - column - first,
                         .row = row,
                         .width = static_cast<uint32_t>(width),
                         .column = static_cast<uint32_t>(column)});
