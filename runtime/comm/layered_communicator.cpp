@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/base/copied_pieces.h"
 #include "compiler/plan/exchange.h"
 
 namespace shardc {
@@ -15,15 +16,6 @@ static auto PartOf(const CommSpan& span, int64_t begin, int64_t bytes) -> CommSp
 static auto SliceOf(const CommSpan& span, int64_t index, int64_t num_ranks) -> CommSpan {
   const int64_t begin = SliceBegin(span.bytes, index, num_ranks);
   return PartOf(span, begin, SliceBegin(span.bytes, index + 1, num_ranks) - begin);
-}
-
-/// Calls `each(begin, length)` for the pieces of `count`, as long as it returns Success.
-template <class Function>
-static auto ForEachPiece(int64_t count, int64_t piece, const Function& each) -> Status {
-  for (int64_t begin = 0; begin < count; begin += piece) {
-    RETURN_IF_ERROR(each(begin, std::min(piece, count - begin)));
-  }
-  return Success{};
 }
 
 class LayeredCommunicator::Call {
@@ -150,8 +142,8 @@ auto LayeredCommunicator::AllGather(Queue& queue, AxisSet axes, const CommSpan& 
     // Beginning with the next rank, so that not all read one rank's memory at a time, and ending with the own slice.
     for (int64_t k = 1; k <= local; ++k) {
       const int64_t peer = (call.local_index + k) % local;
-      // Where the full vector is one for all ranks of a host, each of them writes its own slice, and those of the
-      // ranks that have its number on the other hosts: this is all that the others take from it.
+      // If the full vector is one for all ranks of a host, each of them writes its own slice, and those of the ranks
+      // that have its number on the other hosts: this is all that the others take from it.
       const bool writes = full.arena == Arena::Gathered && k % call.exchange.fold != 0;
       RETURN_IF_ERROR(call.Take(call.At(full) + (member * local + peer) * shard.bytes + begin, peer, from, writes));
     }
