@@ -89,9 +89,8 @@ auto MakeLinks(const Plan& plan, int64_t rank, RankDevice& device, ControlBlock&
     }
   }
   std::unique_ptr<Engine> engine;
-  if (const FamilyParts* const parts = PartsOf(FactsOf(plan.device).family);
-      parts != nullptr && parts->make_engine != nullptr) {
-    auto made = parts->make_engine(device, member, *links.control);
+  if (const auto make_engine = PartsOf(FactsOf(plan.device).family).make_engine; make_engine != nullptr) {
+    auto made = make_engine(device, member, *links.control);
     if (!made) {
       return made.error();
     }

@@ -27,8 +27,8 @@ struct Candidate {
 
 /// Returns true if the device knows that all elements of a vector are finite, its padding included.
 auto AreFiniteOnDevice(Binder& binder, ValueId vector) -> ErrorOr<bool> {
-  const FamilyParts* const parts = PartsOf(FactsOf(binder.plan().device).family);
-  return parts == nullptr || parts->are_finite == nullptr ? ErrorOr<bool>(false) : parts->are_finite(vector, binder);
+  const auto are_finite = PartsOf(FactsOf(binder.plan().device).family).are_finite;
+  return are_finite == nullptr ? ErrorOr<bool>(false) : are_finite(vector, binder);
 }
 
 class StateSearch {

@@ -11,11 +11,15 @@ static constexpr size_t NumFamilies = 0
 
 static std::array<const FamilyParts*, NumFamilies> parts_of_families{};
 
-auto PartsOf(DeviceFamily family) -> const FamilyParts* { return parts_of_families[static_cast<size_t>(family)]; }
+auto PartsOf(DeviceFamily family) -> const FamilyParts& {
+  static constexpr FamilyParts None;
+  const FamilyParts* const parts = parts_of_families[static_cast<size_t>(family)];
+  return parts == nullptr ? None : *parts;
+}
 
 auto VersionsOf(DeviceFamily family) -> std::map<std::string, std::string> {
-  const FamilyParts* const parts = PartsOf(family);
-  return parts == nullptr || parts->versions == nullptr ? std::map<std::string, std::string>() : parts->versions();
+  const auto versions = PartsOf(family).versions;
+  return versions == nullptr ? std::map<std::string, std::string>() : versions();
 }
 
 auto SetParts(DeviceFamily family, const FamilyParts* parts) -> void {

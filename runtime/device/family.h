@@ -36,8 +36,8 @@ struct FamilyParts {
   auto(*versions)() -> std::map<std::string, std::string> = nullptr;
 };
 
-/// Returns the parts of a family; null if the program does not have it.
-auto PartsOf(DeviceFamily family) -> const FamilyParts*;
+/// Returns the parts of a family; all null if the program does not have it, or has it without them.
+auto PartsOf(DeviceFamily family) -> const FamilyParts&;
 /// Returns the versions of a family; nothing if they are those of the program.
 auto VersionsOf(DeviceFamily family) -> std::map<std::string, std::string>;
 /// Sets the parts of a family, once, when a program begins. `parts` outlives all use.

@@ -30,7 +30,7 @@ auto BindOp(const OpBody& body, Binder& binder) -> Kernel {
     } else {
       switch (family) {
         case DeviceFamily::Cpu: return cpu::Bind(concrete, binder);
-        case DeviceFamily::Cuda: return PartsOf(family)->bind_op(body, binder);
+        case DeviceFamily::Cuda: return PartsOf(family).bind_op(body, binder);
       }
       CHECK(false, "a device of no family");
     }
@@ -43,11 +43,11 @@ auto ResolveDevice(Plan& plan) -> Status {
   switch (family) {
     case DeviceFamily::Cpu: return Success{};
     case DeviceFamily::Cuda:
-      if (PartsOf(family) == nullptr) {
+      if (PartsOf(family).resolve_device == nullptr) {
         return Fail(ExitCode::Environment, "the plan is for {}, and this program runs plans for CPUs alone",
                     ToText(plan.device));
       }
-      return PartsOf(family)->resolve_device(plan);
+      return PartsOf(family).resolve_device(plan);
   }
   CHECK(false, "a device of no family");
 }

@@ -15,7 +15,7 @@ namespace {
 auto WriteElement(KernelFixture& fixture, ValueId value, int64_t at, uint32_t bits_of_f32) -> void {
   const View view = fixture.ViewOf(value);
   const int64_t size = SizeOf(view.dtype);
-  // Of bf16 the upper half.
+  // A bf16 is the upper half of an f32.
   const uint32_t bits = view.dtype == DType::BF16 ? bits_of_f32 >> 16U : bits_of_f32;
   HostScratch scratch;
   Queue& queue = fixture.device().queue(Stream::Compute);
@@ -25,8 +25,8 @@ auto WriteElement(KernelFixture& fixture, ValueId value, int64_t at, uint32_t bi
 
 TEST(AreFinite, FindsOneElementOfMany) {
   ForElementTypes([](const Backend& backend, DType dtype) {
-    const FamilyParts* const parts = PartsOf(FactsOf(backend.device).family);
-    if (parts == nullptr || parts->are_finite == nullptr) {
+    const auto find = PartsOf(FactsOf(backend.device).family).are_finite;
+    if (find == nullptr) {
       return;
     }
     for (const int64_t count : {1, 7, 8, 640, 4099, 1 << 17}) {
@@ -42,7 +42,7 @@ TEST(AreFinite, FindsOneElementOfMany) {
         // Infinity, a NaN, the greatest number of both types, and a small one.
         for (const uint32_t bits : {0x7F800000U, 0xFFC00001U, 0x7F7F0000U, 0x00010000U}) {
           WriteElement(fixture, value, at, bits);
-          const auto are_finite = parts->are_finite(value, fixture);
+          const auto are_finite = find(value, fixture);
           ASSERT_TRUE(are_finite.ok());
           EXPECT_EQ(*are_finite, bits < 0x7F800000U) << count << " elements, " << bits << " at " << at;
         }

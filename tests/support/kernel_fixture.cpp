@@ -29,7 +29,7 @@ auto Backends() -> std::vector<Backend>& {
     if (HasAvx512()) {
       all.push_back({Device::CpuAvx512, KernelSet::Fused});
     }
-    if (PartsOf(DeviceFamily::Cuda) != nullptr) {
+    if (PartsOf(DeviceFamily::Cuda).make_device != nullptr) {
       all.push_back({Device::CudaSm90, KernelSet::Fused});
     }
     return all;

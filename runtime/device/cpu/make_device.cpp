@@ -26,7 +26,7 @@ auto HostArenas(const Plan& plan) -> ArenaSizes {
 auto MakeDevice(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
   switch (FactsOf(plan.device).family) {
     case DeviceFamily::Cpu: return MakeCpuDevice(plan, place);
-    case DeviceFamily::Cuda: return PartsOf(DeviceFamily::Cuda)->make_device(plan, place);
+    case DeviceFamily::Cuda: return PartsOf(DeviceFamily::Cuda).make_device(plan, place);
   }
   CHECK(false, "a device of no family");
 }

@@ -36,8 +36,8 @@ static auto Fill(InitialValues& values, Interval elements, BFloat16* out) -> Sta
 /// Binds what the plan's device does of the op. The result returns false where the host has to do it; empty if it
 /// always has.
 static auto BindOnDevice(const op::Initialize& op, Binder& binder) -> std::function<ErrorOr<bool>(const Moment&)> {
-  const FamilyParts* const parts = PartsOf(FactsOf(binder.plan().device).family);
-  return parts == nullptr || parts->bind_initialize == nullptr ? nullptr : parts->bind_initialize(op, binder);
+  const auto bind_initialize = PartsOf(FactsOf(binder.plan().device).family).bind_initialize;
+  return bind_initialize == nullptr ? nullptr : bind_initialize(op, binder);
 }
 
 static auto Fill(InitialValues& values, Interval elements, float* out) -> Status { return values.Fill(elements, out); }
