@@ -60,9 +60,9 @@ auto FindBrokenLimit(const Plan& plan) -> std::optional<BrokenLimit> {
   for (const Section& section : plan.sections) {
     for (const Op& op : section.ops) {
       if (const auto limit = FindKernelLimit(op.body, plan)) {
-        return BrokenLimit{fmt::format("on {} the op {} has {} {}", ToText(plan.device),
-                                       ToText(static_cast<OpKind>(op.body.index())), limit->size, limit->what),
-                           limit->most};
+        return BrokenLimit{
+            fmt::format("on {} the op {} has {} {}", ToText(plan.device), ToText(op.kind()), limit->size, limit->what),
+            limit->most};
       }
     }
   }
