@@ -35,7 +35,8 @@ auto WithPlace(const FileList& list, Error error) -> Error {
   return error;
 }
 
-/// Where the targets of the samples lie in a list: of the split for training, and of the one for evaluation.
+/// Intervals of a list in which the targets of the samples lie: of the split for training, and of the one for
+/// evaluation.
 using PredictedIds = std::array<Interval, 2>;
 
 auto PredictedIn(const FileList& list, int64_t num_ids) -> PredictedIds {

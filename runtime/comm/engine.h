@@ -1,5 +1,5 @@
-// What collectives are made of, on one kind of device: how a rank meets the ranks of its host, copies and sums what
-// they have in memory, and exchanges with ranks of other hosts. LayeredCommunicator makes the collectives of these.
+// The parts of collectives on one kind of device: how a rank meets the ranks of its host, copies and sums what they
+// have in memory, and exchanges with ranks of other hosts. LayeredCommunicator makes the collectives of these.
 #pragma once
 
 #include <cstddef>

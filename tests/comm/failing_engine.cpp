@@ -1,5 +1,5 @@
-// What each collective asks of an engine, and how it ends if one of these calls fails: the rank has the engine's error,
-// and its peers name the rank.
+// The calls that each collective makes of an engine, and how it ends if one of these calls fails: the rank has the
+// engine's error, and its peers name the rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

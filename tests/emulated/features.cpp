@@ -131,7 +131,7 @@ TEST(EmulatedGpu, StopsWithSave) {
     context.execution.wrap = [&context](SectionKind section, size_t, Kernel kernel) -> Kernel {
       return [&context, section, kernel = std::move(kernel)](const Moment& moment) -> Status {
         if (section == SectionKind::Step && moment.step == 1) {
-          // What a signal does.
+          // A signal does this.
           static_cast<HostControl&>(*context.control).member().block().stop_flag() = true;
         }
         return kernel(moment);

@@ -199,7 +199,7 @@ TEST(Initialize, ElementWithoutValueIsAnError) {
 }
 
 TEST(Initialize, FaultOfOthersIsNone) {
-  // Of the columns of the other rank.
+  // The columns of the other rank have the fault.
   ForBackends([](const Backend& backend) {
     const DrawCase test{.rule = "sqrt(index(1) - 20)", .tp = 2, .cut = 1};
     DrawFixture fixture(backend, test, 0);

@@ -1,4 +1,4 @@
-// What a run on a GPU keeps of its card, driver and libraries, and what a restart with others says.
+// The record of card, driver and libraries that a run on a GPU keeps, and the words of a restart with others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

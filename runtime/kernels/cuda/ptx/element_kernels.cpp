@@ -53,7 +53,7 @@ class LoadedPtx {
     for (const cudaError_t code : {loaded, loaded != cudaSuccess ? loaded : Take(&attributes)}) {
       if (code == cudaErrorJitCompilerNotFound || code == cudaErrorJitCompilationDisabled) {
         kernel_ = nullptr;
-        // What the next call of the runtime would else report.
+        // The next call of the runtime would else report the error.
         cudaGetLastError();
         return Success{};
       }
