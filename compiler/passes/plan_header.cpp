@@ -95,6 +95,7 @@ auto WriteHeader(Plan& plan, const Recipe& recipe) -> void {
   run.peak_flops = PeakFlopsOf(recipe);
   run.device_checks = *recipe.run.device_checks;
   run.guard = *recipe.run.guard;
+  run.share_gpus = *recipe.run.share_gpus;
   run.comm = ResolveComm(recipe);
   run.optimizer = *recipe.optimizer.name;
   run.attention_workspace = *ParseByteLimit(recipe.run.attention_workspace->text);

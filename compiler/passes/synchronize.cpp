@@ -23,7 +23,11 @@ constexpr int64_t Never = -1;
 
 /// Time of the last op run of each stream that is known to be over.
 using Clock = std::array<int64_t, NumStreams>;
-constexpr Clock NothingOver{Never, Never, Never, Never, Never};
+constexpr Clock NothingOver = [] {
+  Clock clock{};
+  clock.fill(Never);
+  return clock;
+}();
 
 /// One run of an op; ops in a loop have several.
 struct Turn {

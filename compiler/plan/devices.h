@@ -48,6 +48,8 @@ struct DeviceFacts {
   /// Offsets of buffers are multiples of this many bytes.
   int64_t offset_alignment = 0;
   CpuBlocks blocks;
+  /// Streams run side by side; else ops run one after another, in the order of the list.
+  bool overlaps_streams = false;
   /// Products of f32 are calls of a library that takes whole operands.
   bool products_of_f32_by_library = false;
 };
@@ -63,7 +65,7 @@ constexpr auto FactsOf(Device device) -> DeviceFacts {
 /// May a plan for the device `open` run as one for the device `decided`?
 constexpr auto Serves(const DeviceFacts& open, const DeviceFacts& decided) -> bool {
   return open.family == decided.family && open.offset_alignment == decided.offset_alignment &&
-         open.blocks == decided.blocks;
+         open.blocks == decided.blocks && open.overlaps_streams == decided.overlaps_streams;
 }
 static_assert(Serves(FactsOf(Device::Cpu), FactsOf(Device::CpuAvx512)));
 static_assert(Serves(FactsOf(Device::Cpu), FactsOf(Device::CpuPortable)));

@@ -53,6 +53,7 @@ auto VisitLine(T& run, Visitor&& visitor) -> void {
   visitor.Default("device_checks", run.device_checks, false);
   visitor.Default("attention_workspace", run.attention_workspace, RunSettings::DefaultAttentionWorkspace);
   visitor.Default("deterministic", run.deterministic, true);
+  visitor.Default("share_gpus", run.share_gpus, false);
   visitor.Default("guard", run.guard, false);
 }
 

@@ -131,6 +131,8 @@ struct RunSettings {
   bool guard = false;
   /// Test mode: the runtime waits after each op until the device has done it.
   bool device_checks = false;
+  /// Test mode: ranks of a host take turns on its GPUs if there are fewer.
+  bool share_gpus = false;
 
   friend auto operator==(const RunSettings&, const RunSettings&) -> bool = default;
 };

@@ -211,6 +211,7 @@ auto RecipeVerifier::Settings() -> void {
   ExpectBytes("run.attention_workspace", run.attention_workspace);
   Expect("run.deterministic", run.deterministic);
   Expect("run.guard", run.guard);
+  Expect("run.share_gpus", run.share_gpus);
   Expect("run.kernels", plan_.kernels);
   Expect("run.peak_flops", run.peak_flops);
   if (const std::string* name = ValueOf("run.machine"); name != nullptr && ValueOf("run.peak_flops") == nullptr) {
