@@ -79,4 +79,16 @@ auto FollowRankZero(RankControl& control, const Status& mine) -> Status {
   return Error{static_cast<ExitCode>(code), message.data() + sizeof(int64_t)};
 }
 
+auto TextOfRankZero(RankControl& control, const std::string& mine) -> ErrorOr<std::string> {
+  auto size = static_cast<int64_t>(mine.size());
+  RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&size), sizeof(size)));
+  std::string text = mine;
+  text.resize(static_cast<size_t>(size));
+  for (int64_t begin = 0; begin < size; begin += RankControl::MaxBytes) {
+    RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(text.data() + begin),
+                                      std::min(RankControl::MaxBytes, size - begin)));
+  }
+  return text;
+}
+
 }  // namespace shardc

@@ -2,6 +2,8 @@
 // or waits while another has given up.
 #pragma once
 
+#include <string>
+
 #include "compiler/base/error_or.h"
 #include "runtime/control/rank_control.h"
 
@@ -13,5 +15,8 @@ auto AgreeOnStatus(RankControl& control, const Status& mine) -> Status;
 
 /// Returns the status of rank 0 on all ranks; `mine` of the others is ignored. Collective.
 auto FollowRankZero(RankControl& control, const Status& mine) -> Status;
+
+/// Returns the text of rank 0 on all ranks; `mine` of the others is ignored. Collective.
+auto TextOfRankZero(RankControl& control, const std::string& mine) -> ErrorOr<std::string>;
 
 }  // namespace shardc

@@ -57,19 +57,6 @@ auto DifferencesOf(std::string_view of_rank_zero, std::string_view here) -> std:
   return text;
 }
 
-/// Returns the text of rank 0 on all ranks. Collective.
-static auto TextOfRankZero(RankControl& control, const std::string& mine) -> ErrorOr<std::string> {
-  auto size = static_cast<int64_t>(mine.size());
-  RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(&size), sizeof(size)));
-  std::string text = mine;
-  text.resize(static_cast<size_t>(size));
-  for (int64_t begin = 0; begin < size; begin += RankControl::MaxBytes) {
-    RETURN_IF_ERROR(control.Broadcast(AxisSet::All(), reinterpret_cast<std::byte*>(text.data() + begin),
-                                      std::min(RankControl::MaxBytes, size - begin)));
-  }
-  return text;
-}
-
 auto AgreeOnPlan(RankControl& control, const Plan& plan) -> Status {
   const std::string hash = PlanHash(plan);
   std::string hashes(hash.size() * static_cast<size_t>(control.mesh().num_ranks()), '\0');

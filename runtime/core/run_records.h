@@ -30,6 +30,8 @@ class RunRecords {
   /// nothing differs, or on CPUs.
   auto CompareVersions() const -> std::string;
 
+  auto versions() const -> const std::map<std::string, std::string>& { return versions_; }
+
   /// Reads the algorithms of products that an earlier launch chose, before ops are bound. Returns a line for people if
   /// they cannot be used; empty otherwise.
   auto ReadAlgorithms() -> std::string;

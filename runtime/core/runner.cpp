@@ -10,6 +10,7 @@
 #include "compiler/ops/cpu/usable_threads.h"
 #include "compiler/plan/text.h"
 #include "runtime/control/agree_on_plan.h"
+#include "runtime/control/agree_on_versions.h"
 #include "runtime/core/check_state.h"
 #include "runtime/core/compare_replicas.h"
 #include "runtime/core/compute_threads.h"
@@ -56,7 +57,22 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
   const Plan& plan = *context.plan;
   SetComputeThreads(UsableThreadsOf(plan, NumComputeThreads(plan)).all);
 
+  const auto note = [&](const std::string& line) {
+    if (!line.empty() && runner->leads()) {
+      runner->Say(line + "\n");
+    }
+  };
   RETURN_IF_ERROR(AgreeOnPlan(*context.control, plan));
+  if (const auto& versions = runner->records_.versions(); !versions.empty()) {
+    const auto machines = AgreeOnVersions(*context.control, versions);
+    if (!machines) {
+      return machines.error();
+    }
+    note(machines->empty() ? ""
+                           : fmt::format("warning: {}; the run continues, and its last bits depend on which rank is "
+                                         "where",
+                                         *machines));
+  }
   if (plan.run.guard) {
     auto guard = Guard::Create(plan, *context.device);
     if (!guard) {
@@ -91,11 +107,6 @@ auto RankRunner::Create(RankContext& context) -> ErrorOr<std::unique_ptr<RankRun
     }
   }
   runner->services_.algorithms = runner->records_.algorithms();
-  const auto note = [&](const std::string& line) {
-    if (!line.empty() && runner->leads()) {
-      runner->Say(line + "\n");
-    }
-  };
   note(runner->records_.ReadAlgorithms());
   for (int i = 0; i < NumSections; ++i) {
     const auto section = static_cast<SectionKind>(i);

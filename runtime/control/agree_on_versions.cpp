@@ -1,0 +1,77 @@
+#include "runtime/control/agree_on_versions.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "runtime/control/agree.h"
+
+namespace shardc {
+
+/// Parts of a machine that may differ: the others are a mistake of whoever installed them.
+static constexpr std::array<std::string_view, 2> OfMachines{"card", "driver"};
+
+using Versions = std::map<std::string, std::string>;
+
+/// Returns one line for each version.
+static auto TextOf(const Versions& versions) -> std::string {
+  std::string text;
+  for (const auto& [name, version] : versions) {
+    text += fmt::format("{} {}\n", name, version);
+  }
+  return text;
+}
+
+static auto VersionsIn(const std::string& text) -> Versions {
+  Versions versions;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t space = std::min(line.find(' '), line.size());
+    versions[line.substr(0, space)] = line.substr(std::min(space + 1, line.size()));
+  }
+  return versions;
+}
+
+/// Returns "cudnn 9.19.0 on rank 0, 9.26.0 here" for each version that differs.
+static auto DifferencesOf(const Versions& of_rank_zero, const Versions& here, bool of_machines)
+    -> std::vector<std::string> {
+  Versions names = of_rank_zero;
+  names.insert(here.begin(), here.end());
+  const auto version_in = [](const Versions& versions, const std::string& name) {
+    const auto found = versions.find(name);
+    return found == versions.end() ? std::string("none") : found->second;
+  };
+  std::vector<std::string> differences;
+  for (const auto& [name, unused] : names) {
+    const bool is_of_machine = std::ranges::find(OfMachines, name) != OfMachines.end();
+    const std::string expected = version_in(of_rank_zero, name);
+    const std::string found = version_in(here, name);
+    if (expected != found && is_of_machine == of_machines) {
+      differences.push_back(fmt::format("{} {} on rank 0, {} here", name, expected, found));
+    }
+  }
+  return differences;
+}
+
+auto AgreeOnVersions(RankControl& control, const Versions& versions) -> ErrorOr<std::string> {
+  const auto text = TextOfRankZero(control, TextOf(versions));
+  if (!text) {
+    return text.error();
+  }
+  const Versions expected = VersionsIn(*text);
+  const auto judged = [&](bool of_machines) {
+    const std::vector<std::string> differences = DifferencesOf(expected, versions, of_machines);
+    return AgreeOnStatus(control, differences.empty() ? Status(Success{})
+                                                      : Fail(ExitCode::Environment, "has other versions: {}",
+                                                             fmt::join(differences, "; ")));
+  };
+  RETURN_IF_ERROR(judged(false));
+  const Status machines = judged(true);
+  // It fails if the reason is not that machines differ, but that a rank is gone.
+  RETURN_IF_ERROR(control.Barrier(AxisSet::All()));
+  return machines ? ErrorOr<std::string>("") : ErrorOr<std::string>(machines.error().message);
+}
+
+}  // namespace shardc
