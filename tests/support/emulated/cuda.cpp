@@ -13,6 +13,7 @@
 #include "runtime/device/cuda/stream.h"
 #include "runtime/device/family.h"
 #include "runtime/kernels/cuda/finite.h"
+#include "runtime/kernels/cuda/fold.h"
 #include "runtime/kernels/cuda/initial_values.h"
 #include "runtime/kernels/host/host.h"
 #include "runtime/kernels/reference/reference.h"
@@ -169,10 +170,14 @@ class EmulatedDevice final : public RankDevice {
   uint32_t shared_word_ = 0;
 };
 
-/// The CPU's engine on the memories that the addresses of emulated devices stand for.
+/// The CPU's engine on the memories that the addresses of emulated devices stand for, with the GPU's sums.
 class EmulatedEngine final : public CpuEngine {
  public:
   using CpuEngine::CpuEngine;
+  auto Fold(Queue&, const std::vector<const std::byte*>& terms, size_t per_host, std::byte* out, int64_t num_elements,
+            ReduceTypes types, bool accumulate) -> Status override {
+    return cuda::Fold(nullptr, terms, per_host, out, num_elements, types, accumulate);
+  }
   auto Peer(int64_t rank, const CommSpan& span) const -> std::byte* override {
     return BaseOf(rank, span.arena) + span.offset;
   }
