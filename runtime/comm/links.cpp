@@ -64,9 +64,8 @@ static auto ConnectMembers(const Plan& plan, int64_t rank, JobStore& store, cons
   return all;
 }
 
-auto MakeLinks(const Plan& plan, int64_t rank, RankDevice& device, ControlBlock& block, const SharedArenas& arenas,
-               const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links> {
-  const auto member = std::make_shared<HostMember>(block, rank, waits);
+auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, RankDevice& device,
+               const SharedArenas& arenas, Seconds timeout, const Network* network) -> ErrorOr<Links> {
   CHECK(plan.run.comm != Comm::Auto, "a plan names how its ranks communicate");
   Links links;
   ByAxisSet<CpuEngine::Members> remote;
@@ -80,7 +79,7 @@ auto MakeLinks(const Plan& plan, int64_t rank, RankDevice& device, ControlBlock&
       if (!store) {
         return store.error();
       }
-      auto connected = ConnectMembers(plan, rank, **store, *network, timeout);
+      auto connected = ConnectMembers(plan, member->rank(), **store, *network, timeout);
       if (!connected) {
         return connected.error();
       }

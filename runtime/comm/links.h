@@ -33,10 +33,10 @@ struct Links {
 };
 
 /// The one place that chooses by `plan.run.comm`. Called by the rank itself (after the fork). `timeout`: for what goes
-/// to other hosts, by `network`, which is null where all ranks share memory. Requires: `device`, `block` and `arenas`
-/// outlive the links, and the rank has joined the block. Errors: those of the store, of connections to other hosts, and
-/// of memory that ranks do not get to share.
-auto MakeLinks(const Plan& plan, int64_t rank, RankDevice& device, ControlBlock& block, const SharedArenas& arenas,
-               const WaitOptions& waits, Seconds timeout, const Network* network) -> ErrorOr<Links>;
+/// to other hosts, by `network`, which is null where all ranks share memory. Requires: `device`, `arenas` and the
+/// control block outlive the links, and the rank has joined the block. Errors: those of the store, of connections to
+/// other hosts, and of memory that ranks do not get to share.
+auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, RankDevice& device,
+               const SharedArenas& arenas, Seconds timeout, const Network* network) -> ErrorOr<Links>;
 
 }  // namespace shardc

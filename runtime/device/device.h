@@ -26,6 +26,8 @@
 
 namespace shardc {
 
+class HostMember;
+
 /// Who enqueues ops, and runs each when its turn comes.
 class Turns {
  public:
@@ -131,13 +133,15 @@ struct DevicePlace {
   int64_t rank = 0;
   /// Counted from the first rank of the host.
   int64_t local_rank = 0;
+  /// The rank as its host knows it. Null where it is alone.
+  HostMember* member = nullptr;
   /// Fails if another rank has failed. A rank calls it while it waits for a device that has memory of its own. Empty if
   /// there are no others.
   std::function<Status()> look;
   /// The time within which such a device gets on.
   Seconds timeout = DefaultTimeout;
-  /// For tests: a device that runs sections in random legal orders (SectionStart::order), and of which the host reads
-  /// and writes copies.
+  /// For tests. On a CPU: a device that runs sections in random legal orders (SectionStart::order), and of which the
+  /// host reads and writes copies. On a GPU: one whose streams lag at random.
   bool shuffles = false;
 };
 

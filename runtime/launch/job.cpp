@@ -6,6 +6,7 @@
 #include "compiler/base/stopwatch.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/comm/links.h"
+#include "runtime/control/host_member.h"
 #include "runtime/core/compute_threads.h"
 #include "runtime/launch/host_watch.h"
 #include "runtime/launch/needed_memory.h"
@@ -349,15 +350,17 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
     return (*job.rank_main)(context);
   };
   job.control->Join(rank);
+  const auto member = std::make_shared<HostMember>(*job.control, rank, waits);
   const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
                                              .rank = rank,
                                              .local_rank = rank - job.control->ranks().begin,
+                                             .member = member.get(),
                                              .look = [&job, rank] { return job.control->Listen(rank); },
                                              .timeout = options.timeout,
                                              .shuffles = options.shuffles});
   // A rank that waits for one on its host knows where that one is: it has the first word.
   const Seconds for_hosts{options.timeout.value + 0.5};
-  const auto links = device ? MakeLinks(*job.plan, rank, **device, *job.control, job.arenas, waits, for_hosts,
+  const auto links = device ? MakeLinks(*job.plan, member, **device, job.arenas, for_hosts,
                                         job.meeting == nullptr ? nullptr : &job.meeting->network())
                             : ErrorOr<Links>(device.error());
   const ErrorOr<ExitCode> result = links ? run(**device, *links) : ErrorOr<ExitCode>(links.error());
