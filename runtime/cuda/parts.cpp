@@ -1,5 +1,6 @@
 #include "runtime/cuda/parts.h"
 
+#include "runtime/comm/cuda/cuda_engine.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/versions.h"
 #include "runtime/device/family.h"
@@ -30,6 +31,7 @@ auto UseCuda() -> void {
   static constexpr FamilyParts Parts{
       .resolve_device = Resolve,
       .make_device = CudaDevice::Create,
+      .make_engine = MakeCudaEngine,
       .bind_op = cuda::BindAny,
       .bind_initialize = [](const auto& op, Binder& binder) { return cuda::BindInitialize(op, binder, binder); },
       .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); },

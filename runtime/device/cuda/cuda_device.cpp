@@ -1,8 +1,12 @@
 #include "runtime/device/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <span>
+#include <thread>
 
+#include "runtime/control/host_member.h"
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
 
@@ -27,11 +31,18 @@ CudaDevice::CudaDevice(const Plan& plan, const DevicePlace& place)
                  .has_come_to_mark = [this](size_t slot) { return IsOver(cudaEventQuery(marks_[slot])); }}),
       scalars_(static_cast<size_t>(plan.scalars.size())),
       signalled_in_(static_cast<size_t>(plan.num_events), 0),
-      queues_(NumStreams, CudaQueue(this)) {}
+      queues_(NumStreams, CudaQueue(this)) {
+  if (place.shuffles) {
+    lags_.emplace(static_cast<uint64_t>(place.rank));
+  }
+}
 
 auto CudaDevice::Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
   std::unique_ptr<CudaDevice> device(new CudaDevice(plan, place));
-  RETURN_IF_ERROR(device->Take(static_cast<int>(place.local_rank)));
+  RETURN_IF_ERROR(device->Take(place.local_rank));
+  if (place.member != nullptr) {
+    RETURN_IF_ERROR(device->CheckOwnGpu(*place.member));
+  }
   RETURN_IF_ERROR(device->Allocate());
   RETURN_IF_ERROR(device->MakeStreams());
   RETURN_IF_ERROR(device->ring_.Create());
@@ -61,20 +72,50 @@ CudaDevice::~CudaDevice() {
   cudaFree(memory_);
 }
 
-auto CudaDevice::Take(int number) -> Status {
+/// Returns what a rank without a GPU of its own can do.
+static auto NoGpuRemedy() -> std::string_view {
+  return "a rank needs a GPU of its own: give the mesh fewer ranks or the host more GPUs; run.share_gpus = true lets "
+         "ranks share them, for tests";
+}
+
+auto CudaDevice::Take(int64_t local_rank) -> Status {
   int count = 0;
   RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&count), "looking for GPUs"));
-  if (number >= count) {
-    return Fail(ExitCode::Environment, "rank {} of this host has no GPU: this process sees {}", number, count);
+  // A launcher may show each rank its own GPU alone.
+  if (local_rank >= count && count != 1 && !plan_.run.share_gpus) {
+    return Fail(ExitCode::Environment, "rank {} of this host has no GPU, as this process sees {}; {}", local_rank,
+                count, NoGpuRemedy());
   }
-  const cudaError_t taken = cudaSetDevice(number);
-  if (const std::string fault = FaultOfMode(number, taken); !fault.empty()) {
-    return Fail(ExitCode::Environment, "{}", fault);
+  CHECK(count > 0, "no GPU");
+  number_ = static_cast<int>(local_rank % count);
+  const cudaError_t taken = cudaSetDevice(number_);
+  for (const std::string& fault : {FaultOfMode(number_, taken), FaultOfKind(number_)}) {
+    if (!fault.empty()) {
+      return Fail(ExitCode::Environment, "{}", fault);
+    }
   }
   if (taken == cudaErrorMemoryAllocation) {
-    return Fail(ExitCode::DoesNotFit, "GPU {} has no memory left for another process", number);
+    return Fail(ExitCode::DoesNotFit, "GPU {} has no memory left for another process", number_);
   }
-  return CudaStatus(taken, fmt::format("taking GPU {}", number));
+  return CudaStatus(taken, fmt::format("taking GPU {}", number_));
+}
+
+auto CudaDevice::CheckOwnGpu(HostMember& member) const -> Status {
+  const HostMember::Group& group = member.GroupOf(AxisSet::All());
+  cudaDeviceProp properties{};
+  RETURN_IF_ERROR(CudaStatus(cudaGetDeviceProperties(&properties, number_), "asking for the UUID of a GPU"));
+  std::vector<cudaUUID_t> uuids(group.ranks.size());
+  RETURN_IF_ERROR(member.Gather(group, reinterpret_cast<const std::byte*>(&properties.uuid), sizeof(properties.uuid),
+                                reinterpret_cast<std::byte*>(uuids.data())));
+  for (size_t i = 0; i < uuids.size(); ++i) {
+    const bool is_same = std::memcmp(&uuids[i], &properties.uuid, sizeof(properties.uuid)) == 0;
+    if (is_same && static_cast<int64_t>(i) != group.index && !plan_.run.share_gpus) {
+      return Fail(ExitCode::Environment, "ranks {} and {} have the same GPU ({}); {}",
+                  std::min(member.rank(), group.ranks[i]), std::max(member.rank(), group.ranks[i]), properties.name,
+                  NoGpuRemedy());
+    }
+  }
+  return Success{};
 }
 
 auto CudaDevice::Allocate() -> Status {
@@ -85,6 +126,9 @@ auto CudaDevice::Allocate() -> Status {
     begins[i] = bytes;
     bytes += room(plan_.arena_bytes[i]);
   }
+  const int64_t slots = bytes;
+  const int64_t num_slots = plan_.mesh.num_ranks() > 1 ? 2 * NumStreams * NumAxisSets : 0;
+  bytes += num_slots * SlotBytes;
   const int64_t words = bytes;
   bytes += room(static_cast<int64_t>(most_vocabularies_ * sizeof(*bad_ids_)));
   size_t free = 0;
@@ -100,12 +144,14 @@ auto CudaDevice::Allocate() -> Status {
                 free < total - total / 20 ? "; other processes may have taken the rest" : "");
   }
   memory_ = static_cast<std::byte*>(memory);
+  memory_bytes_ = bytes;
   void* word = nullptr;
   RETURN_IF_ERROR(CudaStatus(cudaHostAlloc(&word, sizeof(*shared_word_), cudaHostAllocDefault), "pinning memory"));
   shared_word_ = static_cast<uint32_t*>(word);
   for (size_t i = 0; i < NumArenas; ++i) {
     bases_[i] = plan_.arena_bytes[i] > 0 ? memory_ + begins[i] : nullptr;
   }
+  slots_ = num_slots > 0 ? memory_ + slots : nullptr;
   bad_ids_ = reinterpret_cast<unsigned long long*>(memory_ + words);
   return Success{};
 }
@@ -118,6 +164,7 @@ auto CudaDevice::MakeStreams() -> Status {
     const int priority = static_cast<Stream>(i) == Stream::Compute ? least : greatest;
     RETURN_IF_ERROR(CudaStatus(cudaStreamCreateWithPriority(&queues_[i].stream, cudaStreamNonBlocking, priority),
                                "making a stream"));
+    queues_[i].name = static_cast<Stream>(i);
   }
   events_.resize(static_cast<size_t>(plan_.num_events), nullptr);
   for (const std::span<cudaEvent_t> events : {std::span(events_), std::span<cudaEvent_t>(marks_)}) {
@@ -154,6 +201,20 @@ auto CudaDevice::Finish() -> Status {
   }
   progress_.NoteAllOver();
   return vocabularies_.empty() ? Status(Success{}) : CheckIds();
+}
+
+auto CudaDevice::is_lost() const -> bool {
+  // A stream that is not over may wait for a peer that is gone.
+  return progress_.is_lost() || !std::ranges::all_of(queues_, [](const CudaQueue& queue) {
+           const auto is_over = queue.stream == nullptr ? ErrorOr<bool>(true) : IsOver(cudaStreamQuery(queue.stream));
+           return is_over && *is_over;
+         });
+}
+
+auto CudaDevice::Slot(Stream stream, size_t axes_index, size_t turn) const -> std::byte* {
+  CHECK(slots_ != nullptr, "a slot of a rank that is alone");
+  const size_t index = (static_cast<size_t>(stream) * NumAxisSets + axes_index) * 2 + turn;
+  return slots_ + static_cast<int64_t>(index) * SlotBytes;
 }
 
 auto CudaDevice::BadIdsOf(int64_t vocabulary) -> unsigned long long* {
@@ -202,7 +263,7 @@ auto CudaDevice::MeasureMemory() const -> std::optional<DeviceMemory> {
 }
 
 auto CudaDevice::CudaQueue::Judged(const Status& status) -> Status {
-  if (status || device_.is_lost()) {
+  if (status || device_.progress_.is_lost()) {
     return status;
   }
   const auto is_over = IsOver(cudaStreamQuery(stream));
@@ -211,9 +272,22 @@ auto CudaDevice::CudaQueue::Judged(const Status& status) -> Status {
                        {is_over.error().code, fmt::format("{}; {}", status.error().message, is_over.error().message)}));
 }
 
+auto CudaDevice::CudaQueue::Lag() -> Status {
+  if (!device_.lags_ || (*device_.lags_)() % 4 != 0) {
+    return Success{};
+  }
+  constexpr uintptr_t MostMicroseconds = 400;
+  const uintptr_t microseconds = (*device_.lags_)() % MostMicroseconds;
+  const auto sleep = [](void* time) {
+    std::this_thread::sleep_for(std::chrono::microseconds(reinterpret_cast<uintptr_t>(time)));
+  };
+  return Judged(CudaStatus(cudaLaunchHostFunc(stream, sleep, reinterpret_cast<void*>(microseconds)), "delaying"));
+}
+
 auto CudaDevice::CudaQueue::Enqueue(Turns& turns, size_t index, const Moment& moment) -> Status {
   DeviceProgress& progress = device_.progress_;
   progress.BeginTurn(turns, index);
+  RETURN_IF_ERROR(Lag());
   RETURN_IF_ERROR(Judged(turns.RunTurn(index, moment)));
   return Judged(progress.EndTurn(
       [this](size_t slot) { return CudaStatus(cudaEventRecord(device_.marks_[slot], stream), "recording an event"); }));

@@ -8,6 +8,8 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,8 @@ namespace shardc {
 
 class CudaDevice final : public RankDevice {
  public:
-  /// Errors: DoesNotFit if the GPU has less memory left than the arenas take.
+  /// Makes the device of a rank. Called by all ranks of the host together. Errors: DoesNotFit if the GPU has less memory left than the arenas take;
+  /// Environment if there is no GPU for the rank, or another rank has it.
   static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
   // Queues know where their device is.
   CudaDevice(const CudaDevice&) = delete;
@@ -31,9 +34,22 @@ class CudaDevice final : public RankDevice {
   auto BeginSection(const SectionStart& start, const ScalarTable& host) -> Status override;
   auto EndSection(ScalarTable& host) -> Status override;
   auto Finish() -> Status override;
-  auto is_lost() const -> bool override { return progress_.is_lost(); }
+  auto is_lost() const -> bool override;
   auto MeasureUse() const -> std::vector<ArenaUse> override;
   auto MeasureMemory() const -> std::optional<DeviceMemory> override;
+
+  auto plan() const -> const Plan& { return plan_; }
+  /// Returns the number of the GPU, of those that the process sees.
+  auto number() const -> int { return number_; }
+  /// Returns the one allocation, which is laid out alike on all ranks of a plan.
+  auto memory() const -> std::byte* { return memory_; }
+  auto memory_bytes() const -> int64_t { return memory_bytes_; }
+
+  /// The most that a rank leaves in a slot of a sum.
+  static constexpr int64_t SlotBytes = 4096;
+  /// Returns memory in which a rank leaves what its peers sum. There are two for each stream and set of axes, which are
+  /// used in turn. Requires: the plan has several ranks.
+  auto Slot(Stream stream, size_t axes_index, size_t turn) const -> std::byte*;
 
   class CudaQueue final : public Queue {
    public:
@@ -47,8 +63,11 @@ class CudaDevice final : public RankDevice {
 
     auto device() -> CudaDevice& { return device_; }
     cudaStream_t stream = nullptr;
+    Stream name = Stream::Compute;
 
    private:
+    /// Lets the stream lag at random, if the device does.
+    auto Lag() -> Status;
     /// Returns the status of what was enqueued, with the error of the device if that is why it failed.
     auto Judged(const Status& status) -> Status;
 
@@ -63,17 +82,23 @@ class CudaDevice final : public RankDevice {
  private:
   CudaDevice(const Plan& plan, const DevicePlace& place);
 
-  /// Takes the GPU with this number, of those that the process sees.
-  auto Take(int number) -> Status;
+  /// Takes the GPU of a rank.
+  auto Take(int64_t local_rank) -> Status;
+  /// Compares the GPUs of the ranks of the host.
+  auto CheckOwnGpu(HostMember& member) const -> Status;
   auto Allocate() -> Status;
   auto MakeStreams() -> Status;
   /// Returns an error if kernels found bad ids, and resets the words.
   auto CheckIds() -> Status;
 
   const Plan& plan_;
+  int number_ = 0;
   std::byte* memory_ = nullptr;
+  int64_t memory_bytes_ = 0;
   std::array<std::byte*, NumArenas> bases_{};
-  /// One for each of `vocabularies_`, after the arenas.
+  /// After the arenas; null if the plan has one rank.
+  std::byte* slots_ = nullptr;
+  /// One for each of `vocabularies_`, after the slots.
   unsigned long long* bad_ids_ = nullptr;
   std::vector<int64_t> vocabularies_;
   /// As many different vocabularies as the plan may have, with some to spare.
@@ -90,7 +115,12 @@ class CudaDevice final : public RankDevice {
   /// By event: the section that signalled it last.
   std::vector<uint32_t> signalled_in_;
   std::vector<CudaQueue> queues_;
+  /// Draws how long streams lag; nothing if they do not.
+  std::optional<std::mt19937_64> lags_;
 };
+
+/// Returns the fault of a GPU for which this program has no kernels; empty if it has.
+auto FaultOfKind(int number) -> std::string;
 
 /// Returns the fault of a GPU whose compute mode keeps this process from it, with the remedy; empty if its mode does
 /// not. `taken`: the result of the call that was to take it.

@@ -45,6 +45,28 @@ auto FaultOfMode(int number, cudaError_t taken) -> std::string {
              : fmt::format("GPU {} is in exclusive-process mode, and another process has it; {}", number, Remedy);
 }
 
+static auto UnusableText(int number, cudaError_t code) -> std::string {
+  return fmt::format("GPU {} of this machine cannot be used: {} ({}){}", number, cudaGetErrorString(code),
+                     cudaGetErrorName(code), VisibleText());
+}
+
+auto FaultOfKind(int number) -> std::string {
+  cudaDeviceProp properties{};
+  if (const cudaError_t code = cudaGetDeviceProperties(&properties, number); code != cudaSuccess) {
+    return UnusableText(number, code);
+  }
+  if (std::string_view(properties.name).find(" MIG ") != std::string_view::npos) {
+    return fmt::format("GPU {} is a part of one, {}; plans are for whole GPUs: turn MIG off{}", number, properties.name,
+                       VisibleText());
+  }
+  if (properties.major != 9 || properties.minor != 0) {
+    return fmt::format(
+        "GPU {} is {}, of compute capability {}.{}, and the kernels of this program are for 9.0 (H100, H200){}", number,
+        properties.name, properties.major, properties.minor, VisibleText());
+  }
+  return "";
+}
+
 /// Returns the fault of this machine's GPUs; empty if they can be used.
 static auto FaultOfGpus() -> std::string {
   int driver = 0;
@@ -60,21 +82,11 @@ static auto FaultOfGpus() -> std::string {
   if (counted == cudaErrorNoDevice || (counted == cudaSuccess && count == 0)) {
     return fmt::format("this process sees no GPU{}", VisibleText());
   }
-  cudaDeviceProp properties{};
-  for (const cudaError_t code : {counted, cudaGetDeviceProperties(&properties, 0)}) {
-    if (code != cudaSuccess) {
-      return fmt::format("the GPU of this machine cannot be used: {} ({}){}", cudaGetErrorString(code),
-                         cudaGetErrorName(code), VisibleText());
-    }
+  if (counted != cudaSuccess) {
+    return UnusableText(0, counted);
   }
-  if (std::string_view(properties.name).find(" MIG ") != std::string_view::npos) {
-    return fmt::format("GPU 0 is a part of one, {}; plans are for whole GPUs: turn MIG off{}", properties.name,
-                       VisibleText());
-  }
-  if (properties.major != 9 || properties.minor != 0) {
-    return fmt::format(
-        "GPU 0 is {}, of compute capability {}.{}, and the kernels of this program are for 9.0 (H100, H200){}",
-        properties.name, properties.major, properties.minor, VisibleText());
+  if (std::string fault = FaultOfKind(0); !fault.empty()) {
+    return fault;
   }
   // To take a GPU costs half a second, and shows only in these modes whether another process has it.
   return FaultOfMode(0, ModeOf(0) == cudaComputeModeDefault ? cudaSuccess : cudaSetDevice(0));
@@ -104,10 +116,11 @@ static auto LookAtGpus(void (*call_libraries)()) -> ErrorOr<std::string> {
 }
 
 auto ResolveCudaDevice(Plan& plan, void (*call_libraries)()) -> Status {
-  if (plan.mesh.num_ranks() > 1) {
+  if (plan.run.comm != Comm::Shm) {
     return Fail(ExitCode::RecipeRejected,
-                "the plan has {} ranks, and plans for {} run with one so far; set the sizes in [mesh] to 1",
-                plan.mesh.num_ranks(), ToText(plan.device));
+                "ranks on GPUs communicate within one host so far; with run.device = \"{}\" leave run.comm and "
+                "mesh.hosts out",
+                ToText(plan.device));
   }
   const auto fault = LookAtGpus(call_libraries);
   if (!fault) {
