@@ -1,0 +1,107 @@
+// The sum over ranks that GPUs compute, emulated: the bits of the host's.
+#include "runtime/kernels/cuda/fold.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+
+#include "compiler/base/bfloat16.h"
+
+namespace shardc {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::array Types{ReduceTypes{DType::F32, DType::F32},   ReduceTypes{DType::F32, DType::BF16},
+                           ReduceTypes{DType::F64, DType::F64},   ReduceTypes{DType::I64, DType::I64},
+                           ReduceTypes{DType::BF16, DType::BF16}, ReduceTypes{DType::BF16, DType::F32}};
+
+auto Put(DType dtype, double number, std::byte* to) -> void {
+  const auto put = [&](const auto& element) { std::memcpy(to, &element, sizeof(element)); };
+  if (dtype == DType::F32) {
+    put(static_cast<float>(number));
+  } else if (dtype == DType::BF16) {
+    BFloat16 element{};
+    Store(element, static_cast<float>(number));
+    put(element);
+  } else if (dtype == DType::F64) {
+    put(number);
+  } else {
+    put(static_cast<int64_t>(number));
+  }
+}
+
+/// Returns elements whose sums round differently in another order. Now and then one is -0.
+auto Drawn(DType dtype, int64_t count, std::mt19937_64& random) -> Bytes {
+  Bytes bytes(static_cast<size_t>(count * SizeOf(dtype)));
+  std::uniform_real_distribution<double> number(-1, 1);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t kind = random() % 8;
+    const double scale = dtype == DType::I64 ? 1e6 : kind < 4 ? 1 : 1e4;
+    Put(dtype, kind == 7 ? -0.0 : scale * number(random), bytes.data() + i * SizeOf(dtype));
+  }
+  return bytes;
+}
+
+/// Expects the kernel's sum to be that of the host. `skipped`: elements before the first, so that vectors of 16 bytes
+/// cannot be read.
+auto ExpectSameSum(ReduceTypes types, size_t hosts, size_t per_host, int64_t count, int64_t skipped, bool accumulate,
+                   std::mt19937_64& random) -> void {
+  SCOPED_TRACE(fmt::format("{} terms of {} in {} over {} x {} ranks, {} skipped, accumulate {}", count,
+                           ToText(types.terms), ToText(types.sum), hosts, per_host, skipped, accumulate));
+  std::vector<Bytes> operands;
+  std::vector<const std::byte*> terms;
+  for (size_t k = 0; k < hosts * per_host; ++k) {
+    operands.push_back(Drawn(types.terms, count + skipped, random));
+  }
+  for (const Bytes& operand : operands) {
+    terms.push_back(operand.data() + skipped * SizeOf(types.terms));
+  }
+  const Bytes before = Drawn(types.sum, count + skipped + 1, random);
+  Bytes expected = before;
+  Bytes found = before;
+  const int64_t begin = skipped * SizeOf(types.sum);
+  Fold(terms, per_host, expected.data() + begin, count, types, accumulate);
+  ASSERT_TRUE(cuda::Fold(nullptr, terms, per_host, found.data() + begin, count, types, accumulate).ok());
+  EXPECT_TRUE(found == expected);
+  if (types.terms == types.sum) {
+    // Over the last term.
+    std::byte* const last = operands.back().data() + skipped * SizeOf(types.terms);
+    Bytes in_place(last, last + count * SizeOf(types.sum));
+    std::copy_n(before.data() + begin, accumulate ? std::ssize(in_place) : 0, last);
+    expected = before;
+    Fold(terms, per_host, expected.data() + begin, count, types, accumulate);
+    ASSERT_TRUE(cuda::Fold(nullptr, terms, per_host, last, count, types, accumulate).ok());
+    EXPECT_EQ(std::memcmp(last, expected.data() + begin, in_place.size()), 0);
+  }
+}
+
+TEST(Fold, HasTheBitsOfTheHost) {
+  std::mt19937_64 random(1);
+  for (const ReduceTypes types : Types) {
+    for (const size_t hosts : {1U, 2U, 3U}) {
+      for (const size_t per_host : {1U, 2U, 4U, 9U}) {
+        for (const bool accumulate : {false, true}) {
+          ExpectSameSum(types, hosts, per_host, 1, 0, accumulate, random);
+          ExpectSameSum(types, hosts, per_host, 1027, 0, accumulate, random);
+          ExpectSameSum(types, hosts, per_host, 517, 1, accumulate, random);
+        }
+      }
+    }
+    // More elements than all blocks have threads.
+    ExpectSameSum(types, 2, 2, 150'001, 0, true, random);
+  }
+}
+
+TEST(Fold, RefusesMoreTermsThanItTakes) {
+  float element = 1;
+  const std::vector<const std::byte*> terms(cuda::MostTerms + 1, reinterpret_cast<const std::byte*>(&element));
+  const Status status = cuda::Fold(nullptr, terms, terms.size(), reinterpret_cast<std::byte*>(&element), 1, {}, false);
+  EXPECT_EQ(status.error().message, "a sum over 257 ranks on GPUs; 256 at most");
+}
+
+}  // namespace
+}  // namespace shardc
