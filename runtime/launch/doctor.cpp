@@ -146,6 +146,18 @@ static auto BandwidthOf(const Json& host) -> std::string {
              : "-";
 }
 
+/// Returns the GPUs of a host as text: "8 NVIDIA H100 80GB HBM3".
+static auto GpusOf(const Json& host) -> std::string {
+  std::string text;
+  const auto models = host["gpus"].get<std::vector<std::string>>();
+  for (auto model = models.begin(); model != models.end();) {
+    const auto next = std::find_if(model, models.end(), [&](const auto& other) { return other != *model; });
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", next - model, *model);
+    model = next;
+  }
+  return text.empty() ? "0" : text;
+}
+
 /// Returns a table with one row for each host.
 static auto TableOf(const std::vector<Json>& hosts) -> std::string {
   Table table("");
@@ -154,7 +166,7 @@ static auto TableOf(const std::vector<Json>& hosts) -> std::string {
   for (const Json& host : hosts) {
     const int64_t files = host["limits"]["open_files"];
     table.Row({host["host"], host["address"], std::to_string(host["cores"].get<int64_t>()),
-               FormatMemory(Bytes{host["memory_available"]}), std::to_string(host["gpus"].get<int64_t>()),
+               FormatMemory(Bytes{host["memory_available"]}), GpusOf(host),
                files < 0 ? "unlimited" : std::to_string(files),
                fmt::format("{:+.3f} s", host["clock_offset_seconds"].get<double>()),
                host.contains("run_directory_seconds") ? "seen" : "-", LatencyOf(host), BandwidthOf(host)});
@@ -173,8 +185,11 @@ static auto DetailsOf(const std::vector<Json>& hosts) -> std::string {
     for (const auto& [name, addresses] : host["interfaces"].items()) {
       interfaces += fmt::format("{}{} {}", interfaces.empty() ? "" : ", ", name, addresses[0].get<std::string>());
     }
-    text += fmt::format("{}: kernel {}, interfaces {}\n", host["host"].get<std::string>(),
-                        host["kernel"].get<std::string>(), interfaces.empty() ? "none but loopback" : interfaces);
+    const std::string driver = host["nvidia_driver"];
+    text += fmt::format("{}: kernel {}, {}interfaces {}\n", host["host"].get<std::string>(),
+                        host["kernel"].get<std::string>(),
+                        driver.empty() ? "" : fmt::format("driver of NVIDIA {}, ", driver),
+                        interfaces.empty() ? "none but loopback" : interfaces);
   }
   return text;
 }

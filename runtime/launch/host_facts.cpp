@@ -8,13 +8,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <iterator>
 #include <map>
 
 #include "compiler/base/processor.h"
 #include "compiler/base/version.h"
 #include "compiler/base/where_and_when.h"
+#include "runtime/device/nvidia_driver.h"
 #include "runtime/memory/available_memory.h"
 
 namespace shardc {
@@ -52,13 +51,6 @@ static auto LimitOf(int resource) -> int64_t {
              : static_cast<int64_t>(limit.rlim_cur);
 }
 
-/// Counts the GPUs that the driver shows. Source: NVIDIA's driver README, "The /proc interface".
-static auto NumGpus() -> int64_t {
-  std::error_code missing;
-  const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", missing);
-  return missing ? 0 : std::distance(begin(gpus), end(gpus));
-}
-
 auto HostFacts(const std::string& torch_version, const std::string& launcher, const std::string& address)
     -> nlohmann::ordered_json {
   utsname kernel{};
@@ -77,7 +69,8 @@ auto HostFacts(const std::string& torch_version, const std::string& launcher, co
                     {"processes", LimitOf(RLIMIT_NPROC)},
                     {"locked_memory", LimitOf(RLIMIT_MEMLOCK)},
                     {"file_size", LimitOf(RLIMIT_FSIZE)}};
-  json["gpus"] = NumGpus();
+  json["gpus"] = NvidiaGpuModels();
+  json["nvidia_driver"] = NvidiaDriverVersion();
   return json;
 }
 

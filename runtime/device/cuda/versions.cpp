@@ -3,22 +3,9 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include <fstream>
+#include "runtime/device/nvidia_driver.h"
 
 namespace shardc {
-
-/// Returns the version in the driver's line: the first word that begins with a digit, "580.159.04". Source: NVIDIA's
-/// driver README, "The /proc interface".
-static auto DriverVersion() -> std::string {
-  std::ifstream file("/proc/driver/nvidia/version");
-  std::string word;
-  while (file >> word) {
-    if (word.front() >= '0' && word.front() <= '9') {
-      return word;
-    }
-  }
-  return "";
-}
 
 auto CudaVersions() -> std::map<std::string, std::string> {
   std::map<std::string, std::string> versions;
@@ -30,7 +17,7 @@ auto CudaVersions() -> std::map<std::string, std::string> {
   if (int cudart = 0; cudaRuntimeGetVersion(&cudart) == cudaSuccess) {
     versions["cudart"] = fmt::format("{}.{}", cudart / 1000, cudart % 1000 / 10);
   }
-  if (const std::string driver = DriverVersion(); !driver.empty()) {
+  if (const std::string driver = NvidiaDriverVersion(); !driver.empty()) {
     versions["driver"] = driver;
   }
   return versions;
