@@ -46,7 +46,7 @@ class CudaEngine final : public Engine {
   /// The meetings of one group on one stream.
   struct Meetings {
     PeerMemory::EventPair own;
-    /// In group order; null at the place of this rank.
+    /// In group order, this rank left out.
     std::vector<PeerMemory::EventPair> of_peers;
     size_t turn = 0;
     /// Turn of the slots of sums.
