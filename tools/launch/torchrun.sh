@@ -18,6 +18,9 @@ PORT=${PORT:-29500}
 # A name for the launch, the same on all hosts: processes of another launch are not let in.
 LAUNCH=${LAUNCH:-train}
 
+# On GPUs (run.device = "cuda") each rank takes the one of its number on its host. Do not give each its own CUDA_VISIBLE_DEVICES by a
+# container or a control group: ranks work in the memory of each other's GPUs.
+
 # How often torchrun starts the ranks again after any exit code but 0, so also after a run was stopped and saved. With restarts, send
 # SIGTERM to torchrun of all hosts: one that is not told starts its ranks again, and they wait for the others.
 RESTARTS=${RESTARTS:-0}
