@@ -3,8 +3,22 @@
 #include "compiler/base/machine_rows.h"
 #include "compiler/check/check_context.h"
 #include "compiler/plan/devices.h"
+#include "compiler/plan/exchange.h"
 
 namespace shardc {
+
+/// Returns the word for the same way to communicate on the other kind of device.
+static auto TwinOf(Comm comm) -> Comm {
+  switch (comm) {
+    case Comm::Auto:
+    case Comm::Shm: break;
+    case Comm::Gloo: return Comm::Nccl;
+    case Comm::GlooFlat: return Comm::NcclFlat;
+    case Comm::Nccl: return Comm::Gloo;
+    case Comm::NcclFlat: return Comm::GlooFlat;
+  }
+  return comm;
+}
 
 /// Reports settings that the device does not support, or does not read.
 static auto CheckDevice(CheckContext& context) -> void {
@@ -12,6 +26,13 @@ static auto CheckDevice(CheckContext& context) -> void {
   const auto& device = recipe.run.device;
   if (!context.IsSound(device)) {
     return;
+  }
+  if (const auto& comm = recipe.run.comm; context.IsSound(comm) && !ServesFamily(*comm, FactsOf(*device).family)) {
+    context.diags()
+        .Build(comm.at, DiagnosticKind::DeviceComm, ToText(Comm{*comm}), ToText(Device{*device}))
+        .Note(device.at, fmt::format("`{}` set here", "device"))
+        .Help(fmt::format("use comm = \"{}\"", ToText(TwinOf(*comm))))
+        .Emit();
   }
   if (FactsOf(*device).family == DeviceFamily::Cpu) {
     if (const auto& fixed = recipe.run.deterministic; fixed.is_set && context.IsSound(fixed) && !*fixed) {

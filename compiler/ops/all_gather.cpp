@@ -47,8 +47,8 @@ auto Verify(const op::AllGather& op, const Plan& plan, OpCheck& check) -> void {
     check.Expect(gathering == per_host, "all_gather-c4"_rule,
                  "{} ranks of a host gather over {} into its arena, and the host has {}", gathering, ToText(op.axes),
                  per_host);
-    check.Expect(plan.run.comm != Comm::GlooFlat, "all_gather-c4"_rule,
-                 "the ranks of a host gather into its arena, but comm is gloo-flat");
+    check.Expect(!IsFlat(plan.run.comm), "all_gather-c4"_rule,
+                 "the ranks of a host gather into its arena, but comm is {}", ToText(plan.run.comm));
     ExpectOneOffset(check, plan, op.full, AxisSet::All(), "full", "all_gather-c4"_rule);
   }
   ExpectOneOffset(check, plan, op.shard, op.axes, "shard", "all_gather-c5"_rule);

@@ -5,6 +5,7 @@
 #include "compiler/base/machine_rows.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/check/recipe_data.h"
+#include "compiler/plan/devices.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
@@ -15,7 +16,12 @@ namespace shardc {
 auto RunDirOf(const Recipe& recipe) -> std::string { return ResolvedPath(recipe, "runs/" + RunIdOf(recipe)); }
 
 static auto ResolveComm(const Recipe& recipe) -> Comm {
-  return *recipe.run.comm != Comm::Auto ? *recipe.run.comm : *recipe.mesh.hosts == 1 ? Comm::Shm : Comm::Gloo;
+  if (*recipe.run.comm != Comm::Auto) {
+    return *recipe.run.comm;
+  }
+  return *recipe.mesh.hosts == 1                                    ? Comm::Shm
+         : FactsOf(*recipe.run.device).family == DeviceFamily::Cuda ? Comm::Nccl
+                                                                    : Comm::Gloo;
 }
 
 /// 0: not known.

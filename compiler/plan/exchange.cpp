@@ -11,15 +11,27 @@ auto ExchangeOver(const Mesh& mesh, Comm comm, AxisSet axes) -> Exchange {
     case Comm::Auto: break;
     case Comm::Shm: return {.members = 1, .members_on_host = 1, .local = ranks, .fold = on_host};
     case Comm::Gloo:
+    case Comm::Nccl:
       return {.members = ranks / on_host,
               .members_on_host = 1,
               .local = on_host,
               .fold = on_host,
               .sends_terms = on_host == 1};
     case Comm::GlooFlat:
+    case Comm::NcclFlat:
       return {.members = ranks, .members_on_host = on_host, .local = 1, .fold = on_host, .sends_terms = true};
   }
   CHECK(false, "a plan names how its ranks communicate");
+}
+
+auto RemoteRanks(const Plan& plan, AxisSet axes, int64_t rank) -> std::vector<int64_t> {
+  const Exchange exchange = ExchangeOf(plan, axes);
+  const std::vector<int64_t> group = plan.mesh.Group(axes, rank);
+  std::vector<int64_t> ranks;
+  for (int64_t at = plan.mesh.IndexIn(axes, rank) % exchange.local; at < std::ssize(group); at += exchange.local) {
+    ranks.push_back(group[static_cast<size_t>(at)]);
+  }
+  return ranks;
 }
 
 /// Large enough that a piece takes milliseconds, small beside what a step needs. A piece for each of very many members

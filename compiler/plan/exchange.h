@@ -3,12 +3,14 @@
 //
 // The ranks of a group that lie on one host first work in their shared memory. Then the ranks that have the same number
 // on their hosts exchange over the network: `members` of them, one from each host. With comm = "gloo-flat" all ranks of
-// the group exchange, and none works in shared memory.
+// the group exchange, and none works in shared memory. "nccl" and "nccl-flat" are the same between GPUs.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "compiler/base/units.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {
@@ -29,6 +31,15 @@ struct Exchange {
   auto crosses() const -> bool { return members > 1; }
 };
 
+/// Returns true if each rank exchanges with all others, and none works in memory that it shares with its host.
+constexpr auto IsFlat(Comm comm) -> bool { return comm == Comm::GlooFlat || comm == Comm::NcclFlat; }
+constexpr auto IsByGloo(Comm comm) -> bool { return comm == Comm::Gloo || comm == Comm::GlooFlat; }
+constexpr auto IsByNccl(Comm comm) -> bool { return comm == Comm::Nccl || comm == Comm::NcclFlat; }
+/// Returns true if devices of the family may communicate so.
+constexpr auto ServesFamily(Comm comm, DeviceFamily family) -> bool {
+  return family == DeviceFamily::Cpu ? !IsByNccl(comm) : !IsByGloo(comm);
+}
+
 /// The mesh as shared memory has it: its hosts are those whose ranks do not share memory.
 inline auto MemoryMesh(const Plan& plan) -> Mesh {
   Mesh mesh = plan.mesh;
@@ -41,6 +52,10 @@ auto ExchangeOver(const Mesh& mesh, Comm comm, AxisSet axes) -> Exchange;
 inline auto ExchangeOf(const Plan& plan, AxisSet axes) -> Exchange {
   return ExchangeOver(plan.mesh, plan.run.comm, axes);
 }
+
+/// Returns the ranks that exchange over `axes` with `rank`, and this one among them, in the order of the group. Two
+/// sets have the same for each rank or for none: hosts cut the mesh along one axis.
+auto RemoteRanks(const Plan& plan, AxisSet axes, int64_t rank) -> std::vector<int64_t>;
 
 /// What is exchanged at once of a vector of which each member has `num_elements`: the most that keep the scratch small.
 auto ExchangePiece(int64_t num_elements, int64_t members) -> int64_t;

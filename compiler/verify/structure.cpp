@@ -8,6 +8,7 @@
 #include "compiler/base/byte_limit.h"
 #include "compiler/base/plan_limits.h"
 #include "compiler/plan/devices.h"
+#include "compiler/plan/exchange.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"
 
@@ -127,6 +128,10 @@ auto StructureVerifier::Header() -> bool {
   }
   if (plan_.run.comm == Comm::Auto) {
     findings_.Add("comm-chosen"_rule, "comm is auto");
+    return false;
+  }
+  if (!ServesFamily(plan_.run.comm, FactsOf(plan_.device).family)) {
+    findings_.Add("comm-device"_rule, "comm is {}, and device is {}", ToText(plan_.run.comm), ToText(plan_.device));
     return false;
   }
   size_t ops = 0;

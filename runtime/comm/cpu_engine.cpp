@@ -13,24 +13,15 @@ auto CpuEngine::Peer(int64_t rank, const CommSpan& span) const -> std::byte* {
   return base + span.offset;
 }
 
-template <class Function>
-auto CpuEngine::WaitForMembers(AxisSet axes, const Function& exchange) -> Status {
-  const auto& [group, ranks] = remote_[axes.bits];
-  CHECK(group != nullptr, "no group over {} was made", ToText(axes));
-  const int64_t next = ranks[static_cast<size_t>((group->index() + 1) % group->size())];
-  member().block().SetWaitsFor(member().rank(), next, group->size() - 1);
-  Status status = exchange(*group);
-  member().block().SetWaitsFor(member().rank(), 0, 0);
-  return status;
-}
-
 auto CpuEngine::Gather(Queue& /*queue*/, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
-  return WaitForMembers(axes, [&](PeerGroup& group) { return group.AllGather(mine, bytes, all); });
+  CHECK(remote_ != nullptr, "a rank that no other host reaches");
+  return remote_->Gather(axes, mine, bytes, all);
 }
 
 auto CpuEngine::AllToAll(Queue& /*queue*/, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
                          int64_t bytes) -> Status {
-  return WaitForMembers(axes, [&](PeerGroup& group) { return group.AllToAll(to_each, stride, from_each, bytes); });
+  CHECK(remote_ != nullptr, "a rank that no other host reaches");
+  return remote_->AllToAll(axes, to_each, stride, from_each, bytes);
 }
 
 }  // namespace shardc

@@ -7,23 +7,16 @@
 #include <vector>
 
 #include "runtime/comm/engine.h"
+#include "runtime/comm/gloo_groups.h"
 #include "runtime/memory/arenas.h"
-#include "runtime/net/peer_group.h"
 
 namespace shardc {
 
 class CpuEngine : public Engine {
  public:
-  /// The ranks with which a rank exchanges over the network for one set of axes.
-  struct Members {
-    /// Null where none does, or where no op of the plan asks for the set.
-    std::shared_ptr<PeerGroup> group;
-    std::vector<int64_t> ranks;
-  };
-
   /// Takes in `peers` where this rank finds the shared arenas of the ranks of its host (SharedArenas::Peers), first
-  /// rank first.
-  CpuEngine(std::shared_ptr<HostMember> member, PeerTable peers, ByAxisSet<Members> remote = {})
+  /// rank first. `remote`: null if the plan's collectives stay on this host.
+  CpuEngine(std::shared_ptr<HostMember> member, PeerTable peers, std::shared_ptr<GlooGroups> remote = nullptr)
       : Engine(std::move(member)), peers_(std::move(peers)), remote_(std::move(remote)) {}
 
   auto Meet(Queue&, const Group& group) -> Status override { return member().Meet(group); }
@@ -56,12 +49,8 @@ class CpuEngine : public Engine {
   }
 
  private:
-  /// Calls exchange(group), and says for as long that this rank waits for those of other hosts.
-  template <class Function>
-  auto WaitForMembers(AxisSet axes, const Function& exchange) -> Status;
-
   PeerTable peers_;
-  ByAxisSet<Members> remote_;
+  std::shared_ptr<GlooGroups> remote_;
 };
 
 }  // namespace shardc

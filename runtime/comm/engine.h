@@ -44,7 +44,7 @@ class Engine {
 
   // Between the ranks that have the same number on their hosts: the members of compiler/plan/exchange.h.
 
-  /// Gathers as PeerGroup::AllGather does. Takes memory of the host too.
+  /// Gathers as PeerGroup::AllGather does.
   virtual auto Gather(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status = 0;
   /// Exchanges as PeerGroup::AllToAll does.
   virtual auto AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,

@@ -74,6 +74,12 @@ class LayeredCommunicator::Call {
     return engine_.member().Gather(group_, mine, bytes, all);
   }
 
+  /// Gathers memory of the host over the members.
+  auto GatherOverHosts(const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
+    CountSent(bytes);
+    return comm_.gather_over_hosts_(axes_, mine, bytes, all);
+  }
+
   auto Gather(const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
     CountSent(bytes);
     return engine_.Gather(queue_, axes_, mine, bytes, all);
@@ -124,8 +130,9 @@ class LayeredCommunicator::Call {
   int64_t between_hosts_ = 0;
 };
 
-LayeredCommunicator::LayeredCommunicator(std::unique_ptr<Engine> engine, const Mesh& mesh, Comm comm)
-    : engine_(std::move(engine)), mesh_(mesh), comm_(comm) {
+LayeredCommunicator::LayeredCommunicator(std::unique_ptr<Engine> engine, const Mesh& mesh, Comm comm,
+                                         GatherOverHosts gather_over_hosts)
+    : engine_(std::move(engine)), mesh_(mesh), comm_(comm), gather_over_hosts_(std::move(gather_over_hosts)) {
   terms_.reserve(static_cast<size_t>(mesh.num_ranks()));
 }
 
@@ -279,7 +286,7 @@ auto LayeredCommunicator::Exchange(Queue& queue, AxisSet axes, const std::byte* 
     mine = of_host;
   }
   if (call.crosses()) {
-    RETURN_IF_ERROR(call.Gather(mine, bytes * call.local, all));
+    RETURN_IF_ERROR(call.GatherOverHosts(mine, bytes * call.local, all));
   }
   call.Done(CollectiveKind::Agree, bytes);
   return Success{};

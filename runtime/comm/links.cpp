@@ -1,103 +1,187 @@
 #include "runtime/comm/links.h"
 
-#include "compiler/ops/op_facts.h"
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "compiler/ops/communicators.h"
 #include "compiler/plan/exchange.h"
 #include "runtime/comm/cpu_engine.h"
+#include "runtime/comm/gloo_groups.h"
 #include "runtime/comm/layered_communicator.h"
+#include "runtime/comm/nccl/nccl_group.h"
 #include "runtime/control/host_control.h"
 #include "runtime/control/hosts_control.h"
 #include "runtime/device/family.h"
 
 namespace shardc {
 
-/// Sets over which an op of the plan communicates.
-static auto SetsOf(const Plan& plan) -> ByAxisSet<bool> {
-  ByAxisSet<bool> sets{};
-  for (const Section& section : plan.sections) {
-    for (const Op& op : section.ops) {
-      if (FactsOf(op).collective != CollectiveKind::None) {
-        sets[AttributeOf<AxisSet>(op.body, "axes")->bits] = true;
-      }
-    }
-  }
-  return sets;
-}
+namespace {
 
-/// Connects the rank with those of other hosts that it exchanges with. Sets that have the same groups share one.
-static auto ConnectMembers(const Plan& plan, int64_t rank, JobStore& store, const Network& network, Seconds timeout)
-    -> ErrorOr<ByAxisSet<CpuEngine::Members>> {
-  const Mesh& mesh = plan.mesh;
-  const ByAxisSet<bool> sets = SetsOf(plan);
-  ByAxisSet<CpuEngine::Members> all;
-  ByAxisSet<CpuEngine::Members> made;
+/// Ranks that exchange over the network.
+struct RemoteMembers {
+  /// Name of the group, one for all of them and for no others.
+  std::string name;
+  int64_t index = 0;
+  std::vector<int64_t> ranks;
+
+  auto Names() const -> std::vector<std::string> {
+    std::vector<std::string> names;
+    for (const int64_t rank : ranks) {
+      names.push_back(fmt::format("rank {}", rank));
+    }
+    return names;
+  }
+};
+
+}  // namespace
+
+/// Connects the rank with those of other hosts that it exchanges with over `sets`, by connect(RemoteMembers). Sets with
+/// the same members share what that gives.
+template <class Group, class Connect>
+static auto ConnectMembers(const Plan& plan, int64_t rank, const ByAxisSet<bool>& sets, const Connect& connect)
+    -> ErrorOr<ByAxisSet<Group>> {
+  ByAxisSet<Group> all;
+  std::map<std::vector<int64_t>, Group> made;
   for (uint8_t bits = 0; bits < NumAxisSets; ++bits) {
-    const AxisSet axes{bits};
-    const Exchange exchange = ExchangeOf(plan, axes);
-    if (!sets[bits] || !exchange.crosses()) {
+    if (!sets[bits]) {
       continue;
     }
-    CpuEngine::Members& members = made[Spread(mesh, axes).bits];
-    if (members.group == nullptr) {
-      const int64_t index = mesh.IndexIn(axes, rank);
-      const int64_t number = index % exchange.local;
-      std::vector<std::string> names;
-      const std::vector<int64_t> ranks = mesh.Group(axes, rank);
-      for (int64_t member = 0; member < exchange.members; ++member) {
-        members.ranks.push_back(ranks[static_cast<size_t>(member * exchange.local + number)]);
-        names.push_back(fmt::format("rank {}", members.ranks.back()));
+    const AxisSet axes{bits};
+    RemoteMembers remote{.name = "", .ranks = RemoteRanks(plan, axes, rank)};
+    auto known = made.find(remote.ranks);
+    if (known == made.end()) {
+      // The first of them is in no other group over these axes.
+      remote.name = fmt::format("{}.{}", ToText(axes), remote.ranks.front());
+      remote.index = std::ranges::find(remote.ranks, rank) - remote.ranks.begin();
+      auto connected = connect(remote);
+      if (!connected) {
+        return connected.error();
       }
-      auto created = PeerGroup::Create(
-          store, {.name = fmt::format("{}.{}.{}", ToText(Spread(mesh, axes)), mesh.GroupNumber(axes, rank), number),
-                  .index = index / exchange.local,
-                  .size = exchange.members,
-                  .members = std::move(names),
-                  .own_address = network.own_address,
-                  .host_name = network.host_name,
-                  .timeout = timeout});
-      if (!created) {
-        return created.error();
-      }
-      members.group = *std::move(created);
+      known = made.emplace(remote.ranks, *std::move(connected)).first;
     }
-    all[bits] = members;
+    all[bits] = known->second;
   }
   return all;
+}
+
+/// Returns a function that fails if another rank has failed.
+static auto LookOf(const HostMember& member) -> std::function<Status()> {
+  return [&block = member.block(), rank = member.rank()] { return block.Listen(rank); };
+}
+
+static auto ConnectByGloo(const Plan& plan, const std::shared_ptr<HostMember>& member, JobStore& store,
+                          const Network& network, Seconds timeout, const ByAxisSet<bool>& sets)
+    -> ErrorOr<std::shared_ptr<GlooGroups>> {
+  const auto connect = [&](const RemoteMembers& remote) -> ErrorOr<GlooGroups::Members> {
+    auto group = PeerGroup::Create(store, {.name = remote.name,
+                                           .index = remote.index,
+                                           .size = std::ssize(remote.ranks),
+                                           .members = remote.Names(),
+                                           .own_address = network.own_address,
+                                           .host_name = network.host_name,
+                                           .timeout = timeout});
+    if (!group) {
+      return group.error();
+    }
+    return GlooGroups::Members{.group = *std::move(group), .ranks = remote.ranks};
+  };
+  auto members = ConnectMembers<GlooGroups::Members>(plan, member->rank(), sets, connect);
+  if (!members) {
+    return members.error();
+  }
+  return std::make_shared<GlooGroups>(member, *std::move(members));
+}
+
+static auto ConnectByNccl(const Plan& plan, const HostMember& member, JobStore& store, const Network& network,
+                          Seconds timeout) -> ErrorOr<std::shared_ptr<NcclGroups>> {
+  NcclApi& api = PartsOf(FactsOf(plan.device).family).nccl();
+  if (plan.run.share_gpus) {
+    // NCCL takes two ranks on one GPU for a mistake, unless it is told that they are on two hosts.
+    setenv("NCCL_HOSTID", fmt::format("shardc-{}", member.rank()).c_str(), /*overwrite=*/0);
+  }
+  const auto look = LookOf(member);
+  const auto connect = [&](const RemoteMembers& remote) -> ErrorOr<std::shared_ptr<NcclGroup>> {
+    auto group = NcclGroup::Create(api, store,
+                                   {.name = remote.name,
+                                    .index = remote.index,
+                                    .size = std::ssize(remote.ranks),
+                                    .members = remote.Names(),
+                                    .host_name = network.host_name,
+                                    .look = look,
+                                    .timeout = timeout});
+    if (!group) {
+      return group.error();
+    }
+    return std::shared_ptr<NcclGroup>(*std::move(group));
+  };
+  auto groups =
+      ConnectMembers<std::shared_ptr<NcclGroup>>(plan, member.rank(), ExchangedSets(plan, /*agree=*/false), connect);
+  if (!groups) {
+    return groups.error();
+  }
+  return std::make_shared<NcclGroups>(*std::move(groups), look);
 }
 
 auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, RankDevice& device,
                const SharedArenas& arenas, Seconds timeout, const Network* network) -> ErrorOr<Links> {
   CHECK(plan.run.comm != Comm::Auto, "a plan names how its ranks communicate");
   Links links;
-  ByAxisSet<CpuEngine::Members> remote;
-  switch (plan.run.comm) {
-    case Comm::Auto: break;
-    case Comm::Shm: links.control = std::make_unique<HostControl>(member); break;
-    case Comm::Gloo:
-    case Comm::GlooFlat: {
-      CHECK(network != nullptr, "ranks of several hosts without a network");
-      auto store = JobStore::Connect(network->store, network->prefix, timeout);
-      if (!store) {
-        return store.error();
+  std::shared_ptr<GlooGroups> by_gloo;
+  std::shared_ptr<NcclGroups> by_nccl;
+  if (plan.run.comm == Comm::Shm) {
+    links.control = std::make_unique<HostControl>(member);
+  } else {
+    CHECK(network != nullptr, "ranks of several hosts without a network");
+    auto store = JobStore::Connect(network->store, network->prefix, timeout, {.interrupt = LookOf(*member)});
+    if (!store) {
+      return store.error();
+    }
+    // Memory of the host goes by Gloo on each device.
+    ByAxisSet<bool> sets = ExchangedSets(plan, /*agree=*/true);
+    if (IsByGloo(plan.run.comm)) {
+      const ByAxisSet<bool> others = ExchangedSets(plan, /*agree=*/false);
+      for (size_t i = 0; i < sets.size(); ++i) {
+        sets[i] = sets[i] || others[i];
       }
-      auto connected = ConnectMembers(plan, member->rank(), **store, *network, timeout);
+    } else {
+      auto connected = ConnectByNccl(plan, *member, **store, *network, timeout);
       if (!connected) {
         return connected.error();
       }
-      remote = *std::move(connected);
-      links.control = std::make_unique<HostsControl>(member, plan.mesh, *std::move(store), timeout);
+      by_nccl = *std::move(connected);
     }
+    auto connected = ConnectByGloo(plan, member, **store, *network, timeout, sets);
+    if (!connected) {
+      return connected.error();
+    }
+    by_gloo = *std::move(connected);
+    (*store)->WaitOnly();
+    links.control = std::make_unique<HostsControl>(member, plan.mesh, *std::move(store), timeout);
   }
   std::unique_ptr<Engine> engine;
   if (const auto make_engine = PartsOf(FactsOf(plan.device).family).make_engine; make_engine != nullptr) {
-    auto made = make_engine(device, member, *links.control);
+    auto made = make_engine(device, member, by_nccl);
     if (!made) {
       return made.error();
     }
     engine = *std::move(made);
   } else {
-    engine = std::make_unique<CpuEngine>(member, arenas.Peers(), std::move(remote));
+    engine = std::make_unique<CpuEngine>(member, arenas.Peers(), by_gloo);
   }
-  links.communicator = std::make_unique<LayeredCommunicator>(std::move(engine), plan.mesh, plan.run.comm);
+  if (by_nccl != nullptr) {
+    // They end with the links, which the device outlives.
+    device.LookAlso([groups = std::weak_ptr(by_nccl)] {
+      const auto living = groups.lock();
+      return living == nullptr ? Status(Success{}) : living->Check();
+    });
+  }
+  links.communicator = std::make_unique<LayeredCommunicator>(
+      std::move(engine), plan.mesh, plan.run.comm,
+      [by_gloo](AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) {
+        return by_gloo->Gather(axes, mine, bytes, all);
+      });
   return links;
 }
 

@@ -111,6 +111,9 @@ class RankDevice {
   /// Waits until all that was enqueued is over, and tells what kernels found meanwhile. Nothing on a device where an op
   /// is over when its turn is. A section that ends does the same.
   virtual auto Finish() -> Status { return Success{}; }
+  /// Lets each later wait for the device end if `look` fails, as if DevicePlace::look did. Does nothing on a device
+  /// where an op is over when its turn is.
+  virtual auto LookAlso(const std::function<Status()>& look) -> void { static_cast<void>(look); }
   /// Returns true if the device does nothing more for this process, or may never come to an end. What libraries have
   /// there is then left as it is: they would wait for the device.
   virtual auto is_lost() const -> bool { return false; }

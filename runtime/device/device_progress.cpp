@@ -88,6 +88,9 @@ auto DeviceProgress::Wait(const Ask& is_over) -> Status {
         is_lost_ = true;
         return others;
       }
+      if (const Status also = also_ ? also_() : Status(Success{}); !also) {
+        return Lose(also.error());
+      }
       if (std::chrono::duration<double>(waited.Look(now)).count() >= options_.timeout.value) {
         is_lost_ = true;
         return Fail(ExitCode::Environment, "the GPU did not get beyond {} of {} in {:g} s", NameOf(over_),

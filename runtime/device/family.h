@@ -15,15 +15,19 @@ namespace shardc {
 class Binder;
 class Engine;
 class HostMember;
-class RankControl;
+class NcclApi;
+class NcclGroups;
 
 struct FamilyParts {
   /// Decides plan.device by the cards of this machine, which the calling process itself never touches.
   auto(*resolve_device)(Plan& plan) -> Status = nullptr;
   auto(*make_device)(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> = nullptr;
-  /// Makes what collectives among the ranks of a host are made of. All of them call it together.
-  auto(*make_engine)(RankDevice& device, const std::shared_ptr<HostMember>& member, RankControl& control)
-      -> ErrorOr<std::unique_ptr<Engine>> = nullptr;
+  /// Makes what collectives among the ranks of a host are made of. All of them call it together. `remote`: for what is
+  /// exchanged with ranks of other hosts; null if the plan's collectives stay on this host.
+  auto(*make_engine)(RankDevice& device, const std::shared_ptr<HostMember>& member,
+                     const std::shared_ptr<NcclGroups>& remote) -> ErrorOr<std::unique_ptr<Engine>> = nullptr;
+  /// Returns the library by which devices of several hosts exchange.
+  auto(*nccl)() -> NcclApi& = nullptr;
   /// Binds an op that no kernel of the host does.
   auto(*bind_op)(const OpBody& body, Binder& binder) -> std::function<Status(const Moment&)> = nullptr;
   /// Binds what the device does of an op that is the host's. The result returns false where the host has to do it.

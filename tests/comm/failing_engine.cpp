@@ -146,9 +146,13 @@ auto RunRow(const Row& row, int64_t fails_at, std::string& calls) -> std::vector
   return world.Run({}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
     const bool is_failing = member->rank() == 1;
     auto owned = std::make_unique<FailingEngine>(member, peers, members, is_failing ? fails_at : INT64_MAX);
-    const FailingEngine& engine = *owned;
-    LayeredCommunicator comm(std::move(owned), mesh, row.comm);
+    FailingEngine& engine = *owned;
     NoQueue queue;
+    // Memory of the host goes another way, which fails as the engine does.
+    LayeredCommunicator comm(std::move(owned), mesh, row.comm,
+                             [&](AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) {
+                               return engine.Gather(queue, axes, mine, bytes, all);
+                             });
     Status status = row.collective(comm, queue, Operands(world.buffer(member->rank())), mesh.num_ranks());
     if (is_failing) {
       calls = engine.calls;

@@ -139,6 +139,15 @@ TEST_F(DeviceProgressTest, FailureOfOthersEndsWait) {
   EXPECT_TRUE(progress.is_lost());
 }
 
+TEST_F(DeviceProgressTest, ErrorBesideQueuesEndsWait) {
+  DeviceProgress progress = Make();
+  progress.LookAlso([] { return Status(Fail(ExitCode::Environment, "a peer is gone")); });
+  progress.BeginSection({.section = SectionKind::Step, .step = 12});
+  ASSERT_TRUE(Enqueue(progress, 2).ok());
+  EXPECT_THAT(MessageOf(progress.Wait([] { return ErrorOr<bool>(false); })), HasSubstr("a peer is gone, "));
+  EXPECT_TRUE(progress.is_lost());
+}
+
 TEST_F(DeviceProgressTest, RankIsNeverFarAhead) {
   timeout_ = Seconds{0.1};
   DeviceProgress progress = Make();

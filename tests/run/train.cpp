@@ -226,14 +226,13 @@ TEST(Train, OtherWaysToCommunicateAreRefused) {
   const Training training({"train.steps=2"});
   const Outcome recipe = training.Run("run", {"run.comm=threads"});
   EXPECT_EQ(recipe.status, 3);
-  EXPECT_THAT(
-      recipe.err,
-      HasSubstr("`comm` is \"threads\"; known: \"auto\", \"shm\", \"gloo\" and \"gloo-flat\" [unknown-choice]"));
+  EXPECT_THAT(recipe.err, HasSubstr("`comm` is \"threads\"; known: \"auto\", \"shm\", \"gloo\", \"gloo-flat\", "
+                                    "\"nccl\" and \"nccl-flat\" [unknown-choice]"));
   WriteText(training / "threads.plan", Edited(PrintPlan(training.Compile()), {{"comm=shm", "comm=threads"}}));
   const Outcome plan =
       RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "threads.plan", "--run-dir", training / "threads"});
   EXPECT_EQ(plan.status, 3);
-  EXPECT_THAT(plan.err, HasSubstr("`threads` stands where one of auto, shm, gloo, gloo-flat"));
+  EXPECT_THAT(plan.err, HasSubstr("`threads` stands where one of auto, shm, gloo, gloo-flat, nccl, nccl-flat"));
 }
 
 TEST(Eval, EqualsTheEvaluationOfTheRun) {

@@ -4,13 +4,19 @@
 
 #include "compiler/base/copied_pieces.h"
 #include "compiler/ops/op_facts.h"
+#include "compiler/plan/exchange.h"
 #include "runtime/device/cuda/stream.h"
 #include "runtime/kernels/cuda/fold.h"
 
 namespace shardc {
 
-auto CudaEngine::Create(CudaDevice& device, std::shared_ptr<HostMember> member) -> ErrorOr<std::unique_ptr<Engine>> {
-  std::unique_ptr<CudaEngine> engine(new CudaEngine(device, std::move(member)));
+auto CudaEngine::Create(CudaDevice& device, std::shared_ptr<HostMember> member, std::shared_ptr<NcclGroups> remote)
+    -> ErrorOr<std::unique_ptr<Engine>> {
+  std::unique_ptr<CudaEngine> engine(new CudaEngine(device, std::move(member), std::move(remote)));
+  if (IsFlat(device.plan().run.comm)) {
+    // No rank works in the memory of another one, which it may not be able to reach.
+    return std::unique_ptr<Engine>(std::move(engine));
+  }
   const Group& all = engine->member().GroupOf(AxisSet::All());
   engine->slots_.reserve(all.ranks.size());
   // The order of ops is one on all ranks, and so is that of the pairs.
@@ -114,17 +120,20 @@ auto CudaEngine::Sum(Queue& queue, const Group& group, std::byte* data, int64_t 
   return ForEachPiece(num_elements, CudaDevice::SlotBytes / SizeOf(dtype), sum_piece);
 }
 
-auto CudaEngine::Gather(Queue&, AxisSet axes, const std::byte*, int64_t, std::byte*) -> Status {
-  CHECK(false, "a gather over {} from other hosts", ToText(axes));
+auto CudaEngine::Gather(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
+  CHECK(remote_ != nullptr, "a gather over {} from other hosts", ToText(axes));
+  return remote_->Of(axes).AllGather(StreamOf(queue), mine, bytes, all);
 }
 
-auto CudaEngine::AllToAll(Queue&, AxisSet axes, const std::byte*, int64_t, std::byte*, int64_t) -> Status {
-  CHECK(false, "an exchange over {} with other hosts", ToText(axes));
+auto CudaEngine::AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
+                          int64_t bytes) -> Status {
+  CHECK(remote_ != nullptr, "an exchange over {} with other hosts", ToText(axes));
+  return remote_->Of(axes).AllToAll(StreamOf(queue), to_each, stride, from_each, bytes);
 }
 
-auto MakeCudaEngine(RankDevice& device, const std::shared_ptr<HostMember>& member, RankControl&)
-    -> ErrorOr<std::unique_ptr<Engine>> {
-  return CudaEngine::Create(static_cast<CudaDevice&>(device), member);
+auto MakeCudaEngine(RankDevice& device, const std::shared_ptr<HostMember>& member,
+                    const std::shared_ptr<NcclGroups>& remote) -> ErrorOr<std::unique_ptr<Engine>> {
+  return CudaEngine::Create(static_cast<CudaDevice&>(device), member, remote);
 }
 
 }  // namespace shardc

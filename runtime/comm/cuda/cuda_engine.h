@@ -15,16 +15,18 @@
 
 #include "runtime/comm/cuda/peer_memory.h"
 #include "runtime/comm/engine.h"
-#include "runtime/control/rank_control.h"
+#include "runtime/comm/nccl/nccl_group.h"
 #include "runtime/device/cuda/cuda_device.h"
 
 namespace shardc {
 
 class CudaEngine final : public Engine {
  public:
-  /// Makes the engine of a rank. Called by all ranks of the host together. Requires: `device` outlives the engine.
-  /// Errors: Environment if this rank cannot reach the memory of another one.
-  static auto Create(CudaDevice& device, std::shared_ptr<HostMember> member) -> ErrorOr<std::unique_ptr<Engine>>;
+  /// Makes the engine of a rank. Called by all ranks of the host together. `remote`: null if nothing is exchanged with
+  /// other hosts. Requires: `device` outlives the engine. Errors: Environment if this rank cannot reach the memory of
+  /// another one.
+  static auto Create(CudaDevice& device, std::shared_ptr<HostMember> member, std::shared_ptr<NcclGroups> remote)
+      -> ErrorOr<std::unique_ptr<Engine>>;
   CudaEngine(const CudaEngine&) = delete;
   auto operator=(const CudaEngine&) -> CudaEngine& = delete;
   /// Waits until the peers have no more use for this rank's events and memory.
@@ -53,13 +55,14 @@ class CudaEngine final : public Engine {
     size_t slot = 0;
   };
 
-  CudaEngine(CudaDevice& device, std::shared_ptr<HostMember> member)
-      : Engine(std::move(member)), device_(device), peers_(&device) {}
+  CudaEngine(CudaDevice& device, std::shared_ptr<HostMember> member, std::shared_ptr<NcclGroups> remote)
+      : Engine(std::move(member)), device_(device), remote_(std::move(remote)), peers_(&device) {}
   auto MeetingsOf(const Queue& queue, const Group& group) -> Meetings&;
   /// Returns where a rank of this host has what lies at `own` here.
   auto AtPeer(int64_t rank, std::byte* own) const -> std::byte*;
 
   CudaDevice& device_;
+  std::shared_ptr<NcclGroups> remote_;
   PeerMemory peers_;
   /// By stream, then by Group::axes_index; without events where no op of the plan needs them.
   std::array<std::array<Meetings, NumAxisSets>, NumStreams> meetings_;
@@ -68,7 +71,7 @@ class CudaEngine final : public Engine {
 };
 
 /// Makes the engine of a rank; see FamilyParts::make_engine.
-auto MakeCudaEngine(RankDevice& device, const std::shared_ptr<HostMember>& member, RankControl& control)
-    -> ErrorOr<std::unique_ptr<Engine>>;
+auto MakeCudaEngine(RankDevice& device, const std::shared_ptr<HostMember>& member,
+                    const std::shared_ptr<NcclGroups>& remote) -> ErrorOr<std::unique_ptr<Engine>>;
 
 }  // namespace shardc

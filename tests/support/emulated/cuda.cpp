@@ -1,13 +1,20 @@
 #include "tests/support/emulated/cuda.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <deque>
+#include <thread>
+
+#include "compiler/base/fs.h"
+#include "compiler/base/stopwatch.h"
 
 #include "runtime/comm/cpu_engine.h"
-#include "runtime/control/rank_control.h"
+#include "runtime/comm/nccl/nccl_group.h"
 #include "runtime/device/cpu/shuffled_device.h"
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
@@ -17,6 +24,7 @@
 #include "runtime/kernels/cuda/initial_values.h"
 #include "runtime/kernels/host/host.h"
 #include "runtime/kernels/reference/reference.h"
+#include "tests/support/nccl_double.h"
 
 namespace shardc {
 
@@ -26,25 +34,30 @@ class EmulatedArena {
   static auto Create(int64_t bytes) -> ErrorOr<EmulatedArena> {
     EmulatedArena arena;
     arena.bytes_ = bytes;
-    for (Mapping* const mapping : {&arena.addresses_, &arena.memory_}) {
-      auto created = Mapping::Create(bytes, Mapping::Kind::Private);
-      if (!created) {
-        return created.error();
-      }
-      *mapping = *std::move(created);
+    arena.file_ = Descriptor(PosixFs(), memfd_create("emulated-arena", MFD_CLOEXEC), "an emulated arena");
+    CHECK(arena.file_.get() >= 0 && ftruncate(arena.file_.get(), bytes) == 0, "no memory for an arena");
+    auto addresses = Mapping::Create(bytes, Mapping::Kind::Private);
+    auto memory = Mapping::OfFile(bytes, arena.file_.get(), 0);
+    if (!addresses || !memory) {
+      return addresses ? memory.error() : addresses.error();
     }
+    arena.addresses_ = *std::move(addresses);
+    arena.memory_ = *std::move(memory);
     CHECK(bytes == 0 || mprotect(arena.addresses_.base(), static_cast<size_t>(bytes), PROT_NONE) == 0,
           "memory cannot be closed");
     return arena;
   }
   auto base() const -> std::byte* { return addresses_.base(); }
   auto bytes() const -> Bytes { return Bytes{bytes_}; }
+  auto descriptor() const -> int { return file_.get(); }
   auto Touched() const -> Bytes { return memory_.Touched(); }
   auto Holds(const std::byte* address) const -> bool { return address >= base() && address < base() + bytes_; }
   auto MemoryAt(const std::byte* address) const -> std::byte* { return memory_.base() + (address - base()); }
 
  private:
   Mapping addresses_;
+  /// Holds the memory, so that ranks that are other processes find it.
+  Descriptor file_;
   Mapping memory_;
   int64_t bytes_ = 0;
 };
@@ -53,7 +66,7 @@ class EmulatedArena {
 class EmulatedDevice final : public RankDevice {
  public:
   static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>> {
-    auto device = std::make_unique<EmulatedDevice>(plan, place.rank);
+    auto device = std::make_unique<EmulatedDevice>(plan, place);
     for (size_t i = 0; i < NumArenas; ++i) {
       auto arena = EmulatedArena::Create(plan.arena_bytes[i]);
       if (!arena) {
@@ -64,9 +77,10 @@ class EmulatedDevice final : public RankDevice {
     return std::unique_ptr<RankDevice>(std::move(device));
   }
 
-  EmulatedDevice(const Plan& plan, int64_t rank)
-      : none_(*SharedArenas::Create({}, {rank, rank + 1})),
-        inner_(plan, *ArenaSet::Create(none_, rank)),
+  EmulatedDevice(const Plan& plan, const DevicePlace& place)
+      : place_(place),
+        none_(*SharedArenas::Create({}, {place.rank, place.rank + 1})),
+        inner_(plan, *ArenaSet::Create(none_, place.rank)),
         queues_(NumStreams, EmulatedQueue(this)) {
     for (size_t i = 0; i < NumStreams; ++i) {
       queues_[i].inner = &inner_.queue(static_cast<Stream>(i));
@@ -119,13 +133,42 @@ class EmulatedDevice final : public RankDevice {
     return arena->MemoryAt(address);
   }
 
-  /// Returns the memory of the arenas, which those of the device's addresses stand for.
-  auto Memories() const -> PeerTable::value_type {
-    PeerTable::value_type memories{};
-    for (size_t i = 0; i < NumArenas; ++i) {
-      memories[i] = arenas_[i].bytes().value == 0 ? nullptr : arenas_[i].MemoryAt(arenas_[i].base());
+  auto LookAlso(const std::function<Status()>& look) -> void override { looks_also_ = look; }
+  /// Waits for something that is under way beside the queues.
+  auto Wait(const std::function<bool()>& is_over) -> Status {
+    const Stopwatch watch;
+    while (!is_over()) {
+      for (const auto& look : {place_.look, looks_also_}) {
+        RETURN_IF_ERROR(look ? look() : Status(Success{}));
+      }
+      if (watch.Elapsed() > place_.timeout) {
+        return Fail(ExitCode::Environment, "the GPU got no further within {:g} s", place_.timeout.value);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    return memories;
+    return Success{};
+  }
+
+  /// Places where a rank of the same host finds the memory of the arenas, which those of the device's addresses stand
+  /// for.
+  struct Handles {
+    pid_t process = 0;
+    struct OfArena {
+      std::byte* memory = nullptr;
+      int descriptor = -1;
+      int64_t bytes = 0;
+    };
+    std::array<OfArena, NumArenas> arenas;
+  };
+  auto OwnHandles() const -> Handles {
+    Handles handles{.process = getpid(), .arenas = {}};
+    for (size_t i = 0; i < NumArenas; ++i) {
+      const EmulatedArena& arena = arenas_[i];
+      handles.arenas[i] = {.memory = arena.bytes().value == 0 ? nullptr : arena.MemoryAt(arena.base()),
+                           .descriptor = arena.descriptor(),
+                           .bytes = arena.bytes().value};
+    }
+    return handles;
   }
 
   class EmulatedQueue final : public Queue {
@@ -160,6 +203,8 @@ class EmulatedDevice final : public RankDevice {
     unsigned long long word = NoBadId;
   };
 
+  DevicePlace place_;
+  std::function<Status()> looks_also_;
   std::array<EmulatedArena, NumArenas> arenas_;
   SharedArenas none_;
   /// Has no arenas.
@@ -170,9 +215,48 @@ class EmulatedDevice final : public RankDevice {
   uint32_t shared_word_ = 0;
 };
 
-/// The CPU's engine on the memories that the addresses of emulated devices stand for, with the GPU's sums.
+static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
+  return static_cast<EmulatedDevice::EmulatedQueue&>(queue).device();
+}
+
+/// The CPU's engine on the memories that the addresses of emulated devices stand for, with the GPU's sums, and with the
+/// double of NCCL.
 class EmulatedEngine final : public CpuEngine {
  public:
+  static auto Create(RankDevice& device, const std::shared_ptr<HostMember>& member,
+                     const std::shared_ptr<NcclGroups>& remote) -> ErrorOr<std::unique_ptr<Engine>> {
+    const HostMember::Group& host = member->GroupOf(AxisSet::All());
+    const EmulatedDevice::Handles mine = static_cast<EmulatedDevice&>(device).OwnHandles();
+    std::vector<EmulatedDevice::Handles> all(host.ranks.size());
+    RETURN_IF_ERROR(member->Gather(host, reinterpret_cast<const std::byte*>(&mine), sizeof(mine),
+                                   reinterpret_cast<std::byte*>(all.data())));
+    PeerTable peers(all.size());
+    std::vector<Mapping> opened;
+    for (size_t peer = 0; peer < all.size(); ++peer) {
+      for (size_t i = 0; i < NumArenas; ++i) {
+        const auto& [memory, descriptor, bytes] = all[peer].arenas[i];
+        peers[peer][i] = memory;
+        if (all[peer].process == mine.process || bytes == 0) {
+          continue;
+        }
+        const std::string path = fmt::format("/proc/{}/fd/{}", all[peer].process, descriptor);
+        const Descriptor file(PosixFs(), open(path.c_str(), O_RDWR | O_CLOEXEC), path);
+        auto mapping = Mapping::OfFile(bytes, file.get(), 0);
+        if (!mapping) {
+          return mapping.error();
+        }
+        peers[peer][i] = mapping->base();
+        opened.push_back(*std::move(mapping));
+      }
+    }
+    // No descriptor is closed before its peers have it.
+    RETURN_IF_ERROR(member->Meet(host));
+    auto engine = std::make_unique<EmulatedEngine>(member, std::move(peers));
+    engine->opened_ = std::move(opened);
+    engine->remote_ = remote;
+    return std::unique_ptr<Engine>(std::move(engine));
+  }
+
   using CpuEngine::CpuEngine;
   auto Fold(Queue&, const std::vector<const std::byte*>& terms, size_t per_host, std::byte* out, int64_t num_elements,
             ReduceTypes types, bool accumulate) -> Status override {
@@ -181,20 +265,26 @@ class EmulatedEngine final : public CpuEngine {
   auto Peer(int64_t rank, const CommSpan& span) const -> std::byte* override {
     return BaseOf(rank, span.arena) + span.offset;
   }
-};
-
-static auto MakeEmulatedEngine(RankDevice& device, const std::shared_ptr<HostMember>& member, RankControl& control)
-    -> ErrorOr<std::unique_ptr<Engine>> {
-  auto peers = control.GatherValues(AxisSet::All(), static_cast<EmulatedDevice&>(device).Memories());
-  if (!peers) {
-    return peers.error();
+  auto Gather(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override {
+    RETURN_IF_ERROR(remote_->Of(axes).AllGather(StreamAt(queue), mine, bytes, all));
+    return Wait(queue);
   }
-  return std::unique_ptr<Engine>(std::make_unique<EmulatedEngine>(member, *std::move(peers)));
-}
+  auto AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
+                int64_t bytes) -> Status override {
+    RETURN_IF_ERROR(remote_->Of(axes).AllToAll(StreamAt(queue), to_each, stride, from_each, bytes));
+    return Wait(queue);
+  }
 
-static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
-  return static_cast<EmulatedDevice::EmulatedQueue&>(queue).device();
-}
+ private:
+  /// Returns a stream of the double: each queue is one.
+  static auto StreamAt(Queue& queue) -> NcclApi::Stream { return reinterpret_cast<NcclApi::Stream>(&queue); }
+  static auto Wait(Queue& queue) -> Status {
+    return DeviceOf(queue).Wait([&] { return TheNcclDouble().IsOver(StreamAt(queue)); });
+  }
+
+  std::vector<Mapping> opened_;
+  std::shared_ptr<NcclGroups> remote_;
+};
 
 auto StreamOf(Queue&) -> CUstream_st* { return nullptr; }
 
@@ -251,7 +341,8 @@ auto UseEmulatedCuda() -> void {
                                        return Success{};
                                      },
                                      .make_device = EmulatedDevice::Create,
-                                     .make_engine = MakeEmulatedEngine,
+                                     .make_engine = EmulatedEngine::Create,
+                                     .nccl = []() -> NcclApi& { return TheNcclDouble(); },
                                      .bind_op = BindEmulated,
                                      .bind_initialize =
                                          [](const op::Initialize& op, Binder& of_device) {

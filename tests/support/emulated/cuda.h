@@ -8,8 +8,8 @@
 
 namespace shardc {
 
-/// Registers the emulated family, whose ranks of one host may be several if they are threads. Called when the program
-/// begins. The launcher of users never makes such ranks: ResolveCudaDevice refuses their plan.
+/// Registers the emulated family, whose ranks may be several, as threads or processes, on one host or several, which
+/// exchange by TheNcclDouble. Called when the program begins.
 auto UseEmulatedCuda() -> void;
 
 /// Returns the versions that the family tells from now on; none at first.
