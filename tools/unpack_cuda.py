@@ -12,7 +12,7 @@ import sys
 import zipfile
 
 # What lies under these folders of a wheel lies under the target.
-ROOTS = ("nvidia/cu13/", "nvidia/cudnn/")
+ROOTS = ("nvidia/cu13/", "nvidia/cudnn/", "nvidia/nccl/")
 # cudnn-frontend has its headers at the top, beside a Python module.
 HEADERS = "include/"
 FOLDERS = ("bin/", "include/", "lib/", "nvvm/")

@@ -1,6 +1,7 @@
 #include "runtime/cuda/parts.h"
 
 #include "runtime/comm/cuda/cuda_engine.h"
+#include "runtime/comm/cuda/nccl_library.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/versions.h"
 #include "runtime/device/family.h"
@@ -32,6 +33,7 @@ auto UseCuda() -> void {
       .resolve_device = Resolve,
       .make_device = CudaDevice::Create,
       .make_engine = MakeCudaEngine,
+      .nccl = NcclLibrary,
       .bind_op = cuda::BindAny,
       .bind_initialize = [](const auto& op, Binder& binder) { return cuda::BindInitialize(op, binder, binder); },
       .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); },

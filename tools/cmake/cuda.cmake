@@ -1,4 +1,4 @@
-# The CUDA toolkit, with cuBLASLt, cuDNN and the headers of cudnn-frontend: of .deps/cuda, or of an installation.
+# The CUDA toolkit, with cuBLASLt, cuDNN and the headers of cudnn-frontend and NCCL: of .deps/cuda, or of an installation.
 #
 #   SHARDC_HAS_NVCC   kernels are compiled (tools/dev setup --tests brings the compiler)
 #   SHARDC_HAS_CUDA   the libraries are there too, and shardc-run-cuda is made (tools/dev build --cuda)
@@ -15,7 +15,7 @@ if(SHARDC_CUDA AND NOT (SHARDC_SANITIZE OR SHARDC_FUZZ OR SHARDC_SYNTAX_ONLY))
   else()
     list(APPEND missing nvcc)
   endif()
-  foreach(header IN ITEMS cuda_runtime cublasLt cudnn cudnn_frontend)
+  foreach(header IN ITEMS cuda_runtime cublasLt cudnn cudnn_frontend nccl)
     find_path(SHARDC_${header}_INCLUDE ${header}.h HINTS ${roots} PATH_SUFFIXES include)
     if(NOT SHARDC_${header}_INCLUDE)
       list(APPEND missing ${header}.h)

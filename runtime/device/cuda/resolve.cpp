@@ -116,12 +116,6 @@ static auto LookAtGpus(void (*call_libraries)()) -> ErrorOr<std::string> {
 }
 
 auto ResolveCudaDevice(Plan& plan, void (*call_libraries)()) -> Status {
-  if (plan.run.comm != Comm::Shm) {
-    return Fail(ExitCode::RecipeRejected,
-                "ranks on GPUs communicate within one host so far; with run.device = \"{}\" leave run.comm and "
-                "mesh.hosts out",
-                ToText(plan.device));
-  }
   const auto fault = LookAtGpus(call_libraries);
   if (!fault) {
     return fault.error();
