@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ops/communicators.h"
 #include "compiler/ops/ops.h"
 #include "compiler/plan/loops.h"
 
@@ -16,7 +17,10 @@ auto StepWireOf(const Plan& plan) -> Bytes {
 }
 
 auto FiguresOf(const Plan& plan) -> PlanFigures {
-  PlanFigures figures{.reserved = ReservedBytes(plan), .flops = StepFlopsOf(plan), .wire = StepWireOf(plan)};
+  PlanFigures figures{.reserved = ReservedBytes(plan),
+                      .communicators = NcclCommunicatorsOf(plan).bytes(),
+                      .flops = StepFlopsOf(plan),
+                      .wire = StepWireOf(plan)};
   for (int section = 0; section < NumSections; ++section) {
     for (const MemoryUse& use : MemoryOverOps(plan, static_cast<SectionKind>(section))) {
       figures.peak = std::max(figures.peak, use.total());

@@ -15,12 +15,14 @@ struct PlanFigures {
   /// The most that is alive at once, in any section; and the arenas, which hold it.
   Bytes peak;
   Bytes reserved;
+  /// Memory of the GPU that communicators between hosts take beside the arenas.
+  Bytes communicators;
   StepFlops flops;
   Bytes wire;
 
   friend auto operator==(const PlanFigures& a, const PlanFigures& b) -> bool {
-    return a.peak == b.peak && a.reserved == b.reserved && a.flops.model == b.flops.model &&
-           a.flops.recompute == b.flops.recompute && a.wire == b.wire;
+    return a.peak == b.peak && a.reserved == b.reserved && a.communicators == b.communicators &&
+           a.flops.model == b.flops.model && a.flops.recompute == b.flops.recompute && a.wire == b.wire;
   }
 };
 auto FiguresOf(const Plan& plan) -> PlanFigures;

@@ -77,13 +77,18 @@ auto ParseBudget(std::string_view text) -> ErrorOr<MemoryBudget> {
       text);
 }
 
-static auto BudgetText(const MemoryBudget& budget) -> std::string {
+static auto BudgetText(const FitUse& fit) -> std::string {
+  const MemoryBudget& budget = fit.budget;
   if (budget.machine == nullptr) {
     return fmt::format("{} that `--fit` allows", FormatMemory(budget.bytes));
   }
-  return fmt::format("{} that {} has for arenas ({} less {} outside them)", FormatMemory(budget.bytes),
-                     budget.machine->name, FormatMemory(Bytes{static_cast<int64_t>(budget.machine->memory.value)}),
-                     FormatMemory(Bytes{static_cast<int64_t>(budget.machine->outside_arenas.value)}));
+  const Bytes communicators = fit.now.communicators;
+  return fmt::format(
+      "{} that {} has for arenas ({} less {} outside them{})", FormatMemory(budget.bytes - communicators),
+      budget.machine->name, FormatMemory(Bytes{static_cast<int64_t>(budget.machine->memory.value)}),
+      FormatMemory(Bytes{static_cast<int64_t>(budget.machine->outside_arenas.value)}),
+      communicators == Bytes{} ? ""
+                               : fmt::format(" and {} for communicators between hosts", FormatMemory(communicators)));
 }
 
 static auto KnobTable(const FitUse& fit) -> std::string {
@@ -103,12 +108,11 @@ static auto KnobTable(const FitUse& fit) -> std::string {
 }
 
 auto RenderFitText(const FitUse& fit) -> std::string {
-  const Bytes difference = fit.now.reserved - fit.budget.bytes;
   std::string out = Wrapped(
       fit.fits() ? fmt::format("fits: each rank takes {} of the {}; {} are left", FormatMemory(fit.now.reserved),
-                               BudgetText(fit.budget), FormatMemory(Bytes{} - difference))
+                               BudgetText(fit), FormatMemory(fit.left(fit.now)))
                  : fmt::format("does not fit: each rank takes {}, {} more than the {}", FormatMemory(fit.now.reserved),
-                               FormatMemory(difference), BudgetText(fit.budget)),
+                               FormatMemory(Bytes{} - fit.left(fit.now)), BudgetText(fit)),
       2);
   if (fit.device_of_machine) {
     out += fmt::format("planned with run.device={}, as the recipe names no device\n", ToText(*fit.device_of_machine));

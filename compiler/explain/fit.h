@@ -36,7 +36,12 @@ struct FitUse {
   /// For which the recipe was planned, because the machine has it and the recipe names none.
   std::optional<Device> device_of_machine;
 
-  auto fits(const PlanFigures& figures) const -> bool { return figures.reserved <= budget.bytes; }
+  /// Returns the memory that a plan leaves, less than nothing if it does not fit. On a machine, communicators take
+  /// their part beside the arenas.
+  auto left(const PlanFigures& figures) const -> Bytes {
+    return budget.bytes - figures.reserved - (budget.machine == nullptr ? Bytes{} : figures.communicators);
+  }
+  auto fits(const PlanFigures& figures) const -> bool { return left(figures) >= Bytes{}; }
   auto fits() const -> bool { return fits(now); }
 };
 

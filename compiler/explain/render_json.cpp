@@ -83,6 +83,7 @@ static auto BlocksJson(const Report& report) -> Json {
 static auto FiguresJson(const PlanFigures& figures) -> Json {
   return {{"peak_bytes", figures.peak.value},
           {"reserved_bytes", figures.reserved.value},
+          {"communicators_bytes", figures.communicators.value},
           {"flops_per_step_per_rank", figures.flops.model.value},
           {"recompute_flops_per_step_per_rank", figures.flops.recompute.value},
           {"wire_bytes_per_step_per_rank", figures.wire.value}};
@@ -92,7 +93,7 @@ static auto FitJson(const FitUse& fit) -> Json {
   Json json{{"budget_bytes", fit.budget.bytes.value},
             {"machine", fit.budget.machine == nullptr ? Json(nullptr) : Json(fit.budget.machine->name)},
             {"fits", fit.fits()},
-            {"spare_bytes", (fit.budget.bytes - fit.now.reserved).value},
+            {"spare_bytes", fit.left(fit.now).value},
             {"now", FiguresJson(fit.now)},
             {"knobs", Json::array()}};
   for (const KnobRow& row : fit.knobs) {

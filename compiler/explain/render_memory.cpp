@@ -8,6 +8,7 @@
 #include "compiler/explain/fold.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
+#include "compiler/ops/communicators.h"
 #include "compiler/ops/cpu/outside_arenas.h"
 #include "compiler/plan/devices.h"
 
@@ -23,11 +24,18 @@ static auto OutsideText(const Plan& plan) -> std::string {
                                 ? "one host has the one rank"
                                 : fmt::format("one host has all {}", Counted(outside.num_ranks, "rank"));
   const bool is_gpu = FactsOf(plan.device).family == DeviceFamily::Cuda;
-  return fmt::format(
-      "  outside the arenas, {}about:\n    {} per host for the program, its libraries and the plan\n    {} per rank{}\n"
-      "    {} where {}\n",
-      is_gpu ? "in memory of the host, " : "", FormatMemory(outside.host()), FormatMemory(outside.rank()), threads,
-      FormatMemory(outside.all()), ranks);
+  const NcclCommunicators communicators = NcclCommunicatorsOf(plan);
+  const std::string of_gpu =
+      communicators.count == 0
+          ? ""
+          : fmt::format("  outside the arenas, in memory of the GPU, about:\n    {} per rank for {} of NCCL\n",
+                        FormatMemory(communicators.bytes()), Counted(communicators.count, "communicator"));
+  return of_gpu + fmt::format(
+                      "  outside the arenas, {}about:\n    {} per host for the program, its libraries and the plan\n   "
+                      " {} per rank{}\n"
+                      "    {} where {}\n",
+                      is_gpu ? "in memory of the host, " : "", FormatMemory(outside.host()),
+                      FormatMemory(outside.rank()), threads, FormatMemory(outside.all()), ranks);
 }
 
 /// Returns the largest buffers that are alive at the peak, with the keys that lower them.

@@ -159,6 +159,35 @@ TEST(ExplainDecides, BudgetsAreAmountsOrMachines) {
   }
 }
 
+TEST(ExplainDecides, CommunicatorsTakeMemoryOfMachine) {
+  struct Row {
+    SetTexts sets;
+    int64_t mebibytes;
+    const char* text;
+  };
+  const std::vector<Row> rows{
+      {{"mesh.hosts=2"}, 584 + 62, "646 MiB per rank for 1 communicator of NCCL\n"},
+      // All that crosses hosts is exchanged with the one rank of the same number.
+      {{"mesh.hosts=2", "mesh.dp=4", "mesh.tp=2", "batch.accumulate=2"}, 584 + 62, " for 1 communicator of NCCL\n"},
+      {{"mesh.hosts=4", "mesh.replicate=2", "mesh.dp=4"}, 584 + 2 * 380 + 3 * 62, " for 3 communicators of NCCL\n"},
+      {{}, 0, ""},
+      {{"run.comm=nccl-flat"}, 584 + 62, " for 1 communicator of NCCL\n"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::PrintToString(row.sets));
+    SetTexts sets = row.sets;
+    sets.insert(sets.begin(), "run.device=cuda");
+    const Plan plan = PlanOfRecipe(RecipeOf8B, sets);
+    FitUse fit{.budget = *ParseBudget("h100"), .now = FiguresOf(plan), .knobs = {}};
+    EXPECT_EQ(fit.now.communicators.value, row.mebibytes << 20);
+    EXPECT_EQ(fit.left(fit.now).value, (fit.budget.bytes - ReservedBytes(plan)).value - (row.mebibytes << 20));
+    EXPECT_EQ(RenderFitText(fit).find("communicators") != std::string::npos, row.mebibytes > 0);
+    EXPECT_THAT(RenderReportText(Explain(plan)), HasSubstr(row.text));
+    fit.budget = *ParseBudget("80GiB");
+    EXPECT_EQ(fit.left(fit.now).value, (fit.budget.bytes - ReservedBytes(plan)).value);
+  }
+}
+
 TEST(ExplainDecides, WhatIsAliveAddsUpToThePeak) {
   for (const std::string& recipe : ShippedRecipes()) {
     const Plan plan = PlanOfRecipe(recipe);
