@@ -14,7 +14,8 @@ static auto TwinOf(Comm comm) -> Comm {
     case Comm::Shm: break;
     case Comm::Gloo: return Comm::Nccl;
     case Comm::GlooFlat: return Comm::NcclFlat;
-    case Comm::Nccl: return Comm::Gloo;
+    case Comm::Nccl:
+    case Comm::NcclRing: return Comm::Gloo;
     case Comm::NcclFlat: return Comm::GlooFlat;
   }
   return comm;
@@ -33,6 +34,18 @@ static auto CheckDevice(CheckContext& context) -> void {
         .Note(device.at, fmt::format("`{}` set here", "device"))
         .Help(fmt::format("use comm = \"{}\"", ToText(TwinOf(*comm))))
         .Emit();
+  }
+  const MeshSection& mesh = recipe.mesh;
+  if (const auto& comm = recipe.run.comm;
+      context.IsSound(comm) && context.IsSound(mesh.hosts, mesh.replicate, mesh.dp, mesh.tp)) {
+    const int64_t exchanging = *comm == Comm::Nccl       ? *mesh.hosts
+                               : *comm == Comm::NcclFlat ? *mesh.replicate * *mesh.dp * *mesh.tp
+                                                         : 1;
+    if (exchanging > MostExchangingGpus) {
+      context.diags()
+          .Build(comm.at, DiagnosticKind::CommManyHosts, ToText(Comm{*comm}), exchanging, MostExchangingGpus)
+          .Emit();
+    }
   }
   if (FactsOf(*device).family == DeviceFamily::Cpu) {
     if (const auto& fixed = recipe.run.deterministic; fixed.is_set && context.IsSound(fixed) && !*fixed) {

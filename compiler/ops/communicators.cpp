@@ -33,7 +33,7 @@ auto NcclCommunicatorsOf(const Plan& plan) -> NcclCommunicators {
       groups.insert(RemoteRanks(plan, AxisSet{bits}, 0));
     }
   }
-  return {.count = std::ssize(groups)};
+  return {.count = std::ssize(groups), .exchange = plan.run.comm != Comm::NcclRing};
 }
 
 }  // namespace shardc

@@ -23,8 +23,12 @@ struct NcclCommunicators {
   static constexpr Bytes Exchange{int64_t{62} << 20};
 
   int64_t count = 0;
+  /// Terms are exchanged over them.
+  bool exchange = false;
 
-  auto bytes() const -> Bytes { return count == 0 ? Bytes{} : First + Further * (count - 1) + Exchange * count; }
+  auto bytes() const -> Bytes {
+    return count == 0 ? Bytes{} : First + Further * (count - 1) + (exchange ? Exchange * count : Bytes{});
+  }
 };
 /// Returns those of each rank of the plan; 0 if nothing goes by NCCL.
 auto NcclCommunicatorsOf(const Plan& plan) -> NcclCommunicators;

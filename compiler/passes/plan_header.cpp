@@ -5,7 +5,7 @@
 #include "compiler/base/machine_rows.h"
 #include "compiler/check/check_recipe.h"
 #include "compiler/check/recipe_data.h"
-#include "compiler/plan/devices.h"
+#include "compiler/plan/exchange.h"
 #include "compiler/recipe/model_sizes.h"
 #include "compiler/recipe/resolved.h"
 #include "compiler/recipe/resolved_path.h"
@@ -19,9 +19,11 @@ static auto ResolveComm(const Recipe& recipe) -> Comm {
   if (*recipe.run.comm != Comm::Auto) {
     return *recipe.run.comm;
   }
-  return *recipe.mesh.hosts == 1                                    ? Comm::Shm
-         : FactsOf(*recipe.run.device).family == DeviceFamily::Cuda ? Comm::Nccl
-                                                                    : Comm::Gloo;
+  if (*recipe.mesh.hosts == 1) {
+    return Comm::Shm;
+  }
+  const bool is_gpu = FactsOf(*recipe.run.device).family == DeviceFamily::Cuda;
+  return !is_gpu ? Comm::Gloo : *recipe.mesh.hosts <= MostExchangingGpus ? Comm::Nccl : Comm::NcclRing;
 }
 
 /// 0: not known.

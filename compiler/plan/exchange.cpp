@@ -10,6 +10,9 @@ auto ExchangeOver(const Mesh& mesh, Comm comm, AxisSet axes) -> Exchange {
   switch (comm) {
     case Comm::Auto: break;
     case Comm::Shm: return {.members = 1, .members_on_host = 1, .local = ranks, .fold = on_host};
+    case Comm::NcclRing:
+      return {
+          .members = ranks / on_host, .members_on_host = 1, .local = on_host, .fold = on_host, .sums_by_library = true};
     case Comm::Gloo:
     case Comm::Nccl:
       return {.members = ranks / on_host,
@@ -69,14 +72,15 @@ auto ReduceScatterScratch(const Exchange& exchange, int64_t slice_elements, DTyp
   if (!exchange.crosses()) {
     return {};
   }
-  // Terms are sent out of the vector itself, and sums of a host out of slots beside those for what comes.
-  const int64_t slots = exchange.sends_terms ? exchange.members : 2 * exchange.members;
+  // Terms are sent out of the vector itself, and sums of a host out of slots beside those for what comes. A library
+  // sums in the slots.
+  const int64_t slots = exchange.sends_terms || exchange.sums_by_library ? exchange.members : 2 * exchange.members;
   const int64_t piece = ExchangePiece(slice_elements, exchange.members);
   return WholeLines(slots * piece * SizeOf(TravelType(exchange, terms)));
 }
 
 auto AllReduceScratch(const Exchange& exchange, int64_t num_elements, DType dtype, bool by_slices) -> Bytes {
-  if (!exchange.crosses()) {
+  if (!exchange.crosses() || exchange.sums_by_library) {
     return {};
   }
   if (!by_slices) {
@@ -103,12 +107,14 @@ auto ReduceScatterTraffic(const Exchange& exchange, int64_t full_elements, DType
               Bytes{full_elements * SizeOf(TravelType(exchange, terms))});
 }
 
-/// Elements that a member sends to each other one for a slice of `num_elements`: its part of each piece, twice.
-static auto SentForSlice(int64_t num_elements, int64_t members) -> int64_t {
+/// Elements that a member sends to each other one for a slice of `num_elements`: its part of each piece, twice. A
+/// library takes all of it as one piece.
+static auto SentForSlice(int64_t num_elements, const Exchange& exchange) -> int64_t {
   if (num_elements == 0) {
     return 0;
   }
-  const int64_t piece = ExchangePiece(num_elements, members);
+  const int64_t members = exchange.members;
+  const int64_t piece = exchange.sums_by_library ? num_elements : ExchangePiece(num_elements, members);
   const int64_t rest = num_elements % piece;
   return 2 * (num_elements / piece * ReducePart(piece, members) + (rest == 0 ? 0 : ReducePart(rest, members)));
 }
@@ -118,12 +124,15 @@ auto AllReduceTraffic(const Exchange& exchange, int64_t num_elements, DType dtyp
   const int64_t inside = (exchange.local - 1) * exchange.members;
   if (!by_slices) {
     const int64_t ranks = exchange.local * exchange.members;
-    return Sent(exchange, payload * (inside * exchange.local), payload * ranks);
+    const Bytes to_one = exchange.sums_by_library && exchange.crosses()
+                             ? Bytes{SentForSlice(num_elements, exchange) * SizeOf(dtype)}
+                             : payload;
+    return Sent(exchange, payload * (inside * exchange.local), to_one * ranks);
   }
   const int64_t longest = LongestSlice(payload.value, exchange.local) / SizeOf(dtype);
   const int64_t sent = longest == 0 ? 0
-                                    : num_elements / longest * SentForSlice(longest, exchange.members) +
-                                          SentForSlice(num_elements % longest, exchange.members);
+                                    : num_elements / longest * SentForSlice(longest, exchange) +
+                                          SentForSlice(num_elements % longest, exchange);
   return Sent(exchange, payload * (2 * inside), Bytes{sent * SizeOf(dtype)} * exchange.members);
 }
 

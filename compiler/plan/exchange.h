@@ -4,6 +4,10 @@
 // The ranks of a group that lie on one host first work in their shared memory. Then the ranks that have the same number
 // on their hosts exchange over the network: `members` of them, one from each host. With comm = "gloo-flat" all ranks of
 // the group exchange, and none works in shared memory. "nccl" and "nccl-flat" are the same between GPUs.
+//
+// Sums over hosts are this project's own, which every host has from the terms of all. "nccl-ring" leaves them to NCCL,
+// as an exchange of terms ends at some number of hosts: each message is as short as the hosts are many, and each
+// connection takes buffers. What NCCL sums has bits of its own.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +31,8 @@ struct Exchange {
   /// Each rank sends its own terms, and not the sums of its host: with gloo-flat, and if a host has one rank of the
   /// group, whose term is the sum of its host.
   bool sends_terms = false;
+  /// The library between the hosts sums over them.
+  bool sums_by_library = false;
 
   auto crosses() const -> bool { return members > 1; }
 };
@@ -34,7 +40,14 @@ struct Exchange {
 /// Returns true if each rank exchanges with all others, and none works in memory that it shares with its host.
 constexpr auto IsFlat(Comm comm) -> bool { return comm == Comm::GlooFlat || comm == Comm::NcclFlat; }
 constexpr auto IsByGloo(Comm comm) -> bool { return comm == Comm::Gloo || comm == Comm::GlooFlat; }
-constexpr auto IsByNccl(Comm comm) -> bool { return comm == Comm::Nccl || comm == Comm::NcclFlat; }
+constexpr auto IsByNccl(Comm comm) -> bool {
+  return comm == Comm::Nccl || comm == Comm::NcclFlat || comm == Comm::NcclRing;
+}
+/// The most that exchange terms between GPUs. Beyond it a message is a few hundred KiB at most (of 405B on 16,384
+/// ranks: 780), there are hundreds of them for each reduce-scatter, and buffers, of some 4 MiB for each connection over
+/// InfiniBand (from NCCL's source: 8 slots of 128 KiB for each of 2 channels and both directions; not measured), take
+/// more than 1 GiB.
+constexpr int64_t MostExchangingGpus = 256;
 /// Returns true if devices of the family may communicate so.
 constexpr auto ServesFamily(Comm comm, DeviceFamily family) -> bool {
   return family == DeviceFamily::Cpu ? !IsByNccl(comm) : !IsByGloo(comm);

@@ -50,6 +50,19 @@ class Engine {
   virtual auto AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
                         int64_t bytes) -> Status = 0;
 
+  // Sums over the members by a library, in an order of its own: for plans that leave them to it.
+
+  /// Replaces the slot of this rank, of one for each member, by the sum of the members' slots of its number. Each has
+  /// `count` f32. The other slots then hold anything.
+  virtual auto SumSlots(Queue& /*queue*/, AxisSet axes, std::byte* /*slots*/, int64_t /*count*/) -> Status {
+    CHECK(false, "no library sums over {}", ToText(axes));
+  }
+  /// Replaces `data` by its sum. Dtypes F32, F64, I64.
+  virtual auto SumOverMembers(Queue& /*queue*/, AxisSet axes, std::byte* /*data*/, int64_t /*num_elements*/,
+                              DType /*dtype*/) -> Status {
+    CHECK(false, "no library sums over {}", ToText(axes));
+  }
+
  private:
   std::shared_ptr<HostMember> member_;
 };

@@ -88,6 +88,20 @@ class LayeredCommunicator::Call {
     CountSent(bytes);
     return engine_.AllToAll(queue_, axes_, to_each, stride, from_each, bytes);
   }
+  /// Replaces the own slot by its sum over the members, by the library between them.
+  auto SumSlots(std::byte* slots, int64_t count) -> Status {
+    CountSent(count * SizeOf(DType::F32));
+    return engine_.SumSlots(queue_, axes_, slots, count);
+  }
+  auto SumOverMembers(std::byte* data, int64_t num_elements, DType dtype) -> Status {
+    CountSent(num_elements == 0 ? 0 : 2 * ReducePart(num_elements, members) * SizeOf(dtype));
+    return engine_.SumOverMembers(queue_, axes_, data, num_elements, dtype);
+  }
+  /// Computes out (+)= term.
+  auto FoldOne(const std::byte* term, int64_t count, std::byte* out, ReduceTypes types, bool accumulate) -> Status {
+    comm_.terms_.assign(1, term);
+    return Fold(1, out, count, types, accumulate);
+  }
   /// Computes out (+)= the sum of the own term and of what came from each other member.
   auto FoldMembers(const std::byte* own, const std::byte* from_each, int64_t count, std::byte* out, ReduceTypes types,
                    bool accumulate) -> Status {
@@ -211,6 +225,11 @@ auto LayeredCommunicator::ReduceScatter(Queue& queue, AxisSet axes, const CommSp
         RETURN_IF_ERROR(call.FoldPeers(terms_of(member), from_each, {types.terms, travel}, false));
       }
     }
+    if (call.exchange.sums_by_library) {
+      std::byte* const slots = call.At(scratch);
+      RETURN_IF_ERROR(call.SumSlots(slots, length));
+      return call.FoldOne(slots + call.index * bytes, length, out, {travel, types.sum}, accumulate);
+    }
     RETURN_IF_ERROR(call.AllToAll(to_each, stride, from_each, bytes));
     return call.FoldMembers(to_each + call.index * stride, from_each, length, out, {travel, types.sum}, accumulate);
   };
@@ -231,6 +250,9 @@ auto LayeredCommunicator::AllReduce(Queue& queue, AxisSet axes, const CommSpan& 
 auto LayeredCommunicator::Call::SumAsItIs(const CommSpan& span, const CommSpan& scratch, DType dtype) -> Status {
   const int64_t count = span.bytes / SizeOf(dtype);
   RETURN_IF_ERROR(Sum(At(span), count, dtype));
+  if (exchange.sums_by_library) {
+    return crosses() ? SumOverMembers(At(span), count, dtype) : Status(Success{});
+  }
   return ForEachPiece(crosses() ? count : 0, ExchangePiece(count, members),
                       [&](int64_t begin, int64_t length) -> Status {
                         std::byte* const data = At(span) + begin * SizeOf(dtype);
@@ -247,7 +269,8 @@ auto LayeredCommunicator::Call::SumBySlices(const CommSpan& span, const CommSpan
     RETURN_IF_ERROR(FoldPeers(own, At(own), {dtype, dtype}, false));
   }
   if (crosses()) {
-    RETURN_IF_ERROR(SumOverHosts(own, scratch, dtype));
+    RETURN_IF_ERROR(exchange.sums_by_library ? SumOverMembers(At(own), own.bytes / SizeOf(dtype), dtype)
+                                             : SumOverHosts(own, scratch, dtype));
   }
   RETURN_IF_ERROR(Meet());
   for (int64_t k = 1; k < local; ++k) {

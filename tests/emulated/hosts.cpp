@@ -118,6 +118,32 @@ TEST(EmulatedHosts, HaveTheBitsOfOne) {
   }
 }
 
+TEST(EmulatedHosts, LeaveSumsToTheLibrary) {
+  const SmallTraining training;
+  // Three hosts: a ring adds their terms in an order that differs by slot.
+  const std::vector<Sets> meshes{{"mesh.hosts=3", "mesh.dp=6", "batch.global=12"},
+                                 {"mesh.hosts=3", "mesh.dp=3", "batch.global=12", "precision.reduce=bf16"},
+                                 {"mesh.hosts=3", "mesh.replicate=3", "mesh.tp=2", "batch.global=12"}};
+  for (size_t i = 0; i < meshes.size(); ++i) {
+    SCOPED_TRACE(testing::PrintToString(meshes[i]));
+    const auto run_dir = [&](const std::string& name) { return training / fmt::format("{}-{}", name, i); };
+    const Plan plan = training.Compile(WithComm(meshes[i], "nccl-ring"));
+    for (const char* name : {"ring", "again"}) {
+      const HostsRun run = TrainOnHosts(plan, run_dir(name));
+      ASSERT_EQ(run.status, 0) << run.text;
+      EXPECT_THAT(run.text, HasSubstr("sent by rank 0 as planned"));
+    }
+    ExpectSameRun(run_dir("ring"), run_dir("again"));
+    ASSERT_EQ(TrainOnHosts(training.Compile(WithComm(meshes[i], "shm")), run_dir("shm")).status, 0);
+    const auto expected = ReadMetrics(run_dir("shm")).steps;
+    const auto found = ReadMetrics(run_dir("ring")).steps;
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t step = 0; step < found.size(); ++step) {
+      EXPECT_NEAR(found[step].loss, expected[step].loss, 1e-6 * expected[step].loss);
+    }
+  }
+}
+
 TEST(EmulatedHosts, SkewChangesNoBits) {
   const SmallTraining training;
   const Plan plan = training.Compile(WithComm({"mesh.hosts=2", "mesh.dp=4"}, "nccl"));

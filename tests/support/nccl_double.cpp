@@ -12,6 +12,8 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -38,6 +40,8 @@ struct Message {
 struct Operation {
   NcclApi::Stream stream = nullptr;
   std::vector<Message> messages;
+  /// Called once all messages are through; or empty.
+  std::function<void()> finish;
   Clock::time_point begin;
   bool breaks = false;
 };
@@ -224,6 +228,9 @@ auto NcclDouble::Body::Make(const Operation& operation) -> Status {
   std::thread sender([&] { sent = transfer(true); });
   const Status received = transfer(false);
   sender.join();
+  if (received && sent && operation.finish) {
+    operation.finish();
+  }
   return received ? sent : received;
 }
 
@@ -334,6 +341,77 @@ auto NcclDouble::AllGather(Communicator& communicator, Stream stream, const std:
     operation.messages.push_back({.peer = peer, .data = all + peer * bytes, .bytes = bytes, .is_sent = false});
   }
   std::memmove(own, mine, static_cast<size_t>(bytes));
+  return body.Enqueue(std::move(operation));
+}
+
+/// Adds terms in the order in which a ring passes them on: it begins behind the member that has the sum in the end.
+template <class T>
+static auto SumInRing(const std::vector<std::vector<std::byte>>& terms, int64_t last, int64_t begin, int64_t end,
+                      std::byte* to) -> void {
+  const auto size = std::ssize(terms);
+  for (int64_t i = begin; i < end; ++i) {
+    T sum{};
+    for (int64_t k = 1; k <= size; ++k) {
+      T term;
+      std::memcpy(&term, terms[static_cast<size_t>((last + k) % size)].data() + i * int64_t{sizeof(T)}, sizeof(T));
+      sum = k == 1 ? term : static_cast<T>(sum + term);
+    }
+    std::memcpy(to + (i - begin) * int64_t{sizeof(T)}, &sum, sizeof(T));
+  }
+}
+
+static auto SumInRing(DType dtype, const std::vector<std::vector<std::byte>>& terms, int64_t last, int64_t begin,
+                      int64_t end, std::byte* to) -> void {
+  switch (dtype) {
+    case DType::F32: return SumInRing<float>(terms, last, begin, end, to);
+    case DType::F64: return SumInRing<double>(terms, last, begin, end, to);
+    default: return SumInRing<int64_t>(terms, last, begin, end, to);
+  }
+}
+
+/// Returns messages by which each member gets `bytes` of every other one, from the row of its index in `from`, rows
+/// `stride` apart, and the buffers into which they come; the own one is filled.
+static auto ExchangeOf(NcclDouble::Body& body, NcclApi::Stream stream, const std::byte* from, int64_t stride,
+                       int64_t bytes, std::vector<std::vector<std::byte>>& terms) -> Operation {
+  Operation operation{.stream = stream};
+  for (int64_t peer = 0; peer < body.size(); ++peer) {
+    auto& term = terms.emplace_back(static_cast<size_t>(bytes));
+    std::byte* const row = const_cast<std::byte*>(from) + peer * stride;
+    operation.messages.push_back({.peer = peer, .data = row, .bytes = bytes, .is_sent = true});
+    operation.messages.push_back({.peer = peer, .data = term.data(), .bytes = bytes, .is_sent = false});
+  }
+  return operation;
+}
+
+auto NcclDouble::ReduceScatter(Communicator& communicator, Stream stream, const std::byte* from, std::byte* to,
+                               int64_t count) -> Status {
+  RETURN_IF_ERROR(Next("reduce_scatter"));
+  Body& body = static_cast<Body&>(communicator);
+  const int64_t bytes = count * int64_t{sizeof(float)};
+  auto terms = std::make_shared<std::vector<std::vector<std::byte>>>();
+  Operation operation = ExchangeOf(body, stream, from, bytes, bytes, *terms);
+  operation.finish = [terms, from, to, count, bytes, index = body.index()] {
+    std::memcpy((*terms)[static_cast<size_t>(index)].data(), from + index * bytes, static_cast<size_t>(bytes));
+    SumInRing(DType::F32, *terms, index, 0, count, to);
+  };
+  return body.Enqueue(std::move(operation));
+}
+
+auto NcclDouble::AllReduce(Communicator& communicator, Stream stream, std::byte* data, int64_t count, DType dtype)
+    -> Status {
+  RETURN_IF_ERROR(Next("all_reduce"));
+  Body& body = static_cast<Body&>(communicator);
+  const int64_t bytes = count * SizeOf(dtype);
+  auto terms = std::make_shared<std::vector<std::vector<std::byte>>>();
+  Operation operation = ExchangeOf(body, stream, data, 0, bytes, *terms);
+  operation.finish = [terms, data, count, bytes, dtype, index = body.index()] {
+    std::memcpy((*terms)[static_cast<size_t>(index)].data(), data, static_cast<size_t>(bytes));
+    const auto size = std::ssize(*terms);
+    for (int64_t part = 0; part < size; ++part) {
+      const int64_t begin = part * count / size;
+      SumInRing(dtype, *terms, part, begin, (part + 1) * count / size, data + begin * SizeOf(dtype));
+    }
+  };
   return body.Enqueue(std::move(operation));
 }
 

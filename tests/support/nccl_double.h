@@ -43,6 +43,10 @@ class NcclDouble final : public NcclApi {
   auto StateOf(Communicator& communicator) -> ErrorOr<State> override;
   auto AllGather(Communicator& communicator, Stream stream, const std::byte* mine, int64_t bytes, std::byte* all)
       -> Status override;
+  auto ReduceScatter(Communicator& communicator, Stream stream, const std::byte* from, std::byte* to, int64_t count)
+      -> Status override;
+  auto AllReduce(Communicator& communicator, Stream stream, std::byte* data, int64_t count, DType dtype)
+      -> Status override;
   auto BeginGroup() -> Status override;
   auto Send(Communicator& communicator, Stream stream, const std::byte* data, int64_t bytes, int64_t to)
       -> Status override;

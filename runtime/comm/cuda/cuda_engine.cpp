@@ -120,15 +120,27 @@ auto CudaEngine::Sum(Queue& queue, const Group& group, std::byte* data, int64_t 
   return ForEachPiece(num_elements, CudaDevice::SlotBytes / SizeOf(dtype), sum_piece);
 }
 
+auto CudaEngine::Remote(AxisSet axes) const -> NcclGroup& {
+  CHECK(remote_ != nullptr, "an exchange over {} with other hosts", ToText(axes));
+  return remote_->Of(axes);
+}
+
 auto CudaEngine::Gather(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status {
-  CHECK(remote_ != nullptr, "a gather over {} from other hosts", ToText(axes));
-  return remote_->Of(axes).AllGather(StreamOf(queue), mine, bytes, all);
+  return Remote(axes).AllGather(StreamOf(queue), mine, bytes, all);
 }
 
 auto CudaEngine::AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
                           int64_t bytes) -> Status {
-  CHECK(remote_ != nullptr, "an exchange over {} with other hosts", ToText(axes));
-  return remote_->Of(axes).AllToAll(StreamOf(queue), to_each, stride, from_each, bytes);
+  return Remote(axes).AllToAll(StreamOf(queue), to_each, stride, from_each, bytes);
+}
+
+auto CudaEngine::SumSlots(Queue& queue, AxisSet axes, std::byte* slots, int64_t count) -> Status {
+  return Remote(axes).SumSlots(StreamOf(queue), slots, count);
+}
+
+auto CudaEngine::SumOverMembers(Queue& queue, AxisSet axes, std::byte* data, int64_t num_elements, DType dtype)
+    -> Status {
+  return Remote(axes).Sum(StreamOf(queue), data, num_elements, dtype);
 }
 
 auto MakeCudaEngine(RankDevice& device, const std::shared_ptr<HostMember>& member,

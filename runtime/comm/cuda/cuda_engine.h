@@ -43,6 +43,9 @@ class CudaEngine final : public Engine {
   auto Gather(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override;
   auto AllToAll(Queue& queue, AxisSet axes, const std::byte* to_each, int64_t stride, std::byte* from_each,
                 int64_t bytes) -> Status override;
+  auto SumSlots(Queue& queue, AxisSet axes, std::byte* slots, int64_t count) -> Status override;
+  auto SumOverMembers(Queue& queue, AxisSet axes, std::byte* data, int64_t num_elements, DType dtype)
+      -> Status override;
 
  private:
   /// The meetings of one group on one stream.
@@ -58,6 +61,7 @@ class CudaEngine final : public Engine {
   CudaEngine(CudaDevice& device, std::shared_ptr<HostMember> member, std::shared_ptr<NcclGroups> remote)
       : Engine(std::move(member)), device_(device), remote_(std::move(remote)), peers_(&device) {}
   auto MeetingsOf(const Queue& queue, const Group& group) -> Meetings&;
+  auto Remote(AxisSet axes) const -> NcclGroup&;
   /// Returns where a rank of this host has what lies at `own` here.
   auto AtPeer(int64_t rank, std::byte* own) const -> std::byte*;
 

@@ -27,6 +27,8 @@ struct Functions {
   FUNCTION(ncclCommInitRankConfig) \
   FUNCTION(ncclCommGetAsyncError)  \
   FUNCTION(ncclAllGather)          \
+  FUNCTION(ncclReduceScatter)      \
+  FUNCTION(ncclAllReduce)          \
   FUNCTION(ncclGroupStart)         \
   FUNCTION(ncclSend)               \
   FUNCTION(ncclRecv)               \
@@ -65,6 +67,11 @@ struct LibraryCommunicator final : NcclApi::Communicator {
 
 auto CommOf(NcclApi::Communicator& communicator) -> ncclComm_t {
   return static_cast<LibraryCommunicator&>(communicator).comm;
+}
+
+auto TypeOf(DType dtype) -> ncclDataType_t {
+  CHECK(dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64, "NCCL sums {}", ToText(dtype));
+  return dtype == DType::F32 ? ncclFloat32 : dtype == DType::F64 ? ncclFloat64 : ncclInt64;
 }
 
 class Library final : public NcclApi {
@@ -108,6 +115,18 @@ class Library final : public NcclApi {
     const ncclComm_t comm = CommOf(communicator);
     return StatusOf(nccl_.ncclAllGather(mine, all, static_cast<size_t>(bytes), ncclUint8, comm, stream), comm,
                     "gathering");
+  }
+  auto ReduceScatter(Communicator& communicator, Stream stream, const std::byte* from, std::byte* to, int64_t count)
+      -> Status override {
+    const ncclComm_t comm = CommOf(communicator);
+    return StatusOf(nccl_.ncclReduceScatter(from, to, static_cast<size_t>(count), ncclFloat32, ncclSum, comm, stream),
+                    comm, "summing");
+  }
+  auto AllReduce(Communicator& communicator, Stream stream, std::byte* data, int64_t count, DType dtype)
+      -> Status override {
+    const ncclComm_t comm = CommOf(communicator);
+    return StatusOf(nccl_.ncclAllReduce(data, data, static_cast<size_t>(count), TypeOf(dtype), ncclSum, comm, stream),
+                    comm, "summing");
   }
   auto BeginGroup() -> Status override { return StatusOf(nccl_.ncclGroupStart(), nullptr, "beginning a group"); }
   auto Send(Communicator& communicator, Stream stream, const std::byte* data, int64_t bytes, int64_t to)

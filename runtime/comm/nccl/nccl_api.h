@@ -13,6 +13,7 @@
 #include <string>
 
 #include "compiler/base/error_or.h"
+#include "compiler/plan/types.h"
 
 /// `cudaStream_t` is a pointer to it.
 struct CUstream_st;
@@ -43,6 +44,13 @@ class NcclApi {
   /// Enqueues: all = every member's `bytes` of `mine`, in the order of the communicator.
   virtual auto AllGather(Communicator& communicator, Stream stream, const std::byte* mine, int64_t bytes,
                          std::byte* all) -> Status = 0;
+  /// Enqueues: to = the sum of every member's `count` f32 for this member, of which `from` has one row for each. `to`
+  /// may be the own row.
+  virtual auto ReduceScatter(Communicator& communicator, Stream stream, const std::byte* from, std::byte* to,
+                             int64_t count) -> Status = 0;
+  /// Enqueues: data = its sum over the members. Dtypes F32, F64, I64.
+  virtual auto AllReduce(Communicator& communicator, Stream stream, std::byte* data, int64_t count, DType dtype)
+      -> Status = 0;
   virtual auto BeginGroup() -> Status = 0;
   virtual auto Send(Communicator& communicator, Stream stream, const std::byte* data, int64_t bytes, int64_t to)
       -> Status = 0;

@@ -178,6 +178,21 @@ auto NcclGroup::AllToAll(NcclApi::Stream stream, const std::byte* to_each, int64
   });
 }
 
+auto NcclGroup::SumSlots(NcclApi::Stream stream, std::byte* slots, int64_t count) -> Status {
+  if (count == 0) {
+    return Success{};
+  }
+  std::byte* const own = slots + options_.index * count * SizeOf(DType::F32);
+  return Run([&] { return api_.ReduceScatter(*communicator_, stream, slots, own, count); });
+}
+
+auto NcclGroup::Sum(NcclApi::Stream stream, std::byte* data, int64_t count, DType dtype) -> Status {
+  if (count == 0) {
+    return Success{};
+  }
+  return Run([&] { return api_.AllReduce(*communicator_, stream, data, count, dtype); });
+}
+
 auto NcclGroup::Check() -> Status {
   if (broken_) {
     return *broken_;

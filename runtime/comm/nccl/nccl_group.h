@@ -1,7 +1,8 @@
 // A group of GPUs on several hosts that exchange memory: a communicator of NCCL, as one member takes part in it.
 //
 // Every member makes the same calls in the same order. A group has an error once, and every further call has that
-// error. NCCL moves bytes and adds nothing, so neither its version nor the ways that it chooses change a result.
+// error. Where NCCL moves bytes alone, neither its version nor the ways that it chooses change a result. Its sums are
+// in an order of its own, which hangs on its version, the number of members and what connects them.
 #pragma once
 
 #include <cstddef>
@@ -54,6 +55,11 @@ class NcclGroup {
   /// from_each + its index * bytes; the own slots are left alone. Requires: the two are apart.
   auto AllToAll(NcclApi::Stream stream, const std::byte* to_each, int64_t stride, std::byte* from_each, int64_t bytes)
       -> Status;
+  /// Enqueues: own slot = its sum over the members, of `slots` of `count` f32, one for each member. The other slots may
+  /// change.
+  auto SumSlots(NcclApi::Stream stream, std::byte* slots, int64_t count) -> Status;
+  /// Enqueues: data = its sum over the members. Dtypes F32, F64, I64.
+  auto Sum(NcclApi::Stream stream, std::byte* data, int64_t count, DType dtype) -> Status;
   /// Returns the error that came up while what was enqueued is under way, if there is one.
   auto Check() -> Status;
 

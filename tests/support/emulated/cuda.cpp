@@ -274,6 +274,15 @@ class EmulatedEngine final : public CpuEngine {
     RETURN_IF_ERROR(remote_->Of(axes).AllToAll(StreamAt(queue), to_each, stride, from_each, bytes));
     return Wait(queue);
   }
+  auto SumSlots(Queue& queue, AxisSet axes, std::byte* slots, int64_t count) -> Status override {
+    RETURN_IF_ERROR(remote_->Of(axes).SumSlots(StreamAt(queue), slots, count));
+    return Wait(queue);
+  }
+  auto SumOverMembers(Queue& queue, AxisSet axes, std::byte* data, int64_t num_elements, DType dtype)
+      -> Status override {
+    RETURN_IF_ERROR(remote_->Of(axes).Sum(StreamAt(queue), data, num_elements, dtype));
+    return Wait(queue);
+  }
 
  private:
   /// Returns a stream of the double: each queue is one.
