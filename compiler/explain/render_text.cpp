@@ -8,6 +8,7 @@
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/cuda/attention.h"
+#include "compiler/plan/exchange.h"
 
 namespace shardc {
 
@@ -56,8 +57,15 @@ auto BetweenHostsText(const Report& report) -> std::string {
   for (const Communication& row : report.step_communication) {
     sent += row.group.between_hosts * (mesh.num_ranks() / mesh.size(row.axes)) / mesh.hosts;
   }
-  return fmt::format("  each of {} hosts sends {}, {}, to the others per step, and receives as much\n", mesh.hosts,
-                     FormatMemory(sent), BytesCell(sent));
+  const std::string sums =
+      report.plan->run.comm == Comm::NcclRing
+          ? fmt::format(
+                "  NCCL sums over the hosts, as `auto` chooses for more than {}: the bits are its own, and hang on "
+                "its version\n  and on the network\n",
+                MostExchangingGpus)
+          : "";
+  return fmt::format("  each of {} hosts sends {}, {}, to the others per step, and receives as much\n{}", mesh.hosts,
+                     FormatMemory(sent), BytesCell(sent), sums);
 }
 
 auto CommunicationText(const Report& report) -> std::string {
