@@ -5,6 +5,7 @@
 
 #include "compiler/checkpoint/digest.h"
 #include "runtime/control/agree.h"
+#include "runtime/device/family.h"
 
 namespace shardc {
 
@@ -14,7 +15,8 @@ namespace {
 struct HeldSegment {
   ParameterId parameter;
   StateRole role = StateRole::Parameter;
-  std::pair<uint64_t, uint64_t> digest;
+  ValuePart part;
+  PartDigest digest;
 };
 
 /// Adds bytes of the device to a digest.
@@ -26,10 +28,9 @@ auto AddTo(Digest& digest, RankDevice& device, const std::byte* first, int64_t b
   return device.queue(Stream::Compute).ReadInPieces(first, bytes, scratch, add);
 }
 
-/// Returns the segments of this rank that all ranks of its group over `axes` hold.
-auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<std::vector<HeldSegment>> {
+/// Returns the segments of this rank that all ranks of its group over `axes` hold, without digests.
+auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> std::vector<HeldSegment> {
   const Plan& plan = binder.plan();
-  HostScratch scratch;
   std::vector<HeldSegment> all_held;
   for (const SubVector& sub_vector : plan.sub_vectors) {
     if (CopyAxes(sub_vector, plan.mesh) != axes) {
@@ -40,24 +41,39 @@ auto SegmentsOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles
       if (!HasRole(sub_vector, role)) {
         continue;
       }
-      const auto* const slice = binder.ViewOf(StateOf(sub_vector, role)).At<const std::byte>({});
-      const int64_t element = SizeOf(StateTypeOf(plan, sub_vector, role));
+      const ValueId state = StateOf(sub_vector, role);
       for (const Segment& segment : sub_vector.segments) {
         const Interval owned = OwnedElementsOf(plan, sub_vector, segment, binder.rank());
-        const auto* const first = slice + (owned.begin - slice_begin) * element;
-        Digest digest;
-        RETURN_IF_ERROR(AddTo(digest, binder.device(), first, owned.size() * element, scratch));
-        all_held.push_back({segment.parameter, role, digest.Halves()});
+        const Interval of_slice{owned.begin - slice_begin, owned.end - slice_begin};
+        all_held.push_back({segment.parameter, role, {state, of_slice}, {}});
       }
     }
   }
   return all_held;
 }
 
-auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pair<uint64_t, uint64_t> digest,
-                int64_t other, std::pair<uint64_t, uint64_t> digest_there) -> Error {
+/// Returns the digest of each part: by the device where it takes them, else XXH3-128.
+auto DigestsOf(std::span<const ValuePart> parts, Binder& binder) -> ErrorOr<std::vector<PartDigest>> {
+  if (const auto of_device = PartsOf(FactsOf(binder.plan().device).family).digests; of_device != nullptr) {
+    return of_device(parts, binder);
+  }
+  std::vector<PartDigest> digests;
+  HostScratch scratch;
+  for (const ValuePart& part : parts) {
+    const View view = binder.ViewOf(part.value);
+    const int64_t element = SizeOf(view.dtype);
+    Digest digest;
+    RETURN_IF_ERROR(AddTo(digest, binder.device(), view.At<const std::byte>({}) + part.elements.begin * element,
+                          part.elements.size() * element, scratch));
+    digests.push_back(digest.Halves());
+  }
+  return digests;
+}
+
+auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, PartDigest digest, int64_t other,
+                PartDigest digest_there) -> Error {
   return Fail(ExitCode::InternalFault,
-              "{}: ranks {} and {} hold the same elements with different bits, XXH3-128 {} and {}",
+              "{}: ranks {} and {} hold the same elements with different bits, digests {} and {}",
               StateName(plan.parameters[held.parameter].name, held.role), rank, other,
               DigestText(digest.first, digest.second), DigestText(digest_there.first, digest_there.second));
 }
@@ -65,11 +81,18 @@ auto Difference(const Plan& plan, const HeldSegment& held, int64_t rank, std::pa
 /// Compares the ranks of one group, which all get the same result. The outer error is that of a failed collective.
 auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles) -> ErrorOr<Status> {
   RankControl& control = binder.control();
-  const auto read = SegmentsOver(axes, binder, roles);
-  if (!read) {
-    return read.error();
+  std::vector<HeldSegment> all_held = SegmentsOver(axes, binder, roles);
+  std::vector<ValuePart> parts;
+  for (const HeldSegment& held : all_held) {
+    parts.push_back(held.part);
   }
-  const std::vector<HeldSegment>& all_held = *read;
+  const auto digests = DigestsOf(parts, binder);
+  if (!digests) {
+    return digests.error();
+  }
+  for (size_t i = 0; i < all_held.size(); ++i) {
+    all_held[i].digest = (*digests)[i];
+  }
   // One number per rank first: that is nearly always enough.
   Digest digest_of_all;
   for (const HeldSegment& held : all_held) {
@@ -85,14 +108,14 @@ auto CompareOver(AxisSet axes, Binder& binder, std::span<const StateRole> roles)
   }
   const std::vector<int64_t> ranks = binder.plan().mesh.Group(axes, binder.rank());
   for (const HeldSegment& held : all_held) {
-    const auto digests = control.GatherValues(axes, held.digest);
-    if (!digests) {
-      return digests.error();
+    const auto all = control.GatherValues(axes, held.digest);
+    if (!all) {
+      return all.error();
     }
-    const auto differs = std::ranges::find_if(*digests, [&](const auto& theirs) { return theirs != digests->front(); });
-    if (differs != digests->end()) {
-      return Status(Difference(binder.plan(), held, ranks.front(), digests->front(),
-                               ranks[static_cast<size_t>(differs - digests->begin())], *differs));
+    const auto differs = std::ranges::find_if(*all, [&](const auto& theirs) { return theirs != all->front(); });
+    if (differs != all->end()) {
+      return Status(Difference(binder.plan(), held, ranks.front(), all->front(),
+                               ranks[static_cast<size_t>(differs - all->begin())], *differs));
     }
   }
   return Status(Fail(ExitCode::InternalFault, "digests differ, and those that they are made of do not"));

@@ -8,6 +8,7 @@
 #include "runtime/kernels/cuda/bind.h"
 #include "runtime/kernels/cuda/cublas/product.h"
 #include "runtime/kernels/cuda/cudnn/sdpa.h"
+#include "runtime/kernels/cuda/digest.h"
 #include "runtime/kernels/cuda/finite.h"
 #include "runtime/kernels/cuda/initial_values.h"
 
@@ -37,6 +38,7 @@ auto UseCuda() -> void {
       .bind_op = cuda::BindAny,
       .bind_initialize = [](const auto& op, Binder& binder) { return cuda::BindInitialize(op, binder, binder); },
       .are_finite = [](ValueId value, Binder& binder) { return cuda::AreFinite(value, binder, binder); },
+      .digests = [](auto parts, Binder& binder) { return cuda::DigestsOf(parts, binder, binder); },
       .versions = Versions};
   SetParts(DeviceFamily::Cuda, &Parts);
 }

@@ -5,7 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/plan/devices.h"
 #include "runtime/device/device.h"
@@ -17,6 +20,15 @@ class Engine;
 class HostMember;
 class NcclApi;
 class NcclGroups;
+
+/// Some elements of a value.
+struct ValuePart {
+  ValueId value;
+  Interval elements;
+};
+
+/// Halves of a digest of 128 bits.
+using PartDigest = std::pair<uint64_t, uint64_t>;
 
 struct FamilyParts {
   /// Decides plan.device by the cards of this machine, which the calling process itself never touches.
@@ -35,6 +47,8 @@ struct FamilyParts {
       -> std::function<ErrorOr<bool>(const Moment&)> = nullptr;
   /// Returns true if all elements of a value of floats are finite. Between sections, when all queues are empty.
   auto(*are_finite)(ValueId value, Binder& binder) -> ErrorOr<bool> = nullptr;
+  /// Returns a digest of each part. Between sections, when all queues are empty.
+  auto(*digests)(std::span<const ValuePart> parts, Binder& binder) -> ErrorOr<std::vector<PartDigest>> = nullptr;
   /// Returns what the bits of results depend on beside the plan, by name: the card, and the versions of its driver and
   /// of the libraries. Called by a rank that has its device.
   auto(*versions)() -> std::map<std::string, std::string> = nullptr;

@@ -18,8 +18,12 @@ auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* {
   return static_cast<CudaDevice::CudaQueue&>(queue).device().BadIdsOf(vocabulary);
 }
 
-auto SharedWordOf(Queue& queue) -> uint32_t* {
-  return static_cast<CudaDevice::CudaQueue&>(queue).device().shared_word();
+auto ClearedWords(Queue& queue) -> ErrorOr<uint64_t*> {
+  return static_cast<CudaDevice::CudaQueue&>(queue).device().ClearedWords(StreamOf(queue));
+}
+
+auto ReadWords(Queue& queue) -> ErrorOr<std::array<uint64_t, NumLeftWords>> {
+  return static_cast<CudaDevice::CudaQueue&>(queue).device().ReadWords(StreamOf(queue));
 }
 
 CudaDevice::CudaDevice(const Plan& plan, const DevicePlace& place)
@@ -65,9 +69,6 @@ CudaDevice::~CudaDevice() {
     if (queue.stream != nullptr) {
       cudaStreamDestroy(queue.stream);
     }
-  }
-  if (shared_word_ != nullptr) {
-    cudaFreeHost(shared_word_);
   }
   cudaFree(memory_);
 }
@@ -130,7 +131,8 @@ auto CudaDevice::Allocate() -> Status {
   const int64_t num_slots = plan_.mesh.num_ranks() > 1 ? 2 * NumStreams * NumAxisSets : 0;
   bytes += num_slots * SlotBytes;
   const int64_t words = bytes;
-  bytes += room(static_cast<int64_t>(most_vocabularies_ * sizeof(*bad_ids_)));
+  bytes += room(NumLeftWords * static_cast<int64_t>(sizeof(*words_)) +
+                static_cast<int64_t>(most_vocabularies_ * sizeof(*bad_ids_)));
   size_t free = 0;
   size_t total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "asking for the memory of the GPU"));
@@ -145,14 +147,12 @@ auto CudaDevice::Allocate() -> Status {
   }
   memory_ = static_cast<std::byte*>(memory);
   memory_bytes_ = bytes;
-  void* word = nullptr;
-  RETURN_IF_ERROR(CudaStatus(cudaHostAlloc(&word, sizeof(*shared_word_), cudaHostAllocDefault), "pinning memory"));
-  shared_word_ = static_cast<uint32_t*>(word);
   for (size_t i = 0; i < NumArenas; ++i) {
     bases_[i] = plan_.arena_bytes[i] > 0 ? memory_ + begins[i] : nullptr;
   }
   slots_ = num_slots > 0 ? memory_ + slots : nullptr;
-  bad_ids_ = reinterpret_cast<unsigned long long*>(memory_ + words);
+  words_ = reinterpret_cast<uint64_t*>(memory_ + words);
+  bad_ids_ = reinterpret_cast<unsigned long long*>(words_ + NumLeftWords);
   return Success{};
 }
 
@@ -224,6 +224,18 @@ auto CudaDevice::BadIdsOf(int64_t vocabulary) -> unsigned long long* {
     known = vocabularies_.insert(known, vocabulary);
   }
   return bad_ids_ + (known - vocabularies_.begin());
+}
+
+auto CudaDevice::ClearedWords(cudaStream_t stream) -> ErrorOr<uint64_t*> {
+  RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(words_, 0, NumLeftWords * sizeof(*words_), stream), "clearing memory"));
+  return words_;
+}
+
+auto CudaDevice::ReadWords(cudaStream_t stream) -> ErrorOr<std::array<uint64_t, NumLeftWords>> {
+  std::array<uint64_t, NumLeftWords> words{};
+  RETURN_IF_ERROR(ring_.FromDevice(reinterpret_cast<const std::byte*>(words_), sizeof(words),
+                                   reinterpret_cast<std::byte*>(words.data()), stream));
+  return words;
 }
 
 auto CudaDevice::CheckIds() -> Status {

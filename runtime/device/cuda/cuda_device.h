@@ -14,14 +14,15 @@
 #include <vector>
 
 #include "runtime/device/cuda/pinned_ring.h"
+#include "runtime/device/cuda/stream.h"
 #include "runtime/device/device.h"
 
 namespace shardc {
 
 class CudaDevice final : public RankDevice {
  public:
-  /// Makes the device of a rank. Called by all ranks of the host together. Errors: DoesNotFit if the GPU has less memory left than the arenas take;
-  /// Environment if there is no GPU for the rank, or another rank has it.
+  /// Makes the device of a rank. Called by all ranks of the host together. Errors: DoesNotFit if the GPU has less
+  /// memory left than the arenas take; Environment if there is no GPU for the rank, or another rank has it.
   static auto Create(const Plan& plan, const DevicePlace& place) -> ErrorOr<std::unique_ptr<RankDevice>>;
   // Queues know where their device is.
   CudaDevice(const CudaDevice&) = delete;
@@ -77,8 +78,9 @@ class CudaDevice final : public RankDevice {
 
   /// Returns the word for ids outside a vocabulary of this size; see BadIdsOf in stream.h.
   auto BadIdsOf(int64_t vocabulary) -> unsigned long long*;
-  /// Returns the word of SharedWordOf in stream.h.
-  auto shared_word() -> uint32_t* { return shared_word_; }
+  // As in stream.h.
+  auto ClearedWords(cudaStream_t stream) -> ErrorOr<uint64_t*>;
+  auto ReadWords(cudaStream_t stream) -> ErrorOr<std::array<uint64_t, NumLeftWords>>;
 
  private:
   CudaDevice(const Plan& plan, const DevicePlace& place);
@@ -99,13 +101,13 @@ class CudaDevice final : public RankDevice {
   std::array<std::byte*, NumArenas> bases_{};
   /// After the arenas; null if the plan has one rank.
   std::byte* slots_ = nullptr;
-  /// One for each of `vocabularies_`, after the slots.
+  /// After the slots.
+  uint64_t* words_ = nullptr;
+  /// One for each of `vocabularies_`, after the words.
   unsigned long long* bad_ids_ = nullptr;
   std::vector<int64_t> vocabularies_;
   /// As many different vocabularies as the plan may have, with some to spare.
   size_t most_vocabularies_;
-  /// Pinned.
-  uint32_t* shared_word_ = nullptr;
   DeviceProgress progress_;
   std::array<cudaEvent_t, DeviceProgress::NumMarks> marks_{};
   PinnedRing ring_{&progress_};

@@ -3,7 +3,10 @@
 // own.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "compiler/base/error_or.h"
 
 /// `cudaStream_t` is a pointer to it.
 struct CUstream_st;
@@ -20,8 +23,12 @@ auto StreamOf(Queue& queue) -> CUstream_st*;
 /// RankDevice::Finish reports it. Requires: called while an op is bound.
 auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long*;
 
-/// Returns a word of the host's memory that kernels may write. What they wrote is there after RankDevice::Finish. Each
-/// use begins by setting it.
-auto SharedWordOf(Queue& queue) -> uint32_t*;
+/// Words that kernels leave for the host, in memory of the device.
+constexpr int64_t NumLeftWords = 64;
+
+/// Returns the words for kernels that are enqueued now, which find them all 0. Each use begins so.
+auto ClearedWords(Queue& queue) -> ErrorOr<uint64_t*>;
+/// Returns what was left in the words. Waits until all that was enqueued on the queue is over.
+auto ReadWords(Queue& queue) -> ErrorOr<std::array<uint64_t, NumLeftWords>>;
 
 }  // namespace shardc

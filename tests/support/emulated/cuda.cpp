@@ -19,6 +19,7 @@
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
 #include "runtime/device/family.h"
+#include "runtime/kernels/cuda/digest.h"
 #include "runtime/kernels/cuda/finite.h"
 #include "runtime/kernels/cuda/fold.h"
 #include "runtime/kernels/cuda/initial_values.h"
@@ -123,7 +124,7 @@ class EmulatedDevice final : public RankDevice {
     return known != bad_ids_.end() ? &known->word : &bad_ids_.emplace_back(vocabulary).word;
   }
 
-  auto shared_word() -> uint32_t* { return &shared_word_; }
+  auto words() -> std::array<uint64_t, NumLeftWords>& { return words_; }
 
   /// Requires: the address lies in an arena.
   auto MemoryAt(const std::byte* address) const -> std::byte* {
@@ -212,7 +213,7 @@ class EmulatedDevice final : public RankDevice {
   std::vector<EmulatedQueue> queues_;
   /// Kernels keep the addresses of words.
   std::deque<BadIds> bad_ids_;
-  uint32_t shared_word_ = 0;
+  std::array<uint64_t, NumLeftWords> words_{};
 };
 
 static auto DeviceOf(Queue& queue) -> EmulatedDevice& {
@@ -299,7 +300,12 @@ auto StreamOf(Queue&) -> CUstream_st* { return nullptr; }
 
 auto BadIdsOf(Queue& queue, int64_t vocabulary) -> unsigned long long* { return DeviceOf(queue).BadIdsOf(vocabulary); }
 
-auto SharedWordOf(Queue& queue) -> uint32_t* { return DeviceOf(queue).shared_word(); }
+auto ClearedWords(Queue& queue) -> ErrorOr<uint64_t*> {
+  DeviceOf(queue).words() = {};
+  return DeviceOf(queue).words().data();
+}
+
+auto ReadWords(Queue& queue) -> ErrorOr<std::array<uint64_t, NumLeftWords>> { return DeviceOf(queue).words(); }
 
 /// Binds kernels to the memory that the device's addresses stand for.
 class MemoryBinder final : public Binder {
@@ -362,6 +368,11 @@ auto UseEmulatedCuda() -> void {
                                          [](ValueId value, Binder& of_device) {
                                            MemoryBinder binder(&of_device);
                                            return cuda::AreFinite(value, binder, of_device);
+                                         },
+                                     .digests =
+                                         [](auto parts, Binder& of_device) {
+                                           MemoryBinder binder(&of_device);
+                                           return cuda::DigestsOf(parts, binder, of_device);
                                          },
                                      .versions = [] { return EmulatedVersions(); }};
   SetParts(DeviceFamily::Cuda, &Parts);
