@@ -149,16 +149,17 @@ class Bench:
 
     def train(self, settings: list[str], limit_s: float, name: str, steps: int | None = None, *, until: Callable[[pathlib.Path], bool] | None = None,
               send: signal.Signals = signal.SIGKILL, code: int = 0, run_dir: pathlib.Path | None = None, more: tuple[str, ...] = (),
-              **environment: str) -> Training:
+              command: list[str] | None = None, **environment: str) -> Training:
         """Trains a recipe to its end, which has this exit code; or until so many steps are over, or `until` says so of the run's
-        folder, and then sends the signal: after SIGKILL nothing is saved. Fails if the run ends before that."""
+        folder, and then sends the signal: after SIGKILL nothing is saved. Fails if the run ends before that. `command`: what trains there
+        in the place of `shardc run`."""
         run_dir = run_dir or self.scratch / name
         if steps is not None:
             until = lambda folder: len([line for line in metrics_of(folder) if "loss" in line]) >= steps  # noqa: E731
         log = self.scratch / f"{name}.log"
         began = time.monotonic()
         card_bytes, first_step_s, is_sent = 0, 0.0, False
-        process = self.start(self.command(settings, run_dir, *more), log, **environment)
+        process = self.start(command or self.command(settings, run_dir, *more), log, **environment)
 
         def failed(why: str) -> Failure:
             return Failure(f"{why}, at line {len(metrics_of(run_dir))} of the metrics", log.read_text(errors="replace"))

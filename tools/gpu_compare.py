@@ -1,10 +1,12 @@
 """Times shardc against PyTorch FSDP2 on the GPU of this machine: from the same parameters, on the same tokens, losses first.
 
-Usage: gpu_compare.py [--out FOLDER] [--only MODEL,...] [--modes eager,compiled] [--seconds N] [--folder FOLDER] [--device cuda|cpu]
+Usage: gpu_compare.py [--gpus N] [--out FOLDER] [--only MODEL,...] [--modes eager,compiled] [--seconds N] [--folder FOLDER]
+                      [--device cuda|cpu]
 
 It stands beside gpu_test.py in the archive that `tools/dev gpu-pack` makes, and needs PyTorch 2.11 in the Python that runs it. Parameters
 are drawn by shardc, from whose checkpoint PyTorch reads them. Prints a table in Markdown, and writes it to FOLDER (default: .) with all
-figures. The exit code is the number of models whose losses differ, or that failed. `--device cpu --only tiny` tries the comparison itself.
+figures. The exit code is the number of models whose losses differ, or that failed. With --gpus N both train on N GPUs, with as many
+samples on each as on one. `--device cpu --only tiny` tries the comparison itself.
 """
 
 import argparse
@@ -50,13 +52,13 @@ def write_tokens(path: pathlib.Path, vocab: int, count: int) -> None:
 class Comparison:
     """One model: what both begin from, and what came of it."""
 
-    def __init__(self, bench: Bench, name: str, recipe: str, micro: int, device: str, limit_s: float):
-        self.bench, self.name, self.device, self.ends = bench, name, device, Deadline(limit_s)
+    def __init__(self, bench: Bench, name: str, recipe: str, micro: int, device: str, limit_s: float, gpus: int = 1):
+        self.bench, self.name, self.device, self.ends, self.gpus = bench, name, device, Deadline(limit_s), gpus
         self.sizes = sizes_of((bench.folder / recipe).read_text())
         self.micro, self.tokens = micro, bench.scratch / f"{name}.u32"
-        write_tokens(self.tokens, int(self.sizes["vocab"]), STEPS * micro * int(self.sizes["seq"]) + 1)
+        write_tokens(self.tokens, int(self.sizes["vocab"]), STEPS * micro * gpus * int(self.sizes["seq"]) + 1)
         self.settings = [recipe, f"run.device={device}", "precision.compute=bf16", "data.synthetic=none", "data.format=u32",
-                         f'data.tokens=["{self.tokens}"]', "data.order=sequential", "train.steps=1000", f"batch.global={micro}"]
+                         f'data.tokens=["{self.tokens}"]', "data.order=sequential", "train.steps=1000"]
 
     def weights(self) -> pathlib.Path:
         """Returns the file with the parameters that a run begins from: a step that changes none saves them, without moments."""
@@ -68,7 +70,8 @@ class Comparison:
         weights = self.weights()
         keys = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq", "lr", "rope_theta")
         sizes = {key: self.sizes[key] for key in keys if key in self.sizes}
-        text = self.bench.run([sys.executable, str(self.bench.folder / "tests/bench/fsdp2/baseline_gpu.py"),
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.gpus}"] if self.gpus > 1 else []
+        text = self.bench.run([sys.executable, *launcher, str(self.bench.folder / "tests/bench/fsdp2/baseline_gpu.py"),
                                *(f"--{key}={value}" for key, value in sizes.items()), f"--micro={self.micro}", f"--steps={STEPS}",
                                f"--weights={weights}", f"--tokens={self.tokens}", f"--device={self.device}", f"--modes={modes}"],
                               self.ends.left(), f"{self.name}-pytorch")
@@ -78,7 +81,7 @@ class Comparison:
 
     def run(self, modes: str) -> tuple[dict, list[dict]]:
         self.bench.settle()
-        run = self.bench.train(self.settings, self.ends.left(), self.name, STEPS)
+        run = self.bench.train([*self.settings, f"mesh.dp={self.gpus}", f"batch.global={self.micro * self.gpus}"], self.ends.left(), self.name, STEPS)
         ours = dict(losses=run.losses()[:STEPS], step_ms=run.step_ms(), card=run.card_bytes, arenas=run.steps[-1]["arena_bytes"])
         return ours, self.theirs(modes)
 
@@ -109,6 +112,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--only", default=",".join(name for name, *_ in MODELS if name != "tiny"))
+    parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--modes", default="eager,compiled")
     parser.add_argument("--seconds", type=float, default=360)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
@@ -129,7 +133,7 @@ def main() -> int:
                 line, agrees = f"| {name} | not run: {arguments.seconds:.0f} s are over |", True
             else:
                 try:
-                    ours, theirs = Comparison(bench, name, recipe, micro, arguments.device, ends.left()).run(arguments.modes)
+                    ours, theirs = Comparison(bench, name, recipe, micro, arguments.device, ends.left(), arguments.gpus).run(arguments.modes)
                     figures[name] = {"shardc": ours, "pytorch": theirs}
                     line, agrees = line_of(name, ours, theirs)
                 except Failure as failure:

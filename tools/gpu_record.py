@@ -12,7 +12,8 @@ import sys
 
 RECORD = "tests/gpu/last_run.json"
 # Folders whose sources run on a GPU alone, and those whose kernels run elsewhere emulated.
-UNTESTED = ("runtime/cuda", "runtime/device/cuda", "runtime/kernels/cuda/cublas", "runtime/kernels/cuda/cudnn", "runtime/kernels/cuda/ptx", "compiler/expr/ptx")
+UNTESTED = ("runtime/cuda", "runtime/comm/cuda", "runtime/device/cuda", "runtime/kernels/cuda/cublas", "runtime/kernels/cuda/cudnn",
+            "runtime/kernels/cuda/ptx", "compiler/expr/ptx")
 KERNELS = ("runtime/kernels/cuda",)
 SUFFIXES = (".cpp", ".cu", ".h")
 OUTCOMES = ("pass", "FAIL", "figure", "not run")

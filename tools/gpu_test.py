@@ -1,13 +1,14 @@
 """Tests shardc on the GPU of this machine: what no machine without one can run.
 
-Usage: gpu_test.py [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
+Usage: gpu_test.py [--gpus N] [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
        gpu_test.py --record [--folder FOLDER]
 
 It stands in the archive that `tools/dev gpu-pack` makes, beside the programs, and needs Python and the CUDA libraries of a PyTorch
 installation: that of the Python that runs it, or the folders in CUDA_LIBRARIES, separated by colons. No network, nothing to install.
 
 Prints a table in Markdown and writes it and last_run.json to FOLDER (default: .). Each row has a limit of time, and all rows together have
-one (--seconds). The exit code is the number of rows that failed. --record writes the losses that the CPU computes, to compare with.
+one (--seconds). The exit code is the number of rows that failed. With --gpus N the rows are those for N GPUs (gpu_several.py), and the
+record is N_gpus.json. --record writes the losses that the CPU computes, to compare with.
 """
 
 import argparse
@@ -26,7 +27,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu_bench import MIB, Bench, Deadline, Failure, Result, judged  # noqa: E402
 from gpu_bits import bits  # noqa: E402
 from gpu_features import features  # noqa: E402
+from gpu_ranks import ranks  # noqa: E402
 from gpu_sanitizer import sanitizer  # noqa: E402
+from gpu_several import rows_of  # noqa: E402
 from gpu_training import LLAMA_1B, LLAMA_124M, model, quickstart, quickstart_bf16, record, save, shares  # noqa: E402
 
 # ---- The rows. Each yields its results, so that those before a failure stand.
@@ -91,6 +94,7 @@ ROWS = [
     ("quickstart-bf16", 25, quickstart_bf16),
     ("bits", 60, bits),
     ("features", 80, features),
+    ("ranks", 120, ranks),
     ("llama_124m", 40, model("llama_124m", LLAMA_124M, 72)),
     ("llama_124m_16", 40, model("llama_124m_16", [*LLAMA_124M, "batch.global=16"], 40)),
     ("llama_1b", 60, model("llama_1b", LLAMA_1B, 280, most_gib=43.5, first_step_s=6)),
@@ -106,9 +110,9 @@ def table_of(results: list[Result]) -> str:
     return "\n".join(["| row | what | outcome | figure |", "|---|---|---|---|", *rows])
 
 
-def run_rows(bench: Bench, names: list[str], seconds: float) -> tuple[list[Result], list[str]]:
+def run_rows(bench: Bench, rows: list[tuple], names: list[str], seconds: float) -> tuple[list[Result], list[str]]:
     results, details, began = [], [], time.monotonic()
-    for name, limit_s, function in ROWS:
+    for name, limit_s, function in rows:
         if name not in names:
             continue
         left = seconds - (time.monotonic() - began)
@@ -134,14 +138,19 @@ def run_rows(bench: Bench, names: list[str], seconds: float) -> tuple[list[Resul
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--only", default=",".join(name for name, _, _ in ROWS))
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--only")
     parser.add_argument("--seconds", type=float, default=360)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    names = arguments.only.split(",")
-    if unknown := set(names) - {name for name, _, _ in ROWS}:
-        parser.error(f"no row is named {', '.join(sorted(unknown))}; known are {', '.join(name for name, _, _ in ROWS)}")
+    if arguments.gpus < 1:
+        parser.error("--gpus takes a number of GPUs")
+    rows = ROWS if arguments.gpus == 1 else [ROWS[0], *rows_of(arguments.gpus)]
+    known = [name for name, _, _ in rows]
+    names = arguments.only.split(",") if arguments.only else known
+    if unknown := set(names) - set(known):
+        parser.error(f"no row is named {', '.join(sorted(unknown))}; known are {', '.join(known)}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="shardc-gpu-") as scratch:
@@ -149,7 +158,7 @@ def main() -> int:
         if arguments.record:
             record(bench)
             return 0
-        results, details = run_rows(bench, names, arguments.seconds)
+        results, details = run_rows(bench, rows, names, arguments.seconds)
     # A run without a row that ran shows nothing.
     failed = sum(result.outcome == "FAIL" for result in results) + all(result.outcome == "not run" for result in results)
     report = "\n\n".join([table_of(results), *(f"```\n{text}\n```" for text in details)])
@@ -164,7 +173,8 @@ def main() -> int:
         "rows": [dataclasses.asdict(result) for result in results],
         "sources": json.loads(sources.read_text()) if sources.is_file() else {},
     }
-    (arguments.out / "last_run.json").write_text(json.dumps(run, indent=1) + "\n")
+    record_name = "last_run.json" if arguments.gpus == 1 else f"{arguments.gpus}_gpus.json"
+    (arguments.out / record_name).write_text(json.dumps(run, indent=1) + "\n")
     return failed
 
 

@@ -116,11 +116,11 @@ def outside_arenas(bench: Bench, settings: list[str]) -> float:
 KINDS = {"products": ("matmul",), "attention": ("attention", "attention_backward"), "optimizer": ("adamw", "sum_squares", "clip_factor")}
 
 
-def shares(bench: Bench, limit_s: float):
-    """Where the time of a step of the 1.3B model goes, op by op: each is waited for, so that the sum is longer than a step."""
-    trace = bench.scratch / "trace.json"
+def ms_of_kinds(bench: Bench, settings: list[str], limit_s: float, name: str) -> dict[str, float]:
+    """Where the time of a step goes, op by op: each is waited for, so that the sum is longer than a step."""
+    trace = bench.scratch / f"{name}.json"
     first, last = 5, 6
-    bench.train([*LLAMA_1B, "run.device_checks=true"], limit_s, "shares", until=lambda _: trace.is_file(),
+    bench.train([*settings, "run.device_checks=true"], limit_s, name, until=lambda _: trace.is_file(),
                 more=("--trace", str(trace), "--trace-steps", f"{first}..{last}"))
     events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
     ms = dict.fromkeys([*KINDS, "rest"], 0.0)
@@ -128,6 +128,11 @@ def shares(bench: Bench, limit_s: float):
         if "op" in event["args"]:
             kind = next((kind for kind, names in KINDS.items() if event["name"] in names), "rest")
             ms[kind] += event["dur"] / 1e3 / (last - first + 1)
+    return ms
+
+
+def shares(bench: Bench, limit_s: float):
+    ms = ms_of_kinds(bench, LLAMA_1B, limit_s, "shares")
     total = sum(ms.values())
     yield Result("shares", "step of llama_1b, op by op", "figure",
                  f"{total:.0f} ms: " + ", ".join(f"{kind} {value:.0f} ({100 * value / total:.0f} %)" for kind, value in ms.items()))

@@ -17,12 +17,19 @@ TOOLS = ROOT / "tools"
 SHARDC = """#!/usr/bin/env python3
 import json, pathlib, signal, sys, time
 arguments = sys.argv[1:]
+option = lambda name: arguments[arguments.index(name) + 1]
 if arguments[0] == "plan":
     print("78.2 GiB that h100-sxm has for arenas (79.1 GiB less 0.9 GiB outside them)")
+    if "-o" in arguments:
+        pathlib.Path(option("-o")).write_text(json.dumps([arguments[1], *arguments[4:]]))
     sys.exit(0)
-option = lambda name: arguments[arguments.index(name) + 1]
 sets = dict(text.split("=", 1) for word, text in zip(arguments, arguments[1:]) if word == "--set")
 how = json.loads(pathlib.Path("how.json").read_text())
+if how.get("does_not_fit") and "model.layers" in sets:
+    sys.exit(4)
+if sets.get("mesh.dp") == "2" and sets.get("run.device") == "cuda" and "run.share_gpus" not in sets:
+    print("error: rank 0: ranks 0 and 1 have the same GPU (NVIDIA H200); run.share_gpus = true lets ranks share them")
+    sys.exit(how.get("refusal", 6))
 folder = pathlib.Path(option("--run-dir"))
 folder.mkdir(exist_ok=True)
 checkpoints = sorted(folder.glob("checkpoints/*/manifest.json"))
@@ -30,7 +37,8 @@ begun = int(checkpoints[-1].parent.name[5:]) if checkpoints else 0
 if begun:
     print(f"run: resumed from {checkpoints[-1].parent} at step {begun}")
 print("  0.50 s to allocate and bind, 0.25 s to", "load" if begun else "initialise, of which 0.20 s to load kernels", ", 7 elements drawn")
-kinds = {"resumed": begun > 0, "guard": "run.guard" in sets, "gpu": sets.get("run.device") == "cuda"}
+kinds = {"resumed": begun > 0, "guard": "run.guard" in sets, "gpu": sets.get("run.device") == "cuda", "lag": "lag" in arguments,
+         "threads": "as-threads" in arguments, "two": sets.get("mesh.dp") == "2" and "as-threads" in arguments and "lag" not in arguments}
 factor = 1 + sum(how.get(kind, 0) for kind, applies in kinds.items() if applies)
 losses = how["losses"]
 steps = int(sets.get("train.steps", len(losses)))
@@ -44,6 +52,20 @@ def save(step):
     saved.mkdir(parents=True)
     (saved / "rank-00000.safetensors").write_text(str(losses[-1] * factor))
     (saved / "manifest.json").write_text("{}")
+
+if "--timeout" in arguments:
+    # Two ranks, of which one is killed or stopped.
+    import os, subprocess
+    ranks = [subprocess.Popen(["sleep", "60"]).pid for _ in range(2)]
+    metrics.write_text("".join(json.dumps({"step": step}) + "\\n" for step in range(3)))
+    rank, status = os.waitpid(ranks[1], os.WUNTRACED)
+    who = how.get("who", 1)
+    print(f"error: rank {who} was killed by signal 9 (SIGKILL)" if os.WIFSIGNALED(status) else
+          f"error: timed out after 10 s (axis dp), waiting for rank {who}", flush=True)
+    for rank in ranks[:1] if os.WIFSIGNALED(status) else ranks:
+        os.kill(rank, signal.SIGKILL)
+        os.waitpid(rank, 0)
+    sys.exit(how.get("end_code", 6))
 
 signalled = []
 signal.signal(signal.SIGTERM, lambda *_: signalled.append(1))
@@ -73,6 +95,18 @@ if "train.steps" not in sets and ("llama" in arguments[1] or "quickstart" in arg
     time.sleep(60)
 if not (every and steps % every == 0):
     save(steps)
+"""
+# Trains as the programs do, tests as below, or measures.
+RANKS = """#!/usr/bin/env python3
+import json, os, pathlib, sys
+words = sys.argv[1:]
+if words[0] == "rates":
+    print(json.dumps({"kind": "all_gather", "bytes": 1 << 28, "seconds": 1e-3}))
+elif words[0] == "train":
+    recipe, *sets = json.loads(pathlib.Path(words[1]).read_text())
+    os.execv("bin/shardc", ["shardc", "run", recipe, "--run-dir", words[2], *sets, "as-threads", *words[3:]])
+else:
+    print("[  PASSED  ] 2 tests." if "collectives" not in json.loads(pathlib.Path("how.json").read_text()) else "[  FAILED  ] 1 test")
 """
 TESTS = """#!/usr/bin/env python3
 import json, pathlib, sys, time
@@ -194,6 +228,51 @@ class GpuToolsTest(unittest.TestCase):
         self.assertIn("| features | qwen2 | FAIL | differs by 1.0e-03 of itself, 1e-04 at most |", result.stdout)
         self.assertIn("| features | spikes left out | FAIL | ` is a spike: it lies ` is nowhere", result.stdout)
         self.assertIn("==== rules that read a seed: differs by", (self.folder / "out/features.log").read_text())
+
+    def test_ranks(self):
+        for how, failed, figures in (
+            ({}, 0, ("dp 4: processes, threads, lagging streams | pass | the same bits; losses and norms differ from the CPU's by 0.0e+00",
+                     "rank 1 of 2 is stopped | pass | exit code 6 (6 expected), rank 1 is named",
+                     "two ranks, one GPU, not shared | pass | exit code 6; ranks and remedy are named")),
+            ({"lag": 1e-15, "who": 0, "refusal": 1}, 11,
+             ("tp 2: processes, threads, lagging streams | FAIL | threads and lagging streams: step 1 has loss",
+              "rank 1 of 2 is killed | FAIL | `error: rank 1 was killed by signal 9", "two ranks, one GPU, not shared | FAIL | exit code 1")),
+            ({"threads": 1e-15, "end_code": 1, "collectives": "fail"}, 12,
+             ("tp 2: processes, threads, lagging streams | FAIL | threads and processes: step 1 has loss",
+              "rank 1 of 2 is stopped | FAIL | exit code 1 (6 expected), rank 1 is named",
+              "collectives among threads, against the host's sums | FAIL | 0 meshes")),
+            ({"gpu": 1e-3, "two": 1e-4}, 10,
+             ("tp 2: processes, threads, lagging streams | FAIL | the same bits; losses and norms differ from the CPU's by 1.0e-03",
+              "one after another | FAIL | losses and norms differ from the CPU's by 1.0e-03",
+              "dp 2 against one rank | FAIL | losses differ by 1.0e-04")),
+        ):
+            with self.subTest(how=how):
+                self.pretend([5.5, 5.25, 4.5], [], **how)
+                self.write("bin/tests_ranks_cuda", RANKS, 0o755)
+                result = self.gpu_test("ranks", 60)
+                for figure in figures:
+                    self.assertIn(figure, result.stdout)
+                self.assertEqual(result.returncode, failed, result.stdout)
+
+    def test_several_gpus(self):
+        falls = [9.0 - 0.1 * step for step in range(20)]
+        self.pretend(falls, falls)
+        self.write("bin/tests_ranks_cuda", RANKS, 0o755)
+        self.write("gpu_card.py", CARD)
+        command = (sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--gpus")
+        rows = ("rates | all_gather of 256 MiB over 4 GPUs | figure | 201 GB/s per GPU, 45 % of its link's 450, 1000 us",
+                "exposed | communication of a step of llama_8b_slice, dp 4 | figure | 0.0 ms of 10.0; one GPU takes 10.0, of which 0.0",
+                "llama_8b | step of Llama 3 8B, dp 4, 8192 tokens per GPU, torchtitan's selective recomputation | figure | 10.0 ms, 6400 tokens/s")
+        result = run(*command, 4, "--only", "doctor,rates,exposed,llama_8b", CUDA_LIBRARIES="/nowhere")
+        for row in rows:
+            self.assertIn(row, result.stdout)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertTrue((self.folder / "out/4_gpus.json").is_file())
+        self.assertFalse((self.folder / "out/last_run.json").exists())
+        self.pretend(falls, falls, does_not_fit=True)
+        result = run(*command, 2, "--only", "llama_8b", CUDA_LIBRARIES="/nowhere")
+        self.assertIn("| llama_8b |  | not run | it does not fit 2 of these GPUs", result.stdout)
+        self.assertIn("known are doctor, rates, exposed, llama_8b, fsdp2", run(*command, 2, "--only", "ranks").stderr)
 
     def test_save(self):
         losses = [5.5 - 0.1 * step for step in range(20)]

@@ -1,4 +1,4 @@
-"""PyTorch FSDP2 on one GPU, a world of 1, from the parameters and tokens that tools/gpu_compare.py wrote: one JSON line per mode.
+"""PyTorch FSDP2 on one GPU, or one per process of torchrun, from the parameters and tokens that tools/gpu_compare.py wrote: one JSON line per mode.
 
 What a user of FSDP2 would write, as torchtitan does: bf16 compute, fp32 parameters, moments and reductions, units of the embedding, each
 block, and norm with head, which stay gathered; RoPE and loss in fp32, clipping, fused AdamW. Modes: eager, and compiled (each block, and
@@ -65,7 +65,7 @@ def loss_of(logits, targets):
 
 
 def sharded(model, device):
-    options = dict(mesh=init_device_mesh(device, (1,)),
+    options = dict(mesh=init_device_mesh(device, (dist.get_world_size(),)),
                    # The table of rotations is an argument, and stays in fp32.
                    mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False))
     fully_shard(model.embed_tokens, **options)
@@ -76,10 +76,11 @@ def sharded(model, device):
 
 
 def batches(c):
-    """Sample k begins at token k * seq."""
+    """Sample k begins at token k * seq. Each rank takes as many in turn."""
     tokens = torch.from_file(c.tokens, size=os.path.getsize(c.tokens) // 4, dtype=torch.int32)
     for step in range(c.steps):
-        starts = [(step * c.micro + sample) * c.seq for sample in range(c.micro)]
+        first = (step * dist.get_world_size() + dist.get_rank()) * c.micro
+        starts = [sample * c.seq for sample in range(first, first + c.micro)]
         batch = torch.stack([tokens[start:start + c.seq + 1] for start in starts]).long().to(c.device)
         yield batch[:, :-1].contiguous(), batch[:, 1:].contiguous()
 
@@ -119,10 +120,13 @@ def train(c, mode):
             # The read waits for the step, compilation included.
             loss.item()
             first_s = time.perf_counter() - began
+    losses = torch.stack(losses)
+    dist.all_reduce(losses)
+    losses /= dist.get_world_size()
     if on_gpu:
         torch.cuda.synchronize()
     times = [before.elapsed_time(after) if on_gpu else 1e3 * (after - before) for before, after in zip(ends, ends[1:])]
-    return dict(mode=mode, losses=[loss.item() for loss in losses], step_ms=statistics.median(times[WARM_UP:]), first_step_s=first_s,
+    return dict(mode=mode, losses=losses.tolist(), step_ms=statistics.median(times[WARM_UP:]), first_step_s=first_s,
                 allocated=torch.cuda.max_memory_allocated() if on_gpu else 0, reserved=torch.cuda.max_memory_reserved() if on_gpu else 0)
 
 
@@ -137,12 +141,17 @@ def main():
     parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     parser.add_argument("--modes", required=True)
     c = parser.parse_args()
-    os.environ |= dict(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(20000 + os.getpid() % 20000))
+    alone = dict(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(20000 + os.getpid() % 20000))
+    os.environ |= {} if "RANK" in os.environ else alone
+    if c.device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if c.device == "cuda" else "gloo")
     backend, c.repeat_kv = attention_that_runs(c) if c.device == "cuda" else (SDPBackend.MATH, False)
     for mode in c.modes.split(","):
         with sdpa_kernel([backend]):
-            print(json.dumps(train(c, mode) | {"attention": backend.name, "torch": torch.__version__}), flush=True)
+            result = train(c, mode) | {"attention": backend.name, "torch": torch.__version__}
+            if dist.get_rank() == 0:
+                print(json.dumps(result), flush=True)
     dist.destroy_process_group()
 
 
