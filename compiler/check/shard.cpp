@@ -63,10 +63,15 @@ static auto CheckRing(CheckContext& context) -> void {
   for (const auto& [name, depth] : {std::pair("prefetch_forward", &shard.prefetch_forward),
                                     std::pair("prefetch_backward", &shard.prefetch_backward)}) {
     if (context.IsSound(shard.gather_ring, *depth) && *shard.gather_ring <= **depth) {
-      context.diags()
-          .Build(shard.gather_ring.at, DiagnosticKind::RingTooShort, *shard.gather_ring, name, **depth)
-          .Note(depth->at, fmt::format("`{}` set here", name))
-          .Emit();
+      auto builder =
+          context.diags().Build(shard.gather_ring.at, DiagnosticKind::RingTooShort, *shard.gather_ring, name, **depth);
+      if (depth->is_set) {
+        builder.Note(depth->at, fmt::format("`{}` set here", name));
+      } else {
+        builder.Note(context.recipe().run.device.at,
+                     fmt::format("`{}` is {} by default on this device", name, **depth));
+      }
+      builder.Emit();
     }
   }
 }

@@ -3,9 +3,10 @@
 // Needs: all sections. Gives: a release after the last use of every buffer that does not outlive its section.
 //   1. move each gather ahead of its use by the prefetch depth, counted in gathered units
 //   2. give each op that needs scratch a buffer of its own
-//   3. put collectives of slices on the stream of their axis, host work on the host's
-//   4. release each transient buffer after the last op that uses it; after the loop, if it was written before it;
-//      of a ring, only when the buffer that takes its turn begins
+//   3. put collectives of slices on the stream of their axis, host work on the host's; where streams run side by side,
+//      sums of gradients on a stream of their own
+//   4. release each transient buffer after the last op that uses it, and on its stream where streams run side by side;
+//      after the loop, if it was written before it; of a ring, only when the buffer that takes its turn begins
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -13,6 +14,7 @@
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/passes/pass.h"
+#include "compiler/plan/devices.h"
 #include "compiler/plan/loops.h"
 
 namespace shardc {
@@ -130,7 +132,10 @@ static auto StreamOf(const OpBody& body, const Plan& plan) -> Stream {
       if (!PeersRead(body, plan)) {
         return Stream::Compute;
       }
-      return StreamOf(*AttributeOf<AxisSet>(body, "axes"));
+      const Stream stream = StreamOf(*AttributeOf<AxisSet>(body, "axes"));
+      const bool is_sum = FactsOf(body).collective != CollectiveKind::AllGather;
+      // Gathers of the next units need not wait for the sums of gradients.
+      return is_sum && stream == Stream::Dp && FactsOf(plan.device).overlaps_streams ? Stream::Reduce : stream;
   }
   return Stream::Compute;
 }
@@ -166,12 +171,9 @@ struct BufferLife {
 }  // namespace
 
 /// Buffers of a kind and of one size take turns, in each range of ops that no loop edge cuts: each lasts until the
-/// buffer begins that comes after it by the ring's depth.
+/// buffer begins that comes after it by the ring's depth. A depth of 0: no ring.
 static auto HoldInRings(const Plan& plan, const Section& section, const ShardSection& shard,
                         std::vector<BufferLife>& uses) -> void {
-  if (!shard.gather_ring.is_set && !shard.reduce_ring.is_set) {
-    return;
-  }
   const auto at = [&](BufferId id) -> BufferLife& { return uses[static_cast<size_t>(id.index)]; };
   std::vector<size_t> range_of(section.ops.size());
   std::vector<BufferId> gathered;
@@ -187,8 +189,8 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
       reduced.push_back(plan.values[scatter->from].buffer);
     }
   }
-  const auto hold = [&](std::vector<BufferId> buffers, const Located<int64_t>& depth) {
-    if (!depth.is_set) {
+  const auto hold = [&](std::vector<BufferId> buffers, int64_t depth) {
+    if (depth == 0) {
       return;
     }
     std::stable_sort(buffers.begin(), buffers.end(), [&](BufferId a, BufferId b) { return at(a).first < at(b).first; });
@@ -197,14 +199,14 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
       turns[{range_of[at(buffer).first], plan.buffers[buffer].bytes}].push_back(buffer);
     }
     for (const auto& [of, ring] : turns) {
-      for (size_t i = 0; i + static_cast<size_t>(*depth) < ring.size(); ++i) {
-        const size_t next = at(ring[i + static_cast<size_t>(*depth)]).first;
+      for (size_t i = 0; i + static_cast<size_t>(depth) < ring.size(); ++i) {
+        const size_t next = at(ring[i + static_cast<size_t>(depth)]).first;
         at(ring[i]).last = std::max(at(ring[i]).last, next - 1);
       }
     }
   };
-  hold(gathered, shard.gather_ring);
-  hold(reduced, shard.reduce_ring);
+  hold(gathered, *shard.gather_ring);
+  hold(reduced, *shard.reduce_ring);
 }
 
 static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
@@ -249,18 +251,21 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
 
   // Buffers by where they end, in the order in which they began.
   std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) { return at(a).last < at(b).last; });
+  const bool overlaps = FactsOf(plan.device).overlaps_streams;
   std::vector<Op> ops;
   ops.reserve(section.ops.size() + order.size());
   auto next = order.begin();
   for (size_t i = 0; i < section.ops.size(); ++i) {
     const int32_t layer = section.ops[i].layer;
     const Phase phase = section.ops[i].phase;
+    const Stream stream = section.ops[i].stream;
     ops.push_back(std::move(section.ops[i]));
     Emitter emitter(&plan, &ops, PassKind::Schedule);
     emitter.set_layer(layer);
     emitter.set_phase(phase);
     for (; next != order.end() && at(*next).last == i; ++next) {
-      emitter.Emit(op::Release{.buffer = *next});
+      // Where streams run side by side, compute does not stop for the last use of another stream.
+      emitter.Emit(op::Release{.buffer = *next}).stream = overlaps ? stream : Stream::Compute;
     }
   }
   section.ops = std::move(ops);

@@ -4,6 +4,7 @@
 
 #include "compiler/base/family_keys.h"
 #include "compiler/base/joined.h"
+#include "compiler/plan/devices.h"
 
 namespace shardc {
 
@@ -68,8 +69,20 @@ auto HasNoEffect(const Recipe& recipe, std::string_view section, std::string_vie
                                 (key == "max_skipped" && !SkipsUpdates(recipe)));
 }
 
+static auto OverlapsStreams(const Recipe& recipe) -> bool {
+  const OneOf<Device>& device = *recipe.run.device;
+  return device.is_accepted() && FactsOf(device).overlaps_streams;
+}
+
+/// Says if TakeDeviceDefaults has put in a value other than 0 for the key.
+static auto HasDeviceDefault(const Recipe& recipe, const KeyInfo& key) -> bool {
+  return OverlapsStreams(recipe) && key.section == "shard" &&
+         (key.name == "prefetch_forward" || key.name == "prefetch_backward" || key.name == "reduce_ring");
+}
+
 auto TakesDefault(const Recipe& recipe, const KeyInfo& key) -> bool {
-  return key.has_default() && !IsLacked(recipe, key.section, key.name) && !HasNoEffect(recipe, key.section, key.name);
+  return (key.has_default() || HasDeviceDefault(recipe, key)) && !IsLacked(recipe, key.section, key.name) &&
+         !HasNoEffect(recipe, key.section, key.name);
 }
 
 auto QuotedWords(std::span<const std::string_view> words) -> std::string {
@@ -92,6 +105,13 @@ auto TakeFamilyDefaults(Recipe& recipe) -> void {
     TakeDefault(recipe.model.key, {default_});          \
   }
 #include "schemas/families.def"
+}
+
+auto TakeDeviceDefaults(Recipe& recipe) -> void {
+  const bool overlaps = OverlapsStreams(recipe);
+  TakeDefault(recipe.shard.prefetch_forward, int64_t{overlaps ? 1 : 0});
+  TakeDefault(recipe.shard.prefetch_backward, int64_t{overlaps ? 1 : 0});
+  TakeDefault(recipe.shard.reduce_ring, int64_t{overlaps ? 2 : 0});
 }
 
 }  // namespace shardc

@@ -42,5 +42,8 @@ auto QuotedWords(std::span<const std::string_view> words) -> std::string;
 
 /// Puts the family's own defaults where the recipe sets no value.
 auto TakeFamilyDefaults(Recipe& recipe) -> void;
+/// Puts the depths of prefetch and of the ring of gradients that pay on the device where the recipe sets none; of the
+/// ring, 0 stands for no ring.
+auto TakeDeviceDefaults(Recipe& recipe) -> void;
 
 }  // namespace shardc

@@ -377,6 +377,7 @@ auto ReadSoundParts(const std::string& path, std::string text, const std::vector
   }
   reader.ReportMissing({file, 0, 0, 1});
   TakeFamilyDefaults(recipe);
+  TakeDeviceDefaults(recipe);
   return recipe;
 }
 
