@@ -1,8 +1,12 @@
 #include "compiler/passes/sum_over_replicas.h"
 
+#include <map>
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/op_facts.h"
+#include "compiler/plan/devices.h"
+#include "compiler/plan/loops.h"
 
 namespace shardc {
 
@@ -25,8 +29,43 @@ static auto SideBySide(Plan& plan, const std::vector<SubVectorId>& ids, Emitter&
   return all;
 }
 
+/// Moves each sum that the section ends with to right behind the last op before that writes its gradient, unless that
+/// op is in the loop over microbatches: there the gradient is not complete before the loop ends.
+static auto MoveBehindWriters(const Plan& plan, Section& section, size_t first_sum) -> void {
+  std::unordered_map<BufferId, size_t> last_write;
+  LoopTracker loops;
+  for (size_t i = 0; i < first_sum; ++i) {
+    loops.Enter(section.ops[i]);
+    for (const Access& access : AccessesOf(section.ops[i].body)) {
+      if (access.kind != AccessKind::Read) {
+        last_write[plan.values[access.value].buffer] = loops.in_loop() ? first_sum - 1 : i;
+      }
+    }
+  }
+  std::vector<Op> sums(section.ops.begin() + static_cast<std::ptrdiff_t>(first_sum), section.ops.end());
+  std::multimap<size_t, Op> behind;
+  for (Op& sum : sums) {
+    const size_t writer = last_write.at(plan.values[CollectiveOf(sum)->from].buffer);
+    if (writer != first_sum - 1) {
+      sum.phase = section.ops[writer].phase;
+      sum.layer = section.ops[writer].layer;
+    }
+    behind.emplace(writer, std::move(sum));
+  }
+  std::vector<Op> ops;
+  for (size_t i = 0; i < first_sum; ++i) {
+    ops.push_back(std::move(section.ops[i]));
+    const auto [begin, end] = behind.equal_range(i);
+    for (auto sum = begin; sum != end; ++sum) {
+      ops.push_back(std::move(sum->second));
+    }
+  }
+  section.ops = std::move(ops);
+}
+
 auto SumOverReplicas(Plan& plan, Section& section) -> void {
   Emitter emitter(&plan, &section.ops, PassKind::Shard);
+  const size_t first_sum = section.ops.size();
   std::vector<SubVectorId> whole_ones;
   for (const SubVectorId id : plan.sub_vectors.ids()) {
     SubVector& sub_vector = plan.sub_vectors[id];
@@ -45,6 +84,9 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
     SetPlacement(axes, {}, plan.values[sum].placement);
     emitter.Emit(op::AllReduce{.x = sub_vector.gradient, .y = sum, .axes = axes});
     plan.sub_vectors[id].gradient = sum;
+  }
+  if (FactsOf(plan.device).overlaps_streams && section.ops.size() > first_sum) {
+    MoveBehindWriters(plan, section, first_sum);
   }
   if (whole_ones.empty()) {
     return;

@@ -18,6 +18,8 @@ const std::vector<Feature> Meshes{
     {"dp 2 x tp 2 in bf16", {"mesh.dp=2", "mesh.tp=2", "precision.compute=bf16", "recompute.policy=full"}, InBf16},
     {"replicate 2 x dp 2, reduced after the last",
      {"mesh.replicate=2", "mesh.dp=2", "batch.global=8", "batch.micro=1", "batch.reduce=last"}},
+    {"replicate 2 x dp 2", {"mesh.replicate=2", "mesh.dp=2", "batch.micro=1"}},
+    {"replicate 2", {"mesh.replicate=2", "batch.micro=2"}},
     {"dp 4 in groups of 2",
      {"mesh.dp=4", "shard.reshard_size=2", "shard.reshard_after_forward=true", "shard.prefetch_backward=1"}},
     {"dp 2 reduced in bf16, chunks",
