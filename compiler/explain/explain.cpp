@@ -208,6 +208,7 @@ auto Explain(const Plan& plan) -> Report {
   report.flops = StepFlopsOf(plan);
   report.checkpoint = CheckpointBytesOf(plan);
   report.step_communication = CommunicationOf(plan, SectionKind::Step);
+  report.overlaps = OverlapsOf(plan);
   AddRingsAndLoss(plan, report);
   report.gradient_sums = GradientSumsOf(plan);
   report.init = InitOf(plan);

@@ -8,6 +8,7 @@
 #include "compiler/explain/alive.h"
 #include "compiler/explain/block_activations.h"
 #include "compiler/explain/fit.h"
+#include "compiler/explain/overlap.h"
 #include "compiler/explain/preset_use.h"
 #include "compiler/explain/schedule_chart.h"
 #include "compiler/explain/source_shares.h"
@@ -103,6 +104,7 @@ struct Report {
   /// Sum of all arenas of a rank: what the run reserves.
   Bytes reserved;
   std::vector<Communication> step_communication;
+  std::vector<OverlapUse> overlaps;
   StepFlops flops;
   std::vector<InitUse> init;
   SeedUse seed;

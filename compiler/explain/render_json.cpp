@@ -172,6 +172,13 @@ auto RenderReportJson(const Report& report) -> std::string {
       json["communication"].back()["between_hosts_bytes"] = row.between_hosts(plan.mesh).value;
     }
   }
+  for (const OverlapUse& use : report.overlaps) {
+    json["overlaps"].push_back({{"op", ToText(use.op)},
+                                {"axis", ToText(use.axes)},
+                                {"beside_compute", use.is_beside_compute},
+                                {"count", use.count},
+                                {"names", use.names}});
+  }
   json["flops_per_step"] = OnAllRanks(report.flops.model, plan.mesh);
   json["flops_per_step_per_rank"] = report.flops.model.value;
   json["recompute_flops_per_step"] = OnAllRanks(report.flops.recompute, plan.mesh);

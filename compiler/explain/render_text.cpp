@@ -93,7 +93,7 @@ auto CommunicationText(const Report& report) -> std::string {
     }
     table.Row(cells);
   }
-  return "communication per step and rank\n" + table.Text() + BetweenHostsText(report);
+  return "communication per step and rank\n" + table.Text() + BetweenHostsText(report) + OverlapsText(report.overlaps);
 }
 
 auto UnitText(const UnitUse& unit) -> std::string {
