@@ -172,10 +172,17 @@ auto MakeLinks(const Plan& plan, const std::shared_ptr<HostMember>& member, Rank
   }
   if (by_nccl != nullptr) {
     // They end with the links, which the device outlives.
-    device.LookAlso([groups = std::weak_ptr(by_nccl)] {
-      const auto living = groups.lock();
-      return living == nullptr ? Status(Success{}) : living->Check();
-    });
+    const std::weak_ptr<NcclGroups> groups = by_nccl;
+    device.LookAlso({.look =
+                         [groups] {
+                           const auto living = groups.lock();
+                           return living == nullptr ? Status(Success{}) : living->Check();
+                         },
+                     .hint =
+                         [groups] {
+                           const auto living = groups.lock();
+                           return living == nullptr ? "" : living->LastText();
+                         }});
   }
   links.communicator = std::make_unique<LayeredCommunicator>(
       std::move(engine), plan.mesh, plan.run.comm,

@@ -92,6 +92,14 @@ struct SectionStart {
   std::optional<uint64_t> order;
 };
 
+/// Work that a rank has under way on its device beside the queues.
+struct LookBeside {
+  /// Fails if that has failed. Asked while the rank waits for its device, whose error it is then.
+  std::function<Status()> look;
+  /// Returns what the device may wait for if it gets no further, as the end of a message; empty if it is not known.
+  std::function<std::string()> hint;
+};
+
 /// (A plan's `Device` is a kind of device; this is the one that a rank has.)
 class RankDevice {
  public:
@@ -111,9 +119,9 @@ class RankDevice {
   /// Waits until all that was enqueued is over, and tells what kernels found meanwhile. Nothing on a device where an op
   /// is over when its turn is. A section that ends does the same.
   virtual auto Finish() -> Status { return Success{}; }
-  /// Lets each later wait for the device end if `look` fails, as if DevicePlace::look did. Does nothing on a device
-  /// where an op is over when its turn is.
-  virtual auto LookAlso(const std::function<Status()>& look) -> void { static_cast<void>(look); }
+  /// Takes what the rank has under way beside the queues. Does nothing on a device where an op is over when its turn
+  /// is.
+  virtual auto LookAlso(const LookBeside& beside) -> void { static_cast<void>(beside); }
   /// Returns true if the device does nothing more for this process, or may never come to an end. What libraries have
   /// there is then left as it is: they would wait for the device.
   virtual auto is_lost() const -> bool { return false; }

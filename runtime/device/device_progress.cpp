@@ -88,13 +88,13 @@ auto DeviceProgress::Wait(const Ask& is_over) -> Status {
         is_lost_ = true;
         return others;
       }
-      if (const Status also = also_ ? also_() : Status(Success{}); !also) {
+      if (const Status also = beside_.look ? beside_.look() : Status(Success{}); !also) {
         return Lose(also.error());
       }
       if (std::chrono::duration<double>(waited.Look(now)).count() >= options_.timeout.value) {
         is_lost_ = true;
-        return Fail(ExitCode::Environment, "the GPU did not get beyond {} of {} in {:g} s", NameOf(over_),
-                    SectionText(), options_.timeout.value);
+        return Fail(ExitCode::Environment, "the GPU did not get beyond {} of {} in {:g} s{}", NameOf(over_),
+                    SectionText(), options_.timeout.value, beside_.hint ? beside_.hint() : "");
       }
     }
     if (const auto so_far = now - begin; so_far >= SpinTime) {

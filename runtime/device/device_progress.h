@@ -32,8 +32,7 @@ class DeviceProgress {
   };
   explicit DeviceProgress(Options options) : options_(std::move(options)) {}
 
-  /// Takes what a wait asks from now on beside Options::look. Its error is one of the device.
-  auto LookAlso(const std::function<Status()>& look) -> void { also_ = look; }
+  auto LookAlso(const LookBeside& beside) -> void { beside_ = beside; }
   auto BeginSection(const SectionStart& start) -> void;
   /// Forgets the turns, whose names are asked for only until a section ends.
   auto EndSection() -> void;
@@ -67,7 +66,7 @@ class DeviceProgress {
   auto SectionText() const -> std::string;
 
   Options options_;
-  std::function<Status()> also_;
+  LookBeside beside_;
   bool is_lost_ = false;
   SectionKind section_ = SectionKind::Constants;
   int64_t step_ = 0;

@@ -140,11 +140,16 @@ TEST_F(DeviceProgressTest, FailureOfOthersEndsWait) {
 }
 
 TEST_F(DeviceProgressTest, ErrorBesideQueuesEndsWait) {
+  timeout_ = Seconds{0.1};
   DeviceProgress progress = Make();
-  progress.LookAlso([] { return Status(Fail(ExitCode::Environment, "a peer is gone")); });
+  Status beside = Success{};
+  progress.LookAlso({.look = [&] { return beside; }, .hint = [] { return "; a peer is late"; }});
   progress.BeginSection({.section = SectionKind::Step, .step = 12});
   ASSERT_TRUE(Enqueue(progress, 2).ok());
-  EXPECT_THAT(MessageOf(progress.Wait([] { return ErrorOr<bool>(false); })), HasSubstr("a peer is gone, "));
+  const auto is_over = [] { return ErrorOr<bool>(false); };
+  EXPECT_THAT(MessageOf(progress.Wait(is_over)), HasSubstr(" in 0.1 s; a peer is late"));
+  beside = Fail(ExitCode::Environment, "a peer is gone");
+  EXPECT_THAT(MessageOf(progress.Wait(is_over)), HasSubstr("a peer is gone, "));
   EXPECT_TRUE(progress.is_lost());
 }
 

@@ -201,9 +201,15 @@ auto NcclGroup::Check() -> Status {
   return state ? Status(Success{}) : Break(state.error());
 }
 
-auto NcclGroups::Of(AxisSet axes) const -> NcclGroup& {
-  CHECK(groups_[axes.bits] != nullptr, "no group over {} was made", ToText(axes));
-  return *groups_[axes.bits];
+auto NcclGroups::Of(AxisSet axes) -> NcclGroup& {
+  NcclGroup* const group = groups_[axes.bits].get();
+  CHECK(group != nullptr, "no group over {} was made", ToText(axes));
+  last_ = group;
+  return *group;
+}
+
+auto NcclGroups::LastText() const -> std::string {
+  return last_ == nullptr ? "" : "; the last exchange was with " + last_->PeersText();
 }
 
 auto NcclGroups::Groups() const -> std::vector<NcclGroup*> {

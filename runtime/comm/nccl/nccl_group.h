@@ -103,8 +103,10 @@ class NcclGroups {
   /// Ends all communicators at once, each in a thread of its own: destroys them, or aborts them if a rank has failed.
   ~NcclGroups();
 
-  /// Requires: the plan exchanges over the set.
-  auto Of(AxisSet axes) const -> NcclGroup&;
+  /// Returns the group for an exchange. Requires: the plan exchanges over the set.
+  auto Of(AxisSet axes) -> NcclGroup&;
+  /// Returns with whom the last exchange was, as the end of a message: "; the last exchange was with rank 3 (node-b)".
+  auto LastText() const -> std::string;
   /// Returns the first error of a group.
   auto Check() const -> Status;
 
@@ -119,6 +121,8 @@ class NcclGroups {
   ByAxisSet<std::shared_ptr<NcclGroup>> groups_;
   std::function<Status()> look_;
   Seconds grace_;
+  /// Group of the last exchange; null before the first.
+  const NcclGroup* last_ = nullptr;
 };
 
 }  // namespace shardc

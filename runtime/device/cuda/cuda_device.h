@@ -35,7 +35,7 @@ class CudaDevice final : public RankDevice {
   auto BeginSection(const SectionStart& start, const ScalarTable& host) -> Status override;
   auto EndSection(ScalarTable& host) -> Status override;
   auto Finish() -> Status override;
-  auto LookAlso(const std::function<Status()>& look) -> void override { progress_.LookAlso(look); }
+  auto LookAlso(const LookBeside& beside) -> void override { progress_.LookAlso(beside); }
   auto is_lost() const -> bool override;
   auto MeasureUse() const -> std::vector<ArenaUse> override;
   auto MeasureMemory() const -> std::optional<DeviceMemory> override;

@@ -134,16 +134,17 @@ class EmulatedDevice final : public RankDevice {
     return arena->MemoryAt(address);
   }
 
-  auto LookAlso(const std::function<Status()>& look) -> void override { looks_also_ = look; }
+  auto LookAlso(const LookBeside& beside) -> void override { beside_ = beside; }
   /// Waits for something that is under way beside the queues.
   auto Wait(const std::function<bool()>& is_over) -> Status {
     const Stopwatch watch;
     while (!is_over()) {
-      for (const auto& look : {place_.look, looks_also_}) {
+      for (const auto& look : {place_.look, beside_.look}) {
         RETURN_IF_ERROR(look ? look() : Status(Success{}));
       }
       if (watch.Elapsed() > place_.timeout) {
-        return Fail(ExitCode::Environment, "the GPU got no further within {:g} s", place_.timeout.value);
+        return Fail(ExitCode::Environment, "the GPU got no further within {:g} s{}", place_.timeout.value,
+                    beside_.hint ? beside_.hint() : "");
       }
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -205,7 +206,7 @@ class EmulatedDevice final : public RankDevice {
   };
 
   DevicePlace place_;
-  std::function<Status()> looks_also_;
+  LookBeside beside_;
   std::array<EmulatedArena, NumArenas> arenas_;
   SharedArenas none_;
   /// Has no arenas.
