@@ -1,8 +1,8 @@
 // Rules of [run].
 
+#include "compiler/base/devices.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/check/check_context.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/exchange.h"
 
 namespace shardc {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/base/devices.h"
 #include "compiler/base/error_or.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <tuple>
 
+#include "compiler/base/devices.h"
 #include "compiler/explain/fold.h"
 #include "compiler/ops/loss.h"
 #include "compiler/ops/unit_collectives.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
+#include "compiler/base/devices.h"
 #include "compiler/explain/fold.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

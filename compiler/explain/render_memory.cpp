@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/base/devices.h"
 #include "compiler/explain/fold.h"
 #include "compiler/explain/table.h"
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/communicators.h"
 #include "compiler/ops/cpu/outside_arenas.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

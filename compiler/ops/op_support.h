@@ -3,9 +3,9 @@
 
 #include <initializer_list>
 
+#include "compiler/base/devices.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

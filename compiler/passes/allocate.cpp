@@ -15,8 +15,8 @@
 #include <limits>
 #include <map>
 
+#include "compiler/base/devices.h"
 #include "compiler/passes/pass.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/red_zone.h"
 
 namespace shardc {

@@ -11,10 +11,10 @@
 #include <limits>
 #include <map>
 
+#include "compiler/base/devices.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/unit_collectives.h"
 #include "compiler/passes/pass.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/loops.h"
 
 namespace shardc {

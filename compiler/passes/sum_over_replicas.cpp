@@ -3,9 +3,9 @@
 #include <map>
 #include <unordered_map>
 
+#include "compiler/base/devices.h"
 #include "compiler/ops/emitter.h"
 #include "compiler/ops/op_facts.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/loops.h"
 
 namespace shardc {

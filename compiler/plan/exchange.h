@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/base/devices.h"
 #include "compiler/base/units.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {

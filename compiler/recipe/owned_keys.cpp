@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/base/devices.h"
 #include "compiler/base/family_keys.h"
 #include "compiler/base/joined.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

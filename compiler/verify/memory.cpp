@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <concepts>
 
+#include "compiler/base/devices.h"
 #include "compiler/base/plan_limits.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/red_zone.h"
 #include "compiler/verify/internal.h"
 

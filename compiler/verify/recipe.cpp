@@ -7,9 +7,9 @@
 #include <charconv>
 
 #include "compiler/base/byte_limit.h"
+#include "compiler/base/devices.h"
 #include "compiler/base/machine_rows.h"
 #include "compiler/base/recipe_words.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/origin_key.h"
 #include "compiler/verify/internal.h"
 

@@ -6,8 +6,8 @@
 #include <concepts>
 
 #include "compiler/base/byte_limit.h"
+#include "compiler/base/devices.h"
 #include "compiler/base/plan_limits.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/exchange.h"
 #include "compiler/plan/loops.h"
 #include "compiler/verify/internal.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/plan/devices.h"
+#include "compiler/base/devices.h"
 #include "runtime/device/device.h"
 
 namespace shardc {

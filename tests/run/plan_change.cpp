@@ -4,8 +4,8 @@
 #include <functional>
 #include <iterator>
 
+#include "compiler/base/devices.h"
 #include "compiler/ops/op_facts.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/text.h"
 
 namespace shardc {

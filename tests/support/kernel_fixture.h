@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/plan/devices.h"
+#include "compiler/base/devices.h"
 #include "compiler/plan/plan.h"
 #include "runtime/kernels/kernel.h"
 

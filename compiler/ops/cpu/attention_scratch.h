@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/base/devices.h"
 #include "compiler/ops/cpu/scratch_slots.h"
 #include "compiler/ops/op_facts.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/base/devices.h"
 #include "compiler/base/units.h"
-#include "compiler/plan/devices.h"
 #include "compiler/plan/plan.h"
 
 namespace shardc {

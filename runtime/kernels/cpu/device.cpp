@@ -1,8 +1,8 @@
 #include "runtime/kernels/cpu/device.h"
 
 #include "compiler/base/check.h"
+#include "compiler/base/devices.h"
 #include "compiler/base/processor.h"
-#include "compiler/plan/devices.h"
 
 namespace shardc {
 

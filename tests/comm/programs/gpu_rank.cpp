@@ -42,7 +42,7 @@ auto GpuRank::Create(const Plan& plan, const std::shared_ptr<HostMember>& member
     return device.error();
   }
   rank->device_ = *std::move(device);
-  auto engine = PartsOf(DeviceFamily::Cuda).make_engine(*rank->device_, member, rank->control_);
+  auto engine = PartsOf(DeviceFamily::Cuda).make_engine(*rank->device_, member, nullptr);
   if (!engine) {
     return engine.error();
   }

@@ -6,7 +6,7 @@
 
 #include "runtime/comm/engine.h"
 #include "runtime/comm/layered_communicator.h"
-#include "runtime/control/host_control.h"
+#include "runtime/control/host_member.h"
 #include "runtime/device/device.h"
 #include "tests/control/world.h"
 
@@ -59,10 +59,9 @@ class GpuRank {
     std::function<Status(size_t)> run_;
   };
 
-  explicit GpuRank(const std::shared_ptr<HostMember>& member) : member_(member), control_(member) {}
+  explicit GpuRank(const std::shared_ptr<HostMember>& member) : member_(member) {}
 
   std::shared_ptr<HostMember> member_;
-  HostControl control_;
   SharedArenas arenas_;
   ScalarTable scalars_{0};
   std::unique_ptr<RankDevice> device_;

@@ -62,7 +62,7 @@ constexpr auto FactsOf(Device device) -> DeviceFacts {
   return Facts[static_cast<size_t>(device)];
 }
 
-/// May a plan for the device `open` run as one for the device `decided`?
+/// Returns true if a plan for the device `open` may run as one for the device `decided`.
 constexpr auto Serves(const DeviceFacts& open, const DeviceFacts& decided) -> bool {
   return open.family == decided.family && open.offset_alignment == decided.offset_alignment &&
          open.blocks == decided.blocks && open.overlaps_streams == decided.overlaps_streams;
