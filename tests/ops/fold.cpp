@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "compiler/base/bfloat16.h"
@@ -18,6 +20,14 @@ using Bytes = std::vector<std::byte>;
 constexpr std::array Types{ReduceTypes{DType::F32, DType::F32},   ReduceTypes{DType::F32, DType::BF16},
                            ReduceTypes{DType::F64, DType::F64},   ReduceTypes{DType::I64, DType::I64},
                            ReduceTypes{DType::BF16, DType::BF16}, ReduceTypes{DType::BF16, DType::F32}};
+
+auto NumberAt(DType dtype, const std::byte* from) -> double {
+  const auto get = [&](auto element) {
+    std::memcpy(&element, from, sizeof(element));
+    return element;
+  };
+  return dtype == DType::F32 ? get(0.0F) : dtype == DType::BF16 ? Load(get(BFloat16{})) : get(0.0);
+}
 
 auto Put(DType dtype, double number, std::byte* to) -> void {
   const auto put = [&](const auto& element) { std::memcpy(to, &element, sizeof(element)); };
@@ -93,6 +103,57 @@ TEST(Fold, HasTheBitsOfTheHost) {
     }
     // More elements than all blocks have threads.
     ExpectSameSum(types, 2, 2, 150'001, 0, true, random);
+  }
+}
+
+/// Returns the numbers that stand in the place `digit` of all numerals of four digits, one per number.
+auto Enumerated(DType dtype, int digit) -> Bytes {
+  constexpr double Infinity = std::numeric_limits<double>::infinity();
+  constexpr std::array Numbers{0.0, -0.0, 1.5, Infinity, -Infinity, std::numeric_limits<double>::quiet_NaN()};
+  constexpr auto Base = static_cast<int64_t>(Numbers.size());
+  constexpr int64_t Count = Base * Base * Base * Base;
+  Bytes bytes(static_cast<size_t>(Count * SizeOf(dtype)));
+  int64_t place = 1;
+  for (int i = 0; i < digit; ++i) {
+    place *= Base;
+  }
+  for (int64_t i = 0; i < Count; ++i) {
+    Put(dtype, Numbers[static_cast<size_t>(i / place % Base)], bytes.data() + i * SizeOf(dtype));
+  }
+  return bytes;
+}
+
+TEST(Fold, KeepsZerosInfinitiesAndNaN) {
+  for (const ReduceTypes types : Types) {
+    if (types.terms == DType::I64) {
+      continue;
+    }
+    const std::array operands{Enumerated(types.terms, 0), Enumerated(types.terms, 1), Enumerated(types.terms, 2)};
+    const Bytes before = Enumerated(types.sum, 3);
+    const auto count = std::ssize(before) / SizeOf(types.sum);
+    for (const size_t num_terms : {1U, 2U, 3U}) {
+      for (const size_t per_host : {size_t{1}, num_terms}) {
+        for (const bool accumulate : {false, true}) {
+          std::vector<const std::byte*> terms;
+          for (size_t k = 0; k < num_terms; ++k) {
+            terms.push_back(operands[k].data());
+          }
+          Bytes expected = before;
+          Bytes found = before;
+          Fold(terms, per_host, expected.data(), count, types, accumulate);
+          ASSERT_TRUE(cuda::Fold(nullptr, terms, per_host, found.data(), count, types, accumulate).ok());
+          for (int64_t i = 0; i < count; ++i) {
+            const std::byte* const of_host = expected.data() + i * SizeOf(types.sum);
+            const std::byte* const of_gpu = found.data() + i * SizeOf(types.sum);
+            const double number = NumberAt(types.sum, of_gpu);
+            // Other bits of a NaN may differ.
+            ASSERT_TRUE(std::isnan(number) ? std::isnan(NumberAt(types.sum, of_host))
+                                           : std::memcmp(of_host, of_gpu, static_cast<size_t>(SizeOf(types.sum))) == 0)
+                << i << " of " << num_terms << " terms of " << ToText(types.terms) << " in " << ToText(types.sum);
+          }
+        }
+      }
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// Sums of the terms that ranks give to a collective, on a GPU: the bits of shardc::Fold.
+// Sums of the terms that ranks give to a collective, on a GPU: the bits of shardc::Fold, but for those that tell
+// one NaN from another.
 #pragma once
 
 #include <cstddef>
