@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/emulated/feature.h"
 #include "tests/support/emulated/cuda.h"
 
@@ -34,7 +36,11 @@ TEST(EmulatedReplicas, ABitThatTurnsIsFound) {
       OnGpu({"mesh.replicate=2", "mesh.dp=2", "run.compare_every=2", "train.eval_every=0", "checkpoint.every=0"}));
   EXPECT_EQ(TrainInOrder(plan, training / "whole").code, ExitCode::Ok);
 
-  const ValueId state = StateOf(plan.sub_vectors[SubVectorId{1}], StateRole::Parameter);
+  const SubVector& sub_vector = plan.sub_vectors[SubVectorId{1}];
+  const ValueId state = StateOf(sub_vector, StateRole::Parameter);
+  const int64_t first = OwnedSlice(sub_vector, plan.mesh, 3).begin;
+  const auto segment = std::ranges::find_if(sub_vector.segments, [&](const Segment& held) { return first < held.end; });
+  const std::string turned = StateName(plan.parameters[segment->parameter].name, StateRole::Parameter);
   const size_t last_op = plan.section(SectionKind::Step).ops.size() - 1;
   int64_t num_steps = 0;
   const TrainedRun run = TrainInProcess(plan, training / "turned", [&](RankContext& context) {
@@ -46,13 +52,13 @@ TEST(EmulatedReplicas, ABitThatTurnsIsFound) {
                  ? kernel
                  : [&, kernel, &context = context](const Moment& moment) -> Status {
         RETURN_IF_ERROR(kernel(moment));
-        return ++num_steps == 3 ? TurnBit(context, state) : Status(Success{});
+        return ++num_steps == 4 ? TurnBit(context, state) : Status(Success{});
       };
     };
   });
   EXPECT_EQ(run.code, ExitCode::InternalFault);
-  EXPECT_THAT(run.error, HasSubstr("ranks 1 and 3 hold the same elements with different bits, digests "));
-  // The comparison after step 4 finds it.
+  EXPECT_THAT(run.error, HasSubstr(turned + ": ranks 1 and 3 hold the same elements with different bits, digests "));
+  // The comparison after step 4 finds it, before a step spreads it.
   EXPECT_EQ(num_steps, 4);
 }
 
