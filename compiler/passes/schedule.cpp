@@ -6,7 +6,8 @@
 //   3. put collectives of slices on the stream of their axis, host work on the host's; where streams run side by side,
 //      sums of gradients on a stream of their own
 //   4. release each transient buffer after the last op that uses it, and on its stream where streams run side by side;
-//      after the loop, if it was written before it; of a ring, only when the buffer that takes its turn begins
+//      after the loop, if it was written before it; of a ring, only when the buffer that takes its turn begins, and on
+//      compute
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -247,6 +248,7 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
     }
   }
 
+  const std::vector<BufferLife> touched = uses;
   HoldInRings(plan, section, shard, uses);
 
   // Buffers by where they end, in the order in which they began.
@@ -264,8 +266,10 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
     emitter.set_layer(layer);
     emitter.set_phase(phase);
     for (; next != order.end() && at(*next).last == i; ++next) {
-      // Where streams run side by side, compute does not stop for the last use of another stream.
-      emitter.Emit(op::Release{.buffer = *next}).stream = overlaps ? stream : Stream::Compute;
+      // Where streams run side by side, compute does not stop for the last use of another stream, but for that of a
+      // buffer whose turn is over: its memory is wanted now.
+      const bool is_last_use = touched[static_cast<size_t>(next->index)].last == i;
+      emitter.Emit(op::Release{.buffer = *next}).stream = overlaps && is_last_use ? stream : Stream::Compute;
     }
   }
   section.ops = std::move(ops);
