@@ -349,6 +349,8 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .execution = {}};
     return (*job.rank_main)(context);
   };
+  // A rank that waits for one on its host knows where that one is: it has the first word.
+  const Seconds for_hosts{options.timeout.value + 0.5};
   job.control->Join(rank);
   const auto member = std::make_shared<HostMember>(*job.control, rank, waits);
   const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
@@ -356,10 +358,8 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                                              .local_rank = rank - job.control->ranks().begin,
                                              .member = member.get(),
                                              .look = [&job, rank] { return job.control->Listen(rank); },
-                                             .timeout = options.timeout,
+                                             .timeout = job.meeting == nullptr ? options.timeout : for_hosts,
                                              .shuffles = options.shuffles});
-  // A rank that waits for one on its host knows where that one is: it has the first word.
-  const Seconds for_hosts{options.timeout.value + 0.5};
   const auto links = device ? MakeLinks(*job.plan, member, **device, job.arenas, for_hosts,
                                         job.meeting == nullptr ? nullptr : &job.meeting->network())
                             : ErrorOr<Links>(device.error());

@@ -49,7 +49,8 @@ static auto OpeningStatus(cudaError_t code) -> Status {
                    "its GPU cannot be reached from this one: {} ({}). Either the two GPUs have no access to each other "
                    "(`nvidia-smi topo -p2p r` shows it), or the launcher hides one from the other: with Slurm take "
                    "--gpu-bind=none and --gpus-per-node in the place of --gpus-per-task; containers of one host need "
-                   "its IPC namespace (docker run --ipc=host)",
+                   "its IPC namespace (docker run --ipc=host). With run.comm = \"nccl-flat\" no GPU reaches into "
+                   "another",
                    cudaGetErrorString(code), cudaGetErrorName(code));
 }
 
