@@ -6,6 +6,7 @@
 #include "compiler/base/files.h"
 #include "compiler/checkpoint/manifest.h"
 #include "compiler/plan/attempts.h"
+#include "runtime/comm/nccl/nccl_api.h"
 #include "runtime/device/family.h"
 #include "runtime/record/save_record.h"
 
@@ -21,6 +22,11 @@ RunRecords::RunRecords(const RankContext* context, std::string checkpoint_dir)
     : context_(*context),
       checkpoint_dir_(std::move(checkpoint_dir)),
       versions_(VersionsOf(FactsOf(context->plan->device).family)) {
+  if (context->plan->run.comm == Comm::NcclRing) {
+    // It adds, in an order of its own. Where it only moves bytes, no bits depend on it.
+    const auto version = PartsOf(FactsOf(context->plan->device).family).nccl().Version();
+    versions_["nccl"] = version ? *version : version.error().message;
+  }
   for (const char* name : {"card", "cublaslt"}) {
     if (const auto found = versions_.find(name); found != versions_.end()) {
       products_.chosen_for.insert(*found);

@@ -20,6 +20,8 @@ const std::vector<Feature> Meshes{
      {"mesh.replicate=2", "mesh.dp=2", "batch.global=8", "batch.micro=1", "batch.reduce=last"}},
     {"replicate 2 x dp 2", {"mesh.replicate=2", "mesh.dp=2", "batch.micro=1"}},
     {"replicate 2", {"mesh.replicate=2", "batch.micro=2"}},
+    {"replicate 2 x tp 2, accumulated", {"mesh.replicate=2", "mesh.tp=2", "batch.micro=1"}},
+    {"dp 3, odd slices", {"mesh.dp=3", "batch.global=6", "batch.micro=1"}},
     {"dp 4 in groups of 2",
      {"mesh.dp=4", "shard.reshard_size=2", "shard.reshard_after_forward=true", "shard.prefetch_backward=1"}},
     {"dp 2 reduced in bf16, chunks",
@@ -30,7 +32,7 @@ const std::vector<Feature> Meshes{
       R"(loss.head=[{name = "next", vocab = 256, targets = ["masked.bin"], weight = 0.5}])"}},
     {"tp 2, qwen2, frozen", {"mesh.tp=2", "model.family=qwen2", R"(optimizer.frozen=["*norm.weight"])"}},
 };
-constexpr uint64_t NumOrders = 20;
+constexpr uint64_t NumOrders = 12;
 
 TEST(EmulatedMeshes, TrainAsOnCpu) {
   const SmallTraining training;
