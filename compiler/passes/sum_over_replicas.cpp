@@ -29,9 +29,9 @@ static auto SideBySide(Plan& plan, const std::vector<SubVectorId>& ids, Emitter&
   return all;
 }
 
-/// Moves each sum that the section ends with to right behind the last op before that writes its gradient, unless that
+/// Moves each sum that the section ends with to right after the last op before it that writes its gradient, unless that
 /// op is in the loop over microbatches: there the gradient is not complete before the loop ends.
-static auto MoveBehindWriters(const Plan& plan, Section& section, size_t first_sum) -> void {
+static auto MoveAfterWriters(const Plan& plan, Section& section, size_t first_sum) -> void {
   std::unordered_map<BufferId, size_t> last_write;
   LoopTracker loops;
   for (size_t i = 0; i < first_sum; ++i) {
@@ -43,19 +43,19 @@ static auto MoveBehindWriters(const Plan& plan, Section& section, size_t first_s
     }
   }
   std::vector<Op> sums(section.ops.begin() + static_cast<std::ptrdiff_t>(first_sum), section.ops.end());
-  std::multimap<size_t, Op> behind;
+  std::multimap<size_t, Op> after;
   for (Op& sum : sums) {
     const size_t writer = last_write.at(plan.values[CollectiveOf(sum)->from].buffer);
     if (writer != first_sum - 1) {
       sum.phase = section.ops[writer].phase;
       sum.layer = section.ops[writer].layer;
     }
-    behind.emplace(writer, std::move(sum));
+    after.emplace(writer, std::move(sum));
   }
   std::vector<Op> ops;
   for (size_t i = 0; i < first_sum; ++i) {
     ops.push_back(std::move(section.ops[i]));
-    const auto [begin, end] = behind.equal_range(i);
+    const auto [begin, end] = after.equal_range(i);
     for (auto sum = begin; sum != end; ++sum) {
       ops.push_back(std::move(sum->second));
     }
@@ -86,7 +86,7 @@ auto SumOverReplicas(Plan& plan, Section& section) -> void {
     plan.sub_vectors[id].gradient = sum;
   }
   if (FactsOf(plan.device).overlaps_streams && section.ops.size() > first_sum) {
-    MoveBehindWriters(plan, section, first_sum);
+    MoveAfterWriters(plan, section, first_sum);
   }
   if (whole_ones.empty()) {
     return;

@@ -97,9 +97,9 @@ TEST(SideBySide, ReleasesFollowTheLastUse) {
   }
 }
 
-/// The sums over replicas that stand right behind an op which writes what they sum, and those that do not.
+/// The sums over replicas that stand right after an op which writes what they sum, and those that do not.
 struct Sums {
-  int64_t behind = 0;
+  int64_t at_once = 0;
   int64_t late = 0;
 };
 
@@ -113,31 +113,31 @@ auto SumsOf(const Plan& plan) -> Sums {
     const auto sum = CollectiveOf(op);
     if (sum && sum->kind == CollectiveKind::AllReduce && sum->axes.Has(Axis::Replicate) && PeersRead(op.body, plan)) {
       const BufferId summed = plan.values[sum->from].buffer;
-      const bool is_behind =
+      const bool is_at_once =
           writer != nullptr && std::ranges::any_of(AccessesOf(writer->body), [&](const Access& access) {
             return access.kind != AccessKind::Read && plan.values[access.value].buffer == summed;
           });
-      (is_behind ? sums.behind : sums.late) += 1;
+      (is_at_once ? sums.at_once : sums.late) += 1;
     }
     writer = &op;
   }
   return sums;
 }
 
-TEST(SideBySide, ReplicasSumBehindReduceScatters) {
+TEST(SideBySide, ReplicasSumAfterReduceScatters) {
   const Sums each = SumsOf(PlanWith(FourBlocks));
-  EXPECT_EQ(each.behind, 6);
+  EXPECT_EQ(each.at_once, 6);
   EXPECT_EQ(each.late, 0);
   const Sums last = SumsOf(PlanWith(And(FourBlocks, {"batch.accumulate=2", "batch.reduce=last"})));
-  EXPECT_EQ(last.behind, 6);
+  EXPECT_EQ(last.at_once, 6);
   EXPECT_EQ(last.late, 0);
-  // Copies of the whole model: behind the product, or the norm's backward, that ends a unit's gradients.
+  // Copies of the whole model: after the product, or the norm's backward, that ends a unit's gradients.
   const Sums whole = SumsOf(PlanWith(And(FourBlocks, {"mesh.dp=1"})));
-  EXPECT_EQ(whole.behind + whole.late, 6);
-  EXPECT_GE(whole.behind, 5);
+  EXPECT_EQ(whole.at_once + whole.late, 6);
+  EXPECT_GE(whole.at_once, 5);
 }
 
-TEST(SideBySide, SumsStayBehindTheLoop) {
+TEST(SideBySide, SumsStayAfterTheLoop) {
   const Plan plan = PlanWith(And(FourBlocks, {"batch.accumulate=2"}));
   LoopTracker loops;
   int64_t sums = 0;

@@ -344,7 +344,7 @@ auto NcclDouble::AllGather(Communicator& communicator, Stream stream, const std:
   return body.Enqueue(std::move(operation));
 }
 
-/// Adds terms in the order in which a ring passes them on: it begins behind the member that has the sum in the end.
+/// Adds terms in the order in which a ring passes them on: it begins after the member that has the sum in the end.
 template <class T>
 static auto SumInRing(const std::vector<std::vector<std::byte>>& terms, int64_t last, int64_t begin, int64_t end,
                       std::byte* to) -> void {

@@ -1,4 +1,4 @@
-// What is asked of NCCL, in functions of our own: the library behind it is a body of these, and tests have another one,
+// What is asked of NCCL, in functions of our own: the library is one body of these, and tests have another one,
 // which needs no GPU.
 //
 // A communicator never blocks the thread that calls: after BeginInit, and after each call that takes it, it is in
