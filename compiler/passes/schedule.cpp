@@ -7,7 +7,7 @@
 //      sums of gradients on a stream of their own
 //   4. release each transient buffer after the last op that uses it, and on its stream where streams run side by side;
 //      after the loop, if it was written before it; of a ring, only when the buffer that takes its turn begins, and on
-//      compute
+//      compute; so is the scratch of collectives beside compute
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -210,6 +210,29 @@ static auto HoldInRings(const Plan& plan, const Section& section, const ShardSec
   hold(reduced, *shard.reduce_ring);
 }
 
+/// Holds the scratch of each collective beside compute until the next but one begins on its stream: at once, its memory
+/// would go to an op of compute, which would wait for the collective.
+static auto HoldScratch(const Plan& plan, const Section& section, std::vector<BufferLife>& uses) -> void {
+  constexpr size_t Turns = 2;
+  std::array<std::vector<BufferId>, NumStreams> in_turn;
+  for (size_t i = 0; i < section.ops.size(); ++i) {
+    const Op& op = section.ops[i];
+    if (LoopEdgeOf(op) != LoopEdge::None) {
+      in_turn = {};
+    }
+    const ValueId scratch = ValueIn(op.body, "scratch");
+    if (FactsOf(op).collective == CollectiveKind::None || op.stream == Stream::Compute || !scratch.valid()) {
+      continue;
+    }
+    std::vector<BufferId>& buffers = in_turn[static_cast<size_t>(op.stream)];
+    if (buffers.size() >= Turns) {
+      BufferLife& life = uses[static_cast<size_t>(buffers[buffers.size() - Turns].index)];
+      life.last = std::max(life.last, i - 1);
+    }
+    buffers.push_back(plan.values[scratch].buffer);
+  }
+}
+
 static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard) -> void {
   // One from before a loop is last touched at the loop's end.
   std::vector<BufferLife> uses(static_cast<size_t>(plan.buffers.size()));
@@ -249,11 +272,14 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
   }
 
   const std::vector<BufferLife> touched = uses;
+  const bool overlaps = FactsOf(plan.device).overlaps_streams;
   HoldInRings(plan, section, shard, uses);
+  if (overlaps) {
+    HoldScratch(plan, section, uses);
+  }
 
   // Buffers by where they end, in the order in which they began.
   std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) { return at(a).last < at(b).last; });
-  const bool overlaps = FactsOf(plan.device).overlaps_streams;
   std::vector<Op> ops;
   ops.reserve(section.ops.size() + order.size());
   auto next = order.begin();

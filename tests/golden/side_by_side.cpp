@@ -182,6 +182,16 @@ TEST(SideBySide, ExplainNamesWhatOverlaps) {
   EXPECT_EQ(json["overlaps"].size(), uses.size());
 }
 
+TEST(SideBySide, SumsOverHostsLeaveComputeAlone) {
+  // Scratch of a sum that went to the next product would make it wait.
+  for (const Sets& sets : {Sets{"mesh.hosts=2", "mesh.dp=4"}, Sets{"mesh.hosts=2", "mesh.replicate=1", "mesh.dp=4"}}) {
+    const auto uses = OverlapsOf(PlanWith(And(FourBlocks, sets)));
+    for (const char* name : {"head.gradient", "layers.3.gradient", "layers.2.gradient", "layers.1.gradient"}) {
+      EXPECT_THAT(NamesOf(uses, CollectiveKind::ReduceScatter, true), Contains(name));
+    }
+  }
+}
+
 TEST(SideBySide, ExplainIsSilentOnCpus) {
   const Plan plan = PlanWith({"run.device=cpu"});
   EXPECT_THAT(OverlapsOf(plan), IsEmpty());
