@@ -142,7 +142,7 @@ struct DevicePlace {
   /// Outlives the device.
   const SharedArenas* arenas = nullptr;
   int64_t rank = 0;
-  /// Counted from the first rank of the host.
+  /// Counted from the first rank of the machine.
   int64_t local_rank = 0;
   /// The rank as its host knows it. Null where it is alone.
   HostMember* member = nullptr;

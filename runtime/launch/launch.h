@@ -36,6 +36,8 @@ struct LaunchOptions {
   TraceRequest trace;
   bool dry = false;
   bool json = false;
+  /// The hosts are played by one machine: a rank has the number there that it has in the mesh.
+  bool hosts_are_played = false;
   /// DevicePlace::shuffles.
   bool shuffles = false;
   /// When the launch began: `train.max_minutes` counts from then.

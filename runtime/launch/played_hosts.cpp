@@ -37,7 +37,9 @@ static auto PlayHost(const Plan& plan, const LaunchOptions& options, const RankM
     if (!meeting) {
       return meeting.error();
     }
-    auto result = LaunchHost(plan, options, rank_main, *meeting);
+    LaunchOptions played = options;
+    played.hosts_are_played = true;
+    auto result = LaunchHost(plan, played, rank_main, *meeting);
     meeting->Close(result);
     return result;
   };
