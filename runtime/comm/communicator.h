@@ -59,6 +59,9 @@ class Communicator {
   /// of the host, which is ready on return.
   virtual auto Exchange(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status = 0;
 
+  /// Ends together with the peers, once all that was enqueued is over: afterwards no peer uses this rank's memory.
+  virtual auto Close() -> Status { return Success{}; }
+
   /// What was sent so far.
   auto traffic() const -> const TrafficTable& { return traffic_; }
   /// What was sent since `before`, an earlier traffic(), was no run of the plan's and does not count.

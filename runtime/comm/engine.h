@@ -42,6 +42,9 @@ class Engine {
   virtual auto Sum(Queue& queue, const Group& group, std::byte* data, int64_t num_elements, DType dtype,
                    int64_t per_host) -> Status = 0;
 
+  /// Ends as Communicator::Close does.
+  virtual auto Close() -> Status { return Success{}; }
+
   // Between the ranks that have the same number on their hosts: the members of compiler/plan/exchange.h.
 
   /// Gathers as PeerGroup::AllGather does.

@@ -39,6 +39,7 @@ class LayeredCommunicator final : public Communicator {
   auto AllReduce(Queue& queue, AxisSet axes, const CommSpan& span, const CommSpan& scratch, DType dtype)
       -> Status override;
   auto Exchange(Queue& queue, AxisSet axes, const std::byte* mine, int64_t bytes, std::byte* all) -> Status override;
+  auto Close() -> Status override { return engine_->Close(); }
 
  private:
   /// One collective of one group, with what it has sent so far.

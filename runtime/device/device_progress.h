@@ -51,6 +51,8 @@ class DeviceProgress {
   auto Lose(const Error& error) -> Error;
   /// Returns true if the device does nothing more for this process, or may never come to an end.
   auto is_lost() const -> bool { return is_lost_; }
+  /// Counts the device as lost.
+  auto Abandon() -> void { is_lost_ = true; }
 
  private:
   struct Turn {

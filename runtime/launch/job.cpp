@@ -347,19 +347,24 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .begun = options.begun,
                         .end_time = options.end_time,
                         .execution = {}};
-    return (*job.rank_main)(context);
+    auto code = (*job.rank_main)(context);
+    if (code) {
+      RETURN_IF_ERROR(links.communicator->Close());
+    }
+    return code;
   };
   // A rank that waits for one on its host knows where that one is: it has the first word.
   const Seconds for_hosts{options.timeout.value + 0.5};
   job.control->Join(rank);
   const auto member = std::make_shared<HostMember>(*job.control, rank, waits);
-  const auto device = MakeDevice(*job.plan, {.arenas = &job.arenas,
-                                             .rank = rank,
-                                             .local_rank = rank - job.control->ranks().begin,
-                                             .member = member.get(),
-                                             .look = [&job, rank] { return job.control->Listen(rank); },
-                                             .timeout = job.meeting == nullptr ? options.timeout : for_hosts,
-                                             .shuffles = options.shuffles});
+  const auto device =
+      MakeDevice(*job.plan, {.arenas = &job.arenas,
+                             .rank = rank,
+                             .local_rank = options.hosts_are_played ? rank : rank - job.control->ranks().begin,
+                             .member = member.get(),
+                             .look = [&job, rank] { return job.control->Listen(rank); },
+                             .timeout = job.meeting == nullptr ? options.timeout : for_hosts,
+                             .shuffles = options.shuffles});
   const auto links = device ? MakeLinks(*job.plan, member, **device, job.arenas, for_hosts,
                                         job.meeting == nullptr ? nullptr : &job.meeting->network())
                             : ErrorOr<Links>(device.error());

@@ -327,7 +327,8 @@ auto NcclDouble::Receive(Communicator& communicator, Stream stream, std::byte* d
 auto NcclDouble::EndGroup() -> Status {
   CallGroup calls = std::exchange(call_group, {});
   RETURN_IF_ERROR(Next("end_group"));
-  return calls.body->Enqueue(std::move(calls.operation));
+  // A group may be empty.
+  return calls.body == nullptr ? Status(Success{}) : calls.body->Enqueue(std::move(calls.operation));
 }
 
 auto NcclDouble::AllGather(Communicator& communicator, Stream stream, const std::byte* mine, int64_t bytes,

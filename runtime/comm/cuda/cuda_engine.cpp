@@ -48,10 +48,19 @@ auto CudaEngine::Create(CudaDevice& device, std::shared_ptr<HostMember> member, 
 }
 
 CudaEngine::~CudaEngine() {
-  if (!device_.is_lost()) {
-    // It returns at once if the job has failed: then the process ends, and the driver tidies up.
-    static_cast<void>(member().Meet(member().GroupOf(AxisSet::All())));
+  if (!is_closed_) {
+    device_.Abandon();
   }
+}
+
+auto CudaEngine::Close() -> Status {
+  const Group& all = member().GroupOf(AxisSet::All());
+  // First nobody uses anything of another rank any more, then nobody has it open.
+  RETURN_IF_ERROR(member().Meet(all));
+  peers_.Close();
+  RETURN_IF_ERROR(member().Meet(all));
+  is_closed_ = true;
+  return Success{};
 }
 
 auto CudaEngine::MeetingsOf(const Queue& queue, const Group& group) -> Meetings& {

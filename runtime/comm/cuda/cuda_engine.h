@@ -29,7 +29,7 @@ class CudaEngine final : public Engine {
       -> ErrorOr<std::unique_ptr<Engine>>;
   CudaEngine(const CudaEngine&) = delete;
   auto operator=(const CudaEngine&) -> CudaEngine& = delete;
-  /// Waits until the peers have no more use for this rank's events and memory.
+  /// Leaves events and memory as they are, unless the engine is closed: peers may still use them.
   ~CudaEngine() override;
 
   auto Meet(Queue& queue, const Group& group) -> Status override;
@@ -46,6 +46,7 @@ class CudaEngine final : public Engine {
   auto SumSlots(Queue& queue, AxisSet axes, std::byte* slots, int64_t count) -> Status override;
   auto SumOverMembers(Queue& queue, AxisSet axes, std::byte* data, int64_t num_elements, DType dtype)
       -> Status override;
+  auto Close() -> Status override;
 
  private:
   /// The meetings of one group on one stream.
@@ -66,6 +67,7 @@ class CudaEngine final : public Engine {
   auto AtPeer(int64_t rank, std::byte* own) const -> std::byte*;
 
   CudaDevice& device_;
+  bool is_closed_ = false;
   std::shared_ptr<NcclGroups> remote_;
   PeerMemory peers_;
   /// By stream, then by Group::axes_index; without events where no op of the plan needs them.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <thread>
 
@@ -158,13 +159,13 @@ class Library final : public NcclApi {
   }
 
  private:
+  /// Loads the library, whichever thread comes first.
   auto Open() -> Status {
-    static const ErrorOr<Functions> loaded = Load();
-    if (!loaded) {
-      return loaded.error();
-    }
-    nccl_ = *loaded;
-    return Success{};
+    std::call_once(opened_, [&] {
+      const auto loaded = Load();
+      loaded ? static_cast<void>(nccl_ = *loaded) : static_cast<void>(status_ = loaded.error());
+    });
+    return status_;
   }
   /// Returns the status of a call. `comm`: may have more to say, or is null. `what`: what was done.
   auto StatusOf(ncclResult_t code, ncclComm_t comm, std::string_view what) const -> Status {
@@ -177,6 +178,8 @@ class Library final : public NcclApi {
                 more.empty() ? "" : ": ", more);
   }
 
+  std::once_flag opened_;
+  Status status_ = Success{};
   Functions nccl_;
 };
 

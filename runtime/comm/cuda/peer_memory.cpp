@@ -55,27 +55,42 @@ static auto OpeningStatus(cudaError_t code) -> Status {
 }
 
 PeerMemory::~PeerMemory() {
-  if (device_.is_lost()) {
-    return;
-  }
-  for (const Rank& rank : ranks_) {
-    for (const EventPair& pair : rank.pairs) {
+  Close();
+  if (!device_.is_lost()) {
+    for (const EventPair& pair : own_) {
       for (const cudaEvent_t event : pair) {
-        if (event != nullptr && (rank.is_opened || rank.memory == device_.memory())) {
+        if (event != nullptr) {
           cudaEventDestroy(event);
         }
       }
     }
-    if (rank.is_opened && rank.memory != nullptr) {
-      cudaIpcCloseMemHandle(rank.memory);
-    }
   }
 }
 
-auto PeerMemory::MakeOwn(size_t num_pairs, Rank& own) const -> Status {
-  own.memory = device_.memory();
-  own.pairs.resize(num_pairs, EventPair{});
-  for (EventPair& pair : own.pairs) {
+auto PeerMemory::Close() -> void {
+  if (!device_.is_lost()) {
+    for (const Rank& rank : ranks_) {
+      if (!rank.is_opened) {
+        continue;
+      }
+      for (const EventPair& pair : rank.pairs) {
+        for (const cudaEvent_t event : pair) {
+          if (event != nullptr) {
+            cudaEventDestroy(event);
+          }
+        }
+      }
+      if (rank.memory != nullptr) {
+        cudaIpcCloseMemHandle(rank.memory);
+      }
+    }
+  }
+  ranks_.clear();
+}
+
+auto PeerMemory::MakeOwn(size_t num_pairs) -> Status {
+  own_.resize(num_pairs, EventPair{});
+  for (EventPair& pair : own_) {
     for (cudaEvent_t& event : pair) {
       RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess),
                                  "making an event for other processes"));
@@ -124,7 +139,8 @@ auto PeerMemory::Open(HostMember& member, size_t num_pairs) -> Status {
   const HostMember::Group& group = member.GroupOf(AxisSet::All());
   ranks_.resize(group.ranks.size());
   Rank& own = ranks_[static_cast<size_t>(group.index)];
-  RETURN_IF_ERROR(MakeOwn(num_pairs, own));
+  RETURN_IF_ERROR(MakeOwn(num_pairs));
+  own = {.memory = device_.memory(), .pairs = own_};
   if (ranks_.size() == 1) {
     return Success{};
   }

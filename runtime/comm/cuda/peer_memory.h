@@ -22,6 +22,9 @@ class PeerMemory {
   /// Closes what was opened, and destroys the own events, unless the device is lost. Requires: no peer uses them.
   ~PeerMemory();
 
+  /// Closes what was opened.
+  auto Close() -> void;
+
   /// Makes so many pairs of events, and opens memory and events of the other ranks of the host. Called by all of them
   /// together, with one number. Errors: Environment if the driver refuses.
   auto Open(HostMember& member, size_t num_pairs) -> Status;
@@ -41,10 +44,11 @@ class PeerMemory {
   struct Offer;
   struct PairOffer;
 
-  auto MakeOwn(size_t num_pairs, Rank& own) const -> Status;
+  auto MakeOwn(size_t num_pairs) -> Status;
   auto OpenRank(const std::byte* offered, size_t num_pairs, Rank& rank) const -> Status;
 
   const CudaDevice& device_;
+  std::vector<EventPair> own_;
   std::vector<Rank> ranks_;
 };
 

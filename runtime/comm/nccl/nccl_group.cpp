@@ -168,13 +168,16 @@ auto NcclGroup::AllToAll(NcclApi::Stream stream, const std::byte* to_each, int64
   }
   return Run([&]() -> Status {
     RETURN_IF_ERROR(api_.BeginGroup());
-    for (int64_t distance = 1; distance < options_.size; ++distance) {
+    Status asked = Success{};
+    for (int64_t distance = 1; distance < options_.size && asked; ++distance) {
       const int64_t to = (options_.index + distance) % options_.size;
       const int64_t from = (options_.index + options_.size - distance) % options_.size;
-      RETURN_IF_ERROR(api_.Send(*communicator_, stream, to_each + to * stride, bytes, to));
-      RETURN_IF_ERROR(api_.Receive(*communicator_, stream, from_each + from * bytes, bytes, from));
+      asked = api_.Send(*communicator_, stream, to_each + to * stride, bytes, to);
+      asked = asked ? api_.Receive(*communicator_, stream, from_each + from * bytes, bytes, from) : asked;
     }
-    return api_.EndGroup();
+    // The thread leaves the group in any case.
+    const Status ended = api_.EndGroup();
+    return asked ? ended : asked;
   });
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <thread>
 
+#include "compiler/ops/communicators.h"
 #include "runtime/control/host_member.h"
 #include "runtime/device/cuda/bad_ids.h"
 #include "runtime/device/cuda/stream.h"
@@ -136,14 +137,19 @@ auto CudaDevice::Allocate() -> Status {
   size_t free = 0;
   size_t total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "asking for the memory of the GPU"));
+  // They are made later, in what is left.
+  const int64_t communicators = NcclCommunicatorsOf(plan_).bytes().value;
   void* memory = nullptr;
-  if (static_cast<size_t>(bytes) > free || cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess) {
-    return Fail(ExitCode::DoesNotFit,
-                "the plan's arenas take {} on the GPU, which has {} left of {}; a smaller batch.micro (with more "
-                "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much{}",
-                FormatMemory(Bytes{bytes}), FormatMemory(Bytes{static_cast<int64_t>(free)}),
-                FormatMemory(Bytes{static_cast<int64_t>(total)}),
-                free < total - total / 20 ? "; other processes may have taken the rest" : "");
+  if (static_cast<size_t>(bytes + communicators) > free ||
+      cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess) {
+    return Fail(
+        ExitCode::DoesNotFit,
+        "the plan's arenas take {} on the GPU{}, which has {} left of {}; a smaller batch.micro (with more "
+        "batch.accumulate) and recompute.policy = \"full\" take less, `shardc plan --explain` says how much{}",
+        FormatMemory(Bytes{bytes}),
+        communicators == 0 ? "" : fmt::format(" and communicators of NCCL {}", FormatMemory(Bytes{communicators})),
+        FormatMemory(Bytes{static_cast<int64_t>(free)}), FormatMemory(Bytes{static_cast<int64_t>(total)}),
+        free < total - total / 20 ? "; other processes may have taken the rest" : "");
   }
   memory_ = static_cast<std::byte*>(memory);
   memory_bytes_ = bytes;

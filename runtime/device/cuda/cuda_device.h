@@ -37,6 +37,8 @@ class CudaDevice final : public RankDevice {
   auto Finish() -> Status override;
   auto LookAlso(const LookBeside& beside) -> void override { progress_.LookAlso(beside); }
   auto is_lost() const -> bool override;
+  /// Leaves all that is on the device as it is from now on, to the end of the process: peers may use it.
+  auto Abandon() -> void { progress_.Abandon(); }
   auto MeasureUse() const -> std::vector<ArenaUse> override;
   auto MeasureMemory() const -> std::optional<DeviceMemory> override;
 

@@ -293,7 +293,8 @@ auto ExpectEqualFold(const CollectivesCase& which) -> void {
         return text;
       }
     }
-    return "";
+    const Status closed = (*rank)->comm().Close();
+    return closed ? "" : closed.error().message;
   };
   const auto texts = world.Run({.timeout = Seconds{60}, .warn = {}}, run);
   for (size_t rank = 0; rank < texts.size(); ++rank) {

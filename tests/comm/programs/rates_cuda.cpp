@@ -69,7 +69,8 @@ auto MeasureRates(int64_t num_ranks, bool shares_gpus) -> ErrorOr<ExitCode> {
   const auto texts =
       world.Run({.timeout = Seconds{60}, .warn = {}}, [&](const std::shared_ptr<HostMember>& member) -> std::string {
         const auto rank = GpuRank::Create(plan, member, false);
-        const Status measured = rank ? Measure(**rank, num_ranks) : Status(rank.error());
+        Status measured = rank ? Measure(**rank, num_ranks) : Status(rank.error());
+        measured = measured ? (*rank)->comm().Close() : measured;
         return measured ? "" : measured.error().message;
       });
   for (size_t rank = 0; rank < texts.size(); ++rank) {
