@@ -248,6 +248,60 @@ TEST_F(NcclGroupTest, RefusesAnotherVersion) {
                     Each(AnyOf(HasSubstr("has NCCL 2.27.3"), HasSubstr("failed")))));
 }
 
+TEST_F(NcclGroupTest, RefusesVariablesThatDoNotFit) {
+  // What each member sets, and what the last one would say.
+  struct Case {
+    const char* name;
+    std::vector<const char*> values;
+    const char* says;
+  };
+  const std::vector<Case> cases{
+      {"NCCL_COMM_BLOCKING",
+       {nullptr, "1"},
+       "rank 1 (node1) has NCCL_COMM_BLOCKING=1, and NCCL would wait for a lost host for ever; unset it"},
+      {"NCCL_COMM_BLOCKING", {"0", nullptr}, "right"},
+      {"NCCL_COMM_ID",
+       {"node0:1234", "node0:1234"},
+       "rank 0 (node0) has NCCL_COMM_ID=node0:1234, and all communicators would meet at that one address; unset it"},
+      {"NCCL_HOSTID",
+       {"a", "b", "a"},
+       "NCCL_HOSTID=a in rank 0 (node0) and in rank 2 (node2), which are on different hosts, and NCCL takes them for "
+       "one host; unset it"},
+      {"NCCL_HOSTID", {"a", "b"}, "right"},
+      {"NCCL_ALGO",
+       {nullptr, "Ring"},
+       "NCCL_ALGO: nothing in rank 0 (node0), Ring in rank 1 (node1); NCCL hangs or fails where members differ in it: "
+       "set it to one value on all hosts, or nowhere"},
+      {"NCCL_ALGO", {"Ring", "Ring"}, "right"},
+      {"NCCL_IB_DISABLE",
+       {"1", nullptr},
+       "NCCL_IB_DISABLE: 1 in rank 0 (node0), nothing in rank 1 (node1); members on different networks do not reach "
+       "each other: set it to one value on all hosts, or nowhere"},
+      {"NCCL_P2P_DISABLE", {"1", nullptr}, "right"},
+  };
+  for (const Case& of : cases) {
+    const auto prepare = [&](NcclDouble&, int64_t index) {
+      if (const char* const value = of.values[static_cast<size_t>(index)]; value != nullptr) {
+        setenv(of.name, value, /*overwrite=*/1);
+      }
+    };
+    const int64_t size = std::ssize(of.values);
+    const auto texts = RunGroup({.size = size, .num_come = size, .prepare = prepare}, ExchangesAreRight);
+    EXPECT_THAT(texts, AllOf(testing::Contains(of.says), Each(AnyOf(of.says, HasSubstr("failed"))))) << of.name;
+  }
+}
+
+TEST_F(NcclGroupTest, NamesInterfaceOfNccl) {
+  const auto prepare = [](NcclDouble& api, int64_t index) {
+    setenv("NCCL_SOCKET_IFNAME", "nowhere0", /*overwrite=*/1);
+    // The first makes the id, the other begins.
+    api.switches.fails_at = index == 0 ? 2 : 1;
+  };
+  const auto texts = RunGroup({.size = 2, .num_come = 2, .prepare = prepare}, ExchangesAreRight);
+  EXPECT_THAT(texts, testing::Contains("NCCL: init broke; NCCL_SOCKET_IFNAME=nowhere0 names the network interface that "
+                                       "it takes"));
+}
+
 TEST_F(NcclGroupTest, FeelsAMemberThatDies) {
   const auto main = [](Member& member) {
     if (member.index == 1) {

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "compiler/base/waited_time.h"
+#include "runtime/comm/nccl/nccl_variables.h"
 #include "runtime/net/blocked_signals.h"
 
 namespace shardc {
@@ -23,6 +25,14 @@ static auto JoinNames(const std::vector<std::string>& names) -> std::string {
   const std::vector<std::string> named(names.begin(), names.begin() + static_cast<ptrdiff_t>(num_named));
   return num_named < names.size() ? fmt::format("{} and {} more", fmt::join(named, ", "), names.size() - num_named)
                                   : fmt::format("{}", fmt::join(named, ", "));
+}
+
+/// Names the interface that NCCL was told to take, which may be none of this host's.
+static auto WithInterface(Error error) -> Error {
+  if (const char* const name = std::getenv("NCCL_SOCKET_IFNAME"); name != nullptr) {
+    error.message += fmt::format("; NCCL_SOCKET_IFNAME={} names the network interface that it takes", name);
+  }
+  return error;
 }
 
 auto NcclGroup::NameOf(int64_t member) const -> std::string {
@@ -59,12 +69,15 @@ auto NcclGroup::Meet(JobStore& store) -> ErrorOr<NcclApi::UniqueId> {
   if (!version) {
     return version.error();
   }
-  // A line with the host, a line with the version, and the id, which the first member has.
-  std::string mine = options_.host_name + "\n" + *version + "\n";
+  // Lines with the host, the version and each variable, and the id, which the first member has.
+  std::vector<std::string> lines = OwnNcclVariables();
+  const size_t num_lines = lines.size() + 2;
+  lines.insert(lines.begin(), {options_.host_name, *version});
+  std::string mine = fmt::format("{}\n", fmt::join(lines, "\n"));
   if (options_.index == 0) {
     const auto made = api_.MakeUniqueId();
     if (!made) {
-      return made.error();
+      return WithInterface(made.error());
     }
     mine.append(made->data(), made->size());
   }
@@ -80,13 +93,22 @@ auto NcclGroup::Meet(JobStore& store) -> ErrorOr<NcclApi::UniqueId> {
                                JoinNames(late), options_.name, options_.timeout.value);
   }
   std::vector<std::string> versions;
-  std::vector<std::string> rests;
-  for (const std::string& entry : *entries) {
-    const size_t host_end = std::min(entry.find('\n'), entry.size());
-    const size_t version_end = std::min(entry.find('\n', host_end + 1), entry.size());
-    hosts_.push_back(entry.substr(0, host_end));
-    versions.push_back(entry.substr(std::min(host_end + 1, version_end), version_end - host_end - 1));
-    rests.push_back(entry.substr(std::min(version_end + 1, entry.size())));
+  std::vector<NcclMember> members;
+  std::string id_text;
+  for (int64_t member = 0; member < options_.size; ++member) {
+    std::string_view rest = (*entries)[static_cast<size_t>(member)];
+    lines.clear();
+    while (lines.size() < num_lines) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      lines.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    hosts_.push_back(lines[0]);
+    versions.push_back(lines[1]);
+    members.push_back({.name = NameOf(member), .host = lines[0], .variables = {lines.begin() + 2, lines.end()}});
+    if (member == 0) {
+      id_text = rest;
+    }
   }
   for (int64_t member = 1; member < options_.size; ++member) {
     if (const std::string& other = versions[static_cast<size_t>(member)]; other != versions[0]) {
@@ -94,9 +116,10 @@ auto NcclGroup::Meet(JobStore& store) -> ErrorOr<NcclApi::UniqueId> {
                   NameOf(member), other, NameOf(0), versions[0]);
     }
   }
+  RETURN_IF_ERROR(CheckNcclVariables(members));
   NcclApi::UniqueId id{};
-  CHECK(rests[0].size() == id.size(), "a unique id of {} bytes", rests[0].size());
-  std::memcpy(id.data(), rests[0].data(), id.size());
+  CHECK(id_text.size() == id.size(), "a unique id of {} bytes", id_text.size());
+  std::memcpy(id.data(), id_text.data(), id.size());
   return id;
 }
 
@@ -109,7 +132,7 @@ auto NcclGroup::Connect(JobStore& store) -> Status {
       [&]() -> Status {
         const auto begun = api_.BeginInit(*id, options_.index, options_.size);
         if (!begun) {
-          return begun.error();
+          return WithInterface(begun.error());
         }
         communicator_ = *begun;
         return Success{};
