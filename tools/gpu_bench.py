@@ -148,10 +148,10 @@ class Bench:
         return [self.program("shardc"), "run", recipe, "--run-dir", str(run_dir), *more, *(word for text in sets for word in ("--set", text))]
 
     def train(self, settings: list[str], limit_s: float, name: str, steps: int | None = None, *, until: Callable[[pathlib.Path], bool] | None = None,
-              send: signal.Signals = signal.SIGKILL, code: int = 0, run_dir: pathlib.Path | None = None, more: tuple[str, ...] = (),
+              send: signal.Signals | Callable[[int], None] = signal.SIGKILL, code: int = 0, run_dir: pathlib.Path | None = None, more: tuple[str, ...] = (),
               command: list[str] | None = None, **environment: str) -> Training:
         """Trains a recipe to its end, which has this exit code; or until so many steps are over, or `until` says so of the run's
-        folder, and then sends the signal: after SIGKILL nothing is saved. Fails if the run ends before that. `command`: what trains there
+        folder, and then sends the signal: after SIGKILL nothing is saved. `send` may be what sends it, of the process. Fails if the run ends before that. `command`: what trains there
         in the place of `shardc run`."""
         run_dir = run_dir or self.scratch / name
         if steps is not None:
@@ -173,7 +173,7 @@ class Bench:
                     is_sent = True
                     if send == signal.SIGKILL:
                         break
-                    process.send_signal(send)
+                    send(process.pid) if callable(send) else process.send_signal(send)
                 if time.monotonic() - began > limit_s:
                     raise failed(f"still running after {limit_s:.0f} s")
                 time.sleep(0.02)

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from gpu_bench import Bench, Deadline, Failure, Training, judged, largest_difference, metrics_of, stop
+from gpu_bench import Bench, Deadline, Failure, Result, Training, judged, largest_difference, metrics_of, stop
 from gpu_bits import difference
 from gpu_features import TINY, TOLERANCES
 
@@ -88,39 +88,7 @@ class Ranks:
         return relative <= most, f"losses and norms differ from the CPU's by {relative:.1e} of themselves ({most:.0e} at most)"
 
     def ended(self, sent: signal.Signals, says: str) -> Outcome:
-        """Sends a signal to rank 1 of a run of two, which has to end with a message that names the rank."""
-        name = f"ranks-{sent.name.lower()}"
-        run_dir, log = self.bench.scratch / name, self.bench.scratch / f"{name}.log"
-        settings = [*SHARED, "mesh.dp=2", "train.steps=100000"]
-        process = self.bench.start(self.bench.command(settings, run_dir, "--timeout", str(TIMEOUT_S)), log, CUDA_MODULE_LOADING="LAZY")
-
-        def failed(why: str) -> Failure:
-            return Failure(why, log.read_text(errors="replace"))
-
-        try:
-            while len(metrics_of(run_dir)) < 3:
-                if process.poll() is not None or self.ends.left() <= 1:
-                    raise failed(f"the run made no steps, exit code {process.poll()}")
-                time.sleep(0.02)
-            ranks = children_of(process.pid)
-            if len(ranks) != 2:
-                raise failed(f"the run has {len(ranks)} processes below it, expected 2")
-            os.kill(ranks[1], sent)
-            began = time.monotonic()
-            code = process.wait(2 * MOST_S)
-            while is_there(process.pid) and time.monotonic() - began < 2 * MOST_S:
-                time.sleep(0.02)
-            took_s = time.monotonic() - began
-        except subprocess.TimeoutExpired:
-            raise failed(f"still running after {2 * MOST_S} s") from None
-        finally:
-            stop(process)
-        text = log.read_text(errors="replace")
-        if not re.search(says, text):
-            raise failed(f"`{says}` is nowhere in what the run printed")
-        is_good = code == ENVIRONMENT_CODE and took_s <= MOST_S
-        return is_good, (f"exit code {code} ({ENVIRONMENT_CODE} expected), rank 1 is named, all processes ended after {took_s:.1f} s "
-                         f"({MOST_S} at most)")
+        return ended(self.bench, self.ends, f"ranks-{sent.name.lower()}", [*SHARED, "mesh.dp=2"], 1, lambda ranks: os.kill(ranks[1], sent), says)
 
     def too_few_gpus(self) -> Outcome:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
@@ -140,6 +108,42 @@ class Ranks:
         text = self.bench.run([self.bench.program("tests_ranks_cuda"), "rates", "2", "share"], self.ends.left(), "ranks-rates")
         lines = [line for line in text.splitlines() if line.startswith("{")]
         return bool(lines), f"{len(lines)} lines"
+
+
+def ended(bench: Bench, ends: Deadline, name: str, settings: list[str], rank: int, disturb: Callable[[list[int]], None], says: str,
+          within: tuple[str, ...] = ()) -> Outcome:
+    """Disturbs a run by the processes of its ranks, of which `rank` is the last or none. The run has to end with a message that says so.
+    `within`: a command that runs the one that follows it."""
+    run_dir, log = bench.scratch / name, bench.scratch / f"{name}.log"
+    command = [*within, *bench.command([*settings, "train.steps=100000"], run_dir, "--timeout", str(TIMEOUT_S))]
+    process = bench.start(command, log, CUDA_MODULE_LOADING="LAZY")
+
+    def failed(why: str) -> Failure:
+        return Failure(why, log.read_text(errors="replace"))
+
+    try:
+        while len(metrics_of(run_dir)) < 3:
+            if process.poll() is not None or ends.left() <= 1:
+                raise failed(f"the run made no steps, exit code {process.poll()}")
+            time.sleep(0.02)
+        ranks = ranks_of(process.pid)
+        if len(ranks) != rank + 1:
+            raise failed(f"the run has {len(ranks)} processes of ranks, expected {rank + 1}")
+        disturb(ranks)
+        began = time.monotonic()
+        code = process.wait(2 * MOST_S)
+        while is_there(process.pid) and time.monotonic() - began < 2 * MOST_S:
+            time.sleep(0.02)
+        took_s = time.monotonic() - began
+    except subprocess.TimeoutExpired:
+        raise failed(f"still running after {2 * MOST_S} s") from None
+    finally:
+        stop(process)
+    if not re.search(says, log.read_text(errors="replace")):
+        raise failed(f"`{says}` is nowhere in what the run printed")
+    is_good = code == ENVIRONMENT_CODE and took_s <= MOST_S
+    return is_good, (f"exit code {code} ({ENVIRONMENT_CODE} expected), the rank is named, all processes ended after {took_s:.1f} s "
+                     f"({MOST_S} at most)")
 
 
 def distance(ours: Training, theirs: Training) -> float:
@@ -164,6 +168,12 @@ def children_of(process: int) -> list[int]:
     return sorted(number for number, parent, _ in processes() if parent == process)
 
 
+def ranks_of(process: int) -> list[int]:
+    """Returns the processes of the ranks of a run: those below it, or below the processes that play hosts."""
+    hosts = [child for child in children_of(process) if children_of(child)]
+    return [rank for host in hosts or [process] for rank in children_of(host)]
+
+
 def is_there(group: int) -> bool:
     return any(group == of_process for _, _, of_process in processes())
 
@@ -186,14 +196,26 @@ def tasks_of(ranks: Ranks) -> dict[str, Callable[[], Outcome]]:
 
 def ranks(bench: Bench, limit_s: float):
     """Trains on ranks that share the card. On a machine with several cards, ranks take them in turn."""
-    tasks, logs = tasks_of(Ranks(bench, Deadline(limit_s))), []
+    yield from outcomes(bench, "ranks", tasks_of(Ranks(bench, Deadline(limit_s))))
+
+
+class NotPossible(Exception):
+    """Why this machine cannot show something."""
+
+
+def outcomes(bench: Bench, row: str, tasks: dict[str, Callable[[], Outcome]]):
+    """Does some tasks of a row at a time. Yields a result of each."""
+    logs = []
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         for what, task in {what: pool.submit(task) for what, task in tasks.items()}.items():
             try:
                 is_good, figure = task.result()
+            except NotPossible as why:
+                yield Result(row, what, "not run", f"not possible here: {why}")
+                continue
             except Failure as failure:
                 is_good, figure = False, str(failure)
                 logs.append(f"==== {what}: {failure}\n{failure.log}")
-            yield judged("ranks", what, is_good, figure)
+            yield judged(row, what, is_good, figure)
     if logs:
-        (bench.out / "ranks.log").write_text("\n".join(logs))
+        (bench.out / f"{row}.log").write_text("\n".join(logs))

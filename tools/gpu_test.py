@@ -27,6 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu_bench import MIB, Bench, Deadline, Failure, Result, judged  # noqa: E402
 from gpu_bits import bits  # noqa: E402
 from gpu_features import features  # noqa: E402
+from gpu_hosts import hosts  # noqa: E402
 from gpu_ranks import ranks  # noqa: E402
 from gpu_sanitizer import sanitizer  # noqa: E402
 from gpu_several import rows_of  # noqa: E402
@@ -95,6 +96,7 @@ ROWS = [
     ("bits", 60, bits),
     ("features", 80, features),
     ("ranks", 120, ranks),
+    ("hosts", 120, hosts),
     ("llama_124m", 40, model("llama_124m", LLAMA_124M, 72)),
     ("llama_124m_16", 40, model("llama_124m_16", [*LLAMA_124M, "batch.global=16"], 40)),
     ("llama_1b", 60, model("llama_1b", LLAMA_1B, 280, most_gib=43.5, first_step_s=6)),

@@ -15,21 +15,30 @@ TOOLS = ROOT / "tools"
 
 # A training that takes its losses from how.json, times a factor by what the run is, and waits where a real one would go on.
 SHARDC = """#!/usr/bin/env python3
-import json, pathlib, signal, sys, time
+import json, os, pathlib, signal, subprocess, sys, time
 arguments = sys.argv[1:]
 option = lambda name: arguments[arguments.index(name) + 1]
+sets = dict(text.split("=", 1) for word, text in zip(arguments, arguments[1:]) if word == "--set")
+comm, is_ring = sets.get("run.comm", ""), sets.get("run.comm") == "nccl-ring"
+if arguments[0] == "plan" and "--format" in arguments:
+    lines = (("all_gather", 2, 600, 200), ("reduce_scatter", 1, 300, 100), ("all_reduce", 1, 24, 16 if is_ring else 8), ("control", 1, 9, 9))
+    print(json.dumps({"communication": [dict(zip(("op", "count", "wire_bytes", "between_hosts_bytes"), line)) for line in lines]}))
+    sys.exit(0)
 if arguments[0] == "plan":
     print("78.2 GiB that h100-sxm has for arenas (79.1 GiB less 0.9 GiB outside them)")
     if "-o" in arguments:
         pathlib.Path(option("-o")).write_text(json.dumps([arguments[1], *arguments[4:]]))
     sys.exit(0)
-sets = dict(text.split("=", 1) for word, text in zip(arguments, arguments[1:]) if word == "--set")
 how = json.loads(pathlib.Path("how.json").read_text())
 if how.get("does_not_fit") and "model.layers" in sets:
     sys.exit(4)
 if sets.get("mesh.dp") == "2" and sets.get("run.device") == "cuda" and "run.share_gpus" not in sets:
     print("error: rank 0: ranks 0 and 1 have the same GPU (NVIDIA H200); run.share_gpus = true lets ranks share them")
     sys.exit(how.get("refusal", 6))
+has_nccl = not os.path.exists(os.environ["LD_LIBRARY_PATH"].split(":")[0] + "/libnccl.so.2")
+if comm == "nccl" and (not has_nccl or "NCCL_SOCKET_IFNAME" in os.environ):
+    print(how.get("says", "NCCL_SOCKET_IFNAME=nowhere0 names" if has_nccl else "it cannot be loaded: libnccl.so.2: no such file"))
+    sys.exit(6)
 folder = pathlib.Path(option("--run-dir"))
 folder.mkdir(exist_ok=True)
 checkpoints = sorted(folder.glob("checkpoints/*/manifest.json"))
@@ -38,7 +47,8 @@ if begun:
     print(f"run: resumed from {checkpoints[-1].parent} at step {begun}")
 print("  0.50 s to allocate and bind, 0.25 s to", "load" if begun else "initialise, of which 0.20 s to load kernels", ", 7 elements drawn")
 kinds = {"resumed": begun > 0, "guard": "run.guard" in sets, "gpu": sets.get("run.device") == "cuda", "lag": "lag" in arguments,
-         "threads": "as-threads" in arguments, "two": sets.get("mesh.dp") == "2" and "as-threads" in arguments and "lag" not in arguments}
+         "threads": "as-threads" in arguments, "nccl": comm in ("nccl", "nccl-flat"), "ring": is_ring, "again": folder.name.endswith("again"),
+         "on": begun > 0 and comm == "shm", "two": sets.get("mesh.dp") == "2" and "as-threads" in arguments and "lag" not in arguments}
 factor = 1 + sum(how.get(kind, 0) for kind, applies in kinds.items() if applies)
 losses = how["losses"]
 steps = int(sets.get("train.steps", len(losses)))
@@ -53,22 +63,39 @@ def save(step):
     (saved / "rank-00000.safetensors").write_text(str(losses[-1] * factor))
     (saved / "manifest.json").write_text("{}")
 
+# The processes of the ranks, below those of hosts if there are any.
+def start_ranks():
+    if "mesh.hosts" not in sets:
+        return [subprocess.Popen(["sleep", "60"]).pid for _ in range(2)], []
+    store = subprocess.Popen(["sleep", "60"])
+    script = "sleep 60 & echo $!; sleep 60 & echo $!; wait"
+    hosts = [subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    return [int(host.stdout.readline()) for host in hosts for _ in range(2)], [host.pid for host in [store, *hosts]]
+
+def state(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "Z"
+
 if "--timeout" in arguments:
-    # Two ranks, of which one is killed or stopped.
-    import os, subprocess
-    ranks = [subprocess.Popen(["sleep", "60"]).pid for _ in range(2)]
+    # A rank is killed or stopped, or the network goes.
+    ranks, others = start_ranks()
     metrics.write_text("".join(json.dumps({"step": step}) + "\\n" for step in range(3)))
-    rank, status = os.waitpid(ranks[1], os.WUNTRACED)
-    who = how.get("who", 1)
-    print(f"error: rank {who} was killed by signal 9 (SIGKILL)" if os.WIFSIGNALED(status) else
-          f"error: timed out after 10 s (axis dp), waiting for rank {who}", flush=True)
-    for rank in ranks[:1] if os.WIFSIGNALED(status) else ranks:
-        os.kill(rank, signal.SIGKILL)
-        os.waitpid(rank, 0)
+    while (found := "".join(map(state, ranks)).strip("RSD")) == "" and not (folder.name == "hosts-cut" and os.path.exists("path/down")):
+        time.sleep(0.01)
+    who = how.get("who", len(ranks) - 1)
+    print(f"error: rank {who} (host) was killed by signal 9 (SIGKILL)" if "Z" in found and others else
+          f"error: rank {who} was killed by signal 9 (SIGKILL)" if "Z" in found else
+          f"error: timed out after 10 s (axis dp), waiting for rank {who}, error: rank 0: waiting for rank {who} ", flush=True)
+    for process in [*ranks, *others]:
+        if state(process) != "Z":
+            os.kill(process, signal.SIGKILL)
     sys.exit(how.get("end_code", 6))
 
 signalled = []
 signal.signal(signal.SIGTERM, lambda *_: signalled.append(1))
+watched = sum(start_ranks(), []) if "mesh.hosts" in sets and int(sets.get("train.steps", 0)) >= 1000 else []
 cause = "nonfinite" if "train.on_nonfinite" in sets else "spike" if "train.on_spike" in sets else ""
 with metrics.open("a", buffering=1) as sink:
     for step in range(begun + 1, steps + 1):
@@ -78,8 +105,9 @@ with metrics.open("a", buffering=1) as sink:
                                "arena_bytes": 0, "elapsed_s": step * how.get("save_s", 0)} | skipped) + "\\n")
         if every and step % every == 0:
             save(step)
-        if signalled:
-            save(step)
+        if signalled or any(state(process) == "Z" for process in watched):
+            if not how.get("saves_nothing"):
+                save(step)
             sys.exit(75)
         if skipped:
             print("the gradient of w is not finite: matmul made it first; the loss 7 is a spike: it lies high; the run saves and ends")
@@ -87,6 +115,15 @@ with metrics.open("a", buffering=1) as sink:
             sys.exit(7)
         time.sleep(how.get("pause_s", 0.002 if every or steps >= 1000 else 0))
     sink.write(json.dumps({"step": steps, "eval_loss": how.get("eval", 1.99)}) + "\\n")
+if path := os.environ.get("NCCL_DEBUG_FILE"):
+    others = 3 if comm == "nccl-flat" else 1
+    sums = [("ReduceScatter", 25, 7), ("AllReduce", 1, 8)] if is_ring else [("AllGather", 8, 1), *[("Send", 100, 1), ("Recv", 100, 1)] * others]
+    for rank in range(4):
+        calls = [("AllGather", 64, 1), *(2 * [("AllGather", 100, 1)] + sums + how.get("more_calls", [])[rank:]) * steps]
+        pathlib.Path(path.replace("%p", str(rank))).write_text("".join(
+            f"h:1:1 [0] NCCL INFO {what}: opCount 1 sendbuff 0x1 recvbuff 0x2 count {count} datatype {kind} op 0 root 1 comm 0x3 "
+            f"[nranks={others + 1}] stream 0x4\\n" for what, count, kind in calls))
+print("sent by rank 0 as planned" if not how.get("sends_more") else "sent by rank 0: 1 B more than planned")
 if "--trace" in arguments:
     ops = [{"ph": "X", "name": name, "dur": 2e3 * ms, "args": {"op": 1}} for name, ms in (("matmul", 60), ("attention_backward", 25), ("rope", 15))]
     pathlib.Path(option("--trace")).write_text(json.dumps({"traceEvents": [{"ph": "X", "name": "step 5", "dur": 9, "args": {}}, *ops]}))
@@ -144,6 +181,16 @@ sys.exit(int(code))
 
 def run(*command, **environment) -> subprocess.CompletedProcess:
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | environment)
+
+
+# Stands for unshare and nsenter, and ip, which tells the trainings that the network goes.
+WITHIN = """#!/bin/sh
+shift
+exec "$@"
+"""
+IP = """#!/bin/sh
+if [ "$4" = down ]; then touch "$(dirname "$0")/down"; fi
+"""
 
 
 class GpuToolsTest(unittest.TestCase):
@@ -232,14 +279,14 @@ class GpuToolsTest(unittest.TestCase):
     def test_ranks(self):
         for how, failed, figures in (
             ({}, 0, ("dp 4: processes, threads, lagging streams | pass | the same bits; losses and norms differ from the CPU's by 0.0e+00",
-                     "rank 1 of 2 is stopped | pass | exit code 6 (6 expected), rank 1 is named",
+                     "rank 1 of 2 is stopped | pass | exit code 6 (6 expected), the rank is named",
                      "two ranks, one GPU, not shared | pass | exit code 6; ranks and remedy are named")),
             ({"lag": 1e-15, "who": 0, "refusal": 1}, 11,
              ("tp 2: processes, threads, lagging streams | FAIL | threads and lagging streams: step 1 has loss",
               "rank 1 of 2 is killed | FAIL | `error: rank 1 was killed by signal 9", "two ranks, one GPU, not shared | FAIL | exit code 1")),
             ({"threads": 1e-15, "end_code": 1, "collectives": "fail"}, 12,
              ("tp 2: processes, threads, lagging streams | FAIL | threads and processes: step 1 has loss",
-              "rank 1 of 2 is stopped | FAIL | exit code 1 (6 expected), rank 1 is named",
+              "rank 1 of 2 is stopped | FAIL | exit code 1 (6 expected), the rank is named",
               "collectives among threads, against the host's sums | FAIL | 0 meshes")),
             ({"gpu": 1e-3, "two": 1e-4}, 10,
              ("tp 2: processes, threads, lagging streams | FAIL | the same bits; losses and norms differ from the CPU's by 1.0e-03",
@@ -253,6 +300,49 @@ class GpuToolsTest(unittest.TestCase):
                 for figure in figures:
                     self.assertIn(figure, result.stdout)
                 self.assertEqual(result.returncode, failed, result.stdout)
+
+    def test_hosts(self):
+        for how, has_namespaces, figures in (
+            ({}, True, {
+                "rank 3 of 4 is stopped | pass | exit code 6 (6 expected), the rank is named",
+                "2 hosts x 2 ranks: nccl, nccl-flat, nccl-ring against shm | pass | nccl and nccl-flat have the bits of shm",
+                "the network is cut | pass |",
+                "SIGTERM to the process of rank 3, and on without hosts | pass | saved step ",
+                "SIGTERM to the process of host 1, and on without hosts | pass | saved step ",
+                "nccl: calls of NCCL against the plan | pass | a step has 3 AllGather, 1 Recv, 1 Send, 308 bytes by the plan, and by NCCL's logs",
+                "nccl-flat: calls of NCCL against the plan | pass | a step has 3 AllGather, 3 Recv, 3 Send, 924 bytes",
+                "nccl-ring: calls of NCCL against the plan | pass | a step has 2 AllGather, 1 AllReduce, 1 ReduceScatter, 316 bytes",
+                "no interface has the name in NCCL_SOCKET_IFNAME | pass | exit code 6 after",
+                "libnccl.so.2 is no library | pass | exit code 6 after"}),
+            ({"nccl": 1e-15, "who": 0, "on": 1e-15, "more_calls": [["Send", 1, 1]], "says": "it failed"}, False, {
+                "rank 3 of 4 is stopped | FAIL | `error: rank .*(waiting for rank 3",
+                "rank 3 of 4 is killed | FAIL | `error: rank 3 ",
+                "2 hosts x 1 rank: nccl, nccl-flat, nccl-ring against shm | FAIL | shm and nccl: step 1 has loss",
+                "the network is cut | not run | not possible here: a network namespace",
+                "SIGTERM to the process of host 1, and on without hosts | FAIL | step ",
+                "nccl: calls of NCCL against the plan | FAIL | a step has 3 AllGather, 1 Recv, 1 Send, 308 bytes by the plan, and two steps",
+                "no interface has the name in NCCL_SOCKET_IFNAME | FAIL | exit code 6 after",
+                "libnccl.so.2 is no library | FAIL | exit code 6 after"}),
+            ({"ring": 2e-6, "saves_nothing": True, "end_code": 1}, True, {
+                "2 hosts x 1 rank: nccl, nccl-flat, nccl-ring against shm | FAIL | nccl and nccl-flat have the bits of shm, nccl-ring the same "
+                "ones twice; its losses differ from shm's by 2.0e-06",
+                "SIGTERM to the process of rank 3, and on without hosts | FAIL | step ",
+                "rank 3 of 4 is killed | FAIL | exit code 1 (6 expected)"}),
+            ({"again": 1e-15, "sends_more": True}, False, {
+                "2 hosts x 1 rank: nccl, nccl-flat, nccl-ring against shm | FAIL | shm: rank 0 did not send as planned"}),
+            ({"again": 1e-15}, False, {
+                "2 hosts x 2 ranks: nccl, nccl-flat, nccl-ring against shm | FAIL | nccl-ring and nccl-ring again: step 1 has loss"}),
+        ):
+            with self.subTest(how=how):
+                self.pretend([5.5, 5.25, 4.5], [], **how)
+                for name in ("unshare", "nsenter"):
+                    self.write(f"path/{name}", WITHIN if has_namespaces else "#!/bin/sh\nexit 1\n", 0o755)
+                self.write("path/ip", IP, 0o755)
+                result = self.gpu_test("hosts", 100, PATH=f"{self.folder / 'path'}:{os.environ['PATH']}")
+                (self.folder / "path/down").unlink(missing_ok=True)
+                for figure in figures:
+                    self.assertIn(figure, result.stdout)
+                self.assertEqual(result.returncode == 0, not how, result.stdout)
 
     def test_several_gpus(self):
         falls = [9.0 - 0.1 * step for step in range(20)]
