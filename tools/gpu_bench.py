@@ -151,8 +151,8 @@ class Bench:
               send: signal.Signals | Callable[[int], None] = signal.SIGKILL, code: int = 0, run_dir: pathlib.Path | None = None, more: tuple[str, ...] = (),
               command: list[str] | None = None, **environment: str) -> Training:
         """Trains a recipe to its end, which has this exit code; or until so many steps are over, or `until` says so of the run's
-        folder, and then sends the signal: after SIGKILL nothing is saved. `send` may be what sends it, of the process. Fails if the run ends before that. `command`: what trains there
-        in the place of `shardc run`."""
+        folder, and then sends the signal: after SIGKILL nothing is saved. `send` may also be what sends it to the process. Fails if the
+        run ends before that. `command`: what trains there in the place of `shardc run`."""
         run_dir = run_dir or self.scratch / name
         if steps is not None:
             until = lambda folder: len([line for line in metrics_of(folder) if "loss" in line]) >= steps  # noqa: E731

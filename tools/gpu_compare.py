@@ -68,15 +68,19 @@ class Comparison:
 
     def theirs(self, modes: str) -> list[dict]:
         weights = self.weights()
-        keys = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq", "lr", "rope_theta")
-        sizes = {key: self.sizes[key] for key in keys if key in self.sizes}
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.gpus}"] if self.gpus > 1 else []
-        text = self.bench.run([sys.executable, *launcher, str(self.bench.folder / "tests/bench/fsdp2/baseline_gpu.py"),
-                               *(f"--{key}={value}" for key, value in sizes.items()), f"--micro={self.micro}", f"--steps={STEPS}",
-                               f"--weights={weights}", f"--tokens={self.tokens}", f"--device={self.device}", f"--modes={modes}"],
-                              self.ends.left(), f"{self.name}-pytorch")
+        results = self.pytorch(modes, f"--weights={weights}", launcher=launcher)
         # The disk may not hold those of all models.
         weights.unlink()
+        return results
+
+    def pytorch(self, modes: str, *more: str, launcher: list[str] | None = None, **environment: str) -> list[dict]:
+        keys = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq", "lr", "rope_theta")
+        sizes = {key: self.sizes[key] for key in keys if key in self.sizes}
+        text = self.bench.run([sys.executable, *(launcher or []), str(self.bench.folder / "tests/bench/fsdp2/baseline_gpu.py"),
+                               *(f"--{key}={value}" for key, value in sizes.items()), f"--micro={self.micro}", f"--steps={STEPS}",
+                               f"--tokens={self.tokens}", f"--device={self.device}", f"--modes={modes}", *more],
+                              self.ends.left(), f"{self.name}-pytorch", **environment)
         return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
     def run(self, modes: str) -> tuple[dict, list[dict]]:

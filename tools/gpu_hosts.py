@@ -21,9 +21,9 @@ STEPS = 3
 # How far losses of sums by NCCL may be from those of sums in rank order, of themselves.
 TOLERANCE_OF_RING = 1e-6
 PREEMPTED_CODE = 75
-# What NCCL writes of each call, and the bytes of an element by its number of the type: u8, i64, f32, f64.
+# What NCCL writes of each call, and the bytes of an element by its number of the type: i8, u8, i64, f32, f64.
 CALL = re.compile(r"NCCL INFO (\w+): opCount .* count (\d+) datatype (\d+) .*\[nranks=(\d+)\]")
-BYTES = {1: 1, 4: 8, 7: 4, 8: 8}
+BYTES = {0: 1, 1: 1, 4: 8, 7: 4, 8: 8}
 IN_A_NAMESPACE = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 
 # How often a rank calls each function of NCCL in a step, and the bytes that it sends by all.
@@ -167,8 +167,8 @@ def tasks_of(hosts: Hosts) -> dict[str, Callable[[], Outcome]]:
     """Returns the tasks by what they show, the longest ones first."""
     tasks: dict[str, Callable[[], Outcome]] = {}
     last = 2 * HOSTS - 1
-    tasks["rank 3 of 4 is stopped"] = lambda: hosts.ended(
-        "stop", lambda ranks: os.kill(ranks[last], signal.SIGSTOP), rf"error: rank .*(waiting for rank {last}[ ,]|the last exchange was with rank {last} )")
+    says = rf"error: rank .*(waiting for rank {last}[ ,]|the last exchange was with rank {last} )"
+    tasks["rank 3 of 4 is stopped"] = lambda: hosts.ended("stop", lambda ranks: os.kill(ranks[last], signal.SIGSTOP), says)
     for mesh in MESHES:
         tasks[f"{HOSTS} hosts x {mesh}: nccl, nccl-flat, nccl-ring against shm"] = lambda mesh=mesh: hosts.bits(mesh)
     tasks["the network is cut"] = hosts.cut

@@ -4,7 +4,7 @@ import importlib.util
 import json
 import statistics
 
-from gpu_bench import GIB, MIB, Bench, Deadline, Failure, Result, judged
+from gpu_bench import GIB, MIB, Bench, Deadline, Failure, Result, Training, judged
 from gpu_compare import Comparison, line_of
 from gpu_training import ms_of_kinds
 
@@ -49,16 +49,22 @@ def exposed(gpus: int):
     def row(bench: Bench, limit_s: float):
         ends = Deadline(limit_s)
         bench.settle()
-        alone = bench.train([*SLICE, "batch.global=1"], ends.left(), "alone", 20)
-        update_ms = ms_of_kinds(bench, SLICE, ends.left(), "alone-trace")["optimizer"]
         several = bench.train([*SLICE, f"mesh.dp={gpus}", f"batch.global={gpus}"], ends.left(), "several", 20)
-        yield judged("exposed", f"loss falls on {gpus} GPUs", falls(several.losses()), f"{several.losses()[0]:.3f} to {several.losses()[-1]:.3f}")
-        without_ms = alone.step_ms() - update_ms * (1 - 1 / gpus)
-        yield Result("exposed", f"communication of a step of llama_8b_slice, dp {gpus}", "figure",
-                     f"{several.step_ms() - without_ms:.1f} ms of {several.step_ms():.1f}; one GPU takes {alone.step_ms():.1f}, of which "
-                     f"{update_ms:.1f} for the whole update")
+        yield from exposed_by(bench, ends, several, gpus)
 
     return row
+
+
+def exposed_by(bench: Bench, ends: Deadline, several: Training, gpus: int):
+    """Trains on one GPU what a run on several did. Yields by how much the step of that run was longer."""
+    bench.settle()
+    alone = bench.train([*SLICE, "batch.global=1"], ends.left(), "alone", 20)
+    update_ms = ms_of_kinds(bench, SLICE, ends.left(), "alone-trace")["optimizer"]
+    yield judged("exposed", f"loss falls on {gpus} GPUs", falls(several.losses()), f"{several.losses()[0]:.3f} to {several.losses()[-1]:.3f}")
+    without_ms = alone.step_ms() - update_ms * (1 - 1 / gpus)
+    yield Result("exposed", f"communication of a step of llama_8b_slice, dp {gpus}", "figure",
+                 f"{several.step_ms() - without_ms:.1f} ms of {several.step_ms():.1f}; one GPU takes {alone.step_ms():.1f}, of which "
+                 f"{update_ms:.1f} for the whole update")
 
 
 def llama_8b(gpus: int):
@@ -74,13 +80,17 @@ def llama_8b(gpus: int):
                 yield Result("llama_8b", "", "not run", f"it does not fit {gpus} of these GPUs")
                 return
             raise
-        last = run.steps[-1]
-        tokens_per_s = last["tokens"] / last["step"] / run.step_ms() * 1e3
-        yield Result("llama_8b", f"step of Llama 3 8B, dp {gpus}, 8192 tokens per GPU, torchtitan's selective recomputation", "figure",
-                     f"{run.step_ms():.1f} ms, {tokens_per_s:.0f} tokens/s, {tokens_per_s / gpus:.0f} per GPU, MFU {last['mfu']:.3f}, "
-                     f"arenas {last['arena_bytes'] / GIB:.1f} GiB, loss {run.losses()[0]:.3f} to {run.losses()[-1]:.3f} in {len(run.steps)} steps")
+        yield step_of_llama_8b(run, gpus)
 
     return row
+
+
+def step_of_llama_8b(run: Training, gpus: int) -> Result:
+    last = run.steps[-1]
+    tokens_per_s = last["tokens"] / last["step"] / run.step_ms() * 1e3
+    return Result("llama_8b", f"step of Llama 3 8B, dp {gpus}, 8192 tokens per GPU, torchtitan's selective recomputation", "figure",
+                  f"{run.step_ms():.1f} ms, {tokens_per_s:.0f} tokens/s, {tokens_per_s / gpus:.0f} per GPU, MFU {last['mfu']:.3f}, "
+                  f"arenas {last['arena_bytes'] / GIB:.1f} GiB, loss {run.losses()[0]:.3f} to {run.losses()[-1]:.3f} in {len(run.steps)} steps")
 
 
 def fsdp2(gpus: int):

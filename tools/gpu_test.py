@@ -1,6 +1,7 @@
 """Tests shardc on the GPU of this machine: what no machine without one can run.
 
 Usage: gpu_test.py [--gpus N] [--out FOLDER] [--only ROW,...] [--seconds N] [--folder FOLDER]
+       gpu_test.py --hosts exposed|llama_8b|fsdp2 --out SHARED [--seconds N] [--folder FOLDER]
        gpu_test.py --record [--folder FOLDER]
 
 It stands in the archive that `tools/dev gpu-pack` makes, beside the programs, and needs Python and the CUDA libraries of a PyTorch
@@ -8,7 +9,8 @@ installation: that of the Python that runs it, or the folders in CUDA_LIBRARIES,
 
 Prints a table in Markdown and writes it and last_run.json to FOLDER (default: .). Each row has a limit of time, and all rows together have
 one (--seconds). The exit code is the number of rows that failed. With --gpus N the rows are those for N GPUs (gpu_several.py), and the
-record is N_gpus.json. --record writes the losses that the CPU computes, to compare with.
+record is N_gpus.json. With --hosts it is a process of a launch over several hosts (gpu_launched.py), which share
+FOLDER. --record writes the losses that the CPU computes, to compare with.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from gpu_bench import MIB, Bench, Deadline, Failure, Result, judged  # noqa: E40
 from gpu_bits import bits  # noqa: E402
 from gpu_features import features  # noqa: E402
 from gpu_hosts import hosts  # noqa: E402
+from gpu_launched import ROWS as LAUNCHED, place_of, row_of  # noqa: E402
 from gpu_ranks import ranks  # noqa: E402
 from gpu_sanitizer import sanitizer  # noqa: E402
 from gpu_several import rows_of  # noqa: E402
@@ -141,14 +144,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--hosts", choices=LAUNCHED)
     parser.add_argument("--only")
-    parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--seconds", type=float, default=480)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     if arguments.gpus < 1:
         parser.error("--gpus takes a number of GPUs")
     rows = ROWS if arguments.gpus == 1 else [ROWS[0], *rows_of(arguments.gpus)]
+    name = "last_run" if arguments.gpus == 1 else f"{arguments.gpus}_gpus"
+    place = place_of(dict(os.environ)) if arguments.hosts else None
+    if arguments.hosts:
+        if place is None:
+            parser.error("--hosts takes a launch by torchrun or srun, one process per GPU")
+        rows = [(arguments.hosts, arguments.seconds, row_of(arguments.hosts, place))]
+        name = f"hosts_{arguments.hosts}"
     known = [name for name, _, _ in rows]
     names = arguments.only.split(",") if arguments.only else known
     if unknown := set(names) - set(known):
@@ -161,11 +172,13 @@ def main() -> int:
             record(bench)
             return 0
         results, details = run_rows(bench, rows, names, arguments.seconds)
+    if place is not None and place.rank > 0:
+        return 0
     # A run without a row that ran shows nothing.
     failed = sum(result.outcome == "FAIL" for result in results) + all(result.outcome == "not run" for result in results)
     report = "\n\n".join([table_of(results), *(f"```\n{text}\n```" for text in details)])
     print(f"\n{report}\n\n{failed} failed, {time.monotonic() - began:.0f} s")
-    (arguments.out / "report.md").write_text(report + "\n")
+    (arguments.out / (f"{name}.md" if arguments.hosts else "report.md")).write_text(report + "\n")
     sources = arguments.folder / "sources.json"
     run = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -175,8 +188,7 @@ def main() -> int:
         "rows": [dataclasses.asdict(result) for result in results],
         "sources": json.loads(sources.read_text()) if sources.is_file() else {},
     }
-    record_name = "last_run.json" if arguments.gpus == 1 else f"{arguments.gpus}_gpus.json"
-    (arguments.out / record_name).write_text(json.dumps(run, indent=1) + "\n")
+    (arguments.out / f"{name}.json").write_text(json.dumps(run, indent=1) + "\n")
     return failed
 
 

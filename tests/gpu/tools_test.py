@@ -30,6 +30,9 @@ if arguments[0] == "plan":
         pathlib.Path(option("-o")).write_text(json.dumps([arguments[1], *arguments[4:]]))
     sys.exit(0)
 how = json.loads(pathlib.Path("how.json").read_text())
+if "RANK" in os.environ and (os.environ["RANK"] != "0" or "mesh.dp" not in sets):
+    # The process of another rank, which loses the first one, or one that is to run alone.
+    sys.exit(6)
 if how.get("does_not_fit") and "model.layers" in sets:
     sys.exit(4)
 if sets.get("mesh.dp") == "2" and sets.get("run.device") == "cuda" and "run.share_gpus" not in sets:
@@ -126,7 +129,10 @@ if path := os.environ.get("NCCL_DEBUG_FILE"):
 print("sent by rank 0 as planned" if not how.get("sends_more") else "sent by rank 0: 1 B more than planned")
 if "--trace" in arguments:
     ops = [{"ph": "X", "name": name, "dur": 2e3 * ms, "args": {"op": 1}} for name, ms in (("matmul", 60), ("attention_backward", 25), ("rope", 15))]
-    pathlib.Path(option("--trace")).write_text(json.dumps({"traceEvents": [{"ph": "X", "name": "step 5", "dur": 9, "args": {}}, *ops]}))
+    # Whole or not at all: the run is ended as soon as the file is there.
+    new = pathlib.Path(option("--trace") + ".new")
+    new.write_text(json.dumps({"traceEvents": [{"ph": "X", "name": "step 5", "dur": 9, "args": {}}, *ops]}))
+    new.rename(option("--trace"))
 print(f"  device taken 7 B of 8 B, 1 B of them outside of the arenas, {how.get('taken', 0)} B since step 2")
 if "train.steps" not in sets and ("llama" in arguments[1] or "quickstart" in arguments[1] and "precision.compute=bf16" in arguments):
     time.sleep(60)
@@ -167,6 +173,14 @@ assert given["hidden"] == "2048" and given["lr"] == "3e-4", given
 for mode, ms in (("eager", 40.0), ("compiled", 20.0)):
     losses = json.loads(pathlib.Path(f"{mode}.json").read_text())
     print(json.dumps({"mode": mode, "losses": losses, "step_ms": ms, "allocated": 3 << 30, "reserved": 4 << 30}))
+"""
+# The same of a launch over hosts.
+LAUNCHED_PYTORCH = """
+import json, os, sys
+assert {"--sac", "--layers=32"} <= set(sys.argv) and not any("weights" in word for word in sys.argv), sys.argv
+assert [os.environ[name] for name in ("WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")] == ["4", os.environ["RANK"], "29500"], os.environ
+if os.environ["RANK"] == "0":
+    print(json.dumps({"mode": "eager", "step_ms": 100.0, "allocated": 3 << 30}))
 """
 # Runs what it is given, as the real one does, and then prints what how_sanitizer says.
 SANITIZER = """#!/usr/bin/env python3
@@ -363,6 +377,51 @@ class GpuToolsTest(unittest.TestCase):
         result = run(*command, 2, "--only", "llama_8b", CUDA_LIBRARIES="/nowhere")
         self.assertIn("| llama_8b |  | not run | it does not fit 2 of these GPUs", result.stdout)
         self.assertIn("known are doctor, rates, exposed, llama_8b, fsdp2", run(*command, 2, "--only", "ranks").stderr)
+
+    def test_launch_over_hosts(self):
+        falls = [9.0 - 0.1 * step for step in range(20)]
+        self.pretend(falls, falls, pause_s=0.05)
+        self.write("tests/gpu/llama_8b_slice.toml", (ROOT / "tests/gpu/llama_8b_slice.toml").read_text())
+        self.write("tests/bench/fsdp2/baseline_gpu.py", LAUNCHED_PYTORCH)
+        self.write("modules/torch/__init__.py", "")
+
+        def launch(row: str, rank: int, **more: str) -> subprocess.CompletedProcess:
+            place = {"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}
+            if row == "fsdp2":
+                place = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": str(rank), "SLURM_STEP_NUM_NODES": "2"}
+            return run(sys.executable, TOOLS / "gpu_test.py", "--folder", self.folder, "--out", self.folder / "out", "--hosts", row,
+                       CUDA_LIBRARIES="/nowhere", PYTHONPATH=str(self.folder / "modules"), **place, **more)
+
+        for row, lines in (
+            ("exposed", ("exposed | bytes that host 0 sends in a step | figure |", "planned 0.000", "exposed | loss falls on 4 GPUs | pass |",
+                         "communication of a step of llama_8b_slice, dp 4 | figure | 0.0 ms of 10.0; one GPU takes 10.0, of which 0.0")),
+            ("llama_8b", ("llama_8b | bytes that host 0", "llama_8b | step of Llama 3 8B, dp 4, 8192 tokens per GPU", "figure | 10.0 ms, 6400 tokens/s")),
+            ("fsdp2", ("fsdp2 | step of Llama 3 8B in PyTorch FSDP2, eager, selective recomputation | figure | 100.0 ms, 327680 tokens/s, allocated 3.0",)),
+        ):
+            other = launch(row, 1, MASTER_ADDR="node0")
+            self.assertEqual((other.returncode, other.stdout), (0, ""), other.stderr)
+            self.assertFalse((self.folder / f"out/hosts_{row}.md").exists())
+            result = launch(row, 0, MASTER_ADDR="node0")
+            for line in lines:
+                self.assertIn(line, result.stdout, result.stderr)
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertIn(lines[0], (self.folder / f"out/hosts_{row}.md").read_text())
+        self.assertIn("or MASTER_ADDR is not set", launch("fsdp2", 0).stdout)
+        self.assertIn("--hosts takes a launch by torchrun or srun", run(sys.executable, TOOLS / "gpu_test.py", "--hosts", "exposed").stderr)
+        self.pretend(falls, falls, does_not_fit=True)
+        self.assertIn("| llama_8b |  | FAIL | exit code 4", launch("llama_8b", 0).stdout)
+
+    def test_bytes_that_were_sent(self):
+        self.write("infiniband/mlx5_0/ports/1/counters/port_xmit_data", "250\n")
+        self.write("net/eth0/device/vendor", "0x15b3")
+        self.write("net/eth0/statistics/tx_bytes", "7\n")
+        self.write("net/lo/statistics/tx_bytes", "100000\n")
+        self.write("infiniband/mlx5_1/ports/1/counters/port_xmit_data", "N/A\n")
+        sys.path.insert(0, str(TOOLS))
+        import gpu_launched
+        self.assertEqual(gpu_launched.sent_bytes(self.folder), 1007)
+        self.assertIn("0.200 GB, planned 0.100 (+100.0 %)", gpu_launched.of_network("exposed", 2e8, 10**8).figure)
+        self.assertIn("nothing counted", gpu_launched.of_network("exposed", 0, 10**8).figure)
 
     def test_save(self):
         losses = [5.5 - 0.1 * step for step in range(20)]

@@ -1,4 +1,5 @@
-"""PyTorch FSDP2 on one GPU, or one per process of torchrun, from the parameters and tokens that tools/gpu_compare.py wrote: one JSON line per mode.
+"""PyTorch FSDP2 on one GPU, or one per process of torchrun, from the parameters and tokens that tools/gpu_compare.py wrote, or from its own
+parameters: one JSON line per mode.
 
 What a user of FSDP2 would write, as torchtitan does: bf16 compute, fp32 parameters, moments and reductions, units of the embedding, each
 block, and norm with head, which stay gathered; RoPE and loss in fp32, clipping, fused AdamW. Modes: eager, and compiled (each block, and
@@ -6,6 +7,7 @@ the loss). Attention is cuDNN's, which is the faster one, or flash where cuDNN's
 """
 
 import argparse
+import collections
 import gc
 import json
 import os
@@ -18,9 +20,11 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from llama import Llama, rope_table
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 WARM_UP = 5
 
@@ -75,6 +79,25 @@ def sharded(model, device):
     return fully_shard(model, reshard_after_forward=False, **options)
 
 
+def recomputed(layer):
+    """Keeps of a block its input, attention, every second matrix product and what is reduced, and computes the rest again."""
+    aten = torch.ops.aten
+    kept = {aten.mm.default, aten._scaled_dot_product_cudnn_attention.default, aten._scaled_dot_product_flash_attention.default,
+            torch.ops._c10d_functional.reduce_scatter_tensor.default}
+
+    def contexts():
+        products = collections.Counter()
+
+        def policy(context, function, *_, **__):
+            products[context.is_recompute] += function == aten.mm.default
+            keeps = function in kept and not (function == aten.mm.default and products[context.is_recompute] % 2 == 0)
+            return CheckpointPolicy.MUST_SAVE if keeps else CheckpointPolicy.PREFER_RECOMPUTE
+
+        return create_selective_checkpoint_contexts(policy)
+
+    return checkpoint_wrapper(layer, context_fn=contexts, preserve_rng_state=False)
+
+
 def batches(c):
     """Sample k begins at token k * seq. Each rank takes as many in turn."""
     tokens = torch.from_file(c.tokens, size=os.path.getsize(c.tokens) // 4, dtype=torch.int32)
@@ -92,9 +115,14 @@ def train(c, mode):
     if on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+    torch.manual_seed(7)
     with torch.device(c.device):
         model = Llama(c)
-    load(model, c.weights)
+    if c.weights:
+        load(model, c.weights)
+    if c.sac:
+        for i, layer in enumerate(model.layers):
+            model.layers[i] = recomputed(layer)
     loss_function = loss_of
     if mode == "compiled":
         for i, layer in enumerate(model.layers):
@@ -136,7 +164,8 @@ def main():
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--lr", type=float, required=True)
     parser.add_argument("--rope_theta", type=float, default=10000.0)
-    parser.add_argument("--weights", required=True, help="a file of a checkpoint")
+    parser.add_argument("--weights", help="a file of a checkpoint")
+    parser.add_argument("--sac", action="store_true", help="recompute as torchtitan's selective checkpointing by op does")
     parser.add_argument("--tokens", required=True, help="numbers of 4 bytes")
     parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     parser.add_argument("--modes", required=True)
