@@ -65,7 +65,7 @@ def version_of(pattern: str, path: str) -> str:
 
 
 def install(build: pathlib.Path, prefix: pathlib.Path) -> None:
-    for component in ("compiler", "runtime"):
+    for component in ("compiler", "runtime", "cuda"):
         command = ["cmake", "--install", str(build), "--prefix", str(prefix), "--component", component, "--strip"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 

@@ -5,6 +5,8 @@
 2. `cmake --install`: runs from a folder that it was moved to.
 3. The wheel: `pip install` into an empty environment, then `shardc run`. torch comes from PyPI (3 GB), or, with --torch, from the
    installed packages of another environment.
+
+If the build has shardc-run-cuda, 1 looks whether it finds CUDA's libraries: it then reports that there is no GPU.
 """
 
 import argparse
@@ -51,6 +53,7 @@ steps = 6
 threads = 1
 """
 STEPS = 6
+CUDA_LIBRARY = re.compile(r"^\s*(lib(?:cudart|cublasLt|cudnn|nvrtc)\.so\.\d+) => (.*?)(?: \(|$)", re.MULTILINE)
 
 
 def output(*command: str, **options) -> str:
@@ -81,6 +84,18 @@ def train(folder: pathlib.Path, *start: str, **options) -> None:
     output(*start, "tokenize", "--bytes", "text", "-o", "tokens.bin", **options)
     output(*start, "run", "recipe.toml", "--run-dir", "run", **options)
     expect(steps_of(folder) == STEPS, f"{STEPS} steps are trained")
+
+
+def cuda_libraries(program: pathlib.Path, **options) -> dict[str, str]:
+    """The libraries of CUDA that a program needs, by name: their paths, or "not found"."""
+    return dict(CUDA_LIBRARY.findall(output("ldd", str(program), **options)))
+
+
+def expect_refusal(message: str, what: str, *start: str, **options) -> None:
+    """Starts a run on a GPU on a machine without one."""
+    command = [*start, "run", "recipe.toml", "--set", "run.device=cuda", "--run-dir", "cuda_run"]
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    expect(done.returncode == 6 and message in done.stderr, f"{what}: {done.stderr.strip()}")
 
 
 def expect_search_paths(folder: pathlib.Path, what: str) -> None:
@@ -158,19 +173,22 @@ def make_packages(build: pathlib.Path, folder: pathlib.Path) -> dict[str, Packag
 
 def test_debian(build: pathlib.Path, folder: pathlib.Path) -> None:
     packages = make_packages(build, folder / "debian")
-    expect(sorted(packages) == ["shardc", "shardc-runtime"], "there are a package of the compiler and one of the runtime")
+    has_cuda = (build / "shardc-run-cuda").exists()
+    expect(sorted(packages) == ["shardc", *["shardc-cuda"] * has_cuda, "shardc-runtime"],
+           "there are a package of the compiler, one of the runtime, and one for GPUs if its program is built")
     compiler, runtime = packages["shardc"], packages["shardc-runtime"]
     expect(compiler.path.stat().st_size < MOST_COMPILER_BYTES, "the compiler takes less than 30 MiB")
     expect("libtorch" not in compiler.files and "shardc-run\n" not in compiler.files, "the compiler's package has no LibTorch")
     expect(runtime.depends.count("shardc") == 1, "the runtime asks for the compiler")
-    for package in (compiler, runtime):
+    expect("shardc-run-cuda" not in runtime.files, "the runtime's package has no program for GPUs")
+    for package in packages.values():
         expect(f"/share/doc/{package.name}/LICENSE" in package.files, f"{package.name} has its licence")
     for licence in ("libtomlplusplus-dev", "libcli11-dev", "nlohmann-json3-dev"):
         expect(f"/licences/{licence}.txt" in compiler.files, f"shardc has the licence of {licence}")
     for licence in ("llvm-19-dev", "torch-LICENSE", "nvidia_cuda_runtime-License", "nvidia_cuda_cupti-License"):
         expect(f"/licences/{licence}" in runtime.files, f"shardc-runtime has the licence of {licence}")
 
-    for package in (compiler, runtime):
+    for package in packages.values():
         output("dpkg-deb", "--extract", str(package.path), str(folder / "extracted"))
     expect_search_paths(folder / "extracted", "programs of the Debian packages")
 
@@ -188,6 +206,23 @@ def test_debian(build: pathlib.Path, folder: pathlib.Path) -> None:
     bare.copy(closure([name for name in runtime.depends if name != "shardc"]))
     bare.unpack(runtime)
     train(bare.root, *shardc)
+    if has_cuda:
+        test_debian_cuda(build, packages["shardc-cuda"], bare)
+
+
+def test_debian_cuda(build: pathlib.Path, cuda: Package, bare: BareRoot) -> None:
+    """`bare` has what the package depends on."""
+    expect(cuda.depends == ["shardc-runtime"], "the package for GPUs asks for the runtime")
+    expect("libcudnn9-cuda-13" in cuda.field("Recommends"), "it recommends NVIDIA's packages")
+    expect("/licences/nvidia_cudnn_frontend-LICENSE" in cuda.files, "it has the licence of cudnn-frontend")
+    bare.unpack(cuda)
+    shardc = bare.start("/usr/bin/shardc")
+    expect_refusal("libcublasLt.so.13, libcudnn.so.9, libnvrtc.so.13", "it names the libraries that are missing", *shardc)
+    # As NVIDIA's packages have them.
+    for name, path in cuda_libraries(build / "shardc-run-cuda").items():
+        if "cudart" not in name:
+            shutil.copy2(path, bare.root / "usr/lib/x86_64-linux-gnu" / name)
+    expect_refusal("this machine has no GPU", "it starts with them", *shardc)
 
 
 def broken_links(document: pathlib.Path) -> list[str]:

@@ -133,6 +133,8 @@ sys.exit(fails)
             "quickstart x": "quickstart: it does not take `x`",
             "package x": "package: it does not take `x`",
             "test-package --foo x": "test-package: it does not take `--foo`",
+            "package --cuda x": "package: it does not take `x`",
+            "test-package --cuda --foo": "test-package: it does not take `--foo`",
             "test-package --torch": "test-package: --torch needs a folder",
             "nonesuch": "",
         }.items():

@@ -2,13 +2,18 @@
 # relative to themselves, so an installation runs from any prefix. tools/make_wheel.py makes the Python wheel of the same files.
 #
 #   compiler   bin/shardc, documentation, schemas, licences; no LibTorch
-#   runtime    bin/shardc-run, and bin/shardc-run-cuda if it was built, without the libraries of CUDA (docs/gpu.md)
+#   runtime    bin/shardc-run
+#   cuda       bin/shardc-run-cuda if it is built, without the libraries of CUDA (docs/gpu.md)
 #   libtorch   lib/shardc: the LibTorch libraries that both need
+
+# Builds the programs that are installed.
+add_custom_target(packaged_programs)
 
 # The programs look for libraries in LibTorch's folder, and installed in lib/shardc. If CMake is told both paths, it ends the one of
 # the build with colons, and an empty entry of the path is the working directory of whoever starts the program. So CMake is told one
 # path, and an installation changes it. FOLDERS... are further ones that the program of the build looks in.
 function(shardc_install_program program component)
+  add_dependencies(packaged_programs ${program})
   set(folders ${LIBTORCH}/lib ${ARGN})
   list(JOIN folders ":" path)
   set_target_properties(${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${folders}")
@@ -19,10 +24,11 @@ endfunction()
 shardc_install_program(shardc compiler)
 shardc_install_program(shardc-run runtime)
 if(TARGET shardc-run-cuda)
-  shardc_install_program(shardc-run-cuda runtime ${SHARDC_CUDA_FOLDERS})
+  shardc_install_program(shardc-run-cuda cuda ${SHARDC_CUDA_FOLDERS})
   # The one library of headers of NVIDIA's that is inside.
   file(GLOB licences ${CMAKE_SOURCE_DIR}/.deps/cuda/licences/nvidia_cudnn_frontend-*)
-  install(FILES ${licences} DESTINATION share/doc/shardc-runtime/licences COMPONENT runtime)
+  install(FILES ${licences} DESTINATION share/doc/shardc-cuda/licences COMPONENT cuda)
+  install(FILES docs/LICENSE DESTINATION share/doc/shardc-cuda COMPONENT cuda)
 endif()
 install(FILES README.md docs/LICENSE DESTINATION share/doc/shardc COMPONENT compiler)
 install(FILES docs/LICENSE DESTINATION share/doc/shardc-runtime COMPONENT runtime)
@@ -59,7 +65,7 @@ set(CPACK_COMPONENTS_ALL compiler runtime libtorch)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LIBTORCH}/lib ${SHARDC_CUDA_FOLDERS})
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LIBTORCH}/lib)
 # LibTorch would take minutes with xz.
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME shardc)
@@ -69,9 +75,21 @@ set(CPACK_DEBIAN_COMPILER_DESCRIPTION
   "compiler for training runs\n Checks TOML recipes of training runs, shows what they cost, and makes the plans that shardc-runtime executes.")
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
   "runtime of shardc, with its LibTorch\n Executes the plans of shardc: trains on the CPUs of one host or of several.")
+# NVIDIA's packages are recommended, as the libraries may be those of a PyTorch. Debian's libraries are those of shardc-run.
+set(CPACK_DEBIAN_CUDA_PACKAGE_NAME shardc-cuda)
+set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "shardc-runtime (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS "libcublas-13-0, cuda-nvrtc-13-0, libcudnn9-cuda-13, libnccl2 (>= 2.18)")
+set(CPACK_DEBIAN_CUDA_DESCRIPTION
+  "runtime of shardc for GPUs of NVIDIA\n Executes the plans of shardc on GPUs, with the libraries of CUDA 13 and cuDNN 9, which others install.")
+if(TARGET shardc-run-cuda)
+  list(APPEND CPACK_COMPONENTS_ALL cuda)
+endif()
 include(CPack)
 cpack_add_component(compiler GROUP compiler)
 cpack_add_component(runtime GROUP runtime)
 cpack_add_component(libtorch GROUP runtime)
+cpack_add_component(cuda GROUP cuda)
 cpack_add_component_group(compiler)
 cpack_add_component_group(runtime)
+cpack_add_component_group(cuda)
