@@ -1,5 +1,6 @@
 """Makes a Python wheel of a built tree: shardc and shardc-run as programs of a Python environment, which take LibTorch from PyPI's torch.
-shardc-run-cuda comes along if it was built, and takes CUDA's libraries from the packages that torch asks for.
+shardc-run-cuda comes along if it is built, and takes CUDA's libraries from NVIDIA's packages: those that torch asks for, or, beside
+a torch for CPUs, those of the extra `cuda`.
 
 Usage: make_wheel.py BUILD_FOLDER OUTPUT_FOLDER
 
@@ -33,19 +34,19 @@ import sys
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "bin"
 
 
-def torch_libraries() -> list[pathlib.Path]:
+def library_folders() -> list[pathlib.Path]:
     """The folders of LibTorch and of CUDA in this Python environment; torch itself is not imported."""
     spec = importlib.util.find_spec("torch")
-    if not spec or not spec.submodule_search_locations:
-        return []
-    torch = pathlib.Path(spec.submodule_search_locations[0])
-    return [torch / "lib", *sorted(torch.parent.glob("nvidia/*/lib"))]
+    torch = [pathlib.Path(folder) for folder in spec.submodule_search_locations or []] if spec else []
+    # NVIDIA's packages are beside torch, which asks for them, or beside this package, whose extra does.
+    places = dict.fromkeys([folder.parent for folder in torch] + [PROGRAMS.parent.parent])
+    return [folder / "lib" for folder in torch] + [folder for place in places for folder in sorted(place.glob("nvidia/*/lib"))]
 
 
 def start(program: str) -> None:
     environment = dict(os.environ)
     known = environment.get("LD_LIBRARY_PATH", "")
-    folders = [str(folder) for folder in torch_libraries()] + ([known] if known else [])
+    folders = [str(folder) for folder in library_folders()] + ([known] if known else [])
     if folders:
         environment["LD_LIBRARY_PATH"] = ":".join(folders)
     os.execve(PROGRAMS / program, [program, *sys.argv[1:]], environment)
@@ -97,6 +98,17 @@ def licences_of(libraries: dict[str, pathlib.Path]) -> dict[str, bytes]:
     return texts
 
 
+def requirements(has_cuda: bool) -> list[str]:
+    """The packages that this one needs, and those of the extra, for a torch that does not ask for them itself."""
+    found = ["torch==" + version_of(r"^torch==([0-9.]+)", "tools/libtorch.txt")]
+    if has_cuda:
+        cuda = version_of(r"^nvidia-cuda-nvrtc==(\d+\.\d+)", "tools/cuda_libraries.txt")
+        cudnn = version_of(r"^nvidia-cudnn-cu13==(\d+)", "tools/cuda_libraries.txt")
+        found += [f'{name}; extra == "cuda"' for name in (
+            f"cuda-toolkit[cublas,cudart,nvrtc]=={cuda}.*", f"nvidia-cudnn-cu13=={cudnn}.*", "nvidia-nccl-cu13>=2.18,<3")]
+    return found
+
+
 def contents(build: pathlib.Path, name: str, version: str) -> list[tuple[str, bytes, bool]]:
     """Path, bytes, and whether it is a program."""
     files = []
@@ -112,11 +124,11 @@ def contents(build: pathlib.Path, name: str, version: str) -> list[tuple[str, by
     files += [(f"{name}.dist-info/licenses/{owner}.txt", text, False) for owner, text in sorted(licences_of(libraries).items())]
     files.append(("shardc/__init__.py", MAIN.encode(), False))
     files.append(("shardc/__main__.py", b"from shardc import shardc\n\nshardc()\n", False))
-    torch = version_of(r"^torch==([0-9.]+)", "tools/libtorch.txt")
+    has_cuda = any(path == "shardc/bin/shardc-run-cuda" for path, _, _ in files)
     metadata = (
         f"Metadata-Version: 2.4\nName: shardc\nVersion: {version}\nSummary: a compiler for training runs\n"
-        f"License-Expression: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: >=3.10\nRequires-Dist: torch=={torch}\n"
-    )
+        f"License-Expression: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: >=3.10\n"
+    ) + "Provides-Extra: cuda\n" * has_cuda + "".join(f"Requires-Dist: {text}\n" for text in requirements(has_cuda))
     files.append((f"{name}.dist-info/METADATA", metadata.encode(), False))
     files.append((f"{name}.dist-info/WHEEL", f"Wheel-Version: 1.0\nGenerator: shardc\nRoot-Is-Purelib: false\nTag: py3-none-{PLATFORM}\n".encode(), False))
     scripts = b"[console_scripts]\nshardc = shardc:shardc\nshardc-run = shardc:shardc_run\n"

@@ -4,13 +4,14 @@
    nothing else: what a package forgets to ask for is missing there.
 2. `cmake --install`: runs from a folder that it was moved to.
 3. The wheel: `pip install` into an empty environment, then `shardc run`. torch comes from PyPI (3 GB), or, with --torch, from the
-   installed packages of another environment.
+   installed packages of another environment. If there are no packages of NVIDIA's beside it, the extra `cuda` brings them from PyPI.
 
-If the build has shardc-run-cuda, 1 looks whether it finds CUDA's libraries: it then reports that there is no GPU.
+If the build has shardc-run-cuda, 1 and 3 look whether it finds CUDA's libraries: it then reports that there is no GPU.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -54,6 +55,7 @@ threads = 1
 """
 STEPS = 6
 CUDA_LIBRARY = re.compile(r"^\s*(lib(?:cudart|cublasLt|cudnn|nvrtc)\.so\.\d+) => (.*?)(?: \(|$)", re.MULTILINE)
+NCCL = "import ctypes; ctypes.CDLL('libnccl.so.2'); print(*(line.split()[-1] for line in open('/proc/self/maps') if 'libnccl' in line))"
 
 
 def output(*command: str, **options) -> str:
@@ -255,27 +257,52 @@ def test_wheel(build: pathlib.Path, folder: pathlib.Path, torch: pathlib.Path | 
     environment = folder / "environment"
     output(sys.executable, "-m", "venv", str(environment))
     pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    has_cuda = (build / "shardc-run-cuda").exists()
+    packages = pathlib.Path(output(str(environment / "bin/python"), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    links = [packages / name for name in ("torch", "nvidia") if torch and (torch / name).exists()]
     if torch:
         output(*pip, "--no-index", "--no-deps", wheel)
-        packages = pathlib.Path(output(str(environment / "bin/python"), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-        for name in ("torch", "nvidia"):
-            (packages / name).symlink_to(torch / name)
+        for link in links:
+            link.symlink_to(torch / link.name)
+        if has_cuda and len(links) == 1:
+            (metadata,) = packages.glob("shardc-*.dist-info/METADATA")
+            output(*pip, *re.findall(r"^Requires-Dist: (.*); extra == .cuda.$", metadata.read_text(), re.MULTILINE))
     else:
-        output(*pip, wheel)
+        output(*pip, wheel + "[cuda]" * has_cuda)
     # Nothing of the build, nothing of the system's environment.
     bare = {"PATH": str(environment / "bin")}
     write_training(folder / "wheel_training")
     train(folder / "wheel_training", "shardc", cwd=folder / "wheel_training", env=bare)
     attempt = json.loads((folder / "wheel_training/run/attempts/0001/attempt.json").read_text())
     expect(attempt["ended"] == "complete", "the wheel trains with PyPI's torch")
+    if has_cuda:
+        test_wheel_cuda(environment, (environment, torch or environment), cwd=folder / "wheel_training", env=bare)
     # torch in another folder of the path.
     if torch:
-        for name in ("torch", "nvidia"):
-            (packages / name).unlink()
+        for link in links:
+            link.unlink()
         shutil.rmtree(folder / "wheel_training/run")
-        train(folder / "wheel_training", "shardc", cwd=folder / "wheel_training", env={**bare, "PYTHONPATH": str(torch)})
+        elsewhere = {**bare, "PYTHONPATH": str(torch)}
+        train(folder / "wheel_training", "shardc", cwd=folder / "wheel_training", env=elsewhere)
+        if has_cuda:
+            test_wheel_cuda(environment, (environment, torch), cwd=folder / "wheel_training", env=elsewhere)
     output(*pip[:3], "uninstall", "--quiet", "--yes", "--disable-pip-version-check", "shardc")
     expect(not (environment / "bin/shardc").exists(), "pip removes it again")
+
+
+def test_wheel_cuda(environment: pathlib.Path, places: tuple[pathlib.Path, ...], env: dict[str, str], **options) -> None:
+    """`places`: the folders that CUDA's libraries have to come from; this machine may have others."""
+    python = [str(environment / "bin/python"), "-c"]
+    program = output(*python, "import shardc; print(shardc.PROGRAMS / 'shardc-run-cuda')", env=env, **options).strip()
+    folders = output(*python, "import shardc; print(*shardc.library_folders(), sep=':')", env=env, **options).strip()
+    # ldd is the machine's.
+    searched = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": folders}
+    found = cuda_libraries(pathlib.Path(program), env=searched, **options)
+    found["NCCL"] = output(*python, NCCL, env=searched, **options).split()[0]
+    wrong = [f"{name}: {path}" for name, path in found.items()
+             if not any(pathlib.Path(path).resolve().is_relative_to(place.resolve()) for place in places)]
+    expect(len(found) == 5 and not wrong, f"the wheel takes CUDA's libraries from Python packages {wrong or ''}".strip())
+    expect_refusal(" no GPU", "it starts with them", "shardc", env={**env, "CUDA_VISIBLE_DEVICES": ""}, **options)
 
 
 def main() -> None:
