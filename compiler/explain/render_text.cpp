@@ -57,13 +57,13 @@ auto BetweenHostsText(const Report& report) -> std::string {
   for (const Communication& row : report.step_communication) {
     sent += row.group.between_hosts * (mesh.num_ranks() / mesh.size(row.axes)) / mesh.hosts;
   }
-  const std::string sums =
-      report.plan->run.comm == Comm::NcclRing
-          ? fmt::format(
-                "  NCCL sums over the hosts, as `auto` chooses for more than {}: the bits are its own, and hang on "
-                "its version\n  and on the network\n",
-                MostExchangingGpus)
-          : "";
+  const std::string sums = report.plan->run.comm == Comm::NcclRing
+                               ? fmt::format(
+                                     "  NCCL sums over the hosts (`auto` leaves it to NCCL beyond {}): the bits are "
+                                     "its own, and hang on its "
+                                     "version\n  and on the network\n",
+                                     MostExchangingGpus)
+                               : "";
   return fmt::format("  each of {} hosts sends {}, {}, to the others per step, and receives as much\n{}", mesh.hosts,
                      FormatMemory(sent), BytesCell(sent), sums);
 }

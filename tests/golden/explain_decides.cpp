@@ -174,7 +174,7 @@ TEST(ExplainDecides, CommunicatorsTakeMemoryOfMachine) {
       {{"run.comm=nccl-flat"}, 584 + 62, " for 1 communicator of NCCL\n"},
       // More hosts exchange no terms.
       {{"mesh.dp=256", "mesh.hosts=256"}, 584 + 62, "each of 256 hosts sends 57.2 GiB"},
-      {{"mesh.dp=512", "mesh.hosts=512"}, 584, "NCCL sums over the hosts, as `auto` chooses for more than 256"},
+      {{"mesh.dp=512", "mesh.hosts=512"}, 584, "NCCL sums over the hosts (`auto` leaves it to NCCL beyond 256)"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(testing::PrintToString(row.sets));
