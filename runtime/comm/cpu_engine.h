@@ -24,6 +24,13 @@ class CpuEngine : public Engine {
     std::memcpy(to, from, static_cast<size_t>(bytes));
     return Success{};
   }
+  auto CopyRows(Queue&, std::byte* to, int64_t stride, const std::byte* from, int64_t bytes, int64_t rows)
+      -> Status override {
+    for (int64_t row = 0; row < rows; ++row) {
+      std::memcpy(to + row * stride, from + row * bytes, static_cast<size_t>(bytes));
+    }
+    return Success{};
+  }
   auto Clear(Queue&, std::byte* to, int64_t bytes) -> Status override {
     std::memset(to, 0, static_cast<size_t>(bytes));
     return Success{};

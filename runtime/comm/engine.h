@@ -31,6 +31,9 @@ class Engine {
   /// Orders all that the ranks of the group, on this host, did before it against what this rank does after it.
   virtual auto Meet(Queue& queue, const Group& group) -> Status = 0;
   virtual auto Copy(Queue& queue, std::byte* to, const std::byte* from, int64_t bytes) -> Status = 0;
+  /// Copies `rows` rows of `bytes`, which lie one after another, to rows that begin `stride` bytes apart.
+  virtual auto CopyRows(Queue& queue, std::byte* to, int64_t stride, const std::byte* from, int64_t bytes, int64_t rows)
+      -> Status = 0;
   virtual auto Clear(Queue& queue, std::byte* to, int64_t bytes) -> Status = 0;
   /// Sums as shardc::Fold does.
   virtual auto Fold(Queue& queue, const std::vector<const std::byte*>& terms, size_t per_host, std::byte* out,

@@ -54,6 +54,14 @@ class LayeredCommunicator::Call {
     const std::byte* const from = writes ? to : PeerSpan(peer, span);
     return to == from ? Status(Success{}) : engine_.Copy(queue_, to, from, span.bytes);
   }
+  /// Copies as Take does, in rows of `bytes` that begin `stride` bytes apart in `to`.
+  auto TakeRows(std::byte* to, int64_t stride, int64_t peer, const CommSpan& span, int64_t bytes, bool writes)
+      -> Status {
+    taken_ += peer == local_index ? 0 : span.bytes;
+    return writes || span.bytes == 0
+               ? Status(Success{})
+               : engine_.CopyRows(queue_, to, stride, PeerSpan(peer, span), bytes, span.bytes / bytes);
+  }
   /// Writes the sum of what the ranks on the host have in `terms` to `out`.
   auto FoldPeers(const CommSpan& terms, std::byte* out, ReduceTypes types, bool accumulate) -> Status {
     comm_.terms_.clear();
@@ -158,22 +166,26 @@ auto LayeredCommunicator::AllGather(Queue& queue, AxisSet axes, const CommSpan& 
   CHECK(full.bytes == shard.bytes * members * local, "all_gather of {} x {} x {} bytes into {}", members, local,
         shard.bytes, full.bytes);
   RETURN_IF_ERROR(call.Meet());
-  /// Copies from byte `begin` on what the ranks on the host have, in `from`, of the ranks of some host.
-  const auto copy = [&](int64_t member, int64_t begin, const CommSpan& from) -> Status {
-    // Beginning with the next rank, so that not all read one rank's memory at a time, and ending with the own slice.
+  /// Calls take(peer, writes) for the ranks on the host: beginning with the next one, so that not all read one rank's
+  /// memory at a time, and ending with this one.
+  const auto for_each_peer = [&](const auto& take) -> Status {
     for (int64_t k = 1; k <= local; ++k) {
-      const int64_t peer = (call.local_index + k) % local;
       // If the full vector is one for all ranks of a host, each of them writes its own slice, and those of the ranks
       // that have its number on the other hosts: this is all that the others take from it.
       const bool writes = full.arena == Arena::Gathered && k % call.exchange.fold != 0;
-      RETURN_IF_ERROR(call.Take(call.At(full) + (member * local + peer) * shard.bytes + begin, peer, from, writes));
+      RETURN_IF_ERROR(take((call.local_index + k) % local, writes));
     }
     return Success{};
+  };
+  /// Returns where the slice of a rank on the host of a member lies in the full vector.
+  const auto slice_of = [&](int64_t member, int64_t peer) {
+    return call.At(full) + (member * local + peer) * shard.bytes;
   };
   if (call.is_flat()) {
     RETURN_IF_ERROR(call.Gather(call.At(shard), shard.bytes, call.At(full)));
   } else {
-    RETURN_IF_ERROR(copy(call.index, 0, shard));
+    RETURN_IF_ERROR(for_each_peer(
+        [&](int64_t peer, bool writes) { return call.Take(slice_of(call.index, peer), peer, shard, writes); }));
   }
   if (!call.crosses()) {
     RETURN_IF_ERROR(call.Meet());
@@ -182,11 +194,13 @@ auto LayeredCommunicator::AllGather(Queue& queue, AxisSet axes, const CommSpan& 
     RETURN_IF_ERROR(ForEachPiece(shard.bytes, piece, [&](int64_t begin, int64_t bytes) -> Status {
       RETURN_IF_ERROR(call.Gather(call.At(shard) + begin, bytes, call.At(scratch)));
       RETURN_IF_ERROR(call.Meet());
-      for (int64_t member = 0; member < members; ++member) {
-        if (member != call.index) {
-          RETURN_IF_ERROR(copy(member, begin, PartOf(scratch, member * bytes, bytes)));
+      RETURN_IF_ERROR(for_each_peer([&](int64_t peer, bool writes) -> Status {
+        for (const Interval others : {Interval{0, call.index}, Interval{call.index + 1, members}}) {
+          RETURN_IF_ERROR(call.TakeRows(slice_of(others.begin, peer) + begin, local * shard.bytes, peer,
+                                        PartOf(scratch, others.begin * bytes, others.size() * bytes), bytes, writes));
         }
-      }
+        return Success{};
+      }));
       return call.Meet();
     }));
   }

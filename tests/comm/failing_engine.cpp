@@ -35,6 +35,10 @@ class FailingEngine final : public CpuEngine {
   auto Copy(Queue& queue, std::byte* to, const std::byte* from, int64_t bytes) -> Status override {
     return Next("copy", [&] { return CpuEngine::Copy(queue, to, from, bytes); });
   }
+  auto CopyRows(Queue& queue, std::byte* to, int64_t stride, const std::byte* from, int64_t bytes, int64_t rows)
+      -> Status override {
+    return Next("copy", [&] { return CpuEngine::CopyRows(queue, to, stride, from, bytes, rows); });
+  }
   auto Clear(Queue& queue, std::byte* to, int64_t bytes) -> Status override {
     return Next("clear", [&] { return CpuEngine::Clear(queue, to, bytes); });
   }

@@ -1,6 +1,7 @@
 #include "runtime/comm/cuda/cuda_engine.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler/base/copied_pieces.h"
 #include "compiler/ops/op_facts.h"
@@ -88,6 +89,21 @@ auto CudaEngine::Meet(Queue& queue, const Group& group) -> Status {
 auto CudaEngine::Copy(Queue& queue, std::byte* to, const std::byte* from, int64_t bytes) -> Status {
   return CudaStatus(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, StreamOf(queue)),
                     "copying");
+}
+
+auto CudaEngine::CopyRows(Queue& queue, std::byte* to, int64_t stride, const std::byte* from, int64_t bytes,
+                          int64_t rows) -> Status {
+  // The driver takes rows that lie no further apart.
+  if (stride > std::numeric_limits<int32_t>::max()) {
+    for (int64_t row = 0; row < rows; ++row) {
+      RETURN_IF_ERROR(Copy(queue, to + row * stride, from + row * bytes, bytes));
+    }
+    return Success{};
+  }
+  const auto width = static_cast<size_t>(bytes);
+  return CudaStatus(cudaMemcpy2DAsync(to, static_cast<size_t>(stride), from, width, width, static_cast<size_t>(rows),
+                                      cudaMemcpyDefault, StreamOf(queue)),
+                    "copying rows");
 }
 
 auto CudaEngine::Clear(Queue& queue, std::byte* to, int64_t bytes) -> Status {

@@ -34,6 +34,8 @@ class CudaEngine final : public Engine {
 
   auto Meet(Queue& queue, const Group& group) -> Status override;
   auto Copy(Queue& queue, std::byte* to, const std::byte* from, int64_t bytes) -> Status override;
+  auto CopyRows(Queue& queue, std::byte* to, int64_t stride, const std::byte* from, int64_t bytes, int64_t rows)
+      -> Status override;
   auto Clear(Queue& queue, std::byte* to, int64_t bytes) -> Status override;
   auto Fold(Queue& queue, const std::vector<const std::byte*>& terms, size_t per_host, std::byte* out,
             int64_t num_elements, ReduceTypes types, bool accumulate) -> Status override;
