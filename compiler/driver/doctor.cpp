@@ -1,6 +1,7 @@
 // shardc doctor [RECIPE]: what each host of a launch sees, by shardc-run, in the processes that a launcher starts.
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "compiler/base/timeout.h"
@@ -39,6 +40,11 @@ static auto Examine(const DoctorOptions& options) -> Status {
   std::vector<std::string> arguments{"-", "--doctor", "--format", options.format, "--timeout=" + options.timeout};
   if (!run_dir.empty()) {
     arguments.insert(arguments.end(), {"--run-dir", run_dir});
+  }
+  // The program for GPUs knows their libraries too. Where one is missing, the other program tells the rest.
+  std::error_code unknown;
+  if (std::filesystem::exists("/proc/driver/nvidia/version", unknown)) {
+    static_cast<void>(BecomeRuntime(arguments, Device::Cuda));
   }
   return BecomeRuntime(arguments);
 }

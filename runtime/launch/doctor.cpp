@@ -112,6 +112,15 @@ auto Examination::MeasureLinks() -> Status {
   return Success{};
 }
 
+/// Returns the libraries for GPUs of a host as text: "cudart 13.0, cudnn 9.19.0".
+static auto LibrariesOf(const Json& host) -> std::string {
+  std::string text;
+  for (const auto& [name, version] : host["gpu_libraries"].items()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, version.get<std::string>());
+  }
+  return text.empty() ? "no libraries" : text;
+}
+
 auto Examination::Judge(const std::vector<Json>& hosts) -> std::vector<std::string> {
   std::vector<std::string> reasons;
   for (const Json& host : hosts) {
@@ -121,6 +130,10 @@ auto Examination::Judge(const std::vector<Json>& hosts) -> std::vector<std::stri
         reasons.push_back(fmt::format("{} has {} {}, and {} has {}", name, version, host[version].get<std::string>(),
                                       hosts[0]["host"].get<std::string>(), hosts[0][version].get<std::string>()));
       }
+    }
+    if (host["gpu_libraries"] != hosts[0]["gpu_libraries"]) {
+      reasons.push_back(fmt::format("{} has {} for GPUs, and {} has {}", name, LibrariesOf(host),
+                                    hosts[0]["host"].get<std::string>(), LibrariesOf(hosts[0])));
     }
     if (const double offset = host["clock_offset_seconds"]; std::abs(offset) > MostOffset) {
       reasons.push_back(fmt::format("the clock of {} is {:+.1f} s off that of {}", name, offset,
@@ -188,7 +201,7 @@ static auto DetailsOf(const std::vector<Json>& hosts) -> std::string {
     const std::string driver = host["nvidia_driver"];
     text += fmt::format("{}: kernel {}, {}interfaces {}\n", host["host"].get<std::string>(),
                         host["kernel"].get<std::string>(),
-                        driver.empty() ? "" : fmt::format("driver of NVIDIA {}, ", driver),
+                        driver.empty() ? "" : fmt::format("driver of NVIDIA {}, {}, ", driver, LibrariesOf(host)),
                         interfaces.empty() ? "none but loopback" : interfaces);
   }
   return text;

@@ -10,9 +10,12 @@
 
 #include <map>
 
+#include "compiler/base/child_output.h"
 #include "compiler/base/processor.h"
 #include "compiler/base/version.h"
 #include "compiler/base/where_and_when.h"
+#include "runtime/comm/nccl/nccl_api.h"
+#include "runtime/device/family.h"
 #include "runtime/device/nvidia_driver.h"
 #include "runtime/memory/available_memory.h"
 
@@ -51,6 +54,28 @@ static auto LimitOf(int resource) -> int64_t {
              : static_cast<int64_t>(limit.rlim_cur);
 }
 
+/// Returns the versions of the libraries for GPUs, by name; none in a program without them. A child asks: a library
+/// that lacks a part of itself ends the process that calls it.
+static auto GpuLibraries() -> Json {
+  const FamilyParts& parts = PartsOf(DeviceFamily::Cuda);
+  if (parts.versions == nullptr) {
+    return Json::object();
+  }
+  const auto output = ReadChild([&](int pipe) {
+    auto versions = parts.versions();
+    // Told apart from these.
+    versions.erase("card");
+    versions.erase("driver");
+    if (const auto nccl = parts.nccl().Version()) {
+      versions["nccl"] = *nccl;
+    }
+    const std::string text = Json(versions).dump();
+    return write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+  });
+  Json versions = output && output->ended_well ? Json::parse(output->text, nullptr, false) : Json();
+  return versions.is_object() ? versions : Json{{"error", "a library of CUDA, cuDNN or NCCL is not whole"}};
+}
+
 auto HostFacts(const std::string& torch_version, const std::string& launcher, const std::string& address)
     -> nlohmann::ordered_json {
   utsname kernel{};
@@ -71,6 +96,7 @@ auto HostFacts(const std::string& torch_version, const std::string& launcher, co
                     {"file_size", LimitOf(RLIMIT_FSIZE)}};
   json["gpus"] = NvidiaGpuModels();
   json["nvidia_driver"] = NvidiaDriverVersion();
+  json["gpu_libraries"] = GpuLibraries();
   return json;
 }
 
