@@ -104,7 +104,8 @@ TEST(Coverage, KernelsAddNoFloatsAtomically) {
       found.push_back(entry.path().filename().string() + ": " + match->str());
     }
   }
-  EXPECT_EQ(found, std::vector<std::string>({"digest.cu: atomicAdd(", "digest.cu: atomicAdd(", "token_ids.h: atomicMin("}));
+  EXPECT_EQ(found,
+            std::vector<std::string>({"digest.cu: atomicAdd(", "digest.cu: atomicAdd(", "token_ids.h: atomicMin("}));
 }
 
 TEST(Coverage, AnOpHasAFormulaOfItsThreadsIfItsFactsSaySo) {

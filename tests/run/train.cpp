@@ -227,7 +227,7 @@ TEST(Train, OtherWaysToCommunicateAreRefused) {
   const Outcome recipe = training.Run("run", {"run.comm=threads"});
   EXPECT_EQ(recipe.status, 3);
   EXPECT_THAT(recipe.err, HasSubstr("`comm` is \"threads\"; known: \"auto\", \"shm\", \"gloo\", \"gloo-flat\", "
-                                    "\"nccl\" and \"nccl-flat\" [unknown-choice]"));
+                                    "\"nccl\", \"nccl-flat\" and \"nccl-ring\" [unknown-choice]"));
   WriteText(training / "threads.plan", Edited(PrintPlan(training.Compile()), {{"comm=shm", "comm=threads"}}));
   const Outcome plan =
       RunProcess({SHARDC_BINARY_DIR "/shardc", "run", training / "threads.plan", "--run-dir", training / "threads"});
