@@ -10,25 +10,18 @@
 #include "compiler/explain/text_parts.h"
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
+#include "compiler/plan/stream_clock.h"
 
 namespace shardc {
 
 namespace {
 
-using Clock = std::array<int64_t, NumStreams>;
-
 struct Moment {
   const Op* op = nullptr;
-  Clock clock{};
+  StreamClock clock{};
 
   auto time(Stream stream) const -> int64_t { return clock[static_cast<size_t>(stream)]; }
 };
-
-auto Join(Clock& clock, const Clock& other) -> void {
-  for (size_t i = 0; i < clock.size(); ++i) {
-    clock[i] = std::max(clock[i], other[i]);
-  }
-}
 
 auto IsProduct(const Op& op, const Plan& plan) -> bool {
   return VisitBody(op.body, [&](const auto& body) { return Cost(body, plan).matmul_flops.value > 0; });
@@ -55,12 +48,12 @@ auto OverlapsOf(const Plan& plan) -> std::vector<OverlapUse> {
   if (!FactsOf(plan.device).overlaps_streams || !plan.Established(PassKind::Synchronize)) {
     return {};
   }
-  std::array<Clock, NumStreams> streams{};
-  std::vector<Clock> events(static_cast<size_t>(plan.num_events));
+  std::array<StreamClock, NumStreams> streams{};
+  std::vector<StreamClock> events(static_cast<size_t>(plan.num_events));
   std::vector<Moment> products;
   std::vector<Moment> collectives;
   for (const Op& op : plan.section(SectionKind::Step).ops) {
-    Clock& clock = streams[static_cast<size_t>(op.stream)];
+    StreamClock& clock = streams[static_cast<size_t>(op.stream)];
     for (const EventId event : op.waits) {
       Join(clock, events[static_cast<size_t>(event.index)]);
     }

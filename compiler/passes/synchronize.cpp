@@ -14,6 +14,7 @@
 
 #include "compiler/passes/pass.h"
 #include "compiler/plan/loops.h"
+#include "compiler/plan/stream_clock.h"
 
 namespace shardc {
 
@@ -21,10 +22,8 @@ namespace {
 
 constexpr int64_t Never = -1;
 
-/// Time of the last op run of each stream that is known to be over.
-using Clock = std::array<int64_t, NumStreams>;
-constexpr Clock NothingOver = [] {
-  Clock clock{};
+constexpr StreamClock NothingOver = [] {
+  StreamClock clock{};
   clock.fill(Never);
   return clock;
 }();
@@ -101,8 +100,8 @@ class Synchronizer {
   struct State {
     int64_t time = 0;
     /// Of each op, as its last run left it.
-    std::vector<Clock> clocks;
-    std::array<Clock, NumStreams> streams;
+    std::vector<StreamClock> clocks;
+    std::array<StreamClock, NumStreams> streams;
     std::array<ByteMap, NumArenas> arenas;
   };
 
@@ -112,7 +111,7 @@ class Synchronizer {
   /// records them as waited for.
   auto RunOp(size_t index) -> std::vector<Turn> {
     const Op& op = ops_[index];
-    Clock clock = KnownTo(index);
+    StreamClock clock = KnownTo(index);
     const Turn turn{.time = now_.time++, .index = index};
     earlier_.clear();
     for (const Access& access : AccessesOf(op.body)) {
@@ -134,8 +133,8 @@ class Synchronizer {
   }
 
   /// What an op follows by its stream and the waits that it has.
-  auto KnownTo(size_t index) const -> Clock {
-    Clock clock = now_.streams[StreamOf(index)];
+  auto KnownTo(size_t index) const -> StreamClock {
+    StreamClock clock = now_.streams[StreamOf(index)];
     for (const size_t signaller : waits_[index]) {
       Join(clock, now_.clocks[signaller]);
     }
@@ -144,7 +143,7 @@ class Synchronizer {
 
   /// Joins to `clock`, of an op on `stream`, the turns that it does not follow yet, the latest first. Returns these.
   template <class Turns>
-  auto Follow(Clock& clock, Turns& turns, size_t stream) const -> std::vector<Turn> {
+  auto Follow(StreamClock& clock, Turns& turns, size_t stream) const -> std::vector<Turn> {
     std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.time > b.time; });
     std::vector<Turn> missing;
     for (const Turn& turn : turns) {
@@ -185,12 +184,6 @@ class Synchronizer {
     }
   }
 
-  static auto Join(Clock& clock, const Clock& other) -> void {
-    for (size_t i = 0; i < clock.size(); ++i) {
-      clock[i] = std::max(clock[i], other[i]);
-    }
-  }
-
   /// Begin and end of the loop run on one stream. First pass: let the loop's end wait for what ops of its own stream
   /// need. Second pass: ops of other streams then only need to wait for the loop's begin.
   auto CloseLoop(size_t begin, size_t end) -> void {
@@ -215,7 +208,7 @@ class Synchronizer {
         }
       }
       now_ = at_end;
-      Clock clock = KnownTo(end);
+      StreamClock clock = KnownTo(end);
       WaitFor(end, Follow(clock, last, StreamOf(end)));
     }
     // The last iteration is one that had another before.

@@ -14,19 +14,12 @@
 #include <iterator>
 #include <map>
 
+#include "compiler/plan/stream_clock.h"
 #include "compiler/verify/internal.h"
 
 namespace shardc {
 
 namespace {
-
-using Clock = std::array<int64_t, NumStreams>;
-
-auto Join(Clock& clock, const Clock& other) -> void {
-  for (size_t i = 0; i < clock.size(); ++i) {
-    clock[i] = std::max(clock[i], other[i]);
-  }
-}
 
 /// One op run: when on its stream, and which.
 struct Moment {
@@ -82,7 +75,7 @@ class OrderRun {
 
   auto Run(size_t index, int64_t repeat, int64_t) -> bool {
     const Op& op = plan_.section(section_).ops[index];
-    Clock& clock = stream_clocks_[static_cast<size_t>(op.stream)];
+    StreamClock& clock = stream_clocks_[static_cast<size_t>(op.stream)];
     for (const EventId event : op.waits) {
       Join(clock, event_clocks_[static_cast<size_t>(event.index)]);
     }
@@ -178,15 +171,15 @@ class OrderRun {
   SectionKind section_;
   Findings& findings_;
   bool allocated_;
-  std::vector<Clock> event_clocks_;
-  std::array<Clock, NumStreams> stream_clocks_{};
+  std::vector<StreamClock> event_clocks_;
+  std::array<StreamClock, NumStreams> stream_clocks_{};
   std::array<Ranges, NumArenas> arenas_;
   std::map<BufferId, Ranges> buffers_;
   std::vector<Touches> scalars_;
   /// The files that a save writes.
   Touches checkpoint_;
   Moment own_;
-  Clock clock_{};
+  StreamClock clock_{};
   bool reported_ = false;
 };
 
