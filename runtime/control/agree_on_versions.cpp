@@ -13,8 +13,6 @@ namespace shardc {
 /// Parts of a machine that may differ: the others are a mistake of whoever installed them.
 static constexpr std::array<std::string_view, 2> OfMachines{"card", "driver"};
 
-using Versions = std::map<std::string, std::string>;
-
 /// Returns one line for each version.
 static auto TextOf(const Versions& versions) -> std::string {
   std::string text;
@@ -34,22 +32,15 @@ static auto VersionsIn(const std::string& text) -> Versions {
   return versions;
 }
 
-/// Returns "cudnn 9.19.0 on rank 0, 9.26.0 here" for each version that differs.
+/// Returns "cudnn 9.19.0 on rank 0, 9.26.0 here" for each version that differs, of machines or of all else.
 static auto DifferencesOf(const Versions& of_rank_zero, const Versions& here, bool of_machines)
     -> std::vector<std::string> {
-  Versions names = of_rank_zero;
-  names.insert(here.begin(), here.end());
-  const auto version_in = [](const Versions& versions, const std::string& name) {
-    const auto found = versions.find(name);
-    return found == versions.end() ? std::string("none") : found->second;
-  };
+  const auto shown = [](const std::string& version) { return version.empty() ? "none" : version; };
   std::vector<std::string> differences;
-  for (const auto& [name, unused] : names) {
-    const bool is_of_machine = std::ranges::find(OfMachines, name) != OfMachines.end();
-    const std::string expected = version_in(of_rank_zero, name);
-    const std::string found = version_in(here, name);
-    if (expected != found && is_of_machine == of_machines) {
-      differences.push_back(fmt::format("{} {} on rank 0, {} here", name, expected, found));
+  for (const VersionDifference& difference : DifferencesBetween(of_rank_zero, here)) {
+    if ((std::ranges::find(OfMachines, difference.name) != OfMachines.end()) == of_machines) {
+      differences.push_back(
+          fmt::format("{} {} on rank 0, {} here", difference.name, shown(difference.before), shown(difference.now)));
     }
   }
   return differences;

@@ -7,6 +7,7 @@
 
 #include "compiler/base/files.h"
 #include "compiler/base/printable.h"
+#include "compiler/base/versions.h"
 
 namespace shardc {
 
@@ -67,17 +68,13 @@ auto PutProductRecord(const Descriptor& run_dir, const ProductRecord& record) ->
 }
 
 auto VersionsDiffer(const Texts& before, const Texts& now) -> std::string {
-  const auto of = [](const Texts& texts, const std::string& name) {
-    const auto found = texts.find(name);
-    return found == texts.end() ? std::string("unknown") : PrintableLine(found->second);
+  const auto shown = [](const std::string& version) {
+    return version.empty() ? std::string("unknown") : PrintableLine(version);
   };
-  Texts names = before;
-  names.insert(now.begin(), now.end());
   std::vector<std::string> differences;
-  for (const auto& [name, text] : names) {
-    if (of(before, name) != of(now, name)) {
-      differences.push_back(fmt::format("{} {}, was {}", PrintableLine(name), of(now, name), of(before, name)));
-    }
+  for (const VersionDifference& difference : DifferencesBetween(before, now)) {
+    differences.push_back(
+        fmt::format("{} {}, was {}", PrintableLine(difference.name), shown(difference.now), shown(difference.before)));
   }
   return fmt::format("{}", fmt::join(differences, "; "));
 }
