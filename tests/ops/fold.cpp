@@ -11,6 +11,7 @@
 #include <random>
 
 #include "compiler/base/bfloat16.h"
+#include "tests/support/put_element.h"
 
 namespace shardc {
 namespace {
@@ -29,21 +30,6 @@ auto NumberAt(DType dtype, const std::byte* from) -> double {
   return dtype == DType::F32 ? get(0.0F) : dtype == DType::BF16 ? Load(get(BFloat16{})) : get(0.0);
 }
 
-auto Put(DType dtype, double number, std::byte* to) -> void {
-  const auto put = [&](const auto& element) { std::memcpy(to, &element, sizeof(element)); };
-  if (dtype == DType::F32) {
-    put(static_cast<float>(number));
-  } else if (dtype == DType::BF16) {
-    BFloat16 element{};
-    Store(element, static_cast<float>(number));
-    put(element);
-  } else if (dtype == DType::F64) {
-    put(number);
-  } else {
-    put(static_cast<int64_t>(number));
-  }
-}
-
 /// Returns elements whose sums round differently in another order. Now and then one is -0.
 auto Drawn(DType dtype, int64_t count, std::mt19937_64& random) -> Bytes {
   Bytes bytes(static_cast<size_t>(count * SizeOf(dtype)));
@@ -51,7 +37,7 @@ auto Drawn(DType dtype, int64_t count, std::mt19937_64& random) -> Bytes {
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t kind = random() % 8;
     const double scale = dtype == DType::I64 ? 1e6 : kind < 4 ? 1 : 1e4;
-    Put(dtype, kind == 7 ? -0.0 : scale * number(random), bytes.data() + i * SizeOf(dtype));
+    PutElement(dtype, kind == 7 ? -0.0 : scale * number(random), bytes.data() + i * SizeOf(dtype));
   }
   return bytes;
 }
@@ -118,7 +104,7 @@ auto Enumerated(DType dtype, int digit) -> Bytes {
     place *= Base;
   }
   for (int64_t i = 0; i < Count; ++i) {
-    Put(dtype, Numbers[static_cast<size_t>(i / place % Base)], bytes.data() + i * SizeOf(dtype));
+    PutElement(dtype, Numbers[static_cast<size_t>(i / place % Base)], bytes.data() + i * SizeOf(dtype));
   }
   return bytes;
 }

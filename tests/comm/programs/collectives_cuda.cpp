@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "compiler/base/bfloat16.h"
 #include "tests/comm/programs/gpu_rank.h"
+#include "tests/support/put_element.h"
 
 namespace shardc {
 namespace {
@@ -59,18 +59,7 @@ auto Draw(DType dtype, int64_t count, uint64_t seed, std::byte* to) -> void {
     bits ^= bits >> 31U;
     const auto mantissa = static_cast<double>(static_cast<int64_t>(bits)) * 0x1p-63;
     const double number = (bits & 3U) == 0 ? mantissa * 0x1p13 : mantissa;
-    const auto put = [&](const auto& element) { std::memcpy(to + i * SizeOf(dtype), &element, sizeof(element)); };
-    if (dtype == DType::F32) {
-      put(static_cast<float>(number));
-    } else if (dtype == DType::BF16) {
-      BFloat16 element{};
-      Store(element, static_cast<float>(number));
-      put(element);
-    } else if (dtype == DType::F64) {
-      put(number);
-    } else {
-      put(static_cast<int64_t>(bits) >> 8U);
-    }
+    PutElement(dtype, dtype == DType::I64 ? mantissa * 0x1p55 : number, to + i * SizeOf(dtype));
   }
 }
 
