@@ -1,5 +1,5 @@
-// What a rank needs to exchange with ranks of other hosts: the sets of axes over which it does, and the memory that the
-// communicators of NCCL take of its GPU beside the arenas.
+// Needs of a rank that exchanges with ranks of other hosts: the sets of axes over which it does, and the memory that
+// the communicators of NCCL take of its GPU beside the arenas.
 #pragma once
 
 #include "compiler/base/units.h"

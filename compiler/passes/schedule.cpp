@@ -292,7 +292,7 @@ static auto AddReleases(Plan& plan, Section& section, const ShardSection& shard)
     emitter.set_layer(layer);
     emitter.set_phase(phase);
     for (; next != order.end() && at(*next).last == i; ++next) {
-      // Where streams run side by side, compute does not stop for the last use of another stream, but for that of a
+      // If streams run side by side, compute does not stop for the last use of another stream, but for that of a
       // buffer whose turn is over: its memory is wanted now.
       const bool is_last_use = touched[static_cast<size_t>(next->index)].last == i;
       emitter.Emit(op::Release{.buffer = *next}).stream = overlaps && is_last_use ? stream : Stream::Compute;

@@ -1,4 +1,4 @@
-// What NVIDIA's driver shows of itself and of the GPUs of this machine, without CUDA. Source: NVIDIA's driver README,
+// Facts that NVIDIA's driver shows of itself and of the GPUs of this machine, without CUDA. Source: its README,
 // "The /proc interface".
 #pragma once
 

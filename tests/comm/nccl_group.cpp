@@ -193,7 +193,7 @@ TEST_F(NcclGroupTest, WaitsForSlowMembers) {
 }
 
 TEST_F(NcclGroupTest, NamesEachCallThatFails) {
-  // What one member calls: the first makes the id.
+  // Calls of one member: the first makes the id.
   const std::vector<std::string> calls{"version", "unique_id", "init",    "begin_group", "send",
                                        "receive", "send",      "receive", "end_group",   "all_gather"};
   for (const int64_t failing : {0, 1}) {
@@ -249,7 +249,7 @@ TEST_F(NcclGroupTest, RefusesAnotherVersion) {
 }
 
 TEST_F(NcclGroupTest, RefusesVariablesThatDoNotFit) {
-  // What each member sets, and what the last one would say.
+  // Variables of each member, and the words of the last one.
   struct Case {
     const char* name;
     std::vector<const char*> values;

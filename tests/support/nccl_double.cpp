@@ -255,7 +255,7 @@ auto NcclDouble::Body::Work() -> void {
     lock.unlock();
     status = Make(operation);
     if (status) {
-      // What fails is never over.
+      // An operation that fails is never over.
       const std::lock_guard of_streams(of_.mutex_);
       --of_.under_way_[operation.stream];
     }

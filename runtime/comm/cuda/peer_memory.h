@@ -1,4 +1,4 @@
-// What the ranks of a host show each other of their GPUs: their memory, and events by which they meet.
+// Memory of GPUs, and events by which ranks meet, that the ranks of a host show each other.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class PeerMemory {
   /// together, with one number. Errors: Environment if the driver refuses.
   auto Open(HostMember& member, size_t num_pairs) -> Status;
 
-  // Of a rank of the host, counted from its first one.
+  // These are of a rank of the host, counted from its first one.
 
   auto memory(size_t local_rank) const -> std::byte* { return ranks_[local_rank].memory; }
   auto events(size_t local_rank, size_t pair) const -> EventPair { return ranks_[local_rank].pairs[pair]; }

@@ -1,4 +1,4 @@
-// What is asked of NCCL, in functions of our own: the library is one body of these, and tests have another one,
+// Functions of our own that ask NCCL for what is needed: the library is one body of these, and tests have another one,
 // which needs no GPU.
 //
 // A communicator never blocks the thread that calls: after BeginInit, and after each call that takes it, it is in

@@ -31,7 +31,7 @@ struct Row {
 
 constexpr const char* Disagree = "NCCL hangs or fails where members differ in it";
 constexpr const char* Networks = "members on different networks do not reach each other";
-// What each does is from the source of NCCL 2.28.9: a member decides by its own environment alone.
+// The rows follow from the source of NCCL 2.28.9: a member decides by its own environment alone.
 constexpr std::array Rows{
     Row{"NCCL_COMM_BLOCKING", Rule::Off, "NCCL would wait for a lost host for ever"},
     Row{"NCCL_COMM_ID", Rule::Off, "all communicators would meet at that one address"},
