@@ -13,6 +13,7 @@ namespace shardc {
 namespace {
 
 #define NotDifferentiable false
+#define Fused false
 #define Differentiable true
 template <class T>
 constexpr bool HasVjp = false;
@@ -21,6 +22,7 @@ constexpr bool HasVjp = false;
   constexpr bool HasVjp<op::Type> = differentiable;
 #include "schemas/ops.def"
 #undef NotDifferentiable
+#undef Fused
 #undef Differentiable
 
 class Differentiator : public VjpContext {

@@ -4,6 +4,7 @@
 //   Verify(op, plan, check) its numbered constraints C1, C2, ... on operand shapes, dtypes and placements
 //   Cost(op, plan)          FLOPs, bytes touched, bytes on the wire
 //   Vjp(op, context)        differentiable ops: emits the ops that compute the operands' gradients
+//   Parts(op, context)      fused ops: emits the ops that it is made of (parts.h)
 //   ScratchBytes(op, plan)  ops with a SCRATCH field: its bytes, by which the compiler makes the buffer and the kernel
 //                           checks it
 #pragma once
@@ -97,7 +98,10 @@ class VjpContext {
   virtual auto Refuse(std::string why) -> void = 0;
 };
 
+class PartsContext;
+
 #define NotDifferentiable(Type)
+#define Fused(Type) auto Parts(const op::Type& op, PartsContext& context)->void;
 #define Differentiable(Type) auto Vjp(const op::Type& op, VjpContext& context)->void;
 #define OP(Type, mnemonic, differentiable, fields, doc)                     \
   auto Shape(const op::Type& op, const Plan& plan)->std::vector<ValueType>; \
@@ -107,6 +111,7 @@ class VjpContext {
   differentiable(Type)
 #include "schemas/ops.def"
 #undef NotDifferentiable
+#undef Fused
 #undef Differentiable
 
 template <class T>

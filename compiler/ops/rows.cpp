@@ -13,6 +13,7 @@ auto DocOf(OpKind kind) -> std::string_view {
 
 auto IsDifferentiable(OpKind kind) -> bool {
   constexpr bool NotDifferentiable = false;
+  constexpr bool Fused = false;
   constexpr bool Differentiable = true;
   static constexpr std::array<bool, NumOpKinds> flags{
 #define OP(Type, mnemonic, differentiable, fields, doc) differentiable,

@@ -36,6 +36,7 @@ struct GemmProblem {
 
 /// Requires: the operands have dims.
 auto GemmProblemOf(const op::Matmul& op, const Plan& plan) -> GemmProblem;
+auto GemmProblemOf(const op::MatmulAdd& op, const Plan& plan) -> GemmProblem;
 
 /// The longer side of c is cut into ranges of rows or columns, by the sizes alone: a library's sums may differ in bits
 /// with the size of c. How many rows or columns a range has.
