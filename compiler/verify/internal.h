@@ -9,6 +9,7 @@
 
 #include "compiler/ops/op_facts.h"
 #include "compiler/ops/ops.h"
+#include "compiler/ops/parts.h"
 #include "compiler/plan/loops.h"
 #include "compiler/plan/names.h"
 #include "compiler/verify/access_table.h"
@@ -18,7 +19,9 @@ namespace shardc {
 /// Findings of one verification, capped, the work it may still do, and what its parts share.
 class Findings {
  public:
-  explicit Findings(const Plan& plan) : plan_(plan) {}
+  explicit Findings(const Plan& plan) : plan_(plan), told_(plan) {}
+  /// Findings about the parts of a plan, which name the ops of the plan itself. Both outlive the findings.
+  Findings(const PlanInParts& parts, const Plan& whole) : plan_(parts.plan), told_(whole), origins_(&parts.origins) {}
 
   template <class... Args>
   auto Add(PlanRule rule, fmt::format_string<Args...> format, Args&&... args) -> void {
@@ -65,6 +68,9 @@ class Findings {
   auto Names() const -> const PlanNames&;
 
   const Plan& plan_;
+  /// The plan whose ops are named, and the indices of these ops; null where they are those of `plan_`.
+  const Plan& told_;
+  const decltype(PlanInParts::origins)* origins_ = nullptr;
   /// Worked out for the first finding.
   mutable std::optional<PlanNames> names_;
   /// Worked out for the first part that asks.

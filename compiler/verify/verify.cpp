@@ -17,7 +17,8 @@ auto Findings::Names() const -> const PlanNames& {
 
 auto Findings::OpLine(SectionKind section, size_t index) const -> std::string {
   constexpr size_t Longest = 400;
-  std::string line = PrintOp(plan_.section(section).ops[index], Names());
+  index = origins_ == nullptr ? index : (*origins_)[static_cast<size_t>(section)][index];
+  std::string line = PrintOp(told_.section(section).ops[index], Names());
   if (line.size() > Longest) {
     line.replace(Longest, std::string::npos, "...");
   }
@@ -137,33 +138,65 @@ auto VerifyOps(const Plan& plan, Findings& findings) -> void {
   });
 }
 
+/// A part of the verifier, and whether it looks at the plan's fused ops or at what these are made of.
+struct VerifierPart {
+  auto(*verify)(const Plan& plan, Findings& findings) -> void;
+  bool of_parts = false;
+};
+
 auto VerifyPlan(const Plan& plan) -> std::vector<std::string> {
-  Findings findings(plan);
   // What a part finds, later ones would find the consequences of: the first that finds anything is the last to look.
-  for (const auto part :
-       {VerifyStructure,  VerifySources, VerifyMemory, VerifySegments, VerifyOps,      VerifyPredicates,
-        VerifySections,   VerifyState,   VerifySaves,  VerifyGathers,  VerifyRoles,    VerifyTokens,
-        VerifyPlacements, VerifySamples, VerifyHeader, VerifyScalars,  VerifyUpdate,   VerifyTriggers,
-        VerifyOffsets,    VerifyLives,   VerifyEvents, VerifyOrder,    VerifyBackward, VerifyRecipe}) {
-    part(plan, findings);
-    if (!findings.empty()) {
-      break;
+  static constexpr VerifierPart parts[] = {{VerifyStructure},
+                                           {VerifySources},
+                                           {VerifyMemory},
+                                           {VerifySegments},
+                                           {VerifyOps},
+                                           {VerifyPredicates},
+                                           {VerifySections},
+                                           {VerifyState},
+                                           {VerifySaves},
+                                           {VerifyGathers},
+                                           {VerifyRoles},
+                                           {VerifyTokens, true},
+                                           {VerifyPlacements, true},
+                                           {VerifySamples},
+                                           {VerifyHeader, true},
+                                           {VerifyScalars},
+                                           {VerifyUpdate},
+                                           {VerifyTriggers},
+                                           {VerifyOffsets},
+                                           {VerifyLives},
+                                           {VerifyEvents},
+                                           {VerifyOrder},
+                                           {VerifyBackward, true},
+                                           {VerifyRecipe}};
+  Findings findings(plan);
+  // The parts of ops are asked for once their operands are known to be sound.
+  std::optional<PlanInParts> in_parts;
+  std::optional<Findings> of_parts;
+  for (const VerifierPart& part : parts) {
+    if (part.of_parts && !in_parts && HasFusedOps(plan)) {
+      in_parts = InParts(plan);
+      of_parts.emplace(*in_parts, plan);
+    }
+    Findings& own = part.of_parts && of_parts ? *of_parts : findings;
+    part.verify(part.of_parts && in_parts ? in_parts->plan : plan, own);
+    if (!own.empty()) {
+      return std::move(own).list();
     }
   }
-  return std::move(findings).list();
+  return {};
 }
 
 auto VerifyRunnable(const Plan& plan) -> std::vector<std::string> {
   Findings findings(plan);
-  for (size_t i = 0; i < NumPasses; ++i) {
-    const auto expected = static_cast<PassKind>(i);
-    if (plan.passes.size() <= i || plan.passes[i] != expected) {
-      findings.Add("pass-missing"_rule, "pass {} was not run in its place", ToText(expected));
-      break;
-    }
+  const std::vector<PassKind> expected = PassesFor(plan.device);
+  const auto [missing, other] = std::ranges::mismatch(expected, plan.passes);
+  if (missing != expected.end()) {
+    findings.Add("pass-missing"_rule, "pass {} was not run in its place", ToText(*missing));
   }
-  if (plan.passes.size() > NumPasses) {
-    findings.Add("pass-missing"_rule, "{} passes were run, there are {}", plan.passes.size(), NumPasses);
+  if (plan.passes.size() > expected.size()) {
+    findings.Add("pass-missing"_rule, "{} passes were run, there are {}", plan.passes.size(), expected.size());
   }
   if (!plan.disabled.empty()) {
     findings.Add("pass-disabled"_rule, "pass {} was switched off", ToText(plan.disabled[0]));
