@@ -50,6 +50,8 @@ struct DeviceFacts {
   CpuBlocks blocks;
   /// Streams run side by side; else ops run one after another, in the order of the list.
   bool overlaps_streams = false;
+  /// The pass fuse runs: an op that does what several do saves passes over memory.
+  bool fuses_ops = false;
   /// Products of f32 are calls of a library that takes whole operands.
   bool products_of_f32_by_library = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/base/devices.h"
 #include "compiler/plan/local_parameter.h"
 
 namespace shardc {
@@ -17,6 +18,17 @@ auto operator==(const Plan& a, const Plan& b) -> bool = default;
 
 auto Plan::Established(PassKind pass) const -> bool {
   return std::find(passes.begin(), passes.end(), pass) != passes.end();
+}
+
+auto PassesFor(Device device) -> std::vector<PassKind> {
+  std::vector<PassKind> passes;
+  for (int i = 0; i < NumPasses; ++i) {
+    const auto pass = static_cast<PassKind>(i);
+    if (pass != PassKind::Fuse || FactsOf(device).fuses_ops) {
+      passes.push_back(pass);
+    }
+  }
+  return passes;
 }
 
 auto Plan::FindScalar(ScalarRole role) const -> ScalarId {

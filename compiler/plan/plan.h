@@ -295,4 +295,7 @@ auto OwnedSlice(const SubVector& sub_vector, const Mesh& mesh, int64_t rank) -> 
 /// that over its own axes is done.
 auto CopyAxes(const SubVector& sub_vector, const Mesh& mesh) -> AxisSet;
 
+/// Returns the passes that plans for a device go through, in order.
+auto PassesFor(Device device) -> std::vector<PassKind>;
+
 }  // namespace shardc

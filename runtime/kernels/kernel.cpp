@@ -10,7 +10,8 @@ namespace shardc {
 
 static auto IsReference(KernelSet kernels) -> bool {
   switch (kernels) {
-    case KernelSet::Fused: return false;
+    case KernelSet::Fused:
+    case KernelSet::Plain: return false;
     case KernelSet::Reference: return true;
   }
   CHECK(false, "kernels {}", static_cast<int>(kernels));

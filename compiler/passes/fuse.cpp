@@ -1,0 +1,309 @@
+// One op in the place of several, in fewer passes over memory, on devices whose rows ask for it.
+//
+// Needs: the ops of `step` and `eval`, in their order. Gives: plans of the same values, but for those that no op needs
+// any more, in fewer ops (compiler/ops/parts.h says of which plain ops each fused one is made):
+//   1. a down projection's weight gradient comes after swiglu_backward, which gives swiglu's result once more: it is
+//   not
+//      kept since the forward
+//   2. a residual addition directly after the product of its branch becomes part of the product
+//   3. another one directly before an rms_norm becomes part of the norm
+//   4. the ropes of q and k run as one, at the place of either
+//   5. a loss and its gradient directly after it run as one
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "compiler/ops/emitter.h"
+#include "compiler/ops/rewrite.h"
+#include "compiler/passes/pass.h"
+
+namespace shardc {
+
+namespace {
+
+/// x + branch = sum, in place or not.
+struct Addition {
+  ValueId x;
+  ValueId branch;
+  ValueId sum;
+};
+
+auto AdditionOf(const Op& op) -> std::optional<Addition> {
+  if (const auto* add = op.As<op::Add>()) {
+    return Addition{add->a, add->b, add->y};
+  }
+  if (const auto* add = op.As<op::ResidualAdd>()) {
+    return Addition{add->x, add->branch, add->y};
+  }
+  return std::nullopt;
+}
+
+/// Where values and buffers are used in a list of ops.
+class Uses {
+ public:
+  Uses(const Plan& plan, const std::vector<Op>& ops) : plan_(plan) {
+    for (size_t i = 0; i < ops.size(); ++i) {
+      for (const Access& access : AccessesOf(ops[i].body)) {
+        const BufferId buffer = plan.values[access.value].buffer;
+        std::vector<size_t>& of_value = of_values_[access.value];
+        if (of_value.empty()) {
+          values_on_[buffer].push_back(access.value);
+        }
+        Note(of_value, i);
+        Note(touches_[buffer], i);
+        if (access.kind != AccessKind::Read) {
+          Note(writes_[buffer], i);
+        }
+      }
+    }
+  }
+
+  /// Returns the ops that read or write a value, in order.
+  auto Of(ValueId id) const -> const std::vector<size_t>& { return of_values_.at(id); }
+  /// Returns true if no op after `index` uses another value of the buffer that has the value's bytes.
+  auto IsAloneAfter(ValueId id, size_t index) const -> bool {
+    return std::ranges::all_of(values_on_.at(plan_.values[id].buffer),
+                               [&](ValueId other) { return other == id || Of(other).back() <= index; });
+  }
+  /// Returns true if no op in (after, before) reads or writes the bytes of the value's buffer.
+  auto IsUntouched(ValueId id, size_t after, size_t before) const -> bool {
+    return IsFree(touches_, id, after, before);
+  }
+  /// Returns true if no op in (after, before) writes the bytes of the value's buffer.
+  auto IsUnwritten(ValueId id, size_t after, size_t before) const -> bool { return IsFree(writes_, id, after, before); }
+
+ private:
+  using ByBuffer = std::unordered_map<BufferId, std::vector<size_t>>;
+
+  static auto Note(std::vector<size_t>& uses, size_t index) -> void {
+    if (uses.empty() || uses.back() != index) {
+      uses.push_back(index);
+    }
+  }
+  auto IsFree(const ByBuffer& uses, ValueId id, size_t after, size_t before) const -> bool {
+    const auto own = uses.find(plan_.values[id].buffer);
+    if (own == uses.end()) {
+      return true;
+    }
+    const auto next = std::ranges::upper_bound(own->second, after);
+    return next == own->second.end() || *next >= before;
+  }
+
+  const Plan& plan_;
+  std::unordered_map<ValueId, std::vector<size_t>> of_values_;
+  std::unordered_map<BufferId, std::vector<ValueId>> values_on_;
+  ByBuffer touches_;
+  ByBuffer writes_;
+};
+
+/// Rewrites the ops of one section. A rewrite looks at each op in turn, and may replace it and those near it.
+class SectionFuser {
+ public:
+  SectionFuser(Plan* plan, std::vector<Op>* ops) : plan_(*plan), ops_(*ops) {}
+
+  auto Run() -> void {
+    for (const auto rewrite : {&SectionFuser::ComputeSwigluAgain, &SectionFuser::AddInProduct, &SectionFuser::AddInNorm,
+                               &SectionFuser::PairRopes, &SectionFuser::JoinLoss}) {
+      uses_.emplace(plan_, ops_);
+      is_dropped_.assign(ops_.size(), false);
+      for (size_t i = 0; i < ops_.size(); ++i) {
+        if (!is_dropped_[i]) {
+          (this->*rewrite)(i);
+        }
+      }
+      std::vector<Op> kept;
+      for (size_t i = 0; i < ops_.size(); ++i) {
+        if (!is_dropped_[i]) {
+          kept.push_back(std::move(ops_[i]));
+        }
+      }
+      ops_ = std::move(kept);
+    }
+  }
+
+ private:
+  auto Replace(size_t index, OpBody body) -> void {
+    ops_[index].body = std::move(body);
+    ops_[index].made_by = PassKind::Fuse;
+  }
+  auto Drop(size_t index) -> void { is_dropped_[index] = true; }
+  /// Returns the op before `index` that is still there, of the same phase; nothing if there is none.
+  auto Before(size_t index) const -> std::optional<size_t> {
+    return index > 0 && !is_dropped_[index - 1] && ops_[index - 1].phase == ops_[index].phase ? std::optional(index - 1)
+                                                                                              : std::nullopt;
+  }
+
+  auto ComputeSwigluAgain(size_t index) -> void;
+  auto AddInProduct(size_t index) -> void;
+  auto AddInNorm(size_t index) -> void;
+  auto PairRopes(size_t index) -> void;
+  auto JoinLoss(size_t index) -> void;
+
+  Plan& plan_;
+  std::vector<Op>& ops_;
+  std::optional<Uses> uses_;
+  std::vector<bool> is_dropped_;
+};
+
+auto SectionFuser::ComputeSwigluAgain(size_t index) -> void {
+  const auto* backward = ops_[index].As<op::SwigluBackward>();
+  if (backward == nullptr || uses_->Of(backward->dy).back() != index) {
+    return;
+  }
+  // The swiglu of these operands: the forward's, or the one that recompute emitted again.
+  const std::vector<size_t>& readers = uses_->Of(backward->gate);
+  const auto found = std::ranges::find_if(readers, [&](size_t i) {
+    const auto* forward = ops_[i].As<op::Swiglu>();
+    return forward != nullptr && forward->gate == backward->gate && forward->up == backward->up;
+  });
+  if (found == readers.end()) {
+    return;
+  }
+  const size_t swiglu = *found;
+  const ValueId y = ops_[swiglu].As<op::Swiglu>()->y;
+  std::vector<size_t> late_uses = uses_->Of(y);
+  std::erase_if(late_uses, [&](size_t i) { return i == swiglu || !IsBackward(ops_[i]); });
+  if (late_uses.size() != 1) {
+    return;
+  }
+  const size_t product = late_uses.front();
+  auto* gradient = std::get_if<op::Matmul>(&ops_[product].body);
+  if (gradient == nullptr || gradient->b != y || product < swiglu || product > index ||
+      !uses_->IsUnwritten(gradient->a, product, index + 1) || !uses_->IsUntouched(gradient->out, product, index + 1)) {
+    return;
+  }
+  Emitter emitter(&plan_, &ops_, PassKind::Fuse);
+  const Value like = plan_.values[y];
+  const ValueId again = emitter.Alias(backward->dy, {like.dtype, like.shape}, like.name);
+  plan_.values[again].role = {};
+  plan_.values[again].placement = like.placement;
+  gradient->b = again;
+  Replace(index, op::SwigluBackwardAgain{.dy = backward->dy,
+                                         .gate = backward->gate,
+                                         .up = backward->up,
+                                         .dgate = backward->dgate,
+                                         .dup = backward->dup,
+                                         .y = again});
+  if (ops_[swiglu].phase == Phase::Recompute) {
+    Drop(swiglu);
+  }
+  // The gradient comes directly after.
+  const auto at = [&](size_t i) { return ops_.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::rotate(at(product), at(product + 1), at(index + 1));
+}
+
+auto SectionFuser::AddInProduct(size_t index) -> void {
+  const auto add = AdditionOf(ops_[index]);
+  const auto before = Before(index);
+  const auto* product = add && before ? ops_[*before].As<op::Matmul>() : nullptr;
+  if (product == nullptr || product->out != add->branch || product->out_onto.valid() || add->x == add->branch ||
+      uses_->Of(add->branch).size() != 2) {
+    return;
+  }
+  ops_[index].origin = ops_[*before].origin;
+  Replace(index, op::MatmulAdd{.a = product->a,
+                               .b = product->b,
+                               .x = add->x,
+                               .out = add->sum,
+                               .scratch = {},
+                               .transpose_a = product->transpose_a,
+                               .transpose_b = product->transpose_b});
+  Drop(*before);
+}
+
+auto SectionFuser::AddInNorm(size_t index) -> void {
+  const auto* norm = ops_[index].As<op::RmsNorm>();
+  const auto before = Before(index);
+  const auto add = norm != nullptr && before ? AdditionOf(ops_[*before]) : std::nullopt;
+  if (!add || add->sum != norm->x || plan_.values[add->branch].dtype != plan_.values[norm->weight].dtype) {
+    return;
+  }
+  // An addition in place becomes one beside its operands, if nothing else lies over the sum.
+  Value& sum = plan_.values[add->sum];
+  if (const BufferId own = sum.buffer; own == plan_.values[add->branch].buffer) {
+    if (!uses_->IsAloneAfter(add->sum, *before)) {
+      return;
+    }
+    const Buffer like = plan_.buffers[own];
+    sum.buffer = plan_.buffers.Add(like);
+  }
+  Replace(index, op::AddRmsNorm{.x = add->x,
+                                .branch = add->branch,
+                                .weight = norm->weight,
+                                .sum = add->sum,
+                                .y = norm->y,
+                                .rstd = norm->rstd,
+                                .eps = norm->eps});
+  Drop(*before);
+}
+
+auto SectionFuser::PairRopes(size_t index) -> void {
+  const auto* first = ops_[index].As<op::Rope>();
+  if (first == nullptr) {
+    return;
+  }
+  // The products of one projection lie between the two.
+  constexpr size_t Furthest = 16;
+  for (size_t i = index + 1; i < std::min(index + Furthest, ops_.size()); ++i) {
+    const auto* second = is_dropped_[i] ? nullptr : ops_[i].As<op::Rope>();
+    if (second == nullptr || ops_[i].phase != ops_[index].phase) {
+      continue;
+    }
+    const bool fit = second->table == first->table && second->head_dim == first->head_dim &&
+                     second->inverse == first->inverse && plan_.values[second->x].dtype == plan_.values[first->x].dtype;
+    const bool may_wait = uses_->IsUntouched(first->x, index, i);
+    const bool is_ready = uses_->Of(second->x).front() < index && uses_->IsUntouched(second->x, index, i);
+    if (!fit || (!may_wait && !is_ready)) {
+      return;
+    }
+    // Forward rotates q first, backward k.
+    const bool is_q_first = plan_.values[first->x].bytes() == plan_.values[second->x].bytes()
+                                ? !first->inverse
+                                : plan_.values[first->x].bytes() > plan_.values[second->x].bytes();
+    const op::Rope q = is_q_first ? *first : *second;
+    const op::Rope k = is_q_first ? *second : *first;
+    Replace(may_wait ? i : index, op::RopePair{.q = q.x,
+                                               .k = k.x,
+                                               .table = q.table,
+                                               .rotated_q = q.y,
+                                               .rotated_k = k.y,
+                                               .head_dim = q.head_dim,
+                                               .inverse = q.inverse});
+    Drop(may_wait ? index : i);
+    return;
+  }
+}
+
+auto SectionFuser::JoinLoss(size_t index) -> void {
+  const auto* loss = ops_[index].As<op::CrossEntropy>();
+  const auto* backward = index + 1 < ops_.size() ? ops_[index + 1].As<op::CrossEntropyBackward>() : nullptr;
+  if (loss == nullptr || backward == nullptr || backward->logits != loss->logits ||
+      backward->targets != loss->targets || backward->lse != loss->lse || backward->vocab_axes != AxisSet{} ||
+      uses_->Of(loss->lse).size() != 2) {
+    return;
+  }
+  Replace(index + 1, op::CrossEntropyAndGradient{.logits = loss->logits,
+                                                 .targets = loss->targets,
+                                                 .count = backward->count,
+                                                 .loss = loss->loss,
+                                                 .loss_onto = loss->loss_onto,
+                                                 .dlogits = backward->dlogits,
+                                                 .scratch = {},
+                                                 .head = loss->head});
+  Drop(index);
+}
+
+}  // namespace
+
+auto Fuse(Plan plan, PassContext&) -> ErrorOr<Plan> {
+  if (plan.kernels != KernelSet::Fused) {
+    return plan;
+  }
+  for (const SectionKind section : {SectionKind::Step, SectionKind::Eval}) {
+    SectionFuser(&plan, &plan.section(section).ops).Run();
+  }
+  RemoveUnused(plan);
+  return plan;
+}
+
+}  // namespace shardc
