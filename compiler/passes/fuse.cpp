@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "compiler/ops/emitter.h"
+#include "compiler/ops/op_facts.h"
 #include "compiler/ops/rewrite.h"
 #include "compiler/passes/pass.h"
 
@@ -29,13 +30,11 @@ struct Addition {
 };
 
 auto AdditionOf(const Op& op) -> std::optional<Addition> {
-  if (const auto* add = op.As<op::Add>()) {
-    return Addition{add->a, add->b, add->y};
+  if (FactsOf(op).meaning != Meaning::Sum) {
+    return std::nullopt;
   }
-  if (const auto* add = op.As<op::ResidualAdd>()) {
-    return Addition{add->x, add->branch, add->y};
-  }
-  return std::nullopt;
+  const AccessList accesses = AccessesOf(op.body);
+  return Addition{accesses[0].value, accesses[1].value, accesses[2].value};
 }
 
 /// Where values and buffers are used in a list of ops.
@@ -151,16 +150,18 @@ auto SectionFuser::ComputeSwigluAgain(size_t index) -> void {
     return;
   }
   // The swiglu of these operands: the forward's, or the one that recompute emitted again.
-  const std::vector<size_t>& readers = uses_->Of(backward->gate);
-  const auto found = std::ranges::find_if(readers, [&](size_t i) {
+  size_t swiglu = index;
+  ValueId y;
+  for (const size_t i : uses_->Of(backward->gate)) {
     const auto* forward = ops_[i].As<op::Swiglu>();
-    return forward != nullptr && forward->gate == backward->gate && forward->up == backward->up;
-  });
-  if (found == readers.end()) {
+    if (forward != nullptr && forward->gate == backward->gate && forward->up == backward->up) {
+      swiglu = i;
+      y = forward->y;
+    }
+  }
+  if (!y.valid()) {
     return;
   }
-  const size_t swiglu = *found;
-  const ValueId y = ops_[swiglu].As<op::Swiglu>()->y;
   std::vector<size_t> late_uses = uses_->Of(y);
   std::erase_if(late_uses, [&](size_t i) { return i == swiglu || !IsBackward(ops_[i]); });
   if (late_uses.size() != 1) {
@@ -238,14 +239,15 @@ auto SectionFuser::AddInNorm(size_t index) -> void {
 }
 
 auto SectionFuser::PairRopes(size_t index) -> void {
-  const auto* first = ops_[index].As<op::Rope>();
+  const auto rope_at = [&](size_t i) { return is_dropped_[i] ? nullptr : ops_[i].As<op::Rope>(); };
+  const auto* first = rope_at(index);
   if (first == nullptr) {
     return;
   }
   // The products of one projection lie between the two.
   constexpr size_t Furthest = 16;
   for (size_t i = index + 1; i < std::min(index + Furthest, ops_.size()); ++i) {
-    const auto* second = is_dropped_[i] ? nullptr : ops_[i].As<op::Rope>();
+    const auto* second = rope_at(i);
     if (second == nullptr || ops_[i].phase != ops_[index].phase) {
       continue;
     }
