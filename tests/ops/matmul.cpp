@@ -1,44 +1,14 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
 
 #include "compiler/ops/cpu/gemm_cut.h"
 #include "compiler/ops/cpu/scratch_slots.h"
-#include "tests/ops/tolerance.h"
-#include "tests/support/kernel_fixture.h"
+#include "tests/ops/matmul_case.h"
 
 namespace shardc {
-
-struct MatmulCase {
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-  bool transpose_a = false;
-  bool transpose_b = false;
-  bool adds = false;
-  DType dtype = DType::F32;
-  DType out_dtype = DType::F32;
-};
-
-static auto ToText(const MatmulCase& test) -> std::string {
-  return fmt::format("m={} n={} k={} transpose {} {} adds {} {} into {}", test.m, test.n, test.k, test.transpose_a,
-                     test.transpose_b, test.adds, ToText(test.dtype), ToText(test.out_dtype));
-}
-
-/// Of a size that keeps sums at about 1.
-struct MatmulOperands {
-  explicit MatmulOperands(const MatmulCase& test)
-      : a(RandomNumbers(test.dtype, test.m * test.k, 1, std::pow(static_cast<double>(test.k), -0.25))),
-        b(RandomNumbers(test.dtype, test.k * test.n, 2, std::pow(static_cast<double>(test.k), -0.25))),
-        before(RandomNumbers(test.out_dtype, test.m * test.n, 3)) {}
-
-  std::vector<double> a;
-  std::vector<double> b;
-  std::vector<double> before;
-};
 
 static auto BodyOf(KernelFixture& fixture, const MatmulCase& test, const MatmulOperands& operands) -> op::Matmul {
   const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
@@ -52,32 +22,6 @@ static auto BodyOf(KernelFixture& fixture, const MatmulCase& test, const MatmulO
           .transpose_b = transpose_b};
 }
 
-static auto ExpectedOf(const MatmulCase& test, const MatmulOperands& operands) -> std::vector<double> {
-  const auto [m, n, k, transpose_a, transpose_b, adds, dtype, out_dtype] = test;
-  std::vector<double> b_KN(operands.b.size());
-  for (int64_t i = 0; i < k; ++i) {
-    for (int64_t column = 0; column < n; ++column) {
-      b_KN[static_cast<size_t>(i * n + column)] =
-          operands.b[static_cast<size_t>(transpose_b ? column * k + i : i * n + column)];
-    }
-  }
-  std::vector<double> sums = adds ? operands.before : std::vector<double>(static_cast<size_t>(m * n));
-  for (int64_t row = 0; row < m; ++row) {
-    double* const to = sums.data() + row * n;
-    for (int64_t i = 0; i < k; ++i) {
-      const double left = operands.a[static_cast<size_t>(transpose_a ? i * m + row : row * k + i)];
-      const double* const from = b_KN.data() + i * n;
-      for (int64_t column = 0; column < n; ++column) {
-        to[column] += left * from[column];
-      }
-    }
-  }
-  return sums;
-}
-
-constexpr std::pair<DType, DType> MatmulTypes[] = {
-    {DType::F32, DType::F32}, {DType::BF16, DType::BF16}, {DType::BF16, DType::F32}};
-
 /// All forms of one size.
 static auto ExpectCloseInAllForms(int64_t m, int64_t n, int64_t k) -> void {
   for (const auto& [dtype, out_dtype] : MatmulTypes) {
@@ -86,17 +30,11 @@ static auto ExpectCloseInAllForms(int64_t m, int64_t n, int64_t k) -> void {
       SCOPED_TRACE(ToText(test));
       const MatmulOperands operands(test);
       const std::vector<double> expected = ExpectedOf(test, operands);
-      MatmulCase plain = test;
-      plain.adds = false;
-      // cuBLASLt rounds a product in bf16 before it adds it, as PyTorch does.
-      const std::vector<double> rounded_first =
-          test.adds && out_dtype == DType::BF16 ? ExpectedOf(plain, operands) : std::vector<double>{};
       ForBackends([&](const Backend& backend) {
         KernelFixture fixture(backend);
         const op::Matmul body = BodyOf(fixture, test, operands);
         fixture.Run(body);
-        const bool rounds = FactsOf(backend.device).family == DeviceFamily::Cuda;
-        ExpectClose(OpKind::Matmul, "out", fixture, body.out, expected, rounds ? rounded_first : std::vector<double>{});
+        ExpectProduct(fixture, body.out, test, operands, expected);
       });
     }
   }

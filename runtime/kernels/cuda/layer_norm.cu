@@ -9,14 +9,14 @@ static auto BindLayerNorm(const op::LayerNorm& op, Binder& binder) -> Kernel {
           weight = Resolve<const T>(binder, op.weight), bias = Resolve<const T>(binder, op.bias),
           y = Resolve<T>(binder, op.y), mean = Resolve<float>(binder, op.mean), rstd = Resolve<float>(binder, op.rstd),
           size = AsMatrix(binder.plan(), op.x), eps = op.eps](const Moment& moment) -> Status {
-    return LaunchNorm<true>(stream,
-                            NormOperands<T, X>{.x_NH = x.At(moment),
-                                               .weight_H = weight.At(moment),
-                                               .bias_H = bias.At(moment),
-                                               .y_NH = y.At(moment),
-                                               .mean_N = mean.At(moment),
-                                               .rstd_N = rstd.At(moment)},
-                            size.rows, size.columns, eps);
+    return LaunchNorm<NormOf::RowWithMean>(stream,
+                                           NormOperands<T, X>{.x_NH = x.At(moment),
+                                                              .weight_H = weight.At(moment),
+                                                              .bias_H = bias.At(moment),
+                                                              .y_NH = y.At(moment),
+                                                              .mean_N = mean.At(moment),
+                                                              .rstd_N = rstd.At(moment)},
+                                           size.rows, size.columns, eps);
   };
 }
 

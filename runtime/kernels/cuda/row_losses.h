@@ -8,7 +8,32 @@
 
 namespace shardc::cuda {
 
-constexpr int RowThreads = 256;
+/// Threads of a block, which has one row.
+constexpr int RowThreads = 512;
+/// Vectors that a thread asks memory for at once: with one block on a multiprocessor, which a long row in shared memory
+/// allows, 32 KiB are under way.
+constexpr int VectorsAtOnce = 4;
+
+/// Calls use(v, load(v)) for each of the thread's vectors in columns [begin, end) of a row, in order.
+template <int N, class Load, class Use>
+__device__ __forceinline__ auto ForVectorsOfRow(int64_t begin, int64_t end, const Load& load, const Use& use) -> void {
+  constexpr int64_t Stride = RowThreads * N;
+  for (int64_t first = begin + Thread() * N; first < end; first += VectorsAtOnce * Stride) {
+    decltype(load(first)) vectors[VectorsAtOnce] = {};
+    UNROLL
+    for (int k = 0; k < VectorsAtOnce; ++k) {
+      if (const int64_t v = first + k * Stride; v < end) {
+        vectors[k] = load(v);
+      }
+    }
+    UNROLL
+    for (int k = 0; k < VectorsAtOnce; ++k) {
+      if (const int64_t v = first + k * Stride; v < end) {
+        use(v, vectors[k]);
+      }
+    }
+  }
+}
 
 /// A sum of e^(logit - greatest), and the greatest logit in it.
 struct ExponentialSum {
@@ -27,13 +52,16 @@ struct MergeSums {
   }
 };
 
-/// The log of the sum of exponentials of a row, to each thread of the block; minus infinity of no column.
-template <int N, class T>
-__device__ __forceinline__ auto LogSumExpOfRow(const T* logits_V, int64_t vocabulary) -> float {
+/// The log of the sum of exponentials of a row, to each thread of the block; minus infinity of no column. Calls
+/// see(v, vector) for each of the thread's vectors.
+template <int N, class T, class See>
+__device__ __forceinline__ auto LogSumExpOfRow(const T* logits_V, int64_t vocabulary, const See& see) -> float {
   constexpr ExponentialSum None{-INFINITY, 0.0F};
   ExponentialSum own = None;
-  for (int64_t v = Thread() * N; v < vocabulary; v += RowThreads * N) {
-    const Floats<N> logits = LoadFloats<N>(logits_V + v);
+  const auto load = [=](int64_t v) { return LoadPack<N>(logits_V + v); };
+  ForVectorsOfRow<N>(0, vocabulary, load, [&](int64_t v, const Pack<T, N>& vector) {
+    see(v, vector);
+    const Floats<N> logits = ToFloats(vector);
     float greatest = own.greatest;
     UNROLL
     for (int i = 0; i < N; ++i) {
@@ -45,9 +73,14 @@ __device__ __forceinline__ auto LogSumExpOfRow(const T* logits_V, int64_t vocabu
     for (int i = 0; i < N; ++i) {
       own.sum += expf(logits.at[i] - shift);
     }
-  }
+  });
   const ExponentialSum all = BlockReduce(own, None, MergeSums{});
   return static_cast<float>(static_cast<double>(all.greatest) + log(static_cast<double>(all.sum)));
+}
+
+template <int N, class T>
+__device__ __forceinline__ auto LogSumExpOfRow(const T* logits_V, int64_t vocabulary) -> float {
+  return LogSumExpOfRow<N>(logits_V, vocabulary, [](int64_t, const Pack<T, N>&) {});
 }
 
 constexpr int LossThreads = 512;

@@ -90,9 +90,13 @@ template <int N, class T>
 struct KeptRow {
   Pack<T, N> packs[KeptVectors<N>] = {};
 
-  __device__ __forceinline__ KeptRow(const T* row, const RowPlace& place, int columns) {
-    ForKept<N>(place, columns, [&](int k, int column) { packs[k] = LoadPack<N>(row + column); });
+  /// load(column): the vector there.
+  template <class Load>
+  __device__ __forceinline__ KeptRow(const RowPlace& place, int columns, const Load& load) {
+    ForKept<N>(place, columns, [&](int k, int column) { packs[k] = load(column); });
   }
+  __device__ __forceinline__ KeptRow(const T* row, const RowPlace& place, int columns)
+      : KeptRow(place, columns, [=](int column) { return LoadPack<N>(row + column); }) {}
   __device__ __forceinline__ auto At(int k) const -> Floats<N> { return ToFloats(packs[k]); }
 };
 

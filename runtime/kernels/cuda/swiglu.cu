@@ -1,7 +1,5 @@
 // swiglu: y = gate sigmoid(gate) up. Source: Shazeer 2020, "GLU Variants Improve Transformer", eq. 5.
-#include "runtime/kernels/cuda/elementwise.h"
 #include "runtime/kernels/cuda/swiglu.h"
-#include "runtime/kernels/operand.h"
 
 namespace shardc::cuda {
 

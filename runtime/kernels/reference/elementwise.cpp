@@ -29,6 +29,20 @@ auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel {
   });
 }
 
+auto Bind(const op::SwigluBackwardAgain& op, Binder& binder) -> Kernel {
+  CheckSameBytes(binder, op.y, op.dy);
+  const Kernel backward =
+      Bind(op::SwigluBackward{.dy = op.dy, .gate = op.gate, .up = op.up, .dgate = op.dgate, .dup = op.dup}, binder);
+  return MakeKernel([backward, gate = Elements(binder, op.gate), up = Elements(binder, op.up),
+                     y = Elements(binder, op.y)](const Moment& moment) -> Status {
+    const at::Tensor g = gate.Read(moment);
+    const at::Tensor product = g * g.sigmoid() * up.Read(moment);
+    RETURN_IF_ERROR(backward(moment));
+    y.Write(moment, product);
+    return Success{};
+  });
+}
+
 /// What LibTorch calls the forms of gelu.
 static auto FormOfGelu(bool tanh_form) -> std::string_view { return tanh_form ? "tanh" : "none"; }
 

@@ -1,6 +1,8 @@
 #include "compiler/expr/rotary.h"
 #include "runtime/kernels/reference/tensor.h"
 
+#include "runtime/kernels/parts.h"
+
 namespace shardc::reference {
 
 auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel {
@@ -12,6 +14,8 @@ auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel {
     y.Write(moment, x_NH * rstd_N1 * weight.Read(moment));
   });
 }
+
+auto Bind(const op::AddRmsNorm& op, Binder& binder) -> Kernel { return BindInParts(op, binder); }
 
 auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel {
   return MakeKernel([dy = Elements(binder, op.dy), x = Elements(binder, op.x), weight = Elements(binder, op.weight),
@@ -118,5 +122,7 @@ auto Bind(const op::Rope& op, Binder& binder) -> Kernel {
     y.Write(moment, at::stack({a * cosine - b * sine, b * cosine + a * sine}, 2));
   });
 }
+
+auto Bind(const op::RopePair& op, Binder& binder) -> Kernel { return BindInParts(op, binder); }
 
 }  // namespace shardc::reference

@@ -1,19 +1,33 @@
 // Attention in one piece: all scores of all heads at once. S positions, B batch, A heads of D, K kv heads.
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "runtime/kernels/reference/tensor.h"
 
 namespace shardc::reference {
 
-auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
-  return MakeKernel([a = Elements(binder, op.a), b = Elements(binder, op.b), out = Elements(binder, op.out),
-                     adds = AddsOnto(binder, op.out, op.out_onto), transpose_a = op.transpose_a,
-                     transpose_b = op.transpose_b](const Moment& moment) {
+/// Returns op(a) op(b).
+template <class Product>
+static auto ProductOf(const Product& op, Binder& binder) -> std::function<at::Tensor(const Moment&)> {
+  return [a = Elements(binder, op.a), b = Elements(binder, op.b), transpose_a = op.transpose_a,
+          transpose_b = op.transpose_b](const Moment& moment) {
     const at::Tensor left = a.ReadRows(moment);
     const at::Tensor right = b.ReadRows(moment);
-    out.Write(moment, (transpose_a ? left.t() : left).matmul(transpose_b ? right.t() : right), adds);
+    return (transpose_a ? left.t() : left).matmul(transpose_b ? right.t() : right);
+  };
+}
+
+auto Bind(const op::Matmul& op, Binder& binder) -> Kernel {
+  return MakeKernel([product = ProductOf(op, binder), out = Elements(binder, op.out),
+                     adds = AddsOnto(binder, op.out, op.out_onto)](const Moment& moment) {
+    out.Write(moment, product(moment), adds);
   });
+}
+
+auto Bind(const op::MatmulAdd& op, Binder& binder) -> Kernel {
+  return MakeKernel([product = ProductOf(op, binder), x = Elements(binder, op.x), out = Elements(binder, op.out)](
+                        const Moment& moment) { out.Write(moment, x.ReadRows(moment) + product(moment)); });
 }
 
 /// [S, B, A * D] as [B, A, S, D].

@@ -13,6 +13,7 @@ namespace shardc::reference {
 auto Bind(const op::Fill& op, Binder& binder) -> Kernel;
 auto Bind(const op::Swiglu& op, Binder& binder) -> Kernel;
 auto Bind(const op::SwigluBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::SwigluBackwardAgain& op, Binder& binder) -> Kernel;
 auto Bind(const op::Gelu& op, Binder& binder) -> Kernel;
 auto Bind(const op::GeluBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::Add& op, Binder& binder) -> Kernel;
@@ -23,6 +24,7 @@ auto Bind(const op::BiasAddBackward& op, Binder& binder) -> Kernel;
 
 // normalize_and_rotate.cpp
 auto Bind(const op::RmsNorm& op, Binder& binder) -> Kernel;
+auto Bind(const op::AddRmsNorm& op, Binder& binder) -> Kernel;
 auto Bind(const op::RmsNormBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::LayerNorm& op, Binder& binder) -> Kernel;
 auto Bind(const op::LayerNormBackward& op, Binder& binder) -> Kernel;
@@ -30,9 +32,11 @@ auto Bind(const op::HeadNorm& op, Binder& binder) -> Kernel;
 auto Bind(const op::HeadNormBackward& op, Binder& binder) -> Kernel;
 auto Bind(const op::RopeTable& op, Binder& binder) -> Kernel;
 auto Bind(const op::Rope& op, Binder& binder) -> Kernel;
+auto Bind(const op::RopePair& op, Binder& binder) -> Kernel;
 
 // products.cpp
 auto Bind(const op::Matmul& op, Binder& binder) -> Kernel;
+auto Bind(const op::MatmulAdd& op, Binder& binder) -> Kernel;
 auto Bind(const op::Attention& op, Binder& binder) -> Kernel;
 auto Bind(const op::AttentionBackward& op, Binder& binder) -> Kernel;
 
@@ -44,6 +48,7 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel;
 auto Bind(const op::LogSumExp& op, Binder& binder) -> Kernel;
 auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel;
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel;
+auto Bind(const op::CrossEntropyAndGradient& op, Binder& binder) -> Kernel;
 
 // update.cpp
 auto Bind(const op::SumSquares& op, Binder& binder) -> Kernel;

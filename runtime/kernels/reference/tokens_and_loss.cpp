@@ -45,6 +45,12 @@ auto Bind(const op::CountValid& op, Binder& binder) -> Kernel {
   });
 }
 
+static auto SumOfLosses(const at::Tensor& logits_NV, const at::Tensor& targets_N, const at::Tensor& lse_N)
+    -> at::Tensor {
+  const at::Tensor picked_N = logits_NV.gather(1, targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
+  return (lse_N - picked_N).masked_fill(targets_N.lt(0), 0).sum();
+}
+
 auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
   return MakeKernel([logits = Elements(binder, op.logits), targets = Elements(binder, op.targets),
@@ -55,9 +61,8 @@ auto Bind(const op::CrossEntropy& op, Binder& binder) -> Kernel {
     const at::Tensor logits_NV = logits.ReadRows(moment);
     const at::Tensor targets_N = targets.ReadIndices(moment);
     const at::Tensor lse_N = logits_NV.logsumexp(-1);
-    const at::Tensor picked_N = logits_NV.gather(1, targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
     lse.Write(moment, lse_N);
-    loss.Write(moment, (lse_N - picked_N).masked_fill(targets_N.lt(0), 0).sum(), adds);
+    loss.Write(moment, SumOfLosses(logits_NV, targets_N, lse_N), adds);
     return Success{};
   });
 }
@@ -89,6 +94,18 @@ auto Bind(const op::ShardedCrossEntropy& op, Binder& binder) -> Kernel {
   });
 }
 
+/// Returns (softmax - onehot) / valid, 0 where there is no target and where valid is 0.
+static auto GradientOfLogits(const at::Tensor& logits_NV, const at::Tensor& targets_N, const at::Tensor& lse_N,
+                             double valid, const VocabShard& vocab) -> at::Tensor {
+  const auto [columns_N, elsewhere_N] = RowsHere(targets_N, vocab);
+  at::Tensor p_NV = (logits_NV - lse_N.reshape({-1, 1})).exp();
+  p_NV.narrow(1, vocab.size, p_NV.size(1) - vocab.size).zero_();
+  const at::Tensor here_N1 = elsewhere_N.logical_not().to(at::kDouble).unsqueeze(1);
+  const at::Tensor onehot_NV = at::zeros(p_NV.sizes(), at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);
+  const at::Tensor gradient_NV = (p_NV - onehot_NV) / (valid > 0 ? valid : 1);
+  return valid > 0 ? gradient_NV.masked_fill(targets_N.lt(0).unsqueeze(1), 0) : gradient_NV.mul(0);
+}
+
 auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
   const Matrix size = AsMatrix(binder.plan(), op.logits);
   CheckSameBytes(binder, op.dlogits, op.logits);
@@ -98,18 +115,27 @@ auto Bind(const op::CrossEntropyBackward& op, Binder& binder) -> Kernel {
        count = Resolve<const double>(binder, op.count), size,
        vocab = VocabShardOf(binder, op.vocab_axes, size.columns, op.head)](const Moment& moment) -> Status {
         RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, vocab.total));
-        const double valid = *count.At(moment);
-        const at::Tensor targets_N1 = targets.ReadIndices(moment).unsqueeze(1);
-        const auto [columns_N, elsewhere_N] = RowsHere(targets.ReadIndices(moment), vocab);
-        at::Tensor p_NV = (dlogits.ReadRows(moment) - lse.Read(moment).reshape({-1, 1})).exp();
-        p_NV.narrow(1, vocab.size, size.columns - vocab.size).zero_();
-        const at::Tensor here_N1 = elsewhere_N.logical_not().to(at::kDouble).unsqueeze(1);
-        const at::Tensor onehot_NV =
-            at::zeros({size.rows, size.columns}, at::kDouble).scatter(1, columns_N.unsqueeze(1), here_N1);
-        const at::Tensor gradient_NV = (p_NV - onehot_NV) / (valid > 0 ? valid : 1);
-        dlogits.Write(moment, valid > 0 ? gradient_NV.masked_fill(targets_N1.lt(0), 0) : gradient_NV.mul(0));
+        dlogits.Write(moment, GradientOfLogits(dlogits.ReadRows(moment), targets.ReadIndices(moment), lse.Read(moment),
+                                               *count.At(moment), vocab));
         return Success{};
       });
+}
+
+auto Bind(const op::CrossEntropyAndGradient& op, Binder& binder) -> Kernel {
+  const Matrix size = AsMatrix(binder.plan(), op.logits);
+  CheckSameBytes(binder, op.dlogits, op.logits);
+  return MakeKernel([dlogits = Elements(binder, op.dlogits), targets = Elements(binder, op.targets),
+                     ids = Resolve<const int32_t>(binder, op.targets), count = Resolve<const double>(binder, op.count),
+                     loss = Elements(binder, op.loss), adds = AddsOnto(binder, op.loss, op.loss_onto),
+                     vocab = VocabShardOf(binder, {}, size.columns, op.head), size](const Moment& moment) -> Status {
+    RETURN_IF_ERROR(CheckTokens(ids.At(moment), size.rows, -1, size.columns));
+    const at::Tensor logits_NV = dlogits.ReadRows(moment);
+    const at::Tensor targets_N = targets.ReadIndices(moment);
+    const at::Tensor lse_N = logits_NV.logsumexp(-1);
+    loss.Write(moment, SumOfLosses(logits_NV, targets_N, lse_N), adds);
+    dlogits.Write(moment, GradientOfLogits(logits_NV, targets_N, lse_N, *count.At(moment), vocab));
+    return Success{};
+  });
 }
 
 }  // namespace shardc::reference

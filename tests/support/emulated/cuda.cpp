@@ -338,7 +338,7 @@ static auto BindEmulated(const OpBody& body, Binder& of_device) -> Kernel {
   return VisitBody(body, [&]<class Body>(const Body& concrete) -> Kernel {
     if constexpr (host::HasKernel<Body>) {
       CHECK(false, "{} works on the host", Body::Mnemonic);
-    } else if constexpr (std::is_same_v<Body, op::Matmul>) {
+    } else if constexpr (std::is_same_v<Body, op::Matmul> || std::is_same_v<Body, op::MatmulAdd>) {
       return reference::Bind(concrete, binder);
     } else {
       return cuda::Bind(concrete, binder);

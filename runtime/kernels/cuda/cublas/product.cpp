@@ -148,9 +148,10 @@ class LtProduct : public Product {
     return Success{};
   }
 
-  auto Run(CUstream_st* stream, const void* a, const void* b, void* c, void* scratch) const -> Status override {
+  auto Run(CUstream_st* stream, const void* a, const void* b, const void* x, void* c, void* scratch) const
+      -> Status override {
     const float alpha = 1;
-    return Check(cublasLtMatmul(library_->get(), description_.get(), &alpha, b, b_.get(), a, a_.get(), &beta_, c,
+    return Check(cublasLtMatmul(library_->get(), description_.get(), &alpha, b, b_.get(), a, a_.get(), &beta_, x,
                                 c_.get(), c, c_.get(), &algorithm_, scratch, scratch_bytes_, stream),
                  "cublasLtMatmul");
   }

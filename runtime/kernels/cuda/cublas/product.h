@@ -19,12 +19,14 @@ namespace shardc::cuda {
 struct ProductAlignment {
   uint32_t a = 256;
   uint32_t b = 256;
+  /// Of c and of what is added.
   uint32_t c = 256;
 };
 
 struct ProductRequest {
   GemmProblem problem;
-  /// c += op(a) op(b).
+  /// c = x + op(a) op(b), with x a matrix of c's type and size. The library chooses an algorithm alike for an x that
+  /// is c itself and for one that lies elsewhere: it is not told where.
   bool adds = false;
   ProductAlignment alignment;
   /// Partial sums go there.
@@ -44,8 +46,10 @@ class Product {
   /// Returns the version of the library as one number.
   static auto LibraryVersion() -> size_t;
 
-  /// Launches the product. Requires: `scratch` has the bytes of the request.
-  virtual auto Run(CUstream_st* stream, const void* a, const void* b, void* c, void* scratch) const -> Status = 0;
+  /// Launches the product; x is c or does not overlap it, and is not read unless the product adds. Requires: `scratch`
+  /// has the bytes of the request.
+  virtual auto Run(CUstream_st* stream, const void* a, const void* b, const void* x, void* c, void* scratch) const
+      -> Status = 0;
 };
 
 }  // namespace shardc::cuda
