@@ -1,5 +1,5 @@
 // Each function adds the changes of one subject: recomputation, batch, loss, sharding, tensor parallelism, prefetch,
-// precision, units. What a change does to memory and time only its plan says.
+// precision, units, attention on GPUs. What a change does to memory and time only its plan says.
 
 #include "compiler/explain/knobs.h"
 
@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <map>
+
+#include "compiler/base/devices.h"
 
 namespace shardc {
 
@@ -140,6 +142,10 @@ auto KnobsOf(const Plan& plan) -> std::vector<Knob> {
     knobs.AddOthers("precision.residual", {"compute", "fp32"});
   }
   knobs.AddOthers("shard.units", {"block", "torchtitan", "blocks:2", "size:256 MiB"});
+  if (FactsOf(plan.device).family == DeviceFamily::Cuda) {
+    knobs.AddOthers("run.attention_workspace", {"512 MiB", "4 GiB"});
+    knobs.AddOthers("run.deterministic", {"false"});
+  }
   return std::move(knobs.all);
 }
 
