@@ -1,0 +1,63 @@
+#include "compiler/driver/checkpoint_path.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "compiler/base/files.h"
+#include "compiler/checkpoint/manifest.h"
+
+namespace shardc {
+
+/// Returns the newest checkpoint in a directory that is a run's or has its checkpoints; an empty text if it is neither.
+static auto NewestBelow(const std::string& path) -> std::string {
+  std::error_code unknown;
+  const std::filesystem::path folder(path);
+  std::string newest;
+  for (const auto& parent : {folder, folder / "checkpoints"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(parent, unknown)) {
+      const std::string name = entry.path().filename().string();
+      // Numbers have leading zeros.
+      if (name.starts_with("step-") && std::filesystem::exists(entry.path() / ManifestName, unknown)) {
+        newest = std::max(newest, entry.path().string());
+      }
+    }
+  }
+  return newest;
+}
+
+/// Checks before ranks start, each of which would find the same.
+static auto CheckManifest(const std::string& checkpoint) -> Status {
+  const auto refused = [&](const Error& error) {
+    return Fail(ExitCode::Checkpoint, "--checkpoint {} is no checkpoint: {}: {}", checkpoint, ManifestName,
+                error.message);
+  };
+  const auto path = std::filesystem::path(checkpoint) / ManifestName;
+  const auto text = ReadFile(path.string(), MaxManifestBytes);
+  if (!text) {
+    std::error_code unknown;
+    const auto type = std::filesystem::status(path, unknown).type();
+    const bool is_another =
+        type == std::filesystem::file_type::not_found || type == std::filesystem::file_type::directory;
+    return is_another ? refused(text.error())
+                      : Fail(ExitCode::Environment, "{} cannot be read: {}", path.string(), text.error().message);
+  }
+  const auto manifest = ManifestFromText(*text);
+  return manifest ? Status(Success{}) : refused(manifest.error());
+}
+
+auto FindCheckpoint(const std::string& path) -> ErrorOr<std::string> {
+  std::error_code unknown;
+  const bool is_one = std::filesystem::exists(std::filesystem::path(path) / ManifestName, unknown);
+  const std::string newest = is_one ? "" : NewestBelow(path);
+  const std::string checkpoint = newest.empty() ? path : newest;
+  RETURN_IF_ERROR(CheckManifest(checkpoint));
+  return checkpoint;
+}
+
+auto RunDirOfCheckpoint(const std::string& checkpoint) -> std::string {
+  std::error_code unknown;
+  const auto folder = std::filesystem::weakly_canonical(checkpoint, unknown).parent_path().parent_path();
+  return !unknown && std::filesystem::exists(folder / SeedRecordName, unknown) ? folder.string() : "";
+}
+
+}  // namespace shardc
