@@ -58,10 +58,12 @@ auto DeclareDocs(CommandOptions& options) -> Action;
 auto DeclareDoctor(CommandOptions& options) -> Action;
 auto DeclareEval(CommandOptions& options) -> Action;
 auto DeclareHelp(CommandOptions& options) -> Action;
+auto DeclareLogits(CommandOptions& options) -> Action;
 auto DeclareNew(CommandOptions& options) -> Action;
 auto DeclarePlan(CommandOptions& options) -> Action;
 auto DeclarePresets(CommandOptions& options) -> Action;
 auto DeclareRun(CommandOptions& options) -> Action;
+auto DeclareSample(CommandOptions& options) -> Action;
 auto DeclareSchema(CommandOptions& options) -> Action;
 auto DeclareTokenize(CommandOptions& options) -> Action;
 

@@ -28,6 +28,14 @@ static constexpr Subcommand Rows[] = {
      "  shardc eval recipe.toml --checkpoint runs/recipe/checkpoints/step-00000400\n"
      "  shardc eval recipe.toml --checkpoint DIR --format json",
      DeclareEval},
+    {"logits", "write what a checkpoint makes of given ids",
+     "  shardc logits recipe.toml --checkpoint runs/recipe --tokens ids.bin -o logits.safetensors\n"
+     "  shardc logits recipe.toml --checkpoint DIR --tokens ids.bin -o logits.safetensors --set mesh.tp=2",
+     DeclareLogits},
+    {"sample", "print what a checkpoint says after a prompt",
+     "  shardc sample recipe.toml --checkpoint runs/recipe --prompt \"A man \" --temperature 0.8\n"
+     "  shardc sample recipe.toml --checkpoint DIR --prompt-ids 128000,791 --tokens-out 32",
+     DeclareSample},
     {"doctor", "look at the hosts of a launch: what each has, and what their links carry",
      "  shardc doctor\n  srun shardc doctor recipe.toml", DeclareDoctor},
     {"tokenize", "make a token file",

@@ -21,6 +21,19 @@
 
 namespace shardc {
 
+/// Ids that are asked about, and what about them.
+struct GenerateRequest {
+  std::vector<int32_t> ids;
+  /// File that the logits of all ids go to. Empty: ids are sampled after them, and printed.
+  std::string logits;
+  int64_t num_sampled = 0;
+  /// With 0 each sampled id is the likeliest one.
+  double temperature = 1;
+  uint64_t seed = 0;
+  /// Ids are bytes of text, and printed so; else a line each.
+  bool are_bytes = false;
+};
+
 struct RankContext {
   const Plan* plan = nullptr;
   int64_t rank = 0;
@@ -42,6 +55,8 @@ struct RankContext {
   std::vector<std::string> data_digests;
   /// Checkpoint to evaluate; empty: train.
   std::string eval_checkpoint;
+  /// What is asked of that checkpoint in the place of its loss.
+  std::optional<GenerateRequest> generate;
   /// The trace of some steps of a training; its path is empty if none was asked for.
   TraceRequest trace;
   /// Bind every op, run none.

@@ -42,6 +42,13 @@ RankRunner::RankRunner(RankContext& context)
   if (plan_.run.peak_flops > 0) {
     flops_ = StepFlopsOf(plan_);
   }
+  if (context.generate) {
+    logits_ = std::make_unique<LogitsWatch>(&binder_);
+    execution_.wrap = [watch = logits_.get(), inner = execution_.wrap](SectionKind section, size_t index,
+                                                                       Kernel kernel) -> Kernel {
+      return watch->Wrap(section, index, inner ? inner(section, index, std::move(kernel)) : std::move(kernel));
+    };
+  }
   if (!context.trace.path.empty()) {
     trace_ = std::make_unique<Trace>(&plan_, context.control, context.trace);
     execution_.wrap = [trace = trace_.get(), inner = execution_.wrap](SectionKind section, size_t index,
@@ -277,15 +284,19 @@ auto RankRunner::EvalLoss() -> ErrorOr<std::optional<double>> {
   return *has_targets ? std::optional(loss) : std::nullopt;
 }
 
-auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
-  if (plan_.section(SectionKind::Eval).ops.empty()) {
-    return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
-  }
+auto RankRunner::LoadParameters(const std::string& checkpoint) -> Status {
   RETURN_IF_ERROR(Fire(TriggerKind::Load));
   RETURN_IF_ERROR(OpenCheckpoint(checkpoint, ReadPurpose::Parameters));
   RETURN_IF_ERROR(RunSection(SectionKind::Restore));
   RETURN_IF_ERROR(CheckLoadedState(binder_, std::array{StateRole::Parameter}, checkpoint));
-  RETURN_IF_ERROR(CompareReplicas(binder_, std::array{StateRole::Parameter}));
+  return CompareReplicas(binder_, std::array{StateRole::Parameter});
+}
+
+auto RankRunner::Evaluate(const std::string& checkpoint) -> ErrorOr<double> {
+  if (plan_.section(SectionKind::Eval).ops.empty()) {
+    return Fail(ExitCode::Usage, "nothing is held out to evaluate on: data.eval_tokens is {}", plan_.data.eval_tokens);
+  }
+  RETURN_IF_ERROR(LoadParameters(checkpoint));
   RETURN_IF_ERROR(RunSection(SectionKind::Eval));
   const auto loss = EvalLoss();
   if (!loss) {
@@ -309,6 +320,10 @@ static auto RunBound(RankContext& context) -> ErrorOr<ExitCode> {
   }
   if (context.eval_checkpoint.empty()) {
     return (*runner)->Train();
+  }
+  if (context.generate) {
+    RETURN_IF_ERROR((*runner)->Generate(context.eval_checkpoint));
+    return ExitCode::Ok;
   }
   const auto loss = (*runner)->Evaluate(context.eval_checkpoint);
   if (!loss) {

@@ -14,6 +14,7 @@
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/core/divergence.h"
+#include "runtime/core/logits_watch.h"
 #include "runtime/core/program.h"
 #include "runtime/core/rank_binder.h"
 #include "runtime/core/rank_main.h"
@@ -24,7 +25,8 @@
 
 namespace shardc {
 
-/// The parts that begin a run are in begin_run.cpp, those that train in train_run.cpp.
+/// The parts that begin a run are in begin_run.cpp, those that train in train_run.cpp, those that ask a checkpoint for
+/// logits in generate.cpp.
 class RankRunner {
  public:
   /// Opens the data, binds what needs no checkpoint. Collective.
@@ -35,6 +37,9 @@ class RankRunner {
   auto Train() -> ErrorOr<ExitCode>;
   /// Evaluates the parameters of a checkpoint: the mean loss over the held-out samples, in nats a token. Collective.
   auto Evaluate(const std::string& checkpoint) -> ErrorOr<double>;
+  /// Writes the logits of the ids, or samples ids after them, by the parameters of a checkpoint. Requires: the context
+  /// has the request. Collective.
+  auto Generate(const std::string& checkpoint) -> Status;
 
   // The parts of Train, for tests that look between them.
 
@@ -73,6 +78,10 @@ class RankRunner {
   auto OwnCheckpointDirectory() -> Status;
   /// Opens the checkpoint and binds the restore section, which reads it when it runs.
   auto OpenCheckpoint(const std::string& path, ReadPurpose purpose) -> Status;
+  /// Loads the parameters of a checkpoint, and compares those of ranks that hold the same.
+  auto LoadParameters(const std::string& checkpoint) -> Status;
+  auto WriteLogits(const GenerateRequest& request) -> Status;
+  auto SampleIds(const GenerateRequest& request) -> Status;
   /// Starts a run for the first time: from scratch, or from the plan's seed.
   auto StartFirst() -> Status;
   /// Returns the metrics of this role, one per head.
@@ -126,6 +135,8 @@ class RankRunner {
   Divergence divergence_;
   /// The trace, if one was asked for.
   std::unique_ptr<Trace> trace_;
+  /// The logits, if they are asked for.
+  std::unique_ptr<LogitsWatch> logits_;
   /// Memory of the device after the second step.
   std::optional<DeviceMemory> memory_after_two_;
   /// Operations of a step on this rank.

@@ -155,6 +155,14 @@ auto TokenReader::ReadIds(Split split, int64_t index) -> ErrorOr<bool> {
 auto TokenReader::ReadSample(Split split, int64_t index, int32_t* tokens, int32_t* targets, int64_t stride, HeadId head)
     -> Status {
   const int64_t seq = data_.seq;
+  if (split == Split::Eval && eval_ids_) {
+    for (int64_t s = 0; s < seq; ++s) {
+      const int64_t at = index * seq + s;
+      tokens[s * stride] = at < std::ssize(*eval_ids_) ? (*eval_ids_)[static_cast<size_t>(at)] : 0;
+      targets[s * stride] = -1;
+    }
+    return Success{};
+  }
   const auto read = ReadIds(split, index);
   if (!read) {
     return read.error();

@@ -65,6 +65,9 @@ class TokenReader {
       -> Status;
   /// The targets of a head alone.
   auto ReadTargets(Split split, int64_t index, HeadId head, int32_t* targets, int64_t stride) -> Status;
+  /// Gives the eval split these ids in the place of its own: sample i has seq of them from id i * seq on. What comes
+  /// after the last has id 0, and no position has a target.
+  auto SetEvalIds(std::vector<int32_t> ids) -> void { eval_ids_ = std::move(ids); }
   /// Returns true if a position of the eval split has a target. Cost: reads targets until it finds one.
   auto HoldsEvalTarget() -> ErrorOr<bool>;
 
@@ -91,6 +94,7 @@ class TokenReader {
   IdVector<HeadId, TargetHead> heads_;
   IdVector<HeadId, std::unique_ptr<IdStream>> targets_;
   std::vector<int32_t> ids_;
+  std::optional<std::vector<int32_t>> eval_ids_;
 };
 
 }  // namespace shardc

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <sstream>
@@ -47,6 +48,9 @@ static auto CloseTextInMemory(std::string_view path) -> void {
     close(descriptor);
   }
 }
+
+/// A file of more ids is not read.
+static constexpr size_t MaxIdsBytes = size_t{1} << 30;
 
 static auto ReadPlan(const std::string& path) -> ErrorOr<Plan> {
   // One byte more than a plan may have, and not what /dev/zero holds.
@@ -115,6 +119,18 @@ static auto Run(const std::string& plan_path, const std::string& recipe_path, La
   HoldSignals();
   return plan->run.comm == Comm::Shm ? LaunchLocal(*plan, options, RunRank)
                                      : LaunchPlayedHosts(*plan, options, RunRank);
+}
+
+static auto ReadIds(const std::string& path, std::vector<int32_t>& ids) -> Status {
+  const auto bytes = ReadFile(path, MaxIdsBytes + 1);
+  if (!bytes || bytes->size() > MaxIdsBytes || bytes->size() % sizeof(int32_t) != 0) {
+    return Fail(ExitCode::Usage, "cannot read ids from {}: {}", path,
+                bytes ? fmt::format("it has {} bytes", bytes->size()) : bytes.error().message);
+  }
+  CloseTextInMemory(path);
+  ids.resize(bytes->size() / sizeof(int32_t));
+  std::memcpy(ids.data(), bytes->data(), bytes->size());
+  return Success{};
 }
 
 static auto Examine(const LaunchOptions& options) -> ErrorOr<ExitCode> {
@@ -204,6 +220,14 @@ auto RunCommand(int argc, char** argv) -> int {
       ->group(Hidden);
   app.add_option("--asked-text", recipe_path, "For the record: a file with the text of that recipe")->group(Hidden);
   bool examines = false;
+  std::string ids_path;
+  GenerateRequest generate;
+  app.add_option("--ids", ids_path, "A file of ids, 4 bytes each, for the checkpoint of --eval")->group(Hidden);
+  app.add_option("--logits", generate.logits, "Write the logits of the ids to this file")->group(Hidden);
+  app.add_option("--sample", generate.num_sampled, "Sample so many ids after them")->group(Hidden);
+  app.add_option("--temperature", generate.temperature, "What logits are divided by")->group(Hidden);
+  app.add_option("--sample-seed", generate.seed, "Of the draws")->group(Hidden);
+  app.add_flag("--bytes", generate.are_bytes, "The ids are bytes of text")->group(Hidden);
   app.add_flag("--doctor", examines, "Look at the hosts of the launch, and run nothing")->group(Hidden);
   int refused = 0;
   std::string refused_why;
@@ -230,6 +254,13 @@ auto RunCommand(int argc, char** argv) -> int {
   }
   if (!is_guarded) {
     StartGuard(std::getenv, options.timeout);
+  }
+  if (!ids_path.empty()) {
+    options.generate = std::move(generate);
+    if (const Status read = ReadIds(ids_path, options.generate->ids); !read) {
+      std::cerr << "error: " << Printable(read.error().message) << "\n";
+      return static_cast<int>(read.error().code);
+    }
   }
   const auto result = examines ? Examine(options) : Run(plan_path, recipe_path, options);
   if (!result) {

@@ -341,6 +341,7 @@ auto RunOneRank(const Job& job, int64_t rank, pid_t launcher) -> ExitCode {
                         .log = &job.log(),
                         .data_digests = job.scanned.digests,
                         .eval_checkpoint = options.eval_checkpoint,
+                        .generate = options.generate,
                         .trace = options.trace,
                         .dry = options.dry,
                         .json = options.json,

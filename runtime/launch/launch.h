@@ -30,6 +30,7 @@ struct LaunchOptions {
   /// For the record.
   AttemptRequest request;
   std::string eval_checkpoint;
+  std::optional<GenerateRequest> generate;
   /// Why there is no plan, in a process whose launch others wait for.
   std::optional<Error> refused;
   bool refused_is_told = false;

@@ -1,6 +1,7 @@
 #include "runtime/launch/meet_and_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,6 +26,12 @@
 namespace shardc {
 
 /// Returns the facts that have to be the same in all processes of a launch.
+/// Returns what the processes of a launch have to be asked alike.
+static auto TextOf(const GenerateRequest& asked) -> std::string {
+  return fmt::format("{}; {}; {}; {:a}; {}; {}", fmt::join(asked.ids, " "), asked.logits, asked.num_sampled,
+                     asked.temperature, asked.seed, asked.are_bytes);
+}
+
 static auto FactsOf(const Plan& plan, const LaunchOptions& options, const LaunchPlace& place) -> Facts {
   std::string sets;
   for (const std::string& set : plan.overrides) {
@@ -42,6 +49,7 @@ static auto FactsOf(const Plan& plan, const LaunchOptions& options, const Launch
           {"run.device, by what the machine has", std::string(ToText(plan.device))},
           {"--run-dir", options.run_dir},
           {"--eval", options.eval_checkpoint},
+          {"ids and what is asked of them", options.generate ? DigestOf(TextOf(*options.generate)) : ""},
           {"--trace", options.trace.path},
           {"--trace-steps", fmt::format("{}..{}", options.trace.steps.first, options.trace.steps.last)},
           {"--timeout", fmt::format("{:g}", options.timeout.value)}};

@@ -1,0 +1,250 @@
+// shardc logits and shardc sample: what a checkpoint makes of given ids, by shardc-run. The plan is that of the recipe
+// for one sample per rank, whose evaluation takes these ids in the place of held-out tokens.
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+#include "compiler/base/timeout.h"
+#include "compiler/check/check_recipe.h"
+#include "compiler/cluster/guard.h"
+#include "compiler/cluster/place.h"
+#include "compiler/data/token_file.h"
+#include "compiler/data/token_ids.h"
+#include "compiler/driver/checkpoint_path.h"
+#include "compiler/driver/output.h"
+#include "compiler/driver/recipe_source.h"
+#include "compiler/driver/runtime_program.h"
+#include "compiler/plan/text.h"
+
+namespace shardc {
+
+namespace {
+
+struct GenerateOptions {
+  RecipeOptions recipe;
+  std::string checkpoint;
+};
+
+struct LogitsOptions : GenerateOptions {
+  std::string tokens;
+  std::string output;
+};
+
+struct SampleOptions : GenerateOptions {
+  std::string prompt;
+  std::string prompt_ids;
+  std::string tokens_out = "128";
+  std::string temperature = "1";
+  std::string seed = "0";
+};
+
+using Ids = std::vector<int32_t>;
+using Arguments = std::vector<std::string>;
+
+/// Finds the ids of a model with this vocabulary.
+using FindIds = std::function<auto(const Recipe& recipe)->ErrorOr<Ids>>;
+
+}  // namespace
+
+template <class T>
+static auto NumberIn(std::string_view option, std::string_view text, T least, T most) -> ErrorOr<T> {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
+    return Fail(ExitCode::Usage, "{}: `{}` stands where a number from {} to {} belongs", option, text, least, most);
+  }
+  return number;
+}
+
+static auto SetTo(auto& leaf, auto value) -> void {
+  leaf.value = std::move(value);
+  leaf.is_set = true;
+}
+
+/// Returns the recipe for one sample per rank and microbatch, with so many samples to evaluate. Its data are not looked
+/// at.
+static auto ForGivenIds(Recipe recipe, int64_t samples) -> Recipe {
+  const auto format = recipe.data.format;
+  recipe.data = {};
+  recipe.data.format = format;
+  SetTo(recipe.data.synthetic, OneOf(Synthetic::Uniform));
+  SetTo(recipe.data.eval_tokens, samples * *recipe.model.seq + 1);
+  recipe.batch = {};
+  SetTo(recipe.batch.micro, int64_t{1});
+  SetTo(recipe.batch.accumulate, int64_t{1});
+  return recipe;
+}
+
+static auto CompileFor(const Recipe& recipe, int64_t samples, const std::string& checkpoint) -> ErrorOr<Plan> {
+  const SourceSet sources;
+  Diagnostics diagnostics(&sources);
+  const Recipe changed = ForGivenIds(recipe, samples);
+  CheckRecipe(changed, diagnostics);
+  auto plan = diagnostics.has_errors() ? ErrorOr<Plan>(Error{ExitCode::RecipeRejected, ""})
+                                       : Compile(changed, {.run_dir = RunDirOfCheckpoint(checkpoint)}, diagnostics);
+  if (!plan && diagnostics.has_errors()) {
+    return Fail(ExitCode::RecipeRejected, "for one sample per rank: {}", diagnostics.all().front().text);
+  }
+  return plan;
+}
+
+static auto Generate(const GenerateOptions& options, const FindIds& find_ids, Arguments asked) -> Status {
+  StartGuard(std::getenv, DefaultTimeout);
+  const auto checkpoint = FindCheckpoint(options.checkpoint);
+  if (!checkpoint) {
+    return checkpoint.error();
+  }
+  const NamedText named = ReadRecipeOrPlan(options.recipe.path);
+  if (named.is_plan) {
+    return Fail(ExitCode::Usage, "{} is a plan, whose batch is what it is; name its recipe", options.recipe.path);
+  }
+  RecipeSource source(options.recipe, named.text);
+  source.set_file_checks(FileChecks::None);
+  if (const auto place = FindPlace(std::getenv); place && *place) {
+    source.set_num_hosts((*place)->num_hosts());
+  }
+  const auto recipe = source.Load();
+  source.PrintDiagnostics();
+  if (!recipe) {
+    return recipe.error();
+  }
+  if (!recipe->loss.head.empty() || recipe->data.targets.is_set) {
+    return Fail(ExitCode::RecipeRejected,
+                "{} has heads or targets of its own ([[loss.head]], data.targets), and files of theirs would have to "
+                "lie beside the ids",
+                options.recipe.path);
+  }
+  const auto ids = find_ids(*recipe);
+  if (!ids) {
+    return ids.error();
+  }
+  const int64_t samples = CeilDiv(std::ssize(*ids), *recipe->model.seq);
+  const auto plan = CompileFor(*recipe, asked.front() == "--logits" ? samples : 1, *checkpoint);
+  if (!plan) {
+    return plan.error();
+  }
+  const auto plan_path = TextInMemory(PrintPlan(*plan));
+  const auto ids_path =
+      TextInMemory({reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(Ids::value_type)});
+  if (!plan_path || !ids_path) {
+    return plan_path ? ids_path.error() : plan_path.error();
+  }
+  Arguments arguments{*plan_path, "--eval", *checkpoint, "--ids", *ids_path};
+  arguments.insert(arguments.end(), asked.begin(), asked.end());
+  return BecomeRuntime(arguments, plan->device);
+}
+
+/// Reads all ids of a file in the format of the recipe's data.
+static auto IdsOfFile(const Recipe& recipe, const std::string& path) -> ErrorOr<Ids> {
+  constexpr int64_t Most = int64_t{1} << 24;
+  const FilePurpose purpose{.noun = "token", .key = "--tokens"};
+  const VocabRange range{.vocab = *recipe.model.vocab, .vocab_name = "`model.vocab`"};
+  const auto file = OpenTokenFile(path, *recipe.data.format, purpose);
+  if (!file) {
+    return file.error();
+  }
+  if (file->num_ids == 0 || file->num_ids > Most) {
+    return Fail(ExitCode::Usage, "--tokens {} has {} ids; it takes 1 to {}", path, file->num_ids, Most);
+  }
+  std::vector<uint8_t> raw(static_cast<size_t>(file->num_ids * file->type.bytes));
+  RETURN_IF_ERROR(ReadAll(file->descriptor, raw.data(), std::ssize(raw), file->header_bytes));
+  Ids ids(static_cast<size_t>(file->num_ids));
+  const int64_t bad = WidenIds(raw.data(), file->num_ids, file->type, range, ids.data());
+  if (bad >= 0) {
+    return BadId(*file, purpose.noun, *recipe.data.format, bad, raw.data() + bad * file->type.bytes, range);
+  }
+  return ids;
+}
+
+static auto Logits(const LogitsOptions& options) -> Status {
+  return Generate(options, [&](const Recipe& recipe) { return IdsOfFile(recipe, options.tokens); },
+                  {"--logits", options.output});
+}
+
+/// Returns the ids of a prompt: numbers with commas or blanks between them, or the bytes of a text.
+static auto IdsOfPrompt(const SampleOptions& options, int64_t vocab) -> ErrorOr<Ids> {
+  Ids ids;
+  if (options.prompt_ids.empty()) {
+    for (const char byte : options.prompt) {
+      ids.push_back(static_cast<unsigned char>(byte));
+    }
+  }
+  constexpr std::string_view Between = ", \t\n";
+  for (std::string_view text = options.prompt_ids;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(Between), text.size()));
+    if (text.empty()) {
+      break;
+    }
+    const std::string_view word = text.substr(0, text.find_first_of(Between));
+    const auto id = NumberIn<int32_t>("--prompt-ids", word, 0, INT32_MAX);
+    if (!id) {
+      return id.error();
+    }
+    ids.push_back(*id);
+    text.remove_prefix(word.size());
+  }
+  for (const int32_t id : ids) {
+    if (id >= vocab) {
+      return Fail(ExitCode::Usage, "the prompt has id {}, and the model's vocabulary ends at {}", id, vocab - 1);
+    }
+  }
+  return ids.empty() ? ErrorOr<Ids>(Fail(ExitCode::Usage, "the prompt is empty; a model needs an id to go on from"))
+                     : ErrorOr<Ids>(std::move(ids));
+}
+
+static auto Sample(const SampleOptions& options) -> Status {
+  if (options.prompt.empty() == options.prompt_ids.empty()) {
+    return Fail(ExitCode::Usage, "write either --prompt TEXT or --prompt-ids IDS");
+  }
+  const auto tokens_out = NumberIn<int64_t>("--tokens-out", options.tokens_out, 1, 1'000'000);
+  const auto temperature = NumberIn<double>("--temperature", options.temperature, 0, 1000);
+  const auto seed = NumberIn<uint64_t>("--seed", options.seed, 0, UINT64_MAX);
+  for (const Status& read : {tokens_out ? Status(Success{}) : Status(tokens_out.error()),
+                             temperature ? Status(Success{}) : Status(temperature.error()),
+                             seed ? Status(Success{}) : Status(seed.error())}) {
+    RETURN_IF_ERROR(read);
+  }
+  Arguments asked{"--sample", options.tokens_out, "--temperature", options.temperature, "--sample-seed", options.seed};
+  if (options.prompt_ids.empty()) {
+    asked.emplace_back("--bytes");
+  }
+  return Generate(
+      options, [&](const Recipe& recipe) { return IdsOfPrompt(options, *recipe.model.vocab); }, std::move(asked));
+}
+
+static auto DeclareGenerateOptions(CommandOptions& options, GenerateOptions& values) -> void {
+  DeclareRecipeOptions(options, values.recipe);
+  options.Text("--checkpoint", values.checkpoint, "DIR", "the checkpoint to ask, or a run directory", true);
+}
+
+auto DeclareLogits(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<LogitsOptions>();
+  DeclareGenerateOptions(options, *values);
+  options.Text("--tokens", values->tokens, "FILE", "a file of ids in data.format, each `seq` of which are a sample",
+               true);
+  options.Text("-o,--output", values->output, "FILE", "a safetensors file: logits [ids, vocab] and tokens [ids]", true);
+  return [values] {
+    const Status done = Logits(*values);
+    return ExitCodeOf(done ? done : Status(TellLaunchOf(done.error())));
+  };
+}
+
+auto DeclareSample(CommandOptions& options) -> Action {
+  const auto values = std::make_shared<SampleOptions>();
+  DeclareGenerateOptions(options, *values);
+  options.Text("--prompt", values->prompt, "TEXT",
+               "text whose bytes are the first ids; what follows is printed as bytes");
+  options.Text("--prompt-ids", values->prompt_ids, "IDS",
+               "the first ids, such as 15,27,99; those that follow are printed");
+  options.Text("--tokens-out", values->tokens_out, "N", "ids to sample; default: 128");
+  options.Text("--temperature", values->temperature, "T",
+               "what logits are divided by; 0 takes the likeliest id; default: 1");
+  options.Text("--seed", values->seed, "S", "seed of the draws; default: 0");
+  return [values] {
+    const Status done = Sample(*values);
+    return ExitCodeOf(done ? done : Status(TellLaunchOf(done.error())));
+  };
+}
+
+}  // namespace shardc

@@ -1,0 +1,251 @@
+// Logits, and ids that are sampled by them: the forward of the evaluation, on ids that are given.
+//
+// Each sampled id is one forward over the last `seq` ids: there is no cache of keys and values, as this is for looking
+// at what a model has learnt.
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "compiler/base/bfloat16.h"
+#include "compiler/base/files.h"
+#include "compiler/expr/random.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/core/runner.h"
+
+namespace shardc {
+
+namespace {
+
+/// An id that may be the next one. Of two with one score the lower id is taken.
+struct NextId {
+  double score = -INFINITY;
+  int64_t id = -1;
+  /// The rank was asked to stop.
+  int64_t stops = 0;
+
+  auto IsBefore(const NextId& other) const -> bool {
+    return score > other.score || (score == other.score && id >= 0 && (other.id < 0 || id < other.id));
+  }
+};
+
+/// Draws from the law of Gumbel, for one id at one place: the id with the greatest sum of logit / temperature and draw
+/// is a sample of the softmax. Source: Maddison, Tarlow, Minka 2014, "A* Sampling", sec. 2.
+class GumbelDraws {
+ public:
+  explicit GumbelDraws(uint64_t seed) : key_(RandomKey(seed, "sampled ids")) {}
+
+  auto At(int64_t place, int64_t id) -> double {
+    const int64_t block = id / ElementsPerBlock;
+    if (place != place_ || block != block_) {
+      words_ = Philox4x32({static_cast<uint64_t>(block), 0, static_cast<uint64_t>(place), RandomPurposeSample}, key_);
+      place_ = place;
+      block_ = block;
+    }
+    const auto word = static_cast<double>(words_[static_cast<size_t>(id % ElementsPerBlock)]);
+    return -std::log(-std::log((word + 0.5) * 0x1p-32));
+  }
+
+ private:
+  /// The last word of the counter, which says what is drawn for. That of init rules is 0.
+  static constexpr uint64_t RandomPurposeSample = 1;
+
+  PhiloxKey<uint64_t> key_;
+  int64_t place_ = -1;
+  int64_t block_ = -1;
+  PhiloxBlock<uint64_t> words_{};
+};
+
+auto LogitOf(DType dtype, const std::byte* row, int64_t column) -> double {
+  return dtype == DType::BF16 ? Load(reinterpret_cast<const BFloat16*>(row)[column])
+                              : Load(reinterpret_cast<const float*>(row)[column]);
+}
+
+/// Writes to the terminal, or wherever stdout goes, at once.
+auto Print(std::string_view text) -> Status {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    const int code = errno;
+    return Fail(ExitCode::Environment, "cannot write to stdout: {}", std::strerror(code));
+  }
+  return Success{};
+}
+
+auto PrintId(const GenerateRequest& request, int64_t id) -> Status {
+  if (!request.are_bytes) {
+    return Print(fmt::format("{}\n", id));
+  }
+  if (id > UINT8_MAX) {
+    return Fail(ExitCode::Usage, "\nid {} was sampled, which is no byte; use --prompt-ids, which prints ids", id);
+  }
+  return Print(std::string(1, static_cast<char>(id)));
+}
+
+/// The file of logits: [ids, vocabulary] in the type that the model computes in, and the ids.
+class LogitsFile {
+ public:
+  static auto Create(const GenerateRequest& request, int64_t vocab, DType dtype) -> ErrorOr<LogitsFile> {
+    const int64_t num_ids = std::ssize(request.ids);
+    const int64_t bytes_of_logits = num_ids * vocab * SizeOf(dtype);
+    std::vector<SafetensorsTensor> tensors{
+        {"logits", std::string(SafetensorsTypeOf(dtype)), {num_ids, vocab}, {0, bytes_of_logits}},
+        {"tokens", std::string(SafetensorsTypeOf(DType::I32)), {num_ids}, {}}};
+    const auto header = SafetensorsHeaderText(tensors, {});
+    if (!header) {
+      return header.error();
+    }
+    auto file = AtomicFile::Create(request.logits);
+    if (!file) {
+      return file.error();
+    }
+    RETURN_IF_ERROR(file->Append(*header));
+    const auto begin = static_cast<int64_t>(header->size());
+    const std::string_view ids(reinterpret_cast<const char*>(request.ids.data()), request.ids.size() * sizeof(int32_t));
+    RETURN_IF_ERROR(file->Overwrite(begin + bytes_of_logits, ids));
+    return LogitsFile(*std::move(file), begin, vocab, SizeOf(dtype));
+  }
+
+  auto Put(int64_t id, int64_t column, std::string_view bytes) -> Status {
+    return file_.Overwrite(begin_ + (id * vocab_ + column) * element_, bytes);
+  }
+  auto Commit() -> Status { return file_.Commit(); }
+
+ private:
+  LogitsFile(AtomicFile file, int64_t begin, int64_t vocab, int64_t element)
+      : file_(std::move(file)), begin_(begin), vocab_(vocab), element_(element) {}
+
+  AtomicFile file_;
+  int64_t begin_;
+  int64_t vocab_;
+  /// Bytes of a logit.
+  int64_t element_;
+};
+
+}  // namespace
+
+auto RankRunner::Generate(const std::string& checkpoint) -> Status {
+  RETURN_IF_ERROR(LoadParameters(checkpoint));
+  const GenerateRequest& request = *context_.generate;
+  return request.logits.empty() ? SampleIds(request) : WriteLogits(request);
+}
+
+auto RankRunner::SampleIds(const GenerateRequest& request) -> Status {
+  std::vector<int32_t> ids = request.ids;
+  const auto stays = [&](const std::vector<int32_t>& all) {
+    return std::vector<int32_t>(all.end() - std::min<int64_t>(std::ssize(all), plan_.data.seq), all.end());
+  };
+  if (leads() && request.are_bytes) {
+    for (const int32_t id : ids) {
+      RETURN_IF_ERROR(PrintId(request, id));
+    }
+  }
+  GumbelDraws draws(request.seed);
+  for (int64_t place = 0; place < request.num_sampled; ++place) {
+    const std::vector<int32_t> window = stays(ids);
+    const int64_t last = std::ssize(window) - 1;
+    tokens_->SetEvalIds(window);
+    NextId best;
+    logits_->see = [&](LogitsPart& part) -> Status {
+      const int64_t position = last - part.first_position;
+      if (part.first_sample != 0 || position < 0 || position >= part.positions()) {
+        return Success{};
+      }
+      const auto row = part.Row(position, 0);
+      if (!row) {
+        return row.error();
+      }
+      for (int64_t column = 0; column < part.columns; ++column) {
+        const int64_t id = part.first_column + column;
+        const double logit = LogitOf(part.dtype(), *row, column);
+        const NextId candidate{request.temperature == 0 ? logit : logit / request.temperature + draws.At(place, id), id,
+                               0};
+        best = candidate.IsBefore(best) ? candidate : best;
+      }
+      return Success{};
+    };
+    RETURN_IF_ERROR(RunSection(SectionKind::Eval));
+    best.stops = context_.control->StopIsRequested() ? 1 : 0;
+    const auto all = context_.control->GatherValues(AxisSet::All(), best);
+    if (!all) {
+      return all.error();
+    }
+    for (const NextId& candidate : *all) {
+      best = candidate.IsBefore(best) ? candidate : best;
+    }
+    if (std::ranges::any_of(*all, [](const NextId& candidate) { return candidate.stops != 0; })) {
+      break;
+    }
+    CHECK(best.id >= 0, "no rank has a logit of the last position");
+    ids.push_back(static_cast<int32_t>(best.id));
+    if (leads()) {
+      RETURN_IF_ERROR(PrintId(request, best.id));
+    }
+  }
+  return leads() && request.are_bytes ? Print("\n") : Success{};
+}
+
+auto RankRunner::WriteLogits(const GenerateRequest& request) -> Status {
+  /// What a rank has of one row.
+  struct RowPiece {
+    int64_t id = 0;
+    int64_t column = 0;
+    int64_t columns = 0;
+  };
+  const int64_t num_ids = std::ssize(request.ids);
+  std::optional<LogitsFile> file;
+  std::vector<std::byte> mine;
+  std::vector<std::byte> all;
+  tokens_->SetEvalIds(request.ids);
+  const int64_t num_ranks = plan_.mesh.num_ranks();
+  // Rank 0 writes what all have of a row, piece by piece, and needs no folder that the hosts share.
+  logits_->see = [&](LogitsPart& part) -> Status {
+    const int64_t element = SizeOf(part.dtype());
+    const int64_t most = std::max<int64_t>(RankControl::MaxBytes / num_ranks / element, 1);
+    mine.assign(static_cast<size_t>(most * element), std::byte{});
+    all.resize(mine.size() * static_cast<size_t>(num_ranks));
+    if (leads() && !file) {
+      auto made = LogitsFile::Create(request, plan_.data.vocab, part.dtype());
+      if (!made) {
+        return made.error();
+      }
+      file.emplace(*std::move(made));
+    }
+    const auto widths = context_.control->GatherValues(AxisSet::All(), part.columns);
+    if (!widths) {
+      return widths.error();
+    }
+    const int64_t widest = std::ranges::max(*widths);
+    for (int64_t row = 0; row < part.positions() * part.batch(); ++row) {
+      const int64_t position = row / part.batch();
+      const int64_t sample = row % part.batch();
+      const auto logits = part.Row(position, sample);
+      if (!logits) {
+        return logits.error();
+      }
+      const int64_t id = (part.first_sample + sample) * plan_.data.seq + part.first_position + position;
+      for (int64_t begin = 0; begin < widest; begin += most) {
+        const int64_t columns = std::clamp(part.columns - begin, int64_t{0}, most);
+        std::memcpy(mine.data(), *logits + begin * element, static_cast<size_t>(columns * element));
+        const auto pieces =
+            context_.control->GatherValues(AxisSet::All(), RowPiece{id, part.first_column + begin, columns});
+        if (!pieces) {
+          return pieces.error();
+        }
+        RETURN_IF_ERROR(context_.control->Gather(AxisSet::All(), mine.data(), std::ssize(mine), all.data()));
+        for (int64_t rank = 0; leads() && rank < num_ranks; ++rank) {
+          const RowPiece& piece = (*pieces)[static_cast<size_t>(rank)];
+          if (piece.id < num_ids && piece.columns > 0) {
+            RETURN_IF_ERROR(file->Put(piece.id, piece.column,
+                                      {reinterpret_cast<const char*>(all.data()) + rank * std::ssize(mine),
+                                       static_cast<size_t>(piece.columns * element)}));
+          }
+        }
+      }
+    }
+    return Success{};
+  };
+  RETURN_IF_ERROR(RunSection(SectionKind::Eval));
+  return file ? file->Commit() : Status(Success{});
+}
+
+}  // namespace shardc

@@ -1,0 +1,56 @@
+// The logits of an evaluation, before its loss is taken: what `shardc logits` writes and `shardc sample` draws from.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "runtime/core/rank_binder.h"
+#include "runtime/kernels/host/host_memory.h"
+
+namespace shardc {
+
+/// The logits of a chunk of positions, for a microbatch of samples, as far as this rank has them.
+class LogitsPart {
+ public:
+  LogitsPart(const View& view, const Moment& moment, HostMemory* memory)
+      : view_(view), moment_(moment), memory_(*memory) {}
+
+  /// Of the eval split.
+  int64_t first_sample = 0;
+  /// In the samples.
+  int64_t first_position = 0;
+  /// In the vocabulary.
+  int64_t first_column = 0;
+  /// Without those past the vocabulary's end.
+  int64_t columns = 0;
+
+  auto positions() const -> int64_t { return view_.shape[0]; }
+  auto batch() const -> int64_t { return view_.shape[1]; }
+  auto dtype() const -> DType { return view_.dtype; }
+  /// Returns the logits of one position, which stay as they are until the next call.
+  auto Row(int64_t position, int64_t sample) -> ErrorOr<const std::byte*>;
+
+ private:
+  const View& view_;
+  const Moment& moment_;
+  HostMemory& memory_;
+};
+
+class LogitsWatch {
+ public:
+  /// `binder` outlives the watch.
+  explicit LogitsWatch(RankBinder* binder);
+
+  /// Puts a look at the logits round the kernel of a loss of the evaluation. The watch outlives the kernel.
+  auto Wrap(SectionKind section, size_t index, Kernel kernel) -> Kernel;
+  /// Called for each part, while the section runs.
+  std::function<auto(LogitsPart& part)->Status> see;
+
+ private:
+  RankBinder& binder_;
+  const op::LoadTokens* load_ = nullptr;
+  /// By the index of its op: the number of a chunk of the loss of the model's own head.
+  std::map<size_t, int64_t> chunks_;
+};
+
+}  // namespace shardc
