@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "compiler/base/stopwatch.h"
+#include "compiler/ops/parts.h"
 #include "tests/support/emulated/cuda.h"
 #include "tests/support/warp_order.h"
 
@@ -91,6 +92,37 @@ auto FarthestOf(const Numbers& numbers, const Numbers& expected) -> WholeState::
 
 auto LogOf(const std::string& run_dir) -> std::string { return ReadText(run_dir + "/attempts/0001/log.txt"); }
 
+/// The numbers and the parameter that differ most.
+struct Farthest {
+  WholeState::Distance numbers;
+  WholeState::Distance parameter;
+};
+auto ToText(const Farthest& farthest) -> std::string {
+  const auto& [numbers, parameter] = farthest;
+  return fmt::format("{:.2g} ({}), parameters {:.2g} ({})", numbers.relative, numbers.tensor, parameter.relative,
+                     parameter.tensor);
+}
+
+/// Expects the numbers and the state of a run within the tolerance of those of another.
+auto ExpectClose(const TrainedRun& run, const std::string& run_dir, const TrainedRun& other,
+                 const std::string& other_dir, double tolerance) -> Farthest {
+  EXPECT_EQ(run.at_begin.DifferenceFrom(other.at_begin), "");
+  EXPECT_FALSE(run.at_end.empty());
+  EXPECT_EQ(run.at_end.num_missing(), 0);
+  EXPECT_EQ(run.at_end.num_different(), 0);
+  const Numbers expected = NumbersOf(other_dir);
+  EXPECT_FALSE(expected.empty());
+  const Farthest farthest{FarthestOf(NumbersOf(run_dir), expected),
+                          run.at_end.FarthestFrom(other.at_end, StateRole::Parameter)};
+  EXPECT_LE(farthest.numbers.relative, tolerance) << farthest.numbers.tensor;
+  EXPECT_LE(farthest.parameter.relative, tolerance) << farthest.parameter.tensor;
+  for (const StateRole role : StateRoles) {
+    const auto moment = run.at_end.FarthestFrom(other.at_end, role);
+    EXPECT_LE(moment.relative, 10 * tolerance) << moment.tensor;
+  }
+  return farthest;
+}
+
 }  // namespace
 
 auto ExpectTrainsAsOnCpu(const Training& training, const Feature& feature) -> void {
@@ -110,26 +142,33 @@ auto ExpectTrainsAsOnCpu(const Training& training, const Feature& feature) -> vo
   EXPECT_THAT(LogOf(cpu), testing::HasSubstr(feature.prints));
   EXPECT_THAT(LogOf(gpu), testing::HasSubstr(feature.prints));
 
-  EXPECT_EQ(run.at_begin.DifferenceFrom(on_cpu.at_begin), "");
-  EXPECT_FALSE(run.at_end.empty());
-  EXPECT_EQ(run.at_end.num_missing(), 0);
-  EXPECT_EQ(run.at_end.num_different(), 0);
-  const Numbers expected = NumbersOf(cpu);
-  EXPECT_FALSE(expected.empty());
-  const auto numbers = FarthestOf(NumbersOf(gpu), expected);
-  EXPECT_LE(numbers.relative, feature.tolerance) << numbers.tensor;
-  const auto parameter = run.at_end.FarthestFrom(on_cpu.at_end, StateRole::Parameter);
-  EXPECT_LE(parameter.relative, feature.tolerance) << parameter.tensor;
-  for (const StateRole role : StateRoles) {
-    const auto moment = run.at_end.FarthestFrom(on_cpu.at_end, role);
-    EXPECT_LE(moment.relative, 10 * feature.tolerance) << moment.tensor;
-  }
+  const Farthest farthest = ExpectClose(run, gpu, on_cpu, cpu, feature.tolerance);
 
   const TrainedRun again = TrainInOtherOrder(plan, other);
   EXPECT_EQ(again.at_end.DifferenceFrom(run.at_end), "");
   EXPECT_EQ(FarthestOf(NumbersOf(other), NumbersOf(gpu)).relative, 0);
-  std::printf("%s: %.2f s; off by at most %.2g (%s), parameters %.2g (%s)\n", feature.name, seconds, numbers.relative,
-              numbers.tensor.c_str(), parameter.relative, parameter.tensor.c_str());
+  std::printf("%s: %.2f s; off by at most %s\n", feature.name, seconds, ToText(farthest).c_str());
+}
+
+auto ExpectFusedTrainsAsPlain(const Training& training, const Feature& feature) -> void {
+  SCOPED_TRACE(feature.name);
+  UseEmulatedCuda();
+  const auto run_dir = [&](const char* kernels) { return training / fmt::format("{}, {}", feature.name, kernels); };
+  const auto compile = [&](const char* kernels) {
+    Sets sets = OnGpu(feature.sets);
+    sets.push_back(fmt::format("run.kernels={}", kernels));
+    return training.Compile(sets);
+  };
+  const Plan fused = compile("fused");
+  const Plan plain = compile("plain");
+  EXPECT_TRUE(HasFusedOps(fused));
+  EXPECT_FALSE(HasFusedOps(plain));
+  const TrainedRun run = TrainInOrder(fused, run_dir("fused"));
+  const TrainedRun expected = TrainInOrder(plain, run_dir("plain"));
+  ASSERT_EQ(run.code, ExitCode::Ok) << run.error;
+  ASSERT_EQ(expected.code, ExitCode::Ok) << expected.error;
+  const Farthest farthest = ExpectClose(run, run_dir("fused"), expected, run_dir("plain"), feature.tolerance);
+  std::printf("%s: fused off by at most %s\n", feature.name, ToText(farthest).c_str());
 }
 
 }  // namespace shardc

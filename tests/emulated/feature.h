@@ -43,4 +43,8 @@ auto TrainInOtherOrder(const Plan& plan, const std::string& run_dir) -> TrainedR
 /// losses, norms and state within the tolerance of the CPU's, and the same bits in both orders.
 auto ExpectTrainsAsOnCpu(const Training& training, const Feature& feature) -> void;
 
+/// Trains on emulated GPUs with fused ops and with plain ones. Expects losses, norms and state of the first within the
+/// tolerance of those of the second.
+auto ExpectFusedTrainsAsPlain(const Training& training, const Feature& feature) -> void;
+
 }  // namespace shardc

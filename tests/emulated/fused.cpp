@@ -1,0 +1,37 @@
+// Fused ops against the plain ones that they replace: they differ in how often a sum is rounded alone.
+#include <gtest/gtest.h>
+
+#include "tests/emulated/feature.h"
+
+namespace shardc {
+namespace {
+
+/// Relative. Sums are in the same order; cross_entropy's gradient has the log of the sum of exponentials at hand.
+constexpr double AsPlain = 1e-6;
+
+const std::vector<Feature> Rows{
+    {"llama", {}, AsPlain},
+    {"qwen3, shared keys, tied",
+     {"model.family=qwen3", "model.head_dim=16", "model.kv_heads=2", "model.tied=true"},
+     AsPlain},
+    {"qwen2, recomputed", {"model.family=qwen2", "recompute.policy=full"}, AsPlain},
+    {"recomputed but for some",
+     {"recompute.policy=selective", R"(recompute.save=["attention", "q_proj", "gate_proj"])"},
+     AsPlain},
+    {"chunks of the loss", {"loss.chunks=4", "batch.micro=2"}, AsPlain},
+    {"frozen", {R"(optimizer.frozen=["model.embed_tokens.weight", "model.layers.0.*"])"}, AsPlain},
+    {"tp 2", {"mesh.tp=2"}, AsPlain},
+    {"tp 2, dp 2, recomputed", {"mesh.tp=2", "mesh.dp=2", "recompute.policy=torchtitan-sac"}, AsPlain},
+    {"bf16", {"precision.compute=bf16"}, InBf16},
+    {"bf16, fp32 residual, tp 2", {"precision.compute=bf16", "precision.residual=fp32", "mesh.tp=2"}, InBf16},
+};
+
+TEST(EmulatedGpu, FusedOpsTrainAsPlainOnes) {
+  const SmallTraining training;
+  for (const Feature& row : Rows) {
+    ExpectFusedTrainsAsPlain(training, row);
+  }
+}
+
+}  // namespace
+}  // namespace shardc
