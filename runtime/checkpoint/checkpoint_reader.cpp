@@ -7,11 +7,11 @@
 #include "compiler/checkpoint/cover.h"
 #include "compiler/checkpoint/digest.h"
 #include "compiler/checkpoint/pieces.h"
+#include "compiler/checkpoint/safetensors.h"
 #include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/mapped_tensor.h"
 #include "runtime/checkpoint/match_plan.h"
 #include "runtime/checkpoint/read_manifest.h"
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/control/agree.h"
 
 namespace shardc {

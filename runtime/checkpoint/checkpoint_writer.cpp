@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "compiler/base/copied_pieces.h"
+#include "compiler/checkpoint/safetensors.h"
 #include "runtime/checkpoint/checkpoint_save.h"
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/control/agree.h"
 
 namespace shardc {

@@ -10,8 +10,8 @@
 
 #include "compiler/base/bfloat16.h"
 #include "compiler/base/files.h"
+#include "compiler/checkpoint/safetensors.h"
 #include "compiler/expr/random.h"
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/core/runner.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/safetensors.h"
+#include "compiler/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/checkpoint/safetensors.h"
+#include "compiler/checkpoint/safetensors.h"
 #include "tests/fuzz/harness/scratch_file.h"
 
 namespace shardc {

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/safetensors.h"
+#include "compiler/checkpoint/safetensors.h"
 
 #include <algorithm>
 #include <array>
@@ -35,7 +35,7 @@ constexpr std::array<StoredDType, 15> StoredDTypes{{{"BOOL", 1},
                                                     {"I64", 8},
                                                     {"U64", 8}}};
 
-/// The row of a type that is known, or the end.
+/// Returns the row of a type that is known, or the end.
 auto FindStoredDType(std::string_view name) {
   return std::find_if(StoredDTypes.begin(), StoredDTypes.end(),
                       [&](const StoredDType& row) { return row.name == name; });
