@@ -16,7 +16,7 @@
 namespace shardc {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using Elements = std::vector<std::byte>;
 
 constexpr std::array Types{ReduceTypes{DType::F32, DType::F32},   ReduceTypes{DType::F32, DType::BF16},
                            ReduceTypes{DType::F64, DType::F64},   ReduceTypes{DType::I64, DType::I64},
@@ -31,8 +31,8 @@ auto NumberAt(DType dtype, const std::byte* from) -> double {
 }
 
 /// Returns elements whose sums round differently in another order. Now and then one is -0.
-auto Drawn(DType dtype, int64_t count, std::mt19937_64& random) -> Bytes {
-  Bytes bytes(static_cast<size_t>(count * SizeOf(dtype)));
+auto RandomElements(DType dtype, int64_t count, std::mt19937_64& random) -> Elements {
+  Elements bytes(static_cast<size_t>(count * SizeOf(dtype)));
   std::uniform_real_distribution<double> number(-1, 1);
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t kind = random() % 8;
@@ -48,17 +48,17 @@ auto ExpectSameSum(ReduceTypes types, size_t hosts, size_t per_host, int64_t cou
                    std::mt19937_64& random) -> void {
   SCOPED_TRACE(fmt::format("{} terms of {} in {} over {} x {} ranks, {} skipped, accumulate {}", count,
                            ToText(types.terms), ToText(types.sum), hosts, per_host, skipped, accumulate));
-  std::vector<Bytes> operands;
+  std::vector<Elements> operands;
   std::vector<const std::byte*> terms;
   for (size_t k = 0; k < hosts * per_host; ++k) {
-    operands.push_back(Drawn(types.terms, count + skipped, random));
+    operands.push_back(RandomElements(types.terms, count + skipped, random));
   }
-  for (const Bytes& operand : operands) {
+  for (const Elements& operand : operands) {
     terms.push_back(operand.data() + skipped * SizeOf(types.terms));
   }
-  const Bytes before = Drawn(types.sum, count + skipped + 1, random);
-  Bytes expected = before;
-  Bytes found = before;
+  const Elements before = RandomElements(types.sum, count + skipped + 1, random);
+  Elements expected = before;
+  Elements found = before;
   const int64_t begin = skipped * SizeOf(types.sum);
   Fold(terms, per_host, expected.data() + begin, count, types, accumulate);
   ASSERT_TRUE(cuda::Fold(nullptr, terms, per_host, found.data() + begin, count, types, accumulate).ok());
@@ -66,7 +66,7 @@ auto ExpectSameSum(ReduceTypes types, size_t hosts, size_t per_host, int64_t cou
   if (types.terms == types.sum) {
     // Over the last term.
     std::byte* const last = operands.back().data() + skipped * SizeOf(types.terms);
-    Bytes in_place(last, last + count * SizeOf(types.sum));
+    Elements in_place(last, last + count * SizeOf(types.sum));
     std::copy_n(before.data() + begin, accumulate ? std::ssize(in_place) : 0, last);
     expected = before;
     Fold(terms, per_host, expected.data() + begin, count, types, accumulate);
@@ -93,12 +93,12 @@ TEST(Fold, HasTheBitsOfTheHost) {
 }
 
 /// Returns the numbers that stand in the place `digit` of all numerals of four digits, one per number.
-auto Enumerated(DType dtype, int digit) -> Bytes {
+auto Enumerated(DType dtype, int digit) -> Elements {
   constexpr double Infinity = std::numeric_limits<double>::infinity();
   constexpr std::array Numbers{0.0, -0.0, 1.5, Infinity, -Infinity, std::numeric_limits<double>::quiet_NaN()};
   constexpr auto Base = static_cast<int64_t>(Numbers.size());
   constexpr int64_t Count = Base * Base * Base * Base;
-  Bytes bytes(static_cast<size_t>(Count * SizeOf(dtype)));
+  Elements bytes(static_cast<size_t>(Count * SizeOf(dtype)));
   int64_t place = 1;
   for (int i = 0; i < digit; ++i) {
     place *= Base;
@@ -115,7 +115,7 @@ TEST(Fold, KeepsZerosInfinitiesAndNaN) {
       continue;
     }
     const std::array operands{Enumerated(types.terms, 0), Enumerated(types.terms, 1), Enumerated(types.terms, 2)};
-    const Bytes before = Enumerated(types.sum, 3);
+    const Elements before = Enumerated(types.sum, 3);
     const auto count = std::ssize(before) / SizeOf(types.sum);
     for (const size_t num_terms : {1U, 2U, 3U}) {
       for (const size_t per_host : {size_t{1}, num_terms}) {
@@ -124,8 +124,8 @@ TEST(Fold, KeepsZerosInfinitiesAndNaN) {
           for (size_t k = 0; k < num_terms; ++k) {
             terms.push_back(operands[k].data());
           }
-          Bytes expected = before;
-          Bytes found = before;
+          Elements expected = before;
+          Elements found = before;
           Fold(terms, per_host, expected.data(), count, types, accumulate);
           ASSERT_TRUE(cuda::Fold(nullptr, terms, per_host, found.data(), count, types, accumulate).ok());
           for (int64_t i = 0; i < count; ++i) {
